@@ -1,0 +1,74 @@
+# One command each: build, test, lint, demo, benchmark. Everything sets itself up in .venv/ and build/.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+MPICXX_OPENMPI := $(shell command -v mpicxx.openmpi)
+PRESETS := dev asan $(if $(MPICXX_OPENMPI),openmpi)
+SOURCES := $(shell find cpp python cmake -type f -not -name '*.pyc' 2>/dev/null) \
+           CMakeLists.txt pyproject.toml README.md LICENSE
+CXX_FILES = $(shell find cpp tests/cpp bench examples -name '*.cpp' -o -name '*.hpp')
+
+export PATH := $(BIN):$(PATH)
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation
+
+.DELETE_ON_ERROR:
+.PHONY: help install demo test test-cpp test-python lint format tidy bench bench-multiply clean dist-clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
+
+$(VENV)/.tools: pyproject.toml tools/bootstrap.py
+	@$(PYTHON) tools/bootstrap.py $(VENV)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.tools $(SOURCES)
+	@echo "Building and installing tilewise into $(VENV)"
+	@$(PIP_INSTALL) --force-reinstall --no-deps . && $(PIP_INSTALL) ".[test]"
+	@touch $@
+
+install: $(VENV)/.installed  ## build tilewise and install it into .venv
+
+demo: $(VENV)/.installed  ## multiply real matrices from file to file, show the result and the time
+	@$(PIP_INSTALL) ".[demo]" && $(BIN)/python tools/demo.py
+
+test: test-cpp test-python  ## every test: C++ on both MPI libraries and under sanitizers, then Python
+
+test-cpp: $(addprefix test-cpp-,$(PRESETS))
+
+test-cpp-%: $(VENV)/.tools
+	cmake --preset $* -DPython_EXECUTABLE=$(BIN)/python
+	cmake --build build/$*
+	ctest --test-dir build/$* --output-on-failure --no-tests=error
+
+test-python: $(VENV)/.installed test-cpp
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.tools $(VENV)/.installed  ## formatting, types, floors
+	ruff check .
+	ruff format --check .
+	mypy
+	clang-format --dry-run --Werror $(CXX_FILES)
+	$(BIN)/python tools/check_floors.py
+
+format: $(VENV)/.tools  ## rewrite the sources in the house's format
+	ruff check --fix-only .
+	ruff format .
+	clang-format -i $(CXX_FILES)
+
+tidy: $(VENV)/.tools  ## clang-tidy over the C++ sources (optional, slow)
+	cmake --preset dev -DPython_EXECUTABLE=$(BIN)/python -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+	clang-tidy -p build/dev --quiet $(filter cpp/%.cpp,$(CXX_FILES))
+
+bench: bench-multiply  ## every benchmark
+
+bench-multiply: $(VENV)/.installed  ## the multiply figures beside their peers; ARGS="--quick --only NAME --runs N"
+	$(BIN)/python bench/multiply.py $(ARGS)
+
+clean:  ## remove what was built, keep .venv
+	rm -rf build demo-output .pytest_cache .ruff_cache .mypy_cache .hypothesis $(VENV)/.installed
+
+dist-clean: clean  ## remove everything that is not in git
+	rm -rf $(VENV)

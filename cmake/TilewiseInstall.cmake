@@ -1,0 +1,36 @@
+# Installs either the Python package's part (worker and BLAS) or the C++ library with its CMake package.
+include(GNUInstallDirs)
+
+if(SKBUILD)
+  # Beside the Python package: .../lib/python3.x/site-packages/tilewise/{bin,lib}. The wheel's MPI lies in the
+  # environment's lib folder, four levels up (five and down again where site-packages is under lib64).
+  if(TILEWISE_MPI_KIND STREQUAL "wheel")
+    set(mpi_rpath "$ORIGIN/../../../..;$ORIGIN/../../../../../lib")
+  else()
+    set(mpi_rpath "${mpi_library_dirs}")
+  endif()
+  set_target_properties(tilewise-worker PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${mpi_rpath}")
+  install(TARGETS tilewise-worker DESTINATION tilewise/bin)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/build.json" DESTINATION tilewise/bin)
+  if(TILEWISE_OPENBLAS)
+    install(FILES "${TILEWISE_OPENBLAS}" DESTINATION tilewise/lib)
+  endif()
+  return()
+endif()
+
+include(CMakePackageConfigHelpers)
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tilewise")
+install(TARGETS tilewise tilewise_mpi tilewise_blas EXPORT tilewise-targets)
+install(DIRECTORY cpp/tilewise DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "worker" EXCLUDE)
+install(EXPORT tilewise-targets NAMESPACE tilewise:: DESTINATION "${package_dir}")
+if(TILEWISE_OPENBLAS)
+  install(FILES "${TILEWISE_OPENBLAS}" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  get_filename_component(TILEWISE_OPENBLAS_FILE "${TILEWISE_OPENBLAS}" NAME)
+endif()
+configure_package_config_file(cmake/tilewise-config.cmake.in "${CMAKE_CURRENT_BINARY_DIR}/tilewise-config.cmake"
+                              INSTALL_DESTINATION "${package_dir}" PATH_VARS CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/tilewise-config-version.cmake"
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tilewise-config.cmake"
+              "${CMAKE_CURRENT_BINARY_DIR}/tilewise-config-version.cmake" DESTINATION "${package_dir}")

@@ -1,0 +1,57 @@
+// Gets block memory from mmap, so that its alignment and page size are ours to choose.
+#include "tilewise/base/buffer.hpp"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <string>
+
+#include "tilewise/base/error.hpp"
+
+namespace tilewise {
+namespace {
+
+constexpr std::size_t page = 4096;
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+void* map(std::size_t bytes) {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        throw MemoryError("could not get " + std::to_string(bytes) + " bytes of memory: " + system_reason(errno));
+    }
+    return memory;
+}
+
+}  // namespace
+
+Buffer::Buffer(std::size_t bytes) {
+    if (bytes == 0) {
+        return;
+    }
+    if (bytes < 2 * huge_page) {
+        bytes_ = round_up(bytes, page);
+        data_ = static_cast<std::byte*>(map(bytes_));
+        return;
+    }
+    // Map one huge page more than needed, and give back what sticks out on either side of the aligned middle.
+    bytes_ = round_up(bytes, huge_page);
+    auto* start = static_cast<std::byte*>(map(bytes_ + huge_page));
+    const std::size_t before = (huge_page - reinterpret_cast<std::uintptr_t>(start) % huge_page) % huge_page;
+    if (before > 0) {
+        munmap(start, before);
+    }
+    data_ = start + before;
+    munmap(data_ + bytes_, huge_page - before);
+    madvise(data_, bytes_, MADV_HUGEPAGE);  // a wish: where it is not granted, only speed is lost
+}
+
+Buffer::~Buffer() {
+    if (data_ != nullptr) {
+        munmap(data_, bytes_);
+    }
+}
+
+}  // namespace tilewise

@@ -1,0 +1,65 @@
+// The types of number that matrices hold, in files and in memory.
+#pragma once
+
+#include <array>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tilewise {
+
+enum class Dtype {
+    int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+    float16, float32, float64, complex64, complex128,
+};
+
+struct DtypeFacts {
+    Dtype dtype;
+    std::string_view name;
+    std::size_t size;       ///< bytes of one number
+    std::size_t component;  ///< bytes that are swapped together when the byte order differs
+};
+
+inline constexpr std::array dtypes{
+    DtypeFacts{Dtype::int8, "int8", 1, 1},           DtypeFacts{Dtype::int16, "int16", 2, 2},
+    DtypeFacts{Dtype::int32, "int32", 4, 4},         DtypeFacts{Dtype::int64, "int64", 8, 8},
+    DtypeFacts{Dtype::uint8, "uint8", 1, 1},         DtypeFacts{Dtype::uint16, "uint16", 2, 2},
+    DtypeFacts{Dtype::uint32, "uint32", 4, 4},       DtypeFacts{Dtype::uint64, "uint64", 8, 8},
+    DtypeFacts{Dtype::float16, "float16", 2, 2},     DtypeFacts{Dtype::float32, "float32", 4, 4},
+    DtypeFacts{Dtype::float64, "float64", 8, 8},     DtypeFacts{Dtype::complex64, "complex64", 8, 4},
+    DtypeFacts{Dtype::complex128, "complex128", 16, 8},
+};
+
+constexpr const DtypeFacts& facts(Dtype dtype) { return dtypes[static_cast<std::size_t>(dtype)]; }
+constexpr std::size_t size_of(Dtype dtype) { return facts(dtype).size; }
+constexpr std::string_view name_of(Dtype dtype) { return facts(dtype).name; }
+std::optional<Dtype> dtype_named(std::string_view name);
+
+constexpr bool is_integer(Dtype dtype) { return dtype <= Dtype::uint64; }
+constexpr bool is_complex(Dtype dtype) { return dtype >= Dtype::complex64; }
+
+template <class T> struct Tag {
+    using type = T;
+};
+
+/// Calls `f(Tag<T>{})` for the C++ type of a dtype that is computed in: 64-bit integers, real and complex floats.
+/// Throws UsageError for the types that only files hold.
+template <class F> decltype(auto) with_compute_type(Dtype dtype, F&& f);
+
+[[noreturn]] void refuse_compute_type(Dtype dtype);
+
+template <class F> decltype(auto) with_compute_type(Dtype dtype, F&& f) {
+    switch (dtype) {
+        case Dtype::int64: return f(Tag<std::int64_t>{});
+        case Dtype::uint64: return f(Tag<std::uint64_t>{});
+        case Dtype::float32: return f(Tag<float>{});
+        case Dtype::float64: return f(Tag<double>{});
+        case Dtype::complex64: return f(Tag<std::complex<float>>{});
+        case Dtype::complex128: return f(Tag<std::complex<double>>{});
+        default: refuse_compute_type(dtype);
+    }
+}
+
+}  // namespace tilewise

@@ -1,0 +1,71 @@
+// Keeps a rank's books: every moment belongs to the innermost open Timed, and so to one phase.
+#include "tilewise/base/ledger.hpp"
+
+namespace tilewise {
+namespace {
+
+double clock_seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+void Ledger::start(Phase phase, bool trace, Hook on_enter) {
+    *this = Ledger{};
+    trace_ = trace;
+    on_enter_ = std::move(on_enter);
+    phase_ = phase;
+    started_ = since_ = stopped_ = clock_seconds();
+    if (on_enter_) {
+        on_enter_(phase);
+    }
+}
+
+void Ledger::stop() {
+    settle();
+    stopped_ = since_;
+}
+
+double Ledger::now() const { return clock_seconds() - started_; }
+
+void Ledger::forget(Phase phase, double seconds) {
+    phase_seconds_[static_cast<std::size_t>(phase)] -= seconds;
+    forgotten_ += seconds;
+}
+
+void Ledger::settle() {
+    const double moment = clock_seconds();
+    phase_seconds_[static_cast<std::size_t>(phase_)] += moment - since_;
+    step_seconds_[static_cast<std::size_t>(phase_)][static_cast<std::size_t>(step_)] += moment - since_;
+    since_ = moment;
+}
+
+void Ledger::enter(Phase phase, Step step) {
+    settle();
+    const bool is_new = phase != phase_;
+    phase_ = phase;
+    step_ = step;
+    if (is_new && on_enter_) {
+        on_enter_(phase);
+    }
+}
+
+Timed::Timed(Ledger& ledger, Phase phase, Step step, std::string_view name)
+    : ledger_(ledger), outer_phase_(ledger.phase_), outer_step_(ledger.step_), phase_(phase) {
+    ledger_.enter(phase, step);
+    if (ledger_.trace_) {
+        name_ = name;
+        begin_ = ledger_.now();
+    }
+}
+
+Timed::~Timed() {
+    if (ledger_.trace_ && !name_.empty()) {
+        ledger_.spans_.push_back({std::move(name_), phase_, begin_, ledger_.now()});
+    }
+    ledger_.settle();
+    ledger_.phase_ = outer_phase_;
+    ledger_.step_ = outer_step_;
+}
+
+}  // namespace tilewise

@@ -1,0 +1,100 @@
+// Where a rank's time and bytes go: exclusive phases, counters, and on request a span for each thing done.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tilewise {
+
+/// A rank is in exactly one phase at any time, so the phases of a run add up to its total.
+enum class Phase { input, compute, exchange, output, verify };
+inline constexpr std::size_t phase_count = 5;
+inline constexpr std::array<std::string_view, phase_count> phase_names{"input", "compute", "exchange", "output", "verify"};
+
+/// What input and output consist of. `convert` is parsing on the way in and formatting on the way out; `move` is
+/// dealing out on the way in and collecting on the way out.
+enum class Step { none, convert, file, move };
+inline constexpr std::size_t step_count = 4;
+
+struct Counters {
+    std::int64_t read = 0;       ///< bytes asked of files
+    std::int64_t useful = 0;     ///< of those, bytes that this job wanted
+    std::int64_t written = 0;    ///< bytes given to files
+    std::int64_t exchanged = 0;  ///< bytes received from other ranks while computing
+    std::int64_t copied_in_node = 0;
+    std::int64_t messages = 0;
+    std::int64_t io_calls = 0;
+};
+
+struct Span {
+    std::string name;
+    Phase phase;
+    double begin;  ///< seconds since the ledger was started
+    double end;
+};
+
+class Ledger {
+public:
+    using Hook = std::function<void(Phase)>;
+
+    /// Starts at zero, in `phase`. `trace` keeps spans; `on_enter` is called each time that a phase is entered.
+    void start(Phase phase, bool trace = false, Hook on_enter = {});
+    /// Closes the current phase; `total()` stands still from here on.
+    void stop();
+
+    Phase phase() const { return phase_; }
+    Step step() const { return step_; }
+    double now() const;
+    double total() const { return stopped_ - started_ - forgotten_; }
+    double seconds(Phase phase) const { return phase_seconds_[static_cast<std::size_t>(phase)]; }
+    double seconds(Phase phase, Step step) const {
+        return step_seconds_[static_cast<std::size_t>(phase)][static_cast<std::size_t>(step)];
+    }
+    /// Takes time out of the ledger that belongs to a repetition which is not the one reported.
+    void forget(Phase phase, double seconds);
+
+    Counters& count() { return counters_; }
+    const Counters& count() const { return counters_; }
+    const std::vector<Span>& spans() const { return spans_; }
+
+private:
+    friend class Timed;
+    void enter(Phase phase, Step step);
+    void settle();
+
+    Phase phase_ = Phase::input;
+    Step step_ = Step::none;
+    double started_ = 0, since_ = 0, stopped_ = 0, forgotten_ = 0;
+    std::array<double, phase_count> phase_seconds_{};
+    std::array<std::array<double, step_count>, phase_count> step_seconds_{};
+    Counters counters_;
+    bool trace_ = false;
+    Hook on_enter_;
+    std::vector<Span> spans_;
+};
+
+/// For its lifetime the rank is in `phase`; then it is again where it was before. Where spans are kept, one with this name is
+/// added, unless the name is empty.
+class Timed {
+public:
+    Timed(Ledger& ledger, Phase phase, std::string_view name) : Timed(ledger, phase, Step::none, name) {}
+    Timed(Ledger& ledger, Phase phase, Step step, std::string_view name);
+    Timed(const Timed&) = delete;
+    Timed& operator=(const Timed&) = delete;
+    ~Timed();
+
+private:
+    Ledger& ledger_;
+    Phase outer_phase_;
+    Step outer_step_;
+    Phase phase_;
+    std::string name_;
+    double begin_ = 0;
+};
+
+}  // namespace tilewise

@@ -1,0 +1,53 @@
+// Splits work over the threads of a rank.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace tilewise {
+
+/// Calls `work(thread)` for thread = 0 … threads−1, each on its own thread, the caller being thread 0; returns when
+/// all are done. Rethrows the first exception. Starting a thread costs some 20 µs, so give each at least a millisecond.
+template <class Work> void parallel(int threads, const Work& work) {
+    if (threads <= 1) {
+        work(0);
+        return;
+    }
+    std::vector<std::exception_ptr> failures(static_cast<std::size_t>(threads));
+    const auto guarded = [&](int thread) {
+        try {
+            work(thread);
+        } catch (...) {
+            failures[static_cast<std::size_t>(thread)] = std::current_exception();
+        }
+    };
+    {
+        std::vector<std::jthread> helpers;
+        helpers.reserve(static_cast<std::size_t>(threads) - 1);
+        for (int thread = 1; thread < threads; ++thread) {
+            helpers.emplace_back(guarded, thread);
+        }
+        guarded(0);
+    }
+    for (const auto& failure : failures) {
+        if (failure) {
+            std::rethrow_exception(failure);
+        }
+    }
+}
+
+/// Calls `work(begin, end, thread)` with [0, count) cut into one nearly equal range a thread; ranges may be empty.
+template <class Work> void parallel_ranges(int threads, std::int64_t count, const Work& work) {
+    parallel(threads, [&](int thread) {
+        const std::int64_t begin = count * thread / threads;
+        const std::int64_t end = count * (thread + 1) / threads;
+        if (begin < end) {
+            work(begin, end, thread);
+        }
+    });
+}
+
+}  // namespace tilewise

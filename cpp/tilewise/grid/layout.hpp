@@ -1,0 +1,60 @@
+// Who owns which block of A, B and C in a product, and in which steps it is computed: a value, made before anybody communicates.
+#pragma once
+
+#include <vector>
+
+#include "tilewise/grid/schedule.hpp"
+
+namespace tilewise::grid {
+
+/// The shape of a product: C (m×n) = A (m×k) · B (k×n).
+struct Shape {
+    std::int64_t m = 0, n = 0, k = 0;
+};
+
+/// How panels come to those who need them: around a torus (Cannon), or from their owner to its row or column (SUMMA).
+enum class Flow { torus, panels };
+
+/// Ranks are `copies` layers of p × q; layer l computes the share of k that is its own, and the layers' results are added.
+///
+///     A, one layer, p × q = 2 × 3     B                    C
+///       k0  k1  k2                      n0  n1  n2           n0  n1  n2        torus: A's blocks of row i are rotated
+///     m0 [0] [1] [2]                k0 [0] [1] [2]       m0 [0] [1] [2]        left by i, B's of column j up by j, so that
+///     m1 [3] [4] [5]                k1 [3] [4] [5]       m1 [3] [4] [5]        each rank begins with blocks that match
+class Layout {
+public:
+    Layout(Shape shape, Grid grid, int copies, Flow flow, Remainder remainder = Remainder::spread, std::int64_t panel_width = 768);
+
+    Shape shape() const { return shape_; }
+    Grid grid() const { return grid_; }
+    int copies() const { return copies_; }
+    int size() const { return grid_.size() * copies_; }
+    Flow flow() const { return flow_; }
+
+    int layer(int rank) const { return rank / grid_.size(); }
+    int in_layer(int rank) const { return rank % grid_.size(); }
+    Place place(int rank) const { return grid_.place(in_layer(rank)); }
+
+    /// Blocks at the beginning, in coordinates of the whole matrices. Within a layer, A's and B's cover its share of k once.
+    Block a(int rank) const;
+    Block b(int rank) const;
+    /// The block of C that a rank sums up; the same for all layers.
+    Block c(int rank) const;
+    /// The rows of it that are the rank's own once the layers are added.
+    Block c_owned(int rank) const;
+
+    /// The steps of a rank; owners are ranks within its layer.
+    std::vector<Step> steps(int rank) const;
+
+private:
+    Range k_of_layer(int layer) const { return Partition(shape_.k, copies_, remainder_)[layer]; }
+
+    Shape shape_;
+    Grid grid_;
+    int copies_;
+    Flow flow_;
+    Remainder remainder_;
+    std::int64_t panel_width_;
+};
+
+}  // namespace tilewise::grid

@@ -1,0 +1,52 @@
+// The schedules of Cannon's algorithm and of SUMMA.
+//
+// L. E. Cannon, "A cellular computer to implement the Kalman filter algorithm", 1969.
+// R. van de Geijn and J. Watts, "SUMMA: scalable universal matrix multiplication algorithm", 1997.
+#include "tilewise/grid/schedule.hpp"
+
+#include <algorithm>
+
+namespace tilewise::grid {
+
+std::vector<Step> cannon_steps(int q, const Partition& k_parts, Place place) {
+    const Grid grid{q, q};
+    std::vector<Step> steps;
+    for (int step = 0; step < q; ++step) {
+        const Range k = k_parts[(place.row + place.column + step) % q];
+        const Range whole{0, k.size()};
+        steps.push_back({k, grid.rank({place.row, (place.column + step) % q}), grid.rank({(place.row + step) % q, place.column}),
+                         whole, whole});
+    }
+    return steps;
+}
+
+std::vector<Step> summa_steps(Grid grid, Range k_all, Remainder remainder, std::int64_t width, Place place) {
+    const Partition a_parts(k_all.size(), grid.columns, remainder);
+    const Partition b_parts(k_all.size(), grid.rows, remainder);
+    std::vector<Step> steps;
+    for (std::int64_t begin = 0; begin < k_all.size();) {
+        const int a_part = a_parts.part_of(begin);
+        const int b_part = b_parts.part_of(begin);
+        const Range a_range = a_parts[a_part];
+        const Range b_range = b_parts[b_part];
+        const std::int64_t end = std::min({begin + width, a_range.end, b_range.end});
+        steps.push_back({{k_all.begin + begin, k_all.begin + end},
+                         grid.rank({place.row, a_part}),
+                         grid.rank({b_part, place.column}),
+                         {begin - a_range.begin, end - a_range.begin},
+                         {begin - b_range.begin, end - b_range.begin}});
+        begin = end;
+    }
+    return steps;
+}
+
+std::int64_t received_elements(const std::vector<Step>& steps, int rank, std::int64_t m, std::int64_t n) {
+    std::int64_t elements = 0;
+    for (const auto& step : steps) {
+        elements += step.a_owner == rank ? 0 : m * step.k.size();
+        elements += step.b_owner == rank ? 0 : n * step.k.size();
+    }
+    return elements;
+}
+
+}  // namespace tilewise::grid

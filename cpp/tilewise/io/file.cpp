@@ -1,0 +1,98 @@
+// Loops around pread and pwrite, and messages that say which file and where in it.
+#include "tilewise/io/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "tilewise/base/error.hpp"
+
+namespace tilewise::io {
+namespace {
+
+constexpr std::int64_t most_at_once = std::int64_t{1} << 30;  // Linux moves less than 2³¹ bytes a call
+
+}  // namespace
+
+PosixFile::PosixFile(const std::string& path, std::string name, Mode mode)
+    : name_(std::move(name)), descriptor_(open(path.c_str(), (mode == Mode::read ? O_RDONLY : O_RDWR) | O_CLOEXEC)) {
+    if (descriptor_ < 0) {
+        throw IoError(name_ + ": could not be opened: " + system_reason(errno));
+    }
+}
+
+PosixFile::~PosixFile() { close(descriptor_); }
+
+void PosixFile::fail(const std::string& what, std::int64_t offset, int error_number) const {
+    throw IoError(name_ + ": " + what + " failed at byte " + std::to_string(offset) + ": " + system_reason(error_number));
+}
+
+std::int64_t PosixFile::read(std::byte* data, std::int64_t bytes, std::int64_t offset) const {
+    std::int64_t calls = 0;
+    while (bytes > 0) {
+        const ssize_t got = pread(descriptor_, data, static_cast<std::size_t>(std::min(bytes, most_at_once)), offset);
+        ++calls;
+        if (got == 0) {
+            throw IoError(name_ + ": ended at byte " + std::to_string(offset) + " where " + std::to_string(bytes) +
+                          " more were expected; did it change during the run?");
+        }
+        if (got < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            fail("reading", offset, errno);
+        }
+        data += got;
+        bytes -= got;
+        offset += got;
+    }
+    return calls;
+}
+
+std::int64_t PosixFile::write(const std::byte* data, std::int64_t bytes, std::int64_t offset) const {
+    std::int64_t calls = 0;
+    while (bytes > 0) {
+        const ssize_t put = pwrite(descriptor_, data, static_cast<std::size_t>(std::min(bytes, most_at_once)), offset);
+        ++calls;
+        if (put < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            fail("writing", offset, errno);
+        }
+        data += put;
+        bytes -= put;
+        offset += put;
+    }
+    return calls;
+}
+
+std::int64_t PosixFile::size() const {
+    struct stat facts {};
+    if (fstat(descriptor_, &facts) != 0) {
+        throw IoError(name_ + ": its size could not be asked: " + system_reason(errno));
+    }
+    if (!S_ISREG(facts.st_mode)) {
+        throw IoError(name_ + ": is not a regular file");
+    }
+    return facts.st_size;
+}
+
+void PosixFile::reserve(std::int64_t bytes) const {
+#ifdef __linux__
+    if (bytes > 0 && fallocate(descriptor_, 0, 0, bytes) != 0 && errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR) {
+        throw IoError(name_ + ": " + std::to_string(bytes) + " bytes of disk space could not be had: " + system_reason(errno));
+    }
+#endif
+}
+
+void PosixFile::flush() const {
+    if (fsync(descriptor_) != 0) {
+        throw IoError(name_ + ": flushing to disk failed: " + system_reason(errno));
+    }
+}
+
+}  // namespace tilewise::io

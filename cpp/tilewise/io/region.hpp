@@ -1,0 +1,40 @@
+// Where a matrix's numbers lie: the noun that the front makes from a file's header, and that all strategies read and write.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tilewise/base/dtype.hpp"
+#include "tilewise/grid/grid.hpp"
+
+namespace tilewise::io {
+
+struct Region {
+    std::string path;  ///< empty: made by the generator
+    std::string name;  ///< as the user wrote it, for messages
+    std::int64_t offset = 0;
+    std::int64_t rows = 0, columns = 0;  ///< of the matrix in the file
+    Dtype dtype = Dtype::float64;
+    bool swap_bytes = false;
+    bool column_major = false;
+    std::int64_t file_bytes = -1;  ///< the size that the file must have; −1: large enough will do
+    bool transposed = false;       ///< the operation wants the transpose
+    std::string generator;
+    std::uint64_t seed = 0;
+
+    /// Rows and columns as the operation sees them.
+    std::int64_t wanted_rows() const { return transposed ? columns : rows; }
+    std::int64_t wanted_columns() const { return transposed ? rows : columns; }
+
+    /// The file's numbers, taken row by row, may be the matrix or its transpose: `stored` speaks of them as they lie.
+    std::int64_t stored_rows() const { return column_major ? columns : rows; }
+    std::int64_t stored_columns() const { return column_major ? rows : columns; }
+    /// Whether what lies row by row in the file is the transpose of what the operation wants.
+    bool stored_transposed() const { return column_major != transposed; }
+    /// A block of the wanted matrix, in the coordinates of the stored one.
+    grid::Block stored(const grid::Block& wanted) const { return stored_transposed() ? wanted.transposed() : wanted; }
+
+    std::int64_t bytes() const { return rows * columns * static_cast<std::int64_t>(size_of(dtype)); }
+};
+
+}  // namespace tilewise::io

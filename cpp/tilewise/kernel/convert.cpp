@@ -1,0 +1,130 @@
+// Conversion in place by way of a small buffer that stays in the first-level cache.
+#include "tilewise/kernel/convert.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <complex>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "tilewise/base/error.hpp"
+#include "tilewise/base/half.hpp"
+
+namespace tilewise::kernel {
+namespace {
+
+struct Half {
+    std::uint16_t bits;
+};
+
+template <class T> struct IsComplex : std::false_type {};
+template <class T> struct IsComplex<std::complex<T>> : std::true_type {};
+
+template <class F> decltype(auto) with_file_type(Dtype dtype, F&& f) {
+    switch (dtype) {
+        case Dtype::int8: return f(Tag<std::int8_t>{});
+        case Dtype::int16: return f(Tag<std::int16_t>{});
+        case Dtype::int32: return f(Tag<std::int32_t>{});
+        case Dtype::uint8: return f(Tag<std::uint8_t>{});
+        case Dtype::uint16: return f(Tag<std::uint16_t>{});
+        case Dtype::uint32: return f(Tag<std::uint32_t>{});
+        case Dtype::float16: return f(Tag<Half>{});
+        default: return with_compute_type(dtype, f);
+    }
+}
+
+template <class To, class From> To converted(From value) {
+    if constexpr (std::is_same_v<From, Half>) {
+        return To(half_to_float(value.bits));
+    } else if constexpr (IsComplex<To>::value && !IsComplex<From>::value) {
+        return To(static_cast<typename To::value_type>(value));
+    } else if constexpr (IsComplex<To>::value) {
+        return To(static_cast<typename To::value_type>(value.real()), static_cast<typename To::value_type>(value.imag()));
+    } else {
+        return static_cast<To>(value);
+    }
+}
+
+void swap_components(std::byte* data, std::int64_t count, Dtype dtype) {
+    const std::size_t width = facts(dtype).component;
+    const std::size_t bytes = static_cast<std::size_t>(count) * size_of(dtype);
+    for (std::size_t at = 0; at < bytes && width > 1; at += width) {
+        std::reverse(data + at, data + at + width);
+    }
+}
+
+constexpr std::int64_t chunk = 1024;
+
+template <class From, class To> std::int64_t widen_all(std::byte* buffer, std::int64_t count, Dtype from, bool swap_bytes) {
+    const std::byte* raw = buffer + static_cast<std::size_t>(count) * (sizeof(To) - sizeof(From));
+    std::array<From, chunk> in;
+    std::array<To, chunk> out;
+    std::int64_t lost = 0;
+    for (std::int64_t begin = 0; begin < count; begin += chunk) {
+        const std::int64_t here = std::min(chunk, count - begin);
+        const auto items = static_cast<std::size_t>(here);
+        std::memcpy(in.data(), raw + static_cast<std::size_t>(begin) * sizeof(From), items * sizeof(From));
+        if (swap_bytes) {
+            swap_components(reinterpret_cast<std::byte*>(in.data()), here, from);
+        }
+        for (std::size_t i = 0; i < items; ++i) {
+            if constexpr (std::is_same_v<From, std::uint64_t> && std::is_same_v<To, std::int64_t>) {
+                lost += in[i] > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+            } else if constexpr (std::is_integral_v<From> && std::is_signed_v<From> && std::is_same_v<To, std::uint64_t>) {
+                lost += in[i] < 0;
+            }
+            out[i] = converted<To>(in[i]);
+        }
+        std::memcpy(buffer + static_cast<std::size_t>(begin) * sizeof(To), out.data(), items * sizeof(To));
+    }
+    return lost;
+}
+
+}  // namespace
+
+std::size_t raw_offset(std::int64_t count, Dtype from, Dtype to) {
+    if (size_of(from) > size_of(to)) {
+        throw UsageError("cannot read " + std::string(name_of(from)) + " as the narrower " + std::string(name_of(to)));
+    }
+    return static_cast<std::size_t>(count) * (size_of(to) - size_of(from));
+}
+
+std::int64_t widen(std::byte* buffer, std::int64_t count, Dtype from, bool swap_bytes, Dtype to) {
+    if (from == to) {
+        if (swap_bytes) {
+            swap_components(buffer, count, from);
+        }
+        return 0;
+    }
+    return with_compute_type(to, [&](auto to_tag) {
+        return with_file_type(from, [&](auto from_tag) -> std::int64_t {
+            using To = typename decltype(to_tag)::type;
+            using From = typename decltype(from_tag)::type;
+            if constexpr (IsComplex<From>::value && !IsComplex<To>::value) {
+                throw UsageError("cannot read complex numbers as " + std::string(name_of(to)));
+            } else if constexpr (sizeof(From) > sizeof(To)) {
+                raw_offset(count, from, to);  // says why not
+                return 0;
+            } else {
+                return widen_all<From, To>(buffer, count, from, swap_bytes);
+            }
+        });
+    });
+}
+
+double largest_magnitude(const std::byte* data, std::int64_t count, Dtype dtype) {
+    std::uint64_t largest = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+        std::uint64_t bits = 0;
+        std::memcpy(&bits, data + i * 8, 8);
+        const bool negative = dtype == Dtype::int64 && (bits >> 63) != 0;
+        largest = std::max(largest, negative ? ~bits + 1 : bits);
+    }
+    const auto rounded = static_cast<double>(largest);
+    return largest > (std::uint64_t{1} << 53) ? rounded * (1 + std::numeric_limits<double>::epsilon()) : rounded;
+}
+
+}  // namespace tilewise::kernel

@@ -1,0 +1,113 @@
+// One value function for all kinds, stored in whatever type the block has.
+#include "tilewise/kernel/fill.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "tilewise/base/error.hpp"
+#include "tilewise/base/half.hpp"
+#include "tilewise/base/random.hpp"
+#include "tilewise/base/threads.hpp"
+
+namespace tilewise::kernel {
+namespace {
+
+// Values to be stored as integers may not leave the type's range; the ramp of a large matrix in int8 wraps.
+template <class T> T stored_integer(double value) {
+    if constexpr (std::is_unsigned_v<T>) {
+        value = std::max(value, 0.0);
+    }
+    return static_cast<T>(static_cast<std::int64_t>(std::llround(value)));
+}
+
+template <class T> void store(std::byte* to, double value) {
+    if constexpr (std::is_integral_v<T>) {
+        const T stored = stored_integer<T>(value);
+        std::memcpy(to, &stored, sizeof(T));
+    } else {
+        const T stored = static_cast<T>(value);
+        std::memcpy(to, &stored, sizeof(T));
+    }
+}
+
+using Store = void (*)(std::byte*, double);
+
+Store store_for(Dtype dtype) {
+    switch (dtype) {
+        case Dtype::int8: return store<std::int8_t>;
+        case Dtype::int16: return store<std::int16_t>;
+        case Dtype::int32: return store<std::int32_t>;
+        case Dtype::int64: return store<std::int64_t>;
+        case Dtype::uint8: return store<std::uint8_t>;
+        case Dtype::uint16: return store<std::uint16_t>;
+        case Dtype::uint32: return store<std::uint32_t>;
+        case Dtype::uint64: return store<std::uint64_t>;
+        case Dtype::float16:
+            return [](std::byte* to, double value) {
+                const std::uint16_t half = float_to_half(static_cast<float>(value));
+                std::memcpy(to, &half, sizeof half);
+            };
+        case Dtype::float32:
+        case Dtype::complex64: return store<float>;
+        case Dtype::float64:
+        case Dtype::complex128: break;
+    }
+    return store<double>;
+}
+
+double random_value(Dtype dtype, std::uint64_t bits) {
+    if (!is_integer(dtype)) {
+        return uniform(bits);
+    }
+    return static_cast<double>(bits >> 60) - (dtype < Dtype::uint8 ? 8.0 : 0.0);
+}
+
+double value_of(Fill kind, Dtype dtype, std::int64_t row, std::int64_t column, std::int64_t columns, std::uint64_t bits) {
+    switch (kind) {
+        case Fill::random: return random_value(dtype, bits);
+        case Fill::normal: return is_integer(dtype) ? std::round(4 * normal(bits)) : normal(bits);
+        case Fill::identity: return row == column ? 1.0 : 0.0;
+        case Fill::ramp: return static_cast<double>(row * columns + column);
+        case Fill::graded: break;
+    }
+    return normal(bits) * std::pow(10.0, -20.0 * static_cast<double>(column) / static_cast<double>(columns));
+}
+
+}  // namespace
+
+Fill fill_named(std::string_view name) {
+    constexpr std::array<std::string_view, 5> names{"random", "normal", "identity", "ramp", "graded"};
+    const auto* found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+        throw UsageError("unknown kind of matrix '" + std::string(name) + "'; known are random, normal, identity, ramp, graded");
+    }
+    return static_cast<Fill>(found - names.begin());
+}
+
+void fill(std::byte* data, const grid::Block& block, std::int64_t columns, Dtype dtype, Fill kind, std::uint64_t seed, int threads) {
+    const Store put = store_for(dtype);
+    const std::size_t size = size_of(dtype);
+    const std::int64_t width = block.columns.size();
+    const bool two_parts = is_complex(dtype);
+    parallel_ranges(threads, block.rows.size(), [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t i = begin; i < end; ++i) {
+            const std::int64_t row = block.rows.begin + i;
+            const std::uint64_t key = row_key(seed, static_cast<std::uint64_t>(row));
+            std::byte* to = data + static_cast<std::size_t>(i * width) * size;
+            for (std::int64_t j = block.columns.begin; j < block.columns.end; ++j, to += size) {
+                const std::uint64_t bits = random_bits(key, static_cast<std::uint64_t>(j));
+                put(to, value_of(kind, dtype, row, j, columns, bits));
+                if (two_parts) {
+                    const bool random = kind != Fill::identity && kind != Fill::ramp;
+                    put(to + size / 2, random ? value_of(kind, dtype, row, j, columns, mix(bits ^ seed)) : 0.0);
+                }
+            }
+        }
+    });
+}
+
+}  // namespace tilewise::kernel

@@ -1,0 +1,159 @@
+// Cuts C into one tile a thread and calls, for each, one single-threaded BLAS product.
+//
+//        threads = 4:      B       Each thread packs only what its tile needs, and no thread waits for another,
+//                        [ | ]     which is as fast as the BLAS's own threads on large blocks. The BLAS itself
+//             A  [---]   [0|1]  C  runs with one thread.
+//                [   ]   [2|3]
+#include "tilewise/kernel/gemm.hpp"
+
+#include <algorithm>
+#include <complex>
+#include <limits>
+
+#include "tilewise/base/threads.hpp"
+#include "tilewise/kernel/blas.hpp"
+#include "tilewise/kernel/gemm_loops.hpp"
+
+namespace tilewise::kernel {
+namespace {
+
+constexpr std::int64_t int_max = std::numeric_limits<int>::max();
+
+/// The same operand, beginning at (row, column) of the matrix that it stands for.
+Operand at(const Operand& operand, std::int64_t row, std::int64_t column, std::size_t size) {
+    const std::int64_t elements = operand.transposed ? column * operand.stride + row : row * operand.stride + column;
+    return {operand.data + elements * static_cast<std::int64_t>(size), operand.stride, operand.transposed};
+}
+
+Product tile(const Product& whole, std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
+    const std::size_t size = size_of(whole.dtype);
+    Product part = whole;
+    part.m = rows;
+    part.n = columns;
+    part.a = at(whole.a, row, 0, size);
+    part.b = at(whole.b, 0, column, size);
+    part.c = whole.c + (row * whole.c_stride + column) * static_cast<std::int64_t>(size);
+    return part;
+}
+
+Product slice_of_k(const Product& whole, std::int64_t begin, std::int64_t width) {
+    const std::size_t size = size_of(whole.dtype);
+    Product part = whole;
+    part.k = width;
+    part.a = at(whole.a, 0, begin, size);
+    part.b = at(whole.b, begin, 0, size);
+    part.accumulate = whole.accumulate || begin > 0;
+    return part;
+}
+
+// BLAS takes 32-bit integers: tiles and slices are cut below that, a stride cannot be.
+bool blas_takes(const Product& p) {
+    return !is_integer(p.dtype) && p.a.stride <= int_max && p.b.stride <= int_max && p.c_stride <= int_max;
+}
+
+// Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ, and a row-major matrix is its column-major transpose: B goes first.
+void blas_gemm(const Product& p) {
+    const auto int_of = [](std::int64_t value) { return static_cast<int>(value); };
+    const char b_form = p.b.transposed ? 'T' : 'N';
+    const char a_form = p.a.transposed ? 'T' : 'N';
+    const int m = int_of(p.n), n = int_of(p.m), k = int_of(p.k);
+    // A leading dimension may not be less than a row, which it is for a matrix of one row that is never stepped over.
+    const int ldb = int_of(std::max(p.b.stride, p.b.transposed ? p.k : p.n));
+    const int lda = int_of(std::max(p.a.stride, p.a.transposed ? p.m : p.k));
+    const int ldc = int_of(std::max(p.c_stride, p.n));
+    const auto call = [&](auto zero, auto function) {
+        using T = decltype(zero);
+        const T alpha(1), beta(p.accumulate ? 1 : 0);
+        function(&b_form, &a_form, &m, &n, &k, &alpha, p.b.data, &ldb, p.a.data, &lda, &beta, p.c, &ldc);
+    };
+    switch (p.dtype) {
+        case Dtype::float32: return call(float{}, TILEWISE_BLAS(sgemm_));
+        case Dtype::float64: return call(double{}, TILEWISE_BLAS(dgemm_));
+        case Dtype::complex64: return call(std::complex<float>{}, TILEWISE_BLAS(cgemm_));
+        case Dtype::complex128: return call(std::complex<double>{}, TILEWISE_BLAS(zgemm_));
+        default: refuse_compute_type(p.dtype);
+    }
+}
+
+void one_tile(const Product& p, Kernel kernel, const Between& between, std::int64_t slice) {
+    const bool blas = kernel == Kernel::fast && blas_takes(p);
+    const std::int64_t width = between ? slice : std::min(p.k, int_max / 2);
+    if (p.k == 0 && !p.accumulate) {
+        plain_gemm(p);  // an empty sum is zero
+        return;
+    }
+    for (std::int64_t begin = 0; begin < p.k; begin += width) {
+        const Product part = slice_of_k(p, begin, std::min(width, p.k - begin));
+        if (blas) {
+            blas_gemm(part);
+        } else if (kernel == Kernel::fast && is_integer(p.dtype)) {
+            integer_gemm(part);
+        } else {
+            plain_gemm(part);
+        }
+        if (between) {
+            between(static_cast<double>(begin + part.k) / static_cast<double>(p.k));
+        }
+    }
+}
+
+struct Cuts {
+    std::int64_t rows, columns;
+};
+
+// Near-square tiles: the least of A and B to pack for each thread.
+Cuts cuts_for(std::int64_t m, std::int64_t n, int threads) {
+    Cuts best{1, threads};
+    double least = std::numeric_limits<double>::infinity();
+    for (int rows = 1; rows <= threads; ++rows) {
+        if (threads % rows == 0) {
+            const int columns = threads / rows;
+            const double packed = static_cast<double>(m) / rows + static_cast<double>(n) / columns;
+            if (packed < least) {
+                least = packed;
+                best = {rows, columns};
+            }
+        }
+    }
+    return best;
+}
+
+}  // namespace
+
+void gemm(const Product& product, int threads, Kernel kernel, const Between& between, std::int64_t slice) {
+    if (product.m == 0 || product.n == 0) {
+        return;
+    }
+    if (TILEWISE_BLAS(openblas_set_num_threads) != nullptr) {
+        TILEWISE_BLAS(openblas_set_num_threads)(1);
+    }
+    const bool tiny = 2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k) < 4e6;
+    const Cuts wanted = tiny ? Cuts{1, 1} : cuts_for(product.m, product.n, threads);
+    // BLAS counts in 32 bits, so a side of 2³¹ or more is cut further.
+    const Cuts cuts{std::max(wanted.rows, product.m / (int_max / 2) + 1), std::max(wanted.columns, product.n / (int_max / 2) + 1)};
+    const int workers = static_cast<int>(wanted.rows * wanted.columns);
+    parallel(workers, [&](int thread) {
+        for (std::int64_t index = thread; index < cuts.rows * cuts.columns; index += workers) {
+            const std::int64_t i = index / cuts.columns, j = index % cuts.columns;
+            const std::int64_t row = product.m * i / cuts.rows, column = product.n * j / cuts.columns;
+            const Product part = tile(product, row, product.m * (i + 1) / cuts.rows - row, column,
+                                      product.n * (j + 1) / cuts.columns - column);
+            if (part.m > 0 && part.n > 0) {
+                one_tile(part, kernel, thread == 0 ? between : Between{}, slice);
+            }
+        }
+    });
+}
+
+BlasFacts blas_facts() {
+    BlasFacts facts{"BLAS of unknown make", "unknown"};
+    if (TILEWISE_BLAS(openblas_get_config) != nullptr) {
+        facts.library = TILEWISE_BLAS(openblas_get_config)();
+    }
+    if (TILEWISE_BLAS(openblas_get_corename) != nullptr) {
+        facts.kernel = TILEWISE_BLAS(openblas_get_corename)();
+    }
+    return facts;
+}
+
+}  // namespace tilewise::kernel

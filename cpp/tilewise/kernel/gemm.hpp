@@ -1,0 +1,47 @@
+// One rank's matrix product: C = A·B or C += A·B on blocks in memory, by BLAS or by plain loops.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "tilewise/base/dtype.hpp"
+
+namespace tilewise::kernel {
+
+/// Which code computes: BLAS (64-bit integers: our own tiled loops), or three plain loops, kept as reference.
+enum class Kernel { fast, plain };
+
+/// A matrix in memory, row after row, `stride` elements apart. With `transposed` the memory holds its transpose.
+struct Operand {
+    const std::byte* data = nullptr;
+    std::int64_t stride = 0;
+    bool transposed = false;
+};
+
+/// C (m×n, row-major, rows `c_stride` elements apart) = A (m×k) · B (k×n), added to what is there if `accumulate`.
+struct Product {
+    Dtype dtype = Dtype::float64;
+    std::int64_t m = 0, n = 0, k = 0;
+    Operand a, b;
+    std::byte* c = nullptr;
+    std::int64_t c_stride = 0;
+    bool accumulate = false;
+};
+
+/// Called now and then by the thread that called `gemm`, with the share of its work that is done.
+using Between = std::function<void(double done)>;
+
+/// Not collective. 2·m·n·k operations. Uses `threads` threads, each on its own tile of C. Where `between` is given, k is cut into
+/// slices of `slice` and `between` called after each; 384 and its multiples cost nothing, being how BLAS cuts k anyway.
+void gemm(const Product& product, int threads, Kernel kernel = Kernel::fast, const Between& between = {},
+          std::int64_t slice = 768);
+
+/// The BLAS that is linked and the kernel that it chose on this processor: {"OpenBLAS 0.3.34 …", "SkylakeX"}.
+struct BlasFacts {
+    std::string library, kernel;
+};
+BlasFacts blas_facts();
+
+}  // namespace tilewise::kernel

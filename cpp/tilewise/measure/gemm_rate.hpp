@@ -1,0 +1,13 @@
+// How fast this machine multiplies when nothing else is in the way: what "fraction of peak" refers to.
+#pragma once
+
+#include "tilewise/base/dtype.hpp"
+#include "tilewise/mpi/context.hpp"
+
+namespace tilewise::measure {
+
+/// Operations a second of all ranks together, each multiplying blocks of its own with its threads at the same time: the best of three
+/// runs on matrices that are large enough for full speed (about 0.3 s). 0 for types without a tuned kernel. @note Collective.
+double gemm_rate(Context& context, Dtype dtype);
+
+}  // namespace tilewise::measure

@@ -1,0 +1,34 @@
+// Datatypes for blocks: one number, a strided rectangle, a rectangle of a file, and counts beyond 2³¹.
+#pragma once
+
+#include "tilewise/base/dtype.hpp"
+#include "tilewise/grid/grid.hpp"
+#include "tilewise/mpi/handle.hpp"
+
+namespace tilewise::mpi {
+
+/// The predefined MPI type of a dtype; float16 as two bytes, which MPI can move but not add.
+MPI_Datatype type_of(Dtype dtype);
+
+/// `count` items of `item` as (count, type) that fit MPI's 32-bit counts, whatever `count` is: the only place that knows
+/// about large counts. Below 2³¹ it is the item itself; above, one derived type of chunks.
+class Span {
+public:
+    Span(std::int64_t count, MPI_Datatype item);
+
+    int count() const { return count_; }
+    MPI_Datatype type() const { return derived_ ? derived_.get() : item_; }
+
+private:
+    MPI_Datatype item_;
+    int count_;
+    Datatype derived_;
+};
+
+/// `rows` rows of `columns` items, the rows `stride` items apart; committed.
+Datatype strided(std::int64_t rows, std::int64_t columns, std::int64_t stride, MPI_Datatype item);
+
+/// The block of a rows × columns row-major matrix of items, as a file view wants it; committed. Empty blocks are allowed.
+Datatype subarray(std::int64_t rows, std::int64_t columns, const grid::Block& block, MPI_Datatype item);
+
+}  // namespace tilewise::mpi

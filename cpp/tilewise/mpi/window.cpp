@@ -1,0 +1,63 @@
+// Allocates windows, asking beforehand whether the node's shared memory has the room.
+#include "tilewise/mpi/window.hpp"
+
+#include <sys/statvfs.h>
+
+#include <cstdint>
+
+#include "tilewise/mpi/together.hpp"
+
+namespace tilewise::mpi {
+namespace {
+
+void set_returning_errors(const Exposed& exposed) {
+    check(MPI_Win_set_errhandler(exposed.window.get(), MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
+}
+
+void check_room(const Communicator& comm, std::size_t bytes) {
+    const auto mine = static_cast<std::uint64_t>(bytes);
+    std::uint64_t all = 0;
+    check(MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, comm.get()), "MPI_Allreduce");
+    together(comm, [&] {
+        struct statvfs facts {};
+        if (statvfs("/dev/shm", &facts) == 0) {
+            const std::uint64_t room = static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
+            if (room < all) {
+                throw MemoryError("shared memory: " + std::to_string(all) + " bytes are needed in /dev/shm and " + std::to_string(room) +
+                                  " are free; use another --exchange, such as overlap");
+            }
+        }
+    });
+}
+
+}  // namespace
+
+Exposed allocate_window(const Communicator& comm, std::size_t bytes) {
+    Exposed exposed;
+    check(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, comm.get(), &exposed.data, exposed.window.out()),
+          "MPI_Win_allocate");
+    set_returning_errors(exposed);
+    return exposed;
+}
+
+Exposed allocate_shared(const Communicator& comm, std::size_t bytes) {
+    check_room(comm, bytes);
+    Exposed exposed;
+    Info info;  // each rank's part on pages of its own
+    check(MPI_Info_create(info.out()), "MPI_Info_create");
+    check(MPI_Info_set(info.get(), "alloc_shared_noncontig", "true"), "MPI_Info_set");
+    check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info.get(), comm.get(), &exposed.data, exposed.window.out()),
+          "MPI_Win_allocate_shared");
+    set_returning_errors(exposed);
+    return exposed;
+}
+
+std::byte* shared_data(const Exposed& exposed, int rank) {
+    MPI_Aint bytes = 0;
+    int unit = 0;
+    std::byte* data = nullptr;
+    check(MPI_Win_shared_query(exposed.window.get(), rank, &bytes, &unit, &data), "MPI_Win_shared_query");
+    return data;
+}
+
+}  // namespace tilewise::mpi

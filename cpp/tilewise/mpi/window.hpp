@@ -1,0 +1,26 @@
+// Memory that other ranks can reach: by put and get, or directly within a node.
+#pragma once
+
+#include <cstddef>
+
+#include "tilewise/mpi/communicator.hpp"
+
+namespace tilewise::mpi {
+
+/// Memory of this rank that the others of `comm` may read; freed collectively with its owner.
+struct Exposed {
+    Window window;
+    std::byte* data = nullptr;
+};
+
+/// Memory that MPI allocates for one-sided access. @note Collective.
+Exposed allocate_window(const Communicator& comm, std::size_t bytes);
+
+/// Memory shared by the ranks of one node, which must be all of `comm`. Throws MemoryError on every rank where the
+/// system's shared memory (/dev/shm) has no room: writing there would otherwise end in a bus error. @note Collective.
+Exposed allocate_shared(const Communicator& comm, std::size_t bytes);
+
+/// Where the memory of `rank` lies in this process.
+std::byte* shared_data(const Exposed& exposed, int rank);
+
+}  // namespace tilewise::mpi

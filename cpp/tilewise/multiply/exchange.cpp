@@ -1,0 +1,72 @@
+// What all exchanges share: the geometry of panels, the books, and the choice of a class by kind and flow.
+#include "tilewise/multiply/exchange.hpp"
+
+#include <algorithm>
+
+#include "tilewise/base/error.hpp"
+
+namespace tilewise::multiply {
+
+ExchangeKind exchange_named(std::string_view name) {
+    const auto* found = std::find(exchange_names.begin(), exchange_names.end(), name);
+    if (found == exchange_names.end()) {
+        throw UsageError("unknown exchange '" + std::string(name) + "'");
+    }
+    return static_cast<ExchangeKind>(found - exchange_names.begin());
+}
+
+std::int64_t Side::largest_inner() const { return inner.empty() ? 0 : *std::max_element(inner.begin(), inner.end()); }
+
+Side::Piece Side::piece(int owner, grid::Range local) const {
+    const std::int64_t whole = inner[static_cast<std::size_t>(owner)];
+    if (inner_along_rows()) {
+        return {outer, local.size(), whole, local.begin};
+    }
+    return {local.size(), outer, outer, local.begin * outer};
+}
+
+kernel::Operand Side::in_block(const std::byte* block, int owner, grid::Range local) const {
+    const Piece place = piece(owner, local);
+    return {block + place.offset * static_cast<std::int64_t>(size_of(dtype)), place.stride, transposed};
+}
+
+kernel::Operand Side::packed(const std::byte* panel, std::int64_t width) const {
+    return {panel, inner_along_rows() ? width : outer, transposed};
+}
+
+Exchange::Held Exchange::held() {
+    const auto own = [&](Side& side, std::byte* block) { return side.in_block(block, me(), {0, side.inner[static_cast<std::size_t>(me())]}); };
+    return {own(setting_.a, a_block()), own(setting_.b, b_block()), me(), me()};
+}
+
+void Exchange::received(const Side& side, std::int64_t elements, std::int64_t messages) const {
+    setting_.context.ledger.count().exchanged += elements * static_cast<std::int64_t>(size_of(side.dtype));
+    setting_.context.ledger.count().messages += messages;
+}
+
+std::unique_ptr<Exchange> make_exchange(ExchangeKind kind, grid::Flow flow, Setting setting) {
+    switch (kind) {
+        case ExchangeKind::none:
+            if (setting.layer.size() > 1) {
+                throw UsageError("exchange 'none' goes with one rank only");
+            }
+            break;
+        case ExchangeKind::one_sided_fence:
+        case ExchangeKind::one_sided_lock: return make_pull(kind, std::move(setting));
+        case ExchangeKind::shared: return make_shared(std::move(setting));
+        case ExchangeKind::persistent:
+            if (flow == grid::Flow::panels) {
+                throw UsageError("exchange 'persistent' goes with cannon only, whose neighbours never change");
+            }
+            break;
+        case ExchangeKind::collective:
+            if (flow == grid::Flow::torus) {
+                throw UsageError("exchange 'collective' goes with summa and replicated, where one rank sends to many");
+            }
+            break;
+        default: break;
+    }
+    return flow == grid::Flow::torus ? make_torus_shift(kind, std::move(setting)) : make_panel_spread(kind, std::move(setting));
+}
+
+}  // namespace tilewise::multiply

@@ -1,0 +1,111 @@
+// How panels travel between ranks while a product is computed: one abstract class, one file for each family of ways.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilewise/grid/layout.hpp"
+#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/mpi/context.hpp"
+
+namespace tilewise::multiply {
+
+enum class ExchangeKind {
+    none, synchronous, blocking, nonblocking, overlap, persistent, collective, one_sided_fence, one_sided_lock, shared,
+};
+inline constexpr std::array<std::string_view, 10> exchange_names{
+    "none",       "synchronous",     "blocking",       "nonblocking", "overlap", "persistent",
+    "collective", "one_sided_fence", "one_sided_lock", "shared"};
+/// Throws UsageError for an unknown name.
+ExchangeKind exchange_named(std::string_view name);
+
+/// A or B as one rank of a layer sees it: its own block in memory, and the shape of any panel of its row (column) of the grid.
+///
+/// `outer` is m (of A) or n (of B), the side that C keeps; the inner side is k. A block lies in memory with the inner side along the rows
+/// (A as it is, B transposed) or down the columns (A transposed, B as it is); a panel of the first is strided, of the second contiguous.
+struct Side {
+    Dtype dtype = Dtype::float64;
+    bool transposed = false;  ///< memory holds the transpose
+    bool is_a = true;
+    std::int64_t outer = 0;
+    std::vector<std::int64_t> inner;  ///< of every rank's block, by rank in the layer
+
+    bool inner_along_rows() const { return is_a != transposed; }
+    std::int64_t bytes(std::int64_t inner_size) const { return outer * inner_size * static_cast<std::int64_t>(size_of(dtype)); }
+    std::int64_t largest_inner() const;
+    /// How rank `owner`'s block is walked to visit the panel `local`: rows × columns, `stride` apart, from element `offset`.
+    struct Piece {
+        std::int64_t rows, columns, stride, offset;
+        bool contiguous() const { return stride == columns || rows <= 1; }
+    };
+    Piece piece(int owner, grid::Range local) const;
+    /// The panel as gemm takes it, given where the owner's block begins, or where the panel was packed without gaps.
+    kernel::Operand in_block(const std::byte* block, int owner, grid::Range local) const;
+    kernel::Operand packed(const std::byte* panel, std::int64_t width) const;
+};
+
+struct Panels {
+    kernel::Operand a, b;
+};
+
+/// What an exchange needs to know. `layer` are the ranks that exchange, numbered as in the layout's steps.
+struct Setting {
+    Context& context;
+    mpi::Communicator layer;
+    grid::Grid grid;
+    grid::Place place;
+    std::vector<grid::Step> steps;
+    Side a, b;
+};
+
+/// Owns the memory of this rank's blocks of A and B, and brings it each step's panels.
+class Exchange {
+public:
+    explicit Exchange(Setting setting) : setting_(std::move(setting)) {}
+    Exchange(const Exchange&) = delete;
+    Exchange& operator=(const Exchange&) = delete;
+    virtual ~Exchange() = default;
+
+    /// Where this rank's own blocks must be loaded before step 0.
+    virtual std::byte* a_block() = 0;
+    virtual std::byte* b_block() = 0;
+
+    /// All blocks are loaded: called once, before the first step. @note Collective over the layer.
+    virtual void open() {}
+    /// The panels of a step; steps are fetched in order, and by all ranks of the layer alike. They stay valid until the next fetch.
+    virtual Panels fetch(std::size_t step) = 0;
+    /// Lets the panels of a later step start flying, where this kind does that.
+    virtual void start(std::size_t /*step*/) {}
+    /// Moves what flies a little further: a library may move nothing while a rank computes.
+    virtual void progress() {}
+    virtual bool overlaps() const { return false; }
+    /// Makes everything as it was before step 0. @note Collective over the layer.
+    virtual void rewind() {}
+    /// After the last step: a block of A and one of B that this rank has in memory, so that all ranks together have all blocks once.
+    /// `a_owner` and `b_owner` say whose blocks these were at the beginning.
+    struct Held {
+        kernel::Operand a, b;
+        int a_owner, b_owner;
+    };
+    virtual Held held();
+
+protected:
+    int me() const { return setting_.layer.rank(); }
+    /// Books a message of `elements` numbers that came in.
+    void received(const Side& side, std::int64_t elements, std::int64_t messages = 1) const;
+
+    Setting setting_;
+};
+
+std::unique_ptr<Exchange> make_torus_shift(ExchangeKind kind, Setting setting);
+std::unique_ptr<Exchange> make_panel_spread(ExchangeKind kind, Setting setting);
+std::unique_ptr<Exchange> make_pull(ExchangeKind kind, Setting setting);
+std::unique_ptr<Exchange> make_shared(Setting setting);
+
+/// The exchange of this kind for this flow. Throws UsageError where the two do not go together. @note Collective over the layer.
+std::unique_ptr<Exchange> make_exchange(ExchangeKind kind, grid::Flow flow, Setting setting);
+
+}  // namespace tilewise::multiply

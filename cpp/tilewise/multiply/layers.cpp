@@ -1,0 +1,36 @@
+// Reduces each rank's share of rows to it, in pieces that bound what MPI buffers and keep its counts small.
+#include "tilewise/multiply/layers.hpp"
+
+#include <algorithm>
+
+#include "tilewise/mpi/datatype.hpp"
+
+namespace tilewise::multiply {
+
+void add_layers(Context& context, const grid::Layout& layout, Dtype dtype, std::byte* c) {
+    if (layout.copies() == 1) {
+        return;
+    }
+    const Timed timed(context.ledger, Phase::exchange, "add layers");
+    const int rank = context.comm.rank();
+    const mpi::Communicator stack = context.comm.split(layout.in_layer(rank), layout.layer(rank));
+    const auto item = static_cast<std::int64_t>(size_of(dtype));
+    const grid::Block whole = layout.c(rank);
+    const std::int64_t piece = (std::int64_t{16} << 20) / item;
+    for (int layer = 0; layer < layout.copies(); ++layer) {
+        const grid::Block share = layout.c_owned(layer * layout.grid().size() + layout.in_layer(rank));
+        std::byte* data = c + (share.rows.begin - whole.rows.begin) * whole.columns.size() * item;
+        for (std::int64_t begin = 0; begin < share.size(); begin += piece) {
+            const auto count = static_cast<int>(std::min(piece, share.size() - begin));
+            std::byte* place = data + begin * item;
+            const bool mine = layer == stack.rank();
+            mpi::check(MPI_Reduce(mine ? MPI_IN_PLACE : place, place, count, mpi::type_of(dtype), MPI_SUM, layer, stack.get()), "MPI_Reduce");
+            if (mine) {
+                context.ledger.count().exchanged += count * item * (layout.copies() - 1);
+                context.ledger.count().messages += layout.copies() - 1;
+            }
+        }
+    }
+}
+
+}  // namespace tilewise::multiply

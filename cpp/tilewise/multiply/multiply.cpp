@@ -1,0 +1,226 @@
+// The road of one product: lay out, read, step by step exchange and compute, add layers, prove, write.
+#include "tilewise/multiply/multiply.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tilewise/base/buffer.hpp"
+#include "tilewise/io/transfer.hpp"
+#include "tilewise/multiply/layers.hpp"
+#include "tilewise/multiply/overflow.hpp"
+#include "tilewise/mpi/together.hpp"
+
+namespace tilewise::multiply {
+namespace {
+
+/// Slices of k between which flying messages are moved on; without messages a slice is only as fine as a progress bar wants it.
+constexpr std::int64_t slice_with_messages = 384, slice_without = 768;
+
+class Run {
+public:
+    Run(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype, const Options& options)
+        : context_(context), a_(a), b_(b), c_(c), dtype_(dtype), options_(options), layout_(arranged()),
+          rank_(context.comm.rank()), layer_(context.comm.split(layout_.layer(rank_), layout_.in_layer(rank_))) {}
+
+    Outcome operator()() {
+        prepare();
+        read();
+        for (int repetition = 0; repetition < options_.warmup + options_.repeat; ++repetition) {
+            repeat(repetition);
+        }
+        keep_median();
+        if (options_.tamper && rank_ == 0 && c_owned().size() > 0) {
+            tamper();
+        }
+        if (options_.verify == Verify::fast) {
+            const Timed timed(context_.ledger, Phase::verify, "Freivalds' check");
+            outcome_.verification = mpi::no_return(context_.comm, [&] { return check_randomly(context_, exhibit()); });
+        }
+        if (c_ != nullptr && (!outcome_.verification || outcome_.verification->passed)) {
+            const Timed timed(context_.ledger, Phase::output, "output");
+            io::store(context_, *io::strategy_named(options_.write, options_.hints), *c_, [&](int rank) { return layout_.c_owned(rank); },
+                      c_data(c_owned()), options_.sync);
+            if (options_.verify == Verify::serial) {
+                const Timed checking(context_.ledger, Phase::verify, "serial product");
+                outcome_.verification = check_serially(context_, dtype_, a_, b_, *c_);
+            }
+        }
+        return std::move(outcome_);
+    }
+
+private:
+    grid::Layout arranged() {
+        if (a_.wanted_columns() != b_.wanted_rows()) {
+            throw UsageError("the shapes do not match: " + a_.name + " has " + std::to_string(a_.wanted_columns()) + " columns and " +
+                             b_.name + " has " + std::to_string(b_.wanted_rows()) + " rows");
+        }
+        const auto& algorithm = algorithm_named(options_.algorithm);
+        const Arrangement arrangement{{a_.wanted_rows(), b_.wanted_columns(), a_.wanted_columns()},
+                                      options_.grid, options_.copies, context_.comm.size(), exchange_named(options_.exchange), options_.remainder};
+        if (const auto refusal = algorithm.refuses(arrangement)) {
+            throw UsageError(*refusal);
+        }
+        return algorithm.layout(arrangement);
+    }
+
+    Side side(const io::Region& region, bool is_a) const {
+        Side side{.dtype = dtype_, .transposed = region.stored_transposed(), .is_a = is_a, .outer = 0, .inner = {}};
+        const int first = layout_.layer(rank_) * layout_.grid().size();
+        for (int rank = first; rank < first + layout_.grid().size(); ++rank) {
+            side.inner.push_back(is_a ? layout_.a(rank).columns.size() : layout_.b(rank).rows.size());
+        }
+        side.outer = is_a ? layout_.a(rank_).rows.size() : layout_.b(rank_).columns.size();
+        return side;
+    }
+
+    void prepare() {
+        const Timed timed(context_.ledger, Phase::input, "allocate");
+        steps_ = layout_.steps(rank_);
+        const grid::Block c = layout_.c(rank_);
+        exchange_ = make_exchange(exchange_named(options_.exchange), layout_.flow(),
+                                  {context_, layer_, layout_.grid(), layout_.place(rank_), steps_, side(a_, true), side(b_, false)});
+        mpi::together(context_.comm, [&] { c_memory_ = Buffer(static_cast<std::size_t>(c.size()) * size_of(dtype_)); });
+        outcome_.working = c.size() > 0 && !steps_.empty();
+        outcome_.ideal_exchanged = grid::received_elements(steps_, layer_.rank(), c.rows.size(), c.columns.size()) *
+                                   static_cast<std::int64_t>(size_of(dtype_));
+        const grid::Shape shape = layout_.shape();
+        outcome_.flops = (is_complex(dtype_) ? 8.0 : 2.0) * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+    }
+
+    void read() {
+        const Timed timed(context_.ledger, Phase::input, "input");
+        const auto strategy = io::strategy_named(options_.read, options_.hints);
+        io::load(context_, *strategy, a_, dtype_, [&](int rank) { return layout_.a(rank); }, exchange_->a_block());
+        context_.report(Phase::input, 0.5);
+        io::load(context_, *strategy, b_, dtype_, [&](int rank) { return layout_.b(rank); }, exchange_->b_block());
+        context_.report(Phase::input, 1);
+        if (is_integer(dtype_)) {
+            refuse_overflow(context_, dtype_, layout_.shape().k, {exchange_->a_block(), layout_.a(rank_).size()},
+                            {exchange_->b_block(), layout_.b(rank_).size()});
+        }
+        mpi::no_return(context_.comm, [&] { exchange_->open(); });
+    }
+
+    void repeat(int repetition) {
+        const double compute_before = context_.ledger.seconds(Phase::compute), exchange_before = context_.ledger.seconds(Phase::exchange);
+        const bool last = repetition + 1 == options_.warmup + options_.repeat;
+        mpi::no_return(context_.comm, [&] {
+            multiply_steps();
+            add_layers(context_, layout_, dtype_, c_memory_.data());
+            if (!last) {
+                exchange_->rewind();
+                const Timed timed(context_.ledger, Phase::exchange, "barrier");
+                context_.comm.barrier();
+            }
+        });
+        const Timed timed(context_.ledger, Phase::exchange, "");
+        mine_.push_back({context_.ledger.seconds(Phase::compute) - compute_before, context_.ledger.seconds(Phase::exchange) - exchange_before});
+    }
+
+    void multiply_steps() {
+        const grid::Block c = layout_.c(rank_);
+        const std::int64_t slice = exchange_->overlaps() ? slice_with_messages : slice_without;
+        double done = 0;
+        for (std::size_t index = 0; index < steps_.size(); ++index) {
+            Panels panels;
+            {
+                const Timed timed(context_.ledger, Phase::exchange, "panels " + std::to_string(index));
+                panels = exchange_->fetch(index);
+                if (index + 1 < steps_.size()) {
+                    exchange_->start(index + 1);
+                }
+            }
+            const std::int64_t width = steps_[index].k.size();
+            const double share = static_cast<double>(width) / static_cast<double>(std::max<std::int64_t>(1, layout_.shape().k / layout_.copies()));
+            kernel::Between between;
+            if (exchange_->overlaps() || context_.progress) {
+                between = [&](double of_step) {
+                    if (exchange_->overlaps()) {
+                        const Timed timed(context_.ledger, Phase::exchange, "");
+                        exchange_->progress();
+                    }
+                    context_.report(Phase::compute, std::min(1.0, done + share * of_step));
+                };
+            }
+            const Timed timed(context_.ledger, Phase::compute, "gemm " + std::to_string(index));
+            kernel::gemm({.dtype = dtype_, .m = c.rows.size(), .n = c.columns.size(), .k = width, .a = panels.a, .b = panels.b,
+                          .c = c_memory_.data(), .c_stride = c.columns.size(), .accumulate = index > 0},
+                         context_.threads, options_.kernel, between, slice);
+            done += share;
+        }
+        if (steps_.empty()) {  // k = 0: an empty sum
+            std::memset(c_memory_.data(), 0, static_cast<std::size_t>(c.size()) * size_of(dtype_));
+        }
+    }
+
+    /// Of several repetitions the median one stays in the books, by the largest time over the ranks.
+    void keep_median() {
+        std::vector<double> mine;
+        for (const Sample& sample : mine_) {
+            mine.insert(mine.end(), {sample.compute, sample.exchange, sample.compute + sample.exchange});
+        }
+        std::vector<double> largest(mine.size());
+        mpi::check(MPI_Allreduce(mine.data(), largest.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX, context_.comm.get()), "MPI_Allreduce");
+        std::vector<std::size_t> order;
+        for (auto index = static_cast<std::size_t>(options_.warmup); index < mine_.size(); ++index) {
+            outcome_.samples.push_back({largest[3 * index], largest[3 * index + 1]});
+            order.push_back(index);
+        }
+        std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2), order.end(),
+                         [&](std::size_t x, std::size_t y) { return largest[3 * x + 2] < largest[3 * y + 2]; });
+        const std::size_t median = order[(order.size() - 1) / 2];
+        for (std::size_t index = 0; index < mine_.size(); ++index) {
+            if (index != median) {
+                context_.ledger.forget(Phase::compute, mine_[index].compute);
+                context_.ledger.forget(Phase::exchange, mine_[index].exchange);
+            }
+        }
+        const auto runs = static_cast<std::int64_t>(mine_.size());
+        context_.ledger.count().exchanged /= runs;
+        context_.ledger.count().messages /= runs;
+    }
+
+    grid::Block c_owned() const { return layout_.c_owned(rank_); }
+    std::byte* c_data(const grid::Block& part) const {
+        const grid::Block c = layout_.c(rank_);
+        return c_memory_.data() + (part.rows.begin - c.rows.begin) * c.columns.size() * static_cast<std::int64_t>(size_of(dtype_));
+    }
+
+    Exhibit exhibit() {
+        const Exchange::Held held = exchange_->held();
+        const int first = layout_.layer(rank_) * layout_.grid().size();
+        return {dtype_, layout_.shape(), options_.kernel, held.a, held.b, {c_data(c_owned()), c_owned().columns.size(), false},
+                layout_.a(first + held.a_owner), layout_.b(first + held.b_owner), c_owned()};
+    }
+
+    void tamper() const {
+        const std::int64_t element = c_owned().size() / 2;
+        with_compute_type(dtype_, [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            auto* values = reinterpret_cast<T*>(c_data(c_owned()));
+            values[element] = values[element] * T(2) + T(1);
+        });
+    }
+
+    Context& context_;
+    const io::Region &a_, &b_;
+    const io::Region* c_;
+    Dtype dtype_;
+    const Options& options_;
+    grid::Layout layout_;
+    int rank_;
+    mpi::Communicator layer_;
+    std::vector<grid::Step> steps_;
+    std::unique_ptr<Exchange> exchange_;
+    Buffer c_memory_;
+    std::vector<Sample> mine_;
+    Outcome outcome_;
+};
+
+}  // namespace
+
+Outcome multiply(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype, const Options& options) {
+    return Run(context, a, b, c, dtype, options)();
+}
+
+}  // namespace tilewise::multiply

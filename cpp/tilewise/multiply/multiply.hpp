@@ -1,0 +1,53 @@
+// The product of two matrices in files, over any number of ranks: the operation that the worker and other programs call.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tilewise/io/strategy.hpp"
+#include "tilewise/multiply/algorithms.hpp"
+#include "tilewise/multiply/proof.hpp"
+
+namespace tilewise::multiply {
+
+enum class Verify { off, fast, serial };
+
+struct Options {
+    std::string algorithm = "summa";
+    std::string exchange = "overlap";
+    std::string read = "positioned", write = "positioned";
+    io::Hints hints;
+    grid::Grid grid;
+    int copies = 1;
+    grid::Remainder remainder = grid::Remainder::spread;
+    kernel::Kernel kernel = kernel::Kernel::fast;
+    Verify verify = Verify::fast;
+    int repeat = 1, warmup = 0;
+    bool sync = false;
+    bool tamper = false;  ///< for tests: makes one element wrong before it is verified
+};
+
+/// Seconds of one repetition of the in-memory part, the largest over the ranks.
+struct Sample {
+    double compute = 0, exchange = 0;
+};
+
+struct Outcome {
+    std::optional<Verification> verification;
+    std::vector<Sample> samples;
+    double flops = 0;     ///< of all ranks, one repetition
+    bool working = true;  ///< whether this rank had anything to compute
+    std::int64_t ideal_exchanged = 0;  ///< bytes that this rank must receive by the algorithm's own count
+};
+
+/// C = A·B. `a` and `b` may be in any order of storage and wanted transposed; they are converted to `dtype`, which is C's type too. `c` is
+/// a part file that exists with its full size, or nothing to compute only. When the verification fails, nothing is written.
+///
+/// Memory per rank: its blocks of A, B and C, and what the exchange keeps (see `exchange.hpp`). Time is booked in `context.ledger`, which must be
+/// started. Throws UsageError, MemoryError, IoError on every rank alike; past the reading of the input a failure of one rank aborts
+/// the job. @note Collective over `context.comm`, whose ranks must match the grid and copies.
+Outcome multiply(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype, const Options& options);
+
+}  // namespace tilewise::multiply

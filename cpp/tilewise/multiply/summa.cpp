@@ -1,0 +1,33 @@
+// `summa`: C stays; panels of A go along their row of the grid, panels of B along their column, one range of k after another.
+//
+//     p × q = 2 × 2      A [ a | · ]      B [ b b ]        step k: the owners of A(:, k) give it to their row,
+//                          [ a | · ]        [ · · ]                the owners of B(k, :) to their column, and all
+//                                                                  ranks add the product of the two to their C
+#include "tilewise/multiply/algorithms.hpp"
+
+#include <algorithm>
+
+namespace tilewise::multiply {
+namespace {
+
+// Wide enough that BLAS runs at full speed and C is passed over seldom; two slots of it are little beside the blocks. Where nothing is
+// copied (`shared`), only the owners' borders cut.
+constexpr std::int64_t panel_width = 768;
+
+}  // namespace
+
+std::optional<std::string> Summa::refuses(const Arrangement& arrangement) {
+    if (arrangement.grid.size() != arrangement.ranks) {
+        return "summa needs a grid of all " + std::to_string(arrangement.ranks) + " ranks, not " + std::to_string(arrangement.grid.rows) + "x" +
+               std::to_string(arrangement.grid.columns);
+    }
+    return std::nullopt;
+}
+
+grid::Layout Summa::layout(const Arrangement& arrangement) {
+    const bool in_place = arrangement.exchange == ExchangeKind::shared;
+    const std::int64_t width = in_place ? std::max<std::int64_t>(arrangement.shape.k, 1) : panel_width;
+    return {arrangement.shape, arrangement.grid, arrangement.copies, grid::Flow::panels, arrangement.remainder, width};
+}
+
+}  // namespace tilewise::multiply

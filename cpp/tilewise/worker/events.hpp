@@ -1,0 +1,27 @@
+// Events: one JSON object a line on standard output, marked as ours by a leading record separator.
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "tilewise/base/error.hpp"
+#include "tilewise/base/ledger.hpp"
+
+namespace tilewise::worker {
+
+/// Writes one event in one system call, so that lines of several ranks do not mix.
+void emit(const nlohmann::json& event);
+
+void emit_error(const Error& error, int rank);
+
+/// At most ten progress events a second.
+class ProgressMeter {
+public:
+    void operator()(Phase phase, double done);
+
+private:
+    std::chrono::steady_clock::time_point last_{};
+    Phase phase_ = Phase::input;
+};
+
+}  // namespace tilewise::worker

@@ -1,0 +1,41 @@
+// Takes the fault's words apart, and does what they say when the moment has come.
+#include "tilewise/worker/fault.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <stdexcept>
+
+#include "tilewise/base/error.hpp"
+
+namespace tilewise::worker {
+
+Ledger::Hook fault_hook(const std::string& fault, int rank) {
+    const auto first = fault.find(':');
+    const auto second = fault.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos || std::stoi(fault.substr(first + 1, second - first - 1)) != rank) {
+        return {};
+    }
+    return [what = fault.substr(0, first), where = fault.substr(second + 1)](Phase phase) {
+        if (phase_names[static_cast<std::size_t>(phase)] != where) {
+            return;
+        }
+        if (what == "kill") {
+            raise(SIGKILL);
+        } else if (what == "throw") {
+            throw std::runtime_error("told to fail in phase " + where);
+        } else if (what == "hang") {
+            for (;;) {
+                sleep(1000);
+            }
+        }
+    };
+}
+
+void fail_if_told(const std::string& fault, int rank) {
+    if (fault == "fail:" + std::to_string(rank)) {
+        throw IoError("told to fail in preparation");
+    }
+}
+
+}  // namespace tilewise::worker

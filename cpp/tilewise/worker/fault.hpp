@@ -1,0 +1,16 @@
+// Breaks a run on purpose, for the tests of what happens then: `kill:RANK:PHASE`, `throw:RANK:PHASE`, `hang:RANK:PHASE`, `fail:RANK`.
+#pragma once
+
+#include <string>
+
+#include "tilewise/base/ledger.hpp"
+
+namespace tilewise::worker {
+
+/// What to do on entering a phase; empty where this rank has nothing to break.
+Ledger::Hook fault_hook(const std::string& fault, int rank);
+
+/// Throws on the rank of `fail:RANK`.
+void fail_if_told(const std::string& fault, int rank);
+
+}  // namespace tilewise::worker

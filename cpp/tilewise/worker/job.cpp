@@ -1,0 +1,118 @@
+// Reads jobs with nlohmann's macros, and describes them, so that one test can hold both sides of the seam together.
+#include "tilewise/worker/job.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/worker/build.hpp"
+
+namespace nlohmann {
+template <class T> struct adl_serializer<std::optional<T>> {
+    static void to_json(json& to, const std::optional<T>& value) { to = value ? json(*value) : json(nullptr); }
+    static void from_json(const json& from, std::optional<T>& value) {
+        value = from.is_null() ? std::nullopt : std::optional<T>(from.get<T>());
+    }
+};
+}  // namespace nlohmann
+
+namespace tilewise::worker {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegionFields, path, name, offset, rows, columns, dtype, byte_order, order, file_bytes, transposed, generator, seed)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, read, write, grid, copies, ranks, threads, kernel, remainder)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, dtype, verify, repeat, warmup, sync, bind, place, hints,
+                                   trace, calibrate, progress, fault)
+
+namespace {
+
+template <class T> std::vector<std::string> field_names() {
+    std::vector<std::string> names;
+    const nlohmann::json fields = T{};
+    for (const auto& [name, value] : fields.items()) {
+        names.push_back(name);
+    }
+    return names;
+}
+
+template <class Table> std::vector<std::string> names_of(const Table& table) {
+    std::vector<std::string> names;
+    for (const auto& entry : table) {
+        names.emplace_back(entry.name);
+    }
+    return names;
+}
+
+}  // namespace
+
+Job parse_job(const std::string& text) {
+    try {
+        const auto parsed = nlohmann::json::parse(text);
+        if (const int version = parsed.at("protocol").get<int>(); version != protocol) {
+            throw UsageError("the job speaks protocol " + std::to_string(version) + ", this worker " + std::to_string(protocol) +
+                             "; front and worker are of different installations");
+        }
+        if (parsed.at("command") == "quit") {
+            Job job;
+            job.command = "quit";
+            return job;
+        }
+        return parsed.get<Job>();
+    } catch (const nlohmann::json::exception& error) {
+        throw UsageError(std::string("the job is not readable: ") + error.what());
+    }
+}
+
+Dtype dtype_of(const std::string& name) {
+    const auto dtype = dtype_named(name);
+    if (!dtype) {
+        throw UsageError("unknown dtype '" + name + "'");
+    }
+    return *dtype;
+}
+
+io::Region region_of(const RegionFields& f) {
+    constexpr bool big_endian_machine = std::endian::native == std::endian::big;
+    io::Region region{.path = f.path, .name = f.name, .offset = f.offset, .rows = f.rows, .columns = f.columns, .dtype = dtype_of(f.dtype),
+                      .swap_bytes = (f.byte_order == "big") != big_endian_machine, .column_major = f.order == "F", .file_bytes = f.file_bytes,
+                      .transposed = f.transposed, .generator = f.generator, .seed = f.seed};
+    if (f.rows < 0 || f.columns < 0 || f.offset < 0) {
+        throw UsageError(f.name + ": negative size or offset");
+    }
+    return region;
+}
+
+multiply::Options options_of(const Job& job) {
+    const VariantFields& v = job.variant;
+    return {.algorithm = v.algorithm,
+            .exchange = v.exchange,
+            .read = v.read,
+            .write = v.write,
+            .hints = job.hints,
+            .grid = {v.grid[0], v.grid[1]},
+            .copies = v.copies,
+            .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
+            .kernel = v.kernel == "plain" ? kernel::Kernel::plain : kernel::Kernel::fast,
+            .verify = job.verify == "fast" ? multiply::Verify::fast : job.verify == "serial" ? multiply::Verify::serial : multiply::Verify::off,
+            .repeat = std::max(1, job.repeat),
+            .warmup = std::max(0, job.warmup),
+            .sync = job.sync,
+            .tamper = job.fault == "element"};
+}
+
+nlohmann::json describe() {
+    const auto blas = kernel::blas_facts();
+    return {{"protocol", protocol},
+            {"job", field_names<Job>()},
+            {"region", field_names<RegionFields>()},
+            {"variant", field_names<VariantFields>()},
+            {"algorithms", {{"multiply", names_of(multiply::algorithms)}}},
+            {"exchanges", multiply::exchange_names},
+            {"io", names_of(io::strategies)},
+            {"dtypes", names_of(dtypes)},
+            {"version", build_version()},
+            {"compiler", build_compiler()},
+            {"blas", blas.library},
+            {"blas_kernel", blas.kernel}};
+}
+
+}  // namespace tilewise::worker

@@ -1,0 +1,61 @@
+// The job as it comes in over the seam: the same fields as in docs/reference/seam.md, and nothing that the worker may decide.
+#pragma once
+
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tilewise/io/region.hpp"
+#include "tilewise/multiply/multiply.hpp"
+
+namespace tilewise::worker {
+
+inline constexpr int protocol = 1;
+
+struct RegionFields {
+    std::string path, name;
+    std::int64_t offset = 0, rows = 0, columns = 0;
+    std::string dtype, byte_order, order;
+    std::int64_t file_bytes = -1;
+    bool transposed = false;
+    std::string generator;
+    std::uint64_t seed = 0;
+};
+
+struct VariantFields {
+    std::string algorithm, exchange, read, write;
+    std::array<int, 2> grid{1, 1};
+    int copies = 1, ranks = 1, threads = 1;
+    std::string kernel, remainder;
+};
+
+struct Job {
+    int protocol = 0;
+    std::string id, command;
+    std::vector<RegionFields> inputs;
+    std::optional<RegionFields> output;
+    VariantFields variant;
+    std::string dtype, verify;
+    int repeat = 1, warmup = 0;
+    bool sync = false, bind = false;
+    std::string place;
+    std::map<std::string, std::string> hints;
+    std::string trace;
+    bool calibrate = false, progress = false;
+    std::string fault;
+};
+
+/// Throws UsageError for text that is not a job of this protocol.
+Job parse_job(const std::string& text);
+
+io::Region region_of(const RegionFields& fields);
+multiply::Options options_of(const Job& job);
+Dtype dtype_of(const std::string& name);
+
+/// Field names of every struct of the seam, the tables of variants, and facts about this build, for the front's test.
+nlohmann::json describe();
+
+}  // namespace tilewise::worker

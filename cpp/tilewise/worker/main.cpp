@@ -1,0 +1,113 @@
+// tilewise-worker: takes a job in on rank 0, does it on all ranks, and sends events out. See docs/reference/seam.md.
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <iterator>
+
+#include "tilewise/mpi/mpi.hpp"
+#include "tilewise/mpi/together.hpp"
+#include "tilewise/worker/events.hpp"
+#include "tilewise/worker/job.hpp"
+#include "tilewise/worker/run.hpp"
+
+namespace tilewise::worker {
+namespace {
+
+struct Arguments {
+    bool describe = false;
+    int expect = 0;  ///< ranks that a foreign launcher has started, or 0
+};
+
+Arguments parse_arguments(int argc, char** argv) {
+    Arguments arguments;
+    for (int i = 1; i < argc; ++i) {
+        const std::string word = argv[i];
+        if (word == "--describe") {
+            arguments.describe = true;
+        } else if (word == "--expect" && i + 1 < argc) {
+            arguments.expect = std::atoi(argv[++i]);
+        } else {
+            throw UsageError("unknown argument '" + word + "'; this program is started by tilewise");
+        }
+    }
+    return arguments;
+}
+
+/// The rank as the launcher's environment numbers it: where MPI does not know the launcher, it is all there is.
+int rank_by_environment() {
+    for (const char* name : {"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) {
+        if (const char* value = std::getenv(name)) {
+            return std::atoi(value);
+        }
+    }
+    return 0;
+}
+
+Job receive_job(const mpi::Communicator& comm) {
+    std::string text;
+    Job job;
+    mpi::together(comm, [&] {
+        if (comm.rank() == 0) {
+            text.assign(std::istreambuf_iterator<char>(std::cin), {});
+            job = parse_job(text);
+        }
+    });
+    auto length = static_cast<int>(text.size());
+    mpi::check(MPI_Bcast(&length, 1, MPI_INT, 0, comm.get()), "MPI_Bcast");
+    text.resize(static_cast<std::size_t>(length));
+    mpi::check(MPI_Bcast(text.data(), length, MPI_CHAR, 0, comm.get()), "MPI_Bcast");
+    return comm.rank() == 0 ? job : parse_job(text);
+}
+
+int work(const Arguments& arguments) {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    if (arguments.expect > 0 && arguments.expect != comm.size()) {
+        if (rank_by_environment() == 0) {
+            emit_error(Error(ErrorKind::launcher, "the launcher started " + std::to_string(arguments.expect) + " processes, but MPI sees " +
+                                                      std::to_string(comm.size()) + ": it belongs to another MPI than " + mpi::library_version()), 0);
+        }
+        return 2;
+    }
+    try {
+        const Job job = receive_job(comm);
+        if (job.command != "quit") {
+            run(comm, job);
+        }
+    } catch (...) {
+        // Agreed upon: every rank is here with the same error. Anything else has ended in an abort.
+        const Error error = error_in_flight();
+        if (comm.rank() == 0) {
+            emit_error(error, error.rank());
+        }
+    }
+    return 0;
+}
+
+}  // namespace
+}  // namespace tilewise::worker
+
+int main(int argc, char** argv) {
+    using namespace tilewise;
+    worker::Arguments arguments;
+    try {
+        arguments = worker::parse_arguments(argc, argv);
+    } catch (const Error& error) {
+        std::cerr << "tilewise-worker: " << error.what() << '\n';
+        return 2;
+    }
+    if (arguments.describe) {
+        std::cout << worker::describe().dump(2) << '\n';
+        return 0;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives what started it
+    std::signal(SIGPIPE, SIG_IGN);
+    int provided = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    mpi::set_last_words([](const Error& error, int rank) { worker::emit_error(error, rank); });
+    const int code = worker::work(arguments);
+    MPI_Finalize();
+    return code;
+}

@@ -1,0 +1,202 @@
+// Gathers numbers as arrays and text as one string a rank; the front makes statistics of them.
+#include "tilewise/worker/record.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <fstream>
+
+#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/mpi/together.hpp"
+#include "tilewise/worker/build.hpp"
+
+namespace tilewise::worker {
+namespace {
+
+using mpi::check;
+using nlohmann::json;
+
+std::vector<std::string> gather_texts(const mpi::Communicator& comm, const std::string& mine) {
+    const auto length = static_cast<int>(mine.size());
+    const auto ranks = static_cast<std::size_t>(comm.rank() == 0 ? comm.size() : 0);
+    std::vector<int> lengths(ranks), places(ranks);
+    check(MPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, comm.get()), "MPI_Gather");
+    int total = 0;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+        places[rank] = total;
+        total += lengths[rank];
+    }
+    std::string all(static_cast<std::size_t>(total), ' ');
+    check(MPI_Gatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(), places.data(), MPI_CHAR, 0, comm.get()), "MPI_Gatherv");
+    std::vector<std::string> texts;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+        texts.push_back(all.substr(static_cast<std::size_t>(places[rank]), static_cast<std::size_t>(lengths[rank])));
+    }
+    return texts;
+}
+
+template <class T> json gather_numbers(const mpi::Communicator& comm, T mine) {
+    std::vector<T> all(static_cast<std::size_t>(comm.rank() == 0 ? comm.size() : 0));
+    check(MPI_Gather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, 0, comm.get()), "MPI_Gather");
+    return all;
+}
+
+std::int64_t peak_rss_bytes() {
+    struct rusage usage {};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+std::string host_name() {
+    std::array<char, 256> name{};
+    gethostname(name.data(), name.size() - 1);
+    return name.data();
+}
+
+json finite_or_null(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json verification_of(const multiply::Outcome& outcome) {
+    if (!outcome.verification) {
+        return nullptr;
+    }
+    const auto& v = *outcome.verification;
+    return {{"method", v.method}, {"passed", v.passed}, {"error", finite_or_null(v.error)}, {"tolerance", v.tolerance}};
+}
+
+std::vector<std::string> warnings_of(const multiply::Outcome& outcome, bool oversubscribed) {
+    std::vector<std::string> warnings;
+    if (outcome.verification && outcome.verification->unchecked_rows > 0) {
+        warnings.push_back(std::to_string(outcome.verification->unchecked_rows) +
+                           " rows of the result could not be checked: their numbers are not finite, or too large or small to scale");
+    }
+    if (oversubscribed) {
+        warnings.emplace_back("more threads than cores: the ranks take turns, and times say little about the algorithm");
+    }
+    return warnings;
+}
+
+}  // namespace
+
+json gather_ranks(const mpi::Communicator& comm, const Binding& binding) {
+    const json mine{{"rank", comm.rank()}, {"host", host_name()}, {"pid", getpid()}, {"cpus", binding.cpus}, {"node", binding.node}};
+    json ranks = json::array();
+    for (const std::string& text : gather_texts(comm, mine.dump())) {
+        ranks.push_back(json::parse(text));
+    }
+    return ranks;
+}
+
+json gather_record(const Context& context, const Binding& binding, const Job& job, const multiply::Outcome& outcome, double peak_flops) {
+    const Ledger& ledger = context.ledger;
+    const mpi::Communicator& comm = context.comm;
+    const auto phase = [&](Phase p) { return gather_numbers(comm, ledger.seconds(p)); };
+    const auto step = [&](Phase p, Step s) { return gather_numbers(comm, ledger.seconds(p, s)); };
+    const auto number = [&](std::int64_t value) { return gather_numbers(comm, value); };
+    const Counters& count = ledger.count();
+
+    json seconds{{"input", phase(Phase::input)},
+                 {"input_parse", step(Phase::input, Step::convert)},
+                 {"input_file", step(Phase::input, Step::file)},
+                 {"input_distribute", step(Phase::input, Step::move)},
+                 {"compute", phase(Phase::compute)},
+                 {"exchange", phase(Phase::exchange)},
+                 {"output", phase(Phase::output)},
+                 {"output_format", step(Phase::output, Step::convert)},
+                 {"output_file", step(Phase::output, Step::file)},
+                 {"output_collect", step(Phase::output, Step::move)},
+                 {"verify", phase(Phase::verify)},
+                 {"total", gather_numbers(comm, ledger.total())}};
+    json bytes{{"read", number(count.read)},
+               {"useful", number(count.useful)},
+               {"written", number(count.written)},
+               {"exchanged", number(count.exchanged)},
+               {"copied_in_node", number(count.copied_in_node)}};
+    const json messages = number(count.messages), io_calls = number(count.io_calls);
+    const json rss = number(peak_rss_bytes()), working = number(outcome.working ? 1 : 0), ideal = number(outcome.ideal_exchanged);
+    json ranks = gather_ranks(comm, binding);
+    if (comm.rank() != 0) {
+        return {};
+    }
+    std::int64_t most = 0;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        ranks[rank]["peak_rss_bytes"] = rss[rank];
+        ranks[rank]["working"] = working[rank] != 0;
+        most = std::max(most, ideal[rank].get<std::int64_t>());
+    }
+    json samples = json::array();
+    for (const auto& sample : outcome.samples) {
+        json all = json::object();
+        for (const auto& [name, values] : seconds.items()) {
+            all[name] = *std::max_element(values.begin(), values.end());
+        }
+        const double before = all["compute"].get<double>() + all["exchange"].get<double>();
+        all["total"] = all["total"].get<double>() - before + sample.compute + sample.exchange;
+        all["compute"] = sample.compute;
+        all["exchange"] = sample.exchange;
+        samples.push_back(all);
+    }
+    int major = 0, minor = 0;
+    check(MPI_Get_version(&major, &minor), "MPI_Get_version");
+    const auto blas = kernel::blas_facts();
+    json result = json::object();
+    if (job.command == "multiply") {
+        result["exchanged_ideal_max_rank"] = most;
+        result["unchecked_rows"] = outcome.verification ? outcome.verification->unchecked_rows : 0;
+    }
+    return {{"event", "record"},
+            {"ranks", ranks},
+            {"seconds", seconds},
+            {"samples", samples},
+            {"bytes", bytes},
+            {"messages", messages},
+            {"io_calls", io_calls},
+            {"flops", outcome.flops},
+            {"peak_flops", peak_flops > 0 ? json(peak_flops) : json(nullptr)},
+            {"verification", verification_of(outcome)},
+            {"result", result},
+            {"warnings", warnings_of(outcome, binding.oversubscribed)},
+            {"environment",
+             {{"mpi_library", mpi::library_version()},
+              {"mpi_standard", std::to_string(major) + "." + std::to_string(minor)},
+              {"blas", blas.library},
+              {"blas_kernel", blas.kernel},
+              {"worker_version", build_version()},
+              {"compiler", build_compiler()}}},
+            {"oversubscribed", binding.oversubscribed}};
+}
+
+void write_trace(const Context& context, const std::string& path) {
+    const int rank = context.comm.rank();
+    json mine = json::array();
+    mine.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", rank}, {"tid", 0}, {"args", {{"name", "rank " + std::to_string(rank)}}}});
+    mine.push_back({{"name", "process_sort_index"}, {"ph", "M"}, {"pid", rank}, {"tid", 0}, {"args", {{"sort_index", rank}}}});
+    for (const Span& span : context.ledger.spans()) {
+        mine.push_back({{"name", span.name},
+                        {"cat", phase_names[static_cast<std::size_t>(span.phase)]},
+                        {"ph", "X"},
+                        {"pid", rank},
+                        {"tid", 0},
+                        {"ts", span.begin * 1e6},
+                        {"dur", (span.end - span.begin) * 1e6},
+                        {"args", {{"phase", phase_names[static_cast<std::size_t>(span.phase)]}}}});
+    }
+    const std::string text = mine.dump(-1, ' ', false, json::error_handler_t::replace);
+    const auto texts = gather_texts(context.comm, text.substr(1, text.size() - 2));
+    mpi::together(context.comm, [&] {
+        if (rank == 0) {
+            std::ofstream out(path);
+            out << "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
+            for (std::size_t i = 0; i < texts.size(); ++i) {
+                out << texts[i] << (i + 1 < texts.size() ? ",\n" : "\n");
+            }
+            out << "]}\n";
+            if (!out.flush()) {
+                throw IoError(path + ": the timeline could not be written");
+            }
+        }
+    });
+}
+
+}  // namespace tilewise::worker

@@ -1,0 +1,98 @@
+"""The `tilewise` command: finds the command's module, prints errors once, returns the exit code.
+
+Imports next to nothing at first, so that help is instant and ranks that only become a worker cost little.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from tilewise.cli.commands import COMMANDS, JOBS, overview
+from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line and returns its exit code (`CONTRIBUTING.md` and the reference list them)."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without UTF-8 must not cost the result
+    from tilewise.launch import join
+
+    joined = join.detect(os.environ)
+    if joined is not None and joined.rank > 0:
+        return join.follow(joined, _is_job(words))
+    try:
+        code = _dispatch(words, joined)
+        sys.stdout.flush()
+        return code
+    except TilewiseError as error:
+        _say(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say(Interrupted("interrupted; nothing was written"))
+        return Interrupted.exit_code
+    except (BrokenPipeError, MemoryError, OSError) as error:
+        return _system(error)
+    except Exception as error:
+        # A fault of ours: still one message, the traceback for whoever asks.
+        if "-v" in words or "--verbose" in words:
+            raise
+        _say(
+            RunError(f"an internal error: {type(error).__name__}: {error}", "the same with -v, and report it")
+        )
+        return RunError.exit_code
+
+
+def _system(error: Exception) -> int:
+    """What the system refused, outside of any place that expected it; returns the exit code."""
+    if isinstance(error, BrokenPipeError):
+        # The reader has gone, as `| head` does. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        _say(RunError(f"{where}{error.strerror or error}"))
+    else:
+        _say(RunError("the front ran out of memory"))
+    return RunError.exit_code
+
+
+def _dispatch(words: list[str], joined: object) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(overview())
+        return 0
+    if words[0] == "--version":
+        from tilewise import __version__
+
+        print(f"tilewise {__version__}")
+        return 0
+    name = words[0]
+    if name not in COMMANDS:
+        raise UsageError(f"{name!r} is no command; there are {', '.join(COMMANDS)}", _nearest(name))
+    import importlib
+
+    module = importlib.import_module(f"tilewise.cli.{name}")
+    code: int = module.main(words[1:], joined)
+    return code
+
+
+def _is_job(words: list[str]) -> bool:
+    """Whether `words` start ranks: a help page of a job does not."""
+    return bool(words) and words[0] in JOBS and not {"-h", "--help"} & set(words)
+
+
+def _nearest(name: str) -> str:
+    import difflib
+
+    return "".join(f"tilewise {near}" for near in difflib.get_close_matches(name, COMMANDS, n=1))
+
+
+def _say(error: TilewiseError) -> None:
+    try:
+        sys.stdout.flush()
+        print(error.text(), file=sys.stderr, flush=True)
+    except OSError:
+        pass  # nobody listens any more; the exit code still tells

@@ -1,0 +1,274 @@
+"""The road that every job takes: look, plan, make the part file, run, judge, commit, record, explain."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from tilewise import files
+from tilewise.cli import side_files
+from tilewise.cli.options import JobOptions
+from tilewise.errors import TilewiseError, UsageError, VerificationError
+from tilewise.files.output import Output, Target, check_target, create
+from tilewise.files.region import Region
+from tilewise.launch import assemble, diagnose, job, launcher, signals
+from tilewise.launch.events import Done
+from tilewise.launch.guardian import Guardian
+from tilewise.launch.join import Join, foreign
+from tilewise.launch.record import Matrix, Record, Storage
+from tilewise.launch.record import write as write_record
+from tilewise.launch.supervise import Outcome, Supervisor
+from tilewise.machine import profile, storage
+from tilewise.machine.facts import Facts, gather
+from tilewise.plan.choices import Choices
+from tilewise.plan.plan import Plan, peak_key
+from tilewise.report.progress import ProgressBar
+
+_BEGIN = time.perf_counter()
+
+
+@dataclass(frozen=True)
+class Request:
+    """One job as the command line asks for it: how to look at its inputs, and how to plan it."""
+
+    output: str
+    options: JobOptions
+    choices: Choices
+    inspect: Callable[[], list[Region]]
+    plan: Callable[[list[Region], Facts, Join | None], Plan]
+
+
+def main(name: str, parse: Callable[[], Request | None], joined: Join | None) -> int:
+    """Runs the job that `parse` reads from the command line; returns the exit code.
+
+    With `joined` this is rank 0 of ranks that exist already: they wait for a job, so that a wrong request
+    still has to release them.
+    """
+    if joined is not None:
+        _require_our_launcher(joined)
+    prepared: Prepared | None = None
+    with signals.watched() as caught:
+        try:
+            request = parse()
+            if request is None:
+                return 0
+            prepared = prepare(request, joined)
+        except TilewiseError:
+            if joined is not None:
+                _release(joined, caught)
+            raise
+        return _run(prepared, joined, caught)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A request that was found possible; still nothing has been written."""
+
+    request: Request
+    plan: Plan
+    target: Target
+
+
+def prepare(request: Request, joined: Join | None) -> Prepared:
+    """Looks at inputs and outputs and plans; raises UsageError for whatever cannot be. Changes nothing."""
+    regions = request.inspect()
+    target = check_target(request.output, request.options.force)
+    paths = [target.path, *(region.path for region in regions)]
+    for flag, path in (("--json", request.options.json), ("--trace", request.options.trace)):
+        side_files.check(flag, path, paths)
+    return Prepared(request, request.plan(regions, gather(), joined), target)
+
+
+def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> int:
+    options, plan, target = prepared.request.options, prepared.plan, prepared.target
+    start = _start(plan, joined)
+    stored = _storage(plan.job.inputs, target)
+    trace = side_files.Trace(options.trace, plan.job.id)
+    bar = ProgressBar(wanted=not options.quiet)
+    output: Output | None = None
+    guardian: Guardian | None = None
+    try:
+        with caught.hold():
+            output = create(target, plan.shape, plan.dtype, "C", plan.job.id)
+            guardian = Guardian(
+                [output.region.path], f"tilewise: the job was killed; {target.name} was not written"
+            )
+        final = msgspec.structs.replace(plan.job, output=output.region, trace=trace.part, progress=bar.wanted)
+        outcome = _supervise(start, final, options, bar, caught)
+        error = diagnose.error_of(outcome, options.timeout)
+        if error is not None:
+            raise error
+        assert outcome.record is not None
+        record = _record(outcome.record, plan, final, target, stored, start)
+        with caught.hold():
+            _judge(record, options)
+            output.commit(options.sync)
+            output = None
+            trace.commit()
+    except BaseException as error:
+        _clean(output, trace, error)
+        raise
+    finally:
+        bar.close()
+        if guardian is not None:
+            guardian.dismiss()
+    _remember(record, plan)
+    _tell(record, outcome, options)
+    return 0
+
+
+def _start(plan: Plan, joined: Join | None) -> launcher.Start:
+    found = launcher.find_worker()
+    variant = plan.job.variant
+    if joined is not None:
+        return launcher.join_start(found, variant, plan.oversubscribed)
+    return launcher.own_start(found, variant, plan.choices.hosts, plan.choices.launcher, plan.oversubscribed)
+
+
+def _supervise(
+    start: launcher.Start, final: job.Job, options: JobOptions, bar: ProgressBar, caught: signals.Signals
+) -> Outcome:
+    def chatter(line: str) -> None:
+        if options.verbose:
+            print(line, file=sys.stderr, flush=True)
+
+    if options.verbose:
+        print(f"tilewise: starting {shlex.join(start.command)}", file=sys.stderr, flush=True)
+    supervisor = Supervisor(
+        start,
+        launcher.find_worker().path,
+        caught,
+        timeout=options.timeout,
+        on_running=lambda: _get_ready(options),
+        on_progress=bar.update,
+        on_chatter=chatter,
+    )
+    return supervisor.run(job.encode(final))
+
+
+def _get_ready(options: JobOptions) -> None:
+    """Imports what the end needs while the ranks work."""
+    if not options.quiet and options.json != "-":
+        import tilewise.report.explain  # noqa: F401
+
+
+def _judge(record: Record, options: JobOptions) -> None:
+    """Raises VerificationError, after keeping the record, when the proof failed."""
+    proof = record.verification
+    if proof is None or proof.passed:
+        return
+    _write_record(record, options)
+    numbers = ""
+    if proof.error is not None and proof.tolerance is not None:
+        numbers = f": error {proof.error:.2e}, allowed {proof.tolerance:.2e}"
+    raise VerificationError(
+        f"the result failed its {proof.method} verification{numbers}; it was thrown away",
+        "--verify serial to be sure, and tilewise doctor",
+    )
+
+
+def _record(
+    done: Done, plan: Plan, final: job.Job, target: Target, stored: list[Storage], start: launcher.Start
+) -> Record:
+    kernel = done.environment.get("blas_kernel", "")
+    fits = plan.peak is not None and plan.peak.kernel == kernel
+    known = assemble.Known(
+        job=final,
+        facts=plan.facts,
+        inputs=[_matrix(region) for region in final.inputs],
+        outputs=[Matrix(target.path, files.format_name(target.name), plan.shape, plan.dtype, "C")],
+        storage=stored,
+        chosen_by=plan.chosen_by,
+        fixed=plan.fixed,
+        reasons=plan.reasons,
+        warnings=plan.warnings,
+        needed_bytes=plan.need.node,
+        launcher=shlex.join(start.command),
+        variables=start.environment,
+        oversubscribed=plan.oversubscribed,
+        wall=time.perf_counter() - _BEGIN,
+        peak=plan.peak.flops_per_second if plan.peak is not None and fits else None,
+    )
+    return assemble.assemble(done, known)
+
+
+def _remember(record: Record, plan: Plan) -> None:
+    """Keeps a peak that was measured in this run."""
+    if plan.job.calibrate and record.peak_flops:
+        key = peak_key(plan.facts, plan.job.variant, plan.job.dtype)
+        profile.store_peak(key, profile.Peak(record.peak_flops, record.environment.blas_kernel))
+
+
+def _tell(record: Record, outcome: Outcome, options: JobOptions) -> None:
+    _write_record(record, options)
+    if options.quiet:
+        return
+    if not options.verbose:  # with -v it was shown when it came
+        for line in outcome.chatter:
+            print(line, file=sys.stderr)
+    for warning in record.warnings:
+        print(f"tilewise: warning: {warning}", file=sys.stderr)
+    if options.json != "-":
+        from tilewise.report.explain import explain
+        from tilewise.report.terminal import show
+
+        show(explain(record))
+
+
+def _write_record(record: Record, options: JobOptions) -> None:
+    if options.json == "-":
+        from tilewise.launch.record import encode
+
+        sys.stdout.write(encode(record).decode())
+        sys.stdout.flush()
+    elif options.json is not None:
+        write_record(record, options.json)
+
+
+def _clean(output: Output | None, trace: side_files.Trace, error: BaseException) -> None:
+    """Removes part files; one that cannot be removed is named in the error's message."""
+    trace.discard()
+    left = output.discard() if output is not None else ""
+    if left and isinstance(error, TilewiseError):
+        error.message += f"; {left} could not be removed"
+
+
+def _matrix(region: Region) -> Matrix:
+    path = region.path or region.name
+    kind = "generated" if region.generator else files.format_name(region.name)
+    return Matrix(path, kind, (region.rows, region.columns), region.dtype, region.order)
+
+
+def _storage(inputs: list[Region], target: Target) -> list[Storage]:
+    """Where files lie, looked at before the job warms the cache."""
+    found = [
+        Storage(region.path, storage.file_system(region.path), storage.cache_state(region.path))
+        for region in inputs
+        if region.path
+    ]
+    return [*found, Storage(target.path, storage.file_system(os.path.dirname(target.path)), "new")]
+
+
+def _require_our_launcher(joined: Join) -> None:
+    found = launcher.find_worker()
+    if foreign(joined, found.mpi):
+        ours = launcher.mpiexec_path(found.build) or "the mpiexec of the mpich package"
+        raise UsageError(
+            "this mpiexec belongs to another MPI library (Open MPI) than the worker was built with (MPICH)",
+            f"{ours} -n {joined.size} tilewise …, or tilewise … -n {joined.size} without mpiexec",
+        )
+
+
+def _release(joined: Join, caught: signals.Signals) -> None:
+    """Lets ranks go that wait for a job which will not come."""
+    found = launcher.find_worker()
+    quitting = job.quit_job()
+    variant = msgspec.structs.replace(quitting.variant, ranks=joined.size)
+    start = launcher.join_start(found, variant, oversubscribed=True)
+    Supervisor(start, found.path, caught, timeout=10.0).run(job.encode(quitting))

@@ -1,0 +1,55 @@
+"""`tilewise multiply A B -o C`: the product of two matrix files."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from tilewise.cli import jobs
+from tilewise.cli.options import JobOptions, choices_of
+from tilewise.cli.parse import HOW, WHAT, parse
+from tilewise.launch.join import Join
+
+
+def request(
+    a: Annotated[
+        str,
+        Parameter(name="A", group=WHAT, help="The left matrix: a path, or random:4096x4096:float64[:seed]."),
+    ],
+    b: Annotated[str, Parameter(name="B", group=WHAT, help="The right matrix.")],
+    /,
+    *,
+    output: Annotated[str, Parameter(name=["--output", "-o"], group=WHAT, help="Where the product goes.")],
+    transpose_a: Annotated[
+        bool, Parameter(name="--transpose-a", group=WHAT, help="Take the transpose of A.")
+    ] = False,
+    transpose_b: Annotated[
+        bool, Parameter(name="--transpose-b", group=WHAT, help="Take the transpose of B.")
+    ] = False,
+    options: Annotated[JobOptions, Parameter(group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
+) -> jobs.Request:
+    """Multiply two matrices that lie in files; the product is proved before it gets its name."""
+    from tilewise import files
+    from tilewise.files.region import Region
+    from tilewise.machine.facts import Facts
+    from tilewise.plan.multiply import plan_multiply
+    from tilewise.plan.plan import Plan
+
+    choices = choices_of(options)
+
+    def inspect() -> list[Region]:
+        regions = [files.inspect(a), files.inspect(b)]
+        turned = (transpose_a, transpose_b)
+        return [msgspec.structs.replace(r, transposed=t) for r, t in zip(regions, turned, strict=True)]
+
+    def plan(regions: list[Region], facts: Facts, joined: Join | None) -> Plan:
+        return plan_multiply(regions[0], regions[1], choices, facts, joined)
+
+    return jobs.Request(output=output, options=options, choices=choices, inspect=inspect, plan=plan)
+
+
+def main(words: list[str], joined: Join | None) -> int:
+    """Runs the command; returns its exit code."""
+    return jobs.main("multiply", lambda: parse("multiply", request, words), joined)

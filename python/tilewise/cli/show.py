@@ -1,0 +1,105 @@
+"""`tilewise show A [rows [columns]]`: prints numbers of a matrix; without ranges, its corners."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from tilewise.cli.parse import WHAT, parse
+from tilewise.errors import UsageError
+from tilewise.launch.join import Join
+
+if TYPE_CHECKING:
+    from tilewise.files.reading import Array
+
+_EDGE = 3  # rows and columns shown at each end
+_GAP = "…"
+
+
+def request(
+    a: Annotated[str, Parameter(name="A", group=WHAT, help="A matrix file.")],
+    rows: Annotated[
+        str | None,
+        Parameter(name="ROWS", group=WHAT, allow_leading_hyphen=True, help="As 3, 0:5, -2: or ::10."),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        Parameter(name="COLUMNS", group=WHAT, allow_leading_hyphen=True, help="The same for columns."),
+    ] = None,
+    /,
+) -> tuple[str, str | None, str | None]:
+    """Print numbers of a matrix: its corners, or the rows and columns asked for, in full precision."""
+    return a, rows, columns
+
+
+def main(words: list[str], joined: Join | None) -> int:
+    """Runs the command; returns its exit code."""
+    asked = parse("show", request, words)
+    if asked is None:
+        return 0
+    from tilewise import files
+    from tilewise.files.reading import mapped
+
+    name, rows, columns = asked
+    matrix = mapped(files.inspect(name))
+    if rows is None:
+        _print(corners(matrix))
+    else:
+        picked = matrix[
+            selection(rows, matrix.shape[0], "row"), selection(columns or ":", matrix.shape[1], "column")
+        ]
+        for row in picked:
+            sys.stdout.write(
+                " ".join(repr(value) if isinstance(value, float) else str(value) for value in row.tolist())
+                + "\n"
+            )
+    return 0
+
+
+def selection(text: str, extent: int, what: str) -> slice:
+    """The slice that `text` means; one number picks one row or column. UsageError for anything else."""
+    fields = text.split(":")
+    try:
+        numbers = [int(field) if field.strip() else None for field in fields]
+    except ValueError:
+        numbers = []
+    if not 1 <= len(numbers) <= 3 or (len(numbers) == 3 and numbers[2] == 0) or numbers == [None]:
+        raise UsageError(f"{text!r} is no range of {what}s; write 3, 0:5, -2: or ::10")
+    if len(numbers) == 1:
+        index = numbers[0]
+        assert index is not None
+        if not -extent <= index < extent:
+            raise UsageError(f"there is no {what} {index}: the matrix has {extent} {what}s, counted from 0")
+        index %= extent
+        return slice(index, index + 1)
+    return slice(*numbers)
+
+
+def corners(matrix: Array) -> list[list[str]]:
+    """The first and last rows and columns as text; a gap where something was left away."""
+    rows, columns = (_ends(extent) for extent in matrix.shape)
+    lines = []
+    for row in rows:
+        lines.append(
+            [_GAP if row is None or column is None else _short(matrix[row, column]) for column in columns]
+        )
+    return lines
+
+
+def _ends(extent: int) -> list[int | None]:
+    if extent <= 2 * _EDGE + 1:
+        return list(range(extent))
+    return [*range(_EDGE), None, *range(extent - _EDGE, extent)]
+
+
+def _short(value: Any) -> str:
+    plain = value.item()
+    return str(plain) if isinstance(plain, int) else f"{plain:.6g}"
+
+
+def _print(lines: list[list[str]]) -> None:
+    width = max((len(cell) for line in lines for cell in line), default=0)
+    for line in lines:
+        sys.stdout.write("  ".join(f"{cell:>{width}}" for cell in line) + "\n")

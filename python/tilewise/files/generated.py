@@ -1,0 +1,50 @@
+"""Matrices that need no file: `random:4096x4096:float64[:seed]` and what `tilewise generate` makes."""
+
+from __future__ import annotations
+
+from tilewise.errors import UsageError
+from tilewise.files.dtypes import is_integer, parse_dtype
+from tilewise.files.region import Region
+from tilewise.units import parse_shape
+
+KINDS = {
+    "random": "uniform in [0, 1); integers uniform in a small range",
+    "normal": "normally distributed",
+    "identity": "ones on the diagonal, else zero",
+    "ramp": "element (i, j) is i·columns + j",
+    "graded": "normal columns that fade by twenty orders of magnitude",
+}
+_NO_INTEGERS = ("normal", "graded")
+_FORM = "random:4096x4096:float64[:seed]"
+
+
+def parse_name(name: str) -> Region | None:
+    """The Region a generator's name means, None when `name` is none; UsageError for a wrong one."""
+    if not name.startswith("random:"):
+        return None
+    parts = name.split(":")[1:]
+    if not 1 <= len(parts) <= 3:
+        raise UsageError(f"{name} is no generator's name; the form is {_FORM}")
+    shape = parse_shape(parts[0], f"{name}: the shape")
+    dtype = parse_dtype(parts[1], f"{name}: the type") if len(parts) > 1 else "float64"
+    return generated("random", shape, dtype, parse_seed(parts[2], name) if len(parts) > 2 else 0, name)
+
+
+def generated(kind: str, shape: tuple[int, int], dtype: str, seed: int, name: str) -> Region:
+    """A Region without a file; UsageError for an unknown `kind` or one that `dtype` cannot hold."""
+    if kind not in KINDS:
+        raise UsageError(f"--kind {kind!r} is unknown; known are {', '.join(KINDS)}")
+    if kind in _NO_INTEGERS and is_integer(dtype):
+        others = ", ".join(known for known in KINDS if known not in _NO_INTEGERS)
+        raise UsageError(
+            f"--kind {kind} makes fractions, which {dtype} cannot hold; for integers there are {others}"
+        )
+    rows, columns = shape
+    return Region(path="", name=name, rows=rows, columns=columns, dtype=dtype, generator=kind, seed=seed)
+
+
+def parse_seed(text: str, name: str) -> int:
+    """A whole number from 0 to 2^63-1."""
+    if text.isascii() and text.isdigit() and int(text) < 2**63:
+        return int(text)
+    raise UsageError(f"{name}: a seed is a whole number from 0 to 2^63-1, not {text!r}")

@@ -1,0 +1,79 @@
+"""Opens an input as a regular file, and says in one sentence why where that is not possible."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import BinaryIO
+
+from tilewise.errors import UsageError
+
+
+def open_regular(path: str, name: str) -> tuple[BinaryIO, int]:
+    """The file at `path`, opened for reading, and its size in bytes; `name` is what the user wrote.
+
+    Raises UsageError for what is missing, unreadable, or no regular file. A FIFO is never opened, because
+    that would wait for a writer.
+    """
+    try:
+        require_regular(os.stat(path).st_mode, name)
+        # Non-blocking, so that a file swapped for a FIFO since the check cannot hang us either.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise cannot_read(error, path, name) from None
+    file = os.fdopen(descriptor, "rb")
+    status = os.fstat(descriptor)
+    try:
+        require_regular(status.st_mode, name)
+    except UsageError:
+        file.close()
+        raise
+    return file, status.st_size
+
+
+def require_regular(mode: int, name: str) -> None:
+    """Raises UsageError unless `mode` is that of a regular file."""
+    if stat.S_ISREG(mode):
+        return
+    kinds = (
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISFIFO, "a pipe (FIFO)"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISCHR, "a device"),
+        (stat.S_ISBLK, "a device"),
+    )
+    kind = next((text for test, text in kinds if test(mode)), "no regular file")
+    raise UsageError(f"{name} is {kind}, but a matrix file was expected")
+
+
+def cannot_read(error: OSError, path: str, name: str) -> UsageError:
+    """What to tell the user when `path` cannot be opened."""
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        if os.path.islink(path):
+            return UsageError(f"{name} is a link to {os.readlink(path)}, which does not exist")
+        return UsageError(f"{name} does not exist", _neighbour(path))
+    if error.errno == errno.EACCES:
+        return UsageError(f"{name} may not be read: permission denied")
+    return UsageError(f"{name} cannot be opened: {error.strerror or error}")
+
+
+def require_utf8(path: str) -> None:
+    """Raises UsageError for a name that JSON cannot carry to the worker."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        shown = path.encode(errors="surrogateescape").decode(errors="replace")
+        raise UsageError(f"the name {shown} is not valid UTF-8; rename the file") from None
+
+
+def _neighbour(path: str) -> str:
+    """Names of files in the same folder that look like a slip of the keyboard away."""
+    import difflib
+
+    folder, base = os.path.split(path)
+    try:
+        near = difflib.get_close_matches(base, os.listdir(folder or ".")[:10_000], n=1, cutoff=0.75)
+    except OSError:
+        return ""
+    return os.path.join(folder, near[0]) if near else ""

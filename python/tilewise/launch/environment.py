@@ -1,0 +1,117 @@
+"""The environment ranks start with: nothing of an outer job, threads as planned, traps pointed out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from tilewise.machine import cpu
+from tilewise.machine.facts import Facts
+
+# What launchers set for the ranks of a job; a launcher of our own would take it for its own job's.
+_OUTER = (
+    "PMI_",
+    "PMIX_RANK",
+    "PMIX_NAMESPACE",
+    "PMIX_SERVER_",
+    "PMIX_HOSTNAME",
+    "HYDI_",
+    "MPI_LOCAL",
+    "OMPI_COMM_WORLD_",
+    "OMPI_UNIVERSE_SIZE",
+    "OMPI_FIRST_RANKS",
+    "OMPI_NUM_APP_CTX",
+    "OMPI_APP_CTX_",
+    "OMPI_ARGV",
+    "OMPI_COMMAND",
+    "OMPI_FILE_LOCATION",
+    "OMPI_MCA_ess",
+    "OMPI_MCA_orte_",
+    "OMPI_MCA_pmix",
+    "PRTE_LAUNCHED",
+    "PRTE_MCA_prte_",
+)
+
+_CORE_LEVEL = {
+    **dict.fromkeys(("skylakex", "cooperlake", "sapphirerapids"), 3),
+    **dict.fromkeys(("haswell", "zen"), 2),
+    **dict.fromkeys(("sandybridge", "bulldozer", "piledriver", "steamroller", "excavator"), 1),
+    **dict.fromkeys(
+        (
+            "nehalem",
+            "penryn",
+            "dunnington",
+            "core2",
+            "prescott",
+            "katmai",
+            "coppermine",
+            "northwood",
+            "banias",
+            "atom",
+            "athlon",
+            "opteron",
+            "opteron_sse3",
+            "barcelona",
+            "bobcat",
+            "nano",
+        ),
+        0,
+    ),
+}
+_LEVEL_NAME = ("SSE", "AVX", "AVX2", "AVX-512")
+
+
+def for_ranks(
+    base: Mapping[str, str], threads: int, oversubscribed: bool, own_launcher: bool
+) -> dict[str, str]:
+    """The environment for ranks of `threads` threads, made from `base`.
+
+    `own_launcher`: the ranks are a job of our own, so that what an outer launcher set must go. Oversubscribed
+    ranks yield instead of spinning, else each waits out the time slices of the others.
+    """
+    environment = dict(base)
+    if own_launcher:
+        for key in base:
+            if key.startswith(_OUTER):
+                del environment[key]
+    # Otherwise every rank starts a BLAS thread for each core of the machine before it is told not to.
+    environment["OPENBLAS_NUM_THREADS"] = environment["OMP_NUM_THREADS"] = str(threads)
+    if oversubscribed:
+        environment.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "1")
+        environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "true")
+    return environment
+
+
+def for_open_mpi(environment: dict[str, str]) -> None:
+    """Adds what Open MPI asks of root, who in a container is everybody."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        environment.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        environment.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        environment.setdefault("PRTE_ALLOW_RUN_AS_ROOT", "1")
+        environment.setdefault("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+
+
+def blas_warnings(environment: Mapping[str, str], facts: Facts) -> list[str]:
+    """One warning for each variable that makes BLAS slower than this processor allows."""
+    found = []
+    forced = environment.get("OPENBLAS_CORETYPE", "")
+    level = _CORE_LEVEL.get(forced.lower())
+    able = _level(facts.flags)
+    if level is not None and level < able:
+        found.append(
+            f"OPENBLAS_CORETYPE={forced} keeps BLAS to {_LEVEL_NAME[level]} "
+            f"on a processor with {_LEVEL_NAME[able]}; "
+            "for full speed: unset OPENBLAS_CORETYPE"
+        )
+    size = environment.get("OPENBLAS_L2_SIZE", "")
+    real = cpu.cache_bytes(2) // 1024
+    if size.isdigit() and real and int(size) < real:
+        found.append(
+            f"OPENBLAS_L2_SIZE={size} tells BLAS of a smaller cache than the real {real} KiB; "
+            "for full speed: unset OPENBLAS_L2_SIZE"
+        )
+    return found
+
+
+def _level(flags: frozenset[str]) -> int:
+    return 3 if "avx512f" in flags else 2 if "avx2" in flags else 1 if "avx" in flags else 0

@@ -1,0 +1,94 @@
+"""The seam's second half: what the worker says. Mirrors `docs/reference/seam.md` field by field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+MARK = b"\x1e"  # begins every line that is ours; all else is a library's chatter
+
+
+class RankPlace(msgspec.Struct):
+    """Where one rank runs; `cpus` is what it is bound to."""
+
+    rank: int
+    host: str
+    pid: int
+    cpus: Any = None
+
+
+class RankFacts(msgspec.Struct):
+    """One rank at the end of its job. `peak_rss_bytes` is the most memory it ever held."""
+
+    rank: int
+    host: str
+    pid: int
+    cpus: Any = None
+    node: int = 0
+    peak_rss_bytes: int = 0
+    working: bool = True
+    elements: int = 0
+
+
+class Started(msgspec.Struct, tag="started", tag_field="event"):
+    """All ranks are there and bound."""
+
+    ranks: list[RankPlace]
+
+
+class Progress(msgspec.Struct, tag="progress", tag_field="event"):
+    """How far a phase is, 0 to 1."""
+
+    phase: str
+    done: float
+
+
+class Failed(msgspec.Struct, tag="error", tag_field="event"):
+    """Why the job failed; `usage` and `memory` mean that the request was wrong."""
+
+    kind: str
+    message: str
+    rank: int = -1
+
+
+class Verification(msgspec.Struct):
+    """What the proof said."""
+
+    method: str
+    passed: bool
+    error: float | None = None
+    tolerance: float | None = None
+
+
+class Done(msgspec.Struct, tag="record", tag_field="event"):
+    """What was done; lists have one number a rank, times are seconds."""
+
+    ranks: list[RankFacts]
+    seconds: dict[str, list[float]]
+    samples: list[dict[str, float]] = []
+    bytes: dict[str, list[int]] = {}
+    messages: list[int] = []
+    io_calls: list[int] = []
+    flops: float = 0.0
+    peak_flops: float | None = None
+    verification: Verification | None = None
+    result: dict[str, Any] = {}
+    warnings: list[str] = []
+    environment: dict[str, str] = {}
+    oversubscribed: bool = False
+
+
+Event = Started | Progress | Failed | Done
+_decoder = msgspec.json.Decoder(Event, strict=False)
+
+
+def split_line(line: bytes) -> tuple[bytes, Event | None]:
+    """A line's chatter and its event. A library may have printed without a newline before our mark."""
+    chatter, mark, ours = line.partition(MARK)
+    if not mark:
+        return line, None
+    try:
+        return chatter, _decoder.decode(ours)
+    except msgspec.MsgspecError:
+        return line, None  # torn by somebody else's output: worth showing, not worth dying for

@@ -1,0 +1,66 @@
+"""The seam's first half: what the worker is told. Mirrors `docs/reference/seam.md` field by field."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tilewise.files.region import Region
+
+PROTOCOL = 1
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job is done; names as on the command line, never `auto`. `grid` is rows × columns of ranks."""
+
+    algorithm: str
+    exchange: str
+    read: str
+    write: str
+    grid: tuple[int, int]
+    copies: int = 1
+    ranks: int
+    threads: int
+    kernel: str = "fast"
+    remainder: str = "spread"
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do, where the data are, and how; the worker decides nothing that could stand here."""
+
+    protocol: int = PROTOCOL
+    id: str
+    command: str
+    inputs: list[Region]
+    output: Region | None
+    variant: Variant
+    dtype: str
+    verify: str = "off"
+    repeat: int = 1
+    warmup: int = 0
+    sync: bool = False
+    bind: bool = True
+    place: str = "core"
+    hints: dict[str, str] = {}
+    trace: str = ""
+    calibrate: bool = False
+    progress: bool = False
+    fault: str = ""
+
+
+def quit_job() -> Job:
+    """A job that releases ranks which already wait: all leave quietly."""
+    nothing = Variant(
+        algorithm="local",
+        exchange="none",
+        read="positioned",
+        write="positioned",
+        grid=(1, 1),
+        ranks=1,
+        threads=1,
+    )
+    return Job(id="quit", command="quit", inputs=[], output=None, variant=nothing, dtype="float64")
+
+
+def encode(job: Job) -> bytes:
+    """The job as the JSON that goes to rank 0's standard input."""
+    return msgspec.json.encode(job) + b"\n"

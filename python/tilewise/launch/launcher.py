@@ -1,0 +1,133 @@
+"""How ranks are started: which program, with which options, in which environment."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import msgspec
+
+from tilewise.errors import UsageError
+from tilewise.launch import environment, worker
+from tilewise.launch.job import Variant
+
+
+class Worker(msgspec.Struct, frozen=True):
+    """The worker program and what `build.json` beside it says."""
+
+    path: str
+    build: dict[str, str]
+
+    @property
+    def mpi(self) -> str:
+        """`wheel` (the mpich package of this Python) or `site`."""
+        return self.build.get("mpi", "wheel")
+
+
+class Start(msgspec.Struct, frozen=True):
+    """A command line and its environment. `joined`: the ranks exist already, ours is one of them."""
+
+    command: list[str]
+    environment: dict[str, str]
+    joined: bool = False
+
+
+def find_worker() -> Worker:
+    """The worker; raises UsageError, saying where it was sought, when there is none."""
+    path = worker.find()
+    if path is None:
+        raise UsageError(
+            f"the worker program is missing, sought first at {worker.candidates()[0]}",
+            "tilewise doctor, or install tilewise again",
+        )
+    return Worker(path, worker.build_facts(path))
+
+
+def mpiexec_path(build: Mapping[str, str]) -> str | None:
+    """The launcher that belongs to the worker's MPI library, or None when it is not there."""
+    if build.get("mpi", "wheel") == "site":
+        if "SLURM_JOB_ID" in os.environ and (srun := shutil.which("srun")):
+            return srun
+        recorded = build.get("mpiexec", "")
+        return (
+            recorded
+            if os.access(recorded, os.X_OK)
+            else shutil.which(os.path.basename(recorded) or "mpiexec")
+        )
+    places = (os.path.join(sys.prefix, "bin"), os.path.dirname(sys.executable))
+    return next(
+        (path for folder in places if os.access(path := os.path.join(folder, "mpiexec"), os.X_OK)), None
+    )
+
+
+def flavour(mpiexec: str) -> str:
+    """`openmpi`, `hydra`, `srun` or `unknown`: whose options `mpiexec` understands."""
+    name = os.path.basename(os.path.realpath(mpiexec))
+    for kind, names in (
+        ("openmpi", ("orterun", "prterun", "prte", "mpirun.openmpi", "mpiexec.openmpi")),
+        ("hydra", ("mpiexec.hydra", "mpirun.hydra")),
+        ("srun", ("srun",)),
+    ):
+        if name in names:
+            return kind
+    try:
+        said = subprocess.run(
+            [mpiexec, "--version"], capture_output=True, text=True, timeout=10, check=False
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    if "Open MPI" in said or "PRRTE" in said or "OpenRTE" in said:
+        return "openmpi"
+    return "hydra" if "HYDRA" in said or "Intel(R) MPI" in said else "unknown"
+
+
+def join_start(found: Worker, variant: Variant, oversubscribed: bool) -> Start:
+    """Our rank's own worker, in a job that somebody else's launcher started."""
+    told = environment.for_ranks(os.environ, variant.threads, oversubscribed, own_launcher=False)
+    return Start([found.path, "--expect", str(variant.ranks)], told, joined=True)
+
+
+def own_start(found: Worker, variant: Variant, hosts: str, launcher: str, oversubscribed: bool) -> Start:
+    """A job of our own: the worker alone for one rank, else under the package's or the user's launcher."""
+    told = environment.for_ranks(os.environ, variant.threads, oversubscribed, own_launcher=True)
+    count = ["-n", str(variant.ranks)]
+    if launcher:
+        words = shlex.split(launcher)
+        if not words or shutil.which(words[0]) is None:
+            raise UsageError(f"--launcher {launcher!r}: there is no program {words[0] if words else ''!r}")
+        environment.for_open_mpi(told)
+        return Start([*words, *count, found.path, "--expect", str(variant.ranks)], told)
+    if variant.ranks == 1 and not hosts:
+        return Start([found.path], told)
+    mpiexec = mpiexec_path(found.build)
+    if mpiexec is None:
+        wanted = (
+            "the mpich package of this Python"
+            if found.mpi == "wheel"
+            else found.build.get("mpiexec", "mpiexec")
+        )
+        raise UsageError(f"mpiexec is missing; the worker needs that of {wanted}", "tilewise doctor, or -n 1")
+    kind = "hydra" if found.mpi == "wheel" else flavour(mpiexec)
+    return Start([mpiexec, *_options(kind, variant, hosts, told), *count, found.path], told)
+
+
+def _options(kind: str, variant: Variant, hosts: str, told: dict[str, str]) -> list[str]:
+    """What this launcher wants to hear; binding is the worker's own business."""
+    if kind == "openmpi":
+        environment.for_open_mpi(told)
+        where = ["--hostfile", hosts] if hosts else []
+        return ["--bind-to", "none", "--oversubscribe", *where]
+    if kind == "srun":
+        where = [f"--nodefile={hosts}"] if hosts else []
+        return ["--cpu-bind=none", f"--cpus-per-task={variant.threads}", *where]
+    if kind == "hydra":
+        if hosts:
+            return ["-f", hosts]
+        # Without fork, hydra may look for ssh or a batch system that one machine does not need.
+        batch = any(key in os.environ for key in ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"))
+        return [] if batch or "HYDRA_LAUNCHER" in os.environ else ["-launcher", "fork"]
+    return ["-f", hosts] if hosts else []

@@ -1,0 +1,211 @@
+"""The record: what was done, how long every phase took, how much moved, and the proof. Mirrors `--json`."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from typing import Any
+
+import msgspec
+
+from tilewise.errors import RunError
+from tilewise.launch.events import Verification
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """Seconds over ranks."""
+
+    min: float
+    mean: float
+    max: float
+
+
+class InputSeconds(Spread, frozen=True):
+    """Reading: `parse` makes numbers of bytes, `file` waits for the file, `distribute` sends."""
+
+    parse: Spread
+    file: Spread
+    distribute: Spread
+
+
+class OutputSeconds(Spread, frozen=True):
+    """Writing: `format` makes bytes of numbers, `file` waits for the file, `collect` gathers."""
+
+    format: Spread
+    file: Spread
+    collect: Spread
+
+
+class Seconds(msgspec.Struct, frozen=True):
+    """Phases are exclusive and add up to `total` on every rank; `wall` includes the launch and the front."""
+
+    input: InputSeconds
+    compute: Spread
+    exchange: Spread
+    output: OutputSeconds
+    verify: Spread
+    total: Spread
+    wall: float
+
+
+class Bytes(msgspec.Struct, frozen=True):
+    """Sums over ranks; `exchanged` counts what ranks received, `exchanged_max_rank` the most that one did."""
+
+    read: int
+    useful: int
+    written: int
+    exchanged: int
+    exchanged_max_rank: int
+    copied_in_node: int
+
+
+class Rates(msgspec.Struct, frozen=True):
+    """Work over the slowest rank's time in its phase, each second; null without work or time."""
+
+    flops_per_second: float | None
+    read_bytes_per_second: float | None
+    written_bytes_per_second: float | None
+    exchanged_bytes_per_second: float | None
+    whole_flops_per_second: float | None
+
+
+class PeakMemory(msgspec.Struct, frozen=True):
+    """Bytes of resident memory: every rank, the largest, and the node with most."""
+
+    per_rank: list[int]
+    max_rank: int
+    node_sum: int
+
+
+class Matrix(msgspec.Struct, frozen=True):
+    """An input or the output as the record names it."""
+
+    path: str
+    format: str
+    shape: tuple[int, int]
+    dtype: str
+    order: str
+
+
+class RecordVariant(msgspec.Struct, frozen=True):
+    """How it was done. `io` is `READ:WRITE`; `copies` counts the layers of `replicated`."""
+
+    algorithm: str
+    exchange: str
+    io: str
+    grid: tuple[int, int]
+    ranks: int
+    threads: int
+    copies: int
+    kernel: str
+    remainder: str
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where one rank ran."""
+
+    rank: int
+    host: str
+    pid: int
+    cpus: Any
+    node: int
+
+
+class Storage(msgspec.Struct, frozen=True):
+    """Where a file lay: kind of file system, and whether the page cache held it before the job."""
+
+    path: str
+    file_system: str
+    cache: str
+
+
+class Environment(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything around the job that its numbers depend on."""
+
+    host: str
+    cpu: str
+    cores: int
+    cpus: int
+    numa_nodes: int
+    mpi_library: str
+    mpi_standard: str
+    blas: str
+    blas_kernel: str
+    compiler: str
+    binding: str
+    launcher: str
+    storage: list[Storage]
+    oversubscribed: bool
+    variables: dict[str, str]
+    versions: dict[str, str]
+    time: str
+
+
+class Record(msgspec.Struct, kw_only=True):
+    """One job's whole record; the fields stand in the reference under their names."""
+
+    tilewise: str
+    command: str
+    inputs: list[Matrix]
+    outputs: list[Matrix]
+    variant: RecordVariant
+    chosen_by: str
+    fixed: list[str]
+    reasons: list[str]
+    seconds: Seconds
+    samples: list[dict[str, float]]
+    bytes: Bytes
+    messages: int
+    io_calls: int
+    flops: float
+    rates: Rates
+    peak_flops: float | None
+    fraction_of_peak: float | None
+    peak_rss_bytes: PeakMemory
+    needed_bytes: int
+    ranks_working: int
+    placement: list[Place]
+    predicted_seconds: dict[str, float] | None
+    verification: Verification | None
+    result: dict[str, Any]
+    warnings: list[str]
+    environment: Environment
+
+
+def encode(record: Record) -> bytes:
+    """The record as indented JSON with a final newline; what is no finite number becomes null."""
+    plain = _finite(msgspec.to_builtins(record))
+    return msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n"
+
+
+def write(record: Record, path: str) -> None:
+    """Writes the record at `path`, replacing what is there at once; RunError when that fails."""
+    folder = os.path.dirname(os.path.abspath(path))
+    part = ""
+    try:
+        descriptor, part = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(path)[:100]}.")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(encode(record))
+        os.chmod(part, 0o666 & ~_umask())
+        os.replace(part, path)
+    except OSError as error:
+        if part and os.path.exists(part):
+            os.unlink(part)
+        raise RunError(f"the record cannot be written to {path}: {error.strerror or error}") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    return value

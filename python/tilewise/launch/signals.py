@@ -1,0 +1,61 @@
+"""Turns Ctrl-C, SIGTERM and SIGHUP into one `Interrupted`, at a moment when nothing is half done."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from tilewise.errors import Interrupted
+
+_CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Signals:
+    """Raises Interrupted once, at the first signal; later ones must not cut the cleaning up short."""
+
+    def __init__(self) -> None:
+        self._held = False
+        self._pending: signal.Signals | None = None
+        self._seen = False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """The handler proper."""
+        if self._seen:
+            return
+        if self._held:
+            self._pending = signal.Signals(number)
+            return
+        self._raise(signal.Signals(number))
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Signals that come inside wait until its end, for steps that must be whole."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        if self._pending is not None and not self._seen:
+            self._raise(self._pending)
+
+    def _raise(self, which: signal.Signals) -> None:
+        self._seen = True
+        raise Interrupted(f"interrupted by {which.name}; all ranks were ended and nothing was written")
+
+
+@contextmanager
+def watched() -> Iterator[Signals]:
+    """Signal handlers for the time of a job. A hang-up that was ignored (nohup) stays ignored."""
+    signals = Signals()
+    old = {}
+    for number in _CAUGHT:
+        previous = signal.getsignal(number)
+        if not (number == signal.SIGHUP and previous == signal.SIG_IGN):
+            old[number] = signal.signal(number, signals.handle)
+    try:
+        yield signals
+    finally:
+        for number, previous in old.items():
+            signal.signal(number, previous)

@@ -1,0 +1,219 @@
+"""Runs one job to its end: feeds it, reads its events, and lets nothing hang or linger."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import IO
+
+import msgspec
+
+from tilewise.launch import processes
+from tilewise.launch.events import Done, Event, Failed, Progress, Started, split_line
+from tilewise.launch.launcher import Start
+from tilewise.launch.signals import Signals
+
+_TICK = 0.05
+_AFTER_ERROR = 3.0  # seconds a job may take to end once it said that it failed
+_AFTER_RECORD = 30.0  # seconds it may take to leave MPI once it said that it is done
+_DRAIN = 0.3  # seconds for what is still in the pipes once the child has gone
+_KEPT = 400  # lines of chatter that are kept
+
+
+class Outcome(msgspec.Struct):
+    """All that was seen of a run. `returncode` is the child's, negative for a signal."""
+
+    started: Started | None = None
+    record: Done | None = None
+    failed: Failed | None = None
+    returncode: int = 0
+    chatter: list[str] = []
+    timed_out: bool = False
+    hung: bool = False
+    wall: float = 0.0
+
+
+class Supervisor:
+    """Watches one child. `on_progress` hears of progress, `on_chatter` of each line that is not ours."""
+
+    def __init__(
+        self,
+        start: Start,
+        program: str,
+        signals: Signals,
+        *,
+        timeout: float | None = None,
+        on_running: Callable[[], None] = lambda: None,
+        on_progress: Callable[[str, float], None] = lambda phase, done: None,
+        on_chatter: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self._start = start
+        self._program = program
+        self._signals = signals
+        self._timeout = timeout
+        self._on_running = on_running
+        self._on_progress = on_progress
+        self._on_chatter = on_chatter
+        self._outcome = Outcome()
+        self._rest: dict[int, bytes] = {}
+        self._deadline: float | None = None
+
+    def run(self, job: bytes) -> Outcome:
+        """Starts the child, hands it `job`, and returns when it and all below it have gone.
+
+        Raises Interrupted after a signal, and whatever a callback raises; the whole tree is ended first then.
+        """
+        begin = time.monotonic()
+        child: subprocess.Popen[bytes] | None = None
+        try:
+            with self._signals.hold():
+                child = processes.spawn(self._start)
+            if self._timeout is not None:
+                self._deadline = begin + self._timeout
+            self._watch(child, memoryview(job))
+        except BaseException:
+            if child is not None:
+                processes.end_tree(child, self._pids(), self._program)
+            raise
+        finally:
+            if child is not None:
+                for stream in (child.stdin, child.stdout, child.stderr):
+                    _close(stream)
+        processes.end_leftovers(self._pids(), self._program)
+        self._outcome.returncode = child.wait()
+        self._outcome.wall = time.monotonic() - begin
+        return self._outcome
+
+    def _watch(self, child: subprocess.Popen[bytes], job: memoryview) -> None:
+        assert child.stdin is not None and child.stdout is not None and child.stderr is not None
+        with selectors.DefaultSelector() as selector:
+            for stream in (child.stdout, child.stderr):
+                os.set_blocking(stream.fileno(), False)
+                selector.register(stream, selectors.EVENT_READ)
+            os.set_blocking(child.stdin.fileno(), False)
+            selector.register(child.stdin, selectors.EVENT_WRITE)
+            bell = _death_bell(child.pid)
+            if bell is not None:
+                selector.register(bell, selectors.EVENT_READ)
+            told = False
+            try:
+                gone_at: float | None = None
+                while True:
+                    for key, _ in selector.select(_TICK):
+                        if key.fileobj is child.stdin:
+                            job = self._feed(selector, child, job)
+                        elif key.fileobj is bell:
+                            selector.unregister(bell)
+                        else:
+                            self._read(selector, key)
+                    if not told:
+                        told = True
+                        self._on_running()
+                    now = time.monotonic()
+                    if gone_at is None and child.poll() is not None:
+                        gone_at = now
+                    streams = [
+                        key for key in selector.get_map().values() if key.events == selectors.EVENT_READ
+                    ]
+                    if gone_at is not None and (not streams or now > gone_at + _DRAIN):
+                        break
+                    if gone_at is None and self._deadline is not None and now > self._deadline:
+                        self._give_up(child)
+                        gone_at = now
+            finally:
+                if bell is not None:
+                    os.close(bell)
+        for fileno, rest in self._rest.items():
+            if rest:
+                self._line(rest, fileno)
+
+    def _feed(
+        self, selector: selectors.BaseSelector, child: subprocess.Popen[bytes], job: memoryview
+    ) -> memoryview:
+        assert child.stdin is not None
+        try:
+            job = job[os.write(child.stdin.fileno(), job) :]
+        except BlockingIOError:
+            return job
+        except OSError:
+            job = job[:0]  # the child has gone; its exit tells the rest
+        if not job:
+            selector.unregister(child.stdin)
+            _close(child.stdin)
+        return job
+
+    def _read(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
+        try:
+            data = os.read(key.fd, 1 << 16)
+        except BlockingIOError:
+            return
+        if not data:
+            selector.unregister(key.fileobj)
+        lines = (self._rest.pop(key.fd, b"") + data).split(b"\n")
+        self._rest[key.fd] = lines.pop()
+        for line in lines:
+            self._line(line, key.fd)
+
+    def _line(self, line: bytes, fileno: int) -> None:
+        chatter, event = split_line(line)
+        if event is not None:
+            self._event(event)
+        text = chatter.decode(errors="replace").rstrip()
+        if text:
+            if len(self._outcome.chatter) < _KEPT:
+                self._outcome.chatter.append(text)
+            self._on_chatter(text)
+
+    def _event(self, event: Event) -> None:
+        now = time.monotonic()
+        if isinstance(event, Progress):
+            self._on_progress(event.phase, event.done)
+        elif isinstance(event, Started):
+            self._outcome.started = event
+        elif isinstance(event, Failed):
+            if self._outcome.failed is None:  # the first one is the cause
+                self._outcome.failed = event
+            self._tighten(now + _AFTER_ERROR)
+        else:
+            self._outcome.record = event
+            self._deadline = now + _AFTER_RECORD
+
+    def _tighten(self, deadline: float) -> None:
+        self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)
+
+    def _give_up(self, child: subprocess.Popen[bytes]) -> None:
+        if self._outcome.record is None and self._outcome.failed is None:
+            self._outcome.timed_out = True
+        else:
+            self._outcome.hung = True
+        processes.end_tree(child, self._pids(), self._program)
+
+    def _pids(self) -> list[int]:
+        """Pids of ranks on this host; those on others are their launcher's to end."""
+        import socket
+
+        if self._outcome.started is None:
+            return []
+        here = socket.gethostname()
+        return [rank.pid for rank in self._outcome.started.ranks if rank.host == here]
+
+
+def _death_bell(pid: int) -> int | None:
+    """A descriptor that becomes readable when `pid` ends, so that no tick is waited for, or None."""
+    if sys.platform == "linux" and hasattr(os, "pidfd_open"):
+        try:
+            return os.pidfd_open(pid)
+        except OSError:
+            return None
+    return None
+
+
+def _close(stream: IO[bytes] | None) -> None:
+    with contextlib.suppress(OSError):
+        if stream is not None:
+            stream.close()

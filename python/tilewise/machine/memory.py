@@ -1,0 +1,106 @@
+"""Memory that a job may still take: what the kernel calls available, or less in a control group."""
+
+from __future__ import annotations
+
+import os
+
+_PROC = "/proc"
+_CGROUP = "/sys/fs/cgroup"
+_UNLIMITED = 1 << 60  # version 1 writes a huge number for "no limit"
+
+
+def available_memory(proc: str = _PROC, cgroup: str = _CGROUP) -> int:
+    """Bytes that can be taken without swapping, never more than the tightest control group leaves."""
+    found = _meminfo(proc)
+    if found is None:
+        import psutil
+
+        found = int(psutil.virtual_memory().available)
+    return min([found, *_group_rooms(proc, cgroup)])
+
+
+def total_memory(proc: str = _PROC) -> int:
+    """Bytes of memory this machine has."""
+    found = _meminfo(proc, "MemTotal:")
+    if found is None:
+        import psutil
+
+        found = int(psutil.virtual_memory().total)
+    return found
+
+
+def shared_memory_room(path: str = "/dev/shm") -> int:
+    """Bytes free where MPI keeps shared memory; 0 where there is no such place."""
+    try:
+        room = os.statvfs(path)
+    except OSError:
+        return 0
+    return room.f_bavail * room.f_frsize
+
+
+def _meminfo(proc: str, field: str = "MemAvailable:") -> int | None:
+    try:
+        with open(f"{proc}/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith(field):
+                    return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return None
+
+
+def _group_rooms(proc: str, cgroup: str) -> list[int]:
+    """What each control group above us leaves: its limit minus its use, file cache not counted."""
+    rooms = []
+    for folder, limit_name, usage_name, cache_name in _groups(proc, cgroup):
+        limit = _number(f"{folder}/{limit_name}")
+        if limit is None or limit >= _UNLIMITED:
+            continue
+        usage = _number(f"{folder}/{usage_name}") or 0
+        rooms.append(max(0, limit - usage + _cache(f"{folder}/memory.stat", cache_name)))
+    return rooms
+
+
+def _groups(proc: str, cgroup: str) -> list[tuple[str, str, str, str]]:
+    """Folder and file names of every group of this process, up to the root, for both versions."""
+    try:
+        with open(f"{proc}/self/cgroup", encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers == "":
+            root, names = cgroup, ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            root = f"{cgroup}/memory"
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        else:
+            continue
+        while True:
+            found.append((root + path.rstrip("/"), *names))
+            if path in ("", "/"):
+                break
+            path = os.path.dirname(path)
+    return found
+
+
+def _number(path: str) -> int | None:
+    try:
+        with open(path, encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):  # "max" is no number: no limit
+        return None
+
+
+def _cache(path: str, field: str) -> int:
+    try:
+        with open(path, encoding="ascii") as file:
+            for line in file:
+                key, _, value = line.partition(" ")
+                if key == field:
+                    return int(value)
+    except (OSError, ValueError):
+        pass
+    return 0

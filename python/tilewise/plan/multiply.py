@@ -1,0 +1,110 @@
+"""Plans a product: checks that the operands fit, then grid, variant, memory and proof."""
+
+from __future__ import annotations
+
+from tilewise.errors import UsageError
+from tilewise.files.dtypes import ITEMSIZE, of_product
+from tilewise.files.region import Region
+from tilewise.launch.job import Job, Variant
+from tilewise.launch.join import Join
+from tilewise.machine.facts import Facts
+from tilewise.plan import grid, need, proof, rule
+from tilewise.plan.choices import Choices
+from tilewise.plan.plan import Plan, finish, new_id
+from tilewise.units import shape_text
+
+
+def plan_multiply(
+    left: Region, right: Region, choices: Choices, facts: Facts, joined: Join | None = None
+) -> Plan:
+    """The plan for left · right; transposition stands in the regions.
+
+    `joined` tells of ranks that exist already because somebody else started them. Raises UsageError when the
+    shapes do not fit, a choice makes no sense, or the memory does not suffice.
+    """
+    m, k, n = _extents(left, right)
+    dtype = of_product(left.dtype, right.dtype)
+    item = ITEMSIZE[dtype]
+    work = float(m) * k * n
+    why: list[str] = []
+    ranks, threads = rule.ranks_and_threads(choices, facts, work, why, joined=joined)
+    nodes, _ = rule.nodes_used(choices, joined)
+    algorithm = rule.algorithm(choices, ranks, why)
+    shape, copies = grid.choose(algorithm.name, ranks, choices.grid, m, n)
+    operands = (m * k + k * n) * item
+    exchange = rule.exchange(choices, algorithm, copies * operands, facts, nodes, why)
+    read, write = rule.io(choices)
+    variant = Variant(
+        algorithm=algorithm.name,
+        exchange=exchange,
+        read=read,
+        write=write,
+        grid=shape,
+        copies=copies,
+        ranks=ranks,
+        threads=threads,
+        kernel=choices.kernel,
+        remainder=choices.remainder,
+    )
+    flops = (8 if dtype.startswith("complex") else 2) * work
+    warnings: list[str] = []
+    share = proof.fast_share(
+        operands + m * n * item,
+        left.bytes + right.bytes + m * n * item,
+        flops,
+        min(ranks * threads, facts.cores),
+    )
+    verify = proof.choose(choices.verify, share, warnings)
+    wanted = need.multiply_need(m, k, n, dtype, variant, verify, nodes)
+    need.require_fit(wanted, choices.memory, facts.memory_available, facts.shared_memory)
+    job = Job(
+        id=new_id(),
+        command="multiply",
+        inputs=[left, right],
+        output=None,
+        variant=variant,
+        dtype=dtype,
+        verify=verify,
+    )
+    return finish(
+        job=job,
+        shape=(m, n),
+        dtype=dtype,
+        choices=choices,
+        facts=facts,
+        need=wanted,
+        reasons=why,
+        warnings=warnings,
+        flops=flops,
+        nodes=nodes,
+        choosable=("ranks", "threads", "algorithm", "io")
+        if algorithm.name == "local"
+        else ("ranks", "threads", "algorithm", "exchange", "io", "grid"),
+    )
+
+
+def _extents(left: Region, right: Region) -> tuple[int, int, int]:
+    """Rows, inner extent and columns; UsageError naming both shapes when the inner ones differ."""
+    (m, k), (inner, n) = left.shape, right.shape
+    if k == inner:
+        return m, k, n
+    raise UsageError(
+        f"{_described(left)} and {_described(right)} do not fit: {k} columns meet {inner} rows",
+        _transposing(left, right),
+    )
+
+
+def _described(region: Region) -> str:
+    text = f"{region.name} ({shape_text(region.rows, region.columns)}"
+    return text + (f", transposed to {shape_text(*region.shape)})" if region.transposed else ")")
+
+
+def _transposing(left: Region, right: Region) -> str:
+    """Which transposition would make the shapes fit, if one does."""
+    (m, k), (inner, n) = left.shape, right.shape
+    flip = {True: "without ", False: ""}
+    if m == inner:
+        return f"{flip[left.transposed]}--transpose-a"
+    if k == n:
+        return f"{flip[right.transposed]}--transpose-b"
+    return ""

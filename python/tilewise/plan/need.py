@@ -1,0 +1,103 @@
+"""The memory a job needs, from one clear formula, held against what there is."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tilewise.errors import UsageError
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.launch.job import Variant
+from tilewise.plan.grid import part
+from tilewise.units import bytes_text
+
+FIXED = 48 << 20  # MPI and BLAS, each rank
+STAGING = 2 * (16 << 20)  # two buffers a rank, where data pass through rank 0 or through MPI-IO
+PANEL = 768  # columns of A or rows of B in one panel
+SHARE = 0.8  # of what is available, when there is no --memory
+_STAGED = ("root", "root_collective", "collective")
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes on the rank and on the node that need most; `shared` of the latter in /dev/shm."""
+
+    rank: int
+    node: int
+    shared: int
+    blocks: int
+    buffers: int
+
+
+def multiply_need(m: int, k: int, n: int, dtype: str, variant: Variant, verify: str, nodes: int = 1) -> Need:
+    """What an m×k · k×n product in `dtype` takes.
+
+    rank = blocks of A, B and C + exchange buffers + I/O staging + what MPI and BLAS take by themselves. A
+    node's sum counts every layer's A, B and C once and the rest once a rank.
+    """
+    p, q = variant.grid
+    item = ITEMSIZE[dtype]
+    rows, columns = part(m, p, variant.remainder), part(n, q, variant.remainder)
+    a = rows * part(k, q, variant.remainder) * item
+    b = part(k, p, variant.remainder) * columns * item
+    c = rows * columns * item
+    buffers = _exchange_buffers(variant, a, b, rows, columns, k, item)
+    staging = STAGING if variant.read in _STAGED or variant.write in _STAGED else 0
+    whole_operands = (m * k + k * n) * item
+    whole = whole_operands + m * n * item
+    # The serial proof gathers both operands and the result on rank 0, beside a second product.
+    serial = whole + m * n * item if verify == "serial" else 0
+    everywhere = variant.copies * whole + variant.ranks * (buffers + staging + FIXED)
+    return Need(
+        rank=a + b + c + buffers + staging + FIXED + serial,
+        node=-(-everywhere // nodes) + serial,
+        shared=variant.copies * whole_operands if variant.exchange == "shared" else 0,
+        blocks=a + b + c,
+        buffers=buffers,
+    )
+
+
+def generate_need(rows: int, columns: int, dtype: str, variant: Variant, nodes: int = 1) -> Need:
+    """What making a rows×columns matrix takes: one block a rank, and the writing of it."""
+    p, q = variant.grid
+    item = ITEMSIZE[dtype]
+    block = part(rows, p, variant.remainder) * part(columns, q, variant.remainder) * item
+    staging = STAGING if variant.write in _STAGED else 0
+    everywhere = rows * columns * item + variant.ranks * (staging + FIXED)
+    return Need(
+        rank=block + staging + FIXED, node=-(-everywhere // nodes), shared=0, blocks=block, buffers=staging
+    )
+
+
+def require_fit(need: Need, cap: int | None, available: int, shared_room: int) -> None:
+    """Raises UsageError with both numbers when `need` is over `cap`, or over 80 % of `available`."""
+    limit = cap if cap is not None else int(available * SHARE)
+    if need.node > limit:
+        what = (
+            f"--memory allows {bytes_text(limit)}"
+            if cap is not None
+            else f"80 % of what is available is {bytes_text(limit)}"
+        )
+        raise UsageError(f"this needs {bytes_text(need.node)} of memory on a node, but {what}")
+    if cap is not None and need.node > available:
+        raise UsageError(
+            f"this needs {bytes_text(need.node)} of memory on a node, "
+            f"but only {bytes_text(available)} is available"
+        )
+    if need.shared > shared_room:
+        raise UsageError(
+            f"--exchange shared needs {bytes_text(need.shared)} in /dev/shm, "
+            f"which has {bytes_text(shared_room)} left",
+            "--exchange overlap",
+        )
+
+
+def _exchange_buffers(variant: Variant, a: int, b: int, rows: int, columns: int, k: int, item: int) -> int:
+    """Spare blocks or panels that one rank needs beside its own blocks."""
+    if (
+        variant.algorithm == "local"
+        or variant.exchange == "shared"
+        or (variant.grid == (1, 1) and variant.copies == 1)
+    ):
+        return 0
+    if variant.algorithm == "cannon":
+        return (2 if variant.exchange.startswith("one_sided") else 1) * (a + b)
+    return 2 * min(PANEL, k) * (rows + columns) * item

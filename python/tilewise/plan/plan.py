@@ -1,0 +1,108 @@
+"""Plan: one job with its variant chosen, the reasons, its need and its warnings; a printable value."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+import msgspec
+
+from tilewise.launch import environment
+from tilewise.launch.job import Job, Variant
+from tilewise.machine import profile
+from tilewise.machine.facts import Facts
+from tilewise.plan.choices import Choices
+from tilewise.plan.need import Need
+
+CALIBRATE_FROM = 1e11  # operations from which a measurement of gemm's peak is lost in the noise of the run
+_MEASURED = ("float32", "float64", "complex64", "complex128")
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What will be done. `job.output` is still empty: making files is not planning."""
+
+    job: Job
+    shape: tuple[int, int]
+    dtype: str
+    choices: Choices
+    facts: Facts
+    need: Need
+    reasons: list[str]
+    warnings: list[str]
+    fixed: list[str]
+    chosen_by: str
+    oversubscribed: bool
+    peak: profile.Peak | None
+    peak_key: str
+
+
+def new_id() -> str:
+    """A name for temporary things that no other job has."""
+    return f"{os.getpid():x}{secrets.token_hex(3)}"
+
+
+def finish(
+    *,
+    job: Job,
+    shape: tuple[int, int],
+    dtype: str,
+    choices: Choices,
+    facts: Facts,
+    need: Need,
+    reasons: list[str],
+    warnings: list[str],
+    flops: float,
+    nodes: int,
+    choosable: tuple[str, ...],
+) -> Plan:
+    """Puts a plan together: binding, oversubscription, stored peak, traps in the environment, who chose."""
+    variant = job.variant
+    on_node = -(-variant.ranks // nodes)
+    over = on_node * variant.threads > facts.cpus
+    if over:
+        warnings.append(
+            f"oversubscribed: {on_node} ranks × {variant.threads} threads on {facts.cpus} processors; "
+            "times are not those of a machine that has them"
+        )
+    warnings.extend(environment.blas_warnings(os.environ, facts))
+    key = peak_key(facts, variant, job.dtype)
+    peak = profile.load().peaks.get(key) if flops > 0 and not over else None
+    calibrate = (
+        peak is None
+        and flops >= CALIBRATE_FROM
+        and not over
+        and job.dtype in _MEASURED
+        and variant.kernel == "fast"
+    )
+    fixed = choices.fixed()
+    return Plan(
+        job=msgspec.structs.replace(
+            job,
+            bind=not over,
+            place=choices.place,
+            hints=choices.hints,
+            repeat=choices.repeat,
+            warmup=choices.warmup,
+            sync=choices.sync,
+            calibrate=calibrate,
+            fault=os.environ.get("TILEWISE_FAULT", ""),
+        ),
+        shape=shape,
+        dtype=dtype,
+        choices=choices,
+        facts=facts,
+        need=need,
+        reasons=reasons,
+        warnings=warnings,
+        fixed=fixed,
+        chosen_by="user" if set(choosable) <= set(fixed) else "plan",
+        oversubscribed=over,
+        peak=peak,
+        peak_key=key,
+    )
+
+
+def peak_key(facts: Facts, variant: Variant, dtype: str) -> str:
+    """Where the stored profile keeps the peak of as many cores as `variant` uses."""
+    cores = min(variant.ranks * variant.threads, facts.cpus)
+    return profile.peak_key(facts.host, facts.cpu, dtype, cores, os.environ.get("OPENBLAS_CORETYPE", ""))

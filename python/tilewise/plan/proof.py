@@ -1,0 +1,28 @@
+"""Whether `auto` proves a result: yes where a stated, simple estimate says that it costs under 5 %."""
+
+from __future__ import annotations
+
+WORTH = 0.05
+_START = 0.15  # seconds until ranks run
+_FLOPS = 50e9  # a core, each second
+_MEMORY = 10e9  # bytes a second that a check reads
+_FILES = 2e9  # bytes a second from and to files
+
+
+def fast_share(memory_bytes: float, file_bytes: float, flops: float, cores: int) -> float:
+    """The part of the whole time that the fast check takes: one reading of operands and result."""
+    check = memory_bytes / _MEMORY
+    whole = _START + flops / (_FLOPS * cores) + file_bytes / _FILES
+    return check / (whole + check)
+
+
+def choose(wanted: str, share: float, warnings: list[str]) -> str:
+    """`off`, `fast` or `serial`; adds a warning when `auto` leaves the proof away."""
+    if wanted != "auto":
+        return wanted
+    if share < WORTH:
+        return "fast"
+    warnings.append(
+        f"the result is not proved: that would take about {share:.0%} of the time; to prove it: --verify fast"
+    )
+    return "off"

@@ -1,0 +1,1 @@
+"""Shows what was done: the closing table, the plan, the progress bar."""

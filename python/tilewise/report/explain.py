@@ -1,0 +1,133 @@
+"""The closing table: where the time went, at what rates, with how much memory, and what was proved."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tilewise.launch.record import Record, Spread
+from tilewise.units import bytes_text, plural, rate_text, seconds_text, shape_text
+
+_BAR = 16  # characters of a whole bar
+
+
+def explain(record: Record) -> RenderableType:
+    """The closing table of `record`."""
+    return Group(_phases(record), *_lines(record))
+
+
+def variant_line(record: Record) -> str:
+    """`summa · shared · positioned · 1×2 grid · 2 ranks × 1 thread (plan)`."""
+    variant = record.variant
+    read, _, write = variant.io.partition(":")
+    generating = record.command == "generate"
+    words = [] if generating else [variant.algorithm]
+    if variant.exchange != "none":
+        words.append(variant.exchange)
+    words.append(write if generating or read == write else f"{read} in, {write} out")
+    if variant.ranks > 1:
+        layers = f" × {variant.copies} copies" if variant.copies > 1 else ""
+        words.append(f"{shape_text(*variant.grid)} grid{layers}")
+    if variant.kernel != "fast":
+        words.append(f"{variant.kernel} kernel")
+    words.append(f"{plural(variant.ranks, 'rank')} × {plural(variant.threads, 'thread')}")
+    return f"{' · '.join(words)} ({record.chosen_by})"
+
+
+def _phases(record: Record) -> Table:
+    seconds = record.seconds
+    many = record.variant.ranks > 1
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("phase")
+    if many:
+        table.add_column("min s", justify="right")
+        table.add_column("mean s", justify="right")
+    table.add_column("max s" if many else "seconds", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("", min_width=_BAR)
+    table.add_column("")
+    rows: list[tuple[str, Spread, str]] = [
+        ("input", seconds.input, _rate(record.rates.read_bytes_per_second, "B/s")),
+        ("compute", seconds.compute, _arithmetic(record)),
+        ("exchange", seconds.exchange, _exchanged(record)),
+        ("output", seconds.output, _rate(record.rates.written_bytes_per_second, "B/s")),
+        ("verify", seconds.verify, ""),
+    ]
+    whole = seconds.total.mean
+    for name, spread, note in rows:
+        if spread.max == 0 and not note:
+            continue
+        share = min(1.0, spread.mean / whole) if whole > 0 else 0.0
+        table.add_row(name, *_numbers(spread, many), f"{share:.0%}", Text(_bar(share), "cyan"), note)
+    outside = max(0.0, seconds.wall - seconds.total.max)
+    note = f"and {seconds_text(outside)} s to start and to end"
+    table.add_row(*[Text(cell, "bold") for cell in ("total", *_numbers(seconds.total, many))], "", "", note)
+    return table
+
+
+def _lines(record: Record) -> list[Text]:
+    memory = record.peak_rss_bytes
+    where = "on the largest rank, " if record.variant.ranks > 1 else ""
+    node = f"{bytes_text(memory.node_sum)} on the node" if record.variant.ranks > 1 else ""
+    lines = [_line("memory", f"{bytes_text(memory.max_rank)} {where}{node}".strip())]
+    if record.verification is not None:
+        lines.append(_proof(record))
+    lines.append(_line("how", variant_line(record)))
+    for output in record.outputs:
+        lines.append(_line("result", f"{output.path} ({shape_text(*output.shape)} {output.dtype})"))
+    return lines
+
+
+def _proof(record: Record) -> Text:
+    proof = record.verification
+    assert proof is not None
+    method = {
+        "fast": "Freivalds' check",
+        "freivalds": "Freivalds' check",
+        "serial": "a plain product on one rank",
+    }
+    how = method.get(proof.method, proof.method)
+    bound = ""
+    if proof.error is not None and proof.tolerance is not None:
+        sign = "≤" if proof.passed else ">"
+        bound = f": error {proof.error:.1e} {sign} {proof.tolerance:.1e}"
+    said = f"proved by {how}" if proof.passed else f"WRONG, says {how}"
+    return _line("proof", said + bound, "green" if proof.passed else "bold red")
+
+
+def _line(label: str, text: str, style: str = "") -> Text:
+    return Text.assemble((f"{label:<10}", "dim"), (text, style))
+
+
+def _numbers(spread: Spread, many: bool) -> list[str]:
+    values = (spread.min, spread.mean, spread.max) if many else (spread.max,)
+    return [seconds_text(value) for value in values]
+
+
+def _bar(share: float) -> str:
+    return "█" * round(share * _BAR)
+
+
+def _rate(value: float | None, unit: str) -> str:
+    return rate_text(value, unit) if value else ""
+
+
+def _arithmetic(record: Record) -> str:
+    rate = record.rates.flops_per_second
+    if not rate:
+        return ""
+    unit = "OP/s" if record.outputs and "int" in record.outputs[0].dtype else "FLOP/s"
+    peak = f", {record.fraction_of_peak:.0%} of the peak" if record.fraction_of_peak else ""
+    return rate_text(rate, unit) + peak
+
+
+def _exchanged(record: Record) -> str:
+    moved = record.bytes.exchanged
+    copied = record.bytes.copied_in_node
+    parts = []
+    if moved:
+        parts.append(f"{bytes_text(moved)} in {plural(record.messages, 'message')}")
+    if copied:
+        parts.append(f"{bytes_text(copied)} copied in the node")
+    return ", ".join(parts)

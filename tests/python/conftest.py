@@ -1,0 +1,150 @@
+"""What the Python tests share: the command itself as a child, with the real worker or with one that only pretends."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+HERE = Path(__file__).resolve().parent
+SOURCES = HERE.parents[1] / "python"
+FAKE = HERE / "fake_worker.py"
+
+if importlib.util.find_spec("tilewise") is None:  # not installed: the front works from its sources
+    sys.path.insert(0, str(SOURCES))
+
+_TRAPS = ("OPENBLAS_", "OMP_", "PMI_", "PMIX_", "OMPI_", "SLURM_", "HYDR", "TILEWISE_")
+
+
+def environment(tmp_path: Path, **more: str) -> dict[str, str]:
+    """Ours without what would change a run: BLAS settings, outer jobs, a stored profile."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_TRAPS)}
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    return {**kept, "PYTHONPATH": path, "XDG_CACHE_HOME": str(tmp_path / ".cache"), **more}
+
+
+class Tilewise:
+    """The command, run in `folder`. `environment` may be changed by a test."""
+
+    def __init__(self, folder: Path, told: dict[str, str]) -> None:
+        self.folder = folder
+        self.environment = told
+
+    def __call__(
+        self, *words: object, how: str = "", before: Sequence[object] = (), timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs `tilewise words…`; `how` is what a fake worker shall do, `before` stands before the command."""
+        return subprocess.run(
+            self.command(*words, before=before),
+            cwd=self.folder,
+            env={**self.environment, "FAKE": how},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def start(self, *words: object, how: str = "", **options: Any) -> subprocess.Popen[str]:
+        """The same without waiting."""
+        return subprocess.Popen(
+            self.command(*words),
+            cwd=self.folder,
+            env={**self.environment, "FAKE": how},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+
+    def command(self, *words: object, before: Sequence[object] = ()) -> list[str]:
+        """The words that start it."""
+        return [*map(str, before), sys.executable, "-m", "tilewise", *map(str, words)]
+
+    def files(self) -> set[str]:
+        """Names in the folder, hidden ones too, but not the cache."""
+        return {path.name for path in self.folder.iterdir()} - {".cache"}
+
+
+def mpiexec() -> str:
+    """The launcher of the mpich package; the test is skipped where there is none."""
+    path = os.path.join(os.path.dirname(sys.executable), "mpiexec")
+    if not os.access(path, os.X_OK):
+        pytest.skip("the mpich package is not installed beside this Python")
+    return path
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """Waits until `condition` gives something true, and returns it."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.02)
+    raise AssertionError("waited in vain")
+
+
+def one_message(result: subprocess.CompletedProcess[str], code: int) -> str:
+    """Checks that a command ended with `code` and exactly one message on stderr; returns that message."""
+    assert result.returncode == code, result.stderr
+    lines = result.stderr.splitlines()
+    assert lines and lines[0].startswith("tilewise: "), result.stderr
+    assert all(line.startswith("  try: ") for line in lines[1:]) and len(lines) <= 2, result.stderr
+    return result.stderr
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Tilewise:
+    """The command with a worker that only pretends, in a folder with A.npy (6×4) and B.npy (4×3)."""
+    numpy.save(tmp_path / "A.npy", numpy.arange(24.0).reshape(6, 4))
+    numpy.save(tmp_path / "B.npy", numpy.arange(12.0).reshape(4, 3))
+    return Tilewise(tmp_path, environment(tmp_path, TILEWISE_WORKER=str(FAKE)))
+
+
+@pytest.fixture
+def tilewise(tmp_path: Path) -> Tilewise:
+    """The command with the installed worker, in an empty folder; skipped where there is no worker."""
+    from tilewise.launch import worker
+
+    if worker.find() is None:
+        pytest.skip("the worker is not built")
+    named = {key: os.environ[key] for key in ("TILEWISE_WORKER",) if key in os.environ}
+    return Tilewise(tmp_path, environment(tmp_path, **named))
+
+
+@pytest.fixture
+def processes(fake: Tilewise) -> Iterator[Callable[[], list[int]]]:
+    """Pids of fake workers that were started and still live; none may be left when the test ends."""
+    import psutil
+
+    log = fake.folder / "processes.log"
+    fake.environment["FAKE_LOG"] = str(log)
+
+    def living() -> list[int]:
+        if not log.exists():
+            return []
+        pids = [json.loads(line)["pid"] for line in log.read_text().splitlines()]
+        found = []
+        for pid in pids:
+            try:
+                process = psutil.Process(pid)
+                ours = any("fake_worker" in word for word in process.cmdline())
+                if ours and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(pid)
+            except psutil.Error:
+                continue
+        return found
+
+    yield living
+    left = living()
+    for pid in left:
+        psutil.Process(pid).kill()
+    assert not left

@@ -1,0 +1,151 @@
+"""Sets up .venv with everything that building, testing and linting need, from a bare Python and no root.
+
+Uses the standard library only, and no syntax newer than Python 3.7, so that the message about an older
+Python arrives. `make` calls it; it may be called by hand: `python3 tools/bootstrap.py`.
+"""
+
+import hashlib
+import html
+import os
+import pathlib
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+import urllib.request
+
+OLDEST_PYTHON = (3, 10)
+PIP_WITH_GROUPS = "pip>=25.1"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CXX20_PROBE = """
+#include <concepts>
+#include <span>
+template <std::integral T> T first(std::span<const T> s) { return s[0]; }
+int main() { const int a[] = {0}; return first(std::span<const int>(a)); }
+"""
+
+
+class SetupError(Exception):
+    """Something is missing that this script cannot bring; the text says how to get it."""
+
+
+def check_python() -> None:
+    if sys.version_info < OLDEST_PYTHON:
+        raise SetupError(
+            f"Python {'.'.join(map(str, OLDEST_PYTHON))} or newer is needed, and {sys.executable} is "
+            f"{sys.version.split()[0]}. Name another one: make PYTHON=/path/to/python3"
+        )
+
+
+def check_compiler() -> None:
+    """Compiles five lines of C++20 with $CXX, or with the compilers that CMake would take."""
+    tried = []
+    for name in filter(None, [os.environ.get("CXX"), "c++", "g++", "clang++"]):
+        command = name.split()
+        if shutil.which(command[0]) is None:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder, "probe.cpp")
+            source.write_text(CXX20_PROBE, encoding="ascii")
+            run = [*command, "-std=c++20", str(source), "-o", str(source.with_suffix(""))]
+            if subprocess.run(run, capture_output=True, check=False).returncode == 0:
+                return
+        tried.append(name)
+    found = "tried " + ", ".join(tried) if tried else "none was found"
+    raise SetupError(
+        f"A C++20 compiler is needed (GCC 11, Clang 14 or newer); {found}. On Debian or Ubuntu: "
+        "apt install g++. Another one is named by CXX=/path/to/c++"
+    )
+
+
+def make_environment(venv: pathlib.Path) -> None:
+    """Makes the folder with a working pip in it, also where Debian has split ensurepip off."""
+    create = [sys.executable, "-m", "venv"]
+    made = subprocess.run(
+        [*create, str(venv)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if made.returncode == 0:
+        return
+    print("This Python has no ensurepip: fetching pip itself", flush=True)
+    made = subprocess.run(
+        [*create, "--clear", "--without-pip", str(venv)], stderr=subprocess.PIPE, text=True, check=False
+    )
+    if made.returncode != 0:
+        raise SetupError(f"{sys.executable} cannot make a virtual environment: {made.stderr.strip()}")
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = fetch_pip_wheel(pathlib.Path(folder))
+        install = [str(venv / "bin/python"), str(wheel / "pip"), "install", "--quiet", str(wheel)]
+        subprocess.run(install, check=True)
+
+
+def package_index() -> str:
+    """The index that pip would use, from its variables and its configuration files."""
+    if os.environ.get("PIP_INDEX_URL"):
+        return os.environ["PIP_INDEX_URL"]
+    home = pathlib.Path.home()
+    configured = os.environ.get("PIP_CONFIG_FILE")
+    files = [pathlib.Path(configured)] if configured else []
+    files += [home / ".config/pip/pip.conf", home / ".pip/pip.conf"]
+    files += [pathlib.Path("/etc/xdg/pip/pip.conf"), pathlib.Path("/etc/pip.conf")]
+    for file in files:
+        if file.is_file():
+            found = re.search(r"^\s*index[-_]url\s*=\s*(\S+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+            if found:
+                return found.group(1)
+    return "https://pypi.org/simple"
+
+
+def fetch_pip_wheel(folder: pathlib.Path) -> pathlib.Path:
+    """Downloads the newest pip wheel that the index lists, checks its hash, returns its path."""
+    certificates = os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE")
+    context = ssl.create_default_context(cafile=certificates)
+    page_url = package_index().rstrip("/") + "/pip/"
+
+    def get(url: str) -> bytes:
+        try:
+            with urllib.request.urlopen(url, timeout=60, context=context) as answer:
+                return bytes(answer.read())
+        except OSError as error:
+            raise SetupError(f"pip could not be fetched from {url}: {error}") from error
+
+    links = re.findall(r'href="([^"]+/pip-(\d+(?:\.\d+)*)-py3-none-any\.whl[^"]*)"', get(page_url).decode())
+    if not links:
+        raise SetupError(f"{page_url} lists no pip wheel; set PIP_INDEX_URL to a package index")
+    link, _ = max(links, key=lambda pair: [int(part) for part in pair[1].split(".")])
+    url, fragment = urllib.parse.urldefrag(urllib.parse.urljoin(page_url, html.unescape(link)))
+    content = get(url)
+    if fragment.startswith("sha256=") and hashlib.sha256(content).hexdigest() != fragment[len("sha256=") :]:
+        raise SetupError(f"{url} does not have the hash that the index names")
+    wheel = folder / urllib.parse.unquote(url.rsplit("/", 1)[1])
+    wheel.write_bytes(content)
+    return wheel
+
+
+def install_tools(venv: pathlib.Path) -> None:
+    """The build requirements and the linters, at the versions that pyproject.toml names."""
+    pip = [str(venv / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, PIP_WITH_GROUPS], check=True)
+    subprocess.run([*pip, "--group", "build", "--group", "lint"], check=True, cwd=ROOT)
+
+
+def main() -> None:
+    venv = ROOT / (sys.argv[1] if len(sys.argv) > 1 else ".venv")
+    try:
+        check_python()
+        check_compiler()
+        if not (venv / "bin/pip").exists():
+            print(f"Making {venv.name} with {sys.executable}", flush=True)
+            make_environment(venv)
+        print(f"Fetching build tools into {venv.name}", flush=True)
+        install_tools(venv)
+    except SetupError as error:
+        sys.exit(f"Cannot set up: {error}")
+    except subprocess.CalledProcessError as error:
+        sys.exit("Cannot set up: this command failed: {}".format(" ".join(map(str, error.cmd))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Checks the promises of the layout.
+
+Imports go downwards only, MPI stays in its folder, files stay small and open with what they are for.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# Floors from the ground up. A file uses its own folder and lower floors; neighbours do not know each other.
+CXX_FLOORS: list[set[str]] = [
+    {"base"},
+    {"grid"},
+    {"kernel"},
+    {"mpi"},
+    {"io"},
+    {"multiply", "transpose", "svd", "stencil", "generate", "measure"},
+    {"worker"},
+]
+PYTHON_FLOORS: list[set[str]] = [
+    {"errors"},
+    {"units"},
+    {"files", "machine"},
+    {"launch"},
+    {"plan"},
+    {"report", "study"},
+    {"cli"},
+    {"__main__"},
+]
+MAX_LINES = 400
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"tilewise/(\w+)/|<tilewise/(\w+)/)')
+MPI_INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]mpi\.h[>"]')
+SOURCES = ("cpp", "python", "tests", "tools", "bench", "examples")
+
+
+def check(root: Path) -> list[str]:
+    """Every broken promise under `root`, each as `file:line: what is wrong`."""
+    return [*check_cxx(root), *check_python(root), *check_files(root)]
+
+
+def check_cxx(root: Path) -> Iterator[str]:
+    base = root / "cpp/tilewise"
+    for file in files_under(base, ".hpp", ".cpp", ".h"):
+        folder = file.relative_to(base).parts[0]
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            where = f"{file.relative_to(root)}:{number}"
+            if MPI_INCLUDE.match(line) and folder != "mpi":
+                yield f"{where}: only cpp/tilewise/mpi/ includes <mpi.h>; include a header of mpi/ instead"
+            if found := INCLUDE.match(line):
+                yield from judge(where, folder, found.group(1) or found.group(2), CXX_FLOORS)
+
+
+def check_python(root: Path) -> Iterator[str]:
+    base = root / "python/tilewise"
+    for file in files_under(base, ".py"):
+        parts = file.relative_to(base).with_suffix("").parts
+        if parts == ("__init__",):
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            for target in imported(node, parts):
+                yield from judge(f"{file.relative_to(root)}:{node.lineno}", parts[0], target, PYTHON_FLOORS)  # type: ignore[attr-defined]
+
+
+def imported(node: ast.AST, importer: tuple[str, ...]) -> Iterator[str]:
+    """The folders (or top-level modules) of our package that an import statement names."""
+    if isinstance(node, ast.Import):
+        modules = [alias.name.split(".") for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        package = ["tilewise", *importer[: len(importer) - node.level]] if node.level else []
+        module = package + (node.module.split(".") if node.module else [])
+        modules = [[*module, alias.name] for alias in node.names]
+    else:
+        return
+    for module in modules:
+        if module[0] == "tilewise" and len(module) > 1 and not module[1].startswith("__"):
+            yield module[1]
+
+
+def judge(where: str, user: str, used: str, floors: list[set[str]]) -> Iterator[str]:
+    level = {name: height for height, names in enumerate(floors) for name in names}
+    for name in (user, used):
+        if name not in level:
+            yield f"{where}: '{name}' has no floor; give it one in tools/check_floors.py"
+            return
+    if user != used and level[used] >= level[user]:
+        relation = "above" if level[used] > level[user] else "beside"
+        yield f"{where}: {user} uses {used}, which lies {relation} it; a floor may use lower floors only"
+
+
+def check_files(root: Path) -> Iterator[str]:
+    for folder in SOURCES:
+        for file in files_under(root / folder, ".hpp", ".cpp", ".py"):
+            text = file.read_text(encoding="utf-8")
+            name = file.relative_to(root)
+            if (lines := text.count("\n")) > MAX_LINES:
+                yield f"{name}:1: {lines} lines; cut it, {MAX_LINES} is the most"
+            if text.strip() and not opens_with_a_sentence(file.suffix, text):
+                yield f"{name}:1: does not open with a sentence that says what the file is for"
+
+
+def opens_with_a_sentence(suffix: str, text: str) -> bool:
+    if suffix == ".py":
+        opening = ast.get_docstring(ast.parse(text)) or ""
+    else:
+        comment = re.match(r"(?://[^\n]*\n)+", text)
+        opening = re.sub(r"^///?", "", comment.group(), flags=re.MULTILINE) if comment else ""
+    return bool(re.search(r"\w+\s+\w+.*[.:]", opening, re.DOTALL))
+
+
+def files_under(folder: Path, *suffixes: str) -> Iterator[Path]:
+    yield from sorted(file for file in folder.rglob("*") if file.suffix in suffixes)
+
+
+def main() -> None:
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    broken = check(root)
+    print("\n".join(broken) if broken else "Floors, headings and file sizes are as promised")
+    sys.exit(1 if broken else 0)
+
+
+if __name__ == "__main__":
+    main()
