@@ -50,6 +50,7 @@ lint: $(VENV)/.tools $(VENV)/.installed  ## formatting, types, floors
 	ruff check .
 	ruff format --check .
 	mypy
+	MYPYPATH=bench mypy --explicit-package-bases bench
 	clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/python tools/check_floors.py
 

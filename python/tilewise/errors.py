@@ -46,7 +46,7 @@ class VerificationError(TilewiseError):
     exit_code = 3
 
 
-class Interrupted(TilewiseError):
+class Interrupted(TilewiseError):  # noqa: N818 - what happened is no error of anybody
     """Ctrl-C, SIGTERM or SIGHUP ended the job."""
 
     exit_code = 130

@@ -65,7 +65,7 @@ def rate_text(per_second: float, unit: str) -> str:
 
 def seconds_text(seconds: float) -> str:
     """Seconds for a table, with as many digits as are worth reading."""
-    if seconds == 0:
+    if seconds < 0.00005:
         return "0"
     return f"{seconds:.4f}" if seconds < 0.1 else f"{seconds:.3f}" if seconds < 100 else f"{seconds:.1f}"
 

@@ -1,4 +1,4 @@
-"""What the Python tests share: the command itself as a child, with the real worker or with one that only pretends."""
+"""What the Python tests share: the command as a child, with the real worker or one that only pretends."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ FAKE = HERE / "fake_worker.py"
 if importlib.util.find_spec("tilewise") is None:  # not installed: the front works from its sources
     sys.path.insert(0, str(SOURCES))
 
+InProcess = Callable[..., "subprocess.CompletedProcess[str]"]
 _TRAPS = ("OPENBLAS_", "OMP_", "PMI_", "PMIX_", "OMPI_", "SLURM_", "HYDR", "TILEWISE_")
 
 
@@ -42,7 +43,7 @@ class Tilewise:
     def __call__(
         self, *words: object, how: str = "", before: Sequence[object] = (), timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        """Runs `tilewise words…`; `how` is what a fake worker shall do, `before` stands before the command."""
+        """Runs `tilewise words…`; `how` is what a fake worker does, `before` stands before it."""
         return subprocess.run(
             self.command(*words, before=before),
             cwd=self.folder,
@@ -99,6 +100,26 @@ def one_message(result: subprocess.CompletedProcess[str], code: int) -> str:
     assert lines and lines[0].startswith("tilewise: "), result.stderr
     assert all(line.startswith("  try: ") for line in lines[1:]) and len(lines) <= 2, result.stderr
     return result.stderr
+
+
+@pytest.fixture
+def here(fake: Tilewise, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> InProcess:
+    """The same as `fake` without a child: for the many requests that end before anything is started."""
+    monkeypatch.chdir(fake.folder)
+    for key in os.environ:
+        if key not in fake.environment:
+            monkeypatch.delenv(key)
+    for key, value in fake.environment.items():
+        monkeypatch.setenv(key, value)
+
+    def run(*words: object) -> subprocess.CompletedProcess[str]:
+        from tilewise.cli import main
+
+        code = main([str(word) for word in words])
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(words, code, said.out, said.err)
+
+    return run
 
 
 @pytest.fixture

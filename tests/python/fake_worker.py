@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A worker that speaks the seam but does no work: tests tell it through FAKE how to behave.
 
-FAKE is empty (does its job), or one of the names in `play`. FAKE_LOG names a file that gets one line a process: its
-pid, rank and arguments. FAKE_JOB names a file that gets the job.
+FAKE is empty (does its job), or one of the names in `play`. FAKE_LOG names a file that gets one line a
+process: its pid, rank and arguments. FAKE_JOB names a file that gets the job.
 """
 
 import json
@@ -139,9 +139,8 @@ def play(job, how):
     elif how == "stubborn":
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        child = os.fork()
-        if child:
-            emit({"event": "progress", "phase": "compute", "done": 0.5})
+        if os.fork() == 0:
+            log()
         time.sleep(60)
     elif how == "vanish":
         os.unlink(job["output"]["path"])
@@ -152,10 +151,14 @@ def play(job, how):
         emit(strange)
 
 
-def main():
+def log():
     if os.environ.get("FAKE_LOG"):
-        with open(os.environ["FAKE_LOG"], "a") as log:
-            log.write(json.dumps({"pid": os.getpid(), "rank": RANK, "arguments": sys.argv[1:]}) + "\n")
+        with open(os.environ["FAKE_LOG"], "a") as file:
+            file.write(json.dumps({"pid": os.getpid(), "rank": RANK, "arguments": sys.argv[1:]}) + "\n")
+
+
+def main():
+    log()
     if sys.argv[1:] == ["--describe"]:
         print(json.dumps({"version": "0.1.0"}))
         return
@@ -167,10 +170,10 @@ def main():
                 json.dump(job, file)
         if job["command"] != "quit":
             play(job, os.environ.get("FAKE", ""))
-    elif os.environ.get("FAKE") == "die-1":
-        if RANK == 1:
-            time.sleep(0.3)
-            os.kill(os.getpid(), signal.SIGKILL)
+    elif os.environ.get("FAKE") == "die-1" and RANK == 1:
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif os.environ.get("FAKE") in ("die-1", "hang", "stubborn", "io-then-hang"):
         time.sleep(60)
     leave_mpi()
 

@@ -11,7 +11,6 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tilewise import files
 from tilewise.errors import RunError, UsageError
 from tilewise.files import npy
@@ -94,7 +93,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path, cut: int) -> None:
 def test_a_header_that_lies_is_refused_with_both_sizes(tmp_path: Path) -> None:
     path = Path(saved(tmp_path, numpy.zeros((5, 5))))
     path.write_bytes(path.read_bytes() + b"x")
-    with pytest.raises(UsageError, match="329 bytes.*promises 328.*more than"):
+    with pytest.raises(UsageError, match=r"329 bytes.*promises 328.*more than"):
         files.inspect(str(path))
 
 
@@ -258,7 +257,7 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_known_before(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="the disk is too full.* needs .* left"):
+    with pytest.raises(RunError, match=r"the disk is too full.* needs .* left"):
         create(check_target(str(tmp_path / "C.npy"), False), (1 << 28, 1 << 28), "float64", "C", "x")
     assert not list(tmp_path.iterdir())
 

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-
 from tilewise.launch.environment import blas_warnings, for_ranks
 from tilewise.machine import cpu, facts, memory, profile, storage
 

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tilewise.errors import UsageError
 from tilewise.files.region import Region
 from tilewise.launch.join import Join
@@ -245,9 +244,9 @@ def test_types_of_a_job() -> None:
 
 def test_the_proof_is_left_away_where_it_costs_too_much() -> None:
     assert planned(4096, 4096, 4096).job.verify == "fast"
-    plan = planned(20_000, 1, 20_000)
+    plan = planned(20_000, 1, 20_000, facts(cores=1))
     assert plan.job.verify == "off" and any("--verify fast" in warning for warning in plan.warnings)
-    assert planned(20_000, 1, 20_000, verify="fast").job.verify == "fast"
+    assert planned(20_000, 1, 20_000, facts(cores=1), verify="fast").job.verify == "fast"
     assert proof.fast_share(0, 0, 0, 1) == 0
 
 

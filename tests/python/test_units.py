@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tilewise.errors import UsageError
 from tilewise.units import bytes_text, listing, parse_pair, parse_shape, parse_size, rate_text, seconds_text
 
@@ -54,7 +53,7 @@ def test_wrong_shapes_name_the_flag(text: str) -> None:
 
 
 def test_pairs_show_an_example() -> None:
-    with pytest.raises(UsageError, match="--grid .*2x2"):
+    with pytest.raises(UsageError, match=r"--grid .*2x2"):
         parse_pair("2by2", "--grid", "2x2")
 
 

@@ -65,14 +65,11 @@ json verification_of(const multiply::Outcome& outcome) {
     return {{"method", v.method}, {"passed", v.passed}, {"error", finite_or_null(v.error)}, {"tolerance", v.tolerance}};
 }
 
-std::vector<std::string> warnings_of(const multiply::Outcome& outcome, bool oversubscribed) {
+std::vector<std::string> warnings_of(const multiply::Outcome& outcome) {
     std::vector<std::string> warnings;
     if (outcome.verification && outcome.verification->unchecked_rows > 0) {
         warnings.push_back(std::to_string(outcome.verification->unchecked_rows) +
                            " rows of the result could not be checked: their numbers are not finite, or too large or small to scale");
-    }
-    if (oversubscribed) {
-        warnings.emplace_back("more threads than cores: the ranks take turns, and times say little about the algorithm");
     }
     return warnings;
 }
@@ -156,7 +153,7 @@ json gather_record(const Context& context, const Binding& binding, const Job& jo
             {"peak_flops", peak_flops > 0 ? json(peak_flops) : json(nullptr)},
             {"verification", verification_of(outcome)},
             {"result", result},
-            {"warnings", warnings_of(outcome, binding.oversubscribed)},
+            {"warnings", warnings_of(outcome)},
             {"environment",
              {{"mpi_library", mpi::library_version()},
               {"mpi_standard", std::to_string(major) + "." + std::to_string(minor)},

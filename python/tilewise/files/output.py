@@ -47,7 +47,8 @@ class Output(msgspec.Struct):
                 _sync_folder(os.path.dirname(self.target.path))
         except OSError as error:
             raise RunError(
-                f"the finished part file {self.region.path} cannot get the name {self.target.name}: {error.strerror}"
+                f"the finished part file {self.region.path} cannot get the name {self.target.name}: "
+                f"{error.strerror}"
             ) from None
 
     def discard(self) -> str:

@@ -36,7 +36,7 @@ def spawn(start: Start) -> subprocess.Popen[bytes]:
             env=start.environment,
             # A rank of somebody else's job talks to its launcher over an inherited descriptor.
             close_fds=not start.joined,
-            preexec_fn=_dies_with(os.getpid()),
+            preexec_fn=_dies_with(os.getpid()),  # noqa: PLW1509 - no threads are running yet
         )
     except OSError as error:
         raise UsageError(

@@ -13,6 +13,7 @@ from tilewise.machine import profile
 from tilewise.machine.facts import Facts
 from tilewise.plan.choices import Choices
 from tilewise.plan.need import Need
+from tilewise.units import plural
 
 CALIBRATE_FROM = 1e11  # operations from which a measurement of gemm's peak is lost in the noise of the run
 _MEASURED = ("float32", "float64", "complex64", "complex128")
@@ -61,8 +62,8 @@ def finish(
     over = on_node * variant.threads > facts.cpus
     if over:
         warnings.append(
-            f"oversubscribed: {on_node} ranks × {variant.threads} threads on {facts.cpus} processors; "
-            "times are not those of a machine that has them"
+            f"oversubscribed: {plural(on_node, 'rank')} × {plural(variant.threads, 'thread')} "
+            f"on {plural(facts.cpus, 'processor')}; ranks take turns, and times say little about the algorithm"
         )
     warnings.extend(environment.blas_warnings(os.environ, facts))
     key = peak_key(facts, variant, job.dtype)

@@ -1,0 +1,1 @@
+"""The peers: what the benchmark runs beside tilewise."""

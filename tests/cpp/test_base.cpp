@@ -1,0 +1,111 @@
+// Tests of base: books that add up, memory that is aligned, half precision against the compiler's, threads that report failure.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "tilewise/base/buffer.hpp"
+#include "tilewise/base/error.hpp"
+#include "tilewise/base/half.hpp"
+#include "tilewise/base/ledger.hpp"
+#include "tilewise/base/random.hpp"
+#include "tilewise/base/threads.hpp"
+
+using namespace tilewise;
+
+TEST_CASE("phases of a ledger add up to its total and are exclusive") {
+    Ledger ledger;
+    std::vector<Phase> entered;
+    ledger.start(Phase::input, true, [&](Phase phase) { entered.push_back(phase); });
+    {
+        const Timed compute(ledger, Phase::compute, "outer");
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        const Timed exchange(ledger, Phase::exchange, "inner");
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    ledger.stop();
+
+    double sum = 0;
+    for (std::size_t phase = 0; phase < phase_count; ++phase) {
+        sum += ledger.seconds(static_cast<Phase>(phase));
+    }
+    CHECK(sum == doctest::Approx(ledger.total()).epsilon(1e-9));
+    CHECK(ledger.seconds(Phase::exchange) >= 0.010);
+    CHECK(ledger.seconds(Phase::compute) >= 0.005);
+    CHECK(ledger.seconds(Phase::compute) < ledger.total() - ledger.seconds(Phase::exchange) + 1e-9);
+    CHECK(entered == std::vector{Phase::input, Phase::compute, Phase::exchange});
+    REQUIRE(ledger.spans().size() == 2);
+    CHECK(ledger.spans()[0].name == "inner");
+    CHECK(ledger.spans()[1].end >= ledger.spans()[0].end);
+}
+
+TEST_CASE("large buffers lie on huge page borders, and read as zero") {
+    const Buffer large(std::size_t{5} << 20);
+    CHECK(reinterpret_cast<std::uintptr_t>(large.data()) % (std::size_t{2} << 20) == 0);
+    CHECK(large.data()[large.bytes() - 1] == std::byte{0});
+    const Buffer small(10);
+    std::memset(small.data(), 1, 10);
+    CHECK(Buffer(0).data() == nullptr);
+}
+
+TEST_CASE("memory that nobody has is a MemoryError") { CHECK_THROWS_AS(Buffer(std::size_t{1} << 60), MemoryError); }
+
+#ifdef __FLT16_MANT_DIG__
+TEST_CASE("every half-precision number converts as the compiler converts it, there and back") {
+    for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+        const auto half = static_cast<std::uint16_t>(bits);
+        const float expected = static_cast<float>(std::bit_cast<_Float16>(half));
+        const float got = half_to_float(half);
+        if (std::isnan(expected)) {
+            REQUIRE(std::isnan(got));
+            REQUIRE(std::isnan(half_to_float(float_to_half(got))));
+        } else {
+            REQUIRE(std::bit_cast<std::uint32_t>(got) == std::bit_cast<std::uint32_t>(expected));
+            REQUIRE(float_to_half(got) == half);
+        }
+    }
+}
+
+TEST_CASE("rounding to half precision is the compiler's") {
+    for (std::uint64_t i = 0; i < 200000; ++i) {
+        const float value = static_cast<float>(std::ldexp(uniform(mix(i)) - 0.5, static_cast<int>(i % 46) - 28));
+        REQUIRE(float_to_half(value) == std::bit_cast<std::uint16_t>(static_cast<_Float16>(value)));
+    }
+}
+#endif
+
+TEST_CASE("an exception on a helper thread reaches the caller") {
+    CHECK_THROWS_WITH(parallel(3, [](int thread) {
+                          if (thread == 2) {
+                              throw std::runtime_error("thread 2");
+                          }
+                      }), "thread 2");
+}
+
+TEST_CASE("ranges cover everything once, also with more threads than work") {
+    std::vector<int> seen(5);
+    parallel_ranges(8, 5, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t i = begin; i < end; ++i) {
+            ++seen[static_cast<std::size_t>(i)];
+        }
+    });
+    CHECK(seen == std::vector<int>(5, 1));
+}
+
+TEST_CASE("error kinds survive being caught as anything") {
+    try {
+        throw IoError("disk");
+    } catch (...) {
+        CHECK(error_in_flight().kind() == ErrorKind::io);
+    }
+    try {
+        throw 3;
+    } catch (...) {
+        CHECK(error_in_flight().kind() == ErrorKind::internal);
+    }
+}

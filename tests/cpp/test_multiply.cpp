@@ -1,0 +1,148 @@
+// Tests of multiply as a library: every algorithm and exchange on generated matrices, proofs that find what is wrong.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "tilewise/base/error.hpp"
+#include "tilewise/multiply/multiply.hpp"
+
+using namespace tilewise;
+using multiply::Options;
+using multiply::Outcome;
+
+namespace {
+
+io::Region made(std::int64_t rows, std::int64_t columns, std::uint64_t seed, const char* kind = "normal") {
+    io::Region region;
+    region.name = "made";
+    region.rows = rows;
+    region.columns = columns;
+    region.generator = kind;
+    region.seed = seed;
+    return region;
+}
+
+Outcome product(const mpi::Communicator& comm, const io::Region& a, const io::Region& b, const Options& options, Dtype dtype = Dtype::float64) {
+    Ledger ledger;
+    Context context{comm, ledger, 1};
+    ledger.start(Phase::input);
+    auto outcome = multiply::multiply(context, a, b, nullptr, dtype, options);
+    ledger.stop();
+    return outcome;
+}
+
+/// Every algorithm with every grid that fits this number of ranks.
+std::vector<Options> arrangements(int ranks) {
+    std::vector<Options> all;
+    const auto add = [&](const char* name, grid::Grid grid, int copies) {
+        Options options;
+        options.algorithm = name;
+        options.grid = grid;
+        options.copies = copies;
+        all.push_back(options);
+    };
+    if (ranks == 1) {
+        add("local", {1, 1}, 1);
+    }
+    for (int rows = 1; rows <= ranks; ++rows) {
+        if (ranks % rows == 0) {
+            add("summa", {rows, ranks / rows}, 1);
+            if (rows * rows == ranks) {
+                add("cannon", {rows, rows}, 1);
+            }
+            if (rows > 1) {
+                add("replicated", {1, ranks / rows}, rows);
+            }
+        }
+    }
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("every algorithm, exchange and type is proved right, on shapes that do not divide") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    const std::vector<Dtype> others{Dtype::complex64, Dtype::int64, Dtype::float32, Dtype::complex128, Dtype::uint64};
+    std::size_t turn = 0;
+    for (Options options : arrangements(comm.size())) {
+        for (const auto exchange : multiply::exchange_names) {
+            const bool torus = options.algorithm == "cannon", alone = options.algorithm == "local";
+            if ((exchange == "none") != alone || (exchange == "collective" && torus) || (exchange == "persistent" && !torus)) {
+                continue;
+            }
+            options.exchange = exchange;
+            // Twice each: real numbers as they lie, and transposed operands of the other types in turn.
+            turn = (turn + 1) % others.size();
+            for (const bool transposed : {false, true}) {
+                const Dtype dtype = transposed ? others[turn] : Dtype::float64;
+                CAPTURE(options.algorithm);
+                CAPTURE(exchange);
+                CAPTURE(name_of(dtype));
+                io::Region a = transposed ? made(23, 17, 1) : made(17, 23, 1), b = transposed ? made(9, 23, 2) : made(23, 9, 2);
+                a.transposed = b.transposed = transposed;
+                options.repeat = transposed ? 1 : 2;
+                const Outcome outcome = product(comm, a, b, options, dtype);
+                REQUIRE(outcome.verification.has_value());
+                CHECK(outcome.verification->passed);
+                CHECK(outcome.samples.size() == static_cast<std::size_t>(options.repeat));
+            }
+        }
+    }
+}
+
+TEST_CASE("one wrong element is found, whatever the type") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    for (const Dtype dtype : {Dtype::float32, Dtype::float64, Dtype::complex128, Dtype::uint64}) {
+        Options options = arrangements(comm.size()).front();
+        options.exchange = comm.size() == 1 ? "none" : "overlap";
+        options.tamper = true;
+        CHECK_FALSE(product(comm, made(40, 50, 3, "random"), made(50, 60, 4, "random"), options, dtype).verification->passed);
+    }
+}
+
+TEST_CASE("numbers that cannot be checked are counted, not condemned") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Options options = arrangements(comm.size()).front();
+    options.exchange = comm.size() == 1 ? "none" : "nonblocking";
+    // Graded columns reach 1e-20 of the largest: rounding of tiny rows must not look like an error.
+    const Outcome outcome = product(comm, made(30, 30, 5, "graded"), made(30, 30, 6, "graded"), options);
+    CHECK(outcome.verification->passed);
+}
+
+TEST_CASE("integers that could overflow are refused with the bound") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Options options = arrangements(comm.size()).front();
+    options.exchange = comm.size() == 1 ? "none" : "blocking";
+    const auto ramp = [](std::int64_t rows, std::int64_t columns) { return made(rows, columns, 0, "ramp"); };
+    CHECK_THROWS_AS(product(comm, ramp(4, std::int64_t{1} << 20), ramp(std::int64_t{1} << 20, 4000000 / (1 << 20) + 1), options, Dtype::int64), Error);
+    CHECK_NOTHROW(product(comm, ramp(4, 6), ramp(6, 5), options, Dtype::int64));
+}
+
+TEST_CASE("an arrangement that makes no sense is refused with what would") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Options options;
+    options.algorithm = "cannon";
+    options.grid = {1, comm.size() + 1};
+    CHECK_THROWS_WITH_AS(product(comm, made(4, 4, 1), made(4, 4, 2), options), doctest::Contains("square"), UsageError);
+    options.algorithm = "strassen";
+    CHECK_THROWS_WITH_AS(product(comm, made(4, 4, 1), made(4, 4, 2), options), doctest::Contains("local, cannon, summa, replicated"), UsageError);
+    options.algorithm = "summa";
+    CHECK_THROWS_WITH_AS(product(comm, made(4, 5, 1), made(4, 4, 2), options), doctest::Contains("do not match"), UsageError);
+}
+
+TEST_CASE("what a rank receives is what its algorithm says, and nothing more") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    for (Options options : arrangements(comm.size())) {
+        if (options.algorithm == "local" || options.algorithm == "replicated") {
+            continue;
+        }
+        options.exchange = "nonblocking";
+        Ledger ledger;
+        Context context{comm, ledger, 1};
+        ledger.start(Phase::input);
+        const Outcome outcome = multiply::multiply(context, made(24, 24, 1), made(24, 24, 2), nullptr, Dtype::float64, options);
+        CHECK(ledger.count().exchanged == outcome.ideal_exchanged);
+    }
+}
