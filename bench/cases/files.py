@@ -9,7 +9,6 @@ from harness import BIN, ROOT, Row, Sample, Setting, alternate, compare, run, ti
 
 PEERS = Path(__file__).resolve().parents[1] / "peers"
 READERS = ("positioned", "root", "root_collective", "collective")
-NPY_HEADER = 128
 
 
 def inputs(setting: Setting, n: int) -> list[Path]:
@@ -57,18 +56,20 @@ def reading(setting: Setting) -> list[Row]:
     """A 2×2 split of one large file, read by four ranks; the limit reads one contiguous quarter a process."""
     n = 2048 if setting.quick else 8192
     a, _ = inputs(setting, n)
+    header = a.stat().st_size - n * n * 8
     limit = ROOT / "build/bench/pread_limit"
     limit.parent.mkdir(parents=True, exist_ok=True)
     run(["c++", "-O2", "-std=c++20", "-pthread", PEERS / "pread_limit.cpp", "-o", limit])
 
     def contiguous(pages: str) -> Sample:
-        return lambda: [float(run([limit, a, NPY_HEADER, n * n * 8, 4, pages]))]
+        return lambda: [float(run([limit, a, header, n * n * 8, 4, pages]))]
 
     def through(reader: str) -> Sample:
         def sample() -> list[float]:
             c = setting.work / "c.npy"
             thin = f"random:{n}x4:float64"  # needs no file, and makes the product cheap
-            how = ["-n", 4, "-t", 1, "--grid", "2x2", "--algorithm", "summa", "--io", f"{reader}:positioned"]
+            how = ["-n", 4, "-t", 1, "--grid", "2x2", "--algorithm", "summa", "--exchange", "nonblocking"]
+            how += ["--io", f"{reader}:positioned"]
             record = tilewise(
                 "multiply", a, thin, "-o", c, *how, "--verify", "off", record=setting.work / "r.json"
             )

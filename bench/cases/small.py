@@ -16,7 +16,7 @@ def volume(setting: Setting) -> list[Row]:
         out = setting.work / "c.npy"
         record = tilewise(
             "multiply", f"random:{n}x{n}:float64:1", f"random:{n}x{n}:float64:2", "-o", out,
-            "-n", ranks, "-t", 1, "--grid", f"{p}x{q}", "--algorithm", algorithm, "--verify", "off",
+            "-n", ranks, "-t", 1, "--grid", f"{p}x{q}", "--algorithm", algorithm, "--exchange", "nonblocking", "--verify", "off",
             record=setting.work / "r.json",
         )  # fmt: skip
         out.unlink()
@@ -34,8 +34,8 @@ def volume(setting: Setting) -> list[Row]:
 
 
 def cannon_volume(n: int, q: int) -> float:
-    """Numbers that the busiest rank receives: the skew of its A and its B, then q - 1 shifts of both."""
-    return 2 * q * (n / q) ** 2
+    """Numbers that a rank receives in q - 1 shifts of A and of B; the skew can be had by reading."""
+    return 2 * (q - 1) * (n / q) ** 2
 
 
 def summa_volume(n: int, p: int, q: int) -> float:

@@ -254,9 +254,9 @@ STARTED = Started([RankPlace(rank, "node7", 100 + rank) for rank in range(4)])
         (
             137,
             ["mpirun noticed that process rank 3 with PID 0 on node node7 exited on signal 9 (Killed)."],
-            r"rank 3 .*9 \(SIGKILL\)",
+            r"rank 3 \(pid 103 on node7\) .*9 \(SIGKILL\)",
         ),
-        (137, ["srun: error: node7: task 1: Killed"], "rank 1 was killed by signal 9"),
+        (137, ["srun: error: node7: task 1: Killed"], r"rank 1 \(pid 101 on node7\) was killed by signal 9"),
         (-15, [], r"signal 15 \(SIGTERM\)"),
         (137, [], "signal 9"),
         (3, [], "exit code 3"),

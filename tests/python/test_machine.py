@@ -167,6 +167,13 @@ def test_nothing_of_an_outer_job_reaches_our_own() -> None:
         "OPENBLAS_NUM_THREADS",
         "OMP_NUM_THREADS",
     }
-    assert told["OPENBLAS_NUM_THREADS"] == "3"
+    assert (told["OPENBLAS_NUM_THREADS"], told["OMP_NUM_THREADS"]) == ("1", "3")
     joined = for_ranks(outer, 1, oversubscribed=True, own_launcher=False)
     assert joined["PMI_FD"] == "9" and joined["MPIR_CVAR_POLLS_BEFORE_YIELD"] == "1"
+
+
+def test_ranks_that_exist_are_not_told_half_a_choice_of_algorithms() -> None:
+    ours = for_ranks({}, 1, oversubscribed=True, own_launcher=True)
+    joined = for_ranks({}, 1, oversubscribed=True, own_launcher=False)
+    assert any("ALGORITHM" in key for key in ours)
+    assert not any("ALGORITHM" in key for key in joined)

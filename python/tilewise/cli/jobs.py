@@ -90,7 +90,8 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
     start = _start(plan, joined)
     stored = _storage(plan.job.inputs, target)
     trace = side_files.Trace(options.trace, plan.job.id)
-    bar = ProgressBar(wanted=not options.quiet)
+    # Open MPI gives ranks a terminal of its own, wherever their output goes.
+    bar = ProgressBar(wanted=not options.quiet and joined is None)
     output: Output | None = None
     guardian: Guardian | None = None
     try:
@@ -119,7 +120,7 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
         if guardian is not None:
             guardian.dismiss()
     _remember(record, plan)
-    _tell(record, outcome, options)
+    _tell(record, outcome, options, plain=joined is not None)
     return 0
 
 
@@ -205,7 +206,7 @@ def _remember(record: Record, plan: Plan) -> None:
         profile.store_peak(key, profile.Peak(record.peak_flops, record.environment.blas_kernel))
 
 
-def _tell(record: Record, outcome: Outcome, options: JobOptions) -> None:
+def _tell(record: Record, outcome: Outcome, options: JobOptions, plain: bool) -> None:
     _write_record(record, options)
     if options.quiet:
         return
@@ -218,7 +219,7 @@ def _tell(record: Record, outcome: Outcome, options: JobOptions) -> None:
         from tilewise.report.explain import explain
         from tilewise.report.terminal import show
 
-        show(explain(record))
+        show(explain(record), plain)
 
 
 def _write_record(record: Record, options: JobOptions) -> None:

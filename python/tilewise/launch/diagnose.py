@@ -61,16 +61,16 @@ def _victim(outcome: Outcome) -> tuple[str, int | None]:
     """Who died, and of which signal: from the launcher's banner, else from the child's own exit."""
     text = "\n".join(outcome.chatter)
     if match := _OPEN_MPI.search(text):
-        return f"rank {match[1]} (pid {match[2]} on {match[3]})", int(match[4])
+        return _rank(outcome, int(match[1])), int(match[4])
     if match := _OPEN_MPI_5.search(text):
-        return f"rank {match[1]}", int(match[2])
+        return _rank(outcome, int(match[1])), int(match[2])
     if match := _HYDRA_PID.search(text):
         code = _HYDRA_CODE.search(text, match.end())
         number = int(code[1] or code[2]) if code else 0
         return _rank_of(outcome, int(match[1]), match[2]), number if 0 < number < 32 else None
     if match := _SRUN.search(text):
         numbers = {"Killed": 9, "Terminated": 15, "Segmentation fault": 11, "Aborted": 6}
-        return f"rank {match[1]}", numbers.get(match[2])
+        return _rank(outcome, int(match[1])), numbers.get(match[2])
     ranks = outcome.started.ranks if outcome.started else []
     alone = (
         f"rank 0 (pid {ranks[0].pid} on {ranks[0].host})"
@@ -81,6 +81,13 @@ def _victim(outcome: Outcome) -> tuple[str, int | None]:
         return alone, -outcome.returncode
     # Launchers and shells pass a signal on as 128 + its number.
     return alone, outcome.returncode - 128 if 128 < outcome.returncode < 160 else None
+
+
+def _rank(outcome: Outcome, number: int) -> str:
+    for rank in outcome.started.ranks if outcome.started else []:
+        if rank.rank == number:
+            return f"rank {number} (pid {rank.pid} on {rank.host})"
+    return f"rank {number}"
 
 
 def _rank_of(outcome: Outcome, pid: int, host: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from tilewise.launch.yielding import ALGORITHMS, YIELDING
 from tilewise.machine import cpu
 from tilewise.machine.facts import Facts
 
@@ -31,18 +32,6 @@ _OUTER = (
     "PRTE_LAUNCHED",
     "PRTE_MCA_prte_",
 )
-
-# Ranks that take turns on a core must give it away while they wait. MPICH's shared-memory collectives spin without
-# yielding, and its default yield returns at once: with 4 ranks on 2 cores a barrier takes 10 ms instead of 0.4.
-_YIELDING = {
-    "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
-    "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
-    "MPIR_CVAR_BARRIER_POSIX_INTRA_ALGORITHM": "mpir",
-    "MPIR_CVAR_BCAST_POSIX_INTRA_ALGORITHM": "mpir",
-    "MPIR_CVAR_REDUCE_POSIX_INTRA_ALGORITHM": "mpir",
-    "MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM": "mpir",
-    "OMPI_MCA_mpi_yield_when_idle": "true",
-}
 
 _CORE_LEVEL = {
     **dict.fromkeys(("skylakex", "cooperlake", "sapphirerapids"), 3),
@@ -86,11 +75,11 @@ def for_ranks(
         for key in base:
             if key.startswith(_OUTER):
                 del environment[key]
-    # The worker's own threads call a BLAS of one thread each; left alone, BLAS would start one for each core besides.
+    # The worker's own threads call a BLAS of one thread each; left alone, BLAS would start one for each core.
     environment["OPENBLAS_NUM_THREADS"] = "1"
     environment["OMP_NUM_THREADS"] = str(threads)
     if oversubscribed:
-        for name, value in _YIELDING.items():
+        for name, value in (YIELDING | ALGORITHMS if own_launcher else YIELDING).items():
             environment.setdefault(name, value)
     return environment
 

@@ -73,6 +73,12 @@ def follow(join: Join, is_job: bool) -> int:
     path = worker.find()
     if path is None or foreign(join, worker.build_facts(path).get("mpi", "wheel")):
         return 2
+    from tilewise.launch.yielding import YIELDING
+
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as rank 0's worker has it
+    if join.local > (os.cpu_count() or 1):
+        for name, value in YIELDING.items():
+            os.environ.setdefault(name, value)
     sys.stdout.flush()
     try:
         os.execv(path, [path, "--expect", str(join.size)])

@@ -32,7 +32,7 @@ def plan_multiply(
     algorithm = rule.algorithm(choices, ranks, why)
     shape, copies = grid.choose(algorithm.name, ranks, choices.grid, m, n)
     operands = (m * k + k * n) * item
-    exchange = rule.exchange(choices, algorithm, copies * operands, facts, nodes, why)
+    exchange = rule.exchange(choices, algorithm, operands, facts, nodes, why)
     read, write = rule.io(choices)
     variant = Variant(
         algorithm=algorithm.name,

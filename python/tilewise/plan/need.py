@@ -12,6 +12,7 @@ from tilewise.units import bytes_text
 
 FIXED = 48 << 20  # MPI and BLAS, each rank
 STAGING = 2 * (16 << 20)  # two buffers a rank, where data pass through rank 0 or through MPI-IO
+SUMMING = 2 * (16 << 20)  # pieces that layers add up, each rank
 PANEL = 768  # columns of A or rows of B in one panel
 SHARE = 0.8  # of what is available, when there is no --memory
 _STAGED = ("root", "root_collective", "collective")
@@ -30,26 +31,27 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
 def multiply_need(m: int, k: int, n: int, dtype: str, variant: Variant, verify: str, nodes: int = 1) -> Need:
     """What an m×k · k×n product in `dtype` takes.
 
-    rank = blocks of A, B and C + exchange buffers + I/O staging + what MPI and BLAS take by themselves. A
-    node's sum counts every layer's A, B and C once and the rest once a rank.
+    rank = blocks of A, B and C + exchange buffers + I/O staging + what MPI and BLAS take by themselves. The
+    layers of `replicated` share out k, so that a node's sum counts A and B once, C once a layer, and the rest
+    once a rank.
     """
     p, q = variant.grid
     item = ITEMSIZE[dtype]
     rows, columns = part(m, p, variant.remainder), part(n, q, variant.remainder)
-    a = rows * part(k, q, variant.remainder) * item
-    b = part(k, p, variant.remainder) * columns * item
+    layer = part(k, variant.copies, variant.remainder)
+    a = rows * part(layer, q, variant.remainder) * item
+    b = part(layer, p, variant.remainder) * columns * item
     c = rows * columns * item
-    buffers = _exchange_buffers(variant, a, b, rows, columns, k, item)
+    buffers = _exchange_buffers(variant, a, b, min(PANEL, layer) * (rows + columns) * item)
     staging = STAGING if variant.read in _STAGED or variant.write in _STAGED else 0
-    whole_operands = (m * k + k * n) * item
-    whole = whole_operands + m * n * item
+    operands, result = (m * k + k * n) * item, m * n * item
     # The serial proof gathers both operands and the result on rank 0, beside a second product.
-    serial = whole + m * n * item if verify == "serial" else 0
-    everywhere = variant.copies * whole + variant.ranks * (buffers + staging + FIXED)
+    serial = operands + 2 * result if verify == "serial" else 0
+    everywhere = operands + variant.copies * result + variant.ranks * (buffers + staging + FIXED)
     return Need(
         rank=a + b + c + buffers + staging + FIXED + serial,
         node=-(-everywhere // nodes) + serial,
-        shared=variant.copies * whole_operands if variant.exchange == "shared" else 0,
+        shared=operands if variant.exchange == "shared" else 0,
         blocks=a + b + c,
         buffers=buffers,
     )
@@ -90,14 +92,11 @@ def require_fit(need: Need, cap: int | None, available: int, shared_room: int) -
         )
 
 
-def _exchange_buffers(variant: Variant, a: int, b: int, rows: int, columns: int, k: int, item: int) -> int:
-    """Spare blocks or panels that one rank needs beside its own blocks."""
-    if (
-        variant.algorithm == "local"
-        or variant.exchange == "shared"
-        or (variant.grid == (1, 1) and variant.copies == 1)
-    ):
-        return 0
+def _exchange_buffers(variant: Variant, a: int, b: int, panels: int) -> int:
+    """Spare blocks or panels that one rank needs beside its own blocks; sizes in bytes."""
+    adding = SUMMING if variant.copies > 1 else 0
+    if variant.exchange == "shared" or variant.grid == (1, 1):
+        return adding
     if variant.algorithm == "cannon":
         return (2 if variant.exchange.startswith("one_sided") else 1) * (a + b)
-    return 2 * min(PANEL, k) * (rows + columns) * item
+    return adding + 2 * panels

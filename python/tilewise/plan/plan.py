@@ -63,7 +63,7 @@ def finish(
     if over:
         warnings.append(
             f"oversubscribed: {plural(on_node, 'rank')} × {plural(variant.threads, 'thread')} "
-            f"on {plural(facts.cpus, 'processor')}; ranks take turns, and times say little about the algorithm"
+            f"on {plural(facts.cpus, 'processor')}: ranks take turns, and times say little of the algorithm"
         )
     warnings.extend(environment.blas_warnings(os.environ, facts))
     key = peak_key(facts, variant, job.dtype)

@@ -9,7 +9,7 @@ from rich.text import Text
 from tilewise.launch.record import Record, Spread
 from tilewise.units import bytes_text, plural, rate_text, seconds_text, shape_text
 
-_BAR = 16  # characters of a whole bar
+_BAR = 10  # characters of a whole bar: with it the table fits 80 columns
 
 
 def explain(record: Record) -> RenderableType:
@@ -61,7 +61,7 @@ def _phases(record: Record) -> Table:
         share = min(1.0, spread.mean / whole) if whole > 0 else 0.0
         table.add_row(name, *_numbers(spread, many), f"{share:.0%}", Text(_bar(share), "cyan"), note)
     outside = max(0.0, seconds.wall - seconds.total.max)
-    note = f"and {seconds_text(outside)} s to start and to end"
+    note = f"+ {seconds_text(outside)} s to start and end"
     table.add_row(*[Text(cell, "bold") for cell in ("total", *_numbers(seconds.total, many))], "", "", note)
     return table
 
@@ -118,7 +118,7 @@ def _arithmetic(record: Record) -> str:
     if not rate:
         return ""
     unit = "OP/s" if record.outputs and "int" in record.outputs[0].dtype else "FLOP/s"
-    peak = f", {record.fraction_of_peak:.0%} of the peak" if record.fraction_of_peak else ""
+    peak = f", {record.fraction_of_peak:.0%} of peak" if record.fraction_of_peak else ""
     return rate_text(rate, unit) + peak
 
 

@@ -9,10 +9,11 @@ from rich.console import Console, RenderableType
 _PIPED = 400  # columns: a pipe has no width, and a table that does not fill it is not stretched
 
 
-def show(content: RenderableType) -> None:
-    """Prints on standard output: plain text without colour or wrapping when it is no terminal."""
-    console = _console(sys.stdout.isatty(), stderr=False)
-    if console.is_terminal:
+def show(content: RenderableType, plain: bool = False) -> None:
+    """Prints on standard output, without colour or wrapping when that is no terminal or `plain` is set."""
+    terminal = sys.stdout.isatty() and not plain
+    console = _console(terminal, stderr=False)
+    if terminal:
         console.print(content)
         return
     with console.capture() as captured:
@@ -28,4 +29,5 @@ def errors() -> Console:
 
 def _console(terminal: bool, stderr: bool) -> Console:
     # highlight would colour every number, emoji would turn a path with :x: in it into a picture.
-    return Console(stderr=stderr, highlight=False, emoji=False, width=None if terminal else _PIPED)
+    width = None if terminal else _PIPED
+    return Console(stderr=stderr, force_terminal=terminal, width=width, highlight=False, emoji=False)

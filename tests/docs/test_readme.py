@@ -1,0 +1,52 @@
+"""The README's commands run as they stand: every block fenced as `sh`, in order, in one empty folder."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = [
+    line
+    for block in re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+    if line.strip()
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("readme")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_readme_runs(command: str, folder: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    done = subprocess.run(
+        ["bash", "-euc", command],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    for output in re.findall(r"(?:-o|--json|--trace) (\S+)", command):
+        if "tilewise plan" not in command:
+            assert (folder / output).stat().st_size > 0
+
+
+def test_the_first_screen_has_the_three_commands() -> None:
+    screen = README.split("\n## ")[0]
+
+    for words in ("tilewise multiply A.npy B.npy -o C.npy\n", "--trace trace.json", "tilewise info A.npy"):
+        assert words in screen
+    assert "@" not in screen, "the result table still has a placeholder"

@@ -1,0 +1,76 @@
+"""The reference pages name what the program has: every name, field and exit code; and no link is dead."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from tilewise import errors
+from tilewise.launch.record import Record
+from tilewise.plan.names import EXCHANGES, IO, MULTIPLY, VERIFY
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs/reference" / name).read_text(encoding="utf-8")
+
+
+def section(text: str, heading: str) -> str:
+    return re.split(r"^## ", text.split(f"## {heading}")[1], flags=re.MULTILINE)[0]
+
+
+def first_column(text: str) -> list[str]:
+    return re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("heading", "names"),
+    [("Algorithms", MULTIPLY), ("Exchanges", EXCHANGES), ("Reading and writing", IO), ("Proof", VERIFY)],
+)
+def test_multiply_lists_every_name(heading: str, names: tuple[str, ...]) -> None:
+    assert sorted(first_column(section(page("multiply.md"), heading))) == sorted(names)
+
+
+def test_multiply_says_which_exchange_goes_with_which_algorithm() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \|.*\| ([\w, ]+) \|$", section(page("multiply.md"), "Exchanges"), re.MULTILINE
+    )
+
+    said = {name: set(algorithms.split(", ")) for name, algorithms in rows}
+
+    assert said == {name: {a.name for a in MULTIPLY.values() if name in a.exchanges} for name in EXCHANGES}
+
+
+def fields(kind: type) -> set[str]:
+    """The names of a struct's fields and of the structs inside it."""
+    found: set[str] = set()
+    for field in msgspec.structs.fields(kind):
+        found.add(field.name)
+        for inner in (field.type, *getattr(field.type, "__args__", ())):
+            if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+                found |= fields(inner)
+    return found
+
+
+def test_the_record_page_names_every_field() -> None:
+    words = set(re.findall(r"\w+", " ".join(re.findall(r"`[^`]+`|\{[^}]+\}", page("record.md")))))
+
+    assert fields(Record) - words == set()
+
+
+def test_the_exit_codes_are_those_of_the_errors() -> None:
+    codes = {int(code) for code in re.findall(r"^\| (\d+) \|", page("exit-codes.md"), re.MULTILINE)}
+    raised = {kind.exit_code for kind in vars(errors).values() if hasattr(kind, "exit_code")}
+
+    assert codes == raised | {0}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
+
+    dead = [link for link in links if "://" not in link and not (path.parent / link).exists()]
+
+    assert dead == []

@@ -1,0 +1,38 @@
+"""The seam: both sides describe the same fields and the same names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import msgspec
+import pytest
+from conftest import Tilewise
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.region import Region
+from tilewise.launch import worker
+from tilewise.launch.job import PROTOCOL, Job, Variant
+from tilewise.plan.names import EXCHANGES, IO, MULTIPLY
+
+
+@pytest.fixture
+def described(tilewise: Tilewise) -> dict[str, object]:
+    """What the worker says of itself."""
+    path = worker.find()
+    assert path is not None
+    result = subprocess.run([path, "--describe"], capture_output=True, env=tilewise.environment, check=True)
+    found: dict[str, object] = json.loads(result.stdout)
+    return found
+
+
+@pytest.mark.parametrize(("name", "struct"), [("job", Job), ("region", Region), ("variant", Variant)])
+def test_both_sides_have_the_same_fields(described: dict[str, object], name: str, struct: type) -> None:
+    assert described[name] == sorted(field.encode_name for field in msgspec.structs.fields(struct))
+
+
+def test_both_sides_have_the_same_names(described: dict[str, object]) -> None:
+    assert described["protocol"] == PROTOCOL
+    assert described["algorithms"] == {"multiply": list(MULTIPLY)}
+    assert described["exchanges"] == ["none", *EXCHANGES]
+    assert described["io"] == list(IO)
+    assert described["dtypes"] == list(ITEMSIZE)
