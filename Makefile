@@ -26,13 +26,13 @@ $(VENV)/.tools: pyproject.toml tools/bootstrap.py
 
 $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
 	@echo "Building and installing tilewise into $(VENV)"
-	@$(PIP_INSTALL) --force-reinstall --no-deps . && $(PIP_INSTALL) ".[test]"
+	@$(PIP_INSTALL) ".[demo,test]"
 	@touch $@
 
 install: $(VENV)/.installed  ## build tilewise and install it into .venv
 
 demo: $(VENV)/.installed  ## multiply real matrices from file to file, show the result and the time
-	@$(PIP_INSTALL) ".[demo]" && $(BIN)/python tools/demo.py
+	@$(BIN)/python tools/demo.py
 
 test: test-cpp test-python  ## every test: C++ on both MPI libraries and under sanitizers, then Python
 

@@ -16,8 +16,8 @@ def volume(setting: Setting) -> list[Row]:
         out = setting.work / "c.npy"
         record = tilewise(
             "multiply", f"random:{n}x{n}:float64:1", f"random:{n}x{n}:float64:2", "-o", out,
-            "-n", ranks, "-t", 1, "--grid", f"{p}x{q}", "--algorithm", algorithm, "--exchange", "nonblocking", "--verify", "off",
-            record=setting.work / "r.json",
+            "-n", ranks, "-t", 1, "--grid", f"{p}x{q}", "--algorithm", algorithm,
+            "--exchange", "nonblocking", "--verify", "off", record=setting.work / "r.json",
         )  # fmt: skip
         out.unlink()
         received = record["bytes"]["exchanged_max_rank"]

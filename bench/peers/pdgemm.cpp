@@ -1,6 +1,4 @@
 // ScaLAPACK's pdgemm, timed: pdgemm N P Q BLOCK WARMUP RUNS prints one JSON line with the seconds of every run.
-#include <mpi.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -8,6 +6,8 @@
 #include <cstdlib>
 #include <string>
 #include <vector>
+
+#include <mpi.h>
 
 extern "C" {
 void Cblacs_get(int context, int what, int* value);
@@ -84,7 +84,8 @@ int main(int argc, char** argv) {
     std::vector<double> a(count), b(count), c(count);
     for (int j = 0; j < columns; ++j) {
         for (int i = 0; i < rows; ++i) {
-            const auto at = static_cast<std::size_t>(j) * static_cast<std::size_t>(leading) + static_cast<std::size_t>(i);
+            const auto at =
+                static_cast<std::size_t>(j) * static_cast<std::size_t>(leading) + static_cast<std::size_t>(i);
             a[at] = value(global(i, block, row, p), global(j, block, column, q), 1);
             b[at] = value(global(i, block, row, p), global(j, block, column, q), 2);
         }

@@ -3,19 +3,18 @@
 // pread_limit FILE OFFSET BYTES PROCESSES fresh|touched
 // `fresh` buffers are huge-page memory that nobody has touched yet, as a program's are when it reads its input;
 // `touched` ones are warm.
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
+#include <pthread.h>
 #include <string_view>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace {
 
@@ -33,9 +32,9 @@ void fail(const char* what) {
 }
 
 char* huge_pages(std::size_t bytes) {
-    void* memory =
-        mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) fail("mmap");
+    void* memory = mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        fail("mmap");
     const auto address = (reinterpret_cast<std::uintptr_t>(memory) + huge_page - 1) / huge_page * huge_page;
     madvise(reinterpret_cast<void*>(address), bytes, MADV_HUGEPAGE);
     return reinterpret_cast<char*>(address);
@@ -43,14 +42,17 @@ char* huge_pages(std::size_t bytes) {
 
 double read_share(const char* path, std::int64_t offset, std::size_t bytes, bool touch, pthread_barrier_t* start) {
     char* data = huge_pages(bytes);
-    if (touch) std::memset(data, 1, bytes);
+    if (touch)
+        std::memset(data, 1, bytes);
     pthread_barrier_wait(start);
     const auto before = std::chrono::steady_clock::now();
     const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) fail(path);
+    if (file < 0)
+        fail(path);
     for (std::size_t done = 0; done < bytes;) {
         const ssize_t got = pread(file, data + done, bytes - done, offset + static_cast<std::int64_t>(done));
-        if (got <= 0) fail("pread");
+        if (got <= 0)
+            fail("pread");
         done += static_cast<std::size_t>(got);
     }
     close(file);
@@ -68,9 +70,10 @@ int main(int argc, char** argv) {
     const int processes = std::min(std::atoi(argv[4]), most_processes);
     const bool touch = std::string_view(argv[5]) == "touched";
 
-    auto* shared = static_cast<Shared*>(
-        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-    if (shared == MAP_FAILED) fail("mmap");
+    auto* shared =
+        static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    if (shared == MAP_FAILED)
+        fail("mmap");
     pthread_barrierattr_t attributes;
     pthread_barrierattr_init(&attributes);
     pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);

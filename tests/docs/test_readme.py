@@ -1,5 +1,6 @@
 """The README's commands run as they stand: every block fenced as `sh`, in order, in one empty folder."""
 
+import json
 import os
 import re
 import subprocess
@@ -49,4 +50,12 @@ def test_the_first_screen_has_the_three_commands() -> None:
 
     for words in ("tilewise multiply A.npy B.npy -o C.npy\n", "--trace trace.json", "tilewise info A.npy"):
         assert words in screen
-    assert "@" not in screen, "the result table still has a placeholder"
+
+
+def test_the_result_table_is_that_of_the_benchmark() -> None:
+    sys.path.insert(0, str(ROOT / "bench"))
+    import readme_table
+
+    results = json.loads((ROOT / "bench/results/multiply.json").read_text())
+
+    assert readme_table.with_table(README, results) == README

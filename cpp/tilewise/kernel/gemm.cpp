@@ -1,4 +1,4 @@
-// Cuts C into one tile a thread and calls, for each, one single-threaded BLAS product.
+// Cuts C into one tile a thread and computes each with one single-threaded kernel: our own, BLAS, or plain loops.
 //
 //        threads = 4:      B       Each thread packs only what its tile needs, and no thread waits for another,
 //                        [ | ]     which is as fast as the BLAS's own threads on large blocks. The BLAS itself
@@ -10,9 +10,11 @@
 #include <complex>
 #include <limits>
 
+#include "tilewise/base/error.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/blas.hpp"
 #include "tilewise/kernel/gemm_loops.hpp"
+#include "tilewise/kernel/gemm_tiled.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -76,7 +78,9 @@ void blas_gemm(const Product& p) {
 }
 
 void one_tile(const Product& p, Kernel kernel, const Between& between, std::int64_t slice) {
-    const bool blas = kernel == Kernel::fast && blas_takes(p);
+    const bool tiled = kernel == Kernel::fast && tiled_gemm_suits(p);
+    const bool blas = kernel != Kernel::plain && blas_takes(p);
+    TiledGemm tiled_gemm;
     const std::int64_t width = between ? slice : std::min(p.k, int_max / 2);
     if (p.k == 0 && !p.accumulate) {
         plain_gemm(p);  // an empty sum is zero
@@ -84,9 +88,11 @@ void one_tile(const Product& p, Kernel kernel, const Between& between, std::int6
     }
     for (std::int64_t begin = 0; begin < p.k; begin += width) {
         const Product part = slice_of_k(p, begin, std::min(width, p.k - begin));
-        if (blas) {
+        if (tiled) {
+            tiled_gemm(part);
+        } else if (blas) {
             blas_gemm(part);
-        } else if (kernel == Kernel::fast && is_integer(p.dtype)) {
+        } else if (kernel != Kernel::plain && is_integer(p.dtype)) {
             integer_gemm(part);
         } else {
             plain_gemm(part);
@@ -143,6 +149,24 @@ void gemm(const Product& product, int threads, Kernel kernel, const Between& bet
             }
         }
     });
+}
+
+Kernel kernel_named(std::string_view name) {
+    if (name != "fast" && name != "blas" && name != "plain") {
+        throw UsageError("unknown kernel '" + std::string(name) + "'; known are fast, blas, plain");
+    }
+    return name == "fast" ? Kernel::fast : name == "blas" ? Kernel::blas : Kernel::plain;
+}
+
+std::string gemm_kernel_name(Kernel kernel, Dtype dtype) {
+    const Product large{.dtype = dtype, .m = 4096, .n = 4096, .k = 4096, .a = {}, .b = {}};
+    if (kernel == Kernel::plain) {
+        return "plain loops";
+    }
+    if (kernel == Kernel::fast && tiled_gemm_suits(large)) {
+        return std::string(tiled_gemm_name);
+    }
+    return is_integer(dtype) ? "tilewise integer tiles" : "BLAS " + blas_facts().kernel;
 }
 
 BlasFacts blas_facts() {

@@ -5,13 +5,18 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "tilewise/base/dtype.hpp"
 
 namespace tilewise::kernel {
 
-/// Which code computes: BLAS (64-bit integers: our own tiled loops), or three plain loops, kept as reference.
-enum class Kernel { fast, plain };
+/// Which code computes: `fast` is the fastest here (our own tiles where they beat BLAS, BLAS, tiled loops for 64-bit integers), `blas` always
+/// BLAS where it can, `plain` three loops, kept as reference.
+enum class Kernel { fast, blas, plain };
+
+/// Throws UsageError for an unknown name.
+Kernel kernel_named(std::string_view name);
 
 /// A matrix in memory, row after row, `stride` elements apart. With `transposed` the memory holds its transpose.
 struct Operand {
@@ -37,6 +42,9 @@ using Between = std::function<void(double done)>;
 /// slices of `slice` and `between` called after each; 384 and its multiples cost nothing, being how BLAS cuts k anyway.
 void gemm(const Product& product, int threads, Kernel kernel = Kernel::fast, const Between& between = {},
           std::int64_t slice = 768);
+
+/// What `kernel` computes large products of this type with on this processor, for the record.
+std::string gemm_kernel_name(Kernel kernel, Dtype dtype);
 
 /// The BLAS that is linked and the kernel that it chose on this processor: {"OpenBLAS 0.3.34 …", "SkylakeX"}.
 struct BlasFacts {

@@ -91,7 +91,7 @@ multiply::Options options_of(const Job& job) {
             .grid = {v.grid[0], v.grid[1]},
             .copies = v.copies,
             .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
-            .kernel = v.kernel == "plain" ? kernel::Kernel::plain : kernel::Kernel::fast,
+            .kernel = kernel::kernel_named(v.kernel),
             .verify = job.verify == "fast" ? multiply::Verify::fast : job.verify == "serial" ? multiply::Verify::serial : multiply::Verify::off,
             .repeat = std::max(1, job.repeat),
             .warmup = std::max(0, job.warmup),

@@ -159,6 +159,7 @@ json gather_record(const Context& context, const Binding& binding, const Job& jo
               {"mpi_standard", std::to_string(major) + "." + std::to_string(minor)},
               {"blas", blas.library},
               {"blas_kernel", blas.kernel},
+              {"gemm_kernel", job.command == "multiply" ? kernel::gemm_kernel_name(kernel::kernel_named(job.variant.kernel), dtype_of(job.dtype)) : ""},
               {"worker_version", build_version()},
               {"compiler", build_compiler()}}},
             {"oversubscribed", binding.oversubscribed}};

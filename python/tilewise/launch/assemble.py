@@ -199,6 +199,7 @@ def _environment(done: Done, known: Known) -> Environment:
         mpi_standard=told.get("mpi_standard", "unknown"),
         blas=told.get("blas", "unknown"),
         blas_kernel=told.get("blas_kernel", "unknown"),
+        gemm_kernel=told.get("gemm_kernel", ""),
         compiler=told.get("compiler", "unknown"),
         binding="each rank to its own cores" if known.job.bind and any(bound) else "none",
         launcher=known.launcher,

@@ -132,6 +132,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     mpi_standard: str
     blas: str
     blas_kernel: str
+    gemm_kernel: str
     compiler: str
     binding: str
     launcher: str

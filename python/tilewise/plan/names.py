@@ -29,7 +29,7 @@ IO = {
     "positioned": "every rank reads and writes its own segments",
 }
 
-KERNELS = ("fast", "plain")
+KERNELS = ("fast", "blas", "plain")
 REMAINDERS = ("spread", "last")
 PLACES = ("core", "socket", "node")
 VERIFY = ("auto", "off", "fast", "serial")

@@ -1,0 +1,108 @@
+"""What a product must be: numpy's, in the type that the reference promises; matrices to multiply, and what a run leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy
+import psutil
+from conftest import Tilewise, wait_for
+
+Array = numpy.ndarray[Any, numpy.dtype[Any]]
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+DTYPES = (*INTEGERS, "float16", "float32", "float64", "complex64", "complex128")
+
+
+def matrix(shape: tuple[int, int], dtype: str = "float64", seed: int = 0, order: str = "C") -> Array:
+    """Small whole numbers for integers, normally distributed ones for the rest. `dtype` may begin with > for big endian."""
+    kind = numpy.dtype(dtype)
+    random = numpy.random.default_rng(seed)
+    if kind.kind == "b":
+        values: Array = random.integers(0, 2, shape)
+    elif kind.kind in "iu":
+        values = random.integers(0 if kind.kind == "u" else -9, 10, shape)
+    else:
+        values = random.standard_normal(shape)
+        if kind.kind == "c":
+            values = values + 1j * random.standard_normal(shape)
+    return numpy.array(values.astype(kind), order="F" if order == "F" else "C")
+
+
+def promised(left: numpy.dtype[Any], right: numpy.dtype[Any]) -> numpy.dtype[Any]:
+    """The product's type: 64-bit integers, float32 instead of float16, else what numpy makes of both."""
+    if left.kind in "iub" and right.kind in "iub":
+        return numpy.dtype("int64" if "i" in (left.kind, right.kind) else "uint64")
+    common = numpy.result_type(left.newbyteorder("="), right.newbyteorder("="))
+    return numpy.dtype("float32") if common == numpy.float16 else common
+
+
+def assert_product(path: Path, left: Array, right: Array) -> None:
+    """Checks the file at `path` against numpy: type, shape and order, integers exactly, the rest within rounding."""
+    found = numpy.load(path)
+    dtype = promised(left.dtype, right.dtype)
+    assert found.dtype == dtype and found.dtype.isnative
+    assert found.shape == (left.shape[0], right.shape[1])
+    assert found.flags.c_contiguous
+    if dtype.kind in "iu":
+        assert numpy.array_equal(found, left.astype(dtype) @ right.astype(dtype))
+        return
+    wide = numpy.complex128 if dtype.kind == "c" else numpy.float64
+    a, b = left.astype(wide), right.astype(wide)
+    bound = (left.shape[1] + 8) * numpy.finfo(dtype).eps * (numpy.abs(a) @ numpy.abs(b))
+    error = numpy.abs(found - a @ b)
+    assert (error <= bound).all(), f"off by {(error / numpy.maximum(bound, 1e-300)).max():.3g} times the bound"
+
+
+def save(folder: Path, left: Array, right: Array) -> None:
+    """A.npy and B.npy."""
+    numpy.save(folder / "A.npy", left)
+    numpy.save(folder / "B.npy", right)
+
+
+def record_of(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """The record that `--json -` printed, and nothing else there."""
+    assert result.returncode == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def processes_in(folder: Path) -> list[int]:
+    """Pids of the living processes whose working folder is `folder`: ranks, launchers and whatever they started."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and Path(process.cwd()) == folder:
+                found.append(process.pid)
+        except (psutil.Error, OSError):
+            continue
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def state_of(path: Path) -> tuple[int, int, bytes]:
+    """What shows whether anybody touched a file: its identity, its time, its bytes."""
+    facts = path.stat()
+    return facts.st_ino, facts.st_mtime_ns, path.read_bytes()
+
+
+@contextmanager
+def nothing_left(run: Tilewise, within: float, settle: float = 1.0) -> Iterator[None]:
+    """Checks that what happens inside takes at most `within` seconds, leaves no process and no new file, and C.npy as it was."""
+    target = run.folder / "C.npy"
+    if not target.exists():
+        numpy.save(target, numpy.full((2, 2), 7.0))
+    before, names = state_of(target), run.files()
+    begin = time.monotonic()
+    yield
+    took = time.monotonic() - begin
+    wait_for(lambda: not processes_in(run.folder), settle)
+    assert took < within
+    assert state_of(target) == before
+    assert run.files() == names

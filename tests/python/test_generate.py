@@ -1,0 +1,145 @@
+"""`tilewise generate` and `random:` names: the numbers that were promised, the same on any number of ranks."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+from conftest import Tilewise, one_message
+from oracle import DTYPES, INTEGERS, Array, assert_product, record_of
+from tilewise.files.generated import KINDS
+from tilewise.plan.names import IO
+
+FRACTIONS = [dtype for dtype in DTYPES if dtype not in INTEGERS]
+SHAPE = (61, 127)
+
+
+def made(run: Tilewise, *words: object, name: str = "A.npy") -> Array:
+    """The matrix that `generate words…` makes."""
+    result = run("generate", "-o", name, *words)
+    assert result.returncode == 0, result.stderr
+    found: Array = numpy.load(run.folder / name)
+    return found
+
+
+def shape_of(extents: tuple[int, int]) -> str:
+    return "x".join(map(str, extents))
+
+
+def parts(values: Array) -> list[Array]:
+    """Real and imaginary part of complex numbers, as float64; both must be what real ones would be."""
+    if values.dtype.kind != "c":
+        return [values.astype(numpy.float64)]
+    return [values.real.astype(numpy.float64), values.imag.astype(numpy.float64)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_random(tilewise: Tilewise, dtype: str) -> None:
+    values = made(tilewise, "--shape", shape_of(SHAPE), "--dtype", dtype, "-n", 3, "--seed", 5)
+    assert values.dtype == dtype and values.shape == SHAPE and values.flags.c_contiguous
+    if dtype in INTEGERS:
+        low, high = (0, 15) if dtype.startswith("u") else (-8, 7)
+        assert set(numpy.unique(values).tolist()) == set(range(low, high + 1))
+        counts = numpy.unique(values, return_counts=True)[1]
+        assert counts.min() > 0.75 * values.size / 16 and counts.max() < 1.25 * values.size / 16
+        return
+    for part in parts(values):
+        # float16 rounds the largest numbers below 1 up to it.
+        assert part.min() >= 0 and (part.max() < 1 or dtype == "float16")
+        assert abs(part.mean() - 0.5) < 0.02 and abs(part.var() - 1 / 12) < 0.005
+        assert numpy.unique(part).size > (500 if dtype == "float16" else 0.99 * part.size)
+    if dtype.startswith("complex"):
+        assert abs(numpy.corrcoef(values.real.ravel(), values.imag.ravel())[0, 1]) < 0.05
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ramp(tilewise: Tilewise, dtype: str) -> None:
+    extents = (7, 16) if dtype == "int8" else (15, 17) if dtype == "uint8" else SHAPE
+    count = extents[0] * extents[1]
+    values = made(tilewise, "--kind", "ramp", "--shape", shape_of(extents), "--dtype", dtype, "-n", 2)
+    assert values.dtype == dtype
+    assert numpy.array_equal(values, numpy.arange(count).astype(dtype).reshape(extents))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float16", "complex128"])
+@pytest.mark.parametrize("extents", [(9, 5), (3, 8)])
+def test_identity(tilewise: Tilewise, dtype: str, extents: tuple[int, int]) -> None:
+    values = made(tilewise, "--kind", "identity", "--shape", shape_of(extents), "--dtype", dtype, "-n", 4)
+    assert numpy.array_equal(values, numpy.eye(*extents, dtype=dtype)) and values.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", FRACTIONS)
+def test_normal(tilewise: Tilewise, dtype: str) -> None:
+    values = made(tilewise, "--kind", "normal", "--shape", shape_of(SHAPE), "--dtype", dtype, "-n", 3)
+    assert values.dtype == dtype
+    for part in parts(values):
+        assert abs(part.mean()) < 0.05 and abs(part.var() - 1) < 0.07
+        assert 3 < numpy.abs(part).max() < 7
+        assert abs((part**4).mean() - 3) < 0.5  # as normal numbers have it, and uniform ones do not
+        assert abs(numpy.corrcoef(part[:, 0], part[:, 1])[0, 1]) < 0.5
+
+
+@pytest.mark.parametrize("dtype", FRACTIONS)
+def test_graded(tilewise: Tilewise, dtype: str) -> None:
+    values = made(tilewise, "--kind", "graded", "--shape", "400x20", "--dtype", dtype, "-n", 3)
+    assert values.dtype == dtype
+    if dtype == "float16":  # most of its columns are too small to be seen
+        assert numpy.isfinite(values).all() and values[:, 0].any() and not values[:, -1].any()
+        return
+    norms = numpy.sqrt((numpy.abs(values.astype(numpy.complex128)) ** 2).mean(axis=0))
+    wanted = 10.0 ** -numpy.arange(20) * (numpy.sqrt(2) if dtype.startswith("complex") else 1)
+    assert numpy.allclose(norms, wanted, rtol=0.2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_bytes_on_any_number_of_ranks(tilewise: Tilewise, kind: str) -> None:
+    dtype = {"random": "int16", "ramp": "uint32", "normal": "complex64", "identity": "float16"}.get(kind, "float64")
+    words = ("--kind", kind, "--shape", "103x59", "--dtype", dtype, "--seed", 9)
+    made(tilewise, *words, "-n", 1, name="1.npy")
+    alone = (tilewise.folder / "1.npy").read_bytes()
+    for ranks, io in zip((2, 3, 4, 6), IO, strict=False):
+        made(tilewise, *words, "-n", ranks, "--io", io, name="many.npy")
+        assert (tilewise.folder / "many.npy").read_bytes() == alone, (ranks, io)
+        (tilewise.folder / "many.npy").unlink()
+    made(tilewise, *words[:-1], 10, name="other.npy")
+    other = (tilewise.folder / "other.npy").read_bytes()
+    assert (other == alone) == (kind in ("identity", "ramp"))
+
+
+@pytest.mark.parametrize("io", IO)
+@pytest.mark.parametrize("extents", [(0, 4), (4, 0), (0, 0), (1, 1), (2, 7), (1, 300)])
+def test_few_rows_for_many_ranks(tilewise: Tilewise, io: str, extents: tuple[int, int]) -> None:
+    values = made(tilewise, "--kind", "ramp", "--shape", shape_of(extents), "-n", 3, "--io", io)
+    assert numpy.array_equal(values, numpy.arange(extents[0] * extents[1], dtype=float).reshape(extents))
+
+
+@pytest.mark.parametrize("io", IO)
+def test_more_than_one_buffer_of_numbers(tilewise: Tilewise, io: str) -> None:
+    values = made(tilewise, "--kind", "ramp", "--shape", "1501x3001", "-n", 3, "--io", io, "--sync")
+    assert numpy.array_equal(values, numpy.arange(1501 * 3001, dtype=float).reshape(1501, 3001))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "complex64", "float16"])
+def test_a_random_name_means_the_file_that_generate_makes(tilewise: Tilewise, dtype: str) -> None:
+    """On 1, 2 and 3 ranks, every one of which makes its own block."""
+    left = made(tilewise, "--shape", "47x31", "--dtype", dtype, "--seed", 3, name="A.npy")
+    right = made(tilewise, "--shape", "31x29", "--dtype", dtype, "--seed", 4, name="B.npy")
+    for ranks in (1, 2, 3):
+        record = record_of(
+            tilewise("multiply", f"random:47x31:{dtype}:3", f"random:31x29:{dtype}:4", "-o", "C.npy",
+                     "-n", ranks, "--force", "--json", "-")
+        )  # fmt: skip
+        assert record["bytes"]["read"] == 0
+        assert_product(tilewise.folder / "C.npy", left, right)
+
+
+def test_a_random_name_and_a_file(tilewise: Tilewise) -> None:
+    left = made(tilewise, "--shape", "31x47", name="A.npy")
+    result = tilewise("multiply", "A.npy", "random:31x47", "-o", "C.npy", "-n", 3, "--transpose-a")
+    assert result.returncode == 0, result.stderr
+    assert_product(tilewise.folder / "C.npy", left.T, left)
+
+
+@pytest.mark.parametrize("words", [("--kind", "normal", "--dtype", "int8"), ("--kind", "graded", "--dtype", "uint64")])
+def test_kinds_that_a_type_cannot_hold(tilewise: Tilewise, words: tuple[str, ...]) -> None:
+    assert "fractions" in one_message(tilewise("generate", "-o", "A.npy", "--shape", "3x3", *words), 2)
+    assert tilewise.files() == set()

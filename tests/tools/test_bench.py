@@ -1,0 +1,66 @@
+"""The benchmark's arithmetic: ratios of medians, targets met or missed, sides in turns."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+
+import harness
+from cases import small
+
+
+@pytest.mark.parametrize(
+    ("bound", "target", "met"),
+    [
+        ("at least", 1.9, True),
+        ("at least", 2.1, False),
+        ("at most", 2.1, True),
+        ("at most", 1.9, False),
+        ("", 0, None),
+    ],
+)
+def test_a_target_is_met_or_missed(bound: str, target: float, met: bool | None) -> None:
+    row = harness.compare(harness.Row("r", "r", bound, target), [2.0, 4.0, 90.0], [2.0, 2.0, 1.0])
+
+    assert row.ratio == 2.0
+    assert row.met is met
+
+
+def test_the_interval_holds_the_ratio_and_is_the_same_every_time() -> None:
+    above, below = [1.0, 1.1, 1.2, 1.3], [0.9, 1.0, 1.1, 1.2]
+
+    first, second = (harness.compare(harness.Row("r", "r", "", 0), above, below) for _ in range(2))
+
+    assert first.low is not None and first.ratio is not None and first.high is not None
+    assert first.low <= first.ratio <= first.high
+    assert (first.low, first.high) == (second.low, second.high)
+
+
+def test_sides_take_turns_in_both_directions() -> None:
+    order: list[str] = []
+
+    def side(name: str) -> harness.Sample:
+        return lambda: [float(len(order)), order.append(name)][:1]  # type: ignore[func-returns-value,list-item]
+
+    samples = harness.alternate({"a": side("a"), "b": side("b")}, 3)
+
+    assert order == ["a", "b", "b", "a", "a", "b"]
+    assert samples == {"a": [0.0, 3.0, 4.0], "b": [1.0, 2.0, 5.0]}
+
+
+def test_a_row_that_was_not_run_says_why() -> None:
+    assert "not run  " in harness.table([harness.Row("r", "r", "at least", 1, note="install it")])
+
+
+def test_no_variable_that_chooses_a_kernel_reaches_either_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+
+    assert "OPENBLAS_CORETYPE" not in harness.clean_environment()
+    assert harness.clean_environment(OPENBLAS_CORETYPE="Zen")["OPENBLAS_CORETYPE"] == "Zen"
+
+
+def test_own_volumes() -> None:
+    assert small.cannon_volume(6, 2) == 2 * 3 * 3
+    assert small.summa_volume(6, 2, 3) == 3 * 6 * 2 / 3 + 6 * 2 * 1 / 2
