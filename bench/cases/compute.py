@@ -23,7 +23,8 @@ def ours(setting: Setting, n: int, repeat: int, *how: object) -> Sample:
             "multiply", *inputs, "-o", output, *how, *in_memory, record=setting.work / "record.json"
         )
         output.unlink()
-        setting.facts["tilewise_kernel"] = record["environment"]["blas_kernel"]
+        for fact in ("blas_kernel", "gemm_kernel"):
+            setting.facts[f"tilewise_{fact}"] = record["environment"][fact]
         setting.facts["tilewise_mpi"] = record["environment"]["mpi_library"]
         return [one["compute"] + one["exchange"] for one in record["samples"]]
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from tilewise import errors
 from tilewise.launch.record import Record
-from tilewise.plan.names import EXCHANGES, IO, MULTIPLY, VERIFY
+from tilewise.plan.names import EXCHANGES, IO, KERNELS, MULTIPLY, VERIFY
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -27,7 +27,13 @@ def first_column(text: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("heading", "names"),
-    [("Algorithms", MULTIPLY), ("Exchanges", EXCHANGES), ("Reading and writing", IO), ("Proof", VERIFY)],
+    [
+        ("Algorithms", MULTIPLY),
+        ("Exchanges", EXCHANGES),
+        ("Reading and writing", IO),
+        ("Kernels", KERNELS),
+        ("Proof", VERIFY),
+    ],
 )
 def test_multiply_lists_every_name(heading: str, names: tuple[str, ...]) -> None:
     assert sorted(first_column(section(page("multiply.md"), heading))) == sorted(names)

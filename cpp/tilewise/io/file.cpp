@@ -17,10 +17,11 @@ constexpr std::int64_t most_at_once = std::int64_t{1} << 30;  // Linux moves les
 
 }  // namespace
 
-PosixFile::PosixFile(const std::string& path, std::string name, Mode mode)
-    : name_(std::move(name)), descriptor_(open(path.c_str(), (mode == Mode::read ? O_RDONLY : O_RDWR) | O_CLOEXEC)) {
+PosixFile::PosixFile(const std::string& path, std::string name, Mode mode, Cache cache)
+    : name_(std::move(name)),
+      descriptor_(open(path.c_str(), (mode == Mode::read ? O_RDONLY : O_RDWR) | (cache == Cache::bypassed ? O_DIRECT : 0) | O_CLOEXEC)) {
     if (descriptor_ < 0) {
-        throw IoError(name_ + ": could not be opened: " + system_reason(errno));
+        throw IoError(name_ + ": could not be opened" + (cache == Cache::bypassed ? " past the page cache" : "") + ": " + system_reason(errno));
     }
 }
 

@@ -10,9 +10,10 @@ namespace tilewise::io {
 class PosixFile {
 public:
     enum class Mode { read, write };
+    enum class Cache { used, bypassed };  ///< bypassed: O_DIRECT, whole pages only
 
     /// Throws IoError naming the file. `name` is what messages call it.
-    PosixFile(const std::string& path, std::string name, Mode mode);
+    PosixFile(const std::string& path, std::string name, Mode mode, Cache cache = Cache::used);
     PosixFile(const PosixFile&) = delete;
     PosixFile& operator=(const PosixFile&) = delete;
     ~PosixFile();

@@ -47,16 +47,10 @@ private:
 
     static std::int64_t move_rows(const PosixFile& file, const Transfer& transfer, const grid::Block& block, grid::Range rows,
                                   PosixFile::Mode mode) {
-        const bool full_width = block.columns.size() == transfer.columns();
-        const std::int64_t rows_a_call = full_width ? rows.size() : 1;
-        const std::int64_t row_bytes = block.columns.size() * transfer.item();
         std::int64_t calls = 0;
-        for (std::int64_t row = rows.begin; row < rows.end; row += rows_a_call) {
-            std::byte* data = transfer.data + row * row_bytes;
-            const std::int64_t offset = transfer.at(block.rows.begin + row, block.columns.begin);
-            calls += mode == PosixFile::Mode::read ? file.read(data, row_bytes * rows_a_call, offset)
-                                                   : file.write(data, row_bytes * rows_a_call, offset);
-        }
+        for_row_pieces(transfer, block, rows, [&](std::byte* data, std::int64_t bytes, std::int64_t offset) {
+            calls += mode == PosixFile::Mode::read ? file.read(data, bytes, offset) : file.write(data, bytes, offset);
+        });
         return calls;
     }
 };

@@ -29,6 +29,16 @@ struct Transfer {
     std::int64_t at(std::int64_t row, std::int64_t column) const { return region.offset + (row * columns() + column) * item(); }
 };
 
+/// Calls move(data, bytes, offset) for the pieces of rows [rows.begin, rows.end) of a block that are contiguous both in memory and in the
+/// file: each row, or all of them at once where the block is as wide as the matrix.
+template <class Move> void for_row_pieces(const Transfer& transfer, const grid::Block& block, grid::Range rows, Move move) {
+    const std::int64_t row_bytes = block.columns.size() * transfer.item();
+    const std::int64_t rows_a_piece = block.columns.size() == transfer.columns() ? rows.size() : 1;
+    for (std::int64_t row = rows.begin; row < rows.end; row += rows_a_piece) {
+        move(transfer.data + row * row_bytes, row_bytes * rows_a_piece, transfer.at(block.rows.begin + row, block.columns.begin));
+    }
+}
+
 using Hints = std::map<std::string, std::string>;
 
 /// Both calls are collective over `context.comm`, throw the same Error on every rank (or abort the job where ranks already wait), count
@@ -45,6 +55,8 @@ public:
 };
 
 std::unique_ptr<Strategy> make_positioned();
+std::unique_ptr<Strategy> make_mapped();
+std::unique_ptr<Strategy> make_uncached();
 std::unique_ptr<Strategy> make_root();
 std::unique_ptr<Strategy> make_root_collective();
 std::unique_ptr<Strategy> make_collective(const Hints& hints);
@@ -59,6 +71,8 @@ inline constexpr std::array strategies{
     StrategyEntry{"root_collective", [](const Hints&) { return make_root_collective(); }},
     StrategyEntry{"collective", make_collective},
     StrategyEntry{"positioned", [](const Hints&) { return make_positioned(); }},
+    StrategyEntry{"mapped", [](const Hints&) { return make_mapped(); }},
+    StrategyEntry{"uncached", [](const Hints&) { return make_uncached(); }},
 };
 
 /// Throws UsageError for an unknown name, listing the known ones.

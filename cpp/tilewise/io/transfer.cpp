@@ -66,21 +66,27 @@ void load(Context& context, const Strategy& strategy, const Region& region, Dtyp
     }
 }
 
-void store(Context& context, const Strategy& strategy, const Region& region, const WantedBlock& wanted, std::byte* data, bool sync) {
-    {
-        const Timed timed(context.ledger, context.ledger.phase(), Step::file, "reserve " + region.name);
-        mpi::together(context.comm, [&] {
-            if (context.comm.rank() == 0) {
-                PosixFile(region.path, region.name, PosixFile::Mode::write).reserve(region.offset + region.bytes());
-            }
-        });
-    }
-    strategy.write(context, {region, stored_blocks(region, wanted), data});
+void begin_store(Context& context, const Region& region) {
+    const Timed timed(context.ledger, context.ledger.phase(), Step::file, "reserve " + region.name);
+    mpi::together(context.comm, [&] {
+        if (context.comm.rank() == 0) {
+            PosixFile(region.path, region.name, PosixFile::Mode::write).reserve(region.offset + region.bytes());
+        }
+    });
+}
+
+void end_store(Context& context, const Region& region, bool sync) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::file, sync ? "flush" : "check size");
     if (sync) {  // each node holds its own pages of a shared file
         mpi::together(context.comm, [&] { PosixFile(region.path, region.name, PosixFile::Mode::write).flush(); });
     }
     check_file(context, region);
+}
+
+void store(Context& context, const Strategy& strategy, const Region& region, const WantedBlock& wanted, std::byte* data, bool sync) {
+    begin_store(context, region);
+    strategy.write(context, {region, stored_blocks(region, wanted), data});
+    end_store(context, region, sync);
 }
 
 }  // namespace tilewise::io

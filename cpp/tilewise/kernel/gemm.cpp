@@ -126,6 +126,8 @@ Cuts cuts_for(std::int64_t m, std::int64_t n, int threads) {
 
 }  // namespace
 
+Product rows_of(const Product& whole, grid::Range rows) { return tile(whole, rows.begin, rows.size(), 0, whole.n); }
+
 void gemm(const Product& product, int threads, Kernel kernel, const Between& between, std::int64_t slice) {
     if (product.m == 0 || product.n == 0) {
         return;

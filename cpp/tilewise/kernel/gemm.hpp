@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tilewise/base/dtype.hpp"
+#include "tilewise/grid/partition.hpp"
 
 namespace tilewise::kernel {
 
@@ -34,6 +35,9 @@ struct Product {
     std::int64_t c_stride = 0;
     bool accumulate = false;
 };
+
+/// The same product, of these rows of C only.
+Product rows_of(const Product& whole, grid::Range rows);
 
 /// Called now and then by the thread that called `gemm`, with the share of its work that is done.
 using Between = std::function<void(double done)>;

@@ -50,7 +50,7 @@ std::unique_ptr<Exchange> make_exchange(ExchangeKind kind, grid::Flow flow, Sett
             if (setting.layer.size() > 1) {
                 throw UsageError("exchange 'none' goes with one rank only");
             }
-            break;
+            return make_alone(std::move(setting));
         case ExchangeKind::one_sided_fence:
         case ExchangeKind::one_sided_lock: return make_pull(kind, std::move(setting));
         case ExchangeKind::shared: return make_shared(std::move(setting));

@@ -73,6 +73,10 @@ public:
     virtual std::byte* a_block() = 0;
     virtual std::byte* b_block() = 0;
 
+    /// Takes the whole of A or B where it lies, instead of loading it; only where one rank needs nothing else. False: load it.
+    virtual bool borrow_a(const std::byte* /*data*/) { return false; }
+    virtual bool borrow_b(const std::byte* /*data*/) { return false; }
+
     /// All blocks are loaded: called once, before the first step. @note Collective over the layer.
     virtual void open() {}
     /// The panels of a step; steps are fetched in order, and by all ranks of the layer alike. They stay valid until the next fetch.
@@ -100,6 +104,7 @@ protected:
     Setting setting_;
 };
 
+std::unique_ptr<Exchange> make_alone(Setting setting);
 std::unique_ptr<Exchange> make_torus_shift(ExchangeKind kind, Setting setting);
 std::unique_ptr<Exchange> make_panel_spread(ExchangeKind kind, Setting setting);
 std::unique_ptr<Exchange> make_pull(ExchangeKind kind, Setting setting);

@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "tilewise/base/buffer.hpp"
+#include "tilewise/io/mapped.hpp"
 #include "tilewise/io/transfer.hpp"
+#include "tilewise/multiply/early_output.hpp"
 #include "tilewise/multiply/layers.hpp"
 #include "tilewise/multiply/overflow.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -38,8 +40,7 @@ public:
         }
         if (c_ != nullptr && (!outcome_.verification || outcome_.verification->passed)) {
             const Timed timed(context_.ledger, Phase::output, "output");
-            io::store(context_, *io::strategy_named(options_.write, options_.hints), *c_, [&](int rank) { return layout_.c_owned(rank); },
-                      c_data(c_owned()), options_.sync);
+            write();
             if (options_.verify == Verify::serial) {
                 const Timed checking(context_.ledger, Phase::verify, "serial product");
                 outcome_.verification = check_serially(context_, dtype_, a_, b_, *c_);
@@ -90,20 +91,78 @@ private:
     void read() {
         const Timed timed(context_.ledger, Phase::input, "input");
         const auto strategy = io::strategy_named(options_.read, options_.hints);
-        io::load(context_, *strategy, a_, dtype_, [&](int rank) { return layout_.a(rank); }, exchange_->a_block());
+        if (!borrow(a_, a_map_, &Exchange::borrow_a)) {
+            io::load(context_, *strategy, a_, dtype_, [&](int rank) { return layout_.a(rank); }, exchange_->a_block());
+        }
         context_.report(Phase::input, 0.5);
-        io::load(context_, *strategy, b_, dtype_, [&](int rank) { return layout_.b(rank); }, exchange_->b_block());
+        if (!borrow(b_, b_map_, &Exchange::borrow_b)) {
+            io::load(context_, *strategy, b_, dtype_, [&](int rank) { return layout_.b(rank); }, exchange_->b_block());
+        }
         context_.report(Phase::input, 1);
         if (is_integer(dtype_)) {
-            refuse_overflow(context_, dtype_, layout_.shape().k, {exchange_->a_block(), layout_.a(rank_).size()},
-                            {exchange_->b_block(), layout_.b(rank_).size()});
+            refuse_overflow(context_, dtype_, layout_.shape().k, {a_map_ ? a_map_->data() : exchange_->a_block(), layout_.a(rank_).size()},
+                            {b_map_ ? b_map_->data() : exchange_->b_block(), layout_.b(rank_).size()});
         }
         mpi::no_return(context_.comm, [&] { exchange_->open(); });
+    }
+
+    /// With `mapped` on one rank, numbers of the right type are computed with where the page cache has them: nothing is copied.
+    bool borrow(const io::Region& region, std::optional<io::Mapping>& map, bool (Exchange::*take)(const std::byte*)) {
+        if (options_.read != "mapped" || context_.comm.size() > 1 || !io::usable_in_place(region, dtype_)) {
+            return false;
+        }
+        io::check_file(context_, region);
+        const Timed timed(context_.ledger, Phase::input, Step::file, "map " + region.name);
+        map.emplace(region, io::Mapping::Access::read);
+        if (!(exchange_.get()->*take)(map->data())) {
+            map.reset();
+            return false;
+        }
+        map->populate(context_.threads);
+        Counters& count = context_.ledger.count();
+        count.read += region.bytes();
+        count.useful += region.bytes();
+        count.io_calls += 1;
+        return true;
+    }
+
+    /// What is final early is written early, where the rank's rows of C are not summed up again afterwards.
+    bool writes_early() const { return c_ != nullptr && options_.write == "uncached" && layout_.copies() == 1; }
+
+    void begin_early_output() {
+        const Timed timed(context_.ledger, Phase::output, "open");
+        io::begin_store(context_, *c_);
+        mpi::together(context_.comm, [&] {
+            if (c_owned().size() > 0) {
+                early_output_.emplace(io::Transfer{*c_, [this](int rank) { return layout_.c_owned(rank); }, c_memory_.data()}, c_owned());
+            }
+        });
+    }
+
+    void write() {
+        const auto blocks = [this](int rank) { return layout_.c_owned(rank); };
+        if (!writes_early()) {
+            io::store(context_, *io::strategy_named(options_.write, options_.hints), *c_, blocks, c_data(c_owned()), options_.sync);
+            return;
+        }
+        {
+            const Timed timed(context_.ledger, Phase::output, Step::file, "wait for direct pwrite");
+            mpi::together(context_.comm, [&] {
+                if (early_output_) {
+                    context_.ledger.count().io_calls += early_output_->finish();
+                    context_.ledger.count().written += c_owned().size() * static_cast<std::int64_t>(size_of(dtype_));
+                }
+            });
+        }
+        io::end_store(context_, *c_, options_.sync);
     }
 
     void repeat(int repetition) {
         const double compute_before = context_.ledger.seconds(Phase::compute), exchange_before = context_.ledger.seconds(Phase::exchange);
         const bool last = repetition + 1 == options_.warmup + options_.repeat;
+        if (last && writes_early()) {
+            begin_early_output();
+        }
         mpi::no_return(context_.comm, [&] {
             multiply_steps();
             add_layers(context_, layout_, dtype_, c_memory_.data());
@@ -143,13 +202,28 @@ private:
                 };
             }
             const Timed timed(context_.ledger, Phase::compute, "gemm " + std::to_string(index));
-            kernel::gemm({.dtype = dtype_, .m = c.rows.size(), .n = c.columns.size(), .k = width, .a = panels.a, .b = panels.b,
-                          .c = c_memory_.data(), .c_stride = c.columns.size(), .accumulate = index > 0},
-                         context_.threads, options_.kernel, between, slice);
+            const kernel::Product product{.dtype = dtype_, .m = c.rows.size(), .n = c.columns.size(), .k = width, .a = panels.a, .b = panels.b,
+                                          .c = c_memory_.data(), .c_stride = c.columns.size(), .accumulate = index > 0};
+            if (early_output_ && index + 1 == steps_.size()) {
+                finish_by_parts(product, between, slice);
+            } else {
+                kernel::gemm(product, context_.threads, options_.kernel, between, slice);
+            }
             done += share;
         }
         if (steps_.empty()) {  // k = 0: an empty sum
             std::memset(c_memory_.data(), 0, static_cast<std::size_t>(c.size()) * size_of(dtype_));
+            if (early_output_) {
+                early_output_->submit({0, c.rows.size()});
+            }
+        }
+    }
+
+    /// The last step of all, in parts of rows that are written as soon as they are final.
+    void finish_by_parts(const kernel::Product& product, const kernel::Between& between, std::int64_t slice) {
+        for (const grid::Range part : EarlyOutput::parts(product.m, product.n * static_cast<std::int64_t>(size_of(dtype_)))) {
+            kernel::gemm(kernel::rows_of(product, part), context_.threads, options_.kernel, between, slice);
+            early_output_->submit(part);
         }
     }
 
@@ -212,7 +286,9 @@ private:
     mpi::Communicator layer_;
     std::vector<grid::Step> steps_;
     std::unique_ptr<Exchange> exchange_;
+    std::optional<io::Mapping> a_map_, b_map_;
     Buffer c_memory_;
+    std::optional<EarlyOutput> early_output_;
     std::vector<Sample> mine_;
     Outcome outcome_;
 };

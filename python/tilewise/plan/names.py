@@ -27,6 +27,8 @@ IO = {
     "root_collective": "rank 0 reads or writes, Scatterv and Igatherv",
     "collective": "MPI-IO file views, all ranks together",
     "positioned": "every rank reads and writes its own segments",
+    "mapped": "mmap: on one rank even without a copy",
+    "uncached": "O_DIRECT, past the page cache; on one rank while still computing",
 }
 
 KERNELS = ("fast", "blas", "plain")

@@ -12,6 +12,7 @@ from tilewise.units import bytes_text
 
 FIXED = 48 << 20  # MPI and BLAS, each rank
 STAGING = 2 * (16 << 20)  # two buffers a rank, where data pass through rank 0 or through MPI-IO
+PACKING = 13 << 20  # what gemm packs A and B into, each thread
 SUMMING = 2 * (16 << 20)  # pieces that layers add up, each rank
 PANEL = 768  # columns of A or rows of B in one panel
 SHARE = 0.8  # of what is available, when there is no --memory
@@ -31,7 +32,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
 def multiply_need(m: int, k: int, n: int, dtype: str, variant: Variant, verify: str, nodes: int = 1) -> Need:
     """What an m×k · k×n product in `dtype` takes.
 
-    rank = blocks of A, B and C + exchange buffers + I/O staging + what MPI and BLAS take by themselves. The
+    rank = blocks of A, B and C + exchange buffers + I/O staging + what gemm, MPI and BLAS take. The
     layers of `replicated` share out k, so that a node's sum counts A and B once, C once a layer, and the rest
     once a rank.
     """
@@ -44,12 +45,13 @@ def multiply_need(m: int, k: int, n: int, dtype: str, variant: Variant, verify: 
     c = rows * columns * item
     buffers = _exchange_buffers(variant, a, b, min(PANEL, layer) * (rows + columns) * item)
     staging = STAGING if variant.read in _STAGED or variant.write in _STAGED else 0
+    fixed = FIXED + variant.threads * PACKING
     operands, result = (m * k + k * n) * item, m * n * item
     # The serial proof gathers both operands and the result on rank 0, beside a second product.
     serial = operands + 2 * result if verify == "serial" else 0
-    everywhere = operands + variant.copies * result + variant.ranks * (buffers + staging + FIXED)
+    everywhere = operands + variant.copies * result + variant.ranks * (buffers + staging + fixed)
     return Need(
-        rank=a + b + c + buffers + staging + FIXED + serial,
+        rank=a + b + c + buffers + staging + fixed + serial,
         node=-(-everywhere // nodes) + serial,
         shared=operands if variant.exchange == "shared" else 0,
         blocks=a + b + c,

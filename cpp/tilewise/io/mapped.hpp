@@ -1,0 +1,42 @@
+// Strategy `mapped` and its part: a file's pages in the process's own memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tilewise/io/region.hpp"
+#include "tilewise/io/strategy.hpp"
+
+namespace tilewise::io {
+
+/// The bytes of a region, mapped; unmapped with its owner. If the file is cut short while it is mapped, touching what is gone ends
+/// the process, with a message that names the file.
+class Mapping {
+public:
+    enum class Access { read, write };
+
+    Mapping() = default;
+    /// Throws IoError.
+    Mapping(const Region& region, Access access);
+    Mapping(Mapping&& other) noexcept;
+    Mapping& operator=(Mapping&& other) noexcept;
+    ~Mapping();
+
+    /// Element (0, 0) of the stored matrix.
+    std::byte* data() const { return data_; }
+    /// Reads all pages in now, on `threads` threads, instead of one fault at a time later.
+    void populate(int threads) const;
+
+private:
+    void* start_ = nullptr;
+    std::size_t length_ = 0;
+    std::byte* data_ = nullptr;
+};
+
+/// Whether the file's numbers can be computed with where they lie: the right type and byte order, suitably aligned.
+bool usable_in_place(const Region& region, Dtype dtype);
+
+/// Called with the last words when a mapped file turns out to have been cut short; set once, by the worker.
+void set_shrunken_file_message(void (*say)(const char* name));
+
+}  // namespace tilewise::io

@@ -1,0 +1,33 @@
+// Strategy `uncached` and its parts: O_DIRECT, so that data goes between memory and device past the page cache.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "tilewise/io/file.hpp"
+#include "tilewise/io/strategy.hpp"
+
+namespace tilewise::io {
+
+/// A file opened twice: past the page cache for whole pages, through it for the unaligned ends.
+///
+///     bytes of a piece   [ · | # # # # # # | · · ]      #: whole pages of the file that also begin pages in memory, direct
+///                        ^ page borders of the file     ·: ends, and everything where the two do not fall together, buffered
+class UncachedFile {
+public:
+    /// Throws IoError, also where the file system has no O_DIRECT.
+    UncachedFile(const std::string& path, const std::string& name, PosixFile::Mode mode);
+
+    /// Moves exactly `bytes` at `offset`; returns the number of system calls. May be called by several threads.
+    std::int64_t read(std::byte* data, std::int64_t bytes, std::int64_t offset) const;
+    std::int64_t write(const std::byte* data, std::int64_t bytes, std::int64_t offset) const;
+
+private:
+    PosixFile buffered_, direct_;
+};
+
+/// Rows [rows.begin, rows.end) of this rank's block, counted within the block. Returns the number of system calls.
+std::int64_t write_rows_uncached(const UncachedFile& file, const Transfer& transfer, const grid::Block& block, grid::Range rows);
+
+}  // namespace tilewise::io

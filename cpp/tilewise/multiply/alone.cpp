@@ -1,0 +1,55 @@
+// Exchange `none`: one rank has everything, in memory of its own or where the file is mapped.
+#include "tilewise/base/buffer.hpp"
+#include "tilewise/multiply/exchange.hpp"
+
+namespace tilewise::multiply {
+namespace {
+
+/// A or B, wherever it lies.
+struct Place {
+    Buffer own;
+    const std::byte* borrowed = nullptr;
+
+    std::byte* block(const Side& side) {
+        if (own.data() == nullptr) {
+            own = Buffer(static_cast<std::size_t>(side.bytes(side.inner.front())));
+        }
+        return own.data();
+    }
+    const std::byte* data() const { return borrowed != nullptr ? borrowed : own.data(); }
+};
+
+class Alone final : public Exchange {
+public:
+    using Exchange::Exchange;
+
+    std::byte* a_block() override { return a_.block(setting_.a); }
+    std::byte* b_block() override { return b_.block(setting_.b); }
+    bool borrow_a(const std::byte* data) override {
+        a_.borrowed = data;
+        return true;
+    }
+    bool borrow_b(const std::byte* data) override {
+        b_.borrowed = data;
+        return true;
+    }
+
+    Panels fetch(std::size_t step) override {
+        const grid::Step& now = setting_.steps[step];
+        return {setting_.a.in_block(a_.data(), 0, now.a_local), setting_.b.in_block(b_.data(), 0, now.b_local)};
+    }
+
+    Held held() override {
+        return {setting_.a.in_block(a_.data(), 0, {0, setting_.a.inner.front()}), setting_.b.in_block(b_.data(), 0, {0, setting_.b.inner.front()}),
+                0, 0};
+    }
+
+private:
+    Place a_, b_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_alone(Setting setting) { return std::make_unique<Alone>(std::move(setting)); }
+
+}  // namespace tilewise::multiply

@@ -1,0 +1,40 @@
+"""Asks a folder how fast it takes data past the page cache, by writing a little to a file without a name."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+
+_PIECE = 8 << 20
+
+
+def direct_write_rate(folder: str, pieces: int = 2) -> float | None:
+    """Bytes a second of writing with O_DIRECT in `folder`; None where that cannot be done.
+
+    Takes some 10 ms on a fast device, and ends after the first piece on a slow one. The file never has a name, so
+    nothing is left behind, whatever happens.
+    """
+    flags = getattr(os, "O_DIRECT", 0), getattr(os, "O_TMPFILE", 0)
+    if not all(flags):
+        return None
+    try:
+        descriptor = os.open(folder, os.O_RDWR | flags[0] | flags[1] | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+    try:
+        with mmap.mmap(-1, _PIECE) as buffer:  # lies on a page border, as O_DIRECT wants it
+            buffer[:] = b"\1" * _PIECE
+            os.posix_fallocate(descriptor, 0, pieces * _PIECE)
+            begin = time.perf_counter()
+            for piece in range(pieces):
+                if os.pwrite(descriptor, buffer, piece * _PIECE) != _PIECE:
+                    return None
+                seconds = time.perf_counter() - begin
+                if seconds > 0.05:
+                    return (piece + 1) * _PIECE / seconds
+            return pieces * _PIECE / max(seconds, 1e-9)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)

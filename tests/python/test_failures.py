@@ -1,0 +1,376 @@
+"""Runs that cannot end well: ranks that die, throw and hang, full disks, interrupts, wrong requests, with the real worker."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy
+import pytest
+from conftest import Tilewise, one_message, wait_for
+from oracle import assert_product, matrix, nothing_left, processes_in, save
+from tilewise.plan.names import IO
+
+WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "--force")
+LONG = ("multiply", "random:9000x9000", "random:9000x9000", "-o", "C.npy", "--force", "--kernel", "plain", "-t", 1)
+
+
+@pytest.fixture
+def inputs(tilewise: Tilewise) -> Tilewise:
+    """The real command in a folder with A.npy (31×17) and B.npy (17×23)."""
+    save(tilewise.folder, matrix((31, 17), seed=1), matrix((17, 23), seed=2))
+    return tilewise
+
+
+# ---- ranks -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ranks", "rank", "phase"),
+    [
+        (1, 0, "input"),
+        (1, 0, "output"),
+        (2, 0, "compute"),
+        (2, 1, "input"),
+        (2, 1, "verify"),
+        (3, 0, "output"),
+        (3, 1, "exchange"),
+        (3, 2, "compute"),
+        (4, 3, "output"),
+    ],
+)
+@pytest.mark.parametrize("fault", ["kill", "throw"])
+def test_a_rank_that_dies(inputs: Tilewise, fault: str, ranks: int, rank: int, phase: str) -> None:
+    inputs.environment["TILEWISE_FAULT"] = f"{fault}:{rank}:{phase}"
+    with nothing_left(inputs, 5):
+        result = inputs(*WORDS, "-n", ranks, "--exchange", "overlap", "--io", "collective", "--trace", "t.json.gz")
+        said = one_message(result, 1)
+    assert result.stdout == ""
+    assert "SIGKILL" in said if fault == "kill" else "told to fail" in said
+    assert f"rank {rank}" in said or ranks == 1
+
+
+@pytest.mark.parametrize("exchange", ["synchronous", "persistent", "one_sided_fence", "one_sided_lock", "shared"])
+def test_a_rank_that_dies_while_others_wait(inputs: Tilewise, exchange: str) -> None:
+    inputs.environment["TILEWISE_FAULT"] = "kill:2:exchange"
+    with nothing_left(inputs, 5):
+        one_message(inputs(*WORDS, "-n", 4, "--algorithm", "cannon", "--exchange", exchange), 1)
+
+
+@pytest.mark.parametrize("io", IO)
+@pytest.mark.parametrize("phase", ["input", "output"])
+def test_a_rank_that_throws_while_files_are_moved(inputs: Tilewise, io: str, phase: str) -> None:
+    inputs.environment["TILEWISE_FAULT"] = f"throw:1:{phase}"
+    with nothing_left(inputs, 5):
+        assert "told to fail" in one_message(inputs(*WORDS, "-n", 3, "--io", io), 1)
+
+
+@pytest.mark.parametrize(("ranks", "rank"), [(1, 0), (2, 1), (3, 0), (4, 2)])
+def test_a_failure_that_all_agree_on(inputs: Tilewise, ranks: int, rank: int) -> None:
+    inputs.environment["TILEWISE_FAULT"] = f"fail:{rank}"
+    with nothing_left(inputs, 5):
+        said = one_message(inputs(*WORDS, "-n", ranks), 1)
+    assert "told to fail in preparation" in said
+    assert f"rank {rank}" in said or rank == 0
+
+
+@pytest.mark.parametrize(("ranks", "fault"), [(1, "hang:0:compute"), (2, "hang:1:input"), (3, "hang:0:output")])
+def test_a_rank_that_hangs(inputs: Tilewise, ranks: int, fault: str) -> None:
+    inputs.environment["TILEWISE_FAULT"] = fault
+    with nothing_left(inputs, 5):
+        assert "--timeout 2" in one_message(inputs(*WORDS, "-n", ranks, "--timeout", 2), 1)
+
+
+@pytest.mark.parametrize("command", ["generate", "multiply"])
+def test_without_an_old_output_nothing_is_left(tilewise: Tilewise, command: str) -> None:
+    tilewise.environment["TILEWISE_FAULT"] = "kill:1:output"
+    what = ("random:9x9", "random:9x9") if command == "multiply" else ("--shape", "9x9")
+    one_message(tilewise(command, *what, "-o", "C.npy", "-n", 2, "--json", "r.json", "--trace", "t.json"), 1)
+    wait_for(lambda: not processes_in(tilewise.folder), 2)
+    assert tilewise.files() == set()
+
+
+# ---- signals -----------------------------------------------------------------------------------------------------
+
+
+def workers(run: Tilewise) -> list[int]:
+    """Pids of the ranks that live in the folder of `run`."""
+    found = []
+    for pid in processes_in(run.folder):
+        try:
+            name = Path(f"/proc/{pid}/comm").read_text()
+        except OSError:
+            continue
+        if name.startswith("tilewise-worker"[:15]):
+            found.append(pid)
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_an_interrupt_while_ranks_compute(tilewise: Tilewise, number: int, ranks: int) -> None:
+    with nothing_left(tilewise, 30):
+        child = tilewise.start(*LONG, "-n", ranks)
+        wait_for(lambda: len(workers(tilewise)) == ranks, 15)
+        time.sleep(0.3)
+        begin = time.monotonic()
+        child.send_signal(number)
+        out, err = child.communicate(timeout=10)
+        wait_for(lambda: not processes_in(tilewise.folder), 2.0)
+        assert time.monotonic() - begin < 2.0
+    assert child.returncode == 130 and out == ""
+    assert len(err.splitlines()) == 1 and "interrupted" in err
+
+
+def test_an_impatient_ctrl_c(tilewise: Tilewise) -> None:
+    """To the whole group, as a terminal sends it, and again and again."""
+    with nothing_left(tilewise, 30):
+        child = tilewise.start(*LONG, "-n", 2, start_new_session=True)
+        wait_for(lambda: len(workers(tilewise)) == 2, 15)
+        for _ in range(5):
+            os.killpg(child.pid, signal.SIGINT)
+            time.sleep(0.02)
+        _, err = child.communicate(timeout=10)
+    assert child.returncode == 130
+    assert len(err.splitlines()) == 1 and "Traceback" not in err
+
+
+@pytest.mark.parametrize("wait", [0.05, 0.2, 0.35, 0.5])
+def test_an_interrupt_at_any_moment_of_the_start(tilewise: Tilewise, wait: float) -> None:
+    with nothing_left(tilewise, 30):
+        child = tilewise.start(*LONG, "-n", 2)
+        time.sleep(wait)
+        child.send_signal(signal.SIGTERM)
+        _, err = child.communicate(timeout=10)
+    assert child.returncode in (130, -signal.SIGTERM)  # before our handlers stand, the signal does what it always does
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_front_that_is_killed_takes_everything_along(tilewise: Tilewise, ranks: int) -> None:
+    with nothing_left(tilewise, 30, settle=5):
+        child = tilewise.start(*LONG, "-n", ranks)
+        wait_for(lambda: len(workers(tilewise)) == ranks, 15)
+        child.kill()
+        child.communicate(timeout=10)
+        wait_for(lambda: not processes_in(tilewise.folder), 5)
+
+
+# ---- files that change, folders that vanish, disks that are full -------------------------------------------------
+
+
+@pytest.fixture
+def mount(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Path]]:
+    """Mounts a small file system; skipped where that is not allowed."""
+    made: list[Path] = []
+
+    def _mount(*words: str) -> Path:
+        folder = tmp_path_factory.mktemp("mount")
+        done = subprocess.run(["mount", *words, str(folder)], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+        made.append(folder)
+        return folder
+
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small file system")
+    yield _mount
+    for folder in made:
+        subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+@pytest.mark.parametrize("io", IO)
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_full_disk(inputs: Tilewise, mount: Callable[..., Path], io: str, ranks: int) -> None:
+    folder = mount("-t", "tmpfs", "-o", "size=512k", "tmpfs")
+    old = folder / "C.npy"
+    numpy.save(old, numpy.ones((3, 3)))
+    before = old.read_bytes()
+    begin = time.monotonic()
+    result = inputs("multiply", "random:400x9", "random:9x400", "-o", old, "--force", "-n", ranks, "--io", io)
+    assert time.monotonic() - begin < 5
+    assert "No space left" in one_message(result, 1)
+    assert os.listdir(folder) == ["C.npy"] and old.read_bytes() == before
+    wait_for(lambda: not processes_in(inputs.folder), 2)
+
+
+@pytest.mark.parametrize("io", IO)
+def test_a_full_disk_that_cannot_reserve_room(
+    inputs: Tilewise, mount: Callable[..., Path], tmp_path: Path, io: str
+) -> None:
+    """ext2 has no fallocate, so that the disk is found full in the middle of writing."""
+    image = tmp_path / "image"
+    with open(image, "wb") as file:
+        file.truncate(2 << 20)
+    try:
+        subprocess.run(["mkfs.ext2", "-q", str(image)], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("there is no mkfs.ext2")
+    folder = mount("-t", "ext2", "-o", "loop", str(image))
+    old = folder / "C.npy"
+    numpy.save(old, numpy.ones((3, 3)))
+    before, names = old.read_bytes(), sorted(os.listdir(folder))
+    begin = time.monotonic()
+    result = inputs("multiply", "random:700x9", "random:9x700", "-o", old, "--force", "-n", 3, "--io", io)
+    assert time.monotonic() - begin < 8
+    one_message(result, 1)
+    assert sorted(os.listdir(folder)) == names and old.read_bytes() == before
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_limit_on_the_size_of_files(tilewise: Tilewise, ranks: int) -> None:
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    with nothing_left(tilewise, 10):
+        child = tilewise.start("multiply", "random:400x9", "random:9x400", "-o", "C.npy", "--force", "-n", ranks,
+                               preexec_fn=limited)  # fmt: skip
+        out, err = child.communicate(timeout=20)
+    one_message(subprocess.CompletedProcess([], child.returncode, out, err), 1)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_folder_that_may_not_be_written(inputs: Tilewise, mount: Callable[..., Path], ranks: int) -> None:
+    folder = mount("-t", "tmpfs", "-o", "size=64k,ro", "tmpfs")
+    begin = time.monotonic()
+    said = one_message(inputs("multiply", "A.npy", "B.npy", "-o", folder / "C.npy", "-n", ranks), 2)
+    assert time.monotonic() - begin < 2
+    assert "cannot be written" in said
+    for flag in ("--json", "--trace"):
+        said = one_message(inputs(*WORDS, flag, folder / "side.json", "-n", ranks), 2)
+        assert flag in said
+    assert inputs.files() == {"A.npy", "B.npy"}
+
+
+def test_an_output_folder_that_vanishes(inputs: Tilewise) -> None:
+    folder = inputs.folder / "out"
+    folder.mkdir()
+    child = inputs.start("multiply", "random:1500x1500", "random:1500x1500", "-o", "out/C.npy", "--kernel", "plain",
+                         "-n", 2, "-t", 1)  # fmt: skip
+    wait_for(lambda: list(folder.iterdir()), 15)
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+    out, err = child.communicate(timeout=60)
+    one_message(subprocess.CompletedProcess([], child.returncode, out, err), 1)
+    assert not folder.exists()
+    wait_for(lambda: not processes_in(inputs.folder), 2)
+
+
+@pytest.mark.parametrize("io", IO)
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_an_input_that_shrinks_after_the_plan(inputs: Tilewise, io: str, ranks: int) -> None:
+    """`--launcher` runs a script here, which cuts the file off when everything has been planned and checked."""
+    script = inputs.folder / "launcher"
+    script.write_text(
+        f'#!/bin/sh\ntruncate -s 2000 A.npy\nshift 2\nexec "{os.path.dirname(sys.executable)}/mpiexec" '
+        f'-launcher fork -n {ranks} "$@"\n'
+    )
+    script.chmod(0o755)
+    with nothing_left(inputs, 10):
+        result = inputs(*WORDS, "-n", ranks, "--io", io, "--launcher", script)
+        assert "A.npy" in one_message(result, 1)
+
+
+@pytest.mark.parametrize("change", ["unlink", "fifo", "folder"])
+def test_an_input_that_becomes_something_else(inputs: Tilewise, change: str) -> None:
+    does = {"unlink": "true", "fifo": "mkfifo B.npy", "folder": "mkdir B.npy"}[change]
+    script = inputs.folder / "launcher"
+    script.write_text(
+        f'#!/bin/sh\nrm B.npy\n{does}\nshift 2\nexec "{os.path.dirname(sys.executable)}/mpiexec" '
+        '-launcher fork -n 2 "$@"\n'
+    )
+    script.chmod(0o755)
+    before = inputs.files()
+    begin = time.monotonic()
+    result = inputs(*WORDS, "-n", 2, "--launcher", script, "--timeout", 6)
+    assert time.monotonic() - begin < 5
+    assert "B.npy" in one_message(result, 1)
+    assert inputs.files() | {"B.npy"} == before
+    wait_for(lambda: not processes_in(inputs.folder), 2)
+
+
+# ---- requests ----------------------------------------------------------------------------------------------------
+
+
+def _bad(folder: Path) -> None:
+    """One file for every way to be no matrix."""
+    good = matrix((31, 17))
+    numpy.save(folder / "short.npy", good)
+    with open(folder / "short.npy", "r+b") as file:
+        file.truncate(1000)
+    numpy.save(folder / "long.npy", good)
+    with open(folder / "long.npy", "ab") as file:
+        file.write(b"more")
+    lies = (folder / "short.npy").read_bytes().replace(b"(31, 17)", b"(99, 17)")
+    (folder / "lies.npy").write_bytes(lies)
+    numpy.save(folder / "object.npy", numpy.array([[{}, 1]], dtype=object), allow_pickle=True)
+    numpy.save(folder / "cube.npy", numpy.zeros((2, 3, 4)))
+    numpy.save(folder / "row.npy", numpy.zeros(17))
+    numpy.save(folder / "text.npy", numpy.array([["a", "b"]]))
+    (folder / "empty.npy").touch()
+    (folder / "noise.npy").write_bytes(bytes(range(256)) * 8)
+    (folder / "folder.npy").mkdir()
+    os.mkfifo(folder / "pipe.npy")
+    (folder / "gone.npy").symlink_to("nowhere.npy")
+
+
+BAD = {
+    "missing": (("missing.npy", "B.npy"), "does not exist"),
+    "folder": (("folder.npy", "B.npy"), "folder"),
+    "pipe": (("pipe.npy", "B.npy"), "pipe"),
+    "dangling": (("gone.npy", "B.npy"), "link"),
+    "truncated": (("short.npy", "B.npy"), "truncated"),
+    "too long": (("long.npy", "B.npy"), "more than its header"),
+    "lying header": (("lies.npy", "B.npy"), "truncated"),
+    "objects": (("object.npy", "B.npy"), "never unpickled"),
+    "cube": (("cube.npy", "B.npy"), "3 dimensions"),
+    "row": (("row.npy", "B.npy"), "1 dimension"),
+    "text": (("text.npy", "B.npy"), "text"),
+    "empty": (("empty.npy", "B.npy"), "empty"),
+    "noise": (("noise.npy", "B.npy"), "no readable .npy"),
+    "shapes": (("A.npy", "A.npy"), "do not fit"),
+    "memory": (("random:900000x900000", "random:900000x900000"), "memory"),
+    "cap": (("A.npy", "B.npy", "--memory", "1MiB"), "--memory"),
+    "cannon on 3": (("A.npy", "B.npy", "--algorithm", "cannon", "-n", 3), "square"),
+    "unknown algorithm": (("A.npy", "B.npy", "--algorithm", "strassen"), "strassen"),
+    "unknown exchange": (("A.npy", "B.npy", "--exchange", "pigeon"), "pigeon"),
+    "unknown io": (("A.npy", "B.npy", "--io", "root:floppy"), "floppy"),
+    "unknown flag": (("A.npy", "B.npy", "--colour", "red"), "--colour"),
+    "no sense": (("A.npy", "B.npy", "--algorithm", "local", "--exchange", "shared", "-n", 1), "makes no sense"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(inputs: Tilewise, name: str) -> None:
+    _bad(inputs.folder)
+    words, said = BAD[name]
+    before = inputs.files()
+    for ranks in (1, 4):
+        own = () if "-n" in words else ("-n", ranks)
+        begin = time.monotonic()
+        result = inputs("multiply", *words, "-o", "C.npy", *own)
+        assert time.monotonic() - begin < 1.5  # a second, and some patience with a busy machine
+        message = one_message(result, 2)
+        assert said in message and result.stdout == ""
+        assert inputs.files() == before
+
+
+def test_an_existing_output_stays_without_force(inputs: Tilewise) -> None:
+    for ranks in (1, 3):
+        with nothing_left(inputs, 2):
+            assert "--force" in one_message(inputs(*WORDS[:-1], "-n", ranks), 2)
+
+
+def test_after_all_that_the_command_still_works(inputs: Tilewise) -> None:
+    """A fault that names another rank, or a phase that is not, changes nothing."""
+    for fault in ("kill:7:compute", "throw:0:nowhere"):
+        inputs.environment["TILEWISE_FAULT"] = fault
+        assert inputs(*WORDS, "-n", 2).returncode == 0
+        assert_product(inputs.folder / "C.npy", matrix((31, 17), seed=1), matrix((17, 23), seed=2))
