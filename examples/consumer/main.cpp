@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
         const io::Region a{.name = "A", .rows = 300, .columns = 200, .generator = "normal", .seed = 1};
         const io::Region b{.name = "B", .rows = 200, .columns = 100, .generator = "normal", .seed = 2};
         ledger.start(Phase::input);
-        const auto outcome = multiply::multiply(context, a, b, nullptr, Dtype::float64, {.grid = {1, context.comm.size()}});
+        const auto outcome =
+            multiply::multiply(context, a, b, nullptr, Dtype::float64, {.grid = {1, context.comm.size()}});
         ledger.stop();
         passed = outcome.verification->passed;
         if (context.comm.rank() == 0) {

@@ -1,9 +1,8 @@
 // Runs the tests that need MPI, on however many ranks there are; fails on every rank if it fails on one.
 #define DOCTEST_CONFIG_IMPLEMENT
-#include <doctest/doctest.h>
-
 #include <cstdio>
 #include <cstring>
+#include <doctest/doctest.h>
 #include <stdexcept>
 
 #include "tilewise/mpi/together.hpp"

@@ -1,10 +1,9 @@
 // Tests of base: books that add up, memory that is aligned, half precision against the compiler's, threads that report failure.
-#include <doctest/doctest.h>
-
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <doctest/doctest.h>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -80,11 +79,13 @@ TEST_CASE("rounding to half precision is the compiler's") {
 #endif
 
 TEST_CASE("an exception on a helper thread reaches the caller") {
-    CHECK_THROWS_WITH(parallel(3, [](int thread) {
-                          if (thread == 2) {
-                              throw std::runtime_error("thread 2");
-                          }
-                      }), "thread 2");
+    CHECK_THROWS_WITH(parallel(3,
+                               [](int thread) {
+                                   if (thread == 2) {
+                                       throw std::runtime_error("thread 2");
+                                   }
+                               }),
+                      "thread 2");
 }
 
 TEST_CASE("ranges cover everything once, also with more threads than work") {

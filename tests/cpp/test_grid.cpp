@@ -1,7 +1,6 @@
 // Tests of grid: partitions cover, layouts cover, and every step of every schedule multiplies what its owner really has.
-#include <doctest/doctest.h>
-
 #include <algorithm>
+#include <doctest/doctest.h>
 #include <vector>
 
 #include "tilewise/grid/layout.hpp"
@@ -11,7 +10,8 @@ using namespace tilewise::grid;
 namespace {
 
 /// Counts how often each element of a rows × columns matrix is in one of the blocks.
-template <class BlockOf> std::vector<int> covered(std::int64_t rows, std::int64_t columns, int ranks, BlockOf block_of) {
+template <class BlockOf> std::vector<int> covered(std::int64_t rows, std::int64_t columns, int ranks,
+                                                  BlockOf block_of) {
     std::vector<int> seen(static_cast<std::size_t>(rows * columns));
     for (int rank = 0; rank < ranks; ++rank) {
         const Block block = block_of(rank);

@@ -1,12 +1,10 @@
 // Tests of I/O: every strategy over several ways to cut a matrix, against a file written with the C library.
-#include <doctest/doctest.h>
-
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdio>
+#include <doctest/doctest.h>
 #include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <vector>
 
 #include "tilewise/base/error.hpp"
@@ -64,20 +62,25 @@ io::Region region(const std::string& path, std::int64_t rows, std::int64_t colum
 }
 
 using Cut = grid::Block (*)(int rank, int ranks, std::int64_t rows, std::int64_t columns);
-const std::vector<Cut> cuts{
-    [](int rank, int ranks, std::int64_t rows, std::int64_t columns) { return grid::Block{grid::Partition(rows, ranks)[rank], {0, columns}}; },
-    [](int rank, int ranks, std::int64_t rows, std::int64_t columns) { return grid::Block{{0, rows}, grid::Partition(columns, ranks)[rank]}; },
-    [](int rank, int ranks, std::int64_t rows, std::int64_t columns) {
-        const grid::Grid shape{ranks % 2 == 0 ? 2 : 1, ranks % 2 == 0 ? ranks / 2 : ranks};
-        const grid::Place place = shape.place(rank);
-        return grid::Block{grid::Partition(rows, shape.rows)[place.row], grid::Partition(columns, shape.columns)[place.column]};
-    }};
+const std::vector<Cut> cuts{[](int rank, int ranks, std::int64_t rows, std::int64_t columns) {
+                                return grid::Block{grid::Partition(rows, ranks)[rank], {0, columns}};
+                            },
+                            [](int rank, int ranks, std::int64_t rows, std::int64_t columns) {
+                                return grid::Block{{0, rows}, grid::Partition(columns, ranks)[rank]};
+                            },
+                            [](int rank, int ranks, std::int64_t rows, std::int64_t columns) {
+                                const grid::Grid shape{ranks % 2 == 0 ? 2 : 1, ranks % 2 == 0 ? ranks / 2 : ranks};
+                                const grid::Place place = shape.place(rank);
+                                return grid::Block{grid::Partition(rows, shape.rows)[place.row],
+                                                   grid::Partition(columns, shape.columns)[place.column]};
+                            }};
 
 }  // namespace
 
 TEST_CASE("every strategy reads and writes every cut, at an odd offset") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
-    for (const auto& [rows, columns] : std::vector<std::array<std::int64_t, 2>>{{13, 7}, {1, 40}, {40, 1}, {2, 2}, {0, 5}, {1, 2200000}}) {
+    for (const auto& [rows, columns] :
+         std::vector<std::array<std::int64_t, 2>>{{13, 7}, {1, 40}, {40, 1}, {2, 2}, {0, 5}, {1, 2200000}}) {
         std::vector<std::int32_t> values(static_cast<std::size_t>(rows * columns));
         for (std::size_t i = 0; i < values.size(); ++i) {
             values[i] = static_cast<std::int32_t>(i * 7 + 1);
@@ -104,7 +107,8 @@ TEST_CASE("every strategy reads and writes every cut, at an odd offset") {
                 for (std::int64_t i = 0; i < mine.rows.size(); ++i) {
                     for (std::int64_t j = 0; j < mine.columns.size(); ++j) {
                         same = same && block[static_cast<std::size_t>(i * mine.columns.size() + j)] ==
-                                           values[static_cast<std::size_t>((i + mine.rows.begin) * columns + j + mine.columns.begin)];
+                                           values[static_cast<std::size_t>((i + mine.rows.begin) * columns + j +
+                                                                           mine.columns.begin)];
                     }
                 }
                 CHECK(same);
@@ -135,8 +139,9 @@ TEST_CASE("load converts, and gives the transpose of what is stored by columns")
     r.column_major = true;
     CHECK(r.stored_transposed());
     std::vector<double> data(6);
-    io::load(context, *io::strategy_named("positioned", {}), r, Dtype::float64, [](int) { return grid::Block{{0, 3}, {0, 2}}; },
-             reinterpret_cast<std::byte*>(data.data()));
+    io::load(
+        context, *io::strategy_named("positioned", {}), r, Dtype::float64,
+        [](int) { return grid::Block{{0, 3}, {0, 2}}; }, reinterpret_cast<std::byte*>(data.data()));
     CHECK(data == std::vector<double>{1, 2, 3, 4, 5, 6});
 }
 
@@ -149,8 +154,9 @@ TEST_CASE("a file of the wrong size, a missing one and a directory are the same 
     scratch.fill(0, {1, 2, 3});
     std::vector<double> data(6);
     const auto load = [&](const io::Region& r) {
-        io::load(context, *io::strategy_named("positioned", {}), r, Dtype::float64, [](int) { return grid::Block{{0, 3}, {0, 2}}; },
-                 reinterpret_cast<std::byte*>(data.data()));
+        io::load(
+            context, *io::strategy_named("positioned", {}), r, Dtype::float64,
+            [](int) { return grid::Block{{0, 3}, {0, 2}}; }, reinterpret_cast<std::byte*>(data.data()));
     };
     const auto kind_of = [&](const io::Region& r) {
         try {

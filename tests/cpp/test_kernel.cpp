@@ -1,11 +1,10 @@
 // Tests of kernels: every fast one against plain loops written here, on odd shapes, strides and transposes.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <doctest/doctest.h>
 #include <limits>
 #include <vector>
 
@@ -29,7 +28,9 @@ template <class T> T number(std::uint64_t seed) {
     }
 }
 template <> std::complex<float> number(std::uint64_t seed) { return {number<float>(seed), number<float>(seed + 999)}; }
-template <> std::complex<double> number(std::uint64_t seed) { return {number<double>(seed), number<double>(seed + 999)}; }
+template <> std::complex<double> number(std::uint64_t seed) {
+    return {number<double>(seed), number<double>(seed + 999)};
+}
 
 template <class T> struct Matrix {
     std::int64_t rows, columns, stride;
@@ -37,13 +38,18 @@ template <class T> struct Matrix {
     std::vector<T> memory;
 
     Matrix(std::int64_t m, std::int64_t n, bool as_transpose, std::uint64_t seed)
-        : rows(m), columns(n), stride((as_transpose ? m : n) + 3), transposed(as_transpose),
+        : rows(m),
+          columns(n),
+          stride((as_transpose ? m : n) + 3),
+          transposed(as_transpose),
           memory(static_cast<std::size_t>(stride * (as_transpose ? n : m))) {
         for (std::size_t i = 0; i < memory.size(); ++i) {
             memory[i] = number<T>(seed + i);
         }
     }
-    T at(std::int64_t i, std::int64_t j) const { return memory[static_cast<std::size_t>(transposed ? j * stride + i : i * stride + j)]; }
+    T at(std::int64_t i, std::int64_t j) const {
+        return memory[static_cast<std::size_t>(transposed ? j * stride + i : i * stride + j)];
+    }
     Operand operand() const { return {reinterpret_cast<const std::byte*>(memory.data()), stride, transposed}; }
 };
 
@@ -56,15 +62,24 @@ template <class T> double distance(T x, T y) {
 }
 
 template <class T> void check_gemm(Dtype dtype, Kernel kernel, double tolerance) {
-    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{1, 1, 1}, {5, 3, 7}, {33, 65, 130}, {130, 2, 400}, {4, 600, 9}, {64, 96, 64}, {77, 131, 70}}) {
+    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{
+             {1, 1, 1}, {5, 3, 7}, {33, 65, 130}, {130, 2, 400}, {4, 600, 9}, {64, 96, 64}, {77, 131, 70}}) {
         for (const int form : {0, 1, 2, 3}) {
             const Matrix<T> a(m, k, (form & 1) != 0, 1), b(k, n, (form & 2) != 0, 77777);
             Matrix<T> c(m, n, false, 5);
             const Matrix<T> before = c;
             for (const bool accumulate : {false, true}) {
-                gemm({.dtype = dtype, .m = m, .n = n, .k = k, .a = a.operand(), .b = b.operand(),
-                      .c = reinterpret_cast<std::byte*>(c.memory.data()), .c_stride = c.stride, .accumulate = accumulate},
-                     3, kernel, [](double) {}, 128);
+                gemm(
+                    {.dtype = dtype,
+                     .m = m,
+                     .n = n,
+                     .k = k,
+                     .a = a.operand(),
+                     .b = b.operand(),
+                     .c = reinterpret_cast<std::byte*>(c.memory.data()),
+                     .c_stride = c.stride,
+                     .accumulate = accumulate},
+                    3, kernel, [](double) {}, 128);
                 double worst = 0;
                 for (std::int64_t i = 0; i < m; ++i) {
                     for (std::int64_t j = 0; j < n; ++j) {
@@ -79,7 +94,8 @@ template <class T> void check_gemm(Dtype dtype, Kernel kernel, double tolerance)
             }
             for (std::int64_t i = 0; i < m; ++i) {  // nothing beyond the block was touched
                 for (std::int64_t j = n; j < c.stride; ++j) {
-                    CHECK(c.memory[static_cast<std::size_t>(i * c.stride + j)] == before.memory[static_cast<std::size_t>(i * c.stride + j)]);
+                    CHECK(c.memory[static_cast<std::size_t>(i * c.stride + j)] ==
+                          before.memory[static_cast<std::size_t>(i * c.stride + j)]);
                 }
             }
         }
@@ -103,8 +119,16 @@ TEST_CASE("gemm calls `between` with a growing share that ends at one") {
     const std::int64_t n = 200;
     const Matrix<double> a(n, n, false, 1), b(n, n, false, 2);
     std::vector<double> c(static_cast<std::size_t>(n * n)), shares;
-    gemm({.dtype = Dtype::float64, .m = n, .n = n, .k = n, .a = a.operand(), .b = b.operand(), .c = reinterpret_cast<std::byte*>(c.data()),
-          .c_stride = n}, 2, Kernel::fast, [&](double done) { shares.push_back(done); }, 64);
+    gemm(
+        {.dtype = Dtype::float64,
+         .m = n,
+         .n = n,
+         .k = n,
+         .a = a.operand(),
+         .b = b.operand(),
+         .c = reinterpret_cast<std::byte*>(c.data()),
+         .c_stride = n},
+        2, Kernel::fast, [&](double done) { shares.push_back(done); }, 64);
     CHECK(shares.size() == 4);
     CHECK(std::is_sorted(shares.begin(), shares.end()));
     CHECK(shares.back() == 1.0);
@@ -112,13 +136,21 @@ TEST_CASE("gemm calls `between` with a growing share that ends at one") {
 
 TEST_CASE("an empty inner dimension gives zeros") {
     std::vector<double> c(6, 7.0);
-    gemm({.dtype = Dtype::float64, .m = 2, .n = 3, .k = 0, .a = {nullptr, 0, false}, .b = {nullptr, 3, false},
-          .c = reinterpret_cast<std::byte*>(c.data()), .c_stride = 3}, 1);
+    gemm({.dtype = Dtype::float64,
+          .m = 2,
+          .n = 3,
+          .k = 0,
+          .a = {nullptr, 0, false},
+          .b = {nullptr, 3, false},
+          .c = reinterpret_cast<std::byte*>(c.data()),
+          .c_stride = 3},
+         1);
     CHECK(c == std::vector<double>(6, 0.0));
 }
 
 TEST_CASE("types that only files hold cannot be computed in") {
-    CHECK_THROWS_AS(gemm({.dtype = Dtype::int16, .m = 1, .n = 1, .k = 1, .a = {}, .b = {}}, 1, Kernel::plain), UsageError);
+    CHECK_THROWS_AS(gemm({.dtype = Dtype::int16, .m = 1, .n = 1, .k = 1, .a = {}, .b = {}}, 1, Kernel::plain),
+                    UsageError);
 }
 
 TEST_CASE("apply multiplies with two vectors and sums squares, as it lies and transposed") {
@@ -188,13 +220,15 @@ TEST_CASE("generated blocks do not depend on how the matrix is cut") {
     const std::int64_t rows = 11, columns = 17;
     for (const Fill kind : {Fill::random, Fill::normal, Fill::identity, Fill::ramp, Fill::graded}) {
         std::vector<double> whole(static_cast<std::size_t>(rows * columns));
-        fill(reinterpret_cast<std::byte*>(whole.data()), {{0, rows}, {0, columns}}, columns, Dtype::float64, kind, 42, 1);
+        fill(reinterpret_cast<std::byte*>(whole.data()), {{0, rows}, {0, columns}}, columns, Dtype::float64, kind, 42,
+             1);
         const grid::Block part{{3, 9}, {5, 16}};
         std::vector<double> block(static_cast<std::size_t>(part.size()));
         fill(reinterpret_cast<std::byte*>(block.data()), part, columns, Dtype::float64, kind, 42, 2);
         for (std::int64_t i = 0; i < 6; ++i) {
             for (std::int64_t j = 0; j < 11; ++j) {
-                REQUIRE(block[static_cast<std::size_t>(i * 11 + j)] == whole[static_cast<std::size_t>((i + 3) * columns + j + 5)]);
+                REQUIRE(block[static_cast<std::size_t>(i * 11 + j)] ==
+                        whole[static_cast<std::size_t>((i + 3) * columns + j + 5)]);
             }
         }
     }

@@ -1,6 +1,5 @@
 // Tests of the MPI layer: agreement on failure, counts beyond 31 bits, strided types.
 #include <doctest/doctest.h>
-
 #include <numeric>
 #include <string>
 #include <vector>
@@ -38,7 +37,8 @@ TEST_CASE("check names the call and says what the library says") {
 }
 
 TEST_CASE("counts beyond 31 bits become one derived type of the right size") {
-    for (const std::int64_t count : {std::int64_t{5}, (std::int64_t{1} << 31) - 1, (std::int64_t{1} << 31) + 7, (std::int64_t{5} << 31) + 3}) {
+    for (const std::int64_t count :
+         {std::int64_t{5}, (std::int64_t{1} << 31) - 1, (std::int64_t{1} << 31) + 7, (std::int64_t{5} << 31) + 3}) {
         const Span span(count, MPI_BYTE);
         MPI_Count size = 0;
         check(MPI_Type_size_x(span.type(), &size), "MPI_Type_size_x");
@@ -52,13 +52,15 @@ TEST_CASE("strided picks a rectangle out of rows, subarray one out of a file") {
     std::iota(matrix.begin(), matrix.end(), 0);
     const auto pick = [&](const int* start, const Datatype& type, int count) {
         std::vector<int> got(static_cast<std::size_t>(count));
-        check(MPI_Sendrecv(start, 1, type.get(), 0, 0, got.data(), count, MPI_INT, 0, 0, comm.get(), MPI_STATUS_IGNORE), "MPI_Sendrecv");
+        check(MPI_Sendrecv(start, 1, type.get(), 0, 0, got.data(), count, MPI_INT, 0, 0, comm.get(), MPI_STATUS_IGNORE),
+              "MPI_Sendrecv");
         return got;
     };
     CHECK(pick(matrix.data() + 23, strided(2, 3, 10, MPI_INT), 6) == std::vector{23, 24, 25, 33, 34, 35});
     CHECK(pick(matrix.data(), subarray(6, 10, {{1, 3}, {8, 10}}, MPI_INT), 4) == std::vector{18, 19, 28, 29});
     MPI_Aint lower = 0, extent = 0;
-    check(MPI_Type_get_extent(subarray(6, 10, {{1, 3}, {8, 10}}, MPI_INT).get(), &lower, &extent), "MPI_Type_get_extent");
+    check(MPI_Type_get_extent(subarray(6, 10, {{1, 3}, {8, 10}}, MPI_INT).get(), &lower, &extent),
+          "MPI_Type_get_extent");
     CHECK(extent == 6 * 10 * 4);
 }
 

@@ -1,7 +1,6 @@
 // Tests of multiply as a library: every algorithm and exchange on generated matrices, proofs that find what is wrong.
-#include <doctest/doctest.h>
-
 #include <cmath>
+#include <doctest/doctest.h>
 #include <limits>
 #include <vector>
 
@@ -24,7 +23,8 @@ io::Region made(std::int64_t rows, std::int64_t columns, std::uint64_t seed, con
     return region;
 }
 
-Outcome product(const mpi::Communicator& comm, const io::Region& a, const io::Region& b, const Options& options, Dtype dtype = Dtype::float64) {
+Outcome product(const mpi::Communicator& comm, const io::Region& a, const io::Region& b, const Options& options,
+                Dtype dtype = Dtype::float64) {
     Ledger ledger;
     Context context{comm, ledger, 1};
     ledger.start(Phase::input);
@@ -69,7 +69,8 @@ TEST_CASE("every algorithm, exchange and type is proved right, on shapes that do
     for (Options options : arrangements(comm.size())) {
         for (const auto exchange : multiply::exchange_names) {
             const bool torus = options.algorithm == "cannon", alone = options.algorithm == "local";
-            if ((exchange == "none") != alone || (exchange == "collective" && torus) || (exchange == "persistent" && !torus)) {
+            if ((exchange == "none") != alone || (exchange == "collective" && torus) ||
+                (exchange == "persistent" && !torus)) {
                 continue;
             }
             options.exchange = exchange;
@@ -80,7 +81,8 @@ TEST_CASE("every algorithm, exchange and type is proved right, on shapes that do
                 CAPTURE(options.algorithm);
                 CAPTURE(exchange);
                 CAPTURE(name_of(dtype));
-                io::Region a = transposed ? made(23, 17, 1) : made(17, 23, 1), b = transposed ? made(9, 23, 2) : made(23, 9, 2);
+                io::Region a = transposed ? made(23, 17, 1) : made(17, 23, 1),
+                           b = transposed ? made(9, 23, 2) : made(23, 9, 2);
                 a.transposed = b.transposed = transposed;
                 options.repeat = transposed ? 1 : 2;
                 const Outcome outcome = product(comm, a, b, options, dtype);
@@ -98,7 +100,8 @@ TEST_CASE("one wrong element is found, whatever the type") {
         Options options = arrangements(comm.size()).front();
         options.exchange = comm.size() == 1 ? "none" : "overlap";
         options.tamper = true;
-        CHECK_FALSE(product(comm, made(40, 50, 3, "random"), made(50, 60, 4, "random"), options, dtype).verification->passed);
+        CHECK_FALSE(
+            product(comm, made(40, 50, 3, "random"), made(50, 60, 4, "random"), options, dtype).verification->passed);
     }
 }
 
@@ -116,7 +119,9 @@ TEST_CASE("integers that could overflow are refused with the bound") {
     Options options = arrangements(comm.size()).front();
     options.exchange = comm.size() == 1 ? "none" : "blocking";
     const auto ramp = [](std::int64_t rows, std::int64_t columns) { return made(rows, columns, 0, "ramp"); };
-    CHECK_THROWS_AS(product(comm, ramp(4, std::int64_t{1} << 20), ramp(std::int64_t{1} << 20, 4000000 / (1 << 20) + 1), options, Dtype::int64), Error);
+    CHECK_THROWS_AS(product(comm, ramp(4, std::int64_t{1} << 20), ramp(std::int64_t{1} << 20, 4000000 / (1 << 20) + 1),
+                            options, Dtype::int64),
+                    Error);
     CHECK_NOTHROW(product(comm, ramp(4, 6), ramp(6, 5), options, Dtype::int64));
 }
 
@@ -127,9 +132,11 @@ TEST_CASE("an arrangement that makes no sense is refused with what would") {
     options.grid = {1, comm.size() + 1};
     CHECK_THROWS_WITH_AS(product(comm, made(4, 4, 1), made(4, 4, 2), options), doctest::Contains("square"), UsageError);
     options.algorithm = "strassen";
-    CHECK_THROWS_WITH_AS(product(comm, made(4, 4, 1), made(4, 4, 2), options), doctest::Contains("local, cannon, summa, replicated"), UsageError);
+    CHECK_THROWS_WITH_AS(product(comm, made(4, 4, 1), made(4, 4, 2), options),
+                         doctest::Contains("local, cannon, summa, replicated"), UsageError);
     options.algorithm = "summa";
-    CHECK_THROWS_WITH_AS(product(comm, made(4, 5, 1), made(4, 4, 2), options), doctest::Contains("do not match"), UsageError);
+    CHECK_THROWS_WITH_AS(product(comm, made(4, 5, 1), made(4, 4, 2), options), doctest::Contains("do not match"),
+                         UsageError);
 }
 
 TEST_CASE("what a rank receives is what its algorithm says, and nothing more") {
@@ -142,7 +149,8 @@ TEST_CASE("what a rank receives is what its algorithm says, and nothing more") {
         Ledger ledger;
         Context context{comm, ledger, 1};
         ledger.start(Phase::input);
-        const Outcome outcome = multiply::multiply(context, made(24, 24, 1), made(24, 24, 2), nullptr, Dtype::float64, options);
+        const Outcome outcome =
+            multiply::multiply(context, made(24, 24, 1), made(24, 24, 2), nullptr, Dtype::float64, options);
         CHECK(ledger.count().exchanged == outcome.ideal_exchanged);
     }
 }

@@ -1,11 +1,10 @@
 // Gets block memory from mmap, so that its alignment and page size are ours to choose.
 #include "tilewise/base/buffer.hpp"
 
-#include <sys/mman.h>
-
 #include <cerrno>
 #include <cstdint>
 #include <string>
+#include <sys/mman.h>
 
 #include "tilewise/base/error.hpp"
 

@@ -12,7 +12,9 @@ class Buffer {
 public:
     Buffer() = default;
     explicit Buffer(std::size_t bytes);
-    Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    Buffer(Buffer&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)),
+          bytes_(std::exchange(other.bytes_, 0)) {}
     Buffer& operator=(Buffer&& other) noexcept {
         std::swap(data_, other.data_);
         std::swap(bytes_, other.bytes_);

@@ -11,8 +11,19 @@
 namespace tilewise {
 
 enum class Dtype {
-    int8, int16, int32, int64, uint8, uint16, uint32, uint64,
-    float16, float32, float64, complex64, complex128,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    float16,
+    float32,
+    float64,
+    complex64,
+    complex128,
 };
 
 struct DtypeFacts {
@@ -23,12 +34,18 @@ struct DtypeFacts {
 };
 
 inline constexpr std::array dtypes{
-    DtypeFacts{Dtype::int8, "int8", 1, 1},           DtypeFacts{Dtype::int16, "int16", 2, 2},
-    DtypeFacts{Dtype::int32, "int32", 4, 4},         DtypeFacts{Dtype::int64, "int64", 8, 8},
-    DtypeFacts{Dtype::uint8, "uint8", 1, 1},         DtypeFacts{Dtype::uint16, "uint16", 2, 2},
-    DtypeFacts{Dtype::uint32, "uint32", 4, 4},       DtypeFacts{Dtype::uint64, "uint64", 8, 8},
-    DtypeFacts{Dtype::float16, "float16", 2, 2},     DtypeFacts{Dtype::float32, "float32", 4, 4},
-    DtypeFacts{Dtype::float64, "float64", 8, 8},     DtypeFacts{Dtype::complex64, "complex64", 8, 4},
+    DtypeFacts{Dtype::int8, "int8", 1, 1},
+    DtypeFacts{Dtype::int16, "int16", 2, 2},
+    DtypeFacts{Dtype::int32, "int32", 4, 4},
+    DtypeFacts{Dtype::int64, "int64", 8, 8},
+    DtypeFacts{Dtype::uint8, "uint8", 1, 1},
+    DtypeFacts{Dtype::uint16, "uint16", 2, 2},
+    DtypeFacts{Dtype::uint32, "uint32", 4, 4},
+    DtypeFacts{Dtype::uint64, "uint64", 8, 8},
+    DtypeFacts{Dtype::float16, "float16", 2, 2},
+    DtypeFacts{Dtype::float32, "float32", 4, 4},
+    DtypeFacts{Dtype::float64, "float64", 8, 8},
+    DtypeFacts{Dtype::complex64, "complex64", 8, 4},
     DtypeFacts{Dtype::complex128, "complex128", 16, 8},
 };
 
@@ -52,13 +69,20 @@ template <class F> decltype(auto) with_compute_type(Dtype dtype, F&& f);
 
 template <class F> decltype(auto) with_compute_type(Dtype dtype, F&& f) {
     switch (dtype) {
-        case Dtype::int64: return f(Tag<std::int64_t>{});
-        case Dtype::uint64: return f(Tag<std::uint64_t>{});
-        case Dtype::float32: return f(Tag<float>{});
-        case Dtype::float64: return f(Tag<double>{});
-        case Dtype::complex64: return f(Tag<std::complex<float>>{});
-        case Dtype::complex128: return f(Tag<std::complex<double>>{});
-        default: refuse_compute_type(dtype);
+        case Dtype::int64:
+            return f(Tag<std::int64_t>{});
+        case Dtype::uint64:
+            return f(Tag<std::uint64_t>{});
+        case Dtype::float32:
+            return f(Tag<float>{});
+        case Dtype::float64:
+            return f(Tag<double>{});
+        case Dtype::complex64:
+            return f(Tag<std::complex<float>>{});
+        case Dtype::complex128:
+            return f(Tag<std::complex<double>>{});
+        default:
+            refuse_compute_type(dtype);
     }
 }
 

@@ -9,12 +9,18 @@ namespace tilewise {
 
 std::string_view name_of(ErrorKind kind) {
     switch (kind) {
-        case ErrorKind::usage: return "usage";
-        case ErrorKind::memory: return "memory";
-        case ErrorKind::io: return "io";
-        case ErrorKind::mpi: return "mpi";
-        case ErrorKind::launcher: return "launcher";
-        case ErrorKind::internal: break;
+        case ErrorKind::usage:
+            return "usage";
+        case ErrorKind::memory:
+            return "memory";
+        case ErrorKind::io:
+            return "io";
+        case ErrorKind::mpi:
+            return "mpi";
+        case ErrorKind::launcher:
+            return "launcher";
+        case ErrorKind::internal:
+            break;
     }
     return "internal";
 }

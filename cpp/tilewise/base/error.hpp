@@ -13,7 +13,10 @@ std::string_view name_of(ErrorKind kind);
 
 class Error : public std::runtime_error {
 public:
-    Error(ErrorKind kind, const std::string& text, int rank = -1) : std::runtime_error(text), kind_(kind), rank_(rank) {}
+    Error(ErrorKind kind, const std::string& text, int rank = -1)
+        : std::runtime_error(text),
+          kind_(kind),
+          rank_(rank) {}
 
     ErrorKind kind() const { return kind_; }
     /// The rank on which it happened, or -1 where it concerns all of them.

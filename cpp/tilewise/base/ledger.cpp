@@ -51,7 +51,10 @@ void Ledger::enter(Phase phase, Step step) {
 }
 
 Timed::Timed(Ledger& ledger, Phase phase, Step step, std::string_view name)
-    : ledger_(ledger), outer_phase_(ledger.phase_), outer_step_(ledger.step_), phase_(phase) {
+    : ledger_(ledger),
+      outer_phase_(ledger.phase_),
+      outer_step_(ledger.step_),
+      phase_(phase) {
     ledger_.enter(phase, step);
     if (ledger_.trace_) {
         name_ = name;

@@ -14,7 +14,8 @@ namespace tilewise {
 /// A rank is in exactly one phase at any time, so the phases of a run add up to its total.
 enum class Phase { input, compute, exchange, output, verify };
 inline constexpr std::size_t phase_count = 5;
-inline constexpr std::array<std::string_view, phase_count> phase_names{"input", "compute", "exchange", "output", "verify"};
+inline constexpr std::array<std::string_view, phase_count> phase_names{"input", "compute", "exchange", "output",
+                                                                       "verify"};
 
 /// What input and output consist of. `convert` is parsing on the way in and formatting on the way out; `move` is
 /// dealing out on the way in and collecting on the way out.

@@ -18,8 +18,12 @@ constexpr std::uint64_t mix(std::uint64_t value) {
 }
 
 /// 64 random bits; `row_key` is `mix(seed ^ mix(row))`, which a row's loop computes once.
-constexpr std::uint64_t row_key(std::uint64_t seed, std::uint64_t row) { return mix(mix(seed) + mix(row ^ 0xA5A5A5A5A5A5A5A5U)); }
-constexpr std::uint64_t random_bits(std::uint64_t key, std::uint64_t column) { return mix(key + 0x632BE59BD9B4E019U * column); }
+constexpr std::uint64_t row_key(std::uint64_t seed, std::uint64_t row) {
+    return mix(mix(seed) + mix(row ^ 0xA5A5A5A5A5A5A5A5U));
+}
+constexpr std::uint64_t random_bits(std::uint64_t key, std::uint64_t column) {
+    return mix(key + 0x632BE59BD9B4E019U * column);
+}
 
 /// Uniform in [0, 1), all 53 bits used.
 constexpr double uniform(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }

@@ -9,7 +9,12 @@ Range shifted(Range range, std::int64_t by) { return {range.begin + by, range.en
 }  // namespace
 
 Layout::Layout(Shape shape, Grid grid, int copies, Flow flow, Remainder remainder, std::int64_t panel_width)
-    : shape_(shape), grid_(grid), copies_(copies), flow_(flow), remainder_(remainder), panel_width_(panel_width) {}
+    : shape_(shape),
+      grid_(grid),
+      copies_(copies),
+      flow_(flow),
+      remainder_(remainder),
+      panel_width_(panel_width) {}
 
 Block Layout::a(int rank) const {
     const auto [row, column] = place(rank);

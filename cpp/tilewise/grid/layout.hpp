@@ -23,7 +23,8 @@ enum class Flow { torus, panels };
 ///     m1 [3] [4] [5]                k1 [3] [4] [5]       m1 [3] [4] [5]        each rank begins with blocks that match
 class Layout {
 public:
-    Layout(Shape shape, Grid grid, int copies, Flow flow, Remainder remainder = Remainder::spread, std::int64_t panel_width = 768);
+    Layout(Shape shape, Grid grid, int copies, Flow flow, Remainder remainder = Remainder::spread,
+           std::int64_t panel_width = 768);
 
     Shape shape() const { return shape_; }
     Grid grid() const { return grid_; }

@@ -22,7 +22,9 @@ struct Range {
 class Partition {
 public:
     Partition(std::int64_t count, int parts, Remainder remainder = Remainder::spread)
-        : count_(count), parts_(parts), remainder_(remainder) {}
+        : count_(count),
+          parts_(parts),
+          remainder_(remainder) {}
 
     std::int64_t count() const { return count_; }
     int parts() const { return parts_; }
@@ -34,7 +36,9 @@ public:
         const std::int64_t base = count_ / parts_;
         const std::int64_t extra = remainder_ == Remainder::spread ? count_ % parts_ : 0;
         const std::int64_t in_larger = extra * (base + 1);
-        const std::int64_t part = index < in_larger ? index / (base + 1) : base > 0 ? extra + (index - in_larger) / base : parts_ - 1;
+        const std::int64_t part = index < in_larger ? index / (base + 1)
+                                  : base > 0        ? extra + (index - in_larger) / base
+                                                    : parts_ - 1;
         return static_cast<int>(part < parts_ ? part : parts_ - 1);
     }
 

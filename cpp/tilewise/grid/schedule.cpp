@@ -14,8 +14,8 @@ std::vector<Step> cannon_steps(int q, const Partition& k_parts, Place place) {
     for (int step = 0; step < q; ++step) {
         const Range k = k_parts[(place.row + place.column + step) % q];
         const Range whole{0, k.size()};
-        steps.push_back({k, grid.rank({place.row, (place.column + step) % q}), grid.rank({(place.row + step) % q, place.column}),
-                         whole, whole});
+        steps.push_back({k, grid.rank({place.row, (place.column + step) % q}),
+                         grid.rank({(place.row + step) % q, place.column}), whole, whole});
     }
     return steps;
 }

@@ -9,11 +9,11 @@ namespace tilewise::grid {
 
 /// One step of one rank: C += A(:, k)·B(k, :) with both panels over the same range of k.
 struct Step {
-    Range k;            ///< the range of the inner dimension
-    int a_owner = 0;    ///< the rank (of the layer) whose block of A holds this panel
-    int b_owner = 0;    ///< the same for B
-    Range a_local;      ///< where k lies within the owner's block of A
-    Range b_local;      ///< and within the owner's block of B
+    Range k;          ///< the range of the inner dimension
+    int a_owner = 0;  ///< the rank (of the layer) whose block of A holds this panel
+    int b_owner = 0;  ///< the same for B
+    Range a_local;    ///< where k lies within the owner's block of A
+    Range b_local;    ///< and within the owner's block of B
 
     bool operator==(const Step&) const = default;
 };

@@ -14,9 +14,13 @@ inline constexpr std::int64_t band_bytes = std::int64_t{8} << 20;
 class Bands {
 public:
     explicit Bands(const Transfer& transfer)
-        : rows_(transfer.rows()), columns_(transfer.columns()),
+        : rows_(transfer.rows()),
+          columns_(transfer.columns()),
           width_(std::clamp<std::int64_t>(band_bytes / transfer.item(), 1, std::max<std::int64_t>(columns_, 1))),
-          height_(width_ < columns_ ? 1 : std::max<std::int64_t>(1, band_bytes / std::max<std::int64_t>(1, columns_ * transfer.item()))) {}
+          height_(width_ < columns_
+                      ? 1
+                      : std::max<std::int64_t>(1, band_bytes / std::max<std::int64_t>(1, columns_ * transfer.item()))) {
+    }
 
     std::int64_t count() const { return rows_ == 0 || columns_ == 0 ? 0 : down() * across(); }
     grid::Block operator[](std::int64_t index) const {
@@ -36,12 +40,15 @@ inline grid::Range common(grid::Range a, grid::Range b) {
     const std::int64_t begin = std::max(a.begin, b.begin), end = std::min(a.end, b.end);
     return {begin, std::max(begin, end)};
 }
-inline grid::Block common(const grid::Block& a, const grid::Block& b) { return {common(a.rows, b.rows), common(a.columns, b.columns)}; }
+inline grid::Block common(const grid::Block& a, const grid::Block& b) {
+    return {common(a.rows, b.rows), common(a.columns, b.columns)};
+}
 
 /// Where a piece of `block` begins in the rank's memory. A piece of a band is contiguous there: it is as wide as the block, or
 /// a single row.
 inline std::byte* piece_data(const Transfer& transfer, const grid::Block& block, const grid::Block& piece) {
-    const std::int64_t elements = (piece.rows.begin - block.rows.begin) * block.columns.size() + piece.columns.begin - block.columns.begin;
+    const std::int64_t elements =
+        (piece.rows.begin - block.rows.begin) * block.columns.size() + piece.columns.begin - block.columns.begin;
     return transfer.data + elements * transfer.item();
 }
 

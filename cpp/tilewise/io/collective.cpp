@@ -27,10 +27,11 @@ public:
 
     void write(Context& context, const Transfer& transfer) const override {
         const Timed timed(context.ledger, context.ledger.phase(), Step::file, "write_all " + transfer.region.name);
-        context.ledger.count().written += run(context, transfer, MPI_MODE_RDWR, "MPI_File_write_all",
-                                              [](MPI_File file, void* data, int count, MPI_Datatype type, MPI_Status* status) {
-                                                  return MPI_File_write_all(file, data, count, type, status);
-                                              });
+        context.ledger.count().written +=
+            run(context, transfer, MPI_MODE_RDWR, "MPI_File_write_all",
+                [](MPI_File file, void* data, int count, MPI_Datatype type, MPI_Status* status) {
+                    return MPI_File_write_all(file, data, count, type, status);
+                });
     }
 
 private:
@@ -48,10 +49,14 @@ private:
                 check(MPI_Info_set(info.get(), key.c_str(), value.c_str()), "MPI_Info_set");
             }
         });
-        step([&] { check(MPI_File_open(context.comm.get(), transfer.region.path.c_str(), mode, info.get(), file.out()), "MPI_File_open"); });
+        step([&] {
+            check(MPI_File_open(context.comm.get(), transfer.region.path.c_str(), mode, info.get(), file.out()),
+                  "MPI_File_open");
+        });
         step([&] {
             view = mpi::subarray(transfer.rows(), transfer.columns(), block, item);
-            check(MPI_File_set_view(file.get(), transfer.region.offset, item, view.get(), "native", info.get()), "MPI_File_set_view");
+            check(MPI_File_set_view(file.get(), transfer.region.offset, item, view.get(), "native", info.get()),
+                  "MPI_File_set_view");
         });
         step([&] {
             const mpi::Span span(block.size(), item);
@@ -60,8 +65,10 @@ private:
             MPI_Count moved = 0;
             check(MPI_Get_elements_x(&status, item, &moved), "MPI_Get_elements_x");
             // Some libraries count only what fits 31 bits, or nothing for an empty block: a short count is an error only where it can be trusted.
-            if (moved != MPI_UNDEFINED && moved < block.size() && block.size() * transfer.item() < std::numeric_limits<int>::max()) {
-                throw IoError(std::string(name) + " moved " + std::to_string(moved) + " of " + std::to_string(block.size()) + " numbers");
+            if (moved != MPI_UNDEFINED && moved < block.size() &&
+                block.size() * transfer.item() < std::numeric_limits<int>::max()) {
+                throw IoError(std::string(name) + " moved " + std::to_string(moved) + " of " +
+                              std::to_string(block.size()) + " numbers");
             }
             context.ledger.count().io_calls += 1;
         });

@@ -1,12 +1,11 @@
 // Loops around pread and pwrite, and messages that say which file and where in it.
 #include "tilewise/io/file.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
 
 #include "tilewise/base/error.hpp"
 
@@ -19,16 +18,19 @@ constexpr std::int64_t most_at_once = std::int64_t{1} << 30;  // Linux moves les
 
 PosixFile::PosixFile(const std::string& path, std::string name, Mode mode, Cache cache)
     : name_(std::move(name)),
-      descriptor_(open(path.c_str(), (mode == Mode::read ? O_RDONLY : O_RDWR) | (cache == Cache::bypassed ? O_DIRECT : 0) | O_CLOEXEC)) {
+      descriptor_(open(path.c_str(), (mode == Mode::read ? O_RDONLY : O_RDWR) |
+                                         (cache == Cache::bypassed ? O_DIRECT : 0) | O_CLOEXEC)) {
     if (descriptor_ < 0) {
-        throw IoError(name_ + ": could not be opened" + (cache == Cache::bypassed ? " past the page cache" : "") + ": " + system_reason(errno));
+        throw IoError(name_ + ": could not be opened" + (cache == Cache::bypassed ? " past the page cache" : "") +
+                      ": " + system_reason(errno));
     }
 }
 
 PosixFile::~PosixFile() { close(descriptor_); }
 
 void PosixFile::fail(const std::string& what, std::int64_t offset, int error_number) const {
-    throw IoError(name_ + ": " + what + " failed at byte " + std::to_string(offset) + ": " + system_reason(error_number));
+    throw IoError(name_ + ": " + what + " failed at byte " + std::to_string(offset) + ": " +
+                  system_reason(error_number));
 }
 
 std::int64_t PosixFile::read(std::byte* data, std::int64_t bytes, std::int64_t offset) const {
@@ -72,7 +74,7 @@ std::int64_t PosixFile::write(const std::byte* data, std::int64_t bytes, std::in
 }
 
 std::int64_t PosixFile::size() const {
-    struct stat facts {};
+    struct stat facts{};
     if (fstat(descriptor_, &facts) != 0) {
         throw IoError(name_ + ": its size could not be asked: " + system_reason(errno));
     }
@@ -84,8 +86,10 @@ std::int64_t PosixFile::size() const {
 
 void PosixFile::reserve(std::int64_t bytes) const {
 #ifdef __linux__
-    if (bytes > 0 && fallocate(descriptor_, 0, 0, bytes) != 0 && errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR) {
-        throw IoError(name_ + ": " + std::to_string(bytes) + " bytes of disk space could not be had: " + system_reason(errno));
+    if (bytes > 0 && fallocate(descriptor_, 0, 0, bytes) != 0 && errno != EOPNOTSUPP && errno != ENOSYS &&
+        errno != EINTR) {
+        throw IoError(name_ + ": " + std::to_string(bytes) +
+                      " bytes of disk space could not be had: " + system_reason(errno));
     }
 #endif
 }

@@ -1,14 +1,13 @@
 // Maps regions, copies blocks out of and into them, and turns the bus error of a shrunken file into words.
 #include "tilewise/io/mapped.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <utility>
 
 #include "tilewise/base/error.hpp"
@@ -35,11 +34,12 @@ void expect_bus_errors(const std::string& name) {
     std::size_t length = 0;
     for (const char letter : name) {  // what it says goes into a JSON string, unescaped
         if (length + 1 < mapped_name.size()) {
-            mapped_name[length++] = letter == '"' || letter == '\\' || static_cast<unsigned char>(letter) < 0x20 ? '?' : letter;
+            mapped_name[length++] =
+                letter == '"' || letter == '\\' || static_cast<unsigned char>(letter) < 0x20 ? '?' : letter;
         }
     }
     mapped_name[length] = '\0';
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = on_bus_error;
     sigaction(SIGBUS, &action, nullptr);
 }
@@ -59,7 +59,8 @@ public:
 private:
     static std::int64_t copy(Context& context, const Transfer& transfer, Mapping::Access access) {
         const bool reading = access == Mapping::Access::read;
-        const Timed timed(context.ledger, context.ledger.phase(), Step::file, (reading ? "copy from map " : "copy to map ") + transfer.region.name);
+        const Timed timed(context.ledger, context.ledger.phase(), Step::file,
+                          (reading ? "copy from map " : "copy to map ") + transfer.region.name);
         const grid::Block block = transfer.block_of(context.comm.rank());
         mpi::together(context.comm, [&] {
             if (block.size() == 0) {
@@ -68,11 +69,12 @@ private:
             const Mapping mapping(transfer.region, access);
             const int threads = block.size() * transfer.item() < (1 << 20) ? 1 : context.threads;
             parallel_ranges(threads, block.rows.size(), [&](std::int64_t begin, std::int64_t end, int) {
-                for_row_pieces(transfer, block, {begin, end}, [&](std::byte* data, std::int64_t bytes, std::int64_t offset) {
-                    std::byte* in_file = mapping.data() + (offset - transfer.region.offset);
-                    reading ? std::memcpy(data, in_file, static_cast<std::size_t>(bytes))
-                            : std::memcpy(in_file, data, static_cast<std::size_t>(bytes));
-                });
+                for_row_pieces(transfer, block, {begin, end},
+                               [&](std::byte* data, std::int64_t bytes, std::int64_t offset) {
+                                   std::byte* in_file = mapping.data() + (offset - transfer.region.offset);
+                                   reading ? std::memcpy(data, in_file, static_cast<std::size_t>(bytes))
+                                           : std::memcpy(in_file, data, static_cast<std::size_t>(bytes));
+                               });
             });
         });
         context.ledger.count().io_calls += 1;
@@ -90,7 +92,8 @@ Mapping::Mapping(const Region& region, Access access) {
     const std::int64_t begin = region.offset / page * page;
     length_ = static_cast<std::size_t>(region.offset - begin + region.bytes());
     expect_bus_errors(region.name);
-    start_ = mmap(nullptr, length_, access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, begin);
+    start_ = mmap(nullptr, length_, access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
+                  begin);
     const int reason = errno;
     close(descriptor);
     if (start_ == MAP_FAILED) {
@@ -120,7 +123,8 @@ void Mapping::populate(int threads) const {
     const auto pages = static_cast<std::int64_t>((length_ + page - 1) / page);
     parallel_ranges(threads, pages, [&](std::int64_t begin, std::int64_t end, int) {
         // Only speed is lost where the kernel does not know this: the pages then come one fault at a time.
-        madvise(static_cast<std::byte*>(start_) + begin * page, static_cast<std::size_t>((end - begin) * page), MADV_POPULATE_READ);
+        madvise(static_cast<std::byte*>(start_) + begin * page, static_cast<std::size_t>((end - begin) * page),
+                MADV_POPULATE_READ);
     });
 #else
     madvise(start_, length_, MADV_WILLNEED);

@@ -45,8 +45,8 @@ private:
         context.ledger.count().io_calls += calls;
     }
 
-    static std::int64_t move_rows(const PosixFile& file, const Transfer& transfer, const grid::Block& block, grid::Range rows,
-                                  PosixFile::Mode mode) {
+    static std::int64_t move_rows(const PosixFile& file, const Transfer& transfer, const grid::Block& block,
+                                  grid::Range rows, PosixFile::Mode mode) {
         std::int64_t calls = 0;
         for_row_pieces(transfer, block, rows, [&](std::byte* data, std::int64_t bytes, std::int64_t offset) {
             calls += mode == PosixFile::Mode::read ? file.read(data, bytes, offset) : file.write(data, bytes, offset);

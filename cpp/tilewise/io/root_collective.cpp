@@ -43,12 +43,15 @@ struct Cut {
 enum class Direction { pack, unpack };
 
 /// Copies between the band as the file has it and the pieces one after the other.
-void repack(const Transfer& transfer, const grid::Block& band, const Cut& cut, std::byte* rows, std::byte* packed, Direction direction) {
+void repack(const Transfer& transfer, const grid::Block& band, const Cut& cut, std::byte* rows, std::byte* packed,
+            Direction direction) {
     const std::int64_t item = transfer.item();
     for (const grid::Block& piece : cut.pieces) {
         const std::int64_t bytes = piece.columns.size() * item;
         for (std::int64_t row = piece.rows.begin; row < piece.rows.end && bytes > 0; ++row, packed += bytes) {
-            std::byte* place = rows + ((row - band.rows.begin) * band.columns.size() + piece.columns.begin - band.columns.begin) * item;
+            std::byte* place =
+                rows +
+                ((row - band.rows.begin) * band.columns.size() + piece.columns.begin - band.columns.begin) * item;
             direction == Direction::pack ? std::memcpy(packed, place, static_cast<std::size_t>(bytes))
                                          : std::memcpy(place, packed, static_cast<std::size_t>(bytes));
         }
@@ -68,7 +71,8 @@ public:
                 const Cut cut(context, transfer, band);
                 if (desk.file) {
                     {
-                        const Timed reading(context.ledger, context.ledger.phase(), Step::file, "pread " + transfer.region.name);
+                        const Timed reading(context.ledger, context.ledger.phase(), Step::file,
+                                            "pread " + transfer.region.name);
                         const std::int64_t bytes = band.size() * transfer.item();
                         context.ledger.count().io_calls +=
                             desk.file->read(desk.rows.data(), bytes, transfer.at(band.rows.begin, band.columns.begin));
@@ -78,9 +82,11 @@ public:
                     repack(transfer, band, cut, desk.rows.data(), desk.packed[0].data(), Direction::pack);
                 }
                 check(MPI_Scatterv(desk.packed[0].data(), cut.counts.data(), cut.places.data(), item,
-                                   piece_data(transfer, block, cut.mine), static_cast<int>(cut.mine.size()), item, 0, context.comm.get()),
+                                   piece_data(transfer, block, cut.mine), static_cast<int>(cut.mine.size()), item, 0,
+                                   context.comm.get()),
                       "MPI_Scatterv");
-                context.report(context.ledger.phase(), static_cast<double>(index + 1) / static_cast<double>(desk.bands.count()));
+                context.report(context.ledger.phase(),
+                               static_cast<double>(index + 1) / static_cast<double>(desk.bands.count()));
             }
         });
     }
@@ -101,8 +107,10 @@ public:
                 if (index > 0) {
                     const auto before = static_cast<std::size_t>((index - 1) % 2);
                     check(MPI_Wait(&requests[before], MPI_STATUS_IGNORE), "MPI_Wait");
-                    write_band(context, transfer, desk, desk.bands[index - 1], cuts[static_cast<std::size_t>(index - 1)], desk.packed[before]);
-                    context.report(context.ledger.phase(), static_cast<double>(index) / static_cast<double>(desk.bands.count()));
+                    write_band(context, transfer, desk, desk.bands[index - 1],
+                               cuts[static_cast<std::size_t>(index - 1)], desk.packed[before]);
+                    context.report(context.ledger.phase(),
+                                   static_cast<double>(index) / static_cast<double>(desk.bands.count()));
                 }
             }
         });
@@ -126,22 +134,25 @@ private:
         }
     };
 
-    static void start_gathering(const Context& context, const Transfer& transfer, const Cut& cut, const Buffer& packed, MPI_Request& request) {
+    static void start_gathering(const Context& context, const Transfer& transfer, const Cut& cut, const Buffer& packed,
+                                MPI_Request& request) {
         const grid::Block block = transfer.block_of(context.comm.rank());
         const MPI_Datatype item = mpi::type_of(transfer.region.dtype);
-        check(MPI_Igatherv(piece_data(transfer, block, cut.mine), static_cast<int>(cut.mine.size()), item, packed.data(), cut.counts.data(),
-                           cut.places.data(), item, 0, context.comm.get(), &request), "MPI_Igatherv");
+        check(MPI_Igatherv(piece_data(transfer, block, cut.mine), static_cast<int>(cut.mine.size()), item,
+                           packed.data(), cut.counts.data(), cut.places.data(), item, 0, context.comm.get(), &request),
+              "MPI_Igatherv");
     }
 
-    static void write_band(Context& context, const Transfer& transfer, const Desk& desk, const grid::Block& band, const Cut& cut,
-                           const Buffer& packed) {
+    static void write_band(Context& context, const Transfer& transfer, const Desk& desk, const grid::Block& band,
+                           const Cut& cut, const Buffer& packed) {
         if (!desk.file) {
             return;
         }
         repack(transfer, band, cut, desk.rows.data(), packed.data(), Direction::unpack);
         const Timed writing(context.ledger, context.ledger.phase(), Step::file, "pwrite " + transfer.region.name);
         const std::int64_t bytes = band.size() * transfer.item();
-        context.ledger.count().io_calls += desk.file->write(desk.rows.data(), bytes, transfer.at(band.rows.begin, band.columns.begin));
+        context.ledger.count().io_calls +=
+            desk.file->write(desk.rows.data(), bytes, transfer.at(band.rows.begin, band.columns.begin));
         context.ledger.count().written += bytes;
     }
 };

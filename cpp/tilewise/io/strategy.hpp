@@ -26,16 +26,20 @@ struct Transfer {
     std::int64_t rows() const { return region.stored_rows(); }
     std::int64_t columns() const { return region.stored_columns(); }
     /// Byte in the file of stored element (row, column).
-    std::int64_t at(std::int64_t row, std::int64_t column) const { return region.offset + (row * columns() + column) * item(); }
+    std::int64_t at(std::int64_t row, std::int64_t column) const {
+        return region.offset + (row * columns() + column) * item();
+    }
 };
 
 /// Calls move(data, bytes, offset) for the pieces of rows [rows.begin, rows.end) of a block that are contiguous both in memory and in the
 /// file: each row, or all of them at once where the block is as wide as the matrix.
-template <class Move> void for_row_pieces(const Transfer& transfer, const grid::Block& block, grid::Range rows, Move move) {
+template <class Move> void for_row_pieces(const Transfer& transfer, const grid::Block& block, grid::Range rows,
+                                          Move move) {
     const std::int64_t row_bytes = block.columns.size() * transfer.item();
     const std::int64_t rows_a_piece = block.columns.size() == transfer.columns() ? rows.size() : 1;
     for (std::int64_t row = rows.begin; row < rows.end; row += rows_a_piece) {
-        move(transfer.data + row * row_bytes, row_bytes * rows_a_piece, transfer.at(block.rows.begin + row, block.columns.begin));
+        move(transfer.data + row * row_bytes, row_bytes * rows_a_piece,
+             transfer.at(block.rows.begin + row, block.columns.begin));
     }
 }
 

@@ -16,7 +16,8 @@ BlockOf stored_blocks(const Region& region, const WantedBlock& wanted) {
 void generate(Context& context, const Region& region, Dtype dtype, const grid::Block& block, std::byte* data) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "make " + region.name);
     mpi::together(context.comm, [&] {
-        kernel::fill(data, block, region.columns, dtype, kernel::fill_named(region.generator), region.seed, context.threads);
+        kernel::fill(data, block, region.columns, dtype, kernel::fill_named(region.generator), region.seed,
+                     context.threads);
     });
 }
 
@@ -41,12 +42,14 @@ void check_file(Context& context, const Region& region) {
         const std::int64_t size = PosixFile(region.path, region.name, PosixFile::Mode::read).size();
         const std::int64_t needed = region.file_bytes >= 0 ? region.file_bytes : region.offset + region.bytes();
         if (region.file_bytes >= 0 ? size != needed : size < needed) {
-            throw IoError(region.name + ": has " + std::to_string(size) + " bytes where " + std::to_string(needed) + " were expected");
+            throw IoError(region.name + ": has " + std::to_string(size) + " bytes where " + std::to_string(needed) +
+                          " were expected");
         }
     });
 }
 
-void load(Context& context, const Strategy& strategy, const Region& region, Dtype dtype, const WantedBlock& wanted, std::byte* data) {
+void load(Context& context, const Strategy& strategy, const Region& region, Dtype dtype, const WantedBlock& wanted,
+          std::byte* data) {
     const grid::Block block = region.stored(wanted(context.comm.rank()));
     if (!region.generator.empty()) {
         generate(context, region, dtype, block, data);
@@ -83,7 +86,8 @@ void end_store(Context& context, const Region& region, bool sync) {
     check_file(context, region);
 }
 
-void store(Context& context, const Strategy& strategy, const Region& region, const WantedBlock& wanted, std::byte* data, bool sync) {
+void store(Context& context, const Strategy& strategy, const Region& region, const WantedBlock& wanted, std::byte* data,
+           bool sync) {
     begin_store(context, region);
     strategy.write(context, {region, stored_blocks(region, wanted), data});
     end_store(context, region, sync);

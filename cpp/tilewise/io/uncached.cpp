@@ -45,7 +45,8 @@ public:
 private:
     static std::int64_t move(Context& context, const Transfer& transfer, PosixFile::Mode mode) {
         const bool reading = mode == PosixFile::Mode::read;
-        const Timed timed(context.ledger, context.ledger.phase(), Step::file, (reading ? "direct pread " : "direct pwrite ") + transfer.region.name);
+        const Timed timed(context.ledger, context.ledger.phase(), Step::file,
+                          (reading ? "direct pread " : "direct pwrite ") + transfer.region.name);
         const grid::Block block = transfer.block_of(context.comm.rank());
         std::atomic<std::int64_t> calls = 0;
         mpi::together(context.comm, [&] {
@@ -55,14 +56,16 @@ private:
             const UncachedFile file(transfer.region.path, transfer.region.name, mode);
             const int threads = block.size() * transfer.item() < (1 << 20) ? 1 : context.threads;
             parallel_ranges(threads, block.rows.size(), [&](std::int64_t begin, std::int64_t end, int) {
-                calls += reading ? read_rows(file, transfer, block, {begin, end}) : write_rows_uncached(file, transfer, block, {begin, end});
+                calls += reading ? read_rows(file, transfer, block, {begin, end})
+                                 : write_rows_uncached(file, transfer, block, {begin, end});
             });
         });
         context.ledger.count().io_calls += calls;
         return block.size() * transfer.item();
     }
 
-    static std::int64_t read_rows(const UncachedFile& file, const Transfer& transfer, const grid::Block& block, grid::Range rows) {
+    static std::int64_t read_rows(const UncachedFile& file, const Transfer& transfer, const grid::Block& block,
+                                  grid::Range rows) {
         std::int64_t calls = 0;
         for_row_pieces(transfer, block, rows, [&](std::byte* data, std::int64_t bytes, std::int64_t offset) {
             calls += file.read(data, bytes, offset);
@@ -74,23 +77,29 @@ private:
 }  // namespace
 
 UncachedFile::UncachedFile(const std::string& path, const std::string& name, PosixFile::Mode mode)
-    : buffered_(path, name, mode), direct_(path, name, mode, PosixFile::Cache::bypassed) {}
+    : buffered_(path, name, mode),
+      direct_(path, name, mode, PosixFile::Cache::bypassed) {}
 
 std::int64_t UncachedFile::read(std::byte* data, std::int64_t bytes, std::int64_t offset) const {
     const auto by = [&](const PosixFile& file) {
-        return [&, data, offset](std::int64_t begin, std::int64_t end) { return file.read(data + begin, end - begin, offset + begin); };
+        return [&, data, offset](std::int64_t begin, std::int64_t end) {
+            return file.read(data + begin, end - begin, offset + begin);
+        };
     };
     return split(data, bytes, offset, by(buffered_), by(direct_));
 }
 
 std::int64_t UncachedFile::write(const std::byte* data, std::int64_t bytes, std::int64_t offset) const {
     const auto by = [&](const PosixFile& file) {
-        return [&, data, offset](std::int64_t begin, std::int64_t end) { return file.write(data + begin, end - begin, offset + begin); };
+        return [&, data, offset](std::int64_t begin, std::int64_t end) {
+            return file.write(data + begin, end - begin, offset + begin);
+        };
     };
     return split(data, bytes, offset, by(buffered_), by(direct_));
 }
 
-std::int64_t write_rows_uncached(const UncachedFile& file, const Transfer& transfer, const grid::Block& block, grid::Range rows) {
+std::int64_t write_rows_uncached(const UncachedFile& file, const Transfer& transfer, const grid::Block& block,
+                                 grid::Range rows) {
     std::int64_t calls = 0;
     for_row_pieces(transfer, block, rows, [&](const std::byte* data, std::int64_t bytes, std::int64_t offset) {
         calls += file.write(data, bytes, offset);

@@ -28,6 +28,7 @@ private:
 };
 
 /// Rows [rows.begin, rows.end) of this rank's block, counted within the block. Returns the number of system calls.
-std::int64_t write_rows_uncached(const UncachedFile& file, const Transfer& transfer, const grid::Block& block, grid::Range rows);
+std::int64_t write_rows_uncached(const UncachedFile& file, const Transfer& transfer, const grid::Block& block,
+                                 grid::Range rows);
 
 }  // namespace tilewise::io

@@ -87,20 +87,27 @@ void columns(const Task<std::complex<double>>& t) { complex_product(t, true); }
 }  // namespace
 
 template <class T>
-void apply(const Operand& matrix, std::int64_t m, std::int64_t n, const Pair<Check<T>>& x, std::int64_t x_at, Pair<Check<T>>& y,
-           std::int64_t y_at, std::vector<double>& squares, int threads) {
+void apply(const Operand& matrix, std::int64_t m, std::int64_t n, const Pair<Check<T>>& x, std::int64_t x_at,
+           Pair<Check<T>>& y, std::int64_t y_at, std::vector<double>& squares, int threads) {
     const int workers = m * n < (1 << 16) ? 1 : threads;
     parallel_ranges(workers, m, [&](std::int64_t begin, std::int64_t end, int) {
-        const Task<T> task{reinterpret_cast<const T*>(matrix.data), matrix.stride, n, begin, end,
-                           x.first.data() + x_at,  x.second.data() + x_at, y.first.data() + y_at,
-                           y.second.data() + y_at, squares.data() + y_at};
+        const Task<T> task{reinterpret_cast<const T*>(matrix.data),
+                           matrix.stride,
+                           n,
+                           begin,
+                           end,
+                           x.first.data() + x_at,
+                           x.second.data() + x_at,
+                           y.first.data() + y_at,
+                           y.second.data() + y_at,
+                           squares.data() + y_at};
         matrix.transposed ? columns(task) : rows(task);
     });
 }
 
-#define TILEWISE_APPLY(T)                                                                                               \
-    template void apply<T>(const Operand&, std::int64_t, std::int64_t, const Pair<Check<T>>&, std::int64_t, Pair<Check<T>>&, \
-                           std::int64_t, std::vector<double>&, int);
+#define TILEWISE_APPLY(T)                                                                                   \
+    template void apply<T>(const Operand&, std::int64_t, std::int64_t, const Pair<Check<T>>&, std::int64_t, \
+                           Pair<Check<T>>&, std::int64_t, std::vector<double>&, int);
 TILEWISE_APPLY(float)
 TILEWISE_APPLY(double)
 TILEWISE_APPLY(std::int64_t)

@@ -28,14 +28,16 @@ template <class T> using Check = typename CheckType<T>::type;
 template <class V> struct Pair {
     std::vector<V> first, second;
 
-    explicit Pair(std::int64_t length = 0) : first(static_cast<std::size_t>(length)), second(static_cast<std::size_t>(length)) {}
+    explicit Pair(std::int64_t length = 0)
+        : first(static_cast<std::size_t>(length)),
+          second(static_cast<std::size_t>(length)) {}
     std::int64_t size() const { return static_cast<std::int64_t>(first.size()); }
 };
 
 /// y[y_at + i] += Σ_j X(i, j)·x[x_at + j] for both vectors, and squares[y_at + i] += Σ_j |X(i, j)|² (not for integers), X being m×n.
 /// Not collective; reads X once: m·n·sizeof(T) bytes. Defined for the types that are computed in.
 template <class T>
-void apply(const Operand& matrix, std::int64_t m, std::int64_t n, const Pair<Check<T>>& x, std::int64_t x_at, Pair<Check<T>>& y,
-           std::int64_t y_at, std::vector<double>& squares, int threads);
+void apply(const Operand& matrix, std::int64_t m, std::int64_t n, const Pair<Check<T>>& x, std::int64_t x_at,
+           Pair<Check<T>>& y, std::int64_t y_at, std::vector<double>& squares, int threads);
 
 }  // namespace tilewise::kernel

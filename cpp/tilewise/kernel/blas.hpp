@@ -10,14 +10,14 @@
 
 extern "C" {
 // The Fortran interface, because every BLAS has it; matrices are column-major there.
-void TILEWISE_BLAS(sgemm_)(const char*, const char*, const int*, const int*, const int*, const void*, const void*, const int*,
-                           const void*, const int*, const void*, void*, const int*);
-void TILEWISE_BLAS(dgemm_)(const char*, const char*, const int*, const int*, const int*, const void*, const void*, const int*,
-                           const void*, const int*, const void*, void*, const int*);
-void TILEWISE_BLAS(cgemm_)(const char*, const char*, const int*, const int*, const int*, const void*, const void*, const int*,
-                           const void*, const int*, const void*, void*, const int*);
-void TILEWISE_BLAS(zgemm_)(const char*, const char*, const int*, const int*, const int*, const void*, const void*, const int*,
-                           const void*, const int*, const void*, void*, const int*);
+void TILEWISE_BLAS(sgemm_)(const char*, const char*, const int*, const int*, const int*, const void*, const void*,
+                           const int*, const void*, const int*, const void*, void*, const int*);
+void TILEWISE_BLAS(dgemm_)(const char*, const char*, const int*, const int*, const int*, const void*, const void*,
+                           const int*, const void*, const int*, const void*, void*, const int*);
+void TILEWISE_BLAS(cgemm_)(const char*, const char*, const int*, const int*, const int*, const void*, const void*,
+                           const int*, const void*, const int*, const void*, void*, const int*);
+void TILEWISE_BLAS(zgemm_)(const char*, const char*, const int*, const int*, const int*, const void*, const void*,
+                           const int*, const void*, const int*, const void*, void*, const int*);
 // Only OpenBLAS has these; a null address means another library.
 void TILEWISE_BLAS(openblas_set_num_threads)(int) __attribute__((weak));
 char* TILEWISE_BLAS(openblas_get_corename)() __attribute__((weak));

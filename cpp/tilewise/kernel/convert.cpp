@@ -25,14 +25,22 @@ template <class T> struct IsComplex<std::complex<T>> : std::true_type {};
 
 template <class F> decltype(auto) with_file_type(Dtype dtype, F&& f) {
     switch (dtype) {
-        case Dtype::int8: return f(Tag<std::int8_t>{});
-        case Dtype::int16: return f(Tag<std::int16_t>{});
-        case Dtype::int32: return f(Tag<std::int32_t>{});
-        case Dtype::uint8: return f(Tag<std::uint8_t>{});
-        case Dtype::uint16: return f(Tag<std::uint16_t>{});
-        case Dtype::uint32: return f(Tag<std::uint32_t>{});
-        case Dtype::float16: return f(Tag<Half>{});
-        default: return with_compute_type(dtype, f);
+        case Dtype::int8:
+            return f(Tag<std::int8_t>{});
+        case Dtype::int16:
+            return f(Tag<std::int16_t>{});
+        case Dtype::int32:
+            return f(Tag<std::int32_t>{});
+        case Dtype::uint8:
+            return f(Tag<std::uint8_t>{});
+        case Dtype::uint16:
+            return f(Tag<std::uint16_t>{});
+        case Dtype::uint32:
+            return f(Tag<std::uint32_t>{});
+        case Dtype::float16:
+            return f(Tag<Half>{});
+        default:
+            return with_compute_type(dtype, f);
     }
 }
 
@@ -42,7 +50,8 @@ template <class To, class From> To converted(From value) {
     } else if constexpr (IsComplex<To>::value && !IsComplex<From>::value) {
         return To(static_cast<typename To::value_type>(value));
     } else if constexpr (IsComplex<To>::value) {
-        return To(static_cast<typename To::value_type>(value.real()), static_cast<typename To::value_type>(value.imag()));
+        return To(static_cast<typename To::value_type>(value.real()),
+                  static_cast<typename To::value_type>(value.imag()));
     } else {
         return static_cast<To>(value);
     }
@@ -58,7 +67,8 @@ void swap_components(std::byte* data, std::int64_t count, Dtype dtype) {
 
 constexpr std::int64_t chunk = 1024;
 
-template <class From, class To> std::int64_t widen_all(std::byte* buffer, std::int64_t count, Dtype from, bool swap_bytes) {
+template <class From, class To> std::int64_t widen_all(std::byte* buffer, std::int64_t count, Dtype from,
+                                                       bool swap_bytes) {
     const std::byte* raw = buffer + static_cast<std::size_t>(count) * (sizeof(To) - sizeof(From));
     std::array<From, chunk> in;
     std::array<To, chunk> out;
@@ -73,7 +83,8 @@ template <class From, class To> std::int64_t widen_all(std::byte* buffer, std::i
         for (std::size_t i = 0; i < items; ++i) {
             if constexpr (std::is_same_v<From, std::uint64_t> && std::is_same_v<To, std::int64_t>) {
                 lost += in[i] > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-            } else if constexpr (std::is_integral_v<From> && std::is_signed_v<From> && std::is_same_v<To, std::uint64_t>) {
+            } else if constexpr (std::is_integral_v<From> && std::is_signed_v<From> &&
+                                 std::is_same_v<To, std::uint64_t>) {
                 lost += in[i] < 0;
             }
             out[i] = converted<To>(in[i]);

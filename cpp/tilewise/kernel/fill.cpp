@@ -38,23 +38,33 @@ using Store = void (*)(std::byte*, double);
 
 Store store_for(Dtype dtype) {
     switch (dtype) {
-        case Dtype::int8: return store<std::int8_t>;
-        case Dtype::int16: return store<std::int16_t>;
-        case Dtype::int32: return store<std::int32_t>;
-        case Dtype::int64: return store<std::int64_t>;
-        case Dtype::uint8: return store<std::uint8_t>;
-        case Dtype::uint16: return store<std::uint16_t>;
-        case Dtype::uint32: return store<std::uint32_t>;
-        case Dtype::uint64: return store<std::uint64_t>;
+        case Dtype::int8:
+            return store<std::int8_t>;
+        case Dtype::int16:
+            return store<std::int16_t>;
+        case Dtype::int32:
+            return store<std::int32_t>;
+        case Dtype::int64:
+            return store<std::int64_t>;
+        case Dtype::uint8:
+            return store<std::uint8_t>;
+        case Dtype::uint16:
+            return store<std::uint16_t>;
+        case Dtype::uint32:
+            return store<std::uint32_t>;
+        case Dtype::uint64:
+            return store<std::uint64_t>;
         case Dtype::float16:
             return [](std::byte* to, double value) {
                 const std::uint16_t half = float_to_half(static_cast<float>(value));
                 std::memcpy(to, &half, sizeof half);
             };
         case Dtype::float32:
-        case Dtype::complex64: return store<float>;
+        case Dtype::complex64:
+            return store<float>;
         case Dtype::float64:
-        case Dtype::complex128: break;
+        case Dtype::complex128:
+            break;
     }
     return store<double>;
 }
@@ -66,13 +76,19 @@ double random_value(Dtype dtype, std::uint64_t bits) {
     return static_cast<double>(bits >> 60) - (dtype < Dtype::uint8 ? 8.0 : 0.0);
 }
 
-double value_of(Fill kind, Dtype dtype, std::int64_t row, std::int64_t column, std::int64_t columns, std::uint64_t bits) {
+double value_of(Fill kind, Dtype dtype, std::int64_t row, std::int64_t column, std::int64_t columns,
+                std::uint64_t bits) {
     switch (kind) {
-        case Fill::random: return random_value(dtype, bits);
-        case Fill::normal: return is_integer(dtype) ? std::round(4 * normal(bits)) : normal(bits);
-        case Fill::identity: return row == column ? 1.0 : 0.0;
-        case Fill::ramp: return static_cast<double>(row * columns + column);
-        case Fill::graded: break;
+        case Fill::random:
+            return random_value(dtype, bits);
+        case Fill::normal:
+            return is_integer(dtype) ? std::round(4 * normal(bits)) : normal(bits);
+        case Fill::identity:
+            return row == column ? 1.0 : 0.0;
+        case Fill::ramp:
+            return static_cast<double>(row * columns + column);
+        case Fill::graded:
+            break;
     }
     return normal(bits) * std::pow(10.0, -20.0 * static_cast<double>(column) / static_cast<double>(columns));
 }
@@ -83,12 +99,14 @@ Fill fill_named(std::string_view name) {
     constexpr std::array<std::string_view, 5> names{"random", "normal", "identity", "ramp", "graded"};
     const auto* found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
-        throw UsageError("unknown kind of matrix '" + std::string(name) + "'; known are random, normal, identity, ramp, graded");
+        throw UsageError("unknown kind of matrix '" + std::string(name) +
+                         "'; known are random, normal, identity, ramp, graded");
     }
     return static_cast<Fill>(found - names.begin());
 }
 
-void fill(std::byte* data, const grid::Block& block, std::int64_t columns, Dtype dtype, Fill kind, std::uint64_t seed, int threads) {
+void fill(std::byte* data, const grid::Block& block, std::int64_t columns, Dtype dtype, Fill kind, std::uint64_t seed,
+          int threads) {
     const Store put = store_for(dtype);
     const std::size_t size = size_of(dtype);
     const std::int64_t width = block.columns.size();

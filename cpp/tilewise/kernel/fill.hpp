@@ -20,6 +20,7 @@ Fill fill_named(std::string_view name);
 ///
 /// random: uniform in [0, 1); integers uniform in −8 … 7, unsigned 0 … 15. normal: standard normal, integers rounded from 4 times that.
 /// identity. ramp: i·columns + j. graded: normal, column j scaled by 10^(−20·j/columns). Complex: two independent parts.
-void fill(std::byte* data, const grid::Block& block, std::int64_t columns, Dtype dtype, Fill kind, std::uint64_t seed, int threads);
+void fill(std::byte* data, const grid::Block& block, std::int64_t columns, Dtype dtype, Fill kind, std::uint64_t seed,
+          int threads);
 
 }  // namespace tilewise::kernel

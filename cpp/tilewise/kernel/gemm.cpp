@@ -69,11 +69,16 @@ void blas_gemm(const Product& p) {
         function(&b_form, &a_form, &m, &n, &k, &alpha, p.b.data, &ldb, p.a.data, &lda, &beta, p.c, &ldc);
     };
     switch (p.dtype) {
-        case Dtype::float32: return call(float{}, TILEWISE_BLAS(sgemm_));
-        case Dtype::float64: return call(double{}, TILEWISE_BLAS(dgemm_));
-        case Dtype::complex64: return call(std::complex<float>{}, TILEWISE_BLAS(cgemm_));
-        case Dtype::complex128: return call(std::complex<double>{}, TILEWISE_BLAS(zgemm_));
-        default: refuse_compute_type(p.dtype);
+        case Dtype::float32:
+            return call(float{}, TILEWISE_BLAS(sgemm_));
+        case Dtype::float64:
+            return call(double{}, TILEWISE_BLAS(dgemm_));
+        case Dtype::complex64:
+            return call(std::complex<float>{}, TILEWISE_BLAS(cgemm_));
+        case Dtype::complex128:
+            return call(std::complex<double>{}, TILEWISE_BLAS(zgemm_));
+        default:
+            refuse_compute_type(p.dtype);
     }
 }
 
@@ -135,10 +140,12 @@ void gemm(const Product& product, int threads, Kernel kernel, const Between& bet
     if (TILEWISE_BLAS(openblas_set_num_threads) != nullptr) {
         TILEWISE_BLAS(openblas_set_num_threads)(1);
     }
-    const bool tiny = 2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k) < 4e6;
+    const bool tiny =
+        2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k) < 4e6;
     const Cuts wanted = tiny ? Cuts{1, 1} : cuts_for(product.m, product.n, threads);
     // BLAS counts in 32 bits, so a side of 2³¹ or more is cut further.
-    const Cuts cuts{std::max(wanted.rows, product.m / (int_max / 2) + 1), std::max(wanted.columns, product.n / (int_max / 2) + 1)};
+    const Cuts cuts{std::max(wanted.rows, product.m / (int_max / 2) + 1),
+                    std::max(wanted.columns, product.n / (int_max / 2) + 1)};
     const int workers = static_cast<int>(wanted.rows * wanted.columns);
     parallel(workers, [&](int thread) {
         for (std::int64_t index = thread; index < cuts.rows * cuts.columns; index += workers) {

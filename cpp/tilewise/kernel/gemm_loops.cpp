@@ -20,12 +20,13 @@ constexpr std::int64_t tile_rows = 4, tile_depth = 128, tile_columns = 512;
 
 // c[r][j] += Σ a[r][p]·b[p][j] for 4 rows at once, so that each loaded vector of b is used four times.
 TILEWISE_CLONES
-void integer_tile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const std::uint64_t* a, const std::uint64_t* b,
-                  std::uint64_t* c, std::int64_t c_stride) {
+void integer_tile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const std::uint64_t* a,
+                  const std::uint64_t* b, std::uint64_t* c, std::int64_t c_stride) {
     for (std::int64_t p = 0; p < depth; ++p) {
         const std::uint64_t* b_row = b + p * tile_columns;
         if (rows == tile_rows) {
-            const std::uint64_t a0 = a[p], a1 = a[tile_depth + p], a2 = a[2 * tile_depth + p], a3 = a[3 * tile_depth + p];
+            const std::uint64_t a0 = a[p], a1 = a[tile_depth + p], a2 = a[2 * tile_depth + p],
+                                a3 = a[3 * tile_depth + p];
             std::uint64_t *c0 = c, *c1 = c + c_stride, *c2 = c1 + c_stride, *c3 = c2 + c_stride;
 #pragma omp simd
             for (std::int64_t j = 0; j < columns; ++j) {
@@ -76,7 +77,7 @@ void integer_gemm(const Product& p) {
         }
     }
     std::vector<T> b(static_cast<std::size_t>(tile_depth * tile_columns));
-    std::array<T, static_cast<std::size_t>(tile_rows* tile_depth)> a{};
+    std::array<T, static_cast<std::size_t>(tile_rows * tile_depth)> a{};
     for (std::int64_t l = 0; l < p.k; l += tile_depth) {
         const std::int64_t depth = std::min(tile_depth, p.k - l);
         for (std::int64_t j = 0; j < p.n; j += tile_columns) {

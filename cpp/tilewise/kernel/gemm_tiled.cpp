@@ -32,7 +32,8 @@ template <class T> struct Vector {
 
 // C tile (8 × 3 vectors, rows `stride` apart) = or += the product of one packed panel of A and one of B.
 template <class T>
-__attribute__((target("avx512f,avx512vl,avx512dq,fma"), noinline)) void tile(std::int64_t k, const T* a, const T* b, T* c, std::int64_t stride,
+__attribute__((target("avx512f,avx512vl,avx512dq,fma"), noinline)) void tile(std::int64_t k, const T* a, const T* b,
+                                                                             T* c, std::int64_t stride,
                                                                              bool accumulate) {
     using V = typename Vector<T>::type;
     V sum[tile_rows][tile_vectors];
@@ -100,7 +101,8 @@ void pack(const T* from, std::int64_t outer, std::int64_t inner, std::int64_t al
     }
 }
 
-template <class T> void tile_at_edge(std::int64_t k, const T* a, const T* b, T* c, std::int64_t stride, bool accumulate, std::int64_t rows, std::int64_t columns) {
+template <class T> void tile_at_edge(std::int64_t k, const T* a, const T* b, T* c, std::int64_t stride, bool accumulate,
+                                     std::int64_t rows, std::int64_t columns) {
     alignas(64) std::array<T, static_cast<std::size_t>(tile_rows * tile_columns<T>)> whole;
     tile(k, a, b, whole.data(), tile_columns<T>, false);
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -111,7 +113,8 @@ template <class T> void tile_at_edge(std::int64_t k, const T* a, const T* b, T* 
     }
 }
 
-template <class T> void multiply_block(const T* a, const T* b, T* c, std::int64_t stride, std::int64_t m, std::int64_t n, std::int64_t k, bool accumulate) {
+template <class T> void multiply_block(const T* a, const T* b, T* c, std::int64_t stride, std::int64_t m,
+                                       std::int64_t n, std::int64_t k, bool accumulate) {
     for (std::int64_t j = 0; j < n; j += tile_columns<T>) {
         const T* b_panel = b + j * k;
         const std::int64_t columns = std::min(tile_columns<T>, n - j);
@@ -150,7 +153,8 @@ template <class T> void multiply(const Product& p, T* a_panels, T* b_panels) {
 
 bool tiled_gemm_suits(const Product& p) {
 #if defined(__x86_64__)
-    static const bool able = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_is("amd") != 0;
+    static const bool able = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+                             __builtin_cpu_is("amd") != 0;
     return able && (p.dtype == Dtype::float32 || p.dtype == Dtype::float64) && p.m >= 64 && p.n >= 96 && p.k >= 64;
 #else
     return false;
@@ -160,7 +164,7 @@ bool tiled_gemm_suits(const Product& p) {
 void TiledGemm::operator()(const Product& product) {
     if (a_panels_.data() == nullptr) {
         a_panels_ = Buffer(static_cast<std::size_t>(block_rows * depth) * sizeof(double));
-        b_panels_ = Buffer(static_cast<std::size_t>((block_columns + 2 * tile_columns<float>) * depth) * sizeof(double));
+        b_panels_ = Buffer(static_cast<std::size_t>((block_columns + 2 * tile_columns<float>)*depth) * sizeof(double));
     }
     const auto run = [&](auto zero) {
         using T = decltype(zero);

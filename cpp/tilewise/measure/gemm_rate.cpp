@@ -23,10 +23,18 @@ double gemm_rate(Context& context, Dtype dtype) {
     for (int run = 0; run < 3; ++run) {
         context.comm.barrier();
         const double begin = context.ledger.now();
-        kernel::gemm({.dtype = dtype, .m = n, .n = n, .k = n, .a = {a.data(), n, false}, .b = {b.data(), n, false}, .c = c.data(), .c_stride = n},
+        kernel::gemm({.dtype = dtype,
+                      .m = n,
+                      .n = n,
+                      .k = n,
+                      .a = {a.data(), n, false},
+                      .b = {b.data(), n, false},
+                      .c = c.data(),
+                      .c_stride = n},
                      context.threads);
         context.comm.barrier();
-        const double flops = (is_complex(dtype) ? 8.0 : 2.0) * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+        const double flops =
+            (is_complex(dtype) ? 8.0 : 2.0) * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
         best = std::max(best, flops * context.comm.size() / (context.ledger.now() - begin));
     }
     mpi::check(MPI_Bcast(&best, 1, MPI_DOUBLE, 0, context.comm.get()), "MPI_Bcast");

@@ -29,7 +29,8 @@ Datatype contiguous(std::int64_t count, MPI_Datatype item) {
     const std::array<int, 2> lengths{1, 1};
     const std::array<MPI_Aint, 2> places{0, static_cast<MPI_Aint>(count / chunk * chunk * extent_of(item))};
     const std::array<MPI_Datatype, 2> types{pieces.get(), rest.get()};
-    check(MPI_Type_create_struct(2, lengths.data(), places.data(), types.data(), whole.out()), "MPI_Type_create_struct");
+    check(MPI_Type_create_struct(2, lengths.data(), places.data(), types.data(), whole.out()),
+          "MPI_Type_create_struct");
     return whole;
 }
 
@@ -46,12 +47,15 @@ Datatype placed(std::int64_t count, MPI_Datatype item, std::int64_t bytes, std::
     if (count > chunk) {
         Datatype inner, outer, rest;
         check(MPI_Type_create_hvector(static_cast<int>(chunk), 1, bytes, item, inner.out()), "MPI_Type_create_hvector");
-        check(MPI_Type_create_hvector(static_cast<int>(count / chunk), 1, bytes * chunk, inner.get(), outer.out()), "MPI_Type_create_hvector");
-        check(MPI_Type_create_hvector(static_cast<int>(count % chunk), 1, bytes, item, rest.out()), "MPI_Type_create_hvector");
+        check(MPI_Type_create_hvector(static_cast<int>(count / chunk), 1, bytes * chunk, inner.get(), outer.out()),
+              "MPI_Type_create_hvector");
+        check(MPI_Type_create_hvector(static_cast<int>(count % chunk), 1, bytes, item, rest.out()),
+              "MPI_Type_create_hvector");
         const std::array<int, 2> lengths{1, 1};
         const std::array<MPI_Aint, 2> places{0, static_cast<MPI_Aint>(count / chunk * chunk * bytes)};
         const std::array<MPI_Datatype, 2> types{outer.get(), rest.get()};
-        check(MPI_Type_create_struct(2, lengths.data(), places.data(), types.data(), row.out()), "MPI_Type_create_struct");
+        check(MPI_Type_create_struct(2, lengths.data(), places.data(), types.data(), row.out()),
+              "MPI_Type_create_struct");
     } else {
         check(MPI_Type_create_hvector(static_cast<int>(count), 1, bytes, item, row.out()), "MPI_Type_create_hvector");
     }
@@ -66,19 +70,31 @@ Datatype placed(std::int64_t count, MPI_Datatype item, std::int64_t bytes, std::
 
 MPI_Datatype type_of(Dtype dtype) {
     switch (dtype) {
-        case Dtype::int8: return MPI_INT8_T;
+        case Dtype::int8:
+            return MPI_INT8_T;
         case Dtype::int16:
-        case Dtype::float16: return MPI_INT16_T;
-        case Dtype::int32: return MPI_INT32_T;
-        case Dtype::int64: return MPI_INT64_T;
-        case Dtype::uint8: return MPI_UINT8_T;
-        case Dtype::uint16: return MPI_UINT16_T;
-        case Dtype::uint32: return MPI_UINT32_T;
-        case Dtype::uint64: return MPI_UINT64_T;
-        case Dtype::float32: return MPI_FLOAT;
-        case Dtype::float64: return MPI_DOUBLE;
-        case Dtype::complex64: return MPI_C_FLOAT_COMPLEX;
-        case Dtype::complex128: break;
+        case Dtype::float16:
+            return MPI_INT16_T;
+        case Dtype::int32:
+            return MPI_INT32_T;
+        case Dtype::int64:
+            return MPI_INT64_T;
+        case Dtype::uint8:
+            return MPI_UINT8_T;
+        case Dtype::uint16:
+            return MPI_UINT16_T;
+        case Dtype::uint32:
+            return MPI_UINT32_T;
+        case Dtype::uint64:
+            return MPI_UINT64_T;
+        case Dtype::float32:
+            return MPI_FLOAT;
+        case Dtype::float64:
+            return MPI_DOUBLE;
+        case Dtype::complex64:
+            return MPI_C_FLOAT_COMPLEX;
+        case Dtype::complex128:
+            break;
     }
     return MPI_C_DOUBLE_COMPLEX;
 }
@@ -99,8 +115,8 @@ Datatype strided(std::int64_t rows, std::int64_t columns, std::int64_t stride, M
 Datatype subarray(std::int64_t rows, std::int64_t columns, const grid::Block& block, MPI_Datatype item) {
     const std::int64_t bytes = extent_of(item);
     const Datatype row = contiguous(block.columns.size(), item);
-    return placed(block.rows.size(), row.get(), columns * bytes, (block.rows.begin * columns + block.columns.begin) * bytes,
-                  rows * columns * bytes);
+    return placed(block.rows.size(), row.get(), columns * bytes,
+                  (block.rows.begin * columns + block.columns.begin) * bytes, rows * columns * bytes);
 }
 
 }  // namespace tilewise::mpi

@@ -12,7 +12,8 @@ void check(int code, const char* call) {
     std::array<char, MPI_MAX_ERROR_STRING> text{};
     int length = 0;
     MPI_Error_string(code, text.data(), &length);
-    throw Error(ErrorKind::mpi, std::string(call) + " failed: " + std::string(text.data(), static_cast<std::size_t>(length)));
+    throw Error(ErrorKind::mpi,
+                std::string(call) + " failed: " + std::string(text.data(), static_cast<std::size_t>(length)));
 }
 
 std::string library_version() {

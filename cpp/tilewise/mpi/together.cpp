@@ -34,7 +34,8 @@ void agree(const Communicator& comm, const std::optional<Error>& mine) {
         return;
     }
     std::string text = mine ? mine->what() : "";
-    int header[3] = {mine ? static_cast<int>(mine->kind()) : 0, static_cast<int>(text.size()), mine ? mine->rank() : -1};
+    int header[3] = {mine ? static_cast<int>(mine->kind()) : 0, static_cast<int>(text.size()),
+                     mine ? mine->rank() : -1};
     check(MPI_Bcast(header, 3, MPI_INT, failed, comm.get()), "MPI_Bcast");
     text.resize(static_cast<std::size_t>(header[1]));
     check(MPI_Bcast(text.data(), header[1], MPI_CHAR, failed, comm.get()), "MPI_Bcast");

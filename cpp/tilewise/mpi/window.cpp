@@ -1,9 +1,8 @@
 // Allocates windows, asking beforehand whether the node's shared memory has the room.
 #include "tilewise/mpi/window.hpp"
 
-#include <sys/statvfs.h>
-
 #include <cstdint>
+#include <sys/statvfs.h>
 
 #include "tilewise/mpi/together.hpp"
 
@@ -19,12 +18,12 @@ void check_room(const Communicator& comm, std::size_t bytes) {
     std::uint64_t all = 0;
     check(MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, comm.get()), "MPI_Allreduce");
     together(comm, [&] {
-        struct statvfs facts {};
+        struct statvfs facts{};
         if (statvfs("/dev/shm", &facts) == 0) {
             const std::uint64_t room = static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
             if (room < all) {
-                throw MemoryError("shared memory: " + std::to_string(all) + " bytes are needed in /dev/shm and " + std::to_string(room) +
-                                  " are free; use another --exchange, such as overlap");
+                throw MemoryError("shared memory: " + std::to_string(all) + " bytes are needed in /dev/shm and " +
+                                  std::to_string(room) + " are free; use another --exchange, such as overlap");
             }
         }
     });
@@ -34,7 +33,8 @@ void check_room(const Communicator& comm, std::size_t bytes) {
 
 Exposed allocate_window(const Communicator& comm, std::size_t bytes) {
     Exposed exposed;
-    check(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, comm.get(), &exposed.data, exposed.window.out()),
+    check(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, comm.get(), &exposed.data,
+                           exposed.window.out()),
           "MPI_Win_allocate");
     set_returning_errors(exposed);
     return exposed;
@@ -46,7 +46,8 @@ Exposed allocate_shared(const Communicator& comm, std::size_t bytes) {
     Info info;  // each rank's part on pages of its own
     check(MPI_Info_create(info.out()), "MPI_Info_create");
     check(MPI_Info_set(info.get(), "alloc_shared_noncontig", "true"), "MPI_Info_set");
-    check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info.get(), comm.get(), &exposed.data, exposed.window.out()),
+    check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info.get(), comm.get(), &exposed.data,
+                                  exposed.window.out()),
           "MPI_Win_allocate_shared");
     set_returning_errors(exposed);
     return exposed;

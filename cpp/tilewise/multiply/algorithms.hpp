@@ -22,7 +22,8 @@ struct Arrangement {
     grid::Remainder remainder = grid::Remainder::spread;
 };
 
-template <class A> concept Algorithm = requires(const Arrangement& arrangement) {
+template <class A>
+concept Algorithm = requires(const Arrangement& arrangement) {
     { A::name } -> std::convertible_to<std::string_view>;
     /// Nothing, or why this arrangement makes no sense and which would.
     { A::refuses(arrangement) } -> std::same_as<std::optional<std::string>>;

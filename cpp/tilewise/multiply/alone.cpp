@@ -40,8 +40,8 @@ public:
     }
 
     Held held() override {
-        return {setting_.a.in_block(a_.data(), 0, {0, setting_.a.inner.front()}), setting_.b.in_block(b_.data(), 0, {0, setting_.b.inner.front()}),
-                0, 0};
+        return {setting_.a.in_block(a_.data(), 0, {0, setting_.a.inner.front()}),
+                setting_.b.in_block(b_.data(), 0, {0, setting_.b.inner.front()}), 0, 0};
     }
 
 private:

@@ -13,8 +13,9 @@ namespace tilewise::multiply {
 std::optional<std::string> Cannon::refuses(const Arrangement& arrangement) {
     const grid::Grid grid = arrangement.grid;
     if (grid.rows != grid.columns || grid.size() != arrangement.ranks) {
-        return "cannon needs a square number of ranks on a square grid (1, 4, 9, 16 …), not " + std::to_string(arrangement.ranks) + " as " +
-               std::to_string(grid.rows) + "x" + std::to_string(grid.columns) + "; summa takes any grid";
+        return "cannon needs a square number of ranks on a square grid (1, 4, 9, 16 …), not " +
+               std::to_string(arrangement.ranks) + " as " + std::to_string(grid.rows) + "x" +
+               std::to_string(grid.columns) + "; summa takes any grid";
     }
     return std::nullopt;
 }

@@ -22,7 +22,9 @@ std::vector<grid::Range> EarlyOutput::parts(std::int64_t rows, std::int64_t row_
 }
 
 EarlyOutput::EarlyOutput(io::Transfer transfer, grid::Block block)
-    : transfer_(std::move(transfer)), block_(block), file_(transfer_.region.path, transfer_.region.name, io::PosixFile::Mode::write),
+    : transfer_(std::move(transfer)),
+      block_(block),
+      file_(transfer_.region.path, transfer_.region.name, io::PosixFile::Mode::write),
       thread_([this] { run(); }) {}
 
 EarlyOutput::~EarlyOutput() {

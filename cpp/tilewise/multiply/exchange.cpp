@@ -35,7 +35,9 @@ kernel::Operand Side::packed(const std::byte* panel, std::int64_t width) const {
 }
 
 Exchange::Held Exchange::held() {
-    const auto own = [&](Side& side, std::byte* block) { return side.in_block(block, me(), {0, side.inner[static_cast<std::size_t>(me())]}); };
+    const auto own = [&](Side& side, std::byte* block) {
+        return side.in_block(block, me(), {0, side.inner[static_cast<std::size_t>(me())]});
+    };
     return {own(setting_.a, a_block()), own(setting_.b, b_block()), me(), me()};
 }
 
@@ -52,8 +54,10 @@ std::unique_ptr<Exchange> make_exchange(ExchangeKind kind, grid::Flow flow, Sett
             }
             return make_alone(std::move(setting));
         case ExchangeKind::one_sided_fence:
-        case ExchangeKind::one_sided_lock: return make_pull(kind, std::move(setting));
-        case ExchangeKind::shared: return make_shared(std::move(setting));
+        case ExchangeKind::one_sided_lock:
+            return make_pull(kind, std::move(setting));
+        case ExchangeKind::shared:
+            return make_shared(std::move(setting));
         case ExchangeKind::persistent:
             if (flow == grid::Flow::panels) {
                 throw UsageError("exchange 'persistent' goes with cannon only, whose neighbours never change");
@@ -64,9 +68,11 @@ std::unique_ptr<Exchange> make_exchange(ExchangeKind kind, grid::Flow flow, Sett
                 throw UsageError("exchange 'collective' goes with summa and replicated, where one rank sends to many");
             }
             break;
-        default: break;
+        default:
+            break;
     }
-    return flow == grid::Flow::torus ? make_torus_shift(kind, std::move(setting)) : make_panel_spread(kind, std::move(setting));
+    return flow == grid::Flow::torus ? make_torus_shift(kind, std::move(setting))
+                                     : make_panel_spread(kind, std::move(setting));
 }
 
 }  // namespace tilewise::multiply

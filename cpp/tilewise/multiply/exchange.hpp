@@ -14,11 +14,20 @@
 namespace tilewise::multiply {
 
 enum class ExchangeKind {
-    none, synchronous, blocking, nonblocking, overlap, persistent, collective, one_sided_fence, one_sided_lock, shared,
+    none,
+    synchronous,
+    blocking,
+    nonblocking,
+    overlap,
+    persistent,
+    collective,
+    one_sided_fence,
+    one_sided_lock,
+    shared,
 };
 inline constexpr std::array<std::string_view, 10> exchange_names{
-    "none",       "synchronous",     "blocking",       "nonblocking", "overlap", "persistent",
-    "collective", "one_sided_fence", "one_sided_lock", "shared"};
+    "none",       "synchronous", "blocking",        "nonblocking",    "overlap",
+    "persistent", "collective",  "one_sided_fence", "one_sided_lock", "shared"};
 /// Throws UsageError for an unknown name.
 ExchangeKind exchange_named(std::string_view name);
 
@@ -34,7 +43,9 @@ struct Side {
     std::vector<std::int64_t> inner;  ///< of every rank's block, by rank in the layer
 
     bool inner_along_rows() const { return is_a != transposed; }
-    std::int64_t bytes(std::int64_t inner_size) const { return outer * inner_size * static_cast<std::int64_t>(size_of(dtype)); }
+    std::int64_t bytes(std::int64_t inner_size) const {
+        return outer * inner_size * static_cast<std::int64_t>(size_of(dtype));
+    }
     std::int64_t largest_inner() const;
     /// How rank `owner`'s block is walked to visit the panel `local`: rows × columns, `stride` apart, from element `offset`.
     struct Piece {

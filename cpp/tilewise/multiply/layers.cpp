@@ -24,7 +24,9 @@ void add_layers(Context& context, const grid::Layout& layout, Dtype dtype, std::
             const auto count = static_cast<int>(std::min(piece, share.size() - begin));
             std::byte* place = data + begin * item;
             const bool mine = layer == stack.rank();
-            mpi::check(MPI_Reduce(mine ? MPI_IN_PLACE : place, place, count, mpi::type_of(dtype), MPI_SUM, layer, stack.get()), "MPI_Reduce");
+            mpi::check(
+                MPI_Reduce(mine ? MPI_IN_PLACE : place, place, count, mpi::type_of(dtype), MPI_SUM, layer, stack.get()),
+                "MPI_Reduce");
             if (mine) {
                 context.ledger.count().exchanged += count * item * (layout.copies() - 1);
                 context.ledger.count().messages += layout.copies() - 1;

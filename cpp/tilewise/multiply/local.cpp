@@ -1,7 +1,7 @@
 // `local`: one rank has all of A, B and C; its threads share C. Nothing travels.
-#include "tilewise/multiply/algorithms.hpp"
-
 #include <algorithm>
+
+#include "tilewise/multiply/algorithms.hpp"
 
 namespace tilewise::multiply {
 
@@ -13,7 +13,12 @@ std::optional<std::string> Local::refuses(const Arrangement& arrangement) {
 }
 
 grid::Layout Local::layout(const Arrangement& arrangement) {
-    return {arrangement.shape, {1, 1}, 1, grid::Flow::panels, arrangement.remainder, std::max<std::int64_t>(arrangement.shape.k, 1)};
+    return {arrangement.shape,
+            {1, 1},
+            1,
+            grid::Flow::panels,
+            arrangement.remainder,
+            std::max<std::int64_t>(arrangement.shape.k, 1)};
 }
 
 }  // namespace tilewise::multiply

@@ -7,10 +7,10 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/io/transfer.hpp"
+#include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/early_output.hpp"
 #include "tilewise/multiply/layers.hpp"
 #include "tilewise/multiply/overflow.hpp"
-#include "tilewise/mpi/together.hpp"
 
 namespace tilewise::multiply {
 namespace {
@@ -20,9 +20,17 @@ constexpr std::int64_t slice_with_messages = 384, slice_without = 768;
 
 class Run {
 public:
-    Run(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype, const Options& options)
-        : context_(context), a_(a), b_(b), c_(c), dtype_(dtype), options_(options), layout_(arranged()),
-          rank_(context.comm.rank()), layer_(context.comm.split(layout_.layer(rank_), layout_.in_layer(rank_))) {}
+    Run(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
+        const Options& options)
+        : context_(context),
+          a_(a),
+          b_(b),
+          c_(c),
+          dtype_(dtype),
+          options_(options),
+          layout_(arranged()),
+          rank_(context.comm.rank()),
+          layer_(context.comm.split(layout_.layer(rank_), layout_.in_layer(rank_))) {}
 
     Outcome operator()() {
         prepare();
@@ -52,12 +60,16 @@ public:
 private:
     grid::Layout arranged() {
         if (a_.wanted_columns() != b_.wanted_rows()) {
-            throw UsageError("the shapes do not match: " + a_.name + " has " + std::to_string(a_.wanted_columns()) + " columns and " +
-                             b_.name + " has " + std::to_string(b_.wanted_rows()) + " rows");
+            throw UsageError("the shapes do not match: " + a_.name + " has " + std::to_string(a_.wanted_columns()) +
+                             " columns and " + b_.name + " has " + std::to_string(b_.wanted_rows()) + " rows");
         }
         const auto& algorithm = algorithm_named(options_.algorithm);
         const Arrangement arrangement{{a_.wanted_rows(), b_.wanted_columns(), a_.wanted_columns()},
-                                      options_.grid, options_.copies, context_.comm.size(), exchange_named(options_.exchange), options_.remainder};
+                                      options_.grid,
+                                      options_.copies,
+                                      context_.comm.size(),
+                                      exchange_named(options_.exchange),
+                                      options_.remainder};
         if (const auto refusal = algorithm.refuses(arrangement)) {
             throw UsageError(*refusal);
         }
@@ -78,14 +90,16 @@ private:
         const Timed timed(context_.ledger, Phase::input, "allocate");
         steps_ = layout_.steps(rank_);
         const grid::Block c = layout_.c(rank_);
-        exchange_ = make_exchange(exchange_named(options_.exchange), layout_.flow(),
-                                  {context_, layer_, layout_.grid(), layout_.place(rank_), steps_, side(a_, true), side(b_, false)});
+        exchange_ = make_exchange(
+            exchange_named(options_.exchange), layout_.flow(),
+            {context_, layer_, layout_.grid(), layout_.place(rank_), steps_, side(a_, true), side(b_, false)});
         mpi::together(context_.comm, [&] { c_memory_ = Buffer(static_cast<std::size_t>(c.size()) * size_of(dtype_)); });
         outcome_.working = c.size() > 0 && !steps_.empty();
         outcome_.ideal_exchanged = grid::received_elements(steps_, layer_.rank(), c.rows.size(), c.columns.size()) *
                                    static_cast<std::int64_t>(size_of(dtype_));
         const grid::Shape shape = layout_.shape();
-        outcome_.flops = (is_complex(dtype_) ? 8.0 : 2.0) * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+        outcome_.flops = (is_complex(dtype_) ? 8.0 : 2.0) * static_cast<double>(shape.m) *
+                         static_cast<double>(shape.n) * static_cast<double>(shape.k);
     }
 
     void read() {
@@ -100,7 +114,8 @@ private:
         }
         context_.report(Phase::input, 1);
         if (is_integer(dtype_)) {
-            refuse_overflow(context_, dtype_, layout_.shape().k, {a_map_ ? a_map_->data() : exchange_->a_block(), layout_.a(rank_).size()},
+            refuse_overflow(context_, dtype_, layout_.shape().k,
+                            {a_map_ ? a_map_->data() : exchange_->a_block(), layout_.a(rank_).size()},
                             {b_map_ ? b_map_->data() : exchange_->b_block(), layout_.b(rank_).size()});
         }
         mpi::no_return(context_.comm, [&] { exchange_->open(); });
@@ -134,7 +149,8 @@ private:
         io::begin_store(context_, *c_);
         mpi::together(context_.comm, [&] {
             if (c_owned().size() > 0) {
-                early_output_.emplace(io::Transfer{*c_, [this](int rank) { return layout_.c_owned(rank); }, c_memory_.data()}, c_owned());
+                early_output_.emplace(
+                    io::Transfer{*c_, [this](int rank) { return layout_.c_owned(rank); }, c_memory_.data()}, c_owned());
             }
         });
     }
@@ -142,7 +158,8 @@ private:
     void write() {
         const auto blocks = [this](int rank) { return layout_.c_owned(rank); };
         if (!writes_early()) {
-            io::store(context_, *io::strategy_named(options_.write, options_.hints), *c_, blocks, c_data(c_owned()), options_.sync);
+            io::store(context_, *io::strategy_named(options_.write, options_.hints), *c_, blocks, c_data(c_owned()),
+                      options_.sync);
             return;
         }
         {
@@ -158,7 +175,8 @@ private:
     }
 
     void repeat(int repetition) {
-        const double compute_before = context_.ledger.seconds(Phase::compute), exchange_before = context_.ledger.seconds(Phase::exchange);
+        const double compute_before = context_.ledger.seconds(Phase::compute),
+                     exchange_before = context_.ledger.seconds(Phase::exchange);
         const bool last = repetition + 1 == options_.warmup + options_.repeat;
         if (last && writes_early()) {
             begin_early_output();
@@ -173,7 +191,8 @@ private:
             }
         });
         const Timed timed(context_.ledger, Phase::exchange, "");
-        mine_.push_back({context_.ledger.seconds(Phase::compute) - compute_before, context_.ledger.seconds(Phase::exchange) - exchange_before});
+        mine_.push_back({context_.ledger.seconds(Phase::compute) - compute_before,
+                         context_.ledger.seconds(Phase::exchange) - exchange_before});
     }
 
     void multiply_steps() {
@@ -190,7 +209,8 @@ private:
                 }
             }
             const std::int64_t width = steps_[index].k.size();
-            const double share = static_cast<double>(width) / static_cast<double>(std::max<std::int64_t>(1, layout_.shape().k / layout_.copies()));
+            const double share = static_cast<double>(width) /
+                                 static_cast<double>(std::max<std::int64_t>(1, layout_.shape().k / layout_.copies()));
             kernel::Between between;
             if (exchange_->overlaps() || context_.progress) {
                 between = [&](double of_step) {
@@ -202,8 +222,15 @@ private:
                 };
             }
             const Timed timed(context_.ledger, Phase::compute, "gemm " + std::to_string(index));
-            const kernel::Product product{.dtype = dtype_, .m = c.rows.size(), .n = c.columns.size(), .k = width, .a = panels.a, .b = panels.b,
-                                          .c = c_memory_.data(), .c_stride = c.columns.size(), .accumulate = index > 0};
+            const kernel::Product product{.dtype = dtype_,
+                                          .m = c.rows.size(),
+                                          .n = c.columns.size(),
+                                          .k = width,
+                                          .a = panels.a,
+                                          .b = panels.b,
+                                          .c = c_memory_.data(),
+                                          .c_stride = c.columns.size(),
+                                          .accumulate = index > 0};
             if (early_output_ && index + 1 == steps_.size()) {
                 finish_by_parts(product, between, slice);
             } else {
@@ -221,7 +248,8 @@ private:
 
     /// The last step of all, in parts of rows that are written as soon as they are final.
     void finish_by_parts(const kernel::Product& product, const kernel::Between& between, std::int64_t slice) {
-        for (const grid::Range part : EarlyOutput::parts(product.m, product.n * static_cast<std::int64_t>(size_of(dtype_)))) {
+        for (const grid::Range part :
+             EarlyOutput::parts(product.m, product.n * static_cast<std::int64_t>(size_of(dtype_)))) {
             kernel::gemm(kernel::rows_of(product, part), context_.threads, options_.kernel, between, slice);
             early_output_->submit(part);
         }
@@ -234,13 +262,16 @@ private:
             mine.insert(mine.end(), {sample.compute, sample.exchange, sample.compute + sample.exchange});
         }
         std::vector<double> largest(mine.size());
-        mpi::check(MPI_Allreduce(mine.data(), largest.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX, context_.comm.get()), "MPI_Allreduce");
+        mpi::check(MPI_Allreduce(mine.data(), largest.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX,
+                                 context_.comm.get()),
+                   "MPI_Allreduce");
         std::vector<std::size_t> order;
         for (auto index = static_cast<std::size_t>(options_.warmup); index < mine_.size(); ++index) {
             outcome_.samples.push_back({largest[3 * index], largest[3 * index + 1]});
             order.push_back(index);
         }
-        std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2), order.end(),
+        std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2),
+                         order.end(),
                          [&](std::size_t x, std::size_t y) { return largest[3 * x + 2] < largest[3 * y + 2]; });
         const std::size_t median = order[(order.size() - 1) / 2];
         for (std::size_t index = 0; index < mine_.size(); ++index) {
@@ -257,14 +288,22 @@ private:
     grid::Block c_owned() const { return layout_.c_owned(rank_); }
     std::byte* c_data(const grid::Block& part) const {
         const grid::Block c = layout_.c(rank_);
-        return c_memory_.data() + (part.rows.begin - c.rows.begin) * c.columns.size() * static_cast<std::int64_t>(size_of(dtype_));
+        return c_memory_.data() +
+               (part.rows.begin - c.rows.begin) * c.columns.size() * static_cast<std::int64_t>(size_of(dtype_));
     }
 
     Exhibit exhibit() {
         const Exchange::Held held = exchange_->held();
         const int first = layout_.layer(rank_) * layout_.grid().size();
-        return {dtype_, layout_.shape(), options_.kernel, held.a, held.b, {c_data(c_owned()), c_owned().columns.size(), false},
-                layout_.a(first + held.a_owner), layout_.b(first + held.b_owner), c_owned()};
+        return {dtype_,
+                layout_.shape(),
+                options_.kernel,
+                held.a,
+                held.b,
+                {c_data(c_owned()), c_owned().columns.size(), false},
+                layout_.a(first + held.a_owner),
+                layout_.b(first + held.b_owner),
+                c_owned()};
     }
 
     void tamper() const {
@@ -295,7 +334,8 @@ private:
 
 }  // namespace
 
-Outcome multiply(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype, const Options& options) {
+Outcome multiply(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
+                 const Options& options) {
     return Run(context, a, b, c, dtype, options)();
 }
 

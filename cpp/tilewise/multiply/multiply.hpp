@@ -37,8 +37,8 @@ struct Sample {
 struct Outcome {
     std::optional<Verification> verification;
     std::vector<Sample> samples;
-    double flops = 0;     ///< of all ranks, one repetition
-    bool working = true;  ///< whether this rank had anything to compute
+    double flops = 0;                  ///< of all ranks, one repetition
+    bool working = true;               ///< whether this rank had anything to compute
     std::int64_t ideal_exchanged = 0;  ///< bytes that this rank must receive by the algorithm's own count
 };
 
@@ -48,6 +48,7 @@ struct Outcome {
 /// Memory per rank: its blocks of A, B and C, and what the exchange keeps (see `exchange.hpp`). Time is booked in `context.ledger`, which must be
 /// started. Throws UsageError, MemoryError, IoError on every rank alike; past the reading of the input a failure of one rank aborts
 /// the job. @note Collective over `context.comm`, whose ranks must match the grid and copies.
-Outcome multiply(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype, const Options& options);
+Outcome multiply(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
+                 const Options& options);
 
 }  // namespace tilewise::multiply

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tilewise/mpi/context.hpp"
 #include "tilewise/base/dtype.hpp"
+#include "tilewise/mpi/context.hpp"
 
 namespace tilewise::multiply {
 

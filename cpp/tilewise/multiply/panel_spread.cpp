@@ -44,9 +44,12 @@ struct Line {
 class PanelSpread final : public Exchange {
 public:
     PanelSpread(ExchangeKind kind, Setting setting)
-        : Exchange(std::move(setting)), kind_(kind),
+        : Exchange(std::move(setting)),
+          kind_(kind),
           a_{.side = setting_.a, .comm = setting_.layer.split(setting_.place.row, setting_.place.column), .is_a = true},
-          b_{.side = setting_.b, .comm = setting_.layer.split(setting_.place.column, setting_.place.row), .is_a = false} {
+          b_{.side = setting_.b,
+             .comm = setting_.layer.split(setting_.place.column, setting_.place.row),
+             .is_a = false} {
         mpi::together(setting_.layer, [&] {
             allocate(a_);
             allocate(b_);
@@ -103,7 +106,9 @@ private:
     }
 
     int owner(const Line& line, const grid::Step& step) const { return line.is_a ? step.a_owner : step.b_owner; }
-    grid::Range local(const Line& line, const grid::Step& step) const { return line.is_a ? step.a_local : step.b_local; }
+    grid::Range local(const Line& line, const grid::Step& step) const {
+        return line.is_a ? step.a_local : step.b_local;
+    }
     /// The owner's position in the row or column.
     int root(const Line& line, const grid::Step& step) const {
         const grid::Place place = setting_.grid.place(owner(line, step));
@@ -152,9 +157,13 @@ private:
         flight.forwarded = line.next() == root(line, step);  // the last of the ring passes nothing on
         if (!mine) {
             if (kind_ == ExchangeKind::synchronous || kind_ == ExchangeKind::blocking) {
-                check(MPI_Recv(flight.data, span.count(), span.type(), line.previous(), tag, line.comm.get(), MPI_STATUS_IGNORE), "MPI_Recv");
+                check(MPI_Recv(flight.data, span.count(), span.type(), line.previous(), tag, line.comm.get(),
+                               MPI_STATUS_IGNORE),
+                      "MPI_Recv");
             } else {
-                check(MPI_Irecv(flight.data, span.count(), span.type(), line.previous(), tag, line.comm.get(), &flight.in), "MPI_Irecv");
+                check(MPI_Irecv(flight.data, span.count(), span.type(), line.previous(), tag, line.comm.get(),
+                                &flight.in),
+                      "MPI_Irecv");
             }
         }
         forward(line, flight);
@@ -170,13 +179,15 @@ private:
         const int tag = static_cast<int>(&flight - line.flights.data());
         switch (kind_) {
             case ExchangeKind::synchronous:
-                check(MPI_Ssend(flight.data, span.count(), span.type(), line.next(), tag, line.comm.get()), "MPI_Ssend");
+                check(MPI_Ssend(flight.data, span.count(), span.type(), line.next(), tag, line.comm.get()),
+                      "MPI_Ssend");
                 break;
             case ExchangeKind::blocking:
                 check(MPI_Send(flight.data, span.count(), span.type(), line.next(), tag, line.comm.get()), "MPI_Send");
                 break;
             default:
-                check(MPI_Isend(flight.data, span.count(), span.type(), line.next(), tag, line.comm.get(), &flight.out), "MPI_Isend");
+                check(MPI_Isend(flight.data, span.count(), span.type(), line.next(), tag, line.comm.get(), &flight.out),
+                      "MPI_Isend");
         }
     }
 

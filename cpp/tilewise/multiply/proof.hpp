@@ -14,8 +14,8 @@ namespace tilewise::multiply {
 struct Verification {
     std::string method;
     bool passed = false;
-    double error = 0;      ///< the largest scaled residual
-    double tolerance = 0;  ///< what it may be at most
+    double error = 0;                 ///< the largest scaled residual
+    double tolerance = 0;             ///< what it may be at most
     std::int64_t unchecked_rows = 0;  ///< rows whose numbers are not finite, or beyond what the check can scale
 };
 
@@ -36,7 +36,8 @@ Verification check_randomly(Context& context, const Exhibit& exhibit);
 
 /// Rank 0 alone reads A, B and the written C back, multiplies with three plain loops and compares element by element: |difference_ij| ≤
 /// tolerance · ‖A_i‖ · ‖B_j‖. Needs all of A and B in rank 0's memory and 2·m·n·k plain operations. @note Collective.
-Verification check_serially(Context& context, Dtype dtype, const io::Region& a, const io::Region& b, const io::Region& c);
+Verification check_serially(Context& context, Dtype dtype, const io::Region& a, const io::Region& b,
+                            const io::Region& c);
 
 /// How many rounding errors may add up in an element: the fast kernels sum k in slices, the plain one in one go.
 double error_growth(const grid::Shape& shape, kernel::Kernel kernel, Dtype dtype);

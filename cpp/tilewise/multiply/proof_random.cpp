@@ -33,11 +33,14 @@ template <class V> V random_factor(std::uint64_t bits) {
 
 template <class V> void sum_over_ranks(const mpi::Communicator& comm, std::vector<V>& values) {
     if (comm.size() > 1) {
-        const auto type = std::is_same_v<V, double> ? MPI_DOUBLE : std::is_same_v<V, std::uint64_t> ? MPI_UINT64_T : MPI_C_DOUBLE_COMPLEX;
+        const auto type = std::is_same_v<V, double>          ? MPI_DOUBLE
+                          : std::is_same_v<V, std::uint64_t> ? MPI_UINT64_T
+                                                             : MPI_C_DOUBLE_COMPLEX;
         constexpr std::size_t most = std::size_t{1} << 24;
         for (std::size_t begin = 0; begin < values.size(); begin += most) {
-            check(MPI_Allreduce(MPI_IN_PLACE, values.data() + begin, static_cast<int>(std::min(most, values.size() - begin)), type, MPI_SUM,
-                                comm.get()), "MPI_Allreduce");
+            check(MPI_Allreduce(MPI_IN_PLACE, values.data() + begin,
+                                static_cast<int>(std::min(most, values.size() - begin)), type, MPI_SUM, comm.get()),
+                  "MPI_Allreduce");
         }
     }
 }
@@ -48,7 +51,8 @@ double epsilon_of(Dtype dtype) {
 }
 
 double largest_of(Dtype dtype) {
-    return dtype == Dtype::float32 || dtype == Dtype::complex64 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+    return dtype == Dtype::float32 || dtype == Dtype::complex64 ? std::numeric_limits<float>::max()
+                                                                : std::numeric_limits<double>::max();
 }
 
 /// Squares of numbers this small vanish, so nothing can be said of them.
@@ -56,7 +60,8 @@ constexpr double smallest_norm = 1e-140;
 
 template <class T> Verification run(Context& context, const Exhibit& e) {
     using V = Check<T>;
-    const auto seed = mix(static_cast<std::uint64_t>(e.shape.m) ^ mix(static_cast<std::uint64_t>(e.shape.n)) ^ 0x7469'6C65U);
+    const auto seed =
+        mix(static_cast<std::uint64_t>(e.shape.m) ^ mix(static_cast<std::uint64_t>(e.shape.n)) ^ 0x7469'6C65U);
     Pair<V> x(e.shape.n), z(e.shape.k), r(e.shape.m), cx(e.shape.m);
     for (std::int64_t j = 0; j < e.shape.n; ++j) {
         const auto index = static_cast<std::size_t>(j);
@@ -66,16 +71,16 @@ template <class T> Verification run(Context& context, const Exhibit& e) {
     std::vector<double> b_squares(static_cast<std::size_t>(e.shape.k)), a_squares(static_cast<std::size_t>(e.shape.m));
     std::vector<double> c_squares(static_cast<std::size_t>(e.shape.m));
 
-    kernel::apply<T>(e.b, e.b_block.rows.size(), e.b_block.columns.size(), x, e.b_block.columns.begin, z, e.b_block.rows.begin, b_squares,
-                     context.threads);
+    kernel::apply<T>(e.b, e.b_block.rows.size(), e.b_block.columns.size(), x, e.b_block.columns.begin, z,
+                     e.b_block.rows.begin, b_squares, context.threads);
     sum_over_ranks(context.comm, z.first);
     sum_over_ranks(context.comm, z.second);
     sum_over_ranks(context.comm, b_squares);
     context.report(Phase::verify, 0.4);
-    kernel::apply<T>(e.a, e.a_block.rows.size(), e.a_block.columns.size(), z, e.a_block.columns.begin, r, e.a_block.rows.begin, a_squares,
-                     context.threads);
-    kernel::apply<T>(e.c, e.c_block.rows.size(), e.c_block.columns.size(), x, e.c_block.columns.begin, cx, e.c_block.rows.begin, c_squares,
-                     context.threads);
+    kernel::apply<T>(e.a, e.a_block.rows.size(), e.a_block.columns.size(), z, e.a_block.columns.begin, r,
+                     e.a_block.rows.begin, a_squares, context.threads);
+    kernel::apply<T>(e.c, e.c_block.rows.size(), e.c_block.columns.size(), x, e.c_block.columns.begin, cx,
+                     e.c_block.rows.begin, c_squares, context.threads);
     for (std::size_t i = 0; i < r.first.size(); ++i) {
         r.first[i] -= cx.first[i];
         r.second[i] -= cx.second[i];
@@ -130,7 +135,8 @@ double error_growth(const grid::Shape& shape, kernel::Kernel kernel, Dtype dtype
 }
 
 Verification check_randomly(Context& context, const Exhibit& exhibit) {
-    return with_compute_type(exhibit.dtype, [&](auto tag) { return run<typename decltype(tag)::type>(context, exhibit); });
+    return with_compute_type(exhibit.dtype,
+                             [&](auto tag) { return run<typename decltype(tag)::type>(context, exhibit); });
 }
 
 }  // namespace tilewise::multiply

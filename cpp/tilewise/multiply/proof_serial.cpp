@@ -69,8 +69,15 @@ double compare(Context& alone, Dtype dtype, const Whole& a, const Whole& b, cons
     for (std::int64_t i = 0; i < shape.m; ++i) {
         kernel::Operand a_row = a.operand;
         a_row.data += (a_row.transposed ? i : i * a_row.stride) * static_cast<std::int64_t>(sizeof(T));
-        kernel::gemm({.dtype = dtype, .m = 1, .n = shape.n, .k = shape.k, .a = a_row, .b = b.operand,
-                      .c = reinterpret_cast<std::byte*>(row.data()), .c_stride = shape.n}, 1, kernel::Kernel::plain);
+        kernel::gemm({.dtype = dtype,
+                      .m = 1,
+                      .n = shape.n,
+                      .k = shape.k,
+                      .a = a_row,
+                      .b = b.operand,
+                      .c = reinterpret_cast<std::byte*>(row.data()),
+                      .c_stride = shape.n},
+                     1, kernel::Kernel::plain);
         for (std::int64_t j = 0; j < shape.n; ++j) {
             const auto column = static_cast<std::size_t>(j);
             const double scale = std::sqrt(a_norms[static_cast<std::size_t>(i)]) * std::sqrt(b_norms[column]);
@@ -83,14 +90,16 @@ double compare(Context& alone, Dtype dtype, const Whole& a, const Whole& b, cons
 
 }  // namespace
 
-Verification check_serially(Context& context, Dtype dtype, const io::Region& a, const io::Region& b, const io::Region& c) {
+Verification check_serially(Context& context, Dtype dtype, const io::Region& a, const io::Region& b,
+                            const io::Region& c) {
     const grid::Shape shape{a.wanted_rows(), b.wanted_columns(), a.wanted_columns()};
     Verification verification{.method = "serial"};
     const mpi::Communicator self(MPI_COMM_SELF);
     mpi::together(context.comm, [&] {
         if (context.comm.rank() == 0) {
             Context alone{self, context.ledger, context.threads, context.progress};
-            const Whole a_whole = read_whole(alone, a, dtype), b_whole = read_whole(alone, b, dtype), c_whole = read_whole(alone, c, dtype);
+            const Whole a_whole = read_whole(alone, a, dtype), b_whole = read_whole(alone, b, dtype),
+                        c_whole = read_whole(alone, c, dtype);
             verification.error = with_compute_type(dtype, [&](auto tag) {
                 return compare<typename decltype(tag)::type>(alone, dtype, a_whole, b_whole, c_whole, shape);
             });
@@ -99,7 +108,8 @@ Verification check_serially(Context& context, Dtype dtype, const io::Region& a, 
     mpi::check(MPI_Bcast(&verification.error, 1, MPI_DOUBLE, 0, context.comm.get()), "MPI_Bcast");
     if (!is_integer(dtype)) {
         const bool single = dtype == Dtype::float32 || dtype == Dtype::complex64;
-        const double epsilon = single ? std::numeric_limits<float>::epsilon() / 2 : std::numeric_limits<double>::epsilon() / 2;
+        const double epsilon =
+            single ? std::numeric_limits<float>::epsilon() / 2 : std::numeric_limits<double>::epsilon() / 2;
         verification.tolerance = error_growth(shape, kernel::Kernel::plain, dtype) * epsilon;
     }
     verification.passed = verification.error <= verification.tolerance;

@@ -25,7 +25,9 @@ struct Source {
 
 class Pull final : public Exchange {
 public:
-    Pull(ExchangeKind kind, Setting setting) : Exchange(std::move(setting)), fence_(kind == ExchangeKind::one_sided_fence) {
+    Pull(ExchangeKind kind, Setting setting)
+        : Exchange(std::move(setting)),
+          fence_(kind == ExchangeKind::one_sided_fence) {
         for (auto [source, side] : {std::pair{&a_, &setting_.a}, std::pair{&b_, &setting_.b}}) {
             source->side = *side;
             const auto mine = static_cast<std::size_t>(side->bytes(side->inner[static_cast<std::size_t>(me())]));
@@ -45,7 +47,8 @@ public:
     ~Pull() override {
         if (open_ && !mpi::must_not_free()) {
             for (const Source* source : {&a_, &b_}) {
-                fence_ ? MPI_Win_fence(MPI_MODE_NOSUCCEED, source->exposed.window.get()) : MPI_Win_unlock_all(source->exposed.window.get());
+                fence_ ? MPI_Win_fence(MPI_MODE_NOSUCCEED, source->exposed.window.get())
+                       : MPI_Win_unlock_all(source->exposed.window.get());
             }
         }
     }
@@ -88,7 +91,9 @@ private:
         const mpi::Span here(elements, item);
         const mpi::Datatype there = mpi::strided(piece.rows, piece.columns, piece.stride, item);
         const auto place = static_cast<MPI_Aint>(piece.offset * static_cast<std::int64_t>(size_of(source.side.dtype)));
-        check(MPI_Get(source.panel.data(), here.count(), here.type(), owner, place, 1, there.get(), source.exposed.window.get()), "MPI_Get");
+        check(MPI_Get(source.panel.data(), here.count(), here.type(), owner, place, 1, there.get(),
+                      source.exposed.window.get()),
+              "MPI_Get");
         received(source.side, elements);
     }
 
@@ -101,7 +106,8 @@ private:
     }
 
     kernel::Operand panel(const Source& source, int owner, grid::Range local) const {
-        return owner == me() ? source.side.in_block(source.exposed.data, owner, local) : source.side.packed(source.panel.data(), local.size());
+        return owner == me() ? source.side.in_block(source.exposed.data, owner, local)
+                             : source.side.packed(source.panel.data(), local.size());
     }
 
     bool fence_;
@@ -111,6 +117,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_pull(ExchangeKind kind, Setting setting) { return std::make_unique<Pull>(kind, std::move(setting)); }
+std::unique_ptr<Exchange> make_pull(ExchangeKind kind, Setting setting) {
+    return std::make_unique<Pull>(kind, std::move(setting));
+}
 
 }  // namespace tilewise::multiply

@@ -15,10 +15,13 @@ public:
         const int on_this_node = setting_.layer.node().size();
         mpi::together(setting_.layer, [&] {
             if (on_this_node != setting_.layer.size()) {
-                throw UsageError("exchange 'shared' needs all ranks on one node; use overlap, or collective with summa");
+                throw UsageError(
+                    "exchange 'shared' needs all ranks on one node; use overlap, or collective with summa");
             }
         });
-        const auto bytes = [&](const Side& side) { return static_cast<std::size_t>(side.bytes(side.inner[static_cast<std::size_t>(me())])); };
+        const auto bytes = [&](const Side& side) {
+            return static_cast<std::size_t>(side.bytes(side.inner[static_cast<std::size_t>(me())]));
+        };
         a_ = mpi::allocate_shared(setting_.layer, bytes(setting_.a));
         b_ = mpi::allocate_shared(setting_.layer, bytes(setting_.b));
         for (int rank = 0; rank < setting_.layer.size(); ++rank) {

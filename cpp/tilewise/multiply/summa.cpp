@@ -3,9 +3,9 @@
 //     p × q = 2 × 2      A [ a | · ]      B [ b b ]        step k: the owners of A(:, k) give it to their row,
 //                          [ a | · ]        [ · · ]                the owners of B(k, :) to their column, and all
 //                                                                  ranks add the product of the two to their C
-#include "tilewise/multiply/algorithms.hpp"
-
 #include <algorithm>
+
+#include "tilewise/multiply/algorithms.hpp"
 
 namespace tilewise::multiply {
 namespace {
@@ -18,8 +18,8 @@ constexpr std::int64_t panel_width = 768;
 
 std::optional<std::string> Summa::refuses(const Arrangement& arrangement) {
     if (arrangement.grid.size() != arrangement.ranks) {
-        return "summa needs a grid of all " + std::to_string(arrangement.ranks) + " ranks, not " + std::to_string(arrangement.grid.rows) + "x" +
-               std::to_string(arrangement.grid.columns);
+        return "summa needs a grid of all " + std::to_string(arrangement.ranks) + " ranks, not " +
+               std::to_string(arrangement.grid.rows) + "x" + std::to_string(arrangement.grid.columns);
     }
     return std::nullopt;
 }

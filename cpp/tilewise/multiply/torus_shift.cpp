@@ -111,7 +111,8 @@ public:
 
     Held held() override {
         const grid::Step& now = setting_.steps[step_];
-        return {a_.side.packed(a_.current.data(), now.k.size()), b_.side.packed(b_.current.data(), now.k.size()), now.a_owner, now.b_owner};
+        return {a_.side.packed(a_.current.data(), now.k.size()), b_.side.packed(b_.current.data(), now.k.size()),
+                now.a_owner, now.b_owner};
     }
 
 private:
@@ -136,9 +137,11 @@ private:
         const mpi::Span span(ring.side.outer * ring.side.largest_inner(), mpi::type_of(ring.side.dtype));
         const std::array buffers{ring.current.data(), ring.coming.data()};
         for (std::size_t turn = 0; turn < 2; ++turn) {
-            check(MPI_Recv_init(buffers[1 - turn], span.count(), span.type(), ring.from, ring.tag, torus_.get(), &ring.prepared[turn][0]),
+            check(MPI_Recv_init(buffers[1 - turn], span.count(), span.type(), ring.from, ring.tag, torus_.get(),
+                                &ring.prepared[turn][0]),
                   "MPI_Recv_init");
-            check(MPI_Send_init(buffers[turn], span.count(), span.type(), ring.to, ring.tag, torus_.get(), &ring.prepared[turn][1]),
+            check(MPI_Send_init(buffers[turn], span.count(), span.type(), ring.to, ring.tag, torus_.get(),
+                                &ring.prepared[turn][1]),
                   "MPI_Send_init");
         }
     }
@@ -159,15 +162,20 @@ private:
                     if (ring->sends_first) {
                         check(send(from, out.count(), out.type(), ring->to, ring->tag, torus_.get()), "MPI_Send");
                     }
-                    check(MPI_Recv(to, in.count(), in.type(), ring->from, ring->tag, torus_.get(), MPI_STATUS_IGNORE), "MPI_Recv");
+                    check(MPI_Recv(to, in.count(), in.type(), ring->from, ring->tag, torus_.get(), MPI_STATUS_IGNORE),
+                          "MPI_Recv");
                     if (!ring->sends_first) {
                         check(send(from, out.count(), out.type(), ring->to, ring->tag, torus_.get()), "MPI_Send");
                     }
                     break;
                 }
                 default:
-                    check(MPI_Irecv(to, in.count(), in.type(), ring->from, ring->tag, torus_.get(), ring->requests.data()), "MPI_Irecv");
-                    check(MPI_Isend(from, out.count(), out.type(), ring->to, ring->tag, torus_.get(), ring->requests.data() + 1), "MPI_Isend");
+                    check(MPI_Irecv(to, in.count(), in.type(), ring->from, ring->tag, torus_.get(),
+                                    ring->requests.data()),
+                          "MPI_Irecv");
+                    check(MPI_Isend(from, out.count(), out.type(), ring->to, ring->tag, torus_.get(),
+                                    ring->requests.data() + 1),
+                          "MPI_Isend");
             }
         }
         flying_ = true;

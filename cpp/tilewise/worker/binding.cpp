@@ -1,10 +1,9 @@
 // Orders a node's cores by where they sit, and deals them out by rank.
 #include "tilewise/worker/binding.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <fstream>
+#include <sched.h>
 #include <tuple>
 
 namespace tilewise::worker {
@@ -39,16 +38,17 @@ std::vector<int> in_order(std::vector<int> cpus, const std::string& place) {
     };
     std::vector<Seat> seats;
     for (const int cpu : cpus) {
-        seats.push_back({topology(cpu, "thread_siblings_list") != cpu, topology(cpu, "physical_package_id"), topology(cpu, "core_id"), cpu, 0});
+        seats.push_back({topology(cpu, "thread_siblings_list") != cpu, topology(cpu, "physical_package_id"),
+                         topology(cpu, "core_id"), cpu, 0});
     }
     std::sort(seats.begin(), seats.end(), [](const Seat& x, const Seat& y) {
         return std::tie(x.sibling, x.socket, x.core, x.cpu) < std::tie(y.sibling, y.socket, y.core, y.cpu);
     });
     if (place == "socket") {
         for (std::size_t i = 0; i < seats.size(); ++i) {
-            seats[i].turn = static_cast<int>(std::count_if(seats.begin(), seats.begin() + static_cast<std::ptrdiff_t>(i), [&](const Seat& s) {
-                return s.sibling == seats[i].sibling && s.socket == seats[i].socket;
-            }));
+            seats[i].turn = static_cast<int>(std::count_if(
+                seats.begin(), seats.begin() + static_cast<std::ptrdiff_t>(i),
+                [&](const Seat& s) { return s.sibling == seats[i].sibling && s.socket == seats[i].socket; }));
         }
         std::sort(seats.begin(), seats.end(), [](const Seat& x, const Seat& y) {
             return std::tie(x.sibling, x.turn, x.socket, x.cpu) < std::tie(y.sibling, y.turn, y.socket, y.cpu);
@@ -85,7 +85,8 @@ Binding bind(const mpi::Communicator& comm, int threads, bool wanted, const std:
 
     const bool unbound = all_unbound(node, binding.cpus);
     const auto needed = static_cast<std::size_t>(node.size()) * static_cast<std::size_t>(threads);
-    binding.oversubscribed = unbound ? needed > binding.cpus.size() : static_cast<std::size_t>(threads) > binding.cpus.size();
+    binding.oversubscribed =
+        unbound ? needed > binding.cpus.size() : static_cast<std::size_t>(threads) > binding.cpus.size();
     int any = binding.oversubscribed ? 1 : 0;
     mpi::check(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, comm.get()), "MPI_Allreduce");
     if (!wanted || !unbound || binding.oversubscribed || node.size() == 1) {

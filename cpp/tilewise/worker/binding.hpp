@@ -9,8 +9,8 @@
 namespace tilewise::worker {
 
 struct Binding {
-    std::vector<int> cpus;      ///< that this rank may use now
-    int node = 0;               ///< index of the node, in the order of its first rank
+    std::vector<int> cpus;        ///< that this rank may use now
+    int node = 0;                 ///< index of the node, in the order of its first rank
     bool oversubscribed = false;  ///< more threads on this node than cores
 };
 

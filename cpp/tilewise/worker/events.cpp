@@ -1,10 +1,9 @@
 // Writes events past the C library's buffers, so that the last words of a dying rank are not lost in one.
 #include "tilewise/worker/events.hpp"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <string>
+#include <unistd.h>
 
 namespace tilewise::worker {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+
 #include <nlohmann/json.hpp>
 
 #include "tilewise/base/error.hpp"

@@ -1,10 +1,9 @@
 // Takes the fault's words apart, and does what they say when the moment has come.
 #include "tilewise/worker/fault.hpp"
 
-#include <unistd.h>
-
 #include <csignal>
 #include <stdexcept>
+#include <unistd.h>
 
 #include "tilewise/base/error.hpp"
 
@@ -13,7 +12,8 @@ namespace tilewise::worker {
 Ledger::Hook fault_hook(const std::string& fault, int rank) {
     const auto first = fault.find(':');
     const auto second = fault.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos || std::stoi(fault.substr(first + 1, second - first - 1)) != rank) {
+    if (first == std::string::npos || second == std::string::npos ||
+        std::stoi(fault.substr(first + 1, second - first - 1)) != rank) {
         return {};
     }
     return [what = fault.substr(0, first), where = fault.substr(second + 1)](Phase phase) {

@@ -18,10 +18,12 @@ template <class T> struct adl_serializer<std::optional<T>> {
 
 namespace tilewise::worker {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegionFields, path, name, offset, rows, columns, dtype, byte_order, order, file_bytes, transposed, generator, seed)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, read, write, grid, copies, ranks, threads, kernel, remainder)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, dtype, verify, repeat, warmup, sync, bind, place, hints,
-                                   trace, calibrate, progress, fault)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegionFields, path, name, offset, rows, columns, dtype, byte_order, order,
+                                   file_bytes, transposed, generator, seed)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, read, write, grid, copies, ranks, threads,
+                                   kernel, remainder)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, dtype, verify, repeat, warmup,
+                                   sync, bind, place, hints, trace, calibrate, progress, fault)
 
 namespace {
 
@@ -48,8 +50,8 @@ Job parse_job(const std::string& text) {
     try {
         const auto parsed = nlohmann::json::parse(text);
         if (const int version = parsed.at("protocol").get<int>(); version != protocol) {
-            throw UsageError("the job speaks protocol " + std::to_string(version) + ", this worker " + std::to_string(protocol) +
-                             "; front and worker are of different installations");
+            throw UsageError("the job speaks protocol " + std::to_string(version) + ", this worker " +
+                             std::to_string(protocol) + "; front and worker are of different installations");
         }
         if (parsed.at("command") == "quit") {
             Job job;
@@ -72,9 +74,18 @@ Dtype dtype_of(const std::string& name) {
 
 io::Region region_of(const RegionFields& f) {
     constexpr bool big_endian_machine = std::endian::native == std::endian::big;
-    io::Region region{.path = f.path, .name = f.name, .offset = f.offset, .rows = f.rows, .columns = f.columns, .dtype = dtype_of(f.dtype),
-                      .swap_bytes = (f.byte_order == "big") != big_endian_machine, .column_major = f.order == "F", .file_bytes = f.file_bytes,
-                      .transposed = f.transposed, .generator = f.generator, .seed = f.seed};
+    io::Region region{.path = f.path,
+                      .name = f.name,
+                      .offset = f.offset,
+                      .rows = f.rows,
+                      .columns = f.columns,
+                      .dtype = dtype_of(f.dtype),
+                      .swap_bytes = (f.byte_order == "big") != big_endian_machine,
+                      .column_major = f.order == "F",
+                      .file_bytes = f.file_bytes,
+                      .transposed = f.transposed,
+                      .generator = f.generator,
+                      .seed = f.seed};
     if (f.rows < 0 || f.columns < 0 || f.offset < 0) {
         throw UsageError(f.name + ": negative size or offset");
     }
@@ -92,7 +103,9 @@ multiply::Options options_of(const Job& job) {
             .copies = v.copies,
             .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
             .kernel = kernel::kernel_named(v.kernel),
-            .verify = job.verify == "fast" ? multiply::Verify::fast : job.verify == "serial" ? multiply::Verify::serial : multiply::Verify::off,
+            .verify = job.verify == "fast"     ? multiply::Verify::fast
+                      : job.verify == "serial" ? multiply::Verify::serial
+                                               : multiply::Verify::off,
             .repeat = std::max(1, job.repeat),
             .warmup = std::max(0, job.warmup),
             .sync = job.sync,

@@ -3,10 +3,11 @@
 
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "tilewise/io/region.hpp"
 #include "tilewise/multiply/multiply.hpp"

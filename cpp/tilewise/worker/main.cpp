@@ -1,12 +1,11 @@
 // tilewise-worker: takes a job in on rank 0, does it on all ranks, and sends events out. See docs/reference/seam.md.
-#include <sys/prctl.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <iterator>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/mpi/mpi.hpp"
@@ -68,8 +67,10 @@ int work(const Arguments& arguments) {
     const mpi::Communicator comm(MPI_COMM_WORLD);
     if (arguments.expect > 0 && arguments.expect != comm.size()) {
         if (rank_by_environment() == 0) {
-            emit_error(Error(ErrorKind::launcher, "the launcher started " + std::to_string(arguments.expect) + " processes, but MPI sees " +
-                                                      std::to_string(comm.size()) + ": it belongs to another MPI than " + mpi::library_version()), 0);
+            emit_error(Error(ErrorKind::launcher, "the launcher started " + std::to_string(arguments.expect) +
+                                                      " processes, but MPI sees " + std::to_string(comm.size()) +
+                                                      ": it belongs to another MPI than " + mpi::library_version()),
+                       0);
         }
         return 2;
     }

@@ -1,12 +1,11 @@
 // Gathers numbers as arrays and text as one string a rank; the front makes statistics of them.
 #include "tilewise/worker/record.hpp"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "tilewise/kernel/gemm.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -29,7 +28,9 @@ std::vector<std::string> gather_texts(const mpi::Communicator& comm, const std::
         total += lengths[rank];
     }
     std::string all(static_cast<std::size_t>(total), ' ');
-    check(MPI_Gatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(), places.data(), MPI_CHAR, 0, comm.get()), "MPI_Gatherv");
+    check(
+        MPI_Gatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(), places.data(), MPI_CHAR, 0, comm.get()),
+        "MPI_Gatherv");
     std::vector<std::string> texts;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
         texts.push_back(all.substr(static_cast<std::size_t>(places[rank]), static_cast<std::size_t>(lengths[rank])));
@@ -44,7 +45,7 @@ template <class T> json gather_numbers(const mpi::Communicator& comm, T mine) {
 }
 
 std::int64_t peak_rss_bytes() {
-    struct rusage usage {};
+    struct rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
@@ -68,8 +69,9 @@ json verification_of(const multiply::Outcome& outcome) {
 std::vector<std::string> warnings_of(const multiply::Outcome& outcome) {
     std::vector<std::string> warnings;
     if (outcome.verification && outcome.verification->unchecked_rows > 0) {
-        warnings.push_back(std::to_string(outcome.verification->unchecked_rows) +
-                           " rows of the result could not be checked: their numbers are not finite, or too large or small to scale");
+        warnings.push_back(
+            std::to_string(outcome.verification->unchecked_rows) +
+            " rows of the result could not be checked: their numbers are not finite, or too large or small to scale");
     }
     return warnings;
 }
@@ -77,7 +79,11 @@ std::vector<std::string> warnings_of(const multiply::Outcome& outcome) {
 }  // namespace
 
 json gather_ranks(const mpi::Communicator& comm, const Binding& binding) {
-    const json mine{{"rank", comm.rank()}, {"host", host_name()}, {"pid", getpid()}, {"cpus", binding.cpus}, {"node", binding.node}};
+    const json mine{{"rank", comm.rank()},
+                    {"host", host_name()},
+                    {"pid", getpid()},
+                    {"cpus", binding.cpus},
+                    {"node", binding.node}};
     json ranks = json::array();
     for (const std::string& text : gather_texts(comm, mine.dump())) {
         ranks.push_back(json::parse(text));
@@ -85,7 +91,8 @@ json gather_ranks(const mpi::Communicator& comm, const Binding& binding) {
     return ranks;
 }
 
-json gather_record(const Context& context, const Binding& binding, const Job& job, const multiply::Outcome& outcome, double peak_flops) {
+json gather_record(const Context& context, const Binding& binding, const Job& job, const multiply::Outcome& outcome,
+                   double peak_flops) {
     const Ledger& ledger = context.ledger;
     const mpi::Communicator& comm = context.comm;
     const auto phase = [&](Phase p) { return gather_numbers(comm, ledger.seconds(p)); };
@@ -111,7 +118,8 @@ json gather_record(const Context& context, const Binding& binding, const Job& jo
                {"exchanged", number(count.exchanged)},
                {"copied_in_node", number(count.copied_in_node)}};
     const json messages = number(count.messages), io_calls = number(count.io_calls);
-    const json rss = number(peak_rss_bytes()), working = number(outcome.working ? 1 : 0), ideal = number(outcome.ideal_exchanged);
+    const json rss = number(peak_rss_bytes()), working = number(outcome.working ? 1 : 0),
+               ideal = number(outcome.ideal_exchanged);
     json ranks = gather_ranks(comm, binding);
     if (comm.rank() != 0) {
         return {};
@@ -142,34 +150,42 @@ json gather_record(const Context& context, const Binding& binding, const Job& jo
         result["exchanged_ideal_max_rank"] = most;
         result["unchecked_rows"] = outcome.verification ? outcome.verification->unchecked_rows : 0;
     }
-    return {{"event", "record"},
-            {"ranks", ranks},
-            {"seconds", seconds},
-            {"samples", samples},
-            {"bytes", bytes},
-            {"messages", messages},
-            {"io_calls", io_calls},
-            {"flops", outcome.flops},
-            {"peak_flops", peak_flops > 0 ? json(peak_flops) : json(nullptr)},
-            {"verification", verification_of(outcome)},
-            {"result", result},
-            {"warnings", warnings_of(outcome)},
-            {"environment",
-             {{"mpi_library", mpi::library_version()},
-              {"mpi_standard", std::to_string(major) + "." + std::to_string(minor)},
-              {"blas", blas.library},
-              {"blas_kernel", blas.kernel},
-              {"gemm_kernel", job.command == "multiply" ? kernel::gemm_kernel_name(kernel::kernel_named(job.variant.kernel), dtype_of(job.dtype)) : ""},
-              {"worker_version", build_version()},
-              {"compiler", build_compiler()}}},
-            {"oversubscribed", binding.oversubscribed}};
+    return {
+        {"event", "record"},
+        {"ranks", ranks},
+        {"seconds", seconds},
+        {"samples", samples},
+        {"bytes", bytes},
+        {"messages", messages},
+        {"io_calls", io_calls},
+        {"flops", outcome.flops},
+        {"peak_flops", peak_flops > 0 ? json(peak_flops) : json(nullptr)},
+        {"verification", verification_of(outcome)},
+        {"result", result},
+        {"warnings", warnings_of(outcome)},
+        {"environment",
+         {{"mpi_library", mpi::library_version()},
+          {"mpi_standard", std::to_string(major) + "." + std::to_string(minor)},
+          {"blas", blas.library},
+          {"blas_kernel", blas.kernel},
+          {"gemm_kernel", job.command == "multiply"
+                              ? kernel::gemm_kernel_name(kernel::kernel_named(job.variant.kernel), dtype_of(job.dtype))
+                              : ""},
+          {"worker_version", build_version()},
+          {"compiler", build_compiler()}}},
+        {"oversubscribed", binding.oversubscribed}};
 }
 
 void write_trace(const Context& context, const std::string& path) {
     const int rank = context.comm.rank();
     json mine = json::array();
-    mine.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", rank}, {"tid", 0}, {"args", {{"name", "rank " + std::to_string(rank)}}}});
-    mine.push_back({{"name", "process_sort_index"}, {"ph", "M"}, {"pid", rank}, {"tid", 0}, {"args", {{"sort_index", rank}}}});
+    mine.push_back({{"name", "process_name"},
+                    {"ph", "M"},
+                    {"pid", rank},
+                    {"tid", 0},
+                    {"args", {{"name", "rank " + std::to_string(rank)}}}});
+    mine.push_back(
+        {{"name", "process_sort_index"}, {"ph", "M"}, {"pid", rank}, {"tid", 0}, {"args", {{"sort_index", rank}}}});
     for (const Span& span : context.ledger.spans()) {
         mine.push_back({{"name", span.name},
                         {"cat", phase_names[static_cast<std::size_t>(span.phase)]},

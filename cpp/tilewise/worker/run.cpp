@@ -22,8 +22,10 @@ multiply::Outcome run_multiply(Context& context, const Job& job) {
     const Dtype dtype = dtype_of(job.dtype);
     if (job.output) {
         c = region_of(*job.output);
-        if (c->dtype != dtype || c->swap_bytes || c->column_major || c->rows != a.wanted_rows() || c->columns != b.wanted_columns()) {
-            throw UsageError(c->name + ": the product is written as " + std::string(name_of(dtype)) + ", row by row, in this machine's byte order");
+        if (c->dtype != dtype || c->swap_bytes || c->column_major || c->rows != a.wanted_rows() ||
+            c->columns != b.wanted_columns()) {
+            throw UsageError(c->name + ": the product is written as " + std::string(name_of(dtype)) +
+                             ", row by row, in this machine's byte order");
         }
     }
     return multiply::multiply(context, a, b, c ? &*c : nullptr, dtype, options_of(job));
@@ -38,7 +40,9 @@ multiply::Outcome run_generate(Context& context, const Job& job) {
     const grid::Partition rows(made.rows, context.comm.size());
     const auto mine = [&](int rank) { return grid::Block{rows[rank], {0, made.columns}}; };
     Buffer block;
-    mpi::together(context.comm, [&] { block = Buffer(static_cast<std::size_t>(mine(context.comm.rank()).size()) * size_of(made.dtype)); });
+    mpi::together(context.comm, [&] {
+        block = Buffer(static_cast<std::size_t>(mine(context.comm.rank()).size()) * size_of(made.dtype));
+    });
     {
         const Timed timed(context.ledger, Phase::compute, "make");
         io::load(context, *io::strategy_named("positioned", {}), made, made.dtype, mine, block.data());
@@ -54,8 +58,8 @@ multiply::Outcome run_generate(Context& context, const Job& job) {
 
 void run(const mpi::Communicator& comm, const Job& job) {
     if (job.variant.ranks != comm.size()) {
-        throw Error(ErrorKind::launcher, "the job is for " + std::to_string(job.variant.ranks) + " ranks, and " + std::to_string(comm.size()) +
-                                             " were started");
+        throw Error(ErrorKind::launcher, "the job is for " + std::to_string(job.variant.ranks) + " ranks, and " +
+                                             std::to_string(comm.size()) + " were started");
     }
     const Binding binding = bind(comm, job.variant.threads, job.bind, job.place);
     const nlohmann::json started{{"event", "started"}, {"ranks", gather_ranks(comm, binding)}};

@@ -72,7 +72,7 @@ def assemble(done: Done, known: Known) -> Record:
         messages=sum(done.messages),
         io_calls=sum(done.io_calls),
         flops=done.flops,
-        rates=_rates(done, seconds),
+        rates=_rates(done, seconds, known.job.variant),
         peak_flops=peak,
         fraction_of_peak=compute_rate / peak if compute_rate and peak else None,
         peak_rss_bytes=_memory(done),
@@ -158,12 +158,14 @@ def _bytes(done: Done) -> Bytes:
     )
 
 
-def _rates(done: Done, seconds: Seconds) -> Rates:
+def _rates(done: Done, seconds: Seconds, variant: Variant) -> Rates:
     moved = _bytes(done)
+    # Written while the rest was computed: what is left of `output` says nothing about the device.
+    early = variant.write == "uncached" and variant.copies == 1 and done.flops > 0
     return Rates(
         flops_per_second=_rate(done.flops, seconds.compute.max),
         read_bytes_per_second=_rate(moved.read, seconds.input.max),
-        written_bytes_per_second=_rate(moved.written, seconds.output.max),
+        written_bytes_per_second=None if early else _rate(moved.written, seconds.output.max),
         exchanged_bytes_per_second=_rate(moved.exchanged, seconds.exchange.max),
         whole_flops_per_second=_rate(done.flops, seconds.total.max),
     )

@@ -77,6 +77,7 @@ def plan_multiply(
         warnings=warnings,
         flops=flops,
         nodes=nodes,
+        joined=joined is not None,
         choosable=("ranks", "threads", "algorithm", "io")
         if algorithm.name == "local"
         else ("ranks", "threads", "algorithm", "exchange", "io", "grid"),

@@ -55,11 +55,14 @@ def finish(
     flops: float,
     nodes: int,
     choosable: tuple[str, ...],
+    joined: bool = False,
 ) -> Plan:
     """Puts a plan together: binding, oversubscription, stored peak, traps in the environment, who chose."""
     variant = job.variant
     on_node = -(-variant.ranks // nodes)
-    over = on_node * variant.threads > facts.cpus
+    # Where a launcher has bound this rank, its processors are not the node's, and the worker will know.
+    bound = joined and facts.cpus < (os.cpu_count() or 1)
+    over = not bound and on_node * variant.threads > facts.cpus
     if over:
         warnings.append(
             f"oversubscribed: {plural(on_node, 'rank')} × {plural(variant.threads, 'thread')} "

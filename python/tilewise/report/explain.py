@@ -51,7 +51,7 @@ def _phases(record: Record) -> Table:
         ("input", seconds.input, _rate(record.rates.read_bytes_per_second, "B/s")),
         ("compute", seconds.compute, _arithmetic(record)),
         ("exchange", seconds.exchange, _exchanged(record)),
-        ("output", seconds.output, _rate(record.rates.written_bytes_per_second, "B/s")),
+        ("output", seconds.output, _written(record)),
         ("verify", seconds.verify, ""),
     ]
     whole = seconds.total.mean
@@ -111,6 +111,11 @@ def _bar(share: float) -> str:
 
 def _rate(value: float | None, unit: str) -> str:
     return rate_text(value, unit) if value else ""
+
+
+def _written(record: Record) -> str:
+    rate, written = record.rates.written_bytes_per_second, record.bytes.written
+    return _rate(rate, "B/s") if rate or not written else f"{bytes_text(written)} while computing"
 
 
 def _arithmetic(record: Record) -> str:
