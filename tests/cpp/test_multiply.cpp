@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tilewise/base/error.hpp"
+#include "tilewise/multiply/early_output.hpp"
 #include "tilewise/multiply/multiply.hpp"
 
 using namespace tilewise;
@@ -123,6 +124,17 @@ TEST_CASE("integers that could overflow are refused with the bound") {
                             options, Dtype::int64),
                     Error);
     CHECK_NOTHROW(product(comm, ramp(4, 6), ramp(6, 5), options, Dtype::int64));
+}
+
+TEST_CASE("early output is cut in few parts, the last of them the smallest") {
+    using multiply::EarlyOutput;
+    const auto parts = EarlyOutput::parts(8192, 65536);
+    REQUIRE(parts.size() == 4);
+    CHECK(parts[0].size() == 4096);
+    CHECK(parts[3].size() == 1024);
+    CHECK(parts[3].end == 8192);
+    CHECK(EarlyOutput::parts(100, 65536).size() == 1);
+    CHECK(EarlyOutput::parts(0, 8).size() == 1);
 }
 
 TEST_CASE("an arrangement that makes no sense is refused with what would") {
