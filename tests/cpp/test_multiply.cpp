@@ -126,15 +126,15 @@ TEST_CASE("integers that could overflow are refused with the bound") {
     CHECK_NOTHROW(product(comm, ramp(4, 6), ramp(6, 5), options, Dtype::int64));
 }
 
-TEST_CASE("early output is cut in few parts, the last of them the smallest") {
+TEST_CASE("streamed output is cut into nearly equal parts of whole tiles") {
     using multiply::EarlyOutput;
     const auto parts = EarlyOutput::parts(8192, 65536);
-    REQUIRE(parts.size() == 4);
-    CHECK(parts[0].size() == 4096);
-    CHECK(parts[3].size() == 1024);
-    CHECK(parts[3].end == 8192);
+    REQUIRE(parts.size() == 8);
+    CHECK(parts[0].size() == 1024);
+    CHECK(parts[7].end == 8192);
     CHECK(EarlyOutput::parts(100, 65536).size() == 1);
     CHECK(EarlyOutput::parts(0, 8).size() == 1);
+    CHECK(EarlyOutput::parts(1025, std::int64_t{1} << 30).size() == 3);
 }
 
 TEST_CASE("an arrangement that makes no sense is refused with what would") {

@@ -1,4 +1,4 @@
-"""What a product must be: numpy's, in the type that the reference promises; matrices to multiply, and what a run leaves."""
+"""What a product must be, matrices to multiply, and what a run may leave behind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DTYPES = (*INTEGERS, "float16", "float32", "float64", "complex64", "complex128")
 
 
 def matrix(shape: tuple[int, int], dtype: str = "float64", seed: int = 0, order: str = "C") -> Array:
-    """Small whole numbers for integers, normally distributed ones for the rest. `dtype` may begin with > for big endian."""
+    """Small whole numbers for integers, else normally distributed ones; `dtype` may say > for big endian."""
     kind = numpy.dtype(dtype)
     random = numpy.random.default_rng(seed)
     if kind.kind == "b":
@@ -45,7 +45,7 @@ def promised(left: numpy.dtype[Any], right: numpy.dtype[Any]) -> numpy.dtype[Any
 
 
 def assert_product(path: Path, left: Array, right: Array) -> None:
-    """Checks the file at `path` against numpy: type, shape and order, integers exactly, the rest within rounding."""
+    """Checks the file at `path`: type, shape and order; integers exactly, the rest within rounding."""
     found = numpy.load(path)
     dtype = promised(left.dtype, right.dtype)
     assert found.dtype == dtype and found.dtype.isnative
@@ -58,7 +58,9 @@ def assert_product(path: Path, left: Array, right: Array) -> None:
     a, b = left.astype(wide), right.astype(wide)
     bound = (left.shape[1] + 8) * numpy.finfo(dtype).eps * (numpy.abs(a) @ numpy.abs(b))
     error = numpy.abs(found - a @ b)
-    assert (error <= bound).all(), f"off by {(error / numpy.maximum(bound, 1e-300)).max():.3g} times the bound"
+    assert (error <= bound).all(), (
+        f"off by {(error / numpy.maximum(bound, 1e-300)).max():.3g} times the bound"
+    )
 
 
 def save(folder: Path, left: Array, right: Array) -> None:
@@ -75,7 +77,7 @@ def record_of(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def processes_in(folder: Path) -> list[int]:
-    """Pids of the living processes whose working folder is `folder`: ranks, launchers and whatever they started."""
+    """Pids of the living processes whose working folder is `folder`: ranks, launchers, whatever else."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -94,7 +96,7 @@ def state_of(path: Path) -> tuple[int, int, bytes]:
 
 @contextmanager
 def nothing_left(run: Tilewise, within: float, settle: float = 1.0) -> Iterator[None]:
-    """Checks that what happens inside takes at most `within` seconds, leaves no process and no new file, and C.npy as it was."""
+    """Checks that what happens inside takes at most `within` seconds and leaves C.npy as it was, and nothing else."""
     target = run.folder / "C.npy"
     if not target.exists():
         numpy.save(target, numpy.full((2, 2), 7.0))

@@ -11,7 +11,7 @@ from conftest import Tilewise
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
 from tilewise.machine import probe
-from tilewise.plan import io
+from tilewise.plan import io, need
 
 
 def region(**changes: object) -> Region:
@@ -105,3 +105,24 @@ def test_auto_says_what_it_chose_and_why(tilewise: Tilewise, tmp_path: Path) -> 
     record = json.loads((tilewise.folder / "r.json").read_text())
     assert record["variant"]["io"] == "mapped:positioned"
     assert any("mapped" in reason for reason in record["reasons"])
+
+
+def test_what_lies_in_files_needs_no_memory(tmp_path: Path) -> None:
+    """In place and streamed, a product of 80 GB fits into a machine with 2 GiB."""
+    kept = Variant(
+        algorithm="local",
+        exchange="none",
+        read="mapped",
+        write="uncached",
+        grid=(1, 1),
+        copies=1,
+        ranks=1,
+        threads=2,
+        kernel="fast",
+        remainder="spread",
+    )
+    n = 100_000
+    small = need.multiply_need(n, n, n, "float64", kept, "fast", in_place=(True, True))
+    assert small.node < 2 << 30
+    large = need.multiply_need(n, n, n, "float64", kept, "fast", in_place=(True, False))
+    assert large.node > n * n * 8

@@ -1,4 +1,4 @@
-"""Products through the real command, against numpy: every variant on uneven shapes, every type, every layout."""
+"""Products through the real command, against numpy: every variant, uneven shapes, every type and layout."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Case(NamedTuple):
 
 
 def covering() -> list[Case]:
-    """Out of all that the product's table holds, each (algorithm, exchange, ranks) and each (algorithm, io, ranks)."""
+    """Out of the product's table, each (algorithm, exchange, ranks) and each (algorithm, io, ranks)."""
     cases: list[Case] = []
     ways = list(IO)
     for algorithm in MULTIPLY.values():
@@ -78,7 +78,7 @@ def test_the_sample_covers_the_table() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_variant(tilewise: Tilewise, case: Case) -> None:
-    """What the table does not hold (types, orders, threads, repetitions) is drawn, always the same for one case."""
+    """What the table does not hold (types, orders, threads, repetitions) is drawn, the same for one case."""
     draw = random.Random(str(case))
     m, k, n = case.shape
     turned = draw.choice(["", "a", "b", "ab"])
@@ -114,16 +114,31 @@ def test_a_grid_of_the_users_own(tilewise: Tilewise, algorithm: str, grid: str) 
     left, right = matrix((29, 31), seed=1), matrix((31, 7), seed=2)
     save(tilewise.folder, left, right)
     record = record_of(
-        tilewise("multiply", "A.npy", "B.npy", "-o", "C.npy", "-n", 6, "--algorithm", algorithm,
-                 "--grid", grid, "--exchange", "overlap", "--json", "-")
-    )  # fmt: skip
+        tilewise(
+            "multiply",
+            "A.npy",
+            "B.npy",
+            "-o",
+            "C.npy",
+            "-n",
+            6,
+            "--algorithm",
+            algorithm,
+            "--grid",
+            grid,
+            "--exchange",
+            "overlap",
+            "--json",
+            "-",
+        )
+    )
     assert "x".join(map(str, record["variant"]["grid"])) == grid
     assert_product(tilewise.folder / "C.npy", left, right)
 
 
 @pytest.mark.parametrize("io", IO)
 def test_more_than_one_buffer_of_numbers(tilewise: Tilewise, io: str) -> None:
-    """Reading and writing go by bands of some MiB: here there are several, and blocks that do not begin with them."""
+    """Reading and writing go by bands of some MiB: here are several, and blocks that do not begin with them."""
     left, right = matrix((2503, 1021), seed=1, order="F"), matrix((1021, 1201), seed=2)
     save(tilewise.folder, left, right)
     result = tilewise("multiply", "A.npy", "B.npy", "-o", "C.npy", "-n", 3, "--io", io, "-q")
@@ -149,7 +164,7 @@ def test_an_input_may_be_replaced_by_the_product(tilewise: Tilewise, ranks: int)
     assert_product(tilewise.folder / "A.npy", left, right)
 
 
-# ---- types -------------------------------------------------------------------------------------------------------
+# ---- types ---------------------------------------------------------------------------------------
 
 _PAIRS = [
     *((dtype, dtype) for dtype in (*DTYPES, "bool")),
@@ -172,7 +187,7 @@ _PAIRS = [
 
 @pytest.mark.parametrize(("left", "right"), _PAIRS)
 def test_types(tilewise: Tilewise, left: str, right: str) -> None:
-    """Big endian on the one side, Fortran order and a transposition on the other: conversion meets every layout."""
+    """Big endian on the one side, Fortran order and a transposition on the other."""
     a = matrix((13, 7), numpy.dtype(left).newbyteorder(">").str, 1)
     b = matrix((11, 7), right, 2, "F")
     save(tilewise.folder, a, b)
@@ -221,12 +236,16 @@ def products(draw: st.DrawFn) -> tuple[Any, Any, list[object]]:
     words: list[object] = ["-n", draw(st.sampled_from([1, 2, 3]))]
     stored = []
     for side, (rows, columns) in (("a", (m, k)), ("b", (k, n))):
-        dtype = numpy.dtype(draw(st.sampled_from([*DTYPES, "bool"]))).newbyteorder(draw(st.sampled_from("<>")))
+        dtype = numpy.dtype(draw(st.sampled_from([*DTYPES, "bool"]))).newbyteorder(
+            draw(st.sampled_from("<>"))
+        )
         turned = draw(st.booleans())
         words += [f"--transpose-{side}"] if turned else []
         extents = (columns, rows) if turned else (rows, columns)
         stored.append(matrix(extents, dtype.str, draw(st.integers(0, 9)), draw(st.sampled_from("CF"))))
-    words += draw(st.sampled_from([[], ["--verify", "serial"], ["--kernel", "plain"], ["--remainder", "last"]]))
+    words += draw(
+        st.sampled_from([[], ["--verify", "serial"], ["--kernel", "plain"], ["--remainder", "last"]])
+    )
     words += ["--io", f"{draw(st.sampled_from(sorted(IO)))}:{draw(st.sampled_from(sorted(IO)))}"]
     return stored[0], stored[1], words
 

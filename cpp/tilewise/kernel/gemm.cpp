@@ -34,7 +34,9 @@ Product tile(const Product& whole, std::int64_t row, std::int64_t rows, std::int
     part.n = columns;
     part.a = at(whole.a, row, 0, size);
     part.b = at(whole.b, 0, column, size);
-    part.c = whole.c + (row * whole.c_stride + column) * static_cast<std::int64_t>(size);
+    if (whole.c != nullptr) {
+        part.c = whole.c + (row * whole.c_stride + column) * static_cast<std::int64_t>(size);
+    }
     return part;
 }
 

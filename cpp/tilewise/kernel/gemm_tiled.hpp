@@ -17,7 +17,7 @@ inline constexpr std::string_view tiled_gemm_name = "tilewise AVX-512 8x3 vector
 /// to run, so that results do not either.
 bool tiled_gemm_suits(const Product& product);
 
-/// One thread's workspace (13 MB), reusable for any number of products. Compared with `plain_gemm` by the tests.
+/// One thread's workspace (4 MB), reusable for any number of products. Compared with `plain_gemm` by the tests.
 class TiledGemm {
 public:
     void operator()(const Product& product);

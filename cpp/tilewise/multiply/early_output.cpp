@@ -1,31 +1,36 @@
-// One thread, one queue: the thread sleeps in the kernel while the device works.
+// One thread, one queue, two buffers: the thread sleeps in the kernel while the device works.
 #include "tilewise/multiply/early_output.hpp"
 
 #include <algorithm>
 
 namespace tilewise::multiply {
+namespace {
+
+constexpr std::int64_t page = 4096;
+constexpr std::int64_t part_bytes = std::int64_t{64} << 20;
+constexpr std::int64_t least_rows = 512;  // fewer, and packing B for each part takes its share
+
+}  // namespace
 
 std::vector<grid::Range> EarlyOutput::parts(std::int64_t rows, std::int64_t row_bytes) {
-    constexpr std::int64_t least_bytes = std::int64_t{16} << 20, least_rows = 256;
+    const std::int64_t wanted = std::max(least_rows, part_bytes / std::max<std::int64_t>(1, row_bytes));
+    const std::int64_t count = std::max<std::int64_t>(1, (rows + wanted - 1) / wanted);
+    const std::int64_t height = ((rows + count - 1) / count + 7) / 8 * 8;  // whole register tiles
     std::vector<grid::Range> all;
-    std::int64_t begin = 0;
-    for (int cut = 0; cut < 3; ++cut) {
-        const std::int64_t half = (rows - begin) / 2 / 8 * 8;  // whole register tiles
-        if (half < least_rows || half * row_bytes < least_bytes) {
-            break;
-        }
-        all.push_back({begin, begin + half});
-        begin += half;
+    for (std::int64_t begin = 0; begin < rows || all.empty(); begin += height) {
+        all.push_back({begin, std::min(begin + height, rows)});
     }
-    all.push_back({begin, rows});
     return all;
 }
 
-EarlyOutput::EarlyOutput(io::Transfer transfer, grid::Block block)
-    : transfer_(std::move(transfer)),
-      block_(block),
-      file_(transfer_.region.path, transfer_.region.name, io::PosixFile::Mode::write),
-      thread_([this] { run(); }) {}
+EarlyOutput::EarlyOutput(const io::Region& region)
+    : region_(region),
+      parts_(parts(region.rows, region.columns * static_cast<std::int64_t>(size_of(region.dtype)))) {
+    const std::int64_t bytes = parts_[0].size() * region.columns * static_cast<std::int64_t>(size_of(region.dtype));
+    for (std::size_t index = 0; index < std::min<std::size_t>(2, parts_.size()); ++index) {
+        buffers_[index] = Buffer(static_cast<std::size_t>(bytes + page));
+    }
+}
 
 EarlyOutput::~EarlyOutput() {
     {
@@ -33,18 +38,36 @@ EarlyOutput::~EarlyOutput() {
         closed_ = true;
         waiting_.clear();
     }
-    changed_.notify_one();
+    changed_.notify_all();
     if (thread_.joinable()) {
         thread_.join();
     }
 }
 
-void EarlyOutput::submit(grid::Range rows) {
+void EarlyOutput::open() {
+    file_ = std::make_unique<io::UncachedFile>(region_.path, region_.name, io::PosixFile::Mode::write);
+    thread_ = std::thread([this] { run(); });
+}
+
+std::byte* EarlyOutput::place(std::size_t index) const {
+    const std::int64_t row_bytes = region_.columns * static_cast<std::int64_t>(size_of(region_.dtype));
+    return buffers_[index % 2].data() + (region_.offset + parts_[index].begin * row_bytes) % page;
+}
+
+std::byte* EarlyOutput::buffer_for(std::size_t index) {
+    if (thread_.joinable() && index >= 2) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return written_ + 2 > index || failure_; });
+    }
+    return place(index);
+}
+
+void EarlyOutput::submit(std::size_t index) {
     {
         const std::lock_guard lock(mutex_);
-        waiting_.push_back(rows);
+        waiting_.push_back(index);
     }
-    changed_.notify_one();
+    changed_.notify_all();
 }
 
 std::int64_t EarlyOutput::finish() {
@@ -52,7 +75,7 @@ std::int64_t EarlyOutput::finish() {
         const std::lock_guard lock(mutex_);
         closed_ = true;
     }
-    changed_.notify_one();
+    changed_.notify_all();
     thread_.join();
     if (failure_) {
         std::rethrow_exception(failure_);
@@ -62,20 +85,31 @@ std::int64_t EarlyOutput::finish() {
 
 void EarlyOutput::run() {
     for (;;) {
-        grid::Range rows;
+        std::size_t index = 0;
         {
             std::unique_lock lock(mutex_);
             changed_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
             if (waiting_.empty()) {
                 return;
             }
-            rows = waiting_.front();
+            index = waiting_.front();
             waiting_.pop_front();
         }
+        std::exception_ptr failure;
         try {
-            calls_ += io::write_rows_uncached(file_, transfer_, block_, rows);
+            const grid::Block block{parts_[index], {0, region_.columns}};
+            const io::Transfer transfer{region_, [block](int) { return block; }, place(index)};
+            calls_ += io::write_rows_uncached(*file_, transfer, block, {0, block.rows.size()});
         } catch (...) {
-            failure_ = std::current_exception();
+            failure = std::current_exception();
+        }
+        {
+            const std::lock_guard lock(mutex_);
+            ++written_;
+            failure_ = failure;
+        }
+        changed_.notify_all();
+        if (failure) {
             return;
         }
     }

@@ -39,12 +39,12 @@ public:
             repeat(repetition);
         }
         keep_median();
-        if (options_.tamper && rank_ == 0 && c_owned().size() > 0) {
-            tamper();
+        if (!streams()) {
+            show_to_check(c_owned(), c_data(c_owned()));
         }
-        if (options_.verify == Verify::fast) {
+        if (check_) {
             const Timed timed(context_.ledger, Phase::verify, "Freivalds' check");
-            outcome_.verification = mpi::no_return(context_.comm, [&] { return check_randomly(context_, exhibit()); });
+            outcome_.verification = mpi::no_return(context_.comm, [&] { return conclude_check(); });
         }
         if (c_ != nullptr && (!outcome_.verification || outcome_.verification->passed)) {
             const Timed timed(context_.ledger, Phase::output, "output");
@@ -93,7 +93,16 @@ private:
         exchange_ = make_exchange(
             exchange_named(options_.exchange), layout_.flow(),
             {context_, layer_, layout_.grid(), layout_.place(rank_), steps_, side(a_, true), side(b_, false)});
-        mpi::together(context_.comm, [&] { c_memory_ = Buffer(static_cast<std::size_t>(c.size()) * size_of(dtype_)); });
+        mpi::together(context_.comm, [&] {
+            if (streams()) {
+                early_output_.emplace(*c_);
+            } else {
+                c_memory_ = Buffer(static_cast<std::size_t>(c.size()) * size_of(dtype_));
+            }
+            if (options_.verify == Verify::fast) {
+                check_ = make_random_check(dtype_, layout_.shape(), options_.kernel);
+            }
+        });
         outcome_.working = c.size() > 0 && !steps_.empty();
         outcome_.ideal_exchanged = grid::received_elements(steps_, layer_.rank(), c.rows.size(), c.columns.size()) *
                                    static_cast<std::int64_t>(size_of(dtype_));
@@ -141,35 +150,20 @@ private:
         return true;
     }
 
-    /// What is final early is written early, where the rank's rows of C are not summed up again afterwards.
-    bool writes_early() const { return c_ != nullptr && options_.write == "uncached" && layout_.copies() == 1; }
-
-    void begin_early_output() {
-        const Timed timed(context_.ledger, Phase::output, "open");
-        io::begin_store(context_, *c_);
-        mpi::together(context_.comm, [&] {
-            if (c_owned().size() > 0) {
-                early_output_.emplace(
-                    io::Transfer{*c_, [this](int rank) { return layout_.c_owned(rank); }, c_memory_.data()}, c_owned());
-            }
-        });
-    }
+    /// One rank with all of C can let go of its rows as soon as they are final: C then needs two small buffers, whatever its size.
+    bool streams() const { return c_ != nullptr && options_.write == "uncached" && layout_.size() == 1; }
 
     void write() {
-        const auto blocks = [this](int rank) { return layout_.c_owned(rank); };
-        if (!writes_early()) {
-            io::store(context_, *io::strategy_named(options_.write, options_.hints), *c_, blocks, c_data(c_owned()),
-                      options_.sync);
+        if (!streams()) {
+            io::store(
+                context_, *io::strategy_named(options_.write, options_.hints), *c_,
+                [this](int rank) { return layout_.c_owned(rank); }, c_data(c_owned()), options_.sync);
             return;
         }
         {
             const Timed timed(context_.ledger, Phase::output, Step::file, "wait for direct pwrite");
-            mpi::together(context_.comm, [&] {
-                if (early_output_) {
-                    context_.ledger.count().io_calls += early_output_->finish();
-                    context_.ledger.count().written += c_owned().size() * static_cast<std::int64_t>(size_of(dtype_));
-                }
-            });
+            context_.ledger.count().io_calls += early_output_->finish();
+            context_.ledger.count().written += c_->bytes();
         }
         io::end_store(context_, *c_, options_.sync);
     }
@@ -178,10 +172,16 @@ private:
         const double compute_before = context_.ledger.seconds(Phase::compute),
                      exchange_before = context_.ledger.seconds(Phase::exchange);
         const bool last = repetition + 1 == options_.warmup + options_.repeat;
-        if (last && writes_early()) {
-            begin_early_output();
+        if (last && streams()) {
+            const Timed timed(context_.ledger, Phase::output, "open");
+            io::begin_store(context_, *c_);
+            early_output_->open();
         }
         mpi::no_return(context_.comm, [&] {
+            if (streams()) {
+                multiply_by_parts(last);
+                return;
+            }
             multiply_steps();
             add_layers(context_, layout_, dtype_, c_memory_.data());
             if (!last) {
@@ -231,27 +231,52 @@ private:
                                           .c = c_memory_.data(),
                                           .c_stride = c.columns.size(),
                                           .accumulate = index > 0};
-            if (early_output_ && index + 1 == steps_.size()) {
-                finish_by_parts(product, between, slice);
-            } else {
-                kernel::gemm(product, context_.threads, options_.kernel, between, slice);
-            }
+            kernel::gemm(product, context_.threads, options_.kernel, between, slice);
             done += share;
         }
         if (steps_.empty()) {  // k = 0: an empty sum
             std::memset(c_memory_.data(), 0, static_cast<std::size_t>(c.size()) * size_of(dtype_));
-            if (early_output_) {
-                early_output_->submit({0, c.rows.size()});
-            }
         }
     }
 
-    /// The last step of all, in parts of rows that are written as soon as they are final.
-    void finish_by_parts(const kernel::Product& product, const kernel::Between& between, std::int64_t slice) {
-        for (const grid::Range part :
-             EarlyOutput::parts(product.m, product.n * static_cast<std::int64_t>(size_of(dtype_)))) {
-            kernel::gemm(kernel::rows_of(product, part), context_.threads, options_.kernel, between, slice);
-            early_output_->submit(part);
+    /// One rank, part after part of C's rows: compute, show to the check, hand over to be written.
+    void multiply_by_parts(bool last) {
+        const grid::Shape shape = layout_.shape();
+        const Panels panels = steps_.empty() ? Panels{} : exchange_->fetch(0);
+        for (std::size_t index = 0; index < early_output_->parts().size(); ++index) {
+            const grid::Range rows = early_output_->parts()[index];
+            std::byte* data = nullptr;
+            {
+                const Timed timed(context_.ledger, Phase::output, Step::file, "wait for a buffer");
+                data = early_output_->buffer_for(index);
+            }
+            {
+                const Timed timed(context_.ledger, Phase::compute, "gemm " + std::to_string(index));
+                const kernel::Product whole{.dtype = dtype_,
+                                            .m = shape.m,
+                                            .n = shape.n,
+                                            .k = shape.k,
+                                            .a = panels.a,
+                                            .b = panels.b,
+                                            .c = nullptr,
+                                            .c_stride = shape.n};
+                kernel::Product product = kernel::rows_of(whole, rows);
+                product.c = data;
+                kernel::Between between;
+                if (context_.progress) {
+                    between = [&](double of_part) {
+                        const double rows_done =
+                            static_cast<double>(rows.begin) + of_part * static_cast<double>(rows.size());
+                        context_.report(Phase::compute,
+                                        rows_done / static_cast<double>(std::max<std::int64_t>(1, shape.m)));
+                    };
+                }
+                kernel::gemm(product, context_.threads, options_.kernel, between, slice_without);
+            }
+            if (last) {
+                show_to_check({rows, {0, shape.n}}, data);
+                early_output_->submit(index);
+            }
         }
     }
 
@@ -292,27 +317,26 @@ private:
                (part.rows.begin - c.rows.begin) * c.columns.size() * static_cast<std::int64_t>(size_of(dtype_));
     }
 
-    Exhibit exhibit() {
-        const Exchange::Held held = exchange_->held();
-        const int first = layout_.layer(rank_) * layout_.grid().size();
-        return {dtype_,
-                layout_.shape(),
-                options_.kernel,
-                held.a,
-                held.b,
-                {c_data(c_owned()), c_owned().columns.size(), false},
-                layout_.a(first + held.a_owner),
-                layout_.b(first + held.b_owner),
-                c_owned()};
+    /// These rows of C are final. A test may want one of them to be wrong.
+    void show_to_check(const grid::Block& block, std::byte* data) {
+        const Timed timed(context_.ledger, Phase::verify, "C times random vectors");
+        if (options_.tamper && rank_ == 0 && block.size() > 0) {
+            with_compute_type(dtype_, [&](auto tag) {
+                using T = typename decltype(tag)::type;
+                T& element = reinterpret_cast<T*>(data)[block.size() / 2];
+                element = element * T(2) + T(1);
+            });
+        }
+        if (check_) {
+            check_->see(context_, {{data, block.columns.size(), false}, block});
+        }
     }
 
-    void tamper() const {
-        const std::int64_t element = c_owned().size() / 2;
-        with_compute_type(dtype_, [&](auto tag) {
-            using T = typename decltype(tag)::type;
-            auto* values = reinterpret_cast<T*>(c_data(c_owned()));
-            values[element] = values[element] * T(2) + T(1);
-        });
+    Verification conclude_check() {
+        const Exchange::Held held = exchange_->held();
+        const int first = layout_.layer(rank_) * layout_.grid().size();
+        return check_->conclude(context_, {held.a, layout_.a(first + held.a_owner)},
+                                {held.b, layout_.b(first + held.b_owner)});
     }
 
     Context& context_;
@@ -326,8 +350,9 @@ private:
     std::vector<grid::Step> steps_;
     std::unique_ptr<Exchange> exchange_;
     std::optional<io::Mapping> a_map_, b_map_;
-    Buffer c_memory_;
-    std::optional<EarlyOutput> early_output_;
+    Buffer c_memory_;                          // the rank's block of C …
+    std::optional<EarlyOutput> early_output_;  // … or what it is streamed through
+    std::unique_ptr<RandomCheck> check_;
     std::vector<Sample> mine_;
     Outcome outcome_;
 };

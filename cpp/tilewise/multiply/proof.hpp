@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "tilewise/grid/layout.hpp"
@@ -19,20 +20,31 @@ struct Verification {
     std::int64_t unchecked_rows = 0;  ///< rows whose numbers are not finite, or beyond what the check can scale
 };
 
-/// One rank's part in a check: a block of A and one of B (together the ranks have each block once) and its own part of C.
-struct Exhibit {
-    Dtype dtype;
-    grid::Shape shape;
-    kernel::Kernel kernel;
-    kernel::Operand a, b, c;
-    grid::Block a_block, b_block, c_block;
+/// A rank's block of a matrix, and which block it is.
+struct Part {
+    kernel::Operand operand;
+    grid::Block block;
 };
 
 /// A·(B·x) against C·x for two random vectors x, row by row: |residual_i| ≤ tolerance · ‖A_i‖ · ‖B‖. Exact for integers. A single wrong
 /// element is found unless it is wrong by less than that. Costs one pass over A, B and C.
 ///
-/// R. Freivalds, "Probabilistic machines can use less running time", 1977. @note Collective.
-Verification check_randomly(Context& context, const Exhibit& exhibit);
+/// R. Freivalds, "Probabilistic machines can use less running time", 1977.
+class RandomCheck {
+public:
+    RandomCheck() = default;
+    RandomCheck(const RandomCheck&) = delete;
+    RandomCheck& operator=(const RandomCheck&) = delete;
+    virtual ~RandomCheck() = default;
+
+    /// Takes a part of C into account; its memory may be used for something else afterwards. Not collective.
+    virtual void see(Context& context, const Part& c) = 0;
+    /// When all ranks have shown all of C: together `a` and `b` of all ranks are A and B once. @note Collective.
+    virtual Verification conclude(Context& context, const Part& a, const Part& b) = 0;
+};
+
+/// For the types that are computed in.
+std::unique_ptr<RandomCheck> make_random_check(Dtype dtype, const grid::Shape& shape, kernel::Kernel kernel);
 
 /// Rank 0 alone reads A, B and the written C back, multiplies with three plain loops and compares element by element: |difference_ij| ≤
 /// tolerance · ‖A_i‖ · ‖B_j‖. Needs all of A and B in rank 0's memory and 2·m·n·k plain operations. @note Collective.

@@ -58,50 +58,76 @@ double largest_of(Dtype dtype) {
 /// Squares of numbers this small vanish, so nothing can be said of them.
 constexpr double smallest_norm = 1e-140;
 
-template <class T> Verification run(Context& context, const Exhibit& e) {
+template <class T>
+class TypedCheck final : public RandomCheck {
     using V = Check<T>;
-    const auto seed =
-        mix(static_cast<std::uint64_t>(e.shape.m) ^ mix(static_cast<std::uint64_t>(e.shape.n)) ^ 0x7469'6C65U);
-    Pair<V> x(e.shape.n), z(e.shape.k), r(e.shape.m), cx(e.shape.m);
-    for (std::int64_t j = 0; j < e.shape.n; ++j) {
-        const auto index = static_cast<std::size_t>(j);
-        x.first[index] = random_factor<V>(random_bits(seed, 2 * index));
-        x.second[index] = random_factor<V>(random_bits(seed, 2 * index + 1));
-    }
-    std::vector<double> b_squares(static_cast<std::size_t>(e.shape.k)), a_squares(static_cast<std::size_t>(e.shape.m));
-    std::vector<double> c_squares(static_cast<std::size_t>(e.shape.m));
 
-    kernel::apply<T>(e.b, e.b_block.rows.size(), e.b_block.columns.size(), x, e.b_block.columns.begin, z,
-                     e.b_block.rows.begin, b_squares, context.threads);
-    sum_over_ranks(context.comm, z.first);
-    sum_over_ranks(context.comm, z.second);
-    sum_over_ranks(context.comm, b_squares);
-    context.report(Phase::verify, 0.4);
-    kernel::apply<T>(e.a, e.a_block.rows.size(), e.a_block.columns.size(), z, e.a_block.columns.begin, r,
-                     e.a_block.rows.begin, a_squares, context.threads);
-    kernel::apply<T>(e.c, e.c_block.rows.size(), e.c_block.columns.size(), x, e.c_block.columns.begin, cx,
-                     e.c_block.rows.begin, c_squares, context.threads);
-    for (std::size_t i = 0; i < r.first.size(); ++i) {
-        r.first[i] -= cx.first[i];
-        r.second[i] -= cx.second[i];
+public:
+    TypedCheck(Dtype dtype, const grid::Shape& shape, kernel::Kernel kernel)
+        : dtype_(dtype),
+          shape_(shape),
+          kernel_(kernel),
+          x_(shape.n),
+          cx_(shape.m) {
+        const auto seed =
+            mix(static_cast<std::uint64_t>(shape.m) ^ mix(static_cast<std::uint64_t>(shape.n)) ^ 0x7469'6C65U);
+        for (std::size_t j = 0; j < x_.first.size(); ++j) {
+            x_.first[j] = random_factor<V>(random_bits(seed, 2 * j));
+            x_.second[j] = random_factor<V>(random_bits(seed, 2 * j + 1));
+        }
+        c_squares_.resize(static_cast<std::size_t>(shape.m));
     }
-    sum_over_ranks(context.comm, r.first);
-    sum_over_ranks(context.comm, r.second);
-    sum_over_ranks(context.comm, a_squares);
 
-    Verification verification{.method = "freivalds", .passed = true};
-    if constexpr (std::is_same_v<V, std::uint64_t>) {
-        const auto wrong = std::count_if(r.first.begin(), r.first.end(), [](std::uint64_t v) { return v != 0; }) +
-                           std::count_if(r.second.begin(), r.second.end(), [](std::uint64_t v) { return v != 0; });
-        verification.passed = wrong == 0;
-        verification.error = static_cast<double>(wrong);
-    } else {
+    void see(Context& context, const Part& c) override {
+        kernel::apply<T>(c.operand, c.block.rows.size(), c.block.columns.size(), x_, c.block.columns.begin, cx_,
+                         c.block.rows.begin, c_squares_, context.threads);
+    }
+
+    Verification conclude(Context& context, const Part& a, const Part& b) override {
+        Pair<V> z(shape_.k), r(shape_.m);
+        std::vector<double> a_squares(static_cast<std::size_t>(shape_.m)),
+            b_squares(static_cast<std::size_t>(shape_.k));
+        kernel::apply<T>(b.operand, b.block.rows.size(), b.block.columns.size(), x_, b.block.columns.begin, z,
+                         b.block.rows.begin, b_squares, context.threads);
+        sum_over_ranks(context.comm, z.first);
+        sum_over_ranks(context.comm, z.second);
+        sum_over_ranks(context.comm, b_squares);
+        context.report(Phase::verify, 0.5);
+        kernel::apply<T>(a.operand, a.block.rows.size(), a.block.columns.size(), z, a.block.columns.begin, r,
+                         a.block.rows.begin, a_squares, context.threads);
+        for (std::size_t i = 0; i < r.first.size(); ++i) {
+            r.first[i] -= cx_.first[i];
+            r.second[i] -= cx_.second[i];
+        }
+        sum_over_ranks(context.comm, r.first);
+        sum_over_ranks(context.comm, r.second);
+        sum_over_ranks(context.comm, a_squares);
+        Verification verification{.method = "freivalds", .passed = true};
+        if constexpr (std::is_same_v<V, std::uint64_t>) {
+            judge_exactly(verification, r);
+        } else {
+            judge(verification, r, a_squares, b_squares);
+        }
+        return verification;
+    }
+
+private:
+    static void judge_exactly(Verification& verification, const Pair<V>& r) {
+        const auto wrong = [](const std::vector<V>& residuals) {
+            return std::count_if(residuals.begin(), residuals.end(), [](V residual) { return residual != V{}; });
+        };
+        verification.error = static_cast<double>(wrong(r.first) + wrong(r.second));
+        verification.passed = verification.error == 0;
+    }
+
+    void judge(Verification& verification, const Pair<V>& r, const std::vector<double>& a_squares,
+               const std::vector<double>& b_squares) const {
         double b_square = 0;
         for (const double square : b_squares) {
             b_square += square;
         }
         const double b_norm = std::sqrt(b_square);
-        verification.tolerance = error_growth(e.shape, e.kernel, e.dtype) * epsilon_of(e.dtype);
+        verification.tolerance = error_growth(shape_, kernel_, dtype_) * epsilon_of(dtype_);
         for (std::size_t i = 0; i < r.first.size(); ++i) {
             const double a_norm = std::sqrt(a_squares[i]);
             const double scale = a_norm * b_norm;
@@ -109,7 +135,7 @@ template <class T> Verification run(Context& context, const Exhibit& e) {
             const bool exact_zero = scale == 0 && residual == 0;
             const bool tiny = a_norm < smallest_norm || b_norm < smallest_norm || scale < smallest_norm;
             // A finite row can leave the type's range in the product; what is then infinite is right.
-            const bool may_overflow = !std::isfinite(residual) && scale > 0.01 * largest_of(e.dtype);
+            const bool may_overflow = !std::isfinite(residual) && scale > 0.01 * largest_of(dtype_);
             if (exact_zero) {
                 continue;
             }
@@ -122,8 +148,13 @@ template <class T> Verification run(Context& context, const Exhibit& e) {
         }
         verification.passed = verification.error <= verification.tolerance;
     }
-    return verification;
-}
+
+    Dtype dtype_;
+    grid::Shape shape_;
+    kernel::Kernel kernel_;
+    Pair<V> x_, cx_;
+    std::vector<double> c_squares_;
+};
 
 }  // namespace
 
@@ -134,9 +165,10 @@ double error_growth(const grid::Shape& shape, kernel::Kernel kernel, Dtype dtype
     return (is_complex(dtype) ? 2 : 1) * std::max(8 * std::sqrt(depth), depth / 2);
 }
 
-Verification check_randomly(Context& context, const Exhibit& exhibit) {
-    return with_compute_type(exhibit.dtype,
-                             [&](auto tag) { return run<typename decltype(tag)::type>(context, exhibit); });
+std::unique_ptr<RandomCheck> make_random_check(Dtype dtype, const grid::Shape& shape, kernel::Kernel kernel) {
+    return with_compute_type(dtype, [&](auto tag) -> std::unique_ptr<RandomCheck> {
+        return std::make_unique<TypedCheck<typename decltype(tag)::type>>(dtype, shape, kernel);
+    });
 }
 
 }  // namespace tilewise::multiply

@@ -26,7 +26,6 @@ from tilewise.launch.record import write as write_record
 from tilewise.launch.supervise import Outcome, Supervisor
 from tilewise.machine import profile, storage
 from tilewise.machine.facts import Facts, gather
-from tilewise.plan import io
 from tilewise.plan.choices import Choices
 from tilewise.plan.plan import Plan, peak_key
 from tilewise.report.progress import ProgressBar
@@ -83,10 +82,7 @@ def prepare(request: Request, joined: Join | None) -> Prepared:
     paths = [target.path, *(region.path for region in regions)]
     for flag, path in (("--json", request.options.json), ("--trace", request.options.trace)):
         side_files.check(flag, path, paths)
-    plan = request.plan(regions, gather(), joined)
-    if plan.job.command == "multiply":
-        plan = io.refine(plan, os.path.dirname(target.path))
-    return Prepared(request, plan, target)
+    return Prepared(request, request.plan(regions, gather(), joined), target)
 
 
 def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import msgspec
@@ -45,7 +46,8 @@ def request(
         return [msgspec.structs.replace(r, transposed=t) for r, t in zip(regions, turned, strict=True)]
 
     def plan(regions: list[Region], facts: Facts, joined: Join | None) -> Plan:
-        return plan_multiply(regions[0], regions[1], choices, facts, joined)
+        folder = os.path.dirname(os.path.realpath(output))
+        return plan_multiply(regions[0], regions[1], choices, facts, joined, folder)
 
     return jobs.Request(output=output, options=options, choices=choices, inspect=inspect, plan=plan)
 

@@ -1,15 +1,18 @@
 """Joins ranks that somebody else's mpiexec or srun started: who we are among them, and what the others do.
 
-Imports nothing but `os` and `sys`: on thousands of ranks this is all that runs before the worker takes over.
+Imports nothing but what Python has loaded anyway: on thousands of ranks this is all that runs before the
+worker takes over.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
+_LAST_WORDS = 2.0  # seconds
 _SLURM_OWN_STEPS = 4294967280  # from here on step numbers mean batch script, interactive shell and the like
 
 
@@ -71,7 +74,12 @@ def follow(join: Join, is_job: bool) -> int:
     from tilewise.launch import worker
 
     path = worker.find()
-    if path is None or foreign(join, worker.build_facts(path).get("mpi", "wheel")):
+    if path is None:
+        return 2
+    if foreign(join, worker.build_facts(path).get("mpi", "wheel")):
+        time.sleep(
+            _LAST_WORDS
+        )  # our code makes that launcher kill rank 0, which shall say first what is wrong
         return 2
     from tilewise.launch.yielding import YIELDING
 

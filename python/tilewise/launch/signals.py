@@ -20,6 +20,11 @@ class Signals:
         self._pending: signal.Signals | None = None
         self._seen = False
 
+    @property
+    def seen(self) -> bool:
+        """Whether a signal has been raised as Interrupted."""
+        return self._seen
+
     def handle(self, number: int, frame: FrameType | None) -> None:
         """The handler proper."""
         if self._seen:
@@ -58,4 +63,6 @@ def watched() -> Iterator[Signals]:
         yield signals
     finally:
         for number, previous in old.items():
-            signal.signal(number, previous)
+            # After an interrupt the process only ends; another one, even while Python shuts down, must not change
+            # its exit code.
+            signal.signal(number, signal.SIG_IGN if signals.seen else previous)

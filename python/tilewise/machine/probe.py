@@ -12,8 +12,8 @@ _PIECE = 8 << 20
 def direct_write_rate(folder: str, pieces: int = 2) -> float | None:
     """Bytes a second of writing with O_DIRECT in `folder`; None where that cannot be done.
 
-    Takes some 10 ms on a fast device, and ends after the first piece on a slow one. The file never has a name,
-    so nothing is left behind, whatever happens.
+    Takes some 10 ms on a fast device, and ends after the first piece on a slow one. The file never has a
+    name, so nothing is left behind, whatever happens.
     """
     flags = getattr(os, "O_DIRECT", 0), getattr(os, "O_TMPFILE", 0)
     if not all(flags):

@@ -17,7 +17,8 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
 from tilewise.machine import probe, storage
-from tilewise.plan.plan import Plan
+from tilewise.machine.facts import Facts
+from tilewise.plan.choices import Choices
 from tilewise.units import rate_text
 
 LARGE = 64 << 20  # bytes of output from which writing early is worth a probe
@@ -35,34 +36,35 @@ _FLOPS = 50e9  # a core, each second
 _REMOTE = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "9p", "fuse")
 
 
-def refine(plan: Plan, folder: str) -> Plan:
-    """The plan with reading and writing chosen for this output folder.
+def choose(
+    variant: Variant,
+    operands: tuple[Region, Region],
+    dtype: str,
+    choices: Choices,
+    facts: Facts,
+    folder: str,
+    why: list[str],
+) -> Variant:
+    """The variant with reading and writing chosen for an output in `folder`; adds its reasons to `why`.
 
     Writes nothing that has a name. Leaves a choice of the user's as it is.
     """
-    variant, reasons = plan.job.variant, list(plan.reasons)
     if variant.algorithm != "local":
-        return _with(plan, variant, reasons)
+        return variant
     read, write = variant.read, variant.write
-    if plan.choices.read is None and any(in_place(region, plan.job.dtype) for region in plan.job.inputs):
+    if choices.read is None and any(in_place(region, dtype) for region in operands):
         read = "mapped"
-        reasons.append("read mapped: the one rank computes with the files' own pages")
-    size = plan.shape[0] * plan.shape[1] * ITEMSIZE[plan.dtype]
-    if plan.choices.write is None and size >= LARGE:
+        why.append("read mapped: the one rank computes with the files' own pages")
+    (m, k), (_, n) = operands[0].shape, operands[1].shape
+    size = m * n * ITEMSIZE[dtype]
+    if choices.write is None and size >= LARGE:
         rate = probe.direct_write_rate(folder)
-        cores = min(variant.threads, plan.facts.cores)
-        flops = 2.0 * plan.shape[0] * plan.shape[1] * plan.job.inputs[0].shape[1]
-        if rate is not None and size / rate <= HIDDEN * flops / (_FLOPS * max(cores, 1)):
+        seconds = 2.0 * m * n * k / (_FLOPS * max(1, min(variant.threads, facts.cores)))
+        if rate is not None and size / rate <= HIDDEN * seconds:
             write = "uncached"
-            reasons.append(
-                f"write uncached: the device takes {rate_text(rate, 'B/s')} while the rest is computed"
-            )
-    return _with(plan, msgspec.structs.replace(variant, read=read, write=write), reasons)
-
-
-def _with(plan: Plan, variant: Variant, reasons: list[str]) -> Plan:
-    job = msgspec.structs.replace(plan.job, variant=variant, hints=hints(variant, plan.job.hints))
-    return msgspec.structs.replace(plan, job=job, reasons=reasons)
+            device = f"the device takes {rate_text(rate, 'B/s')}"
+            why.append(f"write uncached: {device} while the rest is computed")
+    return msgspec.structs.replace(variant, read=read, write=write)
 
 
 def hints(variant: Variant, given: dict[str, str]) -> dict[str, str]:

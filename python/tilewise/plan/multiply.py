@@ -8,18 +8,24 @@ from tilewise.files.region import Region
 from tilewise.launch.job import Job, Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
-from tilewise.plan import grid, need, proof, rule
+from tilewise.plan import grid, io, need, proof, rule
 from tilewise.plan.choices import Choices
 from tilewise.plan.plan import Plan, finish, new_id
 from tilewise.units import shape_text
 
 
 def plan_multiply(
-    left: Region, right: Region, choices: Choices, facts: Facts, joined: Join | None = None
+    left: Region,
+    right: Region,
+    choices: Choices,
+    facts: Facts,
+    joined: Join | None = None,
+    folder: str | None = None,
 ) -> Plan:
     """The plan for left · right; transposition stands in the regions.
 
-    `joined` tells of ranks that exist already because somebody else started them. Raises UsageError when the
+    `joined` tells of ranks that exist already because somebody else started them, `folder` where the product
+    will be written; without it, no device is asked how fast it is. Raises UsageError when the
     shapes do not fit, a choice makes no sense, or the memory does not suffice.
     """
     m, k, n = _extents(left, right)
@@ -46,6 +52,8 @@ def plan_multiply(
         kernel=choices.kernel,
         remainder=choices.remainder,
     )
+    if folder is not None:
+        variant = io.choose(variant, (left, right), dtype, choices, facts, folder, why)
     flops = (8 if dtype.startswith("complex") else 2) * work
     warnings: list[str] = []
     share = proof.fast_share(
@@ -55,7 +63,8 @@ def plan_multiply(
         min(ranks * threads, facts.cores),
     )
     verify = proof.choose(choices.verify, share, warnings)
-    wanted = need.multiply_need(m, k, n, dtype, variant, verify, nodes)
+    lies = [variant.read == "mapped" and io.in_place(region, dtype) for region in (left, right)]
+    wanted = need.multiply_need(m, k, n, dtype, variant, verify, nodes, in_place=(lies[0], lies[1]))
     need.require_fit(wanted, choices.memory, facts.memory_available, facts.shared_memory)
     job = Job(
         id=new_id(),

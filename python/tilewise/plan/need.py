@@ -12,7 +12,8 @@ from tilewise.units import bytes_text
 
 FIXED = 48 << 20  # MPI and BLAS, each rank
 STAGING = 2 * (16 << 20)  # two buffers a rank, where data pass through rank 0 or through MPI-IO
-PACKING = 13 << 20  # what gemm packs A and B into, each thread
+PACKING = 4 << 20  # what gemm packs A and B into, each thread
+STREAMED, STREAMED_ROWS = 64 << 20, 520  # bytes of C in one of two buffers, and the fewest rows
 SUMMING = 2 * (16 << 20)  # pieces that layers add up, each rank
 PANEL = 768  # columns of A or rows of B in one panel
 SHARE = 0.8  # of what is available, when there is no --memory
@@ -29,12 +30,22 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     buffers: int
 
 
-def multiply_need(m: int, k: int, n: int, dtype: str, variant: Variant, verify: str, nodes: int = 1) -> Need:
+def multiply_need(
+    m: int,
+    k: int,
+    n: int,
+    dtype: str,
+    variant: Variant,
+    verify: str,
+    nodes: int = 1,
+    in_place: tuple[bool, bool] = (False, False),
+) -> Need:
     """What an m×k · k×n product in `dtype` takes.
 
     rank = blocks of A, B and C + exchange buffers + I/O staging + what gemm, MPI and BLAS take. The
     layers of `replicated` share out k, so that a node's sum counts A and B once, C once a layer, and the rest
-    once a rank.
+    once a rank. On one rank, operands used `in_place` are pages of their files and take nothing, and C is
+    streamed through two buffers where it is written `uncached`.
     """
     p, q = variant.grid
     item = ITEMSIZE[dtype]
@@ -47,8 +58,12 @@ def multiply_need(m: int, k: int, n: int, dtype: str, variant: Variant, verify: 
     staging = STAGING if variant.read in _STAGED or variant.write in _STAGED else 0
     fixed = FIXED + variant.threads * PACKING
     operands, result = (m * k + k * n) * item, m * n * item
+    if variant.algorithm == "local":
+        a, b = (0 if free else size for size, free in zip((a, b), in_place, strict=True))
+        c = min(c, 2 * max(STREAMED, STREAMED_ROWS * columns * item)) if variant.write == "uncached" else c
+        operands, result = a + b, c
     # The serial proof gathers both operands and the result on rank 0, beside a second product.
-    serial = operands + 2 * result if verify == "serial" else 0
+    serial = (m * k + k * n + 2 * m * n) * item if verify == "serial" else 0
     everywhere = operands + variant.copies * result + variant.ranks * (buffers + staging + fixed)
     return Need(
         rank=a + b + c + buffers + staging + fixed + serial,

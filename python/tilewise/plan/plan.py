@@ -11,6 +11,7 @@ from tilewise.launch import environment
 from tilewise.launch.job import Job, Variant
 from tilewise.machine import profile
 from tilewise.machine.facts import Facts
+from tilewise.plan import io
 from tilewise.plan.choices import Choices
 from tilewise.plan.need import Need
 from tilewise.units import plural
@@ -84,7 +85,7 @@ def finish(
             job,
             bind=not over,
             place=choices.place,
-            hints=choices.hints,
+            hints=io.hints(variant, choices.hints),
             repeat=choices.repeat,
             warmup=choices.warmup,
             sync=choices.sync,
