@@ -96,7 +96,7 @@ def state_of(path: Path) -> tuple[int, int, bytes]:
 
 @contextmanager
 def nothing_left(run: Tilewise, within: float, settle: float = 1.0) -> Iterator[None]:
-    """Checks that what happens inside takes at most `within` seconds and leaves C.npy as it was, and nothing else."""
+    """Checks that what is done inside takes at most `within` seconds, keeps C.npy and leaves nothing new."""
     target = run.folder / "C.npy"
     if not target.exists():
         numpy.save(target, numpy.full((2, 2), 7.0))

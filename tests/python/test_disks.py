@@ -1,4 +1,4 @@
-"""Disks that are full, folders that vanish or are read-only, inputs that change under a run of the real worker."""
+"""Full disks, folders that vanish or are read-only, inputs that change under a run of the real worker."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_a_grid_of_the_users_own(tilewise: Tilewise, algorithm: str, grid: str) 
 
 @pytest.mark.parametrize("io", IO)
 def test_more_than_one_buffer_of_numbers(tilewise: Tilewise, io: str) -> None:
-    """Reading and writing go by bands of some MiB: here are several, and blocks that do not begin with them."""
+    """Reading and writing go by bands of some MiB: here are several, and blocks that begin within them."""
     left, right = matrix((2503, 1021), seed=1, order="F"), matrix((1021, 1201), seed=2)
     save(tilewise.folder, left, right)
     result = tilewise("multiply", "A.npy", "B.npy", "-o", "C.npy", "-n", 3, "--io", io, "-q")

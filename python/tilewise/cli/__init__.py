@@ -37,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BrokenPipeError, MemoryError, OSError) as error:
         return _system(error)
     except Exception as error:
+        if (interrupted := _interruption(error)) is not None:
+            _say(interrupted)
+            return interrupted.exit_code
         # A fault of ours: still one message, the traceback for whoever asks.
         if "-v" in words or "--verbose" in words:
             raise
@@ -44,6 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             RunError(f"an internal error: {type(error).__name__}: {error}", "the same with -v, and report it")
         )
         return RunError.exit_code
+
+
+def _interruption(error: BaseException | None) -> Interrupted | None:
+    """The signal behind `error`: one that comes while a class is being made, as in an import, is wrapped."""
+    while error is not None and not isinstance(error, Interrupted):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _system(error: Exception) -> int:

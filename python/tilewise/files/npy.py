@@ -6,7 +6,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from tilewise.errors import UsageError
+from tilewise.errors import Interrupted, UsageError
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.files.regular import open_regular
@@ -89,6 +89,8 @@ def _header(file: BinaryIO, name: str, size: int) -> tuple[tuple[int, ...], bool
             # 3.0 differs from 2.0 only in how field names are encoded, and fields are refused anyway.
             read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
             return read(file)
+    except Interrupted:
+        raise
     except Exception as error:  # a hostile header makes Python's parser raise nearly anything
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"{name} is no readable .npy file: {reason}") from None

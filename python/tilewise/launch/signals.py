@@ -63,6 +63,6 @@ def watched() -> Iterator[Signals]:
         yield signals
     finally:
         for number, previous in old.items():
-            # After an interrupt the process only ends; another one, even while Python shuts down, must not change
+            # After an interrupt the process only ends; another, even while Python shuts down, must not change
             # its exit code.
             signal.signal(number, signal.SIG_IGN if signals.seen else previous)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 
+from tilewise.errors import Interrupted
+
 _SYS = "/sys/devices/system"
 
 
@@ -91,6 +93,8 @@ def _archspec_name() -> str:
         import archspec.cpu  # type: ignore[import-untyped]
 
         return str(archspec.cpu.host().name)
+    except Interrupted:
+        raise
     except Exception:  # a nicety of the record: no reason of archspec's is worth failing a job for
         return platform.processor() or platform.machine()
 
