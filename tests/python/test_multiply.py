@@ -49,16 +49,18 @@ def covering() -> list[Case]:
     """Out of the product's table, each (algorithm, exchange, ranks) and each (algorithm, io, ranks)."""
     cases: list[Case] = []
     ways = list(IO)
+    blocks = 0
     for algorithm in MULTIPLY.values():
         exchanges = algorithm.exchanges or (None,)
         for ranks in filter(algorithm.takes, RANKS):
             for index in range(max(len(exchanges), len(ways))):
                 read = ways[index % len(ways)]
-                write = ways[(index + index // len(ways) + ranks) % len(ways)]
+                write = ways[(index + index // len(ways) + blocks) % len(ways)]
                 shape = SHAPES[len(cases) % len(SHAPES)]
                 cases.append(
                     Case(algorithm.name, exchanges[index % len(exchanges)], ranks, read, write, shape)
                 )
+            blocks += 1
     return cases
 
 
@@ -251,7 +253,7 @@ def products(draw: st.DrawFn) -> tuple[Any, Any, list[object]]:
 
 
 @settings(
-    max_examples=30,
+    max_examples=20,
     deadline=None,
     derandomize=True,
     database=None,

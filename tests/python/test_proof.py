@@ -162,7 +162,7 @@ def test_rows_of_very_different_size(tilewise: Tilewise) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["fast", "plain"])
-@pytest.mark.parametrize("dtype", ["float32", "complex64", "float16", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float64"])
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_long_sums_of_equal_numbers_are_not_condemned(
     tilewise: Tilewise, dtype: str, kernel: str, ranks: int
