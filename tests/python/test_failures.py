@@ -61,8 +61,10 @@ def test_a_rank_that_dies(inputs: Tilewise, fault: str, ranks: int, rank: int, p
         )
         said = one_message(result, 1)
     assert result.stdout == ""
-    assert "SIGKILL" in said if fault == "kill" else "told to fail" in said
-    assert "rank" in said
+    if fault == "kill":  # which of several dying ranks died first is the launcher's to tell
+        assert "SIGKILL" in said and "rank" in said
+    else:
+        assert "told to fail" in said and (f"rank {rank}" in said or rank == 0)
 
 
 @pytest.mark.parametrize(

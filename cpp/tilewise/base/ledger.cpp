@@ -28,6 +28,11 @@ void Ledger::stop() {
 
 double Ledger::now() const { return clock_seconds() - started_; }
 
+double Ledger::settled(Phase phase) {
+    settle();
+    return seconds(phase);
+}
+
 void Ledger::forget(Phase phase, double seconds) {
     phase_seconds_[static_cast<std::size_t>(phase)] -= seconds;
     forgotten_ += seconds;

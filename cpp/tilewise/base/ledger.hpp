@@ -56,6 +56,8 @@ public:
     double seconds(Phase phase, Step step) const {
         return step_seconds_[static_cast<std::size_t>(phase)][static_cast<std::size_t>(step)];
     }
+    /// The same, with the time up to now booked.
+    double settled(Phase phase);
     /// Takes time out of the ledger that belongs to a repetition which is not the one reported.
     void forget(Phase phase, double seconds);
 

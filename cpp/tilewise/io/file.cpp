@@ -19,7 +19,8 @@ constexpr std::int64_t most_at_once = std::int64_t{1} << 30;  // Linux moves les
 PosixFile::PosixFile(const std::string& path, std::string name, Mode mode, Cache cache)
     : name_(std::move(name)),
       descriptor_(open(path.c_str(), (mode == Mode::read ? O_RDONLY : O_RDWR) |
-                                         (cache == Cache::bypassed ? O_DIRECT : 0) | O_CLOEXEC)) {
+                                         (cache == Cache::bypassed ? O_DIRECT : 0) | O_CLOEXEC | O_NONBLOCK)) {
+    // O_NONBLOCK means nothing to regular files, and keeps a pipe that took a file's place from being waited for.
     if (descriptor_ < 0) {
         throw IoError(name_ + ": could not be opened" + (cache == Cache::bypassed ? " past the page cache" : "") +
                       ": " + system_reason(errno));

@@ -85,7 +85,8 @@ private:
 }  // namespace
 
 Mapping::Mapping(const Region& region, Access access) {
-    const int descriptor = open(region.path.c_str(), (access == Access::read ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+    const int descriptor =
+        open(region.path.c_str(), (access == Access::read ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) {
         throw IoError(region.name + ": could not be opened: " + system_reason(errno));
     }

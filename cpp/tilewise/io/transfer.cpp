@@ -16,8 +16,10 @@ BlockOf stored_blocks(const Region& region, const WantedBlock& wanted) {
 void generate(Context& context, const Region& region, Dtype dtype, const grid::Block& block, std::byte* data) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "make " + region.name);
     mpi::together(context.comm, [&] {
-        kernel::fill(data, block, region.columns, dtype, kernel::fill_named(region.generator), region.seed,
-                     context.threads);
+        // First as the type that the matrix has, then as the type that is computed in, as if it came from a file.
+        kernel::fill(data + kernel::raw_offset(block.size(), region.dtype, dtype), block, region.columns, region.dtype,
+                     kernel::fill_named(region.generator), region.seed, context.threads);
+        kernel::widen(data, block.size(), region.dtype, false, dtype);
     });
 }
 

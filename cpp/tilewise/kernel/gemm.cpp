@@ -88,7 +88,8 @@ void one_tile(const Product& p, Kernel kernel, const Between& between, std::int6
     const bool tiled = kernel == Kernel::fast && tiled_gemm_suits(p);
     const bool blas = kernel != Kernel::plain && blas_takes(p);
     TiledGemm tiled_gemm;
-    const std::int64_t width = between ? slice : std::min(p.k, int_max / 2);
+    // BLAS sums all of k in one go where C is small; in slices, rounding errors that all point one way stay few.
+    const std::int64_t width = tiled && !between ? std::max<std::int64_t>(p.k, 1) : slice;
     if (p.k == 0 && !p.accumulate) {
         plain_gemm(p);  // an empty sum is zero
         return;

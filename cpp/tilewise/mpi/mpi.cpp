@@ -1,6 +1,7 @@
 // Turns MPI's return codes into exceptions that say which call failed and why.
 #include "tilewise/mpi/mpi.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace tilewise::mpi {
@@ -12,8 +13,9 @@ void check(int code, const char* call) {
     std::array<char, MPI_MAX_ERROR_STRING> text{};
     int length = 0;
     MPI_Error_string(code, text.data(), &length);
-    throw Error(ErrorKind::mpi,
-                std::string(call) + " failed: " + std::string(text.data(), static_cast<std::size_t>(length)));
+    std::string words(text.data(), static_cast<std::size_t>(length));
+    std::replace(words.begin(), words.end(), '\n', ' ');  // a library's stack of errors becomes one line
+    throw Error(ErrorKind::mpi, std::string(call) + " failed: " + words);
 }
 
 std::string library_version() {

@@ -39,7 +39,7 @@ void agree(const Communicator& comm, const std::optional<Error>& mine) {
     check(MPI_Bcast(header, 3, MPI_INT, failed, comm.get()), "MPI_Bcast");
     text.resize(static_cast<std::size_t>(header[1]));
     check(MPI_Bcast(text.data(), header[1], MPI_CHAR, failed, comm.get()), "MPI_Bcast");
-    throw Error(static_cast<ErrorKind>(header[0]), text, header[2] >= 0 ? header[2] : failed);
+    throw AgreedError(static_cast<ErrorKind>(header[0]), text, header[2] >= 0 ? header[2] : failed);
 }
 
 void set_last_words(LastWords last_words) { last_words_of_this_process = std::move(last_words); }

@@ -17,6 +17,11 @@
 
 namespace tilewise::mpi {
 
+/// What every rank throws alike: none of them waits for another.
+struct AgreedError : Error {
+    using Error::Error;
+};
+
 /// Throws the error of the lowest rank that has one, on every rank. Costs one small reduction where all is well.
 /// @note Collective.
 void agree(const Communicator& comm, const std::optional<Error>& mine);

@@ -169,8 +169,8 @@ private:
     }
 
     void repeat(int repetition) {
-        const double compute_before = context_.ledger.seconds(Phase::compute),
-                     exchange_before = context_.ledger.seconds(Phase::exchange);
+        const double compute_before = context_.ledger.settled(Phase::compute),
+                     exchange_before = context_.ledger.settled(Phase::exchange);
         const bool last = repetition + 1 == options_.warmup + options_.repeat;
         if (last && streams()) {
             const Timed timed(context_.ledger, Phase::output, "open");
@@ -184,15 +184,25 @@ private:
             }
             multiply_steps();
             add_layers(context_, layout_, dtype_, c_memory_.data());
-            if (!last) {
-                exchange_->rewind();
-                const Timed timed(context_.ledger, Phase::exchange, "barrier");
-                context_.comm.barrier();
-            }
         });
-        const Timed timed(context_.ledger, Phase::exchange, "");
-        mine_.push_back({context_.ledger.seconds(Phase::compute) - compute_before,
-                         context_.ledger.seconds(Phase::exchange) - exchange_before});
+        const double compute = context_.ledger.settled(Phase::compute),
+                     exchange = context_.ledger.settled(Phase::exchange);
+        mine_.push_back({compute - compute_before, exchange - exchange_before});
+        if (!last) {
+            mpi::no_return(context_.comm, [&] { go_back(exchange); });
+        }
+    }
+
+    /// Makes ready for another repetition; what that costs belongs to none of them.
+    void go_back(double exchange_before) {
+        const Counters counted = context_.ledger.count();
+        {
+            const Timed timed(context_.ledger, Phase::exchange, "back to the start");
+            exchange_->rewind();
+            context_.comm.barrier();
+        }
+        context_.ledger.count() = counted;
+        context_.ledger.forget(Phase::exchange, context_.ledger.settled(Phase::exchange) - exchange_before);
     }
 
     void multiply_steps() {

@@ -50,7 +50,7 @@ public:
           b_{.side = setting_.b,
              .comm = setting_.layer.split(setting_.place.column, setting_.place.row),
              .is_a = false} {
-        mpi::together(setting_.layer, [&] {
+        mpi::together(setting_.context.comm, [&] {
             allocate(a_);
             allocate(b_);
         });

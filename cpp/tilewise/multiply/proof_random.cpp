@@ -160,7 +160,7 @@ private:
 
 double error_growth(const grid::Shape& shape, kernel::Kernel kernel, Dtype dtype) {
     const auto k = static_cast<double>(shape.k), n = static_cast<double>(shape.n);
-    const double in_product = kernel == kernel::Kernel::plain ? k : std::min(k, 512 + k / 256);
+    const double in_product = kernel == kernel::Kernel::plain ? k : std::min(k, 768 + k / 384);
     const double depth = in_product + (n + k) / 64 + 1;  // the second part is the check's own sums
     return (is_complex(dtype) ? 2 : 1) * std::max(8 * std::sqrt(depth), depth / 2);
 }

@@ -27,11 +27,13 @@ Whole read_whole(Context& alone, const io::Region& region, Dtype dtype) {
     return whole;
 }
 
-template <class T> double magnitude_squared(T value) {
+/// In long double, whose exponents are wide enough for squares of any double.
+template <class T> long double magnitude_squared(T value) {
     if constexpr (std::is_integral_v<T>) {
         return 0;
     } else {
-        return static_cast<double>(std::norm(value));
+        const std::complex<long double> wide(value);
+        return wide.real() * wide.real() + wide.imag() * wide.imag();
     }
 }
 
@@ -40,22 +42,28 @@ template <class T> const T& element(const kernel::Operand& operand, std::int64_t
     return operand.transposed ? data[column * operand.stride + row] : data[row * operand.stride + column];
 }
 
-/// Larger than the tolerance only where the difference is not explained by rounding. Equal infinities and two NaNs agree.
-template <class T> double scaled_difference(T mine, T written, double scale) {
-    if (mine == written || (mine != mine && written != written)) {
+/// Larger than the tolerance only where the difference is not explained by rounding. Two numbers that are not finite agree: where a sum
+/// leaves the type's range, infinity or NaN depends on the order of adding.
+template <class T> double scaled_difference(T mine, T written, long double scale) {
+    if (mine == written) {
         return 0;
     }
     if constexpr (std::is_integral_v<T>) {
         return 1;
     } else {
-        const double difference = std::abs(std::complex<double>(mine) - std::complex<double>(written));
-        return std::isfinite(difference) && scale > 0 ? difference / scale : std::numeric_limits<double>::infinity();
+        const std::complex<double> first(mine), second(written);
+        if (!std::isfinite(std::abs(first)) && !std::isfinite(std::abs(second))) {
+            return 0;
+        }
+        const long double difference = std::abs(std::complex<long double>(first) - std::complex<long double>(second));
+        return std::isfinite(difference) && scale > 0 ? static_cast<double>(difference / scale)
+                                                      : std::numeric_limits<double>::infinity();
     }
 }
 
 template <class T>
 double compare(Context& alone, Dtype dtype, const Whole& a, const Whole& b, const Whole& c, const grid::Shape& shape) {
-    std::vector<double> a_norms(static_cast<std::size_t>(shape.m)), b_norms(static_cast<std::size_t>(shape.n));
+    std::vector<long double> a_norms(static_cast<std::size_t>(shape.m)), b_norms(static_cast<std::size_t>(shape.n));
     for (std::int64_t l = 0; l < shape.k; ++l) {
         for (std::int64_t i = 0; i < shape.m; ++i) {
             a_norms[static_cast<std::size_t>(i)] += magnitude_squared(element<T>(a.operand, i, l));
@@ -80,7 +88,7 @@ double compare(Context& alone, Dtype dtype, const Whole& a, const Whole& b, cons
                      1, kernel::Kernel::plain);
         for (std::int64_t j = 0; j < shape.n; ++j) {
             const auto column = static_cast<std::size_t>(j);
-            const double scale = std::sqrt(a_norms[static_cast<std::size_t>(i)]) * std::sqrt(b_norms[column]);
+            const long double scale = std::sqrt(a_norms[static_cast<std::size_t>(i)]) * std::sqrt(b_norms[column]);
             worst = std::max(worst, scaled_difference(row[column], element<T>(c.operand, i, j), scale));
         }
         alone.report(Phase::verify, static_cast<double>(i + 1) / static_cast<double>(shape.m));

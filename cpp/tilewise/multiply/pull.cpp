@@ -31,9 +31,10 @@ public:
         for (auto [source, side] : {std::pair{&a_, &setting_.a}, std::pair{&b_, &setting_.b}}) {
             source->side = *side;
             const auto mine = static_cast<std::size_t>(side->bytes(side->inner[static_cast<std::size_t>(me())]));
-            source->exposed = mpi::allocate_window(setting_.layer, mine);
+            source->exposed =
+                mpi::allocate_window(setting_.layer, mine, setting_.layer.size() == setting_.context.comm.size());
         }
-        mpi::together(setting_.layer, [&] {
+        mpi::together(setting_.context.comm, [&] {
             std::int64_t widest = 0;
             for (const auto& step : setting_.steps) {
                 widest = std::max(widest, step.k.size());

@@ -2,6 +2,9 @@
 //
 //     rank 0 [A0 B0]  rank 1 [A1 B1]     one window of shared memory that all ranks of the node have mapped: gemm packs its
 //          └────────┬──────┘             panels from there, just as it would from its own block
+#include <algorithm>
+#include <numeric>
+
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/mpi/window.hpp"
 #include "tilewise/multiply/exchange.hpp"
@@ -12,9 +15,11 @@ namespace {
 class SharedMemory final : public Exchange {
 public:
     explicit SharedMemory(Setting setting) : Exchange(std::move(setting)) {
-        const int on_this_node = setting_.layer.node().size();
-        mpi::together(setting_.layer, [&] {
-            if (on_this_node != setting_.layer.size()) {
+        // On the node's communicator and not the layer's: see allocate_window.
+        const mpi::Communicator node = setting_.context.comm.node();
+        const std::vector<int> on_node = ranks_in(node);
+        mpi::together(setting_.context.comm, [&] {
+            if (std::find(on_node.begin(), on_node.end(), MPI_UNDEFINED) != on_node.end()) {
                 throw UsageError(
                     "exchange 'shared' needs all ranks on one node; use overlap, or collective with summa");
             }
@@ -22,9 +27,9 @@ public:
         const auto bytes = [&](const Side& side) {
             return static_cast<std::size_t>(side.bytes(side.inner[static_cast<std::size_t>(me())]));
         };
-        a_ = mpi::allocate_shared(setting_.layer, bytes(setting_.a));
-        b_ = mpi::allocate_shared(setting_.layer, bytes(setting_.b));
-        for (int rank = 0; rank < setting_.layer.size(); ++rank) {
+        a_ = mpi::allocate_shared(node, bytes(setting_.a));
+        b_ = mpi::allocate_shared(node, bytes(setting_.b));
+        for (const int rank : on_node) {
             a_of_.push_back(mpi::shared_data(a_, rank));
             b_of_.push_back(mpi::shared_data(b_, rank));
         }
@@ -61,6 +66,20 @@ public:
     }
 
 private:
+    /// For every rank of the layer its rank in `node`, or MPI_UNDEFINED.
+    std::vector<int> ranks_in(const mpi::Communicator& node) const {
+        std::vector<int> all(static_cast<std::size_t>(setting_.layer.size())), found(all.size());
+        std::iota(all.begin(), all.end(), 0);
+        MPI_Group from = MPI_GROUP_NULL, to = MPI_GROUP_NULL;
+        mpi::check(MPI_Comm_group(setting_.layer.get(), &from), "MPI_Comm_group");
+        mpi::check(MPI_Comm_group(node.get(), &to), "MPI_Comm_group");
+        mpi::check(MPI_Group_translate_ranks(from, setting_.layer.size(), all.data(), to, found.data()),
+                   "MPI_Group_translate_ranks");
+        MPI_Group_free(&from);
+        MPI_Group_free(&to);
+        return found;
+    }
+
     mpi::Exposed a_, b_;
     std::vector<const std::byte*> a_of_, b_of_;
     bool open_ = false;

@@ -40,7 +40,7 @@ public:
         check(MPI_Cart_create(setting_.layer.get(), 2, dims.data(), periods.data(), 0, &torus), "MPI_Cart_create");
         torus_ = mpi::Comm(torus);
         check(MPI_Comm_set_errhandler(torus, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-        mpi::together(setting_.layer, [&] {
+        mpi::together(setting_.context.comm, [&] {
             prepare(a_, setting_.a, 1, setting_.place.column, 0);
             prepare(b_, setting_.b, 0, setting_.place.row, 1);
         });

@@ -79,12 +79,15 @@ int work(const Arguments& arguments) {
         if (job.command != "quit") {
             run(comm, job);
         }
-    } catch (...) {
-        // Agreed upon: every rank is here with the same error. Anything else has ended in an abort.
-        const Error error = error_in_flight();
+    } catch (const mpi::AgreedError& error) {
         if (comm.rank() == 0) {
             emit_error(error, error.rank());
         }
+    } catch (...) {
+        if (comm.size() > 1) {
+            mpi::abort_with_error_in_flight(comm.get());  // the other ranks know nothing of it, and may wait
+        }
+        emit_error(error_in_flight(), 0);
     }
     return 0;
 }
