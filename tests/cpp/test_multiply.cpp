@@ -24,8 +24,9 @@ io::Region made(std::int64_t rows, std::int64_t columns, std::uint64_t seed, con
     return region;
 }
 
-Outcome product(const mpi::Communicator& comm, const io::Region& a, const io::Region& b, const Options& options,
+Outcome product(const mpi::Communicator& comm, io::Region a, io::Region b, const Options& options,
                 Dtype dtype = Dtype::float64) {
+    a.dtype = b.dtype = dtype;
     Ledger ledger;
     Context context{comm, ledger, 1};
     ledger.start(Phase::input);

@@ -7,8 +7,8 @@
 
 namespace tilewise::mpi {
 
-/// True once MPI is finalized, or while an exception passes through an open NoReturnRegion. Freeing a window or a file is
-/// collective: the ranks that did not fail would be waited for, for ever, on the way to the abort.
+/// True once MPI is finalized, or while an exception is passing. Freeing a window or a file is collective: if only this rank failed, the
+/// others would be waited for, for ever, on the way to the abort; if all failed alike, MPI_Finalize clears up.
 bool must_not_free();
 
 /// Move-only owner. Traits name the type, the null value and the function that frees it.

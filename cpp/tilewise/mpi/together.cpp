@@ -10,7 +10,6 @@
 namespace tilewise::mpi {
 namespace {
 
-int open_regions = 0;
 LastWords last_words_of_this_process;
 
 [[noreturn]] void abort_job(MPI_Comm comm, const Error& error) {
@@ -47,18 +46,15 @@ void set_last_words(LastWords last_words) { last_words_of_this_process = std::mo
 bool must_not_free() {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    return finalized != 0 || (open_regions > 0 && std::uncaught_exceptions() > 0);
+    return finalized != 0 || std::uncaught_exceptions() > 0;
 }
 
-NoReturnRegion::NoReturnRegion(const Communicator& comm) : comm_(comm.get()), exceptions_(std::uncaught_exceptions()) {
-    ++open_regions;
-}
+NoReturnRegion::NoReturnRegion(const Communicator& comm) : comm_(comm.get()), exceptions_(std::uncaught_exceptions()) {}
 
 NoReturnRegion::~NoReturnRegion() {
     if (std::uncaught_exceptions() > exceptions_) {
         abort_job(comm_, Error(ErrorKind::internal, "an error left a step that the other ranks wait for"));
     }
-    --open_regions;
 }
 
 void abort_with_error_in_flight(MPI_Comm comm) { abort_job(comm, error_in_flight()); }
