@@ -19,7 +19,7 @@ void abort_on_purpose() {
         std::fflush(stdout);
     });
     mpi::no_return(comm, [&] {
-        const mpi::Exposed exposed = mpi::allocate_window(comm, 64, true);
+        const mpi::Exposed exposed = mpi::allocate_window(comm, 64);
         if (comm.rank() == 1) {
             throw std::runtime_error("thrown on purpose");
         }

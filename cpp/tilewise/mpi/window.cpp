@@ -31,19 +31,11 @@ void check_room(const Communicator& comm, std::size_t bytes) {
 
 }  // namespace
 
-Exposed allocate_window(const Communicator& comm, std::size_t bytes, bool whole) {
+Exposed allocate_window(const Communicator& comm, std::size_t bytes) {
     Exposed exposed;
-    if (whole) {
-        check(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, comm.get(), &exposed.data,
-                               exposed.window.out()),
-              "MPI_Win_allocate");
-    } else {
-        exposed.own = Buffer(bytes);
-        exposed.data = exposed.own.data();
-        check(MPI_Win_create(exposed.data, static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, comm.get(),
-                             exposed.window.out()),
-              "MPI_Win_create");
-    }
+    check(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, comm.get(), &exposed.data,
+                           exposed.window.out()),
+          "MPI_Win_allocate");
     set_returning_errors(exposed);
     return exposed;
 }

@@ -3,21 +3,19 @@
 
 #include <cstddef>
 
-#include "tilewise/base/buffer.hpp"
 #include "tilewise/mpi/communicator.hpp"
 
 namespace tilewise::mpi {
 
 /// Memory of this rank that the others of `comm` may read; freed collectively with its owner.
 struct Exposed {
-    Buffer own;  ///< where the memory is not MPI's; outlives the window
     Window window;
     std::byte* data = nullptr;
 };
 
-/// Memory for one-sided access: allocated by MPI where `comm` is everybody (`whole`), which is faster, else our own: Open MPI 4 gives windows
-/// that it allocates on disjoint communicators the same memory. @note Collective.
-Exposed allocate_window(const Communicator& comm, std::size_t bytes, bool whole);
+/// Memory that MPI allocates for one-sided access. Let `comm` be everybody: Open MPI 4 gives windows on disjoint communicators the same
+/// memory. @note Collective.
+Exposed allocate_window(const Communicator& comm, std::size_t bytes);
 
 /// Memory shared by the ranks of one node, which must be all of `comm`. Throws MemoryError on every rank where the
 /// system's shared memory (/dev/shm) has no room: writing there would otherwise end in a bus error. @note Collective.

@@ -97,6 +97,8 @@ public:
     /// Moves what flies a little further: a library may move nothing while a rank computes.
     virtual void progress() {}
     virtual bool overlaps() const { return false; }
+    /// After the last step of a repetition, also where there was none. @note Collective over all layers.
+    virtual void finish() {}
     /// Makes everything as it was before step 0. @note Collective over the layer.
     virtual void rewind() {}
     /// After the last step: a block of A and one of B that this rank has in memory, so that all ranks together have all blocks once.

@@ -244,6 +244,10 @@ private:
             kernel::gemm(product, context_.threads, options_.kernel, between, slice);
             done += share;
         }
+        {
+            const Timed timed(context_.ledger, Phase::exchange, "");
+            exchange_->finish();
+        }
         if (steps_.empty()) {  // k = 0: an empty sum
             std::memset(c_memory_.data(), 0, static_cast<std::size_t>(c.size()) * size_of(dtype_));
         }

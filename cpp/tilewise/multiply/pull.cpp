@@ -31,9 +31,11 @@ public:
         for (auto [source, side] : {std::pair{&a_, &setting_.a}, std::pair{&b_, &setting_.b}}) {
             source->side = *side;
             const auto mine = static_cast<std::size_t>(side->bytes(side->inner[static_cast<std::size_t>(me())]));
-            source->exposed =
-                mpi::allocate_window(setting_.layer, mine, setting_.layer.size() == setting_.context.comm.size());
+            source->exposed = mpi::allocate_window(setting_.context.comm, mine);
         }
+        first_ = setting_.context.comm.rank() - setting_.layer.rank();
+        auto steps = static_cast<int>(setting_.steps.size());
+        check(MPI_Allreduce(&steps, &most_steps_, 1, MPI_INT, MPI_MAX, setting_.context.comm.get()), "MPI_Allreduce");
         mpi::together(setting_.context.comm, [&] {
             std::int64_t widest = 0;
             for (const auto& step : setting_.steps) {
@@ -68,7 +70,7 @@ public:
                 check(MPI_Win_sync(source->exposed.window.get()), "MPI_Win_sync");
             }
         }
-        setting_.layer.barrier();  // from here on all blocks are there to be read
+        setting_.context.comm.barrier();  // from here on all blocks are there to be read
         open_ = true;
     }
 
@@ -79,6 +81,14 @@ public:
         complete(a_, now.a_owner);
         complete(b_, now.b_owner);
         return {panel(a_, now.a_owner, now.a_local), panel(b_, now.b_owner, now.b_local)};
+    }
+
+    /// A fence is collective over all layers, of which some may have fewer steps.
+    void finish() override {
+        for (auto step = static_cast<int>(setting_.steps.size()); fence_ && step < most_steps_; ++step) {
+            complete(a_, me());
+            complete(b_, me());
+        }
     }
 
 private:
@@ -92,7 +102,7 @@ private:
         const mpi::Span here(elements, item);
         const mpi::Datatype there = mpi::strided(piece.rows, piece.columns, piece.stride, item);
         const auto place = static_cast<MPI_Aint>(piece.offset * static_cast<std::int64_t>(size_of(source.side.dtype)));
-        check(MPI_Get(source.panel.data(), here.count(), here.type(), owner, place, 1, there.get(),
+        check(MPI_Get(source.panel.data(), here.count(), here.type(), first_ + owner, place, 1, there.get(),
                       source.exposed.window.get()),
               "MPI_Get");
         received(source.side, elements);
@@ -102,7 +112,7 @@ private:
         if (fence_) {
             check(MPI_Win_fence(0, source.exposed.window.get()), "MPI_Win_fence");
         } else if (owner != me()) {
-            check(MPI_Win_flush(owner, source.exposed.window.get()), "MPI_Win_flush");
+            check(MPI_Win_flush(first_ + owner, source.exposed.window.get()), "MPI_Win_flush");
         }
     }
 
@@ -112,6 +122,8 @@ private:
     }
 
     bool fence_;
+    int first_ = 0;  // rank in the whole communicator, which has the windows, of the layer's rank 0: Open MPI 4 gives
+    int most_steps_ = 0;  // windows on disjoint communicators the same memory
     bool open_ = false;
     Source a_, b_;
 };
