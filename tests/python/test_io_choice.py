@@ -29,6 +29,21 @@ def region(**changes: object) -> Region:
     return Region(**{**facts, **changes})  # type: ignore[arg-type]
 
 
+def chosen(algorithm: str, exchange: str, *, read: str, write: str, ranks: int, threads: int = 1) -> Variant:
+    return Variant(
+        algorithm=algorithm,
+        exchange=exchange,
+        read=read,
+        write=write,
+        grid=(1, ranks),
+        copies=1,
+        ranks=ranks,
+        threads=threads,
+        kernel="fast",
+        remainder="spread",
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -45,18 +60,7 @@ def test_numbers_are_used_in_place_only_as_they_are(changes: dict[str, object], 
 
 
 def test_the_hints_are_for_mpi_io_alone_and_the_users_win() -> None:
-    variant = Variant(
-        algorithm="summa",
-        exchange="overlap",
-        read="collective",
-        write="positioned",
-        grid=(1, 2),
-        copies=1,
-        ranks=2,
-        threads=1,
-        kernel="fast",
-        remainder="spread",
-    )
+    variant = chosen("summa", "overlap", read="collective", write="positioned", ranks=2)
     assert io.hints(variant, {"romio_cb_read": "enable"})["romio_cb_read"] == "enable"
     assert io.hints(variant, {})["romio_cb_read"] == "disable"
 
@@ -109,18 +113,7 @@ def test_auto_says_what_it_chose_and_why(tilewise: Tilewise, tmp_path: Path) -> 
 
 def test_what_lies_in_files_needs_no_memory(tmp_path: Path) -> None:
     """In place and streamed, a product of 80 GB fits into a machine with 2 GiB."""
-    kept = Variant(
-        algorithm="local",
-        exchange="none",
-        read="mapped",
-        write="uncached",
-        grid=(1, 1),
-        copies=1,
-        ranks=1,
-        threads=2,
-        kernel="fast",
-        remainder="spread",
-    )
+    kept = chosen("local", "none", read="mapped", write="uncached", ranks=1, threads=2)
     n = 100_000
     small = need.multiply_need(n, n, n, "float64", kept, "fast", in_place=(True, True))
     assert small.node < 2 << 30

@@ -54,12 +54,10 @@ private:
     int exceptions_;
 };
 
-/// Runs `f` where others already wait for this rank: if it throws, the job is aborted. Not collective by itself.
-template <class F> decltype(auto) no_return(const Communicator& comm, const F& f);
-
 /// Reports the exception in flight and ends the job. Never returns.
 [[noreturn]] void abort_with_error_in_flight(MPI_Comm comm);
 
+/// Runs `f` where others already wait for this rank: if it throws, the job is aborted. Not collective by itself.
 template <class F> decltype(auto) no_return(const Communicator& comm, const F& f) {
     const NoReturnRegion region(comm);
     try {

@@ -122,8 +122,8 @@ private:
     }
 
     bool fence_;
-    int first_ = 0;  // rank in the whole communicator, which has the windows, of the layer's rank 0: Open MPI 4 gives
-    int most_steps_ = 0;  // windows on disjoint communicators the same memory
+    int first_ = 0;       // rank of the layer's rank 0 in the whole communicator, which has the windows
+    int most_steps_ = 0;  // of any layer
     bool open_ = false;
     Source a_, b_;
 };
