@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy
 import pytest
 from conftest import FAKE, Tilewise, mpiexec, one_message, wait_for
-from tilewise.errors import RunError, UsageError
+from tilewise.errors import Interrupted, RunError, UsageError
 from tilewise.launch import diagnose, launcher
 from tilewise.launch.events import Done, Failed, Progress, RankPlace, Started, split_line
 from tilewise.launch.job import Variant
 from tilewise.launch.join import Join, detect, foreign
+from tilewise.launch.signals import watched
 from tilewise.launch.supervise import Outcome
 
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy")
@@ -341,3 +342,24 @@ def test_a_terminal_gets_colours_and_a_pipe_does_not(fake: Tilewise) -> None:
     os.close(master)
     assert child.wait() == 0
     assert b"\x1b[" in seen and "█".encode() in seen
+
+
+def test_an_interrupt_that_python_drops_is_raised_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is raised in a finalizer or a weak reference's callback is only reported, never propagated."""
+
+    class Dropping:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with watched() as caught:
+            caught.check()
+            Dropping()
+            assert caught.seen
+            with pytest.raises(Interrupted, match="SIGINT"):
+                caught.check()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert capsys.readouterr().err == ""

@@ -61,7 +61,7 @@ def main(name: str, parse: Callable[[], Request | None], joined: Join | None) ->
             prepared = prepare(request, joined)
         except TilewiseError:
             if joined is not None:
-                _release(joined, caught)
+                _release(joined)
             raise
         return _run(prepared, joined, caught)
 
@@ -107,6 +107,7 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
             raise error
         assert outcome.record is not None
         record = _record(outcome.record, plan, final, target, stored, start)
+        caught.check()
         with caught.hold():
             _judge(record, options)
             output.commit(options.sync)
@@ -266,10 +267,10 @@ def _require_our_launcher(joined: Join) -> None:
         )
 
 
-def _release(joined: Join, caught: signals.Signals) -> None:
-    """Lets ranks go that wait for a job which will not come."""
+def _release(joined: Join) -> None:
+    """Lets ranks go that wait for a job which will not come; after an interrupt too: no signal is heard."""
     found = launcher.find_worker()
     quitting = job.quit_job()
     variant = msgspec.structs.replace(quitting.variant, ranks=joined.size)
     start = launcher.join_start(found, variant, oversubscribed=True)
-    Supervisor(start, found.path, caught, timeout=10.0).run(job.encode(quitting))
+    Supervisor(start, found.path, signals.Signals(), timeout=10.0).run(job.encode(quitting))

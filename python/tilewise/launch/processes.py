@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 GRACE = 0.5  # seconds between asking and killing
+LEAVING = 3.0  # seconds in which ranks may end after the first has
 
 
 def spawn(start: Start) -> subprocess.Popen[bytes]:
@@ -49,8 +50,6 @@ def end_tree(child: subprocess.Popen[bytes], others: Iterable[int], program: str
 
     Asked first, killed after half a second: a launcher that is asked can still end ranks on other hosts.
     """
-    import psutil
-
     victims = _tree(child.pid) + [rank for pid in others if (rank := living(pid, program)) is not None]
     for victim in victims:
         _quietly(victim.terminate)
@@ -63,12 +62,18 @@ def end_tree(child: subprocess.Popen[bytes], others: Iterable[int], program: str
     try:
         child.wait(timeout=GRACE)
     except subprocess.TimeoutExpired:
-        _quietly(psutil.Process(child.pid).kill)
+        _quietly(child.kill)
 
 
 def end_leftovers(pids: Iterable[int], program: str) -> int:
-    """Kills those of `pids` that still live and are really `program`; returns how many there were."""
+    """Kills those of `pids` that still live after a moment and are really `program`; returns how many.
+
+    The moment is for ranks that leave MPI later than the one we waited for: killing them would fail the job.
+    """
     left = [rank for pid in pids if (rank := living(pid, program)) is not None]
+    if not left or _wait(left, LEAVING):
+        return 0
+    left = [rank for rank in left if _runs(rank)]
     for rank in left:
         _quietly(rank.kill)
     _wait(left, GRACE)
@@ -102,16 +107,23 @@ def _tree(pid: int) -> list[psutil.Process]:
 
 def _wait(victims: list[psutil.Process], seconds: float) -> bool:
     """Whether all are gone within `seconds`; a zombie counts as gone."""
-    import psutil
-
     deadline = time.monotonic() + seconds
     while True:
-        victims = [v for v in victims if v.is_running() and v.status() != psutil.STATUS_ZOMBIE]
+        victims = [victim for victim in victims if _runs(victim)]
         if not victims:
             return True
         if time.monotonic() > deadline:
             return False
         time.sleep(0.01)
+
+
+def _runs(process: psutil.Process) -> bool:
+    import psutil
+
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:  # it went between the two questions
+        return False
 
 
 def _quietly(action: Callable[[], object]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -19,11 +20,18 @@ class Signals:
         self._held = False
         self._pending: signal.Signals | None = None
         self._seen = False
+        self._interrupted: Interrupted | None = None
 
     @property
     def seen(self) -> bool:
         """Whether a signal has been raised as Interrupted."""
         return self._seen
+
+    def check(self) -> None:
+        """Raises Interrupted once more if it was lost: Python drops what is raised inside a weak reference's
+        callback, as its imports use them, or inside a finalizer."""
+        if self._interrupted is not None:
+            raise self._interrupted
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """The handler proper."""
@@ -47,7 +55,10 @@ class Signals:
 
     def _raise(self, which: signal.Signals) -> None:
         self._seen = True
-        raise Interrupted(f"interrupted by {which.name}; all ranks were ended and nothing was written")
+        self._interrupted = Interrupted(
+            f"interrupted by {which.name}; all ranks were ended and nothing was written"
+        )
+        raise self._interrupted
 
 
 @contextmanager
@@ -59,9 +70,12 @@ def watched() -> Iterator[Signals]:
         previous = signal.getsignal(number)
         if not (number == signal.SIGHUP and previous == signal.SIG_IGN):
             old[number] = signal.signal(number, signals.handle)
+    report = sys.unraisablehook
+    sys.unraisablehook = lambda lost: None if isinstance(lost.exc_value, Interrupted) else report(lost)
     try:
         yield signals
     finally:
+        sys.unraisablehook = report
         for number, previous in old.items():
             # After an interrupt the process only ends; another, even while Python shuts down, must not change
             # its exit code.

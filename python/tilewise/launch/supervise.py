@@ -71,6 +71,7 @@ class Supervisor:
         begin = time.monotonic()
         child: subprocess.Popen[bytes] | None = None
         try:
+            self._signals.check()
             with self._signals.hold():
                 child = processes.spawn(self._start)
             if self._timeout is not None:
@@ -104,6 +105,7 @@ class Supervisor:
             try:
                 gone_at: float | None = None
                 while True:
+                    self._signals.check()
                     for key, _ in selector.select(_TICK):
                         if key.fileobj is child.stdin:
                             job = self._feed(selector, child, job)
