@@ -16,7 +16,7 @@ CXX_FLOORS: list[set[str]] = [
     {"kernel"},
     {"mpi"},
     {"io"},
-    {"multiply", "transpose", "svd", "stencil", "generate", "measure"},
+    {"multiply", "transpose", "svd", "stencil", "convert", "measure"},
     {"worker"},
 ]
 PYTHON_FLOORS: list[set[str]] = [

@@ -8,59 +8,13 @@
 #include <unistd.h>
 #include <vector>
 
+#include "io_cases.hpp"
 #include "tilewise/base/error.hpp"
-#include "tilewise/io/transfer.hpp"
 
 using namespace tilewise;
+using namespace tilewise::test;
 
 namespace {
-
-/// A file that all ranks know and rank 0 makes and removes.
-struct Scratch {
-    mpi::Communicator comm;
-    std::string path;
-
-    explicit Scratch(const mpi::Communicator& c) : comm(c) {
-        int id = static_cast<int>(getpid());
-        mpi::check(MPI_Bcast(&id, 1, MPI_INT, 0, comm.get()), "MPI_Bcast");
-        path = "/tmp/tilewise-test-" + std::to_string(id);
-    }
-    Scratch(const Scratch&) = delete;
-    Scratch& operator=(const Scratch&) = delete;
-    ~Scratch() {
-        comm.barrier();
-        if (comm.rank() == 0) {
-            std::remove(path.c_str());
-        }
-    }
-    void fill(std::int64_t offset, const std::vector<std::int32_t>& values) const {
-        if (comm.rank() == 0) {
-            std::ofstream out(path, std::ios::binary);
-            out << std::string(static_cast<std::size_t>(offset), '#');
-            out.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * 4));
-        }
-        comm.barrier();
-    }
-    std::vector<std::int32_t> numbers(std::int64_t offset, std::size_t count) const {
-        comm.barrier();
-        std::vector<std::int32_t> values(count);
-        std::ifstream in(path, std::ios::binary);
-        in.seekg(offset);
-        in.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(count * 4));
-        return values;
-    }
-};
-
-io::Region region(const std::string& path, std::int64_t rows, std::int64_t columns, std::int64_t offset) {
-    io::Region r;
-    r.path = r.name = path;
-    r.rows = rows;
-    r.columns = columns;
-    r.offset = offset;
-    r.dtype = Dtype::int32;
-    r.file_bytes = offset + rows * columns * 4;
-    return r;
-}
 
 bool has_direct_access() {
     const int descriptor = open("/tmp", O_RDWR | O_TMPFILE | O_DIRECT, 0600);
@@ -68,31 +22,25 @@ bool has_direct_access() {
     return descriptor >= 0;
 }
 
-using Cut = grid::Block (*)(int rank, int ranks, std::int64_t rows, std::int64_t columns);
-const std::vector<Cut> cuts{[](int rank, int ranks, std::int64_t rows, std::int64_t columns) {
-                                return grid::Block{grid::Partition(rows, ranks)[rank], {0, columns}};
-                            },
-                            [](int rank, int ranks, std::int64_t rows, std::int64_t columns) {
-                                return grid::Block{{0, rows}, grid::Partition(columns, ranks)[rank]};
-                            },
-                            [](int rank, int ranks, std::int64_t rows, std::int64_t columns) {
-                                const grid::Grid shape{ranks % 2 == 0 ? 2 : 1, ranks % 2 == 0 ? ranks / 2 : ranks};
-                                const grid::Place place = shape.place(rank);
-                                return grid::Block{grid::Partition(rows, shape.rows)[place.row],
-                                                   grid::Partition(columns, shape.columns)[place.column]};
-                            }};
-
 }  // namespace
 
 TEST_CASE("every strategy reads and writes every cut, at an odd offset") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
     for (const auto& [rows, columns] :
-         std::vector<std::array<std::int64_t, 2>>{{13, 7}, {1, 40}, {40, 1}, {2, 2}, {0, 5}, {1, 2200000}}) {
+         std::vector<std::array<std::int64_t, 2>>{{13, 7}, {1, 40}, {40, 1}, {2, 2}, {0, 5}, {97, 61}, {1, 2200000}}) {
+        // So small that even these matrices take several stages; ROMIO has the same words for its own.
+        const io::Hints small_buffers =
+            columns < 1000
+                ? io::Hints{{"cb_buffer_size", "4096"}, {"ind_rd_buffer_size", "4096"}, {"ind_wr_buffer_size", "4096"}}
+                : io::Hints{};
         std::vector<std::int32_t> values(static_cast<std::size_t>(rows * columns));
         for (std::size_t i = 0; i < values.size(); ++i) {
             values[i] = static_cast<std::int32_t>(i * 7 + 1);
         }
         for (const auto& entry : io::strategies) {
+            if (entry.name == "per_rank") {
+                continue;  // it takes tiles, see below
+            }
             if (entry.name == "uncached" && !has_direct_access()) {
                 MESSAGE("uncached is not tested: the file system of /tmp has no O_DIRECT");
                 continue;
@@ -107,28 +55,29 @@ TEST_CASE("every strategy reads and writes every cut, at an odd offset") {
                 const Scratch scratch(comm);
                 scratch.fill(13, values);
                 const io::Region r = region(scratch.path, rows, columns, 13);
-                const auto block_of = [&, cut](int rank) { return cut(rank, comm.size(), rows, columns); };
-                const grid::Block mine = block_of(comm.rank());
-                std::vector<std::int32_t> block(static_cast<std::size_t>(mine.size()) + 1, -5);
-                const auto strategy = entry.make({});
+                const auto share_of = [&, cut](int rank) { return cut(rank, comm.size(), rows, columns); };
+                const grid::Share mine = share_of(comm.rank());
+                std::vector<std::int32_t> share(static_cast<std::size_t>(mine.size()) + 1, -5);
+                const auto strategy = entry.make(small_buffers);
 
-                strategy->read(context, {r, block_of, reinterpret_cast<std::byte*>(block.data())});
+                strategy->read(context, {r, share_of, reinterpret_cast<std::byte*>(share.data())});
 
-                bool same = block.back() == -5;
-                for (std::int64_t i = 0; i < mine.rows.size(); ++i) {
-                    for (std::int64_t j = 0; j < mine.columns.size(); ++j) {
-                        same = same && block[static_cast<std::size_t>(i * mine.columns.size() + j)] ==
-                                           values[static_cast<std::size_t>((i + mine.rows.begin) * columns + j +
-                                                                           mine.columns.begin)];
-                    }
-                }
-                CHECK(same);
+                std::vector<std::int32_t> wanted;
+                for_elements(mine, [&](std::int64_t i, std::int64_t j) {
+                    wanted.push_back(values[static_cast<std::size_t>(i * columns + j)]);
+                });
+                wanted.push_back(-5);
+                CHECK(share == wanted);
                 CHECK(ledger.phase() == Phase::input);
+                CHECK(ledger.count().useful >= 0);
 
-                for (auto& value : block) {
+                for (auto& value : share) {
                     value = -value;
                 }
-                io::store(context, *strategy, r, block_of, reinterpret_cast<std::byte*>(block.data()), false);
+                io::Output output(context, r, std::string(entry.name), small_buffers, true);
+                output.store(context, share_of, reinterpret_cast<std::byte*>(share.data()));
+                output.finish(context, false);
+                CHECK(output.holds_what_was_written(context));
                 auto expected = values;
                 for (auto& value : expected) {
                     value = -value;
@@ -150,9 +99,8 @@ TEST_CASE("load converts, and gives the transpose of what is stored by columns")
     r.column_major = true;
     CHECK(r.stored_transposed());
     std::vector<double> data(6);
-    io::load(
-        context, *io::strategy_named("positioned", {}), r, Dtype::float64,
-        [](int) { return grid::Block{{0, 3}, {0, 2}}; }, reinterpret_cast<std::byte*>(data.data()));
+    io::Input(context, r, "positioned", {})
+        .load(context, Dtype::float64, whole(3, 2), reinterpret_cast<std::byte*>(data.data()));
     CHECK(data == std::vector<double>{1, 2, 3, 4, 5, 6});
 }
 
@@ -165,9 +113,8 @@ TEST_CASE("a file of the wrong size, a missing one and a directory are the same 
     scratch.fill(0, {1, 2, 3});
     std::vector<double> data(6);
     const auto load = [&](const io::Region& r) {
-        io::load(
-            context, *io::strategy_named("positioned", {}), r, Dtype::float64,
-            [](int) { return grid::Block{{0, 3}, {0, 2}}; }, reinterpret_cast<std::byte*>(data.data()));
+        io::Input(context, r, "positioned", {})
+            .load(context, Dtype::float64, whole(3, 2), reinterpret_cast<std::byte*>(data.data()));
     };
     const auto kind_of = [&](const io::Region& r) {
         try {

@@ -46,7 +46,7 @@ TEST_CASE("counts beyond 31 bits become one derived type of the right size") {
     }
 }
 
-TEST_CASE("strided picks a rectangle out of rows, subarray one out of a file") {
+TEST_CASE("strided picks a rectangle out of rows, a share one out of a file") {
     const Communicator comm(MPI_COMM_SELF);
     std::vector<int> matrix(6 * 10);
     std::iota(matrix.begin(), matrix.end(), 0);
@@ -57,9 +57,10 @@ TEST_CASE("strided picks a rectangle out of rows, subarray one out of a file") {
         return got;
     };
     CHECK(pick(matrix.data() + 23, strided(2, 3, 10, MPI_INT), 6) == std::vector{23, 24, 25, 33, 34, 35});
-    CHECK(pick(matrix.data(), subarray(6, 10, {{1, 3}, {8, 10}}, MPI_INT), 4) == std::vector{18, 19, 28, 29});
+    CHECK(pick(matrix.data(), share_of_matrix(6, 10, grid::Block{{1, 3}, {8, 10}}, MPI_INT), 4) ==
+          std::vector{18, 19, 28, 29});
     MPI_Aint lower = 0, extent = 0;
-    check(MPI_Type_get_extent(subarray(6, 10, {{1, 3}, {8, 10}}, MPI_INT).get(), &lower, &extent),
+    check(MPI_Type_get_extent(share_of_matrix(6, 10, grid::Block{{1, 3}, {8, 10}}, MPI_INT).get(), &lower, &extent),
           "MPI_Type_get_extent");
     CHECK(extent == 6 * 10 * 4);
 }

@@ -85,10 +85,12 @@ def test_version(fake: Tilewise) -> None:
         ((*MULTIPLY_WORDS, "--algorithm", "strassen"), "auto, local, cannon, summa, replicated"),
         ((*MULTIPLY_WORDS, "--exchange", "pigeon"), "one_sided_lock"),
         (
-            (*MULTIPLY_WORDS, "--io", "sieve"),
-            "auto, root, root_collective, collective, positioned, mapped, uncached",
+            (*MULTIPLY_WORDS, "--io", "pigeon"),
+            "auto, root, root_collective, per_rank, collective, split_collective, independent, positioned, "
+            "sieve, mapped, two_phase, uncached",
         ),
-        ((*MULTIPLY_WORDS, "--io", "root:sieve"), "'sieve'"),
+        ((*MULTIPLY_WORDS, "--io", "root:pigeon"), "'pigeon'"),
+        ((*MULTIPLY_WORDS, "--io", "per_rank"), "wants a folder of tiles"),
         ((*MULTIPLY_WORDS, "--grid", "2"), "2x2"),
         ((*MULTIPLY_WORDS, "-n", "4", "--grid", "3x1"), "-n 3"),
         ((*MULTIPLY_WORDS, "--grid", "0x1"), "1 or more"),
@@ -139,7 +141,7 @@ def test_version(fake: Tilewise) -> None:
         (("show", "A.npy", "9"), "there is no row 9"),
         (("show", "A.npy", "x"), "0:5"),
         (("show", "random:3x3"), "generate"),
-        (("plan", "doctor"), "multiply, generate"),
+        (("plan", "doctor"), "multiply, convert, generate"),
         (("doctor", "now"), "'now'"),
     ],
 )
@@ -185,7 +187,7 @@ def test_the_job_says_everything(fake: Tilewise) -> None:
     assert (left["dtype"], left["byte_order"], left["order"]) == ("float32", "big", "F")
     assert left["offset"] == 128 and left["file_bytes"] == 128 + 4 * 6 * 4
     assert (job["dtype"], job["verify"], job["repeat"], job["warmup"]) == ("float64", "serial", 3, 1)
-    assert (job["sync"], job["place"], job["hints"], job["protocol"]) == (True, "node", {"cb_nodes": "2"}, 1)
+    assert (job["sync"], job["place"], job["hints"], job["protocol"]) == (True, "node", {"cb_nodes": "2"}, 2)
     assert job["bind"] is False  # more threads than there are cores
     assert Path(job["output"]["path"]).parent == fake.folder
     assert (job["output"]["rows"], job["output"]["columns"]) == (6, 3)

@@ -13,7 +13,7 @@ import numpy
 import pytest
 from conftest import Tilewise, mpiexec, one_message, wait_for
 from oracle import matrix, nothing_left, processes_in, save, state_of
-from tilewise.plan.names import IO
+from tilewise.plan.names import ONE_FILE
 
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "--force")
 
@@ -72,7 +72,7 @@ def test_a_disk_that_is_too_small(inputs: Tilewise, mount: Callable[..., Path]) 
         assert os.listdir(folder) == []
 
 
-@pytest.mark.parametrize("io", IO)
+@pytest.mark.parametrize("io", ONE_FILE)
 @pytest.mark.parametrize(("kind", "ranks"), [("tmpfs", 3), ("ext2", 1), ("ext2", 3)])
 def test_a_disk_that_becomes_full(
     inputs: Tilewise, mount: Callable[..., Path], tmp_path: Path, kind: str, ranks: int, io: str
@@ -164,7 +164,7 @@ def test_an_output_folder_that_vanishes(inputs: Tilewise) -> None:
     wait_for(lambda: not processes_in(inputs.folder), 2)
 
 
-@pytest.mark.parametrize("io", IO)
+@pytest.mark.parametrize("io", ONE_FILE)
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_an_input_that_shrinks_after_the_plan(inputs: Tilewise, io: str, ranks: int) -> None:
     script = before_the_ranks(inputs, "truncate -s 2000 A.npy", ranks)

@@ -11,7 +11,7 @@ import numpy
 import pytest
 from conftest import Tilewise, one_message, wait_for
 from oracle import assert_product, matrix, nothing_left, processes_in, save
-from tilewise.plan.names import IO
+from tilewise.plan.names import ONE_FILE
 
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "--force")
 LONG = (
@@ -76,7 +76,7 @@ def test_a_rank_that_dies_while_others_wait(inputs: Tilewise, exchange: str) -> 
         one_message(inputs(*WORDS, "-n", 4, "--algorithm", "cannon", "--exchange", exchange), 1)
 
 
-@pytest.mark.parametrize("io", IO)
+@pytest.mark.parametrize("io", ONE_FILE)
 @pytest.mark.parametrize("phase", ["input", "output"])
 def test_a_rank_that_throws_while_files_are_moved(inputs: Tilewise, io: str, phase: str) -> None:
     inputs.environment["TILEWISE_FAULT"] = f"throw:1:{phase}"

@@ -7,7 +7,7 @@ import pytest
 from conftest import Tilewise, one_message
 from oracle import DTYPES, INTEGERS, Array, assert_product, record_of
 from tilewise.files.generated import KINDS
-from tilewise.plan.names import IO
+from tilewise.plan.names import ONE_FILE
 
 FRACTIONS = [dtype for dtype in DTYPES if dtype not in INTEGERS]
 SHAPE = (61, 127)
@@ -98,7 +98,7 @@ def test_the_same_bytes_on_any_number_of_ranks(tilewise: Tilewise, kind: str) ->
     words = ("--kind", kind, "--shape", "103x59", "--dtype", dtype, "--seed", 9)
     made(tilewise, *words, "-n", 1, name="1.npy")
     alone = (tilewise.folder / "1.npy").read_bytes()
-    for ranks, io in zip((2, 3, 4, 6), IO, strict=False):
+    for ranks, io in zip((2, 3, 4, 6), ONE_FILE, strict=False):
         made(tilewise, *words, "-n", ranks, "--io", io, name="many.npy")
         assert (tilewise.folder / "many.npy").read_bytes() == alone, (ranks, io)
         (tilewise.folder / "many.npy").unlink()
@@ -107,9 +107,9 @@ def test_the_same_bytes_on_any_number_of_ranks(tilewise: Tilewise, kind: str) ->
     assert (other == alone) == (kind in ("identity", "ramp"))
 
 
-@pytest.mark.parametrize("io", IO)
+@pytest.mark.parametrize("io", ONE_FILE)
 def test_few_rows_for_many_ranks(tilewise: Tilewise, io: str) -> None:
-    turn = list(IO).index(io)
+    turn = list(ONE_FILE).index(io)
     for extents in (((0, 4), (4, 0))[turn % 2], (2, 7)):
         values = made(
             tilewise, "--kind", "ramp", "--shape", shape_of(extents), "-n", 3, "--io", io, "--force"
@@ -117,7 +117,7 @@ def test_few_rows_for_many_ranks(tilewise: Tilewise, io: str) -> None:
         assert numpy.array_equal(values, numpy.arange(extents[0] * extents[1], dtype=float).reshape(extents))
 
 
-@pytest.mark.parametrize("io", IO)
+@pytest.mark.parametrize("io", ONE_FILE)
 def test_more_than_one_buffer_of_numbers(tilewise: Tilewise, io: str) -> None:
     values = made(tilewise, "--kind", "ramp", "--shape", "1501x3001", "-n", 3, "--io", io, "--sync")
     assert numpy.array_equal(values, numpy.arange(1501 * 3001, dtype=float).reshape(1501, 3001))

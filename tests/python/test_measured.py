@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from conftest import Tilewise
 from oracle import matrix, record_of, save
-from tilewise.plan.names import IO, MULTIPLY
+from tilewise.plan.names import MULTIPLY, ONE_FILE
 
 PHASES = ("input", "compute", "exchange", "output", "verify")
 # The contract's fields; those of the whole stand under no name.
@@ -66,7 +66,7 @@ def test_the_record_is_whole_and_agrees_with_itself(tilewise: Tilewise, ranks: i
     assert memory["max_rank"] == max(memory["per_rank"]) > 1 << 20
 
 
-@pytest.mark.parametrize("io", IO)
+@pytest.mark.parametrize("io", ONE_FILE)
 def test_every_byte_is_counted_once(tilewise: Tilewise, io: str) -> None:
     save(tilewise.folder, matrix((41, 30), "int16", 1), matrix((30, 17), "float64", 2))
     counted = multiply(tilewise, "A.npy", "B.npy", "-n", 3, "--io", io)["bytes"]

@@ -11,7 +11,7 @@ from conftest import Tilewise
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracle import DTYPES, INTEGERS, assert_product, matrix, record_of, save
-from tilewise.plan.names import IO, MULTIPLY
+from tilewise.plan.names import MULTIPLY, ONE_FILE
 
 RANKS = (1, 2, 3, 4, 6)
 # Rows, inner extent, columns. A prime number of them, so that variants meet them in ever new pairs.
@@ -48,7 +48,7 @@ class Case(NamedTuple):
 def covering() -> list[Case]:
     """Out of the product's table, each (algorithm, exchange, ranks) and each (algorithm, io, ranks)."""
     cases: list[Case] = []
-    ways = list(IO)
+    ways = list(ONE_FILE)
     blocks = 0
     for algorithm in MULTIPLY.values():
         exchanges = algorithm.exchanges or (None,)
@@ -73,9 +73,9 @@ def test_the_sample_covers_the_table() -> None:
     assert {(c.algorithm, c.exchange, c.ranks) for c in CASES} == exchanges
     for which in ("read", "write"):
         assert {(c.algorithm, getattr(c, which), c.ranks) for c in CASES} == {
-            (name, way, n) for name, n in fitting for way in IO
+            (name, way, n) for name, n in fitting for way in ONE_FILE
         }
-    assert {(c.read, c.write) for c in CASES} == {(r, w) for r in IO for w in IO}
+    assert {(c.read, c.write) for c in CASES} == {(r, w) for r in ONE_FILE for w in ONE_FILE}
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -138,7 +138,7 @@ def test_a_grid_of_the_users_own(tilewise: Tilewise, algorithm: str, grid: str) 
     assert_product(tilewise.folder / "C.npy", left, right)
 
 
-@pytest.mark.parametrize("io", IO)
+@pytest.mark.parametrize("io", ONE_FILE)
 def test_more_than_one_buffer_of_numbers(tilewise: Tilewise, io: str) -> None:
     """Reading and writing go by bands of some MiB: here are several, and blocks that begin within them."""
     left, right = matrix((2503, 1021), seed=1, order="F"), matrix((1021, 1201), seed=2)
@@ -248,7 +248,7 @@ def products(draw: st.DrawFn) -> tuple[Any, Any, list[object]]:
     words += draw(
         st.sampled_from([[], ["--verify", "serial"], ["--kernel", "plain"], ["--remainder", "last"]])
     )
-    words += ["--io", f"{draw(st.sampled_from(sorted(IO)))}:{draw(st.sampled_from(sorted(IO)))}"]
+    words += ["--io", f"{draw(st.sampled_from(sorted(ONE_FILE)))}:{draw(st.sampled_from(sorted(ONE_FILE)))}"]
     return stored[0], stored[1], words
 
 

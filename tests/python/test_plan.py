@@ -15,9 +15,9 @@ from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.plan import grid, proof
 from tilewise.plan.choices import Choices, parse_hints, parse_io
-from tilewise.plan.generate import plan_generate
+from tilewise.plan.convert import Wanted, plan_convert
 from tilewise.plan.multiply import plan_multiply
-from tilewise.plan.names import EXCHANGES, IO, MULTIPLY
+from tilewise.plan.names import EXCHANGES, MULTIPLY, ONE_FILE
 from tilewise.plan.plan import Plan
 from tilewise.plan.rule import read_hosts
 
@@ -117,7 +117,7 @@ def test_every_algorithm_on_every_rank_count(name: str, ranks: int) -> None:
             with pytest.raises(UsageError, match=r"makes no sense with .*: it"):
                 planned(ranks=ranks, algorithm=name, exchange=exchange)
             continue
-        for io in IO:
+        for io in ONE_FILE:
             variant = planned(ranks=ranks, algorithm=name, exchange=exchange, read=io, write=io).job.variant
             assert variant.grid[0] * variant.grid[1] * variant.copies == ranks
             assert (variant.algorithm, variant.exchange, variant.read) == (name, exchange, io)
@@ -278,10 +278,10 @@ def test_hosts_files(tmp_path: Path) -> None:
 
 def test_generate_plans() -> None:
     region = Region(path="", name="random", rows=5000, columns=5000, dtype="float16", generator="random")
-    plan = plan_generate(region, Choices(ranks=2), facts())
+    plan = plan_convert(region, None, Wanted(), Choices(ranks=2), facts(), command="generate")
     assert (plan.job.dtype, plan.dtype, plan.shape) == ("float32", "float16", (5000, 5000))
     with pytest.raises(UsageError, match="nothing to prove"):
-        plan_generate(region, Choices(verify="fast"), facts())
+        plan_convert(region, None, Wanted(), Choices(verify="fast"), facts(), command="generate")
 
 
 def test_io_and_hints() -> None:

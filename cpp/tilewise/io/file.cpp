@@ -101,4 +101,28 @@ void PosixFile::flush() const {
     }
 }
 
+void PosixFile::lock(std::int64_t offset, std::int64_t bytes) const { set_lock(F_WRLCK, offset, bytes); }
+
+void PosixFile::unlock(std::int64_t offset, std::int64_t bytes) const { set_lock(F_UNLCK, offset, bytes); }
+
+void PosixFile::set_lock(short kind, std::int64_t offset, std::int64_t bytes) const {
+    struct flock range{};
+    range.l_type = kind;
+    range.l_whence = SEEK_SET;
+    range.l_start = offset;
+    range.l_len = bytes;
+    while (fcntl(descriptor_, F_SETLKW, &range) != 0) {
+        if (errno != EINTR) {
+            throw IoError(name_ + ": bytes could not be locked: " + system_reason(errno));
+        }
+    }
+}
+
+void PosixFile::resize(std::int64_t bytes) const {
+    if (ftruncate(descriptor_, bytes) != 0) {
+        throw IoError(name_ + ": could not be given its size of " + std::to_string(bytes) +
+                      " bytes: " + system_reason(errno));
+    }
+}
+
 }  // namespace tilewise::io

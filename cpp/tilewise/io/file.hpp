@@ -26,8 +26,14 @@ public:
     /// Gets the disk space now, where the file system can: a full disk is then found before anybody writes.
     void reserve(std::int64_t bytes) const;
     void flush() const;
+    /// Keeps other processes that lock too from these bytes; waits for its turn.
+    void lock(std::int64_t offset, std::int64_t bytes) const;
+    void unlock(std::int64_t offset, std::int64_t bytes) const;
+    /// Makes the file exactly so long.
+    void resize(std::int64_t bytes) const;
 
 private:
+    void set_lock(short kind, std::int64_t offset, std::int64_t bytes) const;
     [[noreturn]] void fail(const std::string& what, std::int64_t offset, int error_number) const;
 
     std::string name_;

@@ -12,7 +12,7 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/mpi/together.hpp"
+#include "tilewise/io/runs.hpp"
 
 namespace tilewise::io {
 namespace {
@@ -47,38 +47,31 @@ void expect_bus_errors(const std::string& name) {
 class Mapped final : public Strategy {
 public:
     void read(Context& context, const Transfer& transfer) const override {
-        const std::int64_t bytes = copy(context, transfer, Mapping::Access::read);
-        context.ledger.count().read += bytes;
-        context.ledger.count().useful += bytes;
+        const std::int64_t before = context.ledger.count().useful;
+        copy(context, transfer, Mapping::Access::read);
+        context.ledger.count().read += context.ledger.count().useful - before;
     }
 
     void write(Context& context, const Transfer& transfer) const override {
-        context.ledger.count().written += copy(context, transfer, Mapping::Access::write);
+        copy(context, transfer, Mapping::Access::write);
     }
 
 private:
-    static std::int64_t copy(Context& context, const Transfer& transfer, Mapping::Access access) {
+    static void copy(Context& context, const Transfer& transfer, Mapping::Access access) {
         const bool reading = access == Mapping::Access::read;
-        const Timed timed(context.ledger, context.ledger.phase(), Step::file,
-                          (reading ? "copy from map " : "copy to map ") + transfer.region.name);
-        const grid::Block block = transfer.block_of(context.comm.rank());
-        mpi::together(context.comm, [&] {
-            if (block.size() == 0) {
-                return;
-            }
-            const Mapping mapping(transfer.region, access);
-            const int threads = block.size() * transfer.item() < (1 << 20) ? 1 : context.threads;
-            parallel_ranges(threads, block.rows.size(), [&](std::int64_t begin, std::int64_t end, int) {
-                for_row_pieces(transfer, block, {begin, end},
-                               [&](std::byte* data, std::int64_t bytes, std::int64_t offset) {
-                                   std::byte* in_file = mapping.data() + (offset - transfer.region.offset);
-                                   reading ? std::memcpy(data, in_file, static_cast<std::size_t>(bytes))
-                                           : std::memcpy(in_file, data, static_cast<std::size_t>(bytes));
-                               });
-            });
-        });
+        const auto open = [&] { return std::make_unique<Mapping>(transfer.region, access); };
+        serve_own_share(context, transfer, reading, reading ? "copy from map" : "copy to map", open,
+                        [&](const auto& mapping, const grid::Share& share, grid::Range within) {
+                            grid::for_runs(share, transfer.columns(), within,
+                                           [&](std::int64_t first, std::int64_t count, std::int64_t local) {
+                                               std::byte* mine = transfer.data + local * transfer.item();
+                                               std::byte* its = mapping->data() + first * transfer.item();
+                                               std::memcpy(reading ? mine : its, reading ? its : mine,
+                                                           static_cast<std::size_t>(count * transfer.item()));
+                                           });
+                            return 0;
+                        });
         context.ledger.count().io_calls += 1;
-        return block.size() * transfer.item();
     }
 };
 
@@ -90,8 +83,8 @@ Mapping::Mapping(const Region& region, Access access) {
     if (descriptor < 0) {
         throw IoError(region.name + ": could not be opened: " + system_reason(errno));
     }
-    const std::int64_t begin = region.offset / page * page;
-    length_ = static_cast<std::size_t>(region.offset - begin + region.bytes());
+    const std::int64_t first = region.text ? 0 : region.offset, begin = first / page * page;
+    length_ = static_cast<std::size_t>(first - begin + (region.text ? region.file_bytes : region.bytes()));
     expect_bus_errors(region.name);
     start_ = mmap(nullptr, length_, access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
                   begin);
@@ -101,7 +94,7 @@ Mapping::Mapping(const Region& region, Access access) {
         start_ = nullptr;
         throw IoError(region.name + ": could not be mapped: " + system_reason(reason));
     }
-    data_ = static_cast<std::byte*>(start_) + (region.offset - begin);
+    data_ = static_cast<std::byte*>(start_) + (first - begin);
 }
 
 Mapping::Mapping(Mapping&& other) noexcept { *this = std::move(other); }
@@ -134,12 +127,13 @@ void Mapping::populate(int threads) const {
 }
 
 bool usable_in_place(const Region& region, Dtype dtype) {
-    return region.generator.empty() && region.dtype == dtype && !region.swap_bytes && region.bytes() > 0 &&
+    return region.generator.empty() && region.tiles.empty() && !region.text && region.dtype == dtype &&
+           !region.swap_bytes && region.bytes() > 0 &&
            region.offset % static_cast<std::int64_t>(facts(dtype).component) == 0;
 }
 
 void set_shrunken_file_message(void (*say)(const char* name)) { say_shrunken = say; }
 
-std::unique_ptr<Strategy> make_mapped() { return std::make_unique<Mapped>(); }
+std::unique_ptr<Strategy> make_mapped(const Hints&) { return std::make_unique<Mapped>(); }
 
 }  // namespace tilewise::io

@@ -16,13 +16,13 @@ public:
     enum class Access { read, write };
 
     Mapping() = default;
-    /// Throws IoError.
+    /// The region's bytes; all of the file, from its first byte, where it is a text. Throws IoError.
     Mapping(const Region& region, Access access);
     Mapping(Mapping&& other) noexcept;
     Mapping& operator=(Mapping&& other) noexcept;
     ~Mapping();
 
-    /// Element (0, 0) of the stored matrix.
+    /// Element (0, 0) of the stored matrix, or a text's first byte; null where there is nothing.
     std::byte* data() const { return data_; }
     /// Reads all pages in now, on `threads` threads, instead of one fault at a time later.
     void populate(int threads) const;

@@ -2,12 +2,31 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "tilewise/base/dtype.hpp"
-#include "tilewise/grid/grid.hpp"
+#include "tilewise/grid/share.hpp"
 
 namespace tilewise::io {
+
+/// A rectangle of a matrix that has a file of its own, row by row from `offset`.
+struct Tile {
+    std::string path;
+    std::int64_t offset = 0;
+    grid::Block block;
+};
+
+/// Numbers as text: `line_numbers` of them on each line, between separators; a blank stands for any run of blanks.
+struct TextLines {
+    char separator = ' ';
+    std::int64_t line_numbers = 1;
+    bool pairs = false;  ///< complex numbers as two numbers side by side
+
+    /// Numbers of the matrix on each line.
+    std::int64_t elements() const { return pairs ? line_numbers / 2 : line_numbers; }
+};
 
 struct Region {
     std::string path;  ///< empty: made by the generator
@@ -21,6 +40,8 @@ struct Region {
     bool transposed = false;       ///< the operation wants the transpose
     std::string generator;
     std::uint64_t seed = 0;
+    std::vector<Tile> tiles;        ///< instead of one file
+    std::optional<TextLines> text;  ///< instead of binary numbers
 
     /// Rows and columns as the operation sees them.
     std::int64_t wanted_rows() const { return transposed ? columns : rows; }
@@ -31,8 +52,8 @@ struct Region {
     std::int64_t stored_columns() const { return column_major ? rows : columns; }
     /// Whether what lies row by row in the file is the transpose of what the operation wants.
     bool stored_transposed() const { return column_major != transposed; }
-    /// A block of the wanted matrix, in the coordinates of the stored one.
-    grid::Block stored(const grid::Block& wanted) const { return stored_transposed() ? wanted.transposed() : wanted; }
+    /// A share of the wanted matrix, in the coordinates of the stored one.
+    grid::Share stored(const grid::Share& wanted) const { return stored_transposed() ? wanted.transposed() : wanted; }
 
     std::int64_t bytes() const { return rows * columns * static_cast<std::int64_t>(size_of(dtype)); }
 };

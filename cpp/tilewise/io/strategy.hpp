@@ -1,4 +1,4 @@
-// The ways to move blocks between ranks and a file: one file each, one table that lists them.
+// The ways to move shares between ranks and a file: one file each, one table that lists them.
 #pragma once
 
 #include <array>
@@ -13,35 +13,27 @@
 
 namespace tilewise::io {
 
-/// The block of each rank, in the stored coordinates of the region; blocks may be empty.
-using BlockOf = std::function<grid::Block(int rank)>;
+class TextIndex;
 
-/// One matrix between its file and the ranks: `data` is this rank's block in the file's own type, row after row, without gaps.
+/// The share of each rank, in the stored coordinates of the region; shares may be empty.
+using ShareOf = std::function<grid::Share(int rank)>;
+
+/// One matrix between its file and the ranks: `data` is this rank's share in the file's own type, row after row, without gaps.
 struct Transfer {
     const Region& region;
-    BlockOf block_of;
+    ShareOf share_of;
     std::byte* data = nullptr;
+    const TextIndex* text = nullptr;  ///< where lines begin, when a text is read
+    std::function<void(std::int64_t elements)> between =
+        {};  ///< work that can be done while more is read: told how many
+             ///< leading elements of `data` are there
 
     std::int64_t item() const { return static_cast<std::int64_t>(size_of(region.dtype)); }
     std::int64_t rows() const { return region.stored_rows(); }
     std::int64_t columns() const { return region.stored_columns(); }
-    /// Byte in the file of stored element (row, column).
-    std::int64_t at(std::int64_t row, std::int64_t column) const {
-        return region.offset + (row * columns() + column) * item();
-    }
+    /// Byte in the file of an element, counted row by row through the stored matrix.
+    std::int64_t at(std::int64_t element) const { return region.offset + element * item(); }
 };
-
-/// Calls move(data, bytes, offset) for the pieces of rows [rows.begin, rows.end) of a block that are contiguous both in memory and in the
-/// file: each row, or all of them at once where the block is as wide as the matrix.
-template <class Move> void for_row_pieces(const Transfer& transfer, const grid::Block& block, grid::Range rows,
-                                          Move move) {
-    const std::int64_t row_bytes = block.columns.size() * transfer.item();
-    const std::int64_t rows_a_piece = block.columns.size() == transfer.columns() ? rows.size() : 1;
-    for (std::int64_t row = rows.begin; row < rows.end; row += rows_a_piece) {
-        move(transfer.data + row * row_bytes, row_bytes * rows_a_piece,
-             transfer.at(block.rows.begin + row, block.columns.begin));
-    }
-}
 
 using Hints = std::map<std::string, std::string>;
 
@@ -58,12 +50,17 @@ public:
     virtual void write(Context& context, const Transfer& transfer) const = 0;
 };
 
-std::unique_ptr<Strategy> make_positioned();
-std::unique_ptr<Strategy> make_mapped();
-std::unique_ptr<Strategy> make_uncached();
-std::unique_ptr<Strategy> make_root();
-std::unique_ptr<Strategy> make_root_collective();
+std::unique_ptr<Strategy> make_root(const Hints& hints);
+std::unique_ptr<Strategy> make_root_collective(const Hints& hints);
+std::unique_ptr<Strategy> make_per_rank(const Hints& hints);
 std::unique_ptr<Strategy> make_collective(const Hints& hints);
+std::unique_ptr<Strategy> make_split_collective(const Hints& hints);
+std::unique_ptr<Strategy> make_independent(const Hints& hints);
+std::unique_ptr<Strategy> make_positioned(const Hints& hints);
+std::unique_ptr<Strategy> make_sieve(const Hints& hints);
+std::unique_ptr<Strategy> make_mapped(const Hints& hints);
+std::unique_ptr<Strategy> make_two_phase(const Hints& hints);
+std::unique_ptr<Strategy> make_uncached(const Hints& hints);
 
 struct StrategyEntry {
     std::string_view name;
@@ -71,15 +68,26 @@ struct StrategyEntry {
 };
 
 inline constexpr std::array strategies{
-    StrategyEntry{"root", [](const Hints&) { return make_root(); }},
-    StrategyEntry{"root_collective", [](const Hints&) { return make_root_collective(); }},
+    StrategyEntry{"root", make_root},
+    StrategyEntry{"root_collective", make_root_collective},
+    StrategyEntry{"per_rank", make_per_rank},
     StrategyEntry{"collective", make_collective},
-    StrategyEntry{"positioned", [](const Hints&) { return make_positioned(); }},
-    StrategyEntry{"mapped", [](const Hints&) { return make_mapped(); }},
-    StrategyEntry{"uncached", [](const Hints&) { return make_uncached(); }},
+    StrategyEntry{"split_collective", make_split_collective},
+    StrategyEntry{"independent", make_independent},
+    StrategyEntry{"positioned", make_positioned},
+    StrategyEntry{"sieve", make_sieve},
+    StrategyEntry{"mapped", make_mapped},
+    StrategyEntry{"two_phase", make_two_phase},
+    StrategyEntry{"uncached", make_uncached},
 };
 
 /// Throws UsageError for an unknown name, listing the known ones.
 std::unique_ptr<Strategy> strategy_named(std::string_view name, const Hints& hints);
+
+/// Reads what `share` has of all tiles into `transfer.data`. Not collective.
+void read_tiles(Counters& count, const Transfer& transfer, const grid::Share& share);
+
+/// A buffer's size out of a hint such as `cb_buffer_size`, or `standard`. Throws UsageError for what is no size.
+std::int64_t buffer_size(const Hints& hints, const std::string& key, std::int64_t standard);
 
 }  // namespace tilewise::io

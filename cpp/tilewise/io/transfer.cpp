@@ -1,6 +1,8 @@
 // The checks around every strategy: nothing that a library says about success is believed without looking at the file.
 #include "tilewise/io/transfer.hpp"
 
+#include <charconv>
+
 #include "tilewise/io/file.hpp"
 #include "tilewise/kernel/convert.hpp"
 #include "tilewise/kernel/fill.hpp"
@@ -9,17 +11,47 @@
 namespace tilewise::io {
 namespace {
 
-BlockOf stored_blocks(const Region& region, const WantedBlock& wanted) {
+ShareOf stored_shares(const Region& region, const WantedShare& wanted) {
     return [&region, wanted](int rank) { return region.stored(wanted(rank)); };
 }
 
-void generate(Context& context, const Region& region, Dtype dtype, const grid::Block& block, std::byte* data) {
+bool by_root(const std::string& strategy) { return strategy == "root" || strategy == "root_collective"; }
+
+/// What a region can be read or written with: its own form may leave no choice.
+std::string fitting(const Region& region, const std::string& strategy) {
+    if (!region.tiles.empty()) {
+        return "per_rank";
+    }
+    if (strategy == "per_rank" && region.generator.empty()) {
+        throw UsageError(region.name + ": is one file, and per_rank wants a folder of tiles");
+    }
+    return region.text && !by_root(strategy) ? "two_phase" : strategy;
+}
+
+void check_size(const std::string& path, const std::string& name, std::int64_t needed, bool exactly) {
+    const std::int64_t size = PosixFile(path, name, PosixFile::Mode::read).size();
+    if (exactly ? size != needed : size < needed) {
+        throw IoError(name + ": has " + std::to_string(size) + " bytes where " + std::to_string(needed) +
+                      " were expected");
+    }
+}
+
+/// In the type that the matrix has; a generated matrix is stored as it is wanted.
+void generate(Context& context, const Region& region, const grid::Share& share, std::byte* data) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "make " + region.name);
     mpi::together(context.comm, [&] {
-        // First as the type that the matrix has, then as the type that is computed in, as if it came from a file.
-        kernel::fill(data + kernel::raw_offset(block.size(), region.dtype, dtype), block, region.columns, region.dtype,
-                     kernel::fill_named(region.generator), region.seed, context.threads);
-        kernel::widen(data, block.size(), region.dtype, false, dtype);
+        const std::int64_t row_bytes = share.width() * static_cast<std::int64_t>(size_of(region.dtype));
+        if (share.size() == 0) {
+            return;
+        }
+        if (share.columns.size() > 1) {
+            throw Error(ErrorKind::internal, "generated matrices are made in blocks of neighbouring columns");
+        }
+        for (const grid::Range& rows : share.rows) {
+            kernel::fill(data, {rows, share.columns[0]}, region.columns, region.dtype,
+                         kernel::fill_named(region.generator), region.seed, context.threads);
+            data += rows.size() * row_bytes;
+        }
     });
 }
 
@@ -36,63 +68,121 @@ std::unique_ptr<Strategy> strategy_named(std::string_view name, const Hints& hin
     throw UsageError("unknown way to read and write '" + std::string(name) + "'; known are " + known);
 }
 
+std::int64_t buffer_size(const Hints& hints, const std::string& key, std::int64_t standard) {
+    const auto found = hints.find(key);
+    if (found == hints.end()) {
+        return standard;
+    }
+    const std::string& text = found->second;
+    std::int64_t size = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+    if (error != std::errc{} || end != text.data() + text.size() || size < 4096 || size > (std::int64_t{1} << 30)) {
+        throw UsageError("--hint " + key + "=" + text + ": a buffer has 4096 to 2^30 bytes");
+    }
+    return size;
+}
+
 void check_file(Context& context, const Region& region) {
     mpi::together(context.comm, [&] {
         if (context.comm.rank() != 0) {
             return;
         }
-        const std::int64_t size = PosixFile(region.path, region.name, PosixFile::Mode::read).size();
-        const std::int64_t needed = region.file_bytes >= 0 ? region.file_bytes : region.offset + region.bytes();
-        if (region.file_bytes >= 0 ? size != needed : size < needed) {
-            throw IoError(region.name + ": has " + std::to_string(size) + " bytes where " + std::to_string(needed) +
-                          " were expected");
+        for (const Tile& tile : region.tiles) {
+            check_size(tile.path, region.name + " (" + tile.path + ")",
+                       tile.offset + tile.block.size() * static_cast<std::int64_t>(size_of(region.dtype)), true);
+        }
+        if (region.tiles.empty()) {
+            const bool exactly = region.file_bytes >= 0;
+            check_size(region.path, region.name, exactly ? region.file_bytes : region.offset + region.bytes(), exactly);
         }
     });
 }
 
-void load(Context& context, const Strategy& strategy, const Region& region, Dtype dtype, const WantedBlock& wanted,
-          std::byte* data) {
-    const grid::Block block = region.stored(wanted(context.comm.rank()));
-    if (!region.generator.empty()) {
-        generate(context, region, dtype, block, data);
+Input::Input(Context& context, const Region& region, const std::string& strategy, const Hints& hints)
+    : region_(region) {
+    mpi::together(context.comm, [&] { strategy_ = strategy_named(fitting(region, strategy), hints); });
+    if (region.generator.empty()) {
+        check_file(context, region);
+        if (region.text) {
+            text_ = std::make_unique<TextIndex>(context, region);
+        }
+    }
+}
+
+void Input::load_raw(Context& context, const WantedShare& wanted, std::byte* data,
+                     std::function<void(std::int64_t)> between) const {
+    if (!region_.generator.empty()) {
+        generate(context, region_, region_.stored(wanted(context.comm.rank())), data);
         return;
     }
-    check_file(context, region);
+    strategy_->read(context, {region_, stored_shares(region_, wanted), data, text_.get(), std::move(between)});
+}
+
+void Input::load(Context& context, Dtype dtype, const WantedShare& wanted, std::byte* data) const {
+    const std::int64_t size = region_.stored(wanted(context.comm.rank())).size();
     std::byte* raw = data;
-    mpi::together(context.comm, [&] { raw += kernel::raw_offset(block.size(), region.dtype, dtype); });
-    strategy.read(context, {region, stored_blocks(region, wanted), raw});
-    if (region.dtype != dtype || region.swap_bytes) {
-        const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "convert " + region.name);
+    mpi::together(context.comm, [&] { raw += kernel::raw_offset(size, region_.dtype, dtype); });
+    load_raw(context, wanted, raw);
+    if (region_.dtype != dtype || region_.swap_bytes) {
+        const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "convert " + region_.name);
         mpi::together(context.comm, [&] {
-            if (kernel::widen(data, block.size(), region.dtype, region.swap_bytes, dtype) > 0) {
-                throw UsageError(region.name + ": holds numbers that " + std::string(name_of(dtype)) + " cannot");
+            if (kernel::widen(data, size, region_.dtype, region_.swap_bytes, dtype) > 0) {
+                throw UsageError(region_.name + ": holds numbers that " + std::string(name_of(dtype)) + " cannot");
             }
         });
     }
 }
 
-void begin_store(Context& context, const Region& region) {
+Output::Output(Context& context, const Region& region, const std::string& strategy, const Hints& hints, bool prove)
+    : region_(region),
+      prove_(prove) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::file, "reserve " + region.name);
     mpi::together(context.comm, [&] {
-        if (context.comm.rank() == 0) {
+        const std::string fits = fitting(region, strategy);
+        strategy_ = strategy_named(fits, hints);
+        if (region.text) {
+            text_ = std::make_unique<TextOutput>(region_, by_root(fits), prove ? &read_back_ : nullptr);
+        } else if (region.tiles.empty() && context.comm.rank() == 0) {
             PosixFile(region.path, region.name, PosixFile::Mode::write).reserve(region.offset + region.bytes());
         }
     });
 }
 
-void end_store(Context& context, const Region& region, bool sync) {
-    const Timed timed(context.ledger, context.ledger.phase(), Step::file, sync ? "flush" : "check size");
-    if (sync) {  // each node holds its own pages of a shared file
-        mpi::together(context.comm, [&] { PosixFile(region.path, region.name, PosixFile::Mode::write).flush(); });
+void Output::store(Context& context, const WantedShare& wanted, std::byte* data) {
+    const Transfer transfer{region_, stored_shares(region_, wanted), data};
+    if (text_) {
+        text_->append(context, transfer);
+        return;
     }
-    check_file(context, region);
+    strategy_->write(context, transfer);
+    if (prove_) {
+        const Timed timed(context.ledger, Phase::verify, "checksum " + region_.name);
+        read_back_.note(transfer, transfer.share_of(context.comm.rank()));
+    }
 }
 
-void store(Context& context, const Strategy& strategy, const Region& region, const WantedBlock& wanted, std::byte* data,
-           bool sync) {
-    begin_store(context, region);
-    strategy.write(context, {region, stored_blocks(region, wanted), data});
-    end_store(context, region, sync);
+void Output::finish(Context& context, bool sync) {
+    const Timed timed(context.ledger, context.ledger.phase(), Step::file, sync ? "flush" : "check size");
+    if (sync) {  // each node holds its own pages of a shared file
+        mpi::together(context.comm, [&] {
+            for (const Tile& tile : region_.tiles) {
+                PosixFile(tile.path, region_.name, PosixFile::Mode::write).flush();
+            }
+            if (region_.tiles.empty()) {
+                PosixFile(region_.path, region_.name, PosixFile::Mode::write).flush();
+            }
+        });
+    }
+    if (!text_) {
+        check_file(context, region_);
+        return;
+    }
+    context.comm.barrier();
+    mpi::together(context.comm, [&] {
+        if (context.comm.rank() == 0) {
+            check_size(region_.path, region_.name, text_->end(), true);
+        }
+    });
 }
 
 }  // namespace tilewise::io

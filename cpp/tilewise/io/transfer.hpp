@@ -1,27 +1,57 @@
-// From a region to a rank's block in memory and back, whatever the strategy: checks, conversion, generated matrices.
+// From a region to a rank's share in memory and back, whatever the strategy: checks, conversion, generated matrices, texts, proof.
 #pragma once
 
-#include "tilewise/io/strategy.hpp"
+#include <memory>
+
+#include "tilewise/io/read_back.hpp"
+#include "tilewise/io/text.hpp"
 
 namespace tilewise::io {
 
-/// Which block of the matrix, as the operation sees it, a rank wants.
-using WantedBlock = std::function<grid::Block(int rank)>;
+/// Which share of the matrix, as the operation sees it, a rank wants.
+using WantedShare = std::function<grid::Share(int rank)>;
 
-/// Fills `data` with this rank's block in type `dtype`, stored as `region.stored(block)` without gaps; generated regions are
-/// made, all others read. Throws the same Error on every rank. @note Collective.
-void load(Context& context, const Strategy& strategy, const Region& region, Dtype dtype, const WantedBlock& wanted,
-          std::byte* data);
+/// One matrix that can be read, once or part after part. All members throw the same Error on every rank, or abort the job where ranks already wait.
+class Input {
+public:
+    /// Checks the file and, for a text, finds its lines. Reads with the strategy called `strategy`; tiles with `per_rank`, and texts by panels unless rank 0
+    /// alone is to touch the file. `region` must live as long as this. @note Collective.
+    Input(Context& context, const Region& region, const std::string& strategy, const Hints& hints);
 
-/// Gets the part file's disk space, so that a full disk is found before anybody writes. @note Collective.
-void begin_store(Context& context, const Region& region);
-/// After all have written: flushes to disk if `sync`, and checks the file's size. @note Collective.
-void end_store(Context& context, const Region& region, bool sync);
-/// Both, and between them writes every rank's block, which is of the region's own type. @note Collective.
-void store(Context& context, const Strategy& strategy, const Region& region, const WantedBlock& wanted, std::byte* data,
-           bool sync);
+    /// Fills `data` with this rank's share in a type that is computed in, stored as `region.stored(share)` without gaps. @note Collective.
+    void load(Context& context, Dtype dtype, const WantedShare& wanted, std::byte* data) const;
+    /// The same in the file's own type and byte order. Generated matrices are made in this machine's. @note Collective.
+    void load_raw(Context& context, const WantedShare& wanted, std::byte* data,
+                  std::function<void(std::int64_t)> between = {}) const;
 
-/// Rank 0 looks whether the file is regular and as large as it should be; all throw if not. @note Collective.
+private:
+    const Region& region_;
+    std::unique_ptr<Strategy> strategy_;
+    std::unique_ptr<TextIndex> text_;
+};
+
+/// A part file that takes one matrix, once or part after part. Errors as above.
+class Output {
+public:
+    /// Gets the disk space where the size is known, so that a full disk is found before anybody writes. `prove`: keep checksums to compare with. @note Collective.
+    Output(Context& context, const Region& region, const std::string& strategy, const Hints& hints, bool prove);
+
+    /// Writes every rank's share, in the region's own type and byte order. Of a text, parts must be whole rows and come in order. @note Collective.
+    void store(Context& context, const WantedShare& wanted, std::byte* data);
+    /// After all is written: flushes to disk if `sync`, and checks the size. @note Collective.
+    void finish(Context& context, bool sync);
+    /// Whether the file gives back what was written; only with `prove`. @note Collective.
+    bool holds_what_was_written(Context& context) const { return read_back_.compare(context, region_) == 0; }
+
+private:
+    const Region& region_;
+    bool prove_;
+    std::unique_ptr<Strategy> strategy_;
+    ReadBack read_back_;
+    std::unique_ptr<TextOutput> text_;
+};
+
+/// Rank 0 looks whether the files are regular and as large as they should be; all throw if not. @note Collective.
 void check_file(Context& context, const Region& region);
 
 }  // namespace tilewise::io

@@ -1,4 +1,4 @@
-// Strategy `uncached` and its parts: O_DIRECT, so that data goes between memory and device past the page cache.
+// Files past the page cache (O_DIRECT), so that data goes between memory and device without a copy.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,6 @@
 #include <string>
 
 #include "tilewise/io/file.hpp"
-#include "tilewise/io/strategy.hpp"
 
 namespace tilewise::io {
 
@@ -26,9 +25,5 @@ public:
 private:
     PosixFile buffered_, direct_;
 };
-
-/// Rows [rows.begin, rows.end) of this rank's block, counted within the block. Returns the number of system calls.
-std::int64_t write_rows_uncached(const UncachedFile& file, const Transfer& transfer, const grid::Block& block,
-                                 grid::Range rows);
 
 }  // namespace tilewise::io

@@ -12,37 +12,11 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/half.hpp"
+#include "tilewise/kernel/byte_order.hpp"
+#include "tilewise/kernel/file_type.hpp"
 
 namespace tilewise::kernel {
 namespace {
-
-struct Half {
-    std::uint16_t bits;
-};
-
-template <class T> struct IsComplex : std::false_type {};
-template <class T> struct IsComplex<std::complex<T>> : std::true_type {};
-
-template <class F> decltype(auto) with_file_type(Dtype dtype, F&& f) {
-    switch (dtype) {
-        case Dtype::int8:
-            return f(Tag<std::int8_t>{});
-        case Dtype::int16:
-            return f(Tag<std::int16_t>{});
-        case Dtype::int32:
-            return f(Tag<std::int32_t>{});
-        case Dtype::uint8:
-            return f(Tag<std::uint8_t>{});
-        case Dtype::uint16:
-            return f(Tag<std::uint16_t>{});
-        case Dtype::uint32:
-            return f(Tag<std::uint32_t>{});
-        case Dtype::float16:
-            return f(Tag<Half>{});
-        default:
-            return with_compute_type(dtype, f);
-    }
-}
 
 template <class To, class From> To converted(From value) {
     if constexpr (std::is_same_v<From, Half>) {
@@ -59,10 +33,7 @@ template <class To, class From> To converted(From value) {
 
 void swap_components(std::byte* data, std::int64_t count, Dtype dtype) {
     const std::size_t width = facts(dtype).component;
-    const std::size_t bytes = static_cast<std::size_t>(count) * size_of(dtype);
-    for (std::size_t at = 0; at < bytes && width > 1; at += width) {
-        std::reverse(data + at, data + at + width);
-    }
+    swap_bytes(data, data, static_cast<std::int64_t>(static_cast<std::size_t>(count) * size_of(dtype) / width), width);
 }
 
 constexpr std::int64_t chunk = 1024;

@@ -1,4 +1,4 @@
-// Turns numbers as a file has them into numbers to compute with: byte order, then type.
+// Turns numbers as a file has them into numbers to compute with, or as another file wants them: byte order, then type.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,14 @@ std::size_t raw_offset(std::int64_t count, Dtype from, Dtype to);
 /// Converts in place, see `raw_offset`. `to` is a type that is computed in and not narrower than `from`. Returns how many numbers `to`
 /// cannot hold (unsigned ones over 2⁶³ as int64). Throws UsageError for a conversion that would lose the imaginary part.
 std::int64_t widen(std::byte* buffer, std::int64_t count, Dtype from, bool swap_bytes, Dtype to);
+
+/// Converts `count` numbers from bytes as a file has them to bytes as a file wants them, out of place: byte order, type, byte order.
+/// For every pair of dtypes; neither side need be aligned, and they must not overlap. What integers cannot hold becomes the nearest
+/// number that they can, after its fraction is cut off, and NaN becomes 0; what floats cannot hold becomes ±inf; all else is rounded
+/// once, to nearest. Imaginary parts are dropped. Returns how many numbers were changed in more than rounding: held to the range of an
+/// integer, NaN become 0, finite become infinite, or with an imaginary part dropped that was not 0.
+std::int64_t convert(const std::byte* from, Dtype from_dtype, bool swap_from, std::byte* to, Dtype to_dtype,
+                     bool swap_to, std::int64_t count);
 
 /// Largest magnitude of `count` 64-bit integers, as a double rounded up.
 double largest_magnitude(const std::byte* data, std::int64_t count, Dtype dtype);

@@ -1,8 +1,10 @@
 // Builds derived datatypes from byte displacements, which are 64-bit everywhere, even where MPI's counts are not.
 #include "tilewise/mpi/datatype.hpp"
 
+#include <algorithm>
 #include <array>
 #include <limits>
+#include <vector>
 
 namespace tilewise::mpi {
 namespace {
@@ -66,6 +68,22 @@ Datatype placed(std::int64_t count, MPI_Datatype item, std::int64_t bytes, std::
     return committed(std::move(sized));
 }
 
+/// The items of each range, at their places; `bytes` is an item's extent. Not committed.
+Datatype side_by_side(const std::vector<grid::Range>& ranges, MPI_Datatype item, std::int64_t bytes) {
+    std::vector<int> lengths;
+    std::vector<MPI_Aint> places;
+    for (const grid::Range& range : ranges) {
+        for (std::int64_t begin = range.begin; begin < range.end; begin += chunk) {
+            lengths.push_back(static_cast<int>(std::min(chunk, range.end - begin)));
+            places.push_back(static_cast<MPI_Aint>(begin * bytes));
+        }
+    }
+    Datatype all;
+    check(MPI_Type_create_hindexed(static_cast<int>(lengths.size()), lengths.data(), places.data(), item, all.out()),
+          "MPI_Type_create_hindexed");
+    return all;
+}
+
 }  // namespace
 
 MPI_Datatype type_of(Dtype dtype) {
@@ -112,11 +130,21 @@ Datatype strided(std::int64_t rows, std::int64_t columns, std::int64_t stride, M
     return placed(rows, row.get(), stride * bytes, 0, rows * stride * bytes);
 }
 
-Datatype subarray(std::int64_t rows, std::int64_t columns, const grid::Block& block, MPI_Datatype item) {
+Datatype share_of_matrix(std::int64_t rows, std::int64_t columns, const grid::Share& share, MPI_Datatype item) {
     const std::int64_t bytes = extent_of(item);
-    const Datatype row = contiguous(block.columns.size(), item);
-    return placed(block.rows.size(), row.get(), columns * bytes,
-                  (block.rows.begin * columns + block.columns.begin) * bytes, rows * columns * bytes);
+    if (share.rows.size() <= 1 && share.columns.size() <= 1) {  // a block: the form that libraries know best
+        const grid::Range down = share.size() > 0 ? share.rows[0] : grid::Range{};
+        const grid::Range across = share.size() > 0 ? share.columns[0] : grid::Range{};
+        const Datatype row = contiguous(across.size(), item);
+        return placed(down.size(), row.get(), columns * bytes, (down.begin * columns + across.begin) * bytes,
+                      rows * columns * bytes);
+    }
+    const Datatype row = side_by_side(share.columns, item, bytes);
+    Datatype one, sized, all;
+    check(MPI_Type_create_resized(row.get(), 0, columns * bytes, one.out()), "MPI_Type_create_resized");
+    all = side_by_side(share.rows, one.get(), columns * bytes);
+    check(MPI_Type_create_resized(all.get(), 0, rows * columns * bytes, sized.out()), "MPI_Type_create_resized");
+    return committed(std::move(sized));
 }
 
 }  // namespace tilewise::mpi

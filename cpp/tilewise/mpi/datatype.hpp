@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tilewise/base/dtype.hpp"
-#include "tilewise/grid/grid.hpp"
+#include "tilewise/grid/share.hpp"
 #include "tilewise/mpi/handle.hpp"
 
 namespace tilewise::mpi {
@@ -28,7 +28,7 @@ private:
 /// `rows` rows of `columns` items, the rows `stride` items apart; committed.
 Datatype strided(std::int64_t rows, std::int64_t columns, std::int64_t stride, MPI_Datatype item);
 
-/// The block of a rows × columns row-major matrix of items, as a file view wants it; committed. Empty blocks are allowed.
-Datatype subarray(std::int64_t rows, std::int64_t columns, const grid::Block& block, MPI_Datatype item);
+/// The share of a rows × columns row-major matrix of items, as a file view wants it; committed. Empty shares are allowed.
+Datatype share_of_matrix(std::int64_t rows, std::int64_t columns, const grid::Share& share, MPI_Datatype item);
 
 }  // namespace tilewise::mpi

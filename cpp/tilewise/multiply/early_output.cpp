@@ -97,9 +97,9 @@ void EarlyOutput::run() {
         }
         std::exception_ptr failure;
         try {
-            const grid::Block block{parts_[index], {0, region_.columns}};
-            const io::Transfer transfer{region_, [block](int) { return block; }, place(index)};
-            calls_ += io::write_rows_uncached(*file_, transfer, block, {0, block.rows.size()});
+            const std::int64_t row_bytes = region_.columns * static_cast<std::int64_t>(size_of(region_.dtype));
+            calls_ += file_->write(place(index), parts_[index].size() * row_bytes,
+                                   region_.offset + parts_[index].begin * row_bytes);
         } catch (...) {
             failure = std::current_exception();
         }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tilewise/base/buffer.hpp"
+#include "tilewise/io/region.hpp"
 #include "tilewise/io/uncached.hpp"
 
 namespace tilewise::multiply {

@@ -8,6 +8,7 @@
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/io/transfer.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/multiply/as_stored.hpp"
 #include "tilewise/multiply/early_output.hpp"
 #include "tilewise/multiply/layers.hpp"
 #include "tilewise/multiply/overflow.hpp"
@@ -113,13 +114,17 @@ private:
 
     void read() {
         const Timed timed(context_.ledger, Phase::input, "input");
-        const auto strategy = io::strategy_named(options_.read, options_.hints);
+        const auto load = [&](const io::Region& region, grid::Block (grid::Layout::*block)(int) const,
+                              std::byte* data) {
+            io::Input(context_, region, options_.read, options_.hints)
+                .load(context_, dtype_, [&](int rank) { return (layout_.*block)(rank); }, data);
+        };
         if (!borrow(a_, a_map_, &Exchange::borrow_a)) {
-            io::load(context_, *strategy, a_, dtype_, [&](int rank) { return layout_.a(rank); }, exchange_->a_block());
+            load(a_, &grid::Layout::a, exchange_->a_block());
         }
         context_.report(Phase::input, 0.5);
         if (!borrow(b_, b_map_, &Exchange::borrow_b)) {
-            io::load(context_, *strategy, b_, dtype_, [&](int rank) { return layout_.b(rank); }, exchange_->b_block());
+            load(b_, &grid::Layout::b, exchange_->b_block());
         }
         context_.report(Phase::input, 1);
         if (is_integer(dtype_)) {
@@ -151,13 +156,22 @@ private:
     }
 
     /// One rank with all of C can let go of its rows as soon as they are final: C then needs two small buffers, whatever its size.
-    bool streams() const { return c_ != nullptr && options_.write == "uncached" && layout_.size() == 1; }
+    bool streams() const {
+        return c_ != nullptr && options_.write == "uncached" && layout_.size() == 1 && !c_->text && c_->tiles.empty() &&
+               !c_->column_major && !c_->swap_bytes;
+    }
 
     void write() {
         if (!streams()) {
-            io::store(
-                context_, *io::strategy_named(options_.write, options_.hints), *c_,
-                [this](int rank) { return layout_.c_owned(rank); }, c_data(c_owned()), options_.sync);
+            const grid::Block owned = c_owned();
+            std::byte* data =
+                as_stored(context_, *c_, owned.rows.size(), owned.columns.size(), c_data(owned), c_turned_);
+            io::Output output(context_, *c_, options_.write, options_.hints, options_.read_back);
+            output.store(context_, [this](int rank) { return grid::Share(layout_.c_owned(rank)); }, data);
+            output.finish(context_, options_.sync);
+            if (options_.read_back && !output.holds_what_was_written(context_)) {
+                outcome_.verification = Verification{.method = "read_back", .passed = false, .error = 1};
+            }
             return;
         }
         {
@@ -165,7 +179,7 @@ private:
             context_.ledger.count().io_calls += early_output_->finish();
             context_.ledger.count().written += c_->bytes();
         }
-        io::end_store(context_, *c_, options_.sync);
+        output_->finish(context_, options_.sync);
     }
 
     void repeat(int repetition) {
@@ -174,7 +188,7 @@ private:
         const bool last = repetition + 1 == options_.warmup + options_.repeat;
         if (last && streams()) {
             const Timed timed(context_.ledger, Phase::output, "open");
-            io::begin_store(context_, *c_);
+            output_.emplace(context_, *c_, options_.write, options_.hints, false);
             early_output_->open();
         }
         mpi::no_return(context_.comm, [&] {
@@ -365,7 +379,9 @@ private:
     std::unique_ptr<Exchange> exchange_;
     std::optional<io::Mapping> a_map_, b_map_;
     Buffer c_memory_;                          // the rank's block of C …
+    Buffer c_turned_;                          // the same, turned for a file that is stored column by column
     std::optional<EarlyOutput> early_output_;  // … or what it is streamed through
+    std::optional<io::Output> output_;         // the checks around that
     std::unique_ptr<RandomCheck> check_;
     std::vector<Sample> mine_;
     Outcome outcome_;

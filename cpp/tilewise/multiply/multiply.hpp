@@ -26,7 +26,8 @@ struct Options {
     Verify verify = Verify::fast;
     int repeat = 1, warmup = 0;
     bool sync = false;
-    bool tamper = false;  ///< for tests: makes one element wrong before it is verified
+    bool read_back = false;  ///< compare the file with what was written, by checksum
+    bool tamper = false;     ///< for tests: makes one element wrong before it is verified
 };
 
 /// Seconds of one repetition of the in-memory part, the largest over the ranks.
@@ -40,6 +41,7 @@ struct Outcome {
     double flops = 0;                  ///< of all ranks, one repetition
     bool working = true;               ///< whether this rank had anything to compute
     std::int64_t ideal_exchanged = 0;  ///< bytes that this rank must receive by the algorithm's own count
+    std::int64_t changed = 0;          ///< numbers that the output's type could not hold
 };
 
 /// C = A·B. `a` and `b` may be in any order of storage and wanted transposed; they are converted to `dtype`, which is C's type too. `c` is

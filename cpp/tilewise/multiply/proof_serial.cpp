@@ -19,10 +19,9 @@ struct Whole {
 };
 
 Whole read_whole(Context& alone, const io::Region& region, Dtype dtype) {
-    const auto strategy = io::strategy_named("positioned", {});
     const grid::Block all{{0, region.wanted_rows()}, {0, region.wanted_columns()}};
     Whole whole{Buffer(static_cast<std::size_t>(all.size()) * size_of(dtype)), {}};
-    io::load(alone, *strategy, region, dtype, [&](int) { return all; }, whole.memory.data());
+    io::Input(alone, region, "positioned", {}).load(alone, dtype, [&](int) { return all; }, whole.memory.data());
     whole.operand = {whole.memory.data(), region.stored_columns(), region.stored_transposed()};
     return whole;
 }

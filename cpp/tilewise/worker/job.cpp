@@ -18,12 +18,13 @@ template <class T> struct adl_serializer<std::optional<T>> {
 
 namespace tilewise::worker {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegionFields, path, name, offset, rows, columns, dtype, byte_order, order,
-                                   file_bytes, transposed, generator, seed)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TileFields, path, offset, rows, columns)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegionFields, path, name, offset, rows, columns, dtype, byte_order, order, encoding,
+                                   separator, line_numbers, pairs, tiles, file_bytes, transposed, generator, seed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, read, write, grid, copies, ranks, threads,
                                    kernel, remainder)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, dtype, verify, repeat, warmup,
-                                   sync, bind, place, hints, trace, calibrate, progress, fault)
+                                   sync, bind, read_back, band_bytes, place, hints, trace, calibrate, progress, fault)
 
 namespace {
 
@@ -85,9 +86,23 @@ io::Region region_of(const RegionFields& f) {
                       .file_bytes = f.file_bytes,
                       .transposed = f.transposed,
                       .generator = f.generator,
-                      .seed = f.seed};
+                      .seed = f.seed,
+                      .tiles = {},
+                      .text = {}};
     if (f.rows < 0 || f.columns < 0 || f.offset < 0) {
         throw UsageError(f.name + ": negative size or offset");
+    }
+    for (const TileFields& tile : f.tiles) {
+        region.tiles.push_back(
+            {tile.path, tile.offset, {{tile.rows[0], tile.rows[1]}, {tile.columns[0], tile.columns[1]}}});
+    }
+    if (f.encoding == "text") {
+        if (f.separator.size() != 1 || f.line_numbers < 1) {
+            throw UsageError(f.name + ": a text has one separator, and numbers on its lines");
+        }
+        region.text = io::TextLines{f.separator[0], f.line_numbers, f.pairs};
+    } else if (f.encoding != "binary") {
+        throw UsageError(f.name + ": unknown encoding '" + f.encoding + "'");
     }
     return region;
 }
@@ -109,6 +124,7 @@ multiply::Options options_of(const Job& job) {
             .repeat = std::max(1, job.repeat),
             .warmup = std::max(0, job.warmup),
             .sync = job.sync,
+            .read_back = job.read_back,
             .tamper = job.fault == "element"};
 }
 
@@ -117,6 +133,7 @@ nlohmann::json describe() {
     return {{"protocol", protocol},
             {"job", field_names<Job>()},
             {"region", field_names<RegionFields>()},
+            {"tile", field_names<TileFields>()},
             {"variant", field_names<VariantFields>()},
             {"algorithms", {{"multiply", names_of(multiply::algorithms)}}},
             {"exchanges", multiply::exchange_names},

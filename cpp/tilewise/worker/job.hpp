@@ -14,12 +14,21 @@
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 1;
+inline constexpr int protocol = 2;
+
+struct TileFields {
+    std::string path;
+    std::int64_t offset = 0;
+    std::array<std::int64_t, 2> rows{}, columns{};
+};
 
 struct RegionFields {
     std::string path, name;
     std::int64_t offset = 0, rows = 0, columns = 0;
-    std::string dtype, byte_order, order;
+    std::string dtype, byte_order, order, encoding, separator;
+    std::int64_t line_numbers = 0;
+    bool pairs = false;
+    std::vector<TileFields> tiles;
     std::int64_t file_bytes = -1;
     bool transposed = false;
     std::string generator;
@@ -41,7 +50,8 @@ struct Job {
     VariantFields variant;
     std::string dtype, verify;
     int repeat = 1, warmup = 0;
-    bool sync = false, bind = false;
+    bool sync = false, bind = false, read_back = false;
+    std::int64_t band_bytes = 0;
     std::string place;
     std::map<std::string, std::string> hints;
     std::string trace;

@@ -73,6 +73,10 @@ std::vector<std::string> warnings_of(const multiply::Outcome& outcome) {
             std::to_string(outcome.verification->unchecked_rows) +
             " rows of the result could not be checked: their numbers are not finite, or too large or small to scale");
     }
+    if (outcome.changed > 0) {
+        warnings.push_back(std::to_string(outcome.changed) +
+                           " numbers are beyond the output's type: they were changed to the nearest that it holds");
+    }
     return warnings;
 }
 
@@ -149,6 +153,8 @@ json gather_record(const Context& context, const Binding& binding, const Job& jo
     if (job.command == "multiply") {
         result["exchanged_ideal_max_rank"] = most;
         result["unchecked_rows"] = outcome.verification ? outcome.verification->unchecked_rows : 0;
+    } else {
+        result["changed_numbers"] = outcome.changed;
     }
     return {
         {"event", "record"},

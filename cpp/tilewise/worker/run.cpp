@@ -1,8 +1,7 @@
 // The frame around every command: binding, books, the operation, the record.
 #include "tilewise/worker/run.hpp"
 
-#include "tilewise/base/buffer.hpp"
-#include "tilewise/io/transfer.hpp"
+#include "tilewise/convert/convert.hpp"
 #include "tilewise/measure/gemm_rate.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/binding.hpp"
@@ -22,35 +21,35 @@ multiply::Outcome run_multiply(Context& context, const Job& job) {
     const Dtype dtype = dtype_of(job.dtype);
     if (job.output) {
         c = region_of(*job.output);
-        if (c->dtype != dtype || c->swap_bytes || c->column_major || c->rows != a.wanted_rows() ||
-            c->columns != b.wanted_columns()) {
-            throw UsageError(c->name + ": the product is written as " + std::string(name_of(dtype)) +
-                             ", row by row, in this machine's byte order");
+        if (c->dtype != dtype || c->rows != a.wanted_rows() || c->columns != b.wanted_columns()) {
+            throw UsageError(c->name + ": the product is written as " + std::string(name_of(dtype)));
         }
     }
     return multiply::multiply(context, a, b, c ? &*c : nullptr, dtype, options_of(job));
 }
 
-/// Every rank makes a range of rows, and writes it.
-multiply::Outcome run_generate(Context& context, const Job& job) {
+/// Also the making of a matrix: its input is then a generated one.
+multiply::Outcome run_convert(Context& context, const Job& job) {
     if (job.inputs.size() != 1 || !job.output) {
-        throw UsageError("generate takes one generated input and an output");
+        throw UsageError(job.command + " takes one input and an output");
     }
-    const io::Region made = region_of(job.inputs[0]), out = region_of(*job.output);
-    const grid::Partition rows(made.rows, context.comm.size());
-    const auto mine = [&](int rank) { return grid::Block{rows[rank], {0, made.columns}}; };
-    Buffer block;
-    mpi::together(context.comm, [&] {
-        block = Buffer(static_cast<std::size_t>(mine(context.comm.rank()).size()) * size_of(made.dtype));
-    });
-    {
-        const Timed timed(context.ledger, Phase::compute, "make");
-        io::load(context, *io::strategy_named("positioned", {}), made, made.dtype, mine, block.data());
-    }
-    const Timed timed(context.ledger, Phase::output, "output");
-    io::store(context, *io::strategy_named(job.variant.write, job.hints), out, mine, block.data(), job.sync);
+    const VariantFields& variant = job.variant;
+    const io::Region from = region_of(job.inputs[0]), to = region_of(*job.output);
+    const auto done = convert::convert(context, from, to,
+                                       {.read = variant.read,
+                                        .write = variant.write,
+                                        .hints = job.hints,
+                                        .grid = {variant.grid[0], variant.grid[1]},
+                                        .band_bytes = job.band_bytes,
+                                        .sync = job.sync,
+                                        .read_back = job.read_back});
     multiply::Outcome outcome;
-    outcome.working = mine(context.comm.rank()).size() > 0;
+    outcome.working = done.working;
+    outcome.changed = done.changed;
+    if (done.holds) {
+        outcome.verification = multiply::Verification{.method = "read_back", .error = *done.holds ? 0.0 : 1.0};
+        outcome.verification->passed = *done.holds;
+    }
     return outcome;
 }
 
@@ -74,7 +73,7 @@ void run(const mpi::Communicator& comm, const Job& job) {
     mpi::together(comm, [&] { fail_if_told(job.fault, comm.rank()); });
     comm.barrier();
     ledger.start(Phase::input, !job.trace.empty(), fault_hook(job.fault, comm.rank()));
-    multiply::Outcome outcome = job.command == "generate" ? run_generate(context, job) : run_multiply(context, job);
+    multiply::Outcome outcome = job.command == "multiply" ? run_multiply(context, job) : run_convert(context, job);
     {
         // What a rank waits for at the end belongs to the last thing that it did.
         const bool proved_last = outcome.verification && (outcome.verification->method == "serial" || !job.output);

@@ -6,12 +6,13 @@ from __future__ import annotations
 COMMANDS = {
     "multiply": "multiply two matrix files:  tilewise multiply A.npy B.npy -o C.npy",
     "generate": "make a matrix:              tilewise generate -o A.npy --shape 4096x4096",
+    "convert": "change format or type:      tilewise convert A.txt -o A.npy",
     "info": "say what a matrix file is:  tilewise info A.npy",
     "show": "print some of its numbers:  tilewise show A.npy 0:3 0:5",
     "plan": "say what a job would do:    tilewise plan multiply A.npy B.npy -o C.npy",
     "doctor": "say what is installed and what will go wrong",
 }
-JOBS = ("multiply", "generate")
+JOBS = ("multiply", "convert", "generate")
 
 
 def overview() -> str:

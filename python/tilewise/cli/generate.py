@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tilewise.cli import jobs
-from tilewise.cli.options import JobOptions, choices_of
+from tilewise.cli.options import ORDER, JobOptions, check_order, choices_of
 from tilewise.cli.parse import HOW, WHAT, parse
 from tilewise.errors import UsageError
 from tilewise.files.generated import KINDS, generated
@@ -23,24 +23,27 @@ def request(
         str, Parameter(name="--dtype", group=WHAT, help="float64 (if not said), float32, int32, …")
     ] = "float64",
     kind: Annotated[str, Parameter(name="--kind", group=WHAT, help=f"{', '.join(KINDS)}.")] = "random",
+    order: ORDER = None,
     seed: Annotated[int, Parameter(name="--seed", group=WHAT, help="Another seed makes other numbers.")] = 0,
     options: Annotated[JobOptions, Parameter(group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
 ) -> jobs.Request:
     """Make a matrix; every rank makes its own block, and the numbers do not depend on how many there are."""
     from tilewise.files.dtypes import parse_dtype
+    from tilewise.files.output import Target
     from tilewise.files.region import Region
     from tilewise.machine.facts import Facts
-    from tilewise.plan.generate import plan_generate
+    from tilewise.plan.convert import Wanted, plan_convert
     from tilewise.plan.plan import Plan
 
     choices = choices_of(options)
+    check_order(order)
     if not 0 <= seed < 2**63:
         raise UsageError(f"--seed {seed} makes no sense; it must be a whole number from 0 to 2^63-1")
     extents = parse_shape(shape, "--shape")
     region = generated(kind, extents, parse_dtype(dtype, "--dtype"), seed, f"{kind}:{shape}:{dtype}:{seed}")
 
-    def plan(regions: list[Region], facts: Facts, joined: Join | None) -> Plan:
-        return plan_generate(regions[0], choices, facts, joined)
+    def plan(regions: list[Region], target: Target, facts: Facts, joined: Join | None) -> Plan:
+        return plan_convert(regions[0], target, Wanted(order=order), choices, facts, joined, "generate")
 
     return jobs.Request(output=output, options=options, choices=choices, inspect=lambda: [region], plan=plan)
 

@@ -10,10 +10,10 @@ from cyclopts import Parameter
 
 from tilewise import files
 from tilewise.cli.parse import SHOW, WHAT, parse
-from tilewise.files.region import Region
+from tilewise.files.region import Source
 from tilewise.launch.join import Join
 from tilewise.machine import storage
-from tilewise.units import bytes_text, shape_text
+from tilewise.units import bytes_text, plural, shape_text
 
 
 def request(
@@ -32,13 +32,13 @@ def request(
             help="FILE for the same as JSON; - for standard output.",
         ),
     ] = None,
-) -> tuple[Region, bool, str | None]:
+) -> tuple[Source, bool, str | None]:
     """Say what a matrix file is."""
     from tilewise.cli import side_files
 
-    region = files.inspect(a)
-    side_files.check("--json", json, [region.path])
-    return region, stats, json
+    source = files.inspect(a)
+    side_files.check("--json", json, [source.path])
+    return source, stats, json
 
 
 def main(words: list[str], joined: Join | None) -> int:
@@ -46,8 +46,8 @@ def main(words: list[str], joined: Join | None) -> int:
     asked = parse("info", request, words)
     if asked is None:
         return 0
-    region, stats, json = asked
-    facts = facts_of(region, stats)
+    source, stats, json = asked
+    facts = facts_of(source, stats)
     if json is not None:
         _write(facts, json)
     if json != "-":
@@ -55,46 +55,80 @@ def main(words: list[str], joined: Join | None) -> int:
     return 0
 
 
-def facts_of(region: Region, stats: bool) -> dict[str, Any]:
-    """What is known of `region`, as `--json` shows it."""
+def facts_of(source: Source, stats: bool) -> dict[str, Any]:
+    """What is known of `source`, as `--json` shows it."""
+    in_place = not source.encoded and not source.tiles and source.encoding == "binary"
     facts: dict[str, Any] = {
-        "path": region.path or region.name,
-        "format": files.format_name(region.name),
-        "shape": [region.rows, region.columns],
-        "dtype": region.dtype,
-        "byte_order": region.byte_order,
-        "order": region.order,
-        "offset": region.offset,
-        "bytes": region.bytes,
-        "file_bytes": None if region.generator else region.file_bytes,
-        "contiguous": True,
-        "generator": region.generator or None,
+        "path": source.path or source.name,
+        "format": source.format,
+        "member": source.member or None,
+        "shape": [source.rows, source.columns],
+        "dtype": source.dtype,
+        "byte_order": source.byte_order,
+        "order": source.order,
+        "encoding": "encoded" if source.encoded else source.encoding,
+        "separator": source.separator or None,
+        "offset": None if source.encoded or source.tiles else source.offset,
+        "bytes": source.bytes,
+        "file_bytes": source.file_bytes if source.file_bytes >= 0 else None,
+        "contiguous": in_place,
+        "tiles": len(source.tiles) if source.format == "tiles" else None,
+        "generator": source.generator or None,
+        "notes": list(source.notes),
     }
-    if region.path:
-        facts["file_system"] = storage.file_system(region.path)
-        facts["cache"] = storage.cache_state(region.path)
+    if source.path:
+        # A folder says nothing about the files in it.
+        path = source.tiles[0].path if source.tiles else source.path
+        facts["file_system"] = storage.file_system(path)
+        facts["cache"] = storage.cache_state(path)
     if stats:
+        from tilewise.files.reading import binary
         from tilewise.files.statistics import statistics
 
-        facts["statistics"] = msgspec.to_builtins(statistics(region))
+        if source.encoded:
+            with binary(source) as region:
+                found = statistics(region)
+        else:
+            found = statistics(source)
+        facts["statistics"] = msgspec.to_builtins(found)
     return facts
 
 
 def _text(facts: dict[str, Any]) -> str:
-    rows = [
-        ("path", facts["path"]),
-        ("format", facts["format"]),
+    rows = [("path", facts["path"]), ("format", facts["format"])]
+    if facts["member"]:
+        rows.append(("member", facts["member"]))
+    rows += [
         ("shape", f"{shape_text(*facts['shape'])} (rows × columns)"),
-        ("numbers", f"{facts['dtype']}, {facts['byte_order']} endian"),
+        ("numbers", _numbers(facts)),
         ("size", bytes_text(facts["bytes"])),
     ]
     if facts["generator"] is None:
-        order = "C: row by row" if facts["order"] == "C" else "F: column by column"
-        rows.append(("order", f"{order}, contiguous, from byte {facts['offset']}"))
+        rows.append(("order", _order(facts)))
         rows.append(("lies on", f"{facts['file_system']}, page cache: {facts['cache']}"))
+    rows += [("note", note) for note in facts["notes"]]
     for key, value in facts.get("statistics", {}).items():
         rows.append((key.replace("_", "-"), "none" if value is None else _number(value)))
     return "\n".join(f"{label:<11}{text}" for label, text in rows)
+
+
+def _numbers(facts: dict[str, Any]) -> str:
+    if facts["encoding"] == "text":
+        between = {" ": "blanks", "\t": "tabs"}.get(facts["separator"], repr(facts["separator"]))
+        return f"{facts['dtype']}, as text between {between}"
+    if facts["encoding"] == "encoded":
+        return f"{facts['dtype']}, decoded into a temporary file before they are read"
+    return f"{facts['dtype']}, {facts['byte_order']} endian"
+
+
+def _order(facts: dict[str, Any]) -> str:
+    order = "C: row by row" if facts["order"] == "C" else "F: column by column"
+    if facts["tiles"] is not None:
+        return f"{order}, in {plural(facts['tiles'], 'tile')}"
+    if facts["encoding"] == "encoded":
+        return f"{order}, after decoding"
+    contiguous = "contiguous, " if facts["contiguous"] else ""
+    return f"{order}, {contiguous}from byte {facts['offset']}"
 
 
 def _number(value: Any) -> str:

@@ -13,10 +13,11 @@ import msgspec
 
 from tilewise import files
 from tilewise.cli import side_files
+from tilewise.cli.decoding import Decoding
 from tilewise.cli.options import JobOptions
 from tilewise.errors import TilewiseError, UsageError, VerificationError
 from tilewise.files.output import Output, Target, check_target, create
-from tilewise.files.region import Region
+from tilewise.files.region import Region, Source
 from tilewise.launch import assemble, diagnose, job, launcher, signals
 from tilewise.launch.events import Done
 from tilewise.launch.guardian import Guardian
@@ -26,6 +27,7 @@ from tilewise.launch.record import write as write_record
 from tilewise.launch.supervise import Outcome, Supervisor
 from tilewise.machine import profile, storage
 from tilewise.machine.facts import Facts, gather
+from tilewise.plan import grid
 from tilewise.plan.choices import Choices
 from tilewise.plan.plan import Plan, peak_key
 from tilewise.report.progress import ProgressBar
@@ -41,7 +43,7 @@ class Request:
     options: JobOptions
     choices: Choices
     inspect: Callable[[], list[Region]]
-    plan: Callable[[list[Region], Facts, Join | None], Plan]
+    plan: Callable[[list[Region], Target, Facts, Join | None], Plan]
 
 
 def main(name: str, parse: Callable[[], Request | None], joined: Join | None) -> int:
@@ -82,7 +84,7 @@ def prepare(request: Request, joined: Join | None) -> Prepared:
     paths = [target.path, *(region.path for region in regions)]
     for flag, path in (("--json", request.options.json), ("--trace", request.options.trace)):
         side_files.check(flag, path, paths)
-    return Prepared(request, request.plan(regions, gather(), joined), target)
+    return Prepared(request, request.plan(regions, target, gather(), joined), target)
 
 
 def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> int:
@@ -94,19 +96,31 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
     bar = ProgressBar(wanted=not options.quiet and joined is None)
     output: Output | None = None
     guardian: Guardian | None = None
+    decoding = Decoding(plan.job.inputs, target, plan.job.id)
     try:
         with caught.hold():
-            output = create(target, plan.shape, plan.dtype, "C", plan.job.id)
+            output = _create(plan, target)
             guardian = Guardian(
-                [output.region.path], f"tilewise: the job was killed; {target.name} was not written"
+                [*output.paths, *decoding.expected],
+                f"tilewise: the job was killed; {target.name} was not written",
             )
-        final = msgspec.structs.replace(plan.job, output=output.region, trace=trace.part, progress=bar.wanted)
+        final = msgspec.structs.replace(
+            plan.job,
+            inputs=decoding.decode(),
+            output=output.region,
+            trace=trace.part,
+            progress=bar.wanted,
+        )
         outcome = _supervise(start, final, options, bar, caught)
         error = diagnose.error_of(outcome, options.timeout)
         if error is not None:
             raise error
         assert outcome.record is not None
-        record = _record(outcome.record, plan, final, target, stored, start)
+        decoding.remove()
+        packing = _pack(output, outcome.record, options)
+        front = assemble.FrontSeconds(decoding.seconds, packing)
+        record = _record(outcome.record, plan, final, target, stored, start, front)
+        record.warnings = [*_notes(plan.job.inputs, output), *record.warnings]
         caught.check()
         with caught.hold():
             _judge(record, options)
@@ -118,11 +132,33 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
         raise
     finally:
         bar.close()
+        decoding.remove()
         if guardian is not None:
             guardian.dismiss()
     _remember(record, plan)
     _tell(record, outcome, options, plain=joined is not None)
     return 0
+
+
+def _create(plan: Plan, target: Target) -> Output:
+    """The part file; a folder of tiles is cut as the ranks share the result."""
+    cut = grid.rectangles(plan.shape, plan.job.variant.grid, plan.job.variant.remainder)
+    return create(target, plan.shape, plan.dtype, plan.order, plan.job.id, header=plan.header, rectangles=cut)
+
+
+def _pack(output: Output, done: Done, options: JobOptions) -> float:
+    """Packs an output whose format asks for it, unless it will be thrown away; returns the seconds."""
+    begin = time.perf_counter()
+    proved = done.verification is None or done.verification.passed
+    return time.perf_counter() - begin if proved and output.pack(options.sync) else 0.0
+
+
+def _notes(inputs: list[Region], output: Output) -> list[str]:
+    """What the user should know about files that are not simply a matrix of numbers."""
+    found = [
+        f"{source.name}: {note}" for source in inputs if isinstance(source, Source) for note in source.notes
+    ]
+    return [*found, *(f"{output.target.name}: {note}" for note in output.notes)]
 
 
 def _start(plan: Plan, joined: Join | None) -> launcher.Start:
@@ -176,15 +212,21 @@ def _judge(record: Record, options: JobOptions) -> None:
 
 
 def _record(
-    done: Done, plan: Plan, final: job.Job, target: Target, stored: list[Storage], start: launcher.Start
+    done: Done,
+    plan: Plan,
+    final: job.Job,
+    target: Target,
+    stored: list[Storage],
+    start: launcher.Start,
+    front: assemble.FrontSeconds,
 ) -> Record:
     kernel = done.environment.get("blas_kernel", "")
     fits = plan.peak is not None and plan.peak.kernel == kernel
     known = assemble.Known(
         job=final,
         facts=plan.facts,
-        inputs=[_matrix(region) for region in final.inputs],
-        outputs=[Matrix(target.path, files.format_name(target.name), plan.shape, plan.dtype, "C")],
+        inputs=[_matrix(region) for region in plan.job.inputs],
+        outputs=[Matrix(target.path, files.format_name(target.name), plan.shape, plan.dtype, plan.order)],
         storage=stored,
         chosen_by=plan.chosen_by,
         fixed=plan.fixed,
@@ -194,6 +236,7 @@ def _record(
         launcher=shlex.join(start.command),
         variables=start.environment,
         oversubscribed=plan.oversubscribed,
+        front=front,
         wall=time.perf_counter() - _BEGIN,
         peak=plan.peak.flops_per_second if plan.peak is not None and fits else None,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import msgspec
@@ -33,6 +32,7 @@ def request(
 ) -> jobs.Request:
     """Multiply two matrices that lie in files; the product is proved before it gets its name."""
     from tilewise import files
+    from tilewise.files.output import Target
     from tilewise.files.region import Region
     from tilewise.machine.facts import Facts
     from tilewise.plan.multiply import plan_multiply
@@ -45,9 +45,8 @@ def request(
         turned = (transpose_a, transpose_b)
         return [msgspec.structs.replace(r, transposed=t) for r, t in zip(regions, turned, strict=True)]
 
-    def plan(regions: list[Region], facts: Facts, joined: Join | None) -> Plan:
-        folder = os.path.dirname(os.path.realpath(output))
-        return plan_multiply(regions[0], regions[1], choices, facts, joined, folder)
+    def plan(regions: list[Region], target: Target, facts: Facts, joined: Join | None) -> Plan:
+        return plan_multiply(regions[0], regions[1], choices, facts, joined, target)
 
     return jobs.Request(output=output, options=options, choices=choices, inspect=inspect, plan=plan)
 

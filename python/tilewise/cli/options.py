@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tilewise.cli.parse import HOW, SHOW, WHERE
+from tilewise.cli.parse import HOW, SHOW, WHAT, WHERE
 from tilewise.errors import UsageError
 from tilewise.plan.choices import Choices, one_of, parse_hints, parse_io
 from tilewise.plan.names import EXCHANGES, IO, KERNELS, MULTIPLY, PLACES, REMAINDERS, VERIFY
@@ -17,6 +17,20 @@ from tilewise.units import parse_pair, parse_size
 
 def _names(names: Iterable[str]) -> str:
     return ", ".join(names)
+
+
+ORDER = Annotated[
+    str | None,
+    Parameter(
+        name="--order", group=WHAT, help="C: row by row, F: column by column; the format's own if not said."
+    ),
+]
+
+
+def check_order(order: str | None) -> None:
+    """Raises UsageError for what is no order of storage."""
+    if order not in (None, "C", "F"):
+        raise UsageError(f"--order {order!r} is unknown; known are C (row by row) and F (column by column)")
 
 
 @Parameter(name="*")

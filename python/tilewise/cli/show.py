@@ -12,14 +12,14 @@ from tilewise.errors import UsageError
 from tilewise.launch.join import Join
 
 if TYPE_CHECKING:
-    from tilewise.files.reading import Array
+    from tilewise.files.region import Region
 
 _EDGE = 3  # rows and columns shown at each end
 _GAP = "…"
 
 
 def request(
-    a: Annotated[str, Parameter(name="A", group=WHAT, help="A matrix file.")],
+    a: Annotated[str, Parameter(name="A", group=WHAT, help="A matrix file, or one of its members.")],
     rows: Annotated[
         str | None,
         Parameter(name="ROWS", group=WHAT, allow_leading_hyphen=True, help="As 3, 0:5, -2: or ::10."),
@@ -40,19 +40,23 @@ def main(words: list[str], joined: Join | None) -> int:
     if asked is None:
         return 0
     from tilewise import files
-    from tilewise.files.reading import mapped
+    from tilewise.files.reading import binary, rows_of
 
     name, rows, columns = asked
-    matrix = mapped(files.inspect(name))
+    source = files.inspect(name)
+    extents = (source.rows, source.columns)
     if rows is None:
-        _print(corners(matrix))
-    else:
-        picked = matrix[
-            selection(rows, matrix.shape[0], "row"), selection(columns or ":", matrix.shape[1], "column")
-        ]
-        for row in picked:
+        with binary(source) as region:
+            _print(corners(region))
+        return 0
+    picked = range(extents[0])[selection(rows, extents[0], "row")]
+    across = selection(columns or ":", extents[1], "column")
+    with binary(source) as region:
+        for row in rows_of(region, picked):
             sys.stdout.write(
-                " ".join(repr(value) if isinstance(value, float) else str(value) for value in row.tolist())
+                " ".join(
+                    repr(value) if isinstance(value, float) else str(value) for value in row[across].tolist()
+                )
                 + "\n"
             )
     return 0
@@ -77,14 +81,18 @@ def selection(text: str, extent: int, what: str) -> slice:
     return slice(*numbers)
 
 
-def corners(matrix: Array) -> list[list[str]]:
+def corners(region: Region) -> list[list[str]]:
     """The first and last rows and columns as text; a gap where something was left away."""
-    rows, columns = (_ends(extent) for extent in matrix.shape)
+    from tilewise.files.reading import rows_of
+
+    columns = _ends(region.columns)
     lines = []
-    for row in rows:
-        lines.append(
-            [_GAP if row is None or column is None else _short(matrix[row, column]) for column in columns]
-        )
+    for number in _ends(region.rows):
+        if number is None:
+            lines.append([_GAP] * len(columns))
+            continue
+        row = next(rows_of(region, range(number, number + 1)))
+        lines.append([_GAP if column is None else _short(row[column]) for column in columns])
     return lines
 
 

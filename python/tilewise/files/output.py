@@ -5,36 +5,61 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
+from types import ModuleType
 
 import msgspec
 
-from tilewise.errors import RunError, UsageError
-from tilewise.files import format_module
+from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError
+from tilewise.files import extension, format_module, require_member, split_name, tiles
 from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.guard import one_line
 from tilewise.files.region import Region
 from tilewise.files.regular import require_utf8
-from tilewise.units import bytes_text
+from tilewise.units import bytes_text, listing
 
 _NAME_MAX = 255  # bytes of one name on every common file system
+_RAW = ".raw"  # what a format that packs its numbers adds to the part file's name
 
 
 class Target(msgspec.Struct, frozen=True):
     """A place that was found fit to be written: `path` with links followed, `name` as the user wrote it.
 
-    `mode` is the permission of the file that will be replaced, or None for a new one.
+    `mode` is the permission of the file that will be replaced, or None for a new one. `member` is the dataset
+    that is asked for; with `keep` the other ones of the old file stay.
     """
 
     path: str
     name: str
     mode: int | None
+    member: str = ""
+    keep: bool = False
 
 
 class Output(msgspec.Struct):
-    """A part file beside its future name: header written, full size, waiting for its numbers."""
+    """A part file beside its future name: header written, full size, waiting for its numbers.
+
+    `region` is where the numbers go: the part file, the raw file beside it of a format that packs them, or
+    tiles in their folder (then `part` is empty).
+    """
 
     target: Target
     region: Region
+    part: str
+    identity: str
+
+    @property
+    def paths(self) -> list[str]:
+        """Every file that must go when the job fails."""
+        if not self.part:
+            return [tile.path for tile in self.region.tiles]
+        return list(dict.fromkeys((self.part, self.region.path)))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the user about what the format does to the numbers."""
+        return tuple(getattr(_module(self.target), "WRITTEN_NOTES", ()))
 
     def commit(self, sync: bool = False) -> None:
         """Gives the part file its name, at once and completely; `sync` also makes the name durable.
@@ -42,24 +67,54 @@ class Output(msgspec.Struct):
         Raises RunError when that fails; the old file, if there was one, is still there then.
         """
         try:
-            os.replace(self.region.path, self.target.path)
+            if not self.part:
+                tiles.commit_tiles(self.region, self.identity, sync)
+                folder = self.target.path
+            else:
+                self.pack(sync)
+                os.replace(self.part, self.target.path)
+                folder = os.path.dirname(self.target.path)
             if sync:
-                _sync_folder(os.path.dirname(self.target.path))
+                _sync(folder)
+                _sync(os.path.dirname(self.target.path))
         except OSError as error:
             raise RunError(
-                f"the finished part file {self.region.path} cannot get the name {self.target.name}: "
-                f"{error.strerror}"
+                f"the finished part file {self.part or self.region.path} cannot get the name "
+                f"{self.target.name}: {one_line(error)}"
             ) from None
+
+    def pack(self, sync: bool = False) -> bool:
+        """Packs the raw file where the format asks for that; whether there was anything to do.
+
+        Raises RunError; `commit` does it too where nobody has.
+        """
+        if self.region.path == self.part or not os.path.exists(self.region.path) or not self.part:
+            return False
+        target = self.target
+        try:
+            _module(target).encode(self.region, self.part, target.name, target.member)
+            os.unlink(self.region.path)
+            if sync:
+                _sync(self.part)
+        except TilewiseError:
+            raise
+        except Exception as error:  # whatever the library says about these numbers
+            raise RunError(f"{target.name} cannot be packed: {one_line(error)}") from None
+        return True
 
     def discard(self) -> str:
         """Removes the part file; returns its path when that is not possible, else an empty string."""
-        try:
-            os.unlink(self.region.path)
-        except FileNotFoundError:
-            pass
-        except OSError:
-            return self.region.path
-        return ""
+        if not self.part:
+            return tiles.discard_tiles(self.region)
+        left = ""
+        for path in self.paths:
+            try:
+                os.unlink(path)
+            except FileNotFoundError:
+                pass
+            except OSError:
+                left = path
+        return left
 
 
 def check_target(name: str, force: bool) -> Target:
@@ -67,8 +122,15 @@ def check_target(name: str, force: bool) -> Target:
     if not name:
         raise UsageError("the output has an empty name, but a path was expected")
     require_utf8(name)
-    format_module(name)
-    path = os.path.realpath(name)
+    base, member = split_name(name)
+    module = format_module(base)
+    if not module.NUMBERS:
+        raise UsageError(
+            f"the output {name} cannot be written: {extension(base)} is only read", "write a .npy file"
+        )
+    if member:
+        require_member(module, name, base, member)
+    path = os.path.realpath(base)
     folder = os.path.dirname(path)
     try:
         old = os.stat(path)
@@ -78,14 +140,32 @@ def check_target(name: str, force: bool) -> Target:
         raise UsageError(f"the output {name} cannot be looked at: {error.strerror}") from None
     check_folder(folder, f"the output {name}")
     if old is None:
+        return Target(path, name, None, member)
+    if module is tiles:
+        tiles.check_folder_target(path, name, force)
+        check_folder(path, f"the output {name}")
         return Target(path, name, None)
     if stat.S_ISDIR(old.st_mode):
         raise UsageError(f"the output {name} is a folder, but a file name was expected")
     if not stat.S_ISREG(old.st_mode):
         raise UsageError(f"the output {name} exists and is no regular file")
-    if not force:
+    keep = bool(member) and hasattr(module, "check_member")
+    if keep:
+        module.check_member(path, name, member, force)
+    elif not force:
         raise UsageError(f"the output {name} exists already", "--force replaces it")
-    return Target(path, name, stat.S_IMODE(old.st_mode))
+    return Target(path, name, stat.S_IMODE(old.st_mode), member, keep)
+
+
+def check_holds(target: Target, dtype: str) -> None:
+    """Raises UsageError unless a file of the target's format can hold numbers of `dtype`."""
+    known: tuple[str, ...] = _module(target).NUMBERS
+    if dtype not in known:
+        raise UsageError(
+            f"the output {target.name} cannot hold {dtype}: a {extension(_base(target))} file holds "
+            f"{listing(known, 'or')}",
+            f"--dtype {known[0]}",
+        )
 
 
 def check_folder(folder: str, what: str) -> None:
@@ -97,70 +177,114 @@ def check_folder(folder: str, what: str) -> None:
         raise UsageError(f"{what} cannot be written: no permission to make files in {folder}")
 
 
-def create(target: Target, shape: tuple[int, int], dtype: str, order: str, identity: str) -> Output:
+def create(
+    target: Target,
+    shape: tuple[int, int],
+    dtype: str,
+    order: str,
+    identity: str,
+    header: bool = False,
+    rectangles: list[tiles.Rectangle] | None = None,
+) -> Output:
     """Makes the part file for a `shape` matrix of `dtype` beside `target`, named with the job's `identity`.
 
-    Raises RunError when the disk has too little room, with both numbers, or when the file cannot be made;
-    nothing is left behind then.
+    `header` asks a text for a first line with its shape. `rectangles` says how a folder of tiles is cut; one
+    tile without it. Raises RunError when the disk has too little room, with both numbers, or when the file
+    cannot be made, UsageError for what the format cannot hold; nothing is left behind then.
     """
-    head: bytes = format_module(target.path).header(shape, dtype, order)
-    size = len(head) + shape[0] * shape[1] * ITEMSIZE[dtype]
+    check_holds(target, dtype)
     folder = os.path.dirname(target.path)
-    room = os.statvfs(folder)
-    free = room.f_bavail * room.f_frsize
-    if size > free:
-        raise RunError(
-            f"the disk is too full for {target.name}: it needs {bytes_text(size)}, "
-            f"{folder} has {bytes_text(free)} left"
-        )
-    part = _part_path(target.path, identity)
+    size = shape[0] * shape[1] * ITEMSIZE[dtype] + (os.path.getsize(target.path) if target.keep else 0)
+    require_free(folder, size, target.name)
+    module = _module(target)
+    if module is tiles:
+        return _create_tiles(target, shape, dtype, identity, rectangles, size)
+    part = part_path(target.path, identity)
     try:
         descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise _cannot_make(error, target, folder) from None
     try:
-        if target.mode is not None:
-            os.fchmod(descriptor, target.mode)
-        os.write(descriptor, head)
-        os.ftruncate(descriptor, size)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
+        with os.fdopen(descriptor, "r+b") as file:
+            if target.mode is not None:
+                os.fchmod(descriptor, target.mode)
+            if target.keep:
+                with open(target.path, "rb") as old:
+                    shutil.copyfileobj(old, file, 8 << 20)
+        region = module.create(part, target.name, target.member, shape, dtype, order, header)
+    except BaseException as error:
+        for path in (part, part + _RAW):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+        if isinstance(error, (TilewiseError, AssertionError)) or not isinstance(error, Exception):
+            raise
+        raise _no_size(error, target, size) from None
+    return Output(target, region, part, identity)
+
+
+def require_free(folder: str, size: int, name: str) -> None:
+    """Raises RunError unless the file system of `folder` has `size` bytes left for `name`."""
+    room = os.statvfs(folder)
+    free = room.f_bavail * room.f_frsize
+    if size > free:
         raise RunError(
-            f"{target.name} cannot be given its size of {bytes_text(size)}: {error.strerror}"
-        ) from None
+            f"the disk is too full for {name}: it needs {bytes_text(size)}, "
+            f"{folder} has {bytes_text(free)} left"
+        )
+
+
+def part_path(path: str, identity: str, ending: str = "part") -> str:
+    """The hidden name beside `path` for what is not finished, cut to what file systems take."""
+    folder, base = os.path.split(path)
+    tail = f".{identity}.{ending}"
+    room = _NAME_MAX - len(tail.encode()) - 1 - len(_RAW)
+    short = base.encode()[:room].decode(errors="ignore")
+    return os.path.join(folder, f".{short}{tail}")
+
+
+def _base(target: Target) -> str:
+    """The path as the user wrote it: its extension counts, not that of what a link leads to."""
+    return target.name[: -len(target.member) - 1] if target.member else target.name
+
+
+def _module(target: Target) -> ModuleType:
+    return format_module(_base(target))
+
+
+def _create_tiles(
+    target: Target,
+    shape: tuple[int, int],
+    dtype: str,
+    identity: str,
+    rectangles: list[tiles.Rectangle] | None,
+    size: int,
+) -> Output:
+    cut = rectangles if rectangles is not None else [((0, shape[0]), (0, shape[1]))]
+    try:
+        region = tiles.create_tiles(target.path, target.name, shape, dtype, cut, identity)
+    except OSError as error:
+        raise _no_size(error, target, size) from None
+    return Output(target, region, "", identity)
+
+
+def _no_size(error: Exception, target: Target, size: int) -> TilewiseError:
+    interruption: BaseException | None = error
+    while interruption is not None and not isinstance(interruption, Interrupted):
+        interruption = interruption.__cause__ or interruption.__context__
+    if interruption is not None:
+        return interruption
+    return RunError(f"{target.name} cannot be given its size of {bytes_text(size)}: {one_line(error)}")
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    region = Region(
-        path=part,
-        name=target.name,
-        offset=len(head),
-        rows=shape[0],
-        columns=shape[1],
-        dtype=dtype,
-        order=order,
-        file_bytes=size,
-    )
-    return Output(target, region)
-
-
-def _sync_folder(path: str) -> None:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _cannot_make(error: OSError, target: Target, folder: str) -> UsageError | RunError:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT):
         return UsageError(f"the output {target.name} cannot be written: {error.strerror} in {folder}")
     return RunError(f"no file can be made in {folder} for {target.name}: {error.strerror}")
-
-
-def _part_path(path: str, identity: str) -> str:
-    folder, base = os.path.split(path)
-    tail = f".{identity}.part"
-    room = _NAME_MAX - len(tail.encode()) - 1
-    short = base.encode()[:room].decode(errors="ignore")
-    return os.path.join(folder, f".{short}{tail}")

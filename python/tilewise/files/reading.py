@@ -1,42 +1,135 @@
-"""A region's numbers as numpy arrays, to look at: mapped as a whole, or read in bounded pieces."""
+"""A matrix's numbers as numpy arrays, to look at: single rows, or all of them in bounded pieces."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
 from tilewise.errors import UsageError
-from tilewise.files.region import Region
+from tilewise.files.parsing import numbers_of_text
+from tilewise.files.region import Region, Source, Tile
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
 PIECE = 16 << 20  # bytes
 
 
+@contextlib.contextmanager
+def binary(source: Source) -> Iterator[Region]:
+    """A Region whose numbers are binary: in the file itself, or in a temporary one while this lasts.
+
+    Raises UsageError for a generator's name, and whatever decoding raises.
+    """
+    _require_file(source)
+    if not source.encoded and source.encoding == "binary":
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="tilewise-") as folder:
+        if source.encoded:
+            from tilewise.files.decoded import decoded
+
+            yield decoded(source, folder, "look")
+        else:
+            yield _parsed(source, folder)
+
+
 def mapped(region: Region) -> Array:
-    """The matrix as a read-only array in the file's own order; only pages that are looked at are read."""
+    """The matrix as a read-only array in the file's own order; only pages that are looked at are read.
+
+    Tiles are not one array: `rows_of` reads them too.
+    """
     _require_file(region)
-    shape = (region.rows, region.columns)
-    if 0 in shape:
-        return numpy.empty(shape, _stored(region))
-    order: Any = region.order
-    return numpy.memmap(region.path, _stored(region), "r", region.offset, shape, order)
+    assert not region.tiles and region.encoding == "binary"
+    return _mapped(region.path, region.offset, (region.rows, region.columns), _stored(region), region.order)
 
 
-def pieces(region: Region) -> Iterator[Array]:
-    """The numbers in the order they are stored in, as flat arrays of at most 16 MiB."""
-    _require_file(region)
+def rows_of(region: Region, picked: range) -> Iterator[Array]:
+    """The rows with the numbers `picked`, one after the other; `region` is binary."""
+    if not region.tiles:
+        matrix = mapped(region)
+        for row in picked:
+            yield matrix[row]
+        return
+    open_tiles: list[tuple[Tile, Array]] = []
+    for row in picked:
+        # The same tiles serve many rows.
+        if (
+            not open_tiles
+            or not open_tiles[0][0].rows[0] <= row < open_tiles[0][0].rows[1]
+            or _ragged(region)
+        ):
+            open_tiles = [
+                (tile, _tile(region, tile)) for tile in region.tiles if tile.rows[0] <= row < tile.rows[1]
+            ]
+        line = numpy.empty(region.columns, _stored(region))
+        for tile, numbers in open_tiles:
+            line[tile.columns[0] : tile.columns[1]] = numbers[row - tile.rows[0]]
+        yield line
+
+
+def pieces(source: Region) -> Iterator[Array]:
+    """All numbers once, as flat arrays of at most 16 MiB, in the order they are stored in."""
+    _require_file(source)
+    if source.encoding == "text":
+        yield from numbers_of_text(source)
+    elif source.tiles:
+        for tile in source.tiles:
+            count = (tile.rows[1] - tile.rows[0]) * (tile.columns[1] - tile.columns[0])
+            yield from _pieces(tile.path, tile.offset, count, source)
+    else:
+        yield from _pieces(source.path, source.offset, source.rows * source.columns, source)
+
+
+def _pieces(path: str, offset: int, left: int, region: Region) -> Iterator[Array]:
     stored = _stored(region)
-    left = region.rows * region.columns
-    with open(region.path, "rb") as file:
-        file.seek(region.offset)
+    with open(path, "rb") as file:
+        file.seek(offset)
         while left > 0:
             piece = numpy.fromfile(file, stored, min(left, PIECE // stored.itemsize))
             if piece.size == 0:
                 raise UsageError(f"{region.name} became shorter while it was read")
             left -= piece.size
             yield piece
+
+
+def _parsed(source: Source, folder: str) -> Region:
+    """A raw file with the numbers of a text, in the order that the text has them in."""
+    path = os.path.join(folder, "numbers.raw")
+    native = numpy.dtype(source.dtype).newbyteorder("<")
+    with open(path, "wb") as out:
+        for piece in numbers_of_text(source):
+            out.write(piece.astype(native, copy=False).data)
+    return Region(
+        path=path,
+        name=source.name,
+        rows=source.rows,
+        columns=source.columns,
+        dtype=source.dtype,
+        order=source.order,
+        file_bytes=source.bytes,
+    )
+
+
+def _mapped(path: str, offset: int, shape: tuple[int, int], stored: numpy.dtype[Any], order: Any) -> Array:
+    if 0 in shape:
+        return numpy.empty(shape, stored)
+    return numpy.memmap(path, stored, "r", offset, shape, order)
+
+
+def _tile(region: Region, tile: Tile) -> Array:
+    shape = (tile.rows[1] - tile.rows[0], tile.columns[1] - tile.columns[0])
+    return _mapped(tile.path, tile.offset, shape, _stored(region), "C")
+
+
+def _ragged(region: Region) -> bool:
+    """Whether tiles side by side may have different rows."""
+    return len({tile.rows for tile in region.tiles}) * len({tile.columns for tile in region.tiles}) != len(
+        region.tiles
+    )
 
 
 def _stored(region: Region) -> numpy.dtype[Any]:

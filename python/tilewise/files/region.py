@@ -1,16 +1,27 @@
-"""Region: where a matrix's numbers lie in a file, or how they are made without one."""
+"""Region: where a matrix's numbers lie in files, or how they are made without one."""
 
 from __future__ import annotations
 
 import msgspec
 
 
+class Tile(msgspec.Struct, frozen=True, kw_only=True):
+    """One rectangle of a matrix in a file of its own, row by row: rows and columns [begin, end)."""
+
+    path: str
+    offset: int
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+
+
 class Region(msgspec.Struct, frozen=True, kw_only=True):
-    """One matrix in one file, as the worker is told about it (`docs/reference/seam.md`).
+    """One matrix, as the worker is told about it (`docs/reference/seam.md`).
 
     `rows` and `columns` are the file's own; `transposed` says that the operation wants the transpose.
     `file_bytes` is the size the file must have (-1: do not check). With a `generator` there is no file and
-    `path` is empty.
+    `path` is empty; with `tiles` there is a file for each and `path` is their folder. In a `text` a line
+    holds `line_numbers` numbers between `separator`s (a blank stands for any run of blanks); with `pairs` a
+    complex number is two of these.
     """
 
     path: str
@@ -21,6 +32,11 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str
     byte_order: str = "little"
     order: str = "C"
+    encoding: str = "binary"
+    separator: str = ""
+    line_numbers: int = 0
+    pairs: bool = False
+    tiles: list[Tile] = []
     file_bytes: int = -1
     transposed: bool = False
     generator: str = ""
@@ -33,7 +49,25 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the numbers alone, without any header."""
+        """Bytes of the numbers alone, as binary numbers without any header."""
         from tilewise.files.dtypes import ITEMSIZE
 
         return self.rows * self.columns * ITEMSIZE[self.dtype]
+
+
+class Source(Region, frozen=True, kw_only=True):
+    """A Region that was found in an input, with what only the front needs.
+
+    `member` is the dataset or variable inside the file. What is `encoded` (a compressed image, a chunked
+    dataset) must be decoded into a raw file before anybody can read it in parallel. `notes` are sentences
+    for the user about what is taken for the matrix.
+    """
+
+    format: str
+    member: str = ""
+    encoded: bool = False
+    notes: tuple[str, ...] = ()
+
+    def region(self) -> Region:
+        """What the worker is told."""
+        return Region(**{name: getattr(self, name) for name in Region.__struct_fields__})

@@ -1,4 +1,4 @@
-"""Smallest, largest and mean number of a file, and how many are no numbers, in bounded memory."""
+"""Smallest, largest and mean number of a matrix, and how many are no numbers, in bounded memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Statistics(msgspec.Struct, frozen=True):
 
 
 def statistics(region: Region) -> Statistics:
-    """Reads the whole file once."""
+    """Reads all numbers of a region, binary or text, once."""
     low: float | int | None = None
     high: float | int | None = None
     total: complex = 0.0

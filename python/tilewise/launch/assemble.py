@@ -32,6 +32,13 @@ from tilewise.machine.facts import Facts
 _TELLING = ("OPENBLAS_", "OMP_", "GOTO_", "BLIS_", "MKL_", "MPIR_CVAR_", "MPICH_", "OMPI_MCA_", "FI_", "UCX_")
 
 
+class FrontSeconds(msgspec.Struct, frozen=True):
+    """What the front did with files that ranks cannot read or write in parallel."""
+
+    decoding: float = 0.0
+    packing: float = 0.0
+
+
 class Known(msgspec.Struct, frozen=True, kw_only=True):
     """What the front knows of a job besides what the worker tells. `peak` is gemm's stored rate, if any."""
 
@@ -48,12 +55,14 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     launcher: str
     variables: Mapping[str, str]
     oversubscribed: bool
+    front: FrontSeconds
     wall: float
     peak: float | None
 
 
 def assemble(done: Done, known: Known) -> Record:
     """The record of a job that ended well."""
+    _count_front(done, known.front)
     seconds = _seconds(done, known.wall)
     compute_rate = _rate(done.flops, seconds.compute.max)
     peak = done.peak_flops or known.peak
@@ -85,6 +94,17 @@ def assemble(done: Done, known: Known) -> Record:
         warnings=list(dict.fromkeys([*known.warnings, *done.warnings])),
         environment=_environment(done, known),
     )
+
+
+def _count_front(done: Done, front: FrontSeconds) -> None:
+    """Adds the front's share to every rank's input and output: no rank could do anything meanwhile."""
+    added = (("input", front.decoding), ("input_parse", front.decoding), ("output", front.packing))
+    for name, seconds in (
+        *added,
+        ("output_format", front.packing),
+        ("total", front.decoding + front.packing),
+    ):
+        done.seconds[name] = [value + seconds for value in done.seconds.get(name, [])]
 
 
 def record_variant(variant: Variant) -> RecordVariant:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from tilewise.files.region import Region
+from tilewise.files.region import Region, Source
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +39,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     warmup: int = 0
     sync: bool = False
     bind: bool = True
+    read_back: bool = False
+    band_bytes: int = 0
     place: str = "core"
     hints: dict[str, str] = {}
     trace: str = ""
@@ -63,4 +65,5 @@ def quit_job() -> Job:
 
 def encode(job: Job) -> bytes:
     """The job as the JSON that goes to rank 0's standard input."""
-    return msgspec.json.encode(job) + b"\n"
+    inputs = [found.region() if isinstance(found, Source) else found for found in job.inputs]
+    return msgspec.json.encode(msgspec.structs.replace(job, inputs=inputs)) + b"\n"

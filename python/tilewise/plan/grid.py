@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from tilewise.errors import UsageError
@@ -23,6 +24,21 @@ def smallest_prime_factor(number: int) -> int:
 def part(extent: int, parts: int, remainder: str) -> int:
     """The largest of `parts` parts of `extent`: cut evenly (`spread`), or the rest all on the `last`."""
     return extent - extent // parts * (parts - 1) if remainder == "last" else -(-extent // parts)
+
+
+def rectangles(
+    shape: tuple[int, int], grid: tuple[int, int], remainder: str = "spread"
+) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """What the places of `grid` own, as rows and columns [begin, end); empty parts are left away."""
+
+    def cuts(extent: int, parts: int) -> list[tuple[int, int]]:
+        base, extra = divmod(extent, parts)
+        larger = extra if remainder == "spread" else 0
+        borders = [part * base + min(part, larger) for part in range(parts)] + [extent]
+        return [(begin, end) for begin, end in itertools.pairwise(borders) if begin < end]
+
+    found = [(rows, columns) for rows in cuts(shape[0], grid[0]) for columns in cuts(shape[1], grid[1])]
+    return found or [((0, shape[0]), (0, shape[1]))]
 
 
 def choose(

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 import msgspec
 
+from tilewise.errors import UsageError
+from tilewise.files import TEXTS, format_name
 from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.output import Target
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
 from tilewise.machine import probe, storage
 from tilewise.machine.facts import Facts
 from tilewise.plan.choices import Choices
-from tilewise.units import rate_text
+from tilewise.units import listing, rate_text
 
 LARGE = 64 << 20  # bytes of output from which writing early is worth a probe
 HIDDEN = 0.5  # of the computing time
@@ -32,6 +36,7 @@ HINTS = {
     "romio_ds_read": "disable",
     "romio_ds_write": "disable",
 }
+_VIEWS = ("collective", "split_collective", "independent")
 _FLOPS = 50e9  # a core, each second
 _REMOTE = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "9p", "fuse")
 
@@ -44,10 +49,12 @@ def choose(
     facts: Facts,
     folder: str,
     why: list[str],
+    plain_output: bool = True,
 ) -> Variant:
     """The variant with reading and writing chosen for an output in `folder`; adds its reasons to `why`.
 
-    Writes nothing that has a name. Leaves a choice of the user's as it is.
+    `plain_output`: numbers go to the file row by row in this machine's byte order. Writes nothing that has a
+    name. Leaves a choice of the user's as it is.
     """
     if variant.algorithm != "local":
         return variant
@@ -57,7 +64,7 @@ def choose(
         why.append("read mapped: the one rank computes with the files' own pages")
     (m, k), (_, n) = operands[0].shape, operands[1].shape
     size = m * n * ITEMSIZE[dtype]
-    if choices.write is None and size >= LARGE:
+    if choices.write is None and write == "positioned" and plain_output and size >= LARGE:
         rate = probe.direct_write_rate(folder)
         seconds = 2.0 * m * n * k / (_FLOPS * max(1, min(variant.threads, facts.cores)))
         if rate is not None and size / rate <= HIDDEN * seconds:
@@ -67,15 +74,46 @@ def choose(
     return msgspec.structs.replace(variant, read=read, write=write)
 
 
+def fitting(choices: Choices, inputs: Sequence[Region], target: Target | None) -> tuple[str, str]:
+    """Reading and writing strategy, as far as the files leave a choice.
+
+    A folder of tiles is read and written `per_rank`, whatever is asked for the other side, and `per_rank`
+    takes nothing else. A text is parsed and formatted by all ranks in panels (`two_phase`) unless rank 0 is
+    to do it alone. Raises UsageError where `per_rank` meets no tiles.
+    """
+    files = [region for region in inputs if not region.generator]
+    to_tiles = target is not None and format_name(target.name) == "tiles"
+    to_text = target is not None and format_name(target.name) in TEXTS
+    from_tiles = any(region.tiles for region in files)
+    if "per_rank" in (choices.read, choices.write) and not (from_tiles or to_tiles):
+        names = [region.name for region in files] + ([target.name] if target is not None else [])
+        raise UsageError(
+            f"--io per_rank wants a folder of tiles, but there is only {listing(names, 'and')}",
+            "a name that ends in .tiles, or --io positioned",
+        )
+
+    def side(choice: str | None, tiles: bool, text: bool) -> str:
+        if tiles:
+            return "per_rank"
+        wanted = "positioned" if choice in (None, "per_rank") else choice
+        return "two_phase" if text and wanted not in ("root", "root_collective") else wanted
+
+    all_tiles = bool(files) and all(region.tiles for region in files)
+    all_text = bool(files) and all(region.encoding == "text" for region in files)
+    return side(choices.read, all_tiles, all_text), side(choices.write, to_tiles, to_text)
+
+
 def hints(variant: Variant, given: dict[str, str]) -> dict[str, str]:
     """The MPI-IO hints for this variant: the measured defaults where MPI-IO is used, under what was given."""
-    return {**HINTS, **given} if "collective" in (variant.read, variant.write) else given
+    return {**HINTS, **given} if set(_VIEWS) & {variant.read, variant.write} else given
 
 
 def in_place(region: Region, dtype: str) -> bool:
     """Whether a region's numbers can be computed with as they lie in the file."""
     return (
         not region.generator
+        and not region.tiles
+        and region.encoding == "binary"
         and region.dtype == dtype
         and region.byte_order == sys.byteorder
         and region.rows * region.columns > 0

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from tilewise.errors import UsageError
+from tilewise.files import TEXTS, format_module, format_name, natural_order
 from tilewise.files.dtypes import ITEMSIZE, of_product
+from tilewise.files.output import Target, check_holds
 from tilewise.files.region import Region
 from tilewise.launch.job import Job, Variant
 from tilewise.launch.join import Join
@@ -13,6 +17,8 @@ from tilewise.plan.choices import Choices
 from tilewise.plan.plan import Plan, finish, new_id
 from tilewise.units import shape_text
 
+READ_BACK = 1e-3  # bytes of output for each operation, below which reading it back costs little
+
 
 def plan_multiply(
     left: Region,
@@ -20,26 +26,26 @@ def plan_multiply(
     choices: Choices,
     facts: Facts,
     joined: Join | None = None,
-    folder: str | None = None,
+    target: Target | None = None,
 ) -> Plan:
     """The plan for left · right; transposition stands in the regions.
 
-    `joined` tells of ranks that exist already because somebody else started them, `folder` where the product
-    will be written; without it, no device is asked how fast it is. Raises UsageError when the
-    shapes do not fit, a choice makes no sense, or the memory does not suffice.
+    `joined` tells of ranks that exist already because somebody else started them, `target` where the product
+    will be written; without it, no device is asked how fast it is. Raises UsageError when the shapes do not
+    fit, the output's format cannot hold the product, a choice makes no sense, or memory does not suffice.
     """
     m, k, n = _extents(left, right)
-    dtype = of_product(left.dtype, right.dtype)
+    why: list[str] = []
+    dtype = _product_type(left, right, target, why)
     item = ITEMSIZE[dtype]
     work = float(m) * k * n
-    why: list[str] = []
     ranks, threads = rule.ranks_and_threads(choices, facts, work, why, joined=joined)
     nodes, _ = rule.nodes_used(choices, joined)
     algorithm = rule.algorithm(choices, ranks, why)
     shape, copies = grid.choose(algorithm.name, ranks, choices.grid, m, n)
     operands = (m * k + k * n) * item
     exchange = rule.exchange(choices, algorithm, operands, facts, nodes, why)
-    read, write = rule.io(choices)
+    read, write = io.fitting(choices, [left, right], target)
     variant = Variant(
         algorithm=algorithm.name,
         exchange=exchange,
@@ -52,8 +58,11 @@ def plan_multiply(
         kernel=choices.kernel,
         remainder=choices.remainder,
     )
-    if folder is not None:
-        variant = io.choose(variant, (left, right), dtype, choices, facts, folder, why)
+    order = natural_order(target.name) if target is not None else "C"
+    plain = target is None or (order == "C" and format_name(target.name) not in ("tiles", "petsc", *TEXTS))
+    if target is not None:
+        folder = os.path.dirname(target.path)
+        variant = io.choose(variant, (left, right), dtype, choices, facts, folder, why, plain)
     flops = (8 if dtype.startswith("complex") else 2) * work
     warnings: list[str] = []
     share = proof.fast_share(
@@ -64,7 +73,9 @@ def plan_multiply(
     )
     verify = proof.choose(choices.verify, share, warnings)
     lies = [variant.read == "mapped" and io.in_place(region, dtype) for region in (left, right)]
-    wanted = need.multiply_need(m, k, n, dtype, variant, verify, nodes, in_place=(lies[0], lies[1]))
+    wanted = need.multiply_need(
+        m, k, n, dtype, variant, verify, nodes, in_place=(lies[0], lies[1]), turned=order == "F"
+    )
     need.require_fit(wanted, choices.memory, facts.memory_available, facts.shared_memory)
     job = Job(
         id=new_id(),
@@ -74,11 +85,13 @@ def plan_multiply(
         variant=variant,
         dtype=dtype,
         verify=verify,
+        read_back=verify == "fast" and (choices.verify == "fast" or m * n * item < READ_BACK * flops),
     )
     return finish(
         job=job,
         shape=(m, n),
         dtype=dtype,
+        order=order,
         choices=choices,
         facts=facts,
         need=wanted,
@@ -91,6 +104,19 @@ def plan_multiply(
         if algorithm.name == "local"
         else ("ranks", "threads", "algorithm", "exchange", "io", "grid"),
     )
+
+
+def _product_type(left: Region, right: Region, target: Target | None, why: list[str]) -> str:
+    """The type of the product; float64 where the output's format holds real numbers of that type only."""
+    dtype = of_product(left.dtype, right.dtype)
+    if target is None:
+        return dtype
+    holds: tuple[str, ...] = format_module(target.path).NUMBERS
+    if dtype not in holds and "float64" in holds and not dtype.startswith("complex"):
+        why.append(f"computed in float64: {target.name} holds nothing else")
+        return "float64"
+    check_holds(target, dtype)
+    return dtype
 
 
 def _extents(left: Region, right: Region) -> tuple[int, int, int]:

@@ -25,11 +25,18 @@ EXCHANGES = {
 IO = {
     "root": "rank 0 reads or writes, and sends or receives",
     "root_collective": "rank 0 reads or writes, Scatterv and Igatherv",
+    "per_rank": "a folder of tiles, a file for each rank",
     "collective": "MPI-IO file views, all ranks together",
+    "split_collective": "the same in two halves, with work between",
+    "independent": "MPI-IO file views, each rank for itself",
     "positioned": "every rank reads and writes its own segments",
+    "sieve": "from the first to the last wanted byte through a buffer",
     "mapped": "mmap: on one rank even without a copy",
+    "two_phase": "contiguous panels, then an exchange of our own",
     "uncached": "O_DIRECT, past the page cache; on one rank while still computing",
 }
+
+ONE_FILE = tuple(name for name in IO if name != "per_rank")  # what takes a matrix that is one file
 
 KERNELS = ("fast", "blas", "plain")
 REMAINDERS = ("spread", "last")

@@ -17,7 +17,16 @@ STREAMED, STREAMED_ROWS = 64 << 20, 520  # bytes of C in one of two buffers, and
 SUMMING = 2 * (16 << 20)  # pieces that layers add up, each rank
 PANEL = 768  # columns of A or rows of B in one panel
 SHARE = 0.8  # of what is available, when there is no --memory
-_STAGED = ("root", "root_collective", "collective")
+_STAGED = (
+    "root",
+    "root_collective",
+    "collective",
+    "split_collective",
+    "two_phase",
+    "uncached",
+    "sieve",
+    "per_rank",
+)
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,13 +48,14 @@ def multiply_need(
     verify: str,
     nodes: int = 1,
     in_place: tuple[bool, bool] = (False, False),
+    turned: bool = False,
 ) -> Need:
     """What an m×k · k×n product in `dtype` takes.
 
     rank = blocks of A, B and C + exchange buffers + I/O staging + what gemm, MPI and BLAS take. The
     layers of `replicated` share out k, so that a node's sum counts A and B once, C once a layer, and the rest
     once a rank. On one rank, operands used `in_place` are pages of their files and take nothing, and C is
-    streamed through two buffers where it is written `uncached`.
+    streamed through two buffers where it is written `uncached`. `turned`: it is stored column by column.
     """
     p, q = variant.grid
     item = ITEMSIZE[dtype]
@@ -58,6 +68,8 @@ def multiply_need(
     staging = STAGING if variant.read in _STAGED or variant.write in _STAGED else 0
     fixed = FIXED + variant.threads * PACKING
     operands, result = (m * k + k * n) * item, m * n * item
+    if turned:  # for a file that is stored column by column, a second copy of C
+        c, result = 2 * c, 2 * result
     if variant.algorithm == "local":
         a, b = (0 if free else size for size, free in zip((a, b), in_place, strict=True))
         c = min(c, 2 * max(STREAMED, STREAMED_ROWS * columns * item)) if variant.write == "uncached" else c
@@ -74,16 +86,11 @@ def multiply_need(
     )
 
 
-def generate_need(rows: int, columns: int, dtype: str, variant: Variant, nodes: int = 1) -> Need:
-    """What making a rows×columns matrix takes: one block a rank, and the writing of it."""
-    p, q = variant.grid
-    item = ITEMSIZE[dtype]
-    block = part(rows, p, variant.remainder) * part(columns, q, variant.remainder) * item
-    staging = STAGING if variant.write in _STAGED else 0
-    everywhere = rows * columns * item + variant.ranks * (staging + FIXED)
-    return Need(
-        rank=block + staging + FIXED, node=-(-everywhere // nodes), shared=0, blocks=block, buffers=staging
-    )
+def convert_need(band_bytes: int, variant: Variant, nodes: int = 1) -> Need:
+    """What conversion takes, whatever the matrix: a band as it is read, turned, and in its new type."""
+    buffers = 3 * band_bytes
+    rank = buffers + STAGING + FIXED
+    return Need(rank=rank, node=-(-variant.ranks * rank // nodes), shared=0, blocks=0, buffers=buffers)
 
 
 def require_fit(need: Need, cap: int | None, available: int, shared_room: int) -> None:

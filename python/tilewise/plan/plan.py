@@ -26,6 +26,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     job: Job
     shape: tuple[int, int]
     dtype: str
+    order: str
+    header: bool
     choices: Choices
     facts: Facts
     need: Need
@@ -57,6 +59,8 @@ def finish(
     nodes: int,
     choosable: tuple[str, ...],
     joined: bool = False,
+    order: str = "C",
+    header: bool = False,
 ) -> Plan:
     """Puts a plan together: binding, oversubscription, stored peak, traps in the environment, who chose."""
     variant = job.variant
@@ -69,7 +73,8 @@ def finish(
             f"oversubscribed: {plural(on_node, 'rank')} × {plural(variant.threads, 'thread')} "
             f"on {plural(facts.cpus, 'processor')}: ranks take turns, and times say little of the algorithm"
         )
-    warnings.extend(environment.blas_warnings(os.environ, facts))
+    if flops > 0:
+        warnings.extend(environment.blas_warnings(os.environ, facts))
     key = peak_key(facts, variant, job.dtype)
     peak = profile.load().peaks.get(key) if flops > 0 and not over else None
     calibrate = (
@@ -94,6 +99,8 @@ def finish(
         ),
         shape=shape,
         dtype=dtype,
+        order=order,
+        header=header,
         choices=choices,
         facts=facts,
         need=need,

@@ -143,11 +143,6 @@ def exchange(
     return "overlap"
 
 
-def io(choices: Choices) -> tuple[str, str]:
-    """Reading and writing strategy."""
-    return choices.read or "positioned", choices.write or "positioned"
-
-
 def _ranks(choices: Choices, facts: Facts, work: float, nodes: int, slots: int, why: list[str]) -> int:
     """A rank count when the user gave none."""
     room = slots or nodes * max(1, facts.cores // (choices.threads or 1))

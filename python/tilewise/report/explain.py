@@ -22,7 +22,7 @@ def variant_line(record: Record) -> str:
     variant = record.variant
     read, _, write = variant.io.partition(":")
     generating = record.command == "generate"
-    words = [] if generating else [variant.algorithm]
+    words = [variant.algorithm] if record.command == "multiply" else []
     if variant.exchange != "none":
         words.append(variant.exchange)
     words.append(write if generating or read == write else f"{read} in, {write} out")
@@ -86,6 +86,7 @@ def _proof(record: Record) -> Text:
         "fast": "Freivalds' check",
         "freivalds": "Freivalds' check",
         "serial": "a plain product on one rank",
+        "read_back": "checksums of the file, read back",
     }
     how = method.get(proof.method, proof.method)
     bound = ""

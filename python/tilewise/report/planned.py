@@ -30,6 +30,8 @@ def _rows(plan: Plan, target: str) -> list[tuple[str, str]]:
     layers = f", {variant.copies} copies" if variant.copies > 1 else ""
     if plan.job.command == "generate":
         rows += [("grid", shape_text(*variant.grid)), ("io", variant.write)]
+    elif plan.job.command == "convert":
+        rows += [("grid", shape_text(*variant.grid)), ("io", f"{variant.read} in, {variant.write} out")]
     else:
         rows += [
             ("algorithm", f"{variant.algorithm} on a {shape_text(*variant.grid)} grid{layers}"),
@@ -47,5 +49,8 @@ def _rows(plan: Plan, target: str) -> list[tuple[str, str]]:
 
 def _input(region: Region) -> str:
     text = f"{region.name}: {shape_text(region.rows, region.columns)} {region.dtype}"
-    text += "" if region.generator else f", {region.order} order, {region.byte_order} endian"
+    if region.encoding == "text":
+        text += " as text"
+    elif not region.generator:
+        text += f", {region.order} order, {region.byte_order} endian"
     return text + (", transposed" if region.transposed else "")

@@ -1,0 +1,95 @@
+// Makes shares canonical, so that neighbours become one range and whole rows are recognised.
+#include "tilewise/grid/share.hpp"
+
+#include <utility>
+
+namespace tilewise::grid {
+namespace {
+
+std::vector<Range> canonical(const std::vector<Range>& ranges) {
+    std::vector<Range> merged;
+    for (const Range& range : ranges) {
+        if (range.size() <= 0) {
+            continue;
+        }
+        if (!merged.empty() && merged.back().end == range.begin) {
+            merged.back().end = range.end;
+        } else {
+            merged.push_back(range);
+        }
+    }
+    return merged;
+}
+
+std::vector<Range> every(std::int64_t count, std::int64_t block, int turn, int turns) {
+    std::vector<Range> ranges;
+    for (std::int64_t begin = turn * block; begin < count; begin += turns * block) {
+        ranges.push_back({begin, std::min(begin + block, count)});
+    }
+    return canonical(ranges);
+}
+
+std::vector<Range> clipped(const std::vector<Range>& ranges, Range to) {
+    std::vector<Range> all;
+    for (const Range& range : ranges) {
+        all.push_back(common(range, to));
+    }
+    return all;
+}
+
+/// Elements of one row range that lie in `within`, where only the first and the last row may be cut.
+std::int64_t in_rows(const std::vector<Range>& columns, std::int64_t width, std::int64_t n, Range rows, Range within) {
+    const auto in_row = [&](std::int64_t row) {
+        std::int64_t sum = 0;
+        for (const Range& range : columns) {
+            sum += common({row * n + range.begin, row * n + range.end}, within).size();
+        }
+        return sum;
+    };
+    const Range wanted = common(rows, {within.begin / n, (within.end + n - 1) / n});
+    if (wanted.size() <= 2) {
+        return (wanted.size() > 0 ? in_row(wanted.begin) : 0) + (wanted.size() > 1 ? in_row(wanted.end - 1) : 0);
+    }
+    return in_row(wanted.begin) + in_row(wanted.end - 1) + (wanted.size() - 2) * width;
+}
+
+}  // namespace
+
+Share::Share(const Block& block) : Share(std::vector<Range>{block.rows}, std::vector<Range>{block.columns}) {}
+
+Share::Share(std::vector<Range> r, std::vector<Range> c) : rows(canonical(r)), columns(canonical(c)) {}
+
+std::int64_t Share::total(const std::vector<Range>& ranges) {
+    std::int64_t sum = 0;
+    for (const Range& range : ranges) {
+        sum += range.size();
+    }
+    return sum;
+}
+
+Share Share::within(const Block& block) const { return {clipped(rows, block.rows), clipped(columns, block.columns)}; }
+
+Share block_cyclic(Grid grid, Place place, std::int64_t rows, std::int64_t columns, std::int64_t block) {
+    return {every(rows, block, place.row, grid.rows), every(columns, block, place.column, grid.columns)};
+}
+
+Range span_of(const Share& share, std::int64_t matrix_columns) {
+    if (share.size() == 0) {
+        return {0, 0};
+    }
+    return {share.rows.front().begin * matrix_columns + share.columns.front().begin,
+            (share.rows.back().end - 1) * matrix_columns + share.columns.back().end};
+}
+
+std::int64_t count_in(const Share& share, std::int64_t matrix_columns, Range within) {
+    if (share.size() == 0 || within.size() <= 0) {
+        return 0;
+    }
+    std::int64_t sum = 0;
+    for (const Range& rows : share.rows) {
+        sum += in_rows(share.columns, share.width(), matrix_columns, rows, within);
+    }
+    return sum;
+}
+
+}  // namespace tilewise::grid

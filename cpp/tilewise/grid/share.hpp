@@ -1,0 +1,86 @@
+// What one rank owns of a matrix in general: some rows crossed with some columns, as 2-D blocks, panels and block-cyclic layouts cut it.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "tilewise/grid/grid.hpp"
+
+namespace tilewise::grid {
+
+/// Rows × columns, each a list of ascending ranges that are neither empty nor adjacent. In memory a share is dense: its rows one after the other,
+/// each with the share's columns side by side.
+///
+///     matrix   [ 0 0 1 1 0 0 1 ]     block-cyclic, 2 × 2 ranks, blocks of 2: rank 0 owns rows {0,1, 4} × columns {0,1, 4,5},
+///              [ 0 0 1 1 0 0 1 ]     in memory     [ 0 0 0 0 ]
+///              [ 2 2 3 3 2 2 3 ]                   [ 0 0 0 0 ]
+///              [ 2 2 3 3 2 2 3 ]                   [ 0 0 0 0 ]
+///              [ 0 0 1 1 0 0 1 ]
+struct Share {
+    std::vector<Range> rows, columns;
+
+    Share() = default;
+    Share(const Block& block);  // NOLINT: a block is a share
+    Share(std::vector<Range> r, std::vector<Range> c);
+
+    std::int64_t height() const { return total(rows); }
+    std::int64_t width() const { return total(columns); }
+    std::int64_t size() const { return height() * width(); }
+    Share transposed() const { return {columns, rows}; }
+    /// Whether its rows are whole rows of a matrix with that many columns.
+    bool has_whole_rows(std::int64_t matrix_columns) const { return width() == matrix_columns; }
+    /// The part of it in these rows and columns.
+    Share within(const Block& block) const;
+
+private:
+    static std::int64_t total(const std::vector<Range>& ranges);
+};
+
+/// The share of `place` when blocks of `block` × `block` are dealt out to the grid in turn, in both directions.
+Share block_cyclic(Grid grid, Place place, std::int64_t rows, std::int64_t columns, std::int64_t block);
+
+inline Range common(Range a, Range b) {
+    const std::int64_t begin = std::max(a.begin, b.begin), end = std::min(a.end, b.end);
+    return {begin, std::max(begin, end)};
+}
+
+/// First and one past the last element of a share, counted row by row through a matrix with that many columns; empty for an empty share.
+Range span_of(const Share& share, std::int64_t matrix_columns);
+
+/// Calls run(first, count, local) for everything that a share has in elements [within.begin, within.end) of the matrix, counted row by row:
+/// the longest runs of consecutive elements, in ascending order. `local` is where a run begins in the share's own memory.
+template <class Run>
+void for_runs(const Share& share, std::int64_t matrix_columns, Range within, Run run) {
+    if (share.size() == 0 || within.size() <= 0) {
+        return;
+    }
+    const std::int64_t n = matrix_columns, width = share.width();
+    const std::int64_t first_row = within.begin / n, end_row = (within.end + n - 1) / n;
+    std::int64_t rows_before = 0;
+    for (const Range& rows : share.rows) {
+        const Range wanted = common(rows, {first_row, end_row});
+        const std::int64_t local_row = rows_before + wanted.begin - rows.begin;
+        rows_before += rows.size();
+        if (wanted.size() > 0 && width == n) {
+            const Range piece = common({wanted.begin * n, wanted.end * n}, within);
+            run(piece.begin, piece.size(), local_row * n + piece.begin - wanted.begin * n);
+            continue;
+        }
+        for (std::int64_t row = wanted.begin; row < wanted.end; ++row) {
+            const std::int64_t start = row * n;
+            std::int64_t local = (local_row + row - wanted.begin) * width;
+            for (const Range& columns : share.columns) {
+                const Range piece = common({start + columns.begin, start + columns.end}, within);
+                if (piece.size() > 0) {
+                    run(piece.begin, piece.size(), local + piece.begin - start - columns.begin);
+                }
+                local += columns.size();
+            }
+        }
+    }
+}
+
+/// How many elements of a share lie in `within`. O(ranges), whatever the number of rows.
+std::int64_t count_in(const Share& share, std::int64_t matrix_columns, Range within);
+
+}  // namespace tilewise::grid

@@ -1,0 +1,89 @@
+// Consecutive elements of a stored matrix, whatever the file is made of: what rank 0 deals out, and what panels are read and written through.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "tilewise/io/file.hpp"
+#include "tilewise/io/strategy.hpp"
+
+namespace tilewise::io {
+
+class ElementFile {
+public:
+    ElementFile() = default;
+    ElementFile(const ElementFile&) = delete;
+    ElementFile& operator=(const ElementFile&) = delete;
+    virtual ~ElementFile() = default;
+
+    /// What reading is in the books: waiting for a file, or parsing.
+    virtual Step step() const { return Step::file; }
+    /// Reads elements [range.begin, range.end), counted row by row, into `out`; books bytes and calls. Throws IoError.
+    virtual void read(Counters& count, grid::Range range, std::byte* out) const = 0;
+    virtual void write(Counters& count, grid::Range range, const std::byte* data) const = 0;
+};
+
+/// The transfer's file: binary through the page cache or (`bypassed`) past it, or lines of text, which can only be read. Throws IoError.
+std::unique_ptr<ElementFile> open_elements(const Transfer& transfer, PosixFile::Mode mode, PosixFile::Cache cache,
+                                           int threads);
+
+/// The shares of all ranks, and the elements from the first to the last that anybody has.
+struct Shares {
+    Shares(const Context& context, const Transfer& transfer);
+
+    const grid::Share& operator[](int rank) const { return all[static_cast<std::size_t>(rank)]; }
+    std::int64_t count(int rank, grid::Range within) const { return grid::count_in((*this)[rank], columns, within); }
+    /// What a rank has in a range of elements is consecutive in its memory, since both are in the same order: where that begins.
+    std::int64_t local(int rank, grid::Range within) const { return count(rank, {0, within.begin}); }
+    /// How many elements of a range somebody has.
+    std::int64_t owned(grid::Range within) const;
+
+    std::vector<grid::Share> all;
+    std::int64_t columns, item;
+    grid::Range span;
+};
+
+/// Copies what `rank` has in `within` out of `file_order`, which holds those elements in the file's order, to consecutive memory.
+inline void pack(const Shares& shares, int rank, grid::Range within, const std::byte* file_order, std::byte* packed) {
+    grid::for_runs(shares[rank], shares.columns, within, [&](std::int64_t first, std::int64_t count, std::int64_t) {
+        const auto bytes = static_cast<std::size_t>(count * shares.item);
+        std::memcpy(packed, file_order + (first - within.begin) * shares.item, bytes);
+        packed += bytes;
+    });
+}
+
+/// The other way.
+inline void unpack(const Shares& shares, int rank, grid::Range within, const std::byte* packed, std::byte* file_order) {
+    grid::for_runs(shares[rank], shares.columns, within, [&](std::int64_t first, std::int64_t count, std::int64_t) {
+        const auto bytes = static_cast<std::size_t>(count * shares.item);
+        std::memcpy(file_order + (first - within.begin) * shares.item, packed, bytes);
+        packed += bytes;
+    });
+}
+
+/// Writes what anybody has of `within`, gathered in the file's order: in one piece where nothing is missing, else around the gaps.
+void write_owned(const ElementFile& file, Counters& count, const Shares& shares, grid::Range within,
+                 const std::byte* file_order);
+
+/// Cuts a span of elements into bands of bounded size, at whole lines where the file has lines: what rank 0 holds at a time when it reads or
+/// writes for all.
+class Bands {
+public:
+    static constexpr std::int64_t bytes = std::int64_t{8} << 20;
+
+    Bands(const Transfer& transfer, grid::Range span);
+
+    std::int64_t count() const { return (span_.size() + step_ - 1) / step_; }
+    grid::Range operator[](std::int64_t index) const {
+        const std::int64_t begin = span_.begin + index * step_;
+        return {begin, std::min(begin + step_, span_.end)};
+    }
+    std::int64_t largest() const { return std::min(step_, span_.size()); }
+
+private:
+    grid::Range span_;
+    std::int64_t step_;
+};
+
+}  // namespace tilewise::io

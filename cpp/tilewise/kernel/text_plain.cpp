@@ -1,0 +1,201 @@
+// Lines and fields cut into strings, strtod and snprintf: slow, and simple enough to be believed.
+#include "tilewise/kernel/text_plain.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <type_traits>
+
+#include "tilewise/base/error.hpp"
+#include "tilewise/kernel/file_type.hpp"
+
+namespace tilewise::kernel {
+namespace {
+
+std::string stripped(const std::string& text) {
+    const auto first = text.find_first_not_of(" \t");
+    return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+std::vector<std::string> split(const std::string& line, char separator) {
+    std::vector<std::string> fields(1);
+    for (const char c : line) {
+        if (c == separator || (separator == ' ' && c == '\t')) {
+            fields.emplace_back();
+        } else {
+            fields.back() += c;
+        }
+    }
+    std::transform(fields.begin(), fields.end(), fields.begin(), stripped);
+    if (separator == ' ') {
+        std::erase(fields, "");
+    }
+    return fields;
+}
+
+[[noreturn]] void refuse(const std::string& field) { throw UsageError(field + " is no number"); }
+
+/// The part of `text` from `at` on that strtod takes for a number, by the rules of our texts; moves `at` behind it.
+template <class F> F take_float(const std::string& text, std::size_t& at) {
+    std::string rest = text.substr(at);
+    std::transform(rest.begin(), rest.end(), rest.begin(), [](char c) { return c == 'd' || c == 'D' ? 'e' : c; });
+    const std::size_t body = !rest.empty() && (rest[0] == '+' || rest[0] == '-') ? 1 : 0;
+    if (rest.find_first_of(" \t\r\v\f") == body || rest.find_first_of("xX") == body + 1) {
+        refuse(text);
+    }
+    char* stop = nullptr;
+    const F value = std::is_same_v<F, float> ? static_cast<F>(std::strtof(rest.c_str(), &stop))
+                                             : static_cast<F>(std::strtod(rest.c_str(), &stop));
+    const auto length = static_cast<std::size_t>(stop - rest.c_str());
+    if (length == 0 || rest.substr(0, length).find('(') != std::string::npos) {
+        refuse(text);
+    }
+    at += length;
+    return value;
+}
+
+template <class T> T number_in(const std::string& field) {
+    std::size_t at = 0;
+    T value{};
+    if constexpr (IsComplex<T>::value) {
+        using R = typename T::value_type;
+        const bool bracket = !field.empty() && field.front() == '(' && field.back() == ')';
+        const std::string text = bracket ? field.substr(1, field.size() - 2) : field;
+        R real = take_float<R>(text, at), imaginary{};
+        if (at < text.size() && (text[at] == 'j' || text[at] == 'J')) {
+            std::swap(real, imaginary);
+            ++at;
+        } else if (at < text.size()) {
+            at += text.compare(at, 2, "+-") == 0;
+            imaginary = take_float<R>(text, at);
+            if (at == text.size() || (text[at] != 'j' && text[at] != 'J')) {
+                refuse(field);
+            }
+            ++at;
+        }
+        at += bracket ? 2 : 0;
+        value = {real, imaginary};
+    } else if constexpr (std::is_same_v<T, Half>) {
+        value.bits = double_to_half(take_float<double>(field, at));
+    } else if constexpr (std::is_floating_point_v<T>) {
+        value = take_float<T>(field, at);
+    } else {
+        // The checks of syntax are those of a double; long double then holds every 64-bit integer exactly.
+        take_float<double>(field, at);
+        std::string text = field;
+        std::replace_if(text.begin(), text.end(), [](char c) { return c == 'd' || c == 'D'; }, 'e');
+        const long double exact = std::strtold(text.c_str(), nullptr);
+        if (!(exact >= static_cast<long double>(std::numeric_limits<T>::min()) &&
+              exact <= static_cast<long double>(std::numeric_limits<T>::max()) && exact == std::trunc(exact)) ||
+            (exact == 0 && text.substr(0, text.find_first_of("eE")).find_first_of("123456789") != std::string::npos)) {
+            refuse(field);
+        }
+        value = static_cast<T>(exact);
+    }
+    if (at != field.size()) {
+        refuse(field);
+    }
+    return value;
+}
+
+template <class T> void append(std::vector<std::byte>& bytes, const std::string& field) {
+    bytes.resize(bytes.size() + sizeof(T));
+    store(bytes.data() + bytes.size() - sizeof(T), 0, number_in<T>(field));
+}
+
+/// Digits are added until the number reads back as itself.
+template <class T> std::string real_text(T value) {
+    if (std::isnan(value)) {
+        return "nan";
+    }
+    for (int digits = 1;; ++digits) {
+        char text[64];
+        std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(value));
+        if (number_in<T>(text) == value) {
+            return text;
+        }
+    }
+}
+
+template <class T> std::string number_text(const T& value) {
+    if constexpr (IsComplex<T>::value) {
+        const std::string imaginary = real_text(value.imag());
+        std::string text(1, '(');
+        text += real_text(value.real());
+        text += imaginary[0] == '-' ? "" : "+";
+        return text + imaginary + "j)";
+    } else if constexpr (std::is_integral_v<T>) {
+        return std::to_string(value);
+    } else if constexpr (std::is_same_v<T, Half>) {
+        const double wide = half_to_double(value.bits);
+        for (int digits = 1; std::isfinite(wide); ++digits) {
+            char text[64];
+            std::snprintf(text, sizeof text, "%.*g", digits, wide);
+            if (number_in<Half>(text).bits == value.bits) {
+                return text;
+            }
+        }
+        return real_text(wide);
+    } else {
+        return real_text(value);
+    }
+}
+
+/// Calls `f(Tag<T>{})` with what one field holds.
+template <class F> decltype(auto) with_field_type(Dtype dtype, bool pairs, F&& f) {
+    const Dtype part = dtype == Dtype::complex64 ? Dtype::float32 : Dtype::float64;
+    return with_file_type(is_complex(dtype) && pairs ? part : dtype, f);
+}
+
+}  // namespace
+
+std::vector<std::byte> plain_parse_text(std::string_view text, const TextStyle& style, Dtype dtype,
+                                        std::int64_t first_line) {
+    if (is_complex(dtype) && style.pairs) {
+        check_pairs(style);
+    }
+    std::vector<std::byte> bytes;
+    for (std::int64_t line = first_line; !text.empty(); ++line) {
+        const std::size_t length = std::min(text.find('\n'), text.size());
+        std::string whole(text.substr(0, length));
+        whole.resize(whole.find_last_not_of('\r') + 1);
+        text.remove_prefix(std::min(length + 1, text.size()));
+        if (stripped(whole).empty() || whole[whole.find_first_not_of(" \t")] == '%') {
+            continue;
+        }
+        const std::string data = whole.substr(0, whole.find('#'));
+        if (stripped(data).empty()) {
+            continue;
+        }
+        try {
+            const auto fields = split(data, style.separator);
+            if (static_cast<std::int64_t>(fields.size()) != style.line_numbers) {
+                throw UsageError(std::to_string(fields.size()) + " numbers");
+            }
+            with_field_type(dtype, style.pairs, [&](auto tag) {
+                for (const auto& field : fields) {
+                    append<typename decltype(tag)::type>(bytes, field);
+                }
+            });
+        } catch (const UsageError& error) {
+            throw UsageError(std::string("line ") + std::to_string(line) + ": " + error.what());
+        }
+    }
+    return bytes;
+}
+
+std::string plain_format_text(const std::byte* data, Dtype dtype, std::int64_t rows, const TextStyle& style,
+                              bool pairs) {
+    std::string text;
+    with_field_type(dtype, pairs, [&](auto tag) {
+        for (std::int64_t index = 0; index < rows * style.line_numbers; ++index) {
+            text += number_text(load<typename decltype(tag)::type>(data, index));
+            text += (index + 1) % style.line_numbers == 0 ? '\n' : style.separator;
+        }
+    });
+    return text;
+}
+
+}  // namespace tilewise::kernel

@@ -1,0 +1,28 @@
+// Turns and swaps; nothing to do for most files.
+#include "tilewise/multiply/as_stored.hpp"
+
+#include "tilewise/kernel/convert.hpp"
+#include "tilewise/kernel/reorder.hpp"
+#include "tilewise/mpi/together.hpp"
+
+namespace tilewise::multiply {
+
+std::byte* as_stored(Context& context, const io::Region& region, std::int64_t rows, std::int64_t columns,
+                     std::byte* data, Buffer& turned) {
+    if (!region.column_major && !region.swap_bytes) {
+        return data;
+    }
+    const Timed timed(context.ledger, Phase::output, Step::convert, "turn");
+    const std::size_t item = size_of(region.dtype);
+    mpi::together(context.comm, [&] {
+        if (region.column_major) {
+            turned = Buffer(static_cast<std::size_t>(rows * columns) * item);
+            kernel::transpose(data, rows, columns, item, turned.data(), context.threads);
+            data = turned.data();
+        }
+        kernel::widen(data, rows * columns, region.dtype, region.swap_bytes, region.dtype);
+    });
+    return data;
+}
+
+}  // namespace tilewise::multiply

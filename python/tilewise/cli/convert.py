@@ -1,0 +1,63 @@
+"""`tilewise convert A -o B`: the same matrix in another format, type or order of storage."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tilewise.cli import jobs
+from tilewise.cli.options import ORDER, JobOptions, check_order, choices_of
+from tilewise.cli.parse import HOW, WHAT, parse
+from tilewise.errors import UsageError
+from tilewise.launch.join import Join
+
+
+def request(
+    a: Annotated[str, Parameter(name="A", group=WHAT, help="The matrix: a path, FILE:MEMBER, or random:…")],
+    b: Annotated[str | None, Parameter(name="B", group=WHAT, help="Where it goes, instead of -o B.")] = None,
+    /,
+    *,
+    output: Annotated[
+        str | None, Parameter(name=["--output", "-o"], group=WHAT, help="Where it goes; its ending says how.")
+    ] = None,
+    dtype: Annotated[
+        str | None, Parameter(name="--dtype", group=WHAT, help="The type to convert to: float32, int16, …")
+    ] = None,
+    order: ORDER = None,
+    header: Annotated[
+        bool, Parameter(name="--header", group=WHAT, help="Begin a text with the line: rows columns.")
+    ] = False,
+    options: Annotated[JobOptions, Parameter(group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
+) -> jobs.Request:
+    """Write a matrix in another format, type or order; the format follows from the name's ending."""
+    from tilewise import files
+    from tilewise.files.dtypes import parse_dtype
+    from tilewise.files.output import Target
+    from tilewise.files.region import Region
+    from tilewise.machine.facts import Facts
+    from tilewise.plan.convert import Wanted, plan_convert
+    from tilewise.plan.plan import Plan
+
+    if (b is None) == (output is None):
+        what = "got two outputs" if b is not None else "wants an output"
+        raise UsageError(f"convert {what}", "tilewise convert A.txt -o A.npy")
+    choices = choices_of(options)
+    check_order(order)
+    wanted = Wanted(
+        dtype=parse_dtype(dtype, "--dtype") if dtype is not None else None, order=order, header=header
+    )
+    goal = output if output is not None else b
+    assert goal is not None
+
+    def plan(regions: list[Region], target: Target, facts: Facts, joined: Join | None) -> Plan:
+        return plan_convert(regions[0], target, wanted, choices, facts, joined)
+
+    return jobs.Request(
+        output=goal, options=options, choices=choices, inspect=lambda: [files.inspect(a)], plan=plan
+    )
+
+
+def main(words: list[str], joined: Join | None) -> int:
+    """Runs the command; returns its exit code."""
+    return jobs.main("convert", lambda: parse("convert", request, words), joined)

@@ -1,0 +1,139 @@
+"""What every format asks of a header: a number type we know, two dimensions, and a size that can be."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilewise.errors import UsageError
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.units import shape_text
+
+if TYPE_CHECKING:
+    import numpy
+
+LARGEST = 1 << 62  # bytes; the seam carries signed 64-bit integers
+HEADER_MAX = 8 << 20  # bytes; a longer header of a matrix is a lie
+PAGE = 4096
+PAGE_ALIGNED_FROM = 1 << 20  # bytes of numbers; below, a page of padding would be most of the file
+_SHOWN = 20  # names in a message
+
+
+def number_type(dtype: numpy.dtype[Any], name: str) -> str:
+    """Our name of `dtype` (bool counts as uint8), or UsageError for what is no number."""
+    known = "uint8" if dtype.name == "bool" else dtype.name
+    if known in ITEMSIZE and dtype.fields is None and dtype.subdtype is None:
+        return known
+    if dtype.hasobject:
+        what = "Python objects, which are never unpickled"
+    elif dtype.fields is not None:
+        what = f"records with the fields {', '.join(dtype.names or ())}"
+    elif dtype.kind in "SUV":
+        what = f"text or raw bytes ({dtype.name})"
+    elif dtype.kind in "mM":
+        what = f"dates or durations ({dtype.name})"
+    else:
+        what = f"{dtype.name}, which differs from machine to machine"
+    raise UsageError(f"{name} holds {what}, but numbers were expected: {', '.join(ITEMSIZE)}")
+
+
+def byte_order(dtype: numpy.dtype[Any]) -> str:
+    """`big` or `little`; single bytes are little."""
+    return "big" if dtype.str[0] == ">" else "little"
+
+
+def two_dimensions(shape: Sequence[int], name: str, how: str = "") -> tuple[int, int]:
+    """Rows and columns, or UsageError; `how` shows how such a file is made with a reshaped matrix."""
+    shape = tuple(int(extent) for extent in shape)
+    if any(extent < 0 for extent in shape) or max(shape, default=0) > sys.maxsize:
+        raise UsageError(f"{name} says that its shape is {_shape(shape)}, which no array can have")
+    if len(shape) == 2:
+        return shape[0], shape[1]
+    if len(shape) == 0:
+        advice = "reshape it to (1, 1)"
+    elif len(shape) == 1:
+        advice = f"reshape it to ({shape[0]}, 1) for a column or (1, {shape[0]}) for a row"
+    else:
+        rest = 1
+        for extent in shape[1:]:
+            rest *= extent
+        advice = f"reshape it to ({shape[0]}, {rest}) or save one slice of it"
+    plural = "" if len(shape) == 1 else "s"
+    raise UsageError(
+        f"{name} has {len(shape)} dimension{plural} {_shape(shape)}, but a matrix has 2",
+        f"{advice}: {how}" if how else advice,
+    )
+
+
+def numbers_bytes(rows: int, columns: int, dtype: str, name: str) -> int:
+    """Bytes of the numbers alone; UsageError for extents that no file can have."""
+    size = rows * columns * ITEMSIZE[dtype]
+    if min(rows, columns) < 0 or max(rows, columns, size) > LARGEST:
+        raise UsageError(
+            f"{name} says that its shape is {shape_text(rows, columns)}, which no array can have"
+        )
+    return size
+
+
+def require_size(name: str, size: int, offset: int, rows: int, columns: int, dtype: str) -> None:
+    """Raises UsageError unless a file of `size` bytes ends exactly where its header says."""
+    expected = offset + numbers_bytes(rows, columns, dtype, name)
+    if size != expected:
+        what = "it is truncated" if size < expected else "it has more than its header says"
+        raise UsageError(
+            f"{name} has {size} bytes, but its header ({shape_text(rows, columns)} {dtype} from byte "
+            f"{offset}) promises {expected}: {what}"
+        )
+
+
+def require_room(name: str, size: int, offset: int, rows: int, columns: int, dtype: str) -> None:
+    """Raises UsageError unless the numbers from byte `offset` on end within a file of `size` bytes."""
+    end = offset + numbers_bytes(rows, columns, dtype, name)
+    if offset < 0 or end > size:
+        raise UsageError(
+            f"{name} has {size} bytes, but its {shape_text(rows, columns)} {dtype} from byte {offset} on "
+            f"would end at byte {end}: it is truncated"
+        )
+
+
+def require_positive(rows: int, columns: int, name: str, kind: str) -> None:
+    """Raises UsageError for a matrix without numbers where the format cannot say that."""
+    if min(rows, columns) < 1:
+        raise UsageError(f"{name} would be {shape_text(rows, columns)}, but {kind} holds at least one number")
+
+
+def require_rows(order: str, name: str, kind: str) -> None:
+    """Raises UsageError where column by column was asked of a format that is row by row."""
+    if order != "C":
+        raise UsageError(f"{name} cannot be written column by column: {kind} is row by row", "--order C")
+
+
+def pick(name: str, base: str, noun: str, matrices: Sequence[str]) -> str:
+    """The only one of `matrices` (members of the file `base`), or UsageError that lists them."""
+    if len(matrices) == 1:
+        return matrices[0]
+    if not matrices:
+        raise UsageError(f"{name} holds no {noun} with two dimensions of numbers")
+    shown = ", ".join(printable(member) for member in matrices[:_SHOWN])
+    more = f" and {len(matrices) - _SHOWN} more" if len(matrices) > _SHOWN else ""
+    raise UsageError(
+        f"{name} holds {len(matrices)} matrices, but one was expected: {shown}{more}",
+        f"name one of them: {base}:{printable(matrices[0])}",
+    )
+
+
+def missing(name: str, noun: str, member: str, matrices: Sequence[str]) -> UsageError:
+    """What to say when there is no `member`; `matrices` are those that there are."""
+    there = ", ".join(printable(each) for each in matrices[:_SHOWN]) or "none"
+    return UsageError(f"{name} has no {noun} {printable(member)}; its matrices are {there}")
+
+
+def printable(text: str) -> str:
+    """`text` for a message of one line, cut after 100 characters."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text[:100])
+    return shown + "…" if len(text) > 100 else shown
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return str(shape) if len(shape) <= 8 else f"({', '.join(map(str, shape[:8]))}, …)"

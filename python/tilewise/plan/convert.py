@@ -1,0 +1,128 @@
+"""Plans a conversion, or the making of a matrix by rule: bands of a bounded size pass through all ranks."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tilewise.errors import UsageError
+from tilewise.files import TEXTS, format_name, natural_order
+from tilewise.files.dtypes import ITEMSIZE, in_memory
+from tilewise.files.output import Target, check_holds
+from tilewise.files.region import Region
+from tilewise.launch.job import Job, Variant
+from tilewise.launch.join import Join
+from tilewise.machine.facts import Facts
+from tilewise.plan import grid, io, need, rule
+from tilewise.plan.choices import Choices
+from tilewise.plan.plan import Plan, finish, new_id
+
+BAND = 32 << 20  # bytes of a rank's band, less where many ranks share a node
+BANDS_ON_NODE = 64 << 20  # bytes of the bands of all its ranks
+LEAST_BAND = 1 << 20
+_WORK = {"generate": 100, "text": 100, "binary": 10}  # multiply-adds that one number is worth
+_WIDE_INTEGERS = ("int64", "uint64")  # of a text, these are not read by way of float64
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the output shall be; None where it follows from input and format."""
+
+    dtype: str | None = None
+    order: str | None = None
+    header: bool = False
+
+
+def plan_convert(
+    source: Region,
+    target: Target | None,
+    wanted: Wanted,
+    choices: Choices,
+    facts: Facts,
+    joined: Join | None = None,
+    command: str = "convert",
+) -> Plan:
+    """The plan for writing `source` to `target`; raises UsageError for choices that make no sense.
+
+    `command` may be `generate`: the source then makes its numbers by rule.
+    """
+    _refuse(choices, command)
+    dtype = wanted.dtype or source.dtype
+    if target is not None:
+        check_holds(target, dtype)
+    natural = natural_order(target.name) if target is not None else "C"
+    order = wanted.order or natural
+    if source.encoding == "text" and dtype in _WIDE_INTEGERS and not source.dtype.startswith("complex"):
+        source = msgspec.structs.replace(source, dtype=dtype)
+    why: list[str] = []
+    kind = "generate" if command == "generate" else source.encoding
+    work = float(source.rows) * source.columns * _WORK[kind]
+    ranks, threads = rule.ranks_and_threads(choices, facts, work, why, joined=joined)
+    nodes, _ = rule.nodes_used(choices, joined)
+    shape, _ = grid.choose(command, ranks, choices.grid or (ranks, 1), source.rows, source.columns)
+    read, write = io.fitting(choices, [source], target)
+    variant = Variant(
+        algorithm="local",
+        exchange="none",
+        read=read,
+        write=write,
+        grid=shape,
+        ranks=ranks,
+        threads=threads,
+        kernel=choices.kernel,
+        remainder=choices.remainder,
+    )
+    band = _band(ranks, nodes, choices.memory)
+    if target is not None and format_name(target.name) in TEXTS:
+        band = max(band, -(-source.columns // shape[1]) * max(ITEMSIZE[dtype], ITEMSIZE[source.dtype]))
+    required = need.convert_need(band, variant, nodes)
+    need.require_fit(required, choices.memory, facts.memory_available, facts.shared_memory)
+    warnings: list[str] = []
+    if choices.verify == "auto" and command == "convert":
+        why.append("not read back: that would take more than 5 % of the time; --verify fast does it")
+    job = Job(
+        id=new_id(),
+        command=command,
+        inputs=[source],
+        output=None,
+        variant=variant,
+        dtype=in_memory(dtype),
+        verify="fast" if choices.verify == "fast" else "off",
+        read_back=choices.verify == "fast",
+        band_bytes=max(band, ITEMSIZE[dtype]),
+    )
+    return finish(
+        job=job,
+        shape=(source.rows, source.columns),
+        dtype=dtype,
+        order=order,
+        header=wanted.header,
+        choices=choices,
+        facts=facts,
+        need=required,
+        reasons=why,
+        warnings=warnings,
+        flops=0.0,
+        nodes=nodes,
+        joined=joined is not None,
+        choosable=("ranks", "threads", "io", "grid"),
+    )
+
+
+def _refuse(choices: Choices, command: str) -> None:
+    for flag, value in (("--algorithm", choices.algorithm), ("--exchange", choices.exchange)):
+        if value is not None:
+            raise UsageError(f"{flag} {value} makes no sense with {command}: every rank works for itself")
+    if choices.verify == "serial" or (command == "generate" and choices.verify == "fast"):
+        known = (
+            "there is nothing to prove" if command == "generate" else "--verify fast reads the output back"
+        )
+        raise UsageError(f"--verify {choices.verify} makes no sense with {command}: {known}")
+
+
+def _band(ranks: int, nodes: int, cap: int | None) -> int:
+    """Bytes of one of a rank's three bands."""
+    on_node = -(-ranks // nodes)
+    band = max(LEAST_BAND, min(BAND, BANDS_ON_NODE // on_node))
+    if cap is not None:
+        room = cap // on_node - need.FIXED - need.STAGING
+        band = max(LEAST_BAND, min(band, room // 3))
+    return band

@@ -1,0 +1,202 @@
+// Tests of texts and tiles: every way to cut a matrix, written and read by any ranks, against what the C++ library reads and writes.
+#include <complex>
+#include <doctest/doctest.h>
+#include <sstream>
+
+#include "io_cases.hpp"
+#include "tilewise/base/error.hpp"
+
+using namespace tilewise;
+using namespace tilewise::test;
+
+namespace {
+
+double number(std::int64_t i, std::int64_t j) { return static_cast<double>(i * 1000 + j) / 7.0 - 3; }
+
+std::vector<double> numbers_of(const grid::Share& share) {
+    std::vector<double> all;
+    for_elements(share, [&](std::int64_t i, std::int64_t j) { all.push_back(number(i, j)); });
+    return all;
+}
+
+io::Region text_region(const std::string& path, std::int64_t rows, std::int64_t columns, char separator) {
+    io::Region r;
+    r.path = r.name = path;
+    r.rows = rows;
+    r.columns = columns;
+    r.text = io::TextLines{separator, columns, false};
+    return r;
+}
+
+void put(const Scratch& scratch, const std::string& content) {
+    if (scratch.comm.rank() == 0) {
+        std::ofstream(scratch.path, std::ios::binary) << content;
+    }
+    scratch.comm.barrier();
+}
+
+std::string content_of(const Scratch& scratch) {
+    scratch.comm.barrier();
+    std::ifstream in(scratch.path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST_CASE("a text is written in whole lines by any ranks, and read in any cut") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    // The last one has more numbers than one stage, and lines that cross the pieces of the index.
+    for (const auto& [rows, columns] :
+         std::vector<std::array<std::int64_t, 2>>{{13, 7}, {1, 40}, {40, 1}, {2500, 61}}) {
+        for (const std::string strategy : {"two_phase", "root", "root_collective"}) {
+            for (const Cut cut : cuts) {
+                CAPTURE(rows);
+                CAPTURE(strategy);
+                Ledger ledger;
+                ledger.start(Phase::input);
+                Context context{comm, ledger, 2};
+                const Scratch scratch(comm, ".csv");
+                put(scratch, "");
+                io::Region r = text_region(scratch.path, rows, columns, ',');
+                const auto share_of = [&, cut](int rank) { return cut(rank, comm.size(), rows, columns); };
+                std::vector<double> share = numbers_of(share_of(comm.rank()));
+
+                io::Output output(context, r, strategy, {}, true);
+                output.store(context, share_of, reinterpret_cast<std::byte*>(share.data()));
+                output.finish(context, false);
+                CHECK(output.holds_what_was_written(context));
+
+                std::istringstream lines(content_of(scratch));
+                std::string line;
+                bool same = true;
+                std::int64_t i = 0;
+                for (; std::getline(lines, line); ++i) {
+                    std::istringstream fields(line);
+                    std::string field;
+                    std::int64_t j = 0;
+                    for (; std::getline(fields, field, ','); ++j) {
+                        same = same && std::stod(field) == number(i, j);
+                    }
+                    same = same && j == columns;
+                }
+                CHECK(same);
+                CHECK(i == rows);
+
+                r.file_bytes = static_cast<std::int64_t>(content_of(scratch).size());
+                std::vector<double> read(share.size(), -1);
+                io::Input(context, r, strategy, {})
+                    .load(context, Dtype::float64, share_of, reinterpret_cast<std::byte*>(read.data()));
+                CHECK(read == share);
+            }
+        }
+    }
+}
+
+TEST_CASE("a text in parts: bands follow each other, and any band can be read") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Ledger ledger;
+    ledger.start(Phase::input);
+    Context context{comm, ledger, 1};
+    const Scratch scratch(comm, ".txt");
+    put(scratch, "# first\n\n");
+    io::Region r = text_region(scratch.path, 20, 3, ' ');
+    r.offset = 9;
+    const auto band = [&](std::int64_t begin, std::int64_t end) {
+        return [=, &comm](int rank) {
+            const grid::Range mine = grid::Partition(end - begin, comm.size())[rank];
+            return grid::Share(grid::Block{{begin + mine.begin, begin + mine.end}, {0, 3}});
+        };
+    };
+    io::Output output(context, r, "two_phase", {}, false);
+    for (const auto& [begin, end] : std::vector<std::array<std::int64_t, 2>>{{0, 11}, {11, 12}, {12, 20}}) {
+        std::vector<double> share = numbers_of(band(begin, end)(comm.rank()));
+        output.store(context, band(begin, end), reinterpret_cast<std::byte*>(share.data()));
+    }
+    output.finish(context, false);
+    r.file_bytes = static_cast<std::int64_t>(content_of(scratch).size());
+    const io::Input input(context, r, "two_phase", {});
+    for (const auto& [begin, end] : std::vector<std::array<std::int64_t, 2>>{{12, 20}, {0, 1}, {3, 17}}) {
+        const std::vector<double> share = numbers_of(band(begin, end)(comm.rank()));
+        std::vector<double> read(share.size());
+        input.load(context, Dtype::float64, band(begin, end), reinterpret_cast<std::byte*>(read.data()));
+        CHECK(read == share);
+    }
+}
+
+TEST_CASE("complex numbers as pairs, stored by columns") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Ledger ledger;
+    ledger.start(Phase::input);
+    Context context{comm, ledger, 1};
+    const Scratch scratch(comm, ".mtx");
+    const std::string content = "1 2\n% between\n3 -4\n0 1\n5e0 6\n7 8\n9 10";
+    put(scratch, content);
+    io::Region r = text_region(scratch.path, 3, 2, ' ');
+    r.dtype = Dtype::complex128;
+    r.column_major = true;
+    r.text = io::TextLines{' ', 2, true};
+    r.file_bytes = static_cast<std::int64_t>(content.size());
+    std::vector<std::complex<double>> data(6);
+    io::Input(context, r, "two_phase", {})
+        .load(context, Dtype::complex128, whole(3, 2), reinterpret_cast<std::byte*>(data.data()));
+    CHECK(data == std::vector<std::complex<double>>{{1, 2}, {3, -4}, {0, 1}, {5, 6}, {7, 8}, {9, 10}});
+}
+
+TEST_CASE("too many lines are found by counting, on every rank, before anything is parsed") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Ledger ledger;
+    ledger.start(Phase::input);
+    Context context{comm, ledger, 1};
+    const Scratch scratch(comm, ".txt");
+    put(scratch, "1 2\n3 4\n5 6\n");
+    io::Region r = text_region(scratch.path, 2, 2, ' ');
+    r.file_bytes = 12;
+    CHECK_THROWS_WITH_AS(io::Input(context, r, "two_phase", {}),
+                         doctest::Contains("has 3 lines of numbers where 2 were expected"), Error);
+}
+
+TEST_CASE("tiles are written and read by any ranks in any cut") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    const std::int64_t rows = 17, columns = 11;
+    for (const Cut cut : cuts) {
+        Ledger ledger;
+        ledger.start(Phase::input);
+        Context context{comm, ledger, 2};
+        const std::vector<grid::Block> blocks{
+            {{0, 9}, {0, 4}}, {{0, 5}, {4, 11}}, {{5, 17}, {4, 11}}, {{9, 17}, {0, 4}}};
+        std::vector<std::unique_ptr<Scratch>> files;
+        io::Region r;
+        r.path = r.name = "A.tiles";
+        r.rows = rows;
+        r.columns = columns;
+        for (std::size_t i = 0; i < blocks.size(); ++i) {
+            files.push_back(std::make_unique<Scratch>(comm, std::string(1, static_cast<char>('a' + i))));
+            put(*files.back(), std::string(static_cast<std::size_t>(5 + blocks[i].size() * 8), 'x'));
+            r.tiles.push_back({files.back()->path, 5, blocks[i]});
+        }
+        const auto share_of = [&, cut](int rank) { return cut(rank, comm.size(), rows, columns); };
+        std::vector<double> share = numbers_of(share_of(comm.rank()));
+
+        io::Output output(context, r, "positioned", {}, true);
+        output.store(context, share_of, reinterpret_cast<std::byte*>(share.data()));
+        output.finish(context, false);
+        CHECK(output.holds_what_was_written(context));
+        for (std::size_t i = 0; i < blocks.size(); ++i) {
+            const std::string bytes = content_of(*files[i]);
+            const std::vector<double> expected = numbers_of(blocks[i]);
+            CHECK(bytes.substr(0, 5) == "xxxxx");
+            CHECK(bytes.substr(5) == std::string(reinterpret_cast<const char*>(expected.data()), expected.size() * 8));
+        }
+        std::vector<double> read(share.size());
+        io::Input(context, r, "collective", {})
+            .load(context, Dtype::float64, share_of, reinterpret_cast<std::byte*>(read.data()));
+        CHECK(read == share);
+        if (comm.rank() == 0) {  // a byte that nobody wrote
+            std::fstream file(files[1]->path, std::ios::in | std::ios::out | std::ios::binary);
+            file.seekp(9);
+            file.put('?');
+        }
+        comm.barrier();
+        CHECK_FALSE(output.holds_what_was_written(context));
+    }
+}

@@ -1,0 +1,106 @@
+"""`info` and `show` on every kind of file: in place, as text, in tiles, and decoded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy
+import pytest
+from conftest import InProcess, one_message
+from PIL import Image
+from tilewise.files.output import check_target, create
+
+NUMBERS = numpy.arange(1.0, 61.0).reshape(12, 5)
+TILES = [((0, 7), (0, 2)), ((0, 4), (2, 5)), ((4, 12), (2, 5)), ((7, 12), (0, 2))]
+
+
+def fill(folder: Path) -> None:
+    numpy.savetxt(folder / "a.txt", NUMBERS)
+    numpy.savetxt(folder / "a.csv", NUMBERS, delimiter=",", header="a comment")
+    numpy.savez(folder / "a.npz", a=NUMBERS)
+    numpy.savez_compressed(folder / "b.npz", a=numpy.asfortranarray(NUMBERS))
+    (folder / "a.raw").write_bytes(NUMBERS.astype(">f8").tobytes())
+    (folder / "a.mtx").write_text(
+        "%%MatrixMarket matrix array real general\n12 5\n" + "\n".join(map(str, NUMBERS.T.ravel()))
+    )
+    with h5py.File(folder / "a.h5", "w") as book:
+        book["plain"] = NUMBERS
+        book.create_dataset("packed", data=NUMBERS, chunks=(5, 2), compression="gzip")
+    Image.fromarray(NUMBERS.astype("uint8")).save(folder / "a.png")
+    output = create(
+        check_target(str(folder / "a.tiles"), False), (12, 5), "float64", "C", "id", rectangles=TILES
+    )
+    for tile in output.region.tiles:
+        with open(tile.path, "r+b") as file:
+            file.seek(tile.offset)
+            file.write(NUMBERS[slice(*tile.rows), slice(*tile.columns)].tobytes())
+    output.commit()
+
+
+NAMES = {
+    "a.txt": "text between blanks",
+    "a.csv": "text between ','",
+    "a.npz": "little endian",
+    "b.npz": "decoded",
+    "a.raw:12x5:>float64": "big endian",
+    "a.mtx": "F: column by column",
+    "a.h5:/plain": "contiguous",
+    "a.h5:/packed": "chunks of 5×2, packed by gzip",
+    "a.png": "uint8, decoded",
+    "a.tiles": "4 tiles",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_info_says_what_a_file_is(here: InProcess, name: str) -> None:
+    fill(Path.cwd())
+    said = here("info", name).stdout
+    assert NAMES[name] in said and "12×5" in said
+    facts: dict[str, Any] = json.loads(here("info", name, "--stats", "--json", "-").stdout)
+    found = facts["statistics"]
+    assert (found["min"], found["max"], found["non_finite"]) == (1, 60, 0)
+    assert found["mean"] == pytest.approx(30.5)
+    assert facts["shape"] == [12, 5] and facts["format"] == name.split(":", maxsplit=1)[0].rsplit(".", 1)[1]
+    assert facts["encoding"] in ("binary", "text", "encoded")
+    assert facts["tiles"] == (4 if name == "a.tiles" else None)
+    assert facts["member"] == {"a": "a", "b": "a"}.get(name.removesuffix(".npz"), facts["member"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_show_prints_numbers_of_every_format(here: InProcess, name: str) -> None:
+    fill(Path.cwd())
+    printed = [
+        [float(word) for word in line.split()]
+        for line in here("show", name, "::-3", "1:4").stdout.splitlines()
+    ]
+    assert numpy.array_equal(printed, NUMBERS[::-3, 1:4])
+    corners = here("show", name).stdout.split()
+    assert len(corners) == 7 * 5 and corners[0] == "1" and corners[-1] == "60" and corners.count("…") == 5
+    assert "no row 12" in one_message(here("show", name, "12"), 2)
+
+
+def test_complex_text_and_what_cannot_be_read(here: InProcess) -> None:
+    folder = Path.cwd()
+    numbers = NUMBERS[:2] + 1j
+    numpy.savetxt(folder / "a.txt", numbers)
+    facts = json.loads(here("info", "a.txt", "--stats", "--json", "-").stdout)
+    assert facts["dtype"] == "complex128" and facts["statistics"]["mean"] == [5.5, 1.0]
+    (folder / "b.txt").write_text("1 2\n3 x\n")
+    assert "no float64 number" in one_message(here("info", "b.txt", "--stats"), 2)
+    assert "12×5" not in here("info", "b.txt").stdout
+    (folder / "c.png").write_bytes(b"nonsense")
+    assert "c.png" in one_message(here("show", "c.png"), 2)
+
+
+def test_nothing_is_left_in_the_temporary_folder(
+    here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(Path.cwd())
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    for name in ("a.txt", "b.npz", "a.h5:/packed"):
+        assert here("show", name, "0").returncode == 0 and here("info", name, "--stats").returncode == 0
+    assert not list((tmp_path / "temporary").iterdir())
