@@ -1,4 +1,4 @@
-"""`convert` through the real command: formats, types, orders, strategies and rank counts, against other libraries."""
+"""`convert` through the real command: formats, types, orders, strategies, ranks, against other libraries."""
 
 from __future__ import annotations
 
