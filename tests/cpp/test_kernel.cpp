@@ -115,6 +115,32 @@ TEST_CASE("gemm of every type, both kernels, all four forms") {
     }
 }
 
+TEST_CASE("more tiles than threads: the same bits whoever computes which") {
+    const std::int64_t m = 2100, n = 2200, k = 96;
+    const Matrix<double> a(m, k, false, 1), b(k, n, true, 2);
+    std::vector<double> one(static_cast<std::size_t>(m * n)), several(one.size()), blas(one.size());
+    const auto run = [&](std::vector<double>& c, int threads, Kernel kernel) {
+        gemm({.dtype = Dtype::float64,
+              .m = m,
+              .n = n,
+              .k = k,
+              .a = a.operand(),
+              .b = b.operand(),
+              .c = reinterpret_cast<std::byte*>(c.data()),
+              .c_stride = n},
+             threads, kernel);
+    };
+    run(one, 1, Kernel::fast);
+    run(several, 3, Kernel::fast);
+    run(blas, 1, Kernel::blas);
+    CHECK(one == several);
+    double worst = 0;
+    for (std::size_t i = 0; i < one.size(); ++i) {
+        worst = std::max(worst, std::abs(several[i] - blas[i]));
+    }
+    CHECK(worst < 1e-12 * static_cast<double>(k));
+}
+
 TEST_CASE("gemm calls `between` with a growing share that ends at one") {
     const std::int64_t n = 200;
     const Matrix<double> a(n, n, false, 1), b(n, n, false, 2);

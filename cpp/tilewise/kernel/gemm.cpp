@@ -1,14 +1,18 @@
-// Cuts C into one tile a thread and computes each with one single-threaded kernel: our own, BLAS, or plain loops.
+// Cuts C into tiles and computes each with one single-threaded kernel: our own, BLAS, or plain loops.
 //
-//        threads = 4:      B       Each thread packs only what its tile needs, and no thread waits for another,
+//        threads = 4:      B       Each thread packs only what its tiles need, and no thread waits for another,
 //                        [ | ]     which is as fast as the BLAS's own threads on large blocks. The BLAS itself
-//             A  [---]   [0|1]  C  runs with one thread.
-//                [   ]   [2|3]
+//             A  [---]   [0|1]  C  runs with one thread, and gets one tile a thread; for our own kernel there are
+//                [   ]   [2|3]     more, which threads take in turn.
 #include "tilewise/kernel/gemm.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <complex>
 #include <limits>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/threads.hpp"
@@ -84,10 +88,42 @@ void blas_gemm(const Product& p) {
     }
 }
 
+/// Takes a workspace from a stock that lives as long as the process: fresh memory for each call would be touched for the first time each time.
+template <class T> class Lent {
+public:
+    Lent() {
+        const std::lock_guard lock(mutex());
+        if (!stock().empty()) {
+            item_ = std::move(stock().back());
+            stock().pop_back();
+        } else {
+            item_ = std::make_unique<T>();
+        }
+    }
+    Lent(const Lent&) = delete;
+    Lent& operator=(const Lent&) = delete;
+    ~Lent() {
+        const std::lock_guard lock(mutex());
+        stock().push_back(std::move(item_));
+    }
+    T& operator*() const { return *item_; }
+
+private:
+    static std::mutex& mutex() {
+        static std::mutex one;
+        return one;
+    }
+    static std::vector<std::unique_ptr<T>>& stock() {
+        static std::vector<std::unique_ptr<T>> all;
+        return all;
+    }
+    std::unique_ptr<T> item_;
+};
+
 void one_tile(const Product& p, Kernel kernel, const Between& between, std::int64_t slice) {
     const bool tiled = kernel == Kernel::fast && tiled_gemm_suits(p);
     const bool blas = kernel != Kernel::plain && blas_takes(p);
-    TiledGemm tiled_gemm;
+    const Lent<TiledGemm> tiled_gemm;
     // BLAS sums all of k in one go where C is small; in slices, rounding errors that all point one way stay few.
     const std::int64_t width = tiled && !between ? std::max<std::int64_t>(p.k, 1) : slice;
     if (p.k == 0 && !p.accumulate) {
@@ -97,7 +133,7 @@ void one_tile(const Product& p, Kernel kernel, const Between& between, std::int6
     for (std::int64_t begin = 0; begin < p.k; begin += width) {
         const Product part = slice_of_k(p, begin, std::min(width, p.k - begin));
         if (tiled) {
-            tiled_gemm(part);
+            (*tiled_gemm)(part);
         } else if (blas) {
             blas_gemm(part);
         } else if (kernel != Kernel::plain && is_integer(p.dtype)) {
@@ -111,8 +147,17 @@ void one_tile(const Product& p, Kernel kernel, const Between& between, std::int6
     }
 }
 
+/// Columns of C at `columns_border(0)`, `(1)`, … and as many rows: tiles that threads take in turn.
 struct Cuts {
     std::int64_t rows, columns;
+    std::int64_t column_unit = 1;  ///< borders between columns fall on multiples of it
+
+    grid::Range row(std::int64_t index, std::int64_t m) const { return {m * index / rows, m * (index + 1) / rows}; }
+    grid::Range column(std::int64_t index, std::int64_t n) const {
+        const std::int64_t units = (n + column_unit - 1) / column_unit;
+        const auto border = [&](std::int64_t i) { return std::min(n, units * i / columns * column_unit); };
+        return {border(index), border(index + 1)};
+    }
 };
 
 // Near-square tiles: the least of A and B to pack for each thread.
@@ -132,6 +177,14 @@ Cuts cuts_for(std::int64_t m, std::int64_t n, int threads) {
     return best;
 }
 
+// Our own kernel packs B for so many columns at a time anyway, so that tiles as wide cost nothing; more of them than threads let a thread whose
+// core is taken away for a while do less. What a tile is does not depend on who computes it.
+Cuts cuts_for_tiles(std::int64_t m, std::int64_t n) {
+    constexpr std::int64_t height = 1024;
+    return {std::max<std::int64_t>(1, m / height), (n + tiled_gemm_columns - 1) / tiled_gemm_columns,
+            tiled_gemm_columns};
+}
+
 }  // namespace
 
 Product rows_of(const Product& whole, grid::Range rows) { return tile(whole, rows.begin, rows.size(), 0, whole.n); }
@@ -145,20 +198,31 @@ void gemm(const Product& product, int threads, Kernel kernel, const Between& bet
     }
     const bool tiny =
         2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k) < 4e6;
-    const Cuts wanted = tiny ? Cuts{1, 1} : cuts_for(product.m, product.n, threads);
+    const bool dynamic = !tiny && threads > 1 && kernel == Kernel::fast && tiled_gemm_suits(product);
+    const Cuts wanted = tiny      ? Cuts{1, 1}
+                        : dynamic ? cuts_for_tiles(product.m, product.n)
+                                  : cuts_for(product.m, product.n, threads);
     // BLAS counts in 32 bits, so a side of 2³¹ or more is cut further.
     const Cuts cuts{std::max(wanted.rows, product.m / (int_max / 2) + 1),
-                    std::max(wanted.columns, product.n / (int_max / 2) + 1)};
-    const int workers = static_cast<int>(wanted.rows * wanted.columns);
+                    std::max(wanted.columns, product.n / (int_max / 2) + 1), wanted.column_unit};
+    const std::int64_t tiles = cuts.rows * cuts.columns;
+    const int workers = tiny ? 1 : static_cast<int>(std::min<std::int64_t>(threads, tiles));
+    std::atomic<std::int64_t> next = workers;  // each thread has one to begin with
     parallel(workers, [&](int thread) {
-        for (std::int64_t index = thread; index < cuts.rows * cuts.columns; index += workers) {
-            const std::int64_t i = index / cuts.columns, j = index % cuts.columns;
-            const std::int64_t row = product.m * i / cuts.rows, column = product.n * j / cuts.columns;
-            const Product part = tile(product, row, product.m * (i + 1) / cuts.rows - row, column,
-                                      product.n * (j + 1) / cuts.columns - column);
-            if (part.m > 0 && part.n > 0) {
-                one_tile(part, kernel, thread == 0 ? between : Between{}, slice);
+        for (std::int64_t index = thread; index < tiles; index = next++) {
+            const grid::Range rows = cuts.row(index % cuts.rows, product.m),
+                              columns = cuts.column(index / cuts.rows, product.n);
+            if (rows.size() == 0 || columns.size() == 0) {
+                continue;
             }
+            Between mine;
+            if (thread == 0 && between) {
+                mine = [&](double of_tile) {
+                    const auto before = static_cast<double>(std::min(tiles, next.load()) - workers);
+                    between(std::clamp((before + of_tile * workers) / static_cast<double>(tiles), 0.0, 1.0));
+                };
+            }
+            one_tile(tile(product, rows.begin, rows.size(), columns.begin, columns.size()), kernel, mine, slice);
         }
     });
 }

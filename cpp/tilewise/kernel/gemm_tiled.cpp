@@ -19,7 +19,7 @@ namespace tilewise::kernel {
 namespace {
 
 constexpr std::int64_t tile_rows = 8, tile_vectors = 3;
-constexpr std::int64_t depth = 384, block_rows = 128, block_columns = 1056;
+constexpr std::int64_t depth = 384, block_rows = 128, block_columns = tiled_gemm_columns;
 
 template <class T> constexpr std::int64_t lanes = 64 / static_cast<std::int64_t>(sizeof(T));
 template <class T> constexpr std::int64_t tile_columns = tile_vectors * lanes<T>;

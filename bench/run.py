@@ -1,4 +1,4 @@
-"""What multiply must show, beside its peers in one run; `make bench-multiply` keeps the results as JSON."""
+"""A suite of benchmarks, beside peers in one run; `make bench-multiply` and `make bench-io` keep the results."""
 
 from __future__ import annotations
 
@@ -13,37 +13,42 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import readme_table
-from cases import compute, files, small
+from cases import compute, files, small, strategies, texts
 from harness import ROOT, NotRun, Row, Setting, environment, say, table
 
-CASES: dict[str, Callable[[Setting], list[Row]]] = {
-    "startup": small.startup,
-    "volume": small.volume,
-    "reading": files.reading,
-    "file-to-file": files.file_to_file,
-    "two-cores": compute.two_cores,
-    "four-ranks": compute.four_ranks,
+SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
+    "multiply": {
+        "startup": small.startup,
+        "volume": small.volume,
+        "reading": files.reading,
+        "file-to-file": files.file_to_file,
+        "two-cores": compute.two_cores,
+        "four-ranks": compute.four_ranks,
+    },
+    "io": {"strategies": strategies.strategies, "texts": texts.texts, "memory": texts.memory},
 }
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suite", choices=SUITES)
     parser.add_argument(
         "--quick", action="store_true", help="small sizes, two rounds: for trying the benchmark out"
     )
-    parser.add_argument(
-        "--only", action="append", choices=CASES, metavar="NAME", help=f"of {', '.join(CASES)}"
-    )
+    parser.add_argument("--only", action="append", metavar="NAME", help="a case of the suite; repeatable")
     parser.add_argument("--runs", type=int, metavar="N", help="rounds in which the sides take turns (3)")
     parser.add_argument("--work", type=Path, help="where large files may lie (build/bench)")
-    parser.add_argument(
-        "-o", "--output", type=Path, help="where the results go (bench/results/multiply.json)"
-    )
-    return parser.parse_args()
+    parser.add_argument("-o", "--output", type=Path, help="where the results go (bench/results/SUITE.json)")
+    asked = parser.parse_args()
+    for name in asked.only or ():
+        if name not in SUITES[asked.suite]:
+            parser.error(f"{asked.suite} has the cases {', '.join(SUITES[asked.suite])}, not {name}")
+    return asked
 
 
 def main() -> None:
     asked = arguments()
+    cases = SUITES[asked.suite]
     base = asked.work or ROOT / "build/bench"
     base.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(dir=base))
@@ -51,17 +56,17 @@ def main() -> None:
     rows: list[Row] = []
     try:
         facts = environment(work)
-        for name in asked.only or CASES:
+        for name in asked.only or cases:
             say(f"{name}:")
             try:
-                rows += CASES[name](setting)
+                rows += cases[name](setting)
             except NotRun as reason:
                 rows.append(Row(name, name, "", 0, note=str(reason)))
     finally:
         shutil.rmtree(work)
     # A part of the benchmark, or a quick one, must not replace the results that the documentation quotes.
     whole = not (asked.quick or asked.only)
-    output = asked.output or ROOT / "bench/results" / ("multiply.json" if whole else "partial.json")
+    output = asked.output or ROOT / "bench/results" / (f"{asked.suite}.json" if whole else "partial.json")
     output.parent.mkdir(parents=True, exist_ok=True)
     result = {
         "environment": {**facts, **setting.facts},
