@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tilewise import errors
+from tilewise.files import FORMATS, format_module
 from tilewise.launch.record import Record
 from tilewise.plan.names import EXCHANGES, IO, KERNELS, MULTIPLY, VERIFY
 
@@ -47,6 +48,32 @@ def test_multiply_says_which_exchange_goes_with_which_algorithm() -> None:
     said = {name: set(algorithms.split(", ")) for name, algorithms in rows}
 
     assert said == {name: {a.name for a in MULTIPLY.values() if name in a.exchanges} for name in EXCHANGES}
+
+
+def test_formats_lists_every_way_of_reading_and_writing() -> None:
+    ways = section(page("formats.md"), "Ways of reading and writing")
+
+    assert sorted(first_column(ways)) == sorted(IO)
+
+
+def format_rows() -> dict[str, list[str]]:
+    """The cells behind the first one of the table of formats, by extension."""
+    rows = re.findall(r"^\| (`\..*) \|$", section(page("formats.md"), "Formats"), re.MULTILINE)
+    cells = [row.split(" | ") for row in rows]
+    return {extension: rest for first, *rest in cells for extension in re.findall(r"`(\.\w+)`", first)}
+
+
+def test_formats_lists_every_extension() -> None:
+    assert sorted(format_rows()) == sorted(FORMATS)
+
+
+@pytest.mark.parametrize("extension", FORMATS)
+def test_formats_says_what_is_behind_the_colon_and_whether_it_is_written(extension: str) -> None:
+    member, _, written = format_rows()[extension]
+    module = format_module(f"A{extension}")
+
+    assert member.startswith(module.MEMBER or "–")
+    assert (written == "–") == (not module.NUMBERS)
 
 
 def fields(kind: type) -> set[str]:
