@@ -1,4 +1,4 @@
-"""A suite of benchmarks, beside peers in one run; `make bench-multiply` and `make bench-io` keep the results."""
+"""A suite of benchmarks beside peers in one run; `make bench-multiply` and `make bench-io` keep results."""
 
 from __future__ import annotations
 

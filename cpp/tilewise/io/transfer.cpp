@@ -116,6 +116,7 @@ void Input::load_raw(Context& context, const WantedShare& wanted, std::byte* dat
         return;
     }
     strategy_->read(context, {region_, stored_shares(region_, wanted), data, text_.get(), std::move(between)});
+    check_file(context, region_);  // some libraries read stale bytes or zeros where a file was cut short meanwhile
 }
 
 void Input::load(Context& context, Dtype dtype, const WantedShare& wanted, std::byte* data) const {

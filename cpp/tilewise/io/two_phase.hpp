@@ -12,7 +12,7 @@
 
 namespace tilewise::io {
 
-inline constexpr std::int64_t standard_stage = std::int64_t{1} << 20;
+inline constexpr std::int64_t standard_stage = std::int64_t{4} << 20;
 inline constexpr std::int64_t uncached_stage = std::int64_t{4} << 20;
 
 /// The panels of all ranks over a span of elements, and their stages. Borders fall on whole lines of a text, and on pages of a binary file where its

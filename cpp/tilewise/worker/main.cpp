@@ -110,6 +110,7 @@ int main(int argc, char** argv) {
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives what started it
     std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);  // a write beyond a limit then fails, and can say where
     int provided = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     io::set_shrunken_file_message([](const char* name) {

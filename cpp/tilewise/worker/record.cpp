@@ -74,8 +74,8 @@ std::vector<std::string> warnings_of(const multiply::Outcome& outcome) {
             " rows of the result could not be checked: their numbers are not finite, or too large or small to scale");
     }
     if (outcome.changed > 0) {
-        warnings.push_back(std::to_string(outcome.changed) +
-                           " numbers are beyond the output's type: they were changed to the nearest that it holds");
+        warnings.push_back(std::to_string(outcome.changed) + (outcome.changed == 1 ? " number is" : " numbers are") +
+                           " beyond the output's type: changed to the nearest that it holds");
     }
     return warnings;
 }

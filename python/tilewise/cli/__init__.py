@@ -16,6 +16,9 @@ from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code (`CONTRIBUTING.md` and the reference list them)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for as long as we live
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 must not cost the result

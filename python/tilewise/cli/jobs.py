@@ -15,7 +15,7 @@ from tilewise import files
 from tilewise.cli import side_files
 from tilewise.cli.decoding import Decoding
 from tilewise.cli.options import JobOptions
-from tilewise.errors import TilewiseError, UsageError, VerificationError
+from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError
 from tilewise.files.output import Output, Target, check_target, create
 from tilewise.files.region import Region, Source
 from tilewise.launch import assemble, diagnose, job, launcher, signals
@@ -82,8 +82,8 @@ def prepare(request: Request, joined: Join | None) -> Prepared:
     regions = request.inspect()
     target = check_target(request.output, request.options.force)
     paths = [target.path, *(region.path for region in regions)]
-    for flag, path in (("--json", request.options.json), ("--trace", request.options.trace)):
-        side_files.check(flag, path, paths)
+    side_files.check("--json", request.options.json, paths)
+    side_files.check("--trace", request.options.trace, [*paths, request.options.json or ""])
     return Prepared(request, request.plan(regions, target, gather(), joined), target)
 
 
@@ -136,7 +136,15 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
         if guardian is not None:
             guardian.dismiss()
     _remember(record, plan)
-    _tell(record, outcome, options, plain=joined is not None)
+    try:
+        _tell(record, outcome, options, plain=joined is not None)
+    except BrokenPipeError:
+        raise
+    except (TilewiseError, OSError) as lost:
+        reason = lost.message if isinstance(lost, TilewiseError) else lost.strerror
+        raise RunError(
+            f"{target.name} is complete, but what there is to say of it is lost: {reason}"
+        ) from None
     return 0
 
 

@@ -22,6 +22,11 @@ def check(flag: str, path: str | None, others: list[str]) -> None:
     real = os.path.realpath(path)
     if os.path.isdir(real):
         raise UsageError(f"{flag} {path} is a folder, but a file name was expected")
+    if os.path.exists(real) and not os.path.isfile(real):
+        raise UsageError(
+            f"{flag} {path} is no regular file, and would be replaced",
+            f"{flag} - for standard output" if flag == "--json" else "a name that is free",
+        )
     if real in {os.path.realpath(other) for other in others if other}:
         raise UsageError(f"{flag} {path} is also an input or an output of this job")
     check_folder(os.path.dirname(real), f"{flag} {path}")
@@ -31,7 +36,7 @@ class Trace:
     """A timeline that the worker writes beside its future name."""
 
     def __init__(self, path: str | None, identity: str) -> None:
-        self._path = os.path.abspath(path) if path else ""
+        self._path = os.path.realpath(path) if path else ""
         folder, base = os.path.split(self._path)
         self.part = os.path.join(folder, f".{base[:100]}.{identity}.part") if path else ""
 

@@ -198,7 +198,8 @@ def _why_encoded(dataset: h5py.Dataset, numbers: int) -> str:
         return "stored in other files"
     if dataset.id.get_type() != h5py.h5t.py_create(dataset.dtype, logical=True):
         return "stored in an unusual number type"
-    if numbers and dataset.id.get_offset() is None:
+    # With a user block the library's offset of what is not there is no longer None.
+    if numbers and (dataset.id.get_offset() is None or dataset.id.get_storage_size() == 0):
         return "not written yet"
     return ""
 

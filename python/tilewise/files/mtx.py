@@ -41,6 +41,8 @@ def inspect(path: str, name: str, member: str) -> Source:
             offset = file.tell()
     dtype = _DTYPES[field]
     numbers_bytes(rows, columns, dtype, name)
+    if symmetry == "skew-symmetric" and field == "unsigned-integer":
+        raise UsageError(f"{name} is skew-symmetric, which unsigned integers cannot be")
     if symmetry != "general" and rows != columns:
         raise UsageError(f"{name} says that its {shape_text(rows, columns)} matrix is {symmetry}")
     count = rows * columns

@@ -164,7 +164,7 @@ def check_holds(target: Target, dtype: str) -> None:
         raise UsageError(
             f"the output {target.name} cannot hold {dtype}: a {extension(_base(target))} file holds "
             f"{listing(known, 'or')}",
-            f"--dtype {known[0]}",
+            f"--dtype {known[0]} with convert, or a .npy file",
         )
 
 

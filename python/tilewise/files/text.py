@@ -40,7 +40,9 @@ def inspect(path: str, name: str, member: str) -> Source:
     if pair is not None and second is not None:
         behind = _separator(path, second)
         promised = (int(pair[1]), int(pair[2]))
-        fits = promised == (count - 1, second.fields(behind))
+        # The header's own separator is a blank, or the one of the numbers.
+        alike = separator == behind or first.fields(" ") == 2
+        fits = alike and promised == (count - 1, second.fields(behind))
         if fits and first.fields(behind) == second.fields(behind):
             notes = (
                 f"its first line could also say that {shape_text(*promised)} numbers follow; "
@@ -83,6 +85,10 @@ def create(
 ) -> Region:
     """Writes the line `rows columns` where `header` asks for it; the file grows with its numbers."""
     require_rows(order, name, "text")
+    if 0 in shape:
+        raise UsageError(
+            f"{name} cannot hold a {shape_text(*shape)} matrix: a text without numbers has no shape"
+        )
     head = b"%d %d\n" % shape if header else b""
     with open(path, "r+b", buffering=0) as file:
         file.write(head)

@@ -182,14 +182,15 @@ def encode(record: Record) -> bytes:
 
 def write(record: Record, path: str) -> None:
     """Writes the record at `path`, replacing what is there at once; RunError when that fails."""
-    folder = os.path.dirname(os.path.abspath(path))
+    real = os.path.realpath(path)
+    folder = os.path.dirname(real)
     part = ""
     try:
-        descriptor, part = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(path)[:100]}.")
+        descriptor, part = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(real)[:100]}.")
         with os.fdopen(descriptor, "wb") as file:
             file.write(encode(record))
         os.chmod(part, 0o666 & ~_umask())
-        os.replace(part, path)
+        os.replace(part, real)
     except OSError as error:
         if part and os.path.exists(part):
             os.unlink(part)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import msgspec
 
 from tilewise.errors import UsageError
@@ -50,6 +52,11 @@ def plan_convert(
         check_holds(target, dtype)
     natural = natural_order(target.name) if target is not None else "C"
     order = wanted.order or natural
+    if target is not None and order != natural and format_name(target.name) in ("mtx", "tiles"):
+        raise UsageError(
+            f"{target.name} cannot be written in {order} order: its format is always in {natural} order",
+            f"--order {natural}",
+        )
     if source.encoding == "text" and dtype in _WIDE_INTEGERS and not source.dtype.startswith("complex"):
         source = msgspec.structs.replace(source, dtype=dtype)
     why: list[str] = []
@@ -73,7 +80,11 @@ def plan_convert(
     band = _band(ranks, nodes, choices.memory)
     if target is not None and format_name(target.name) in TEXTS:
         band = max(band, -(-source.columns // shape[1]) * max(ITEMSIZE[dtype], ITEMSIZE[source.dtype]))
-    required = need.convert_need(band, variant, nodes)
+    turned = order != source.order and not source.generator
+    changed = dtype != source.dtype or source.byte_order != sys.byteorder
+    # A matrix smaller than its bands needs no more than itself.
+    share = -(-max(source.rows, 1) * max(source.columns, 1) // ranks) * ITEMSIZE[dtype]
+    required = need.convert_need(min(band, 2 * share), 1 + turned + changed, variant, nodes)
     need.require_fit(required, choices.memory, facts.memory_available, facts.shared_memory)
     warnings: list[str] = []
     if choices.verify == "auto" and command == "convert":
@@ -123,6 +134,6 @@ def _band(ranks: int, nodes: int, cap: int | None) -> int:
     on_node = -(-ranks // nodes)
     band = max(LEAST_BAND, min(BAND, BANDS_ON_NODE // on_node))
     if cap is not None:
-        room = cap // on_node - need.FIXED - need.STAGING
+        room = cap // on_node - need.FIXED - need.STAGING  # as if all three and the staging were needed
         band = max(LEAST_BAND, min(band, room // 3))
     return band

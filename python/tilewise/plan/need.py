@@ -86,10 +86,11 @@ def multiply_need(
     )
 
 
-def convert_need(band_bytes: int, variant: Variant, nodes: int = 1) -> Need:
-    """What conversion takes, whatever the matrix: a band as it is read, turned, and in its new type."""
-    buffers = 3 * band_bytes
-    rank = buffers + STAGING + FIXED
+def convert_need(band_bytes: int, bands: int, variant: Variant, nodes: int = 1) -> Need:
+    """What conversion takes, whatever the matrix: a band as it is read, where needed turned, and converted."""
+    buffers = bands * band_bytes
+    staging = STAGING if variant.read in _STAGED or variant.write in _STAGED else 0
+    rank = buffers + staging + FIXED
     return Need(rank=rank, node=-(-variant.ranks * rank // nodes), shared=0, blocks=0, buffers=buffers)
 
 
