@@ -87,7 +87,7 @@ def multiply_need(
 
 
 def convert_need(band_bytes: int, bands: int, variant: Variant, nodes: int = 1) -> Need:
-    """What conversion takes, whatever the matrix: a band as it is read, turned, and converted, where needed."""
+    """What conversion takes, whatever the matrix: a band as read, where needed also turned and converted."""
     buffers = bands * band_bytes
     staging = STAGING if variant.read in _STAGED or variant.write in _STAGED else 0
     rank = buffers + staging + FIXED
