@@ -162,6 +162,12 @@ void Output::store(Context& context, const WantedShare& wanted, std::byte* data)
     }
 }
 
+void Output::note(const grid::Share& wanted, std::byte* data) {
+    if (prove_) {
+        read_back_.note({region_, {}, data}, region_.stored(wanted));
+    }
+}
+
 void Output::finish(Context& context, bool sync) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::file, sync ? "flush" : "check size");
     if (sync) {  // each node holds its own pages of a shared file

@@ -38,6 +38,8 @@ public:
 
     /// Writes every rank's share, in the region's own type and byte order. Of a text, parts must be whole rows and come in order. @note Collective.
     void store(Context& context, const WantedShare& wanted, std::byte* data);
+    /// Takes the checksum of numbers that somebody else writes to the region; only with `prove`. Not collective.
+    void note(const grid::Share& wanted, std::byte* data);
     /// After all is written: flushes to disk if `sync`, and checks the size. @note Collective.
     void finish(Context& context, bool sync);
     /// Whether the file gives back what was written; only with `prove`. @note Collective.

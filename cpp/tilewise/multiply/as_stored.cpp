@@ -7,8 +7,8 @@
 
 namespace tilewise::multiply {
 
-std::byte* as_stored(Context& context, const io::Region& region, std::int64_t rows, std::int64_t columns,
-                     std::byte* data, Buffer& turned) {
+std::byte* as_stored(Context& context, const io::Region& region, const grid::Block& block, std::byte* data,
+                     Buffer& turned) {
     if (!region.column_major && !region.swap_bytes) {
         return data;
     }
@@ -16,11 +16,11 @@ std::byte* as_stored(Context& context, const io::Region& region, std::int64_t ro
     const std::size_t item = size_of(region.dtype);
     mpi::together(context.comm, [&] {
         if (region.column_major) {
-            turned = Buffer(static_cast<std::size_t>(rows * columns) * item);
-            kernel::transpose(data, rows, columns, item, turned.data(), context.threads);
+            turned = Buffer(static_cast<std::size_t>(block.size()) * item);
+            kernel::transpose(data, block.rows.size(), block.columns.size(), item, turned.data(), context.threads);
             data = turned.data();
         }
-        kernel::widen(data, rows * columns, region.dtype, region.swap_bytes, region.dtype);
+        kernel::widen(data, block.size(), region.dtype, region.swap_bytes, region.dtype);
     });
     return data;
 }

@@ -163,15 +163,10 @@ private:
 
     void write() {
         if (!streams()) {
-            const grid::Block owned = c_owned();
-            std::byte* data =
-                as_stored(context_, *c_, owned.rows.size(), owned.columns.size(), c_data(owned), c_turned_);
+            std::byte* data = as_stored(context_, *c_, c_owned(), c_data(c_owned()), c_turned_);
             io::Output output(context_, *c_, options_.write, options_.hints, options_.read_back);
             output.store(context_, [this](int rank) { return grid::Share(layout_.c_owned(rank)); }, data);
-            output.finish(context_, options_.sync);
-            if (options_.read_back && !output.holds_what_was_written(context_)) {
-                outcome_.verification = Verification{.method = "read_back", .passed = false, .error = 1};
-            }
+            finish(output);
             return;
         }
         {
@@ -179,7 +174,14 @@ private:
             context_.ledger.count().io_calls += early_output_->finish();
             context_.ledger.count().written += c_->bytes();
         }
-        output_->finish(context_, options_.sync);
+        finish(*output_);
+    }
+
+    void finish(io::Output& output) {
+        output.finish(context_, options_.sync);
+        if (options_.read_back && !output.holds_what_was_written(context_)) {
+            outcome_.verification = Verification{.method = "read_back", .passed = false, .error = 1};
+        }
     }
 
     void repeat(int repetition) {
@@ -188,7 +190,7 @@ private:
         const bool last = repetition + 1 == options_.warmup + options_.repeat;
         if (last && streams()) {
             const Timed timed(context_.ledger, Phase::output, "open");
-            output_.emplace(context_, *c_, options_.write, options_.hints, false);
+            output_.emplace(context_, *c_, options_.write, options_.hints, options_.read_back);
             early_output_->open();
         }
         mpi::no_return(context_.comm, [&] {
@@ -303,6 +305,7 @@ private:
             }
             if (last) {
                 show_to_check({rows, {0, shape.n}}, data);
+                output_->note(grid::Block{rows, {0, shape.n}}, data);
                 early_output_->submit(index);
             }
         }

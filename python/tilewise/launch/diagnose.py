@@ -67,7 +67,9 @@ def _victim(outcome: Outcome) -> tuple[str, int | None]:
     if match := _HYDRA_PID.search(text):
         code = _HYDRA_CODE.search(text, match.end())
         number = int(code[1] or code[2]) if code else 0
-        return _rank_of(outcome, int(match[1]), match[2]), number if 0 < number < 32 else None
+        seen = outcome.first_gone
+        who = _rank_of(outcome, int(match[1]), match[2]) if seen is None or seen < 0 else _rank(outcome, seen)
+        return who, number if 0 < number < 32 else None
     if match := _SRUN.search(text):
         numbers = {"Killed": 9, "Terminated": 15, "Segmentation fault": 11, "Aborted": 6}
         return _rank(outcome, int(match[1])), numbers.get(match[2])

@@ -23,6 +23,7 @@ _AFTER_ERROR = 3.0  # seconds a job may take to end once it said that it failed
 _AFTER_RECORD = 30.0  # seconds it may take to leave MPI once it said that it is done
 _DRAIN = 0.3  # seconds for what is still in the pipes once the child has gone
 _KEPT = 400  # lines of chatter that are kept
+_WATCHED = 256  # ranks on this host whose ends are watched one by one
 
 
 class Outcome(msgspec.Struct):
@@ -35,6 +36,7 @@ class Outcome(msgspec.Struct):
     chatter: list[str] = []
     timed_out: bool = False
     hung: bool = False
+    first_gone: int | None = None  # the rank that ended before all others on this host, where that was seen
     wall: float = 0.0
 
 
@@ -62,6 +64,7 @@ class Supervisor:
         self._outcome = Outcome()
         self._rest: dict[int, bytes] = {}
         self._deadline: float | None = None
+        self._bells: dict[int, int] = {}
 
     def run(self, job: bytes) -> Outcome:
         """Starts the child, hands it `job`, and returns when it and all below it have gone.
@@ -85,6 +88,8 @@ class Supervisor:
             if child is not None:
                 for stream in (child.stdin, child.stdout, child.stderr):
                     _close(stream)
+            for bell in self._bells:
+                os.close(bell)
         processes.end_leftovers(self._pids(), self._program)
         self._outcome.returncode = child.wait()
         self._outcome.wall = time.monotonic() - begin
@@ -106,13 +111,18 @@ class Supervisor:
                 gone_at: float | None = None
                 while True:
                     self._signals.check()
-                    for key, _ in selector.select(_TICK):
+                    ready = selector.select(_TICK)
+                    self._hear_ranks(selector, [key.fd for key, _ in ready if key.fd in self._bells])
+                    for key, _ in ready:
+                        if key.fd in self._bells:
+                            continue
                         if key.fileobj is child.stdin:
                             job = self._feed(selector, child, job)
                         elif key.fileobj is bell:
                             selector.unregister(bell)
                         else:
                             self._read(selector, key)
+                    self._watch_ranks(selector)
                     if not told:
                         told = True
                         self._on_running()
@@ -120,7 +130,9 @@ class Supervisor:
                     if gone_at is None and child.poll() is not None:
                         gone_at = now
                     streams = [
-                        key for key in selector.get_map().values() if key.events == selectors.EVENT_READ
+                        key
+                        for key in selector.get_map().values()
+                        if key.events == selectors.EVENT_READ and key.fd not in self._bells
                     ]
                     if gone_at is not None and (not streams or now > gone_at + _DRAIN):
                         break
@@ -133,6 +145,27 @@ class Supervisor:
         for fileno, rest in self._rest.items():
             if rest:
                 self._line(rest, fileno)
+
+    def _watch_ranks(self, selector: selectors.BaseSelector) -> None:
+        """Once the ranks are known: a launcher kills all when one dies, and may then name any of them."""
+        if self._bells or self._outcome.started is None or self._outcome.first_gone is not None:
+            return
+        here = self._pids()
+        if not 1 < len(here) <= _WATCHED:
+            return
+        for rank in self._outcome.started.ranks:
+            if rank.pid in here and (bell := _death_bell(rank.pid)) is not None:
+                self._bells[bell] = rank.rank
+                selector.register(bell, selectors.EVENT_READ)
+
+    def _hear_ranks(self, selector: selectors.BaseSelector, rung: list[int]) -> None:
+        """The first to go is the cause, unless several went before we looked."""
+        if not rung:
+            return
+        if self._outcome.first_gone is None:
+            self._outcome.first_gone = self._bells[rung[0]] if len(rung) == 1 else -1
+        for bell in rung:
+            selector.unregister(bell)
 
     def _feed(
         self, selector: selectors.BaseSelector, child: subprocess.Popen[bytes], job: memoryview

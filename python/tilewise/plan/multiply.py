@@ -85,7 +85,8 @@ def plan_multiply(
         variant=variant,
         dtype=dtype,
         verify=verify,
-        read_back=verify == "fast" and (choices.verify == "fast" or m * n * item < READ_BACK * flops),
+        read_back=verify == "fast"
+        and (choices.verify == "fast" or _cheap_to_read(variant, m * n * item, flops)),
     )
     return finish(
         job=job,
@@ -104,6 +105,11 @@ def plan_multiply(
         if algorithm.name == "local"
         else ("ranks", "threads", "algorithm", "exchange", "io", "grid"),
     )
+
+
+def _cheap_to_read(variant: Variant, output_bytes: int, flops: float) -> bool:
+    """Whether reading the output back costs next to nothing, as it does out of the page cache."""
+    return variant.write != "uncached" and output_bytes < READ_BACK * flops
 
 
 def _product_type(left: Region, right: Region, target: Target | None, why: list[str]) -> str:
