@@ -10,7 +10,7 @@ import numpy
 import pytest
 from conftest import Tilewise, environment, one_message
 from oracle import assert_product, matrix, nothing_left, processes_in, record_of, save
-from tilewise.plan.names import IO, MULTIPLY
+from tilewise.plan.names import ONE_FILE, MULTIPLY
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = Path(os.environ.get("TILEWISE_OPENMPI_WORKER", ROOT / "build" / "openmpi" / "tilewise-worker"))
@@ -38,9 +38,9 @@ def _variants() -> list[tuple[str, str | None, int, str]]:
     for algorithm in MULTIPLY.values():
         counts = [n for n in (4, 3, 2, 1) if algorithm.takes(n)]
         exchanges = algorithm.exchanges or (None,)
-        for index in range(max(len(exchanges), len(IO))):
+        for index in range(max(len(exchanges), len(ONE_FILE))):
             exchange = exchanges[index % len(exchanges)]
-            found.append((algorithm.name, exchange, counts[index % len(counts)], list(IO)[index % len(IO)]))
+            found.append((algorithm.name, exchange, counts[index % len(counts)], list(ONE_FILE)[index % len(ONE_FILE)]))
     return found
 
 
@@ -70,7 +70,7 @@ def test_shapes(open_mpi: Tilewise, shape: tuple[int, int, int]) -> None:
     m, k, n = shape
     left, right = matrix((m, k), "float32", 1), matrix((n, k), ">c16", 2, "F")
     save(open_mpi.folder, left, right)
-    ways = list(IO)
+    ways = list(ONE_FILE)
     for turn in (sum(shape), sum(shape) + 3):
         io = f"{ways[turn % len(ways)]}:{ways[(turn + 1) % len(ways)]}"
         result = open_mpi(*WORDS, "-n", 3, "--transpose-b", "--force", "--io", io)
@@ -84,7 +84,7 @@ def test_silence(open_mpi: Tilewise) -> None:
 
 
 def test_generate(open_mpi: Tilewise) -> None:
-    for io in IO:
+    for io in ONE_FILE:
         result = open_mpi(
             "generate", "-o", "G.npy", "--shape", "7x9", "--kind", "ramp", "-n", 3, "--io", io, "--force"
         )
