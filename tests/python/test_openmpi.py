@@ -10,7 +10,7 @@ import numpy
 import pytest
 from conftest import Tilewise, environment, one_message
 from oracle import assert_product, matrix, nothing_left, processes_in, record_of, save
-from tilewise.plan.names import ONE_FILE, MULTIPLY
+from tilewise.plan.names import MULTIPLY, ONE_FILE
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = Path(os.environ.get("TILEWISE_OPENMPI_WORKER", ROOT / "build" / "openmpi" / "tilewise-worker"))
@@ -40,7 +40,9 @@ def _variants() -> list[tuple[str, str | None, int, str]]:
         exchanges = algorithm.exchanges or (None,)
         for index in range(max(len(exchanges), len(ONE_FILE))):
             exchange = exchanges[index % len(exchanges)]
-            found.append((algorithm.name, exchange, counts[index % len(counts)], list(ONE_FILE)[index % len(ONE_FILE)]))
+            found.append(
+                (algorithm.name, exchange, counts[index % len(counts)], list(ONE_FILE)[index % len(ONE_FILE)])
+            )
     return found
 
 
@@ -76,6 +78,21 @@ def test_shapes(open_mpi: Tilewise, shape: tuple[int, int, int]) -> None:
         result = open_mpi(*WORDS, "-n", 3, "--transpose-b", "--force", "--io", io)
         assert result.returncode == 0, (io, result.stderr)
         assert_product(open_mpi.folder / "C.npy", left, right.T)
+
+
+def test_conversions(open_mpi: Tilewise) -> None:
+    """A text and tiles there and back, and every way of reading and writing on a 2×2 grid."""
+    matrix_ = numpy.load(open_mpi.folder / "A.npy")
+    for ranks, name in ((3, "D.txt"), (2, "D.tiles"), (4, "D.mtx")):
+        result = open_mpi("convert", "A.npy", "-o", name, "-n", ranks, "--verify", "fast", "-q")
+        assert result.returncode == 0, result.stderr
+        assert open_mpi("convert", name, "-o", "E.npy", "-n", 5 - ranks, "--force", "-q").returncode == 0
+        assert numpy.array_equal(numpy.load(open_mpi.folder / "E.npy"), matrix_)
+    for io in ONE_FILE:
+        how = ("-n", 4, "--grid", "2x2", "--io", io, "--order", "F", "--force", "-q")
+        result = open_mpi("convert", "A.npy", "-o", "E.npy", *how)
+        assert result.returncode == 0, (io, result.stderr)
+        assert numpy.array_equal(numpy.load(open_mpi.folder / "E.npy"), matrix_), io
 
 
 def test_silence(open_mpi: Tilewise) -> None:
