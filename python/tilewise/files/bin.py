@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import struct
 
 from tilewise.errors import UsageError
 from tilewise.files.checks import require_rows, require_size
+from tilewise.files.headed import create_headed
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
 from tilewise.units import shape_text
@@ -44,16 +44,4 @@ def create(
     require_rows(order, name, "a .bin file")
     if max(shape) >= 1 << 31:
         raise UsageError(f"{name} cannot hold {shape_text(*shape)}: a .bin file says its extents in 32 bits")
-    size = _HEAD.size + shape[0] * shape[1] * 8
-    with open(path, "r+b", buffering=0) as file:
-        file.write(_HEAD.pack(*shape))
-        os.ftruncate(file.fileno(), size)
-    return Region(
-        path=path,
-        name=name,
-        offset=_HEAD.size,
-        rows=shape[0],
-        columns=shape[1],
-        dtype="float64",
-        file_bytes=size,
-    )
+    return create_headed(path, name, _HEAD.pack(*shape), shape, "float64")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from typing import IO, TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from tilewise.files.checks import (
 )
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.guard import one_line
+from tilewise.files.headed import create_headed
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
 
@@ -62,21 +62,7 @@ def create(
     path: str, name: str, member: str, shape: tuple[int, int], dtype: str, order: str, header: bool = False
 ) -> Region:
     """Gives the empty file at `path` its header and its full size."""
-    head = header_bytes(shape, dtype, order)
-    size = len(head) + shape[0] * shape[1] * ITEMSIZE[dtype]
-    with open(path, "r+b", buffering=0) as file:
-        file.write(head)
-        os.ftruncate(file.fileno(), size)
-    return Region(
-        path=path,
-        name=name,
-        offset=len(head),
-        rows=shape[0],
-        columns=shape[1],
-        dtype=dtype,
-        order=order,
-        file_bytes=size,
-    )
+    return create_headed(path, name, header_bytes(shape, dtype, order), shape, dtype, order=order)
 
 
 def header_bytes(shape: tuple[int, int], dtype: str, order: str) -> bytes:

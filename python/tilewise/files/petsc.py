@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import struct
 
 from tilewise.errors import UsageError
 from tilewise.files.checks import numbers_bytes, require_rows, require_size
-from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.headed import create_headed
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
 from tilewise.units import shape_text
@@ -64,17 +63,5 @@ def create(
         raise UsageError(
             f"{name} cannot hold {shape_text(*shape)}: a .petsc file says its extents in 32 bits"
         )
-    size = _HEAD.size + shape[0] * shape[1] * ITEMSIZE[dtype]
-    with open(path, "r+b", buffering=0) as file:
-        file.write(_HEAD.pack(_MATRIX, *shape, _DENSE))
-        os.ftruncate(file.fileno(), size)
-    return Region(
-        path=path,
-        name=name,
-        offset=_HEAD.size,
-        rows=shape[0],
-        columns=shape[1],
-        dtype=dtype,
-        byte_order="big",
-        file_bytes=size,
-    )
+    head = _HEAD.pack(_MATRIX, *shape, _DENSE)
+    return create_headed(path, name, head, shape, dtype, byte_order="big")

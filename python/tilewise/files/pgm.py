@@ -15,7 +15,7 @@ from tilewise.files.checks import (
     require_rows,
     require_size,
 )
-from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.headed import create_headed
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
 
@@ -113,20 +113,8 @@ def create(
     require_rows(order, name, "an image")
     require_positive(*shape, name, "an image")
     head = b"P5\n%d %d\n%d\n" % (shape[1], shape[0], 255 if dtype == "uint8" else 65535)
-    size = len(head) + shape[0] * shape[1] * ITEMSIZE[dtype]
-    with open(path, "r+b", buffering=0) as file:
-        file.write(head)
-        os.ftruncate(file.fileno(), size)
-    return Region(
-        path=path,
-        name=name,
-        offset=len(head),
-        rows=shape[0],
-        columns=shape[1],
-        dtype=dtype,
-        byte_order="big" if dtype == "uint16" else "little",
-        file_bytes=size,
-    )
+    byte_order = "big" if dtype == "uint16" else "little"
+    return create_headed(path, name, head, shape, dtype, byte_order=byte_order)
 
 
 def _fields(head: bytes, name: str) -> tuple[int, int, int, int]:
