@@ -90,12 +90,8 @@ def memory(setting: Setting) -> list[Row]:
         "convert", setting.work / "L.txt", "-o", setting.work / "L3.npy", record=setting.work / "r.json"
     )
     peak = float(back["peak_rss_bytes"]["node_sum"])
-    row = Row(
-        "memory-back",
-        f"memory, the same from L.txt ({(setting.work / 'L.txt').stat().st_size >> 20} MiB)",
-        "",
-        0,
-    )
+    size = (setting.work / "L.txt").stat().st_size >> 20
+    row = Row("memory-back", f"memory, the same from L.txt ({size} MiB)", "at most", 1.0)
     row.samples = {"peak": [peak], "allowed": [float(MEMORY)]}
-    row.note = f"{peak / (1 << 20):.0f} MiB, of which pages of the text itself are shared with the page cache"
+    row.note = f"{peak / (1 << 20):.0f} of {MEMORY >> 20} MiB"
     return [*rows, compare(row, [peak], [float(MEMORY)])]

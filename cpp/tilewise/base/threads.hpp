@@ -1,6 +1,8 @@
 // Splits work over the threads of a rank.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -46,6 +48,22 @@ template <class Work> void parallel_ranges(int threads, std::int64_t count, cons
         const std::int64_t end = count * (thread + 1) / threads;
         if (begin < end) {
             work(begin, end, thread);
+        }
+    });
+}
+
+/// Calls `work(task, thread)` for task = 0 … count−1, each thread taking the next one that nobody has begun: for tasks that differ in length.
+/// After an exception no further task is begun.
+template <class Work> void parallel_tasks(int threads, std::int64_t count, const Work& work) {
+    std::atomic<std::int64_t> next = 0;
+    parallel(static_cast<int>(std::min<std::int64_t>(threads, count)), [&](int thread) {
+        try {
+            for (std::int64_t task = next++; task < count; task = next++) {
+                work(task, thread);
+            }
+        } catch (...) {
+            next = count;
+            throw;
         }
     });
 }

@@ -53,6 +53,16 @@ Shares::Shares(const Context& context, const Transfer& transfer) : columns(trans
     }
 }
 
+bool Shares::contiguous() const {
+    for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) {
+        const grid::Range its = span_of(rank);
+        if (its.size() != count(rank, its)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 std::int64_t Shares::owned(grid::Range within) const {
     std::int64_t sum = 0;
     for (const grid::Share& share : all) {

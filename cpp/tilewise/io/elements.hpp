@@ -36,6 +36,10 @@ struct Shares {
     std::int64_t count(int rank, grid::Range within) const { return grid::count_in((*this)[rank], columns, within); }
     /// What a rank has in a range of elements is consecutive in its memory, since both are in the same order: where that begins.
     std::int64_t local(int rank, grid::Range within) const { return count(rank, {0, within.begin}); }
+    /// What a rank has, from its first element to its last, with what others have between them.
+    grid::Range span_of(int rank) const { return grid::span_of((*this)[rank], columns); }
+    /// Whether every rank's share is one piece of the file: then nobody needs anything from anybody.
+    bool contiguous() const;
     /// How many elements of a range somebody has.
     std::int64_t owned(grid::Range within) const;
 

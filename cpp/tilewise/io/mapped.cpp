@@ -1,6 +1,7 @@
 // Maps regions, copies blocks out of and into them, and turns the bus error of a shrunken file into words.
 #include "tilewise/io/mapped.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -124,6 +125,17 @@ void Mapping::populate(int threads) const {
     madvise(start_, length_, MADV_WILLNEED);
     (void)threads;
 #endif
+}
+
+void Mapping::release(const void* begin, const void* end) const {
+    // A fault brings in the pages around it too: those before `begin` are let go with it.
+    constexpr std::uintptr_t around = 16 * page;
+    const auto first = std::max(reinterpret_cast<std::uintptr_t>(begin) / around * around,
+                                reinterpret_cast<std::uintptr_t>(start_));
+    const auto last = reinterpret_cast<std::uintptr_t>(end) / page * page;
+    if (first < last) {  // should it fail, only memory that is not needed stays counted
+        madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+    }
 }
 
 bool usable_in_place(const Region& region, Dtype dtype) {

@@ -26,6 +26,8 @@ public:
     std::byte* data() const { return data_; }
     /// Reads all pages in now, on `threads` threads, instead of one fault at a time later.
     void populate(int threads) const;
+    /// Takes the pages between two addresses, and some before them, out of the resident set; they stay in the page cache.
+    void release(const void* begin, const void* end) const;
 
 private:
     void* start_ = nullptr;

@@ -1,7 +1,8 @@
-// Texts are read where the page cache has them: mapped, cut at line ends, each range of lines parsed by whoever needs it.
+// Texts are read where the page cache has them: mapped, cut at line ends, each range of lines parsed by whoever needs it, then let go.
 #include "tilewise/io/text.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <limits>
 
@@ -43,6 +44,12 @@ public:
         return after_newline(begin_ + index * TextIndex::piece_bytes - 1);
     }
 
+    /// Gives the pages back from a piece's border to `end`, so that a long text does not fill the resident set; touching them again brings them back.
+    void release(std::int64_t piece, const char* end) const {
+        const char* border = begin_ + piece * TextIndex::piece_bytes;
+        mapping_.release(piece == 0 ? border : border - 1, end);  // the byte before was looked at too
+    }
+
     /// The line that follows `lines` lines of numbers from `at` on, which begins a line.
     const char* skip(const char* at, std::int64_t lines) const {
         while (lines > 0 && at < end_) {
@@ -76,6 +83,9 @@ public:
     void read(Counters& count, grid::Range range, std::byte* out) const override {
         const std::int64_t line = region_.text->elements(), item = static_cast<std::int64_t>(size_of(region_.dtype));
         const grid::Range lines{range.begin / line, (range.end + line - 1) / line};
+        if (lines.size() <= 0) {
+            return;
+        }
         Buffer whole;
         std::byte* place = out;
         if (lines.begin * line != range.begin ||
@@ -83,15 +93,19 @@ public:
             whole = Buffer(static_cast<std::size_t>(lines.size() * line * item));
             place = whole.data();
         }
-        const std::int64_t threads = range.size() < (1 << 14) ? 1 : threads_;
-        std::vector<std::int64_t> bytes(static_cast<std::size_t>(threads));
-        parallel_ranges(static_cast<int>(threads), lines.size(), [&](std::int64_t from, std::int64_t to, int thread) {
-            bytes[static_cast<std::size_t>(thread)] =
-                parse({lines.begin + from, lines.begin + to}, place + from * line * item);
+        const std::int64_t first = index_.piece_of(lines.begin), last = index_.piece_of(lines.end - 1);
+        std::atomic<std::int64_t> bytes = 0;
+        parallel_tasks(range.size() < (1 << 14) ? 1 : threads_, last + 1 - first, [&](std::int64_t task, int) {
+            const std::int64_t piece = first + task;
+            const grid::Range some = grid::common({index_.lines_before(piece), index_.lines_before(piece + 1)}, lines);
+            if (some.size() > 0) {
+                const char *begin = at_line(some.begin), *end = at_line(some.end);
+                parse(begin, end, some.size() * line, place + (some.begin - lines.begin) * line * item);
+                characters_.release(piece, end);
+                bytes += end - begin;
+            }
         });
-        for (const std::int64_t some : bytes) {
-            count.read += some;
-        }
+        count.read += bytes;
         if (place != out) {
             std::memcpy(out, place + (range.begin - lines.begin * line) * item,
                         static_cast<std::size_t>(range.size() * item));
@@ -103,11 +117,8 @@ public:
     }
 
 private:
-    /// Parses whole lines; returns the bytes of text.
-    std::int64_t parse(grid::Range lines, std::byte* out) const {
-        const char* begin = at_line(lines.begin);
-        const char* end = at_line(lines.end);
-        const std::int64_t expected = lines.size() * region_.text->elements();
+    /// Parses whole lines.
+    void parse(const char* begin, const char* end, std::int64_t expected, std::byte* out) const {
         const auto run = [&](std::int64_t first_line) {
             return kernel::parse_text(begin, end, style_of(region_), region_.dtype, out, expected, first_line);
         };
@@ -124,7 +135,6 @@ private:
             }
             throw UsageError(region_.name + ": changed while it was read");
         }
-        return end - begin;
     }
 
     const char* at_line(std::int64_t line) const {
@@ -150,13 +160,11 @@ TextIndex::TextIndex(Context& context, const Region& region) {
     mpi::together(context.comm, [&] {
         if (mine.size() > 0) {
             const Characters characters(region);
-            parallel_ranges(mine.size() > 1 ? context.threads : 1, mine.size(),
-                            [&](std::int64_t begin, std::int64_t end, int) {
-                                for (std::int64_t piece = begin; piece < end; ++piece) {
-                                    lines[static_cast<std::size_t>(piece)] = kernel::count_lines(
-                                        characters.piece(mine.begin + piece), characters.piece(mine.begin + piece + 1));
-                                }
-                            });
+            parallel_tasks(context.threads, mine.size(), [&](std::int64_t task, int) {
+                const char *begin = characters.piece(mine.begin + task), *end = characters.piece(mine.begin + task + 1);
+                lines[static_cast<std::size_t>(task)] = kernel::count_lines(begin, end);
+                characters.release(mine.begin + task, end);
+            });
         }
     });
     std::vector<int> counts, places;

@@ -17,7 +17,7 @@ namespace tilewise::io {
 ///     before     0                   3                5              numbers in all pieces before
 class TextIndex {
 public:
-    static constexpr std::int64_t piece_bytes = std::int64_t{1} << 20;
+    static constexpr std::int64_t piece_bytes = std::int64_t{1} << 18;
 
     /// Reads the whole text once. Throws UsageError when it has other lines than the region says. @note Collective.
     TextIndex(Context& context, const Region& region);

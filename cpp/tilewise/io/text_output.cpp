@@ -1,15 +1,24 @@
-// Lines have the length that their numbers need: in each stage all ranks format consecutive lines, add up their lengths, and write side by side.
+// Lines have the length that their numbers need, so where one begins is known when those before it are formatted.
 //
-//        stage     rank 0: lines 0–7     rank 1: lines 8–15          formatted in memory
-//        lengths   812 bytes             790 bytes                   a prefix sum says where each begins
-//        file      [ … | 812 bytes | 790 bytes | next stage …
+//     one rank writes    thread 0: lines 0–7 | lines 16–23 | …         each thread formats the next few lines, learns where they begin
+//                        thread 1: lines 8–15      | lines 24–31        from whoever had those before, and writes while others format
+//
+//     all ranks write    stage    rank 0: lines 0–7     rank 1: lines 8–15      formatted in memory
+//                        lengths  812 bytes             790 bytes               a prefix sum says where each begins
+//                        file     [ … | 812 bytes | 790 bytes | next stage …
 #include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <utility>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
+#include "tilewise/io/gather.hpp"
 #include "tilewise/io/text.hpp"
 #include "tilewise/kernel/text.hpp"
-#include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::io {
@@ -17,89 +26,173 @@ namespace {
 
 using mpi::check;
 
-constexpr std::int64_t stage_bytes = std::int64_t{1} << 20;  // of binary numbers, on each rank
+constexpr std::int64_t stage_bytes = std::int64_t{8} << 20;  // of binary numbers, on each rank
+constexpr std::int64_t chunk_bytes = std::int64_t{128}
+                                     << 10;  // so that what was formatted is still in the cache when it is written
 
-/// Lines of one stage, formatted by several threads one after the other.
-struct Lines {
-    std::vector<Buffer> memory;
-    std::vector<std::int64_t> lengths;
+/// Formats whole lines of one region, a chunk at a time.
+struct Formatter {
+    const Region& region;
+    std::int64_t line = region.text->elements(), item = static_cast<std::int64_t>(size_of(region.dtype));
+    std::int64_t chunk_lines = std::max<std::int64_t>(1, chunk_bytes / item / line);
 
-    void format(const Region& region, grid::Range elements, const std::byte* data, int threads) {
-        const std::int64_t line = region.text->elements(), item = static_cast<std::int64_t>(size_of(region.dtype));
-        const std::int64_t rows = elements.size() / line;
+    std::int64_t chunks(std::int64_t lines) const { return (lines + chunk_lines - 1) / chunk_lines; }
+
+    /// Formats chunk `index` of `lines` lines at `rows`; returns the length of the text.
+    std::int64_t format(std::int64_t index, std::int64_t lines, const std::byte* rows, Buffer& text) const {
+        const std::int64_t begin = index * chunk_lines, end = std::min(begin + chunk_lines, lines);
+        const std::size_t room =
+            static_cast<std::size_t>((end - begin) * (line + 1)) * kernel::text_width(region.dtype);
+        if (text.bytes() < room) {
+            text = Buffer(room);
+        }
         const kernel::TextStyle style{.separator = region.text->separator, .line_numbers = region.text->line_numbers};
-        memory.resize(static_cast<std::size_t>(threads));
-        lengths.assign(static_cast<std::size_t>(threads), 0);
-        parallel_ranges(elements.size() < (1 << 13) ? 1 : threads, rows,
-                        [&](std::int64_t from, std::int64_t to, int thread) {
-                            Buffer& buffer = memory[static_cast<std::size_t>(thread)];
-                            const std::size_t room =
-                                static_cast<std::size_t>((to - from) * (line + 1)) * kernel::text_width(region.dtype);
-                            if (buffer.bytes() < room) {
-                                buffer = Buffer(room);
-                            }
-                            char* start = reinterpret_cast<char*>(buffer.data());
-                            lengths[static_cast<std::size_t>(thread)] =
-                                kernel::format_text(data + from * line * item, region.dtype, to - from, style,
-                                                    region.text->pairs, start) -
-                                start;
-                        });
-    }
-
-    std::int64_t bytes() const {
-        std::int64_t sum = 0;
-        for (const std::int64_t length : lengths) {
-            sum += length;
-        }
-        return sum;
-    }
-
-    void write(const PosixFile& file, Counters& count, std::int64_t offset, ReadBack* proof) const {
-        for (std::size_t part = 0; part < memory.size(); ++part) {
-            if (proof != nullptr && lengths[part] > 0) {
-                proof->note(offset, memory[part].data(), lengths[part]);
-            }
-            count.io_calls += file.write(memory[part].data(), lengths[part], offset);
-            count.written += lengths[part];
-            offset += lengths[part];
-        }
+        char* start = reinterpret_cast<char*>(text.data());
+        return kernel::format_text(rows + begin * line * item, region.dtype, end - begin, style, region.text->pairs,
+                                   start) -
+               start;
     }
 };
 
-/// Brings the elements of everybody's range to them, in the file's order.
-void gather(const Context& context, const Transfer& transfer, const Shares& shares,
-            const std::vector<grid::Range>& ranges, std::byte* packed, std::byte* rows) {
-    const int me = context.comm.rank();
-    const MPI_Datatype item = mpi::type_of(transfer.region.dtype);
-    const grid::Range mine = ranges[static_cast<std::size_t>(me)];
-    std::vector<MPI_Request> requests;
-    std::byte* place = packed;
-    for (int rank = 0; rank < context.comm.size(); ++rank) {
-        const std::int64_t count = rank == me ? 0 : shares.count(rank, mine);
-        if (count > 0) {
-            requests.push_back(MPI_REQUEST_NULL);
-            check(MPI_Irecv(place, static_cast<int>(count), item, rank, 0, context.comm.get(), &requests.back()),
-                  "MPI_Irecv");
-            place += count * shares.item;
+/// A text file that several threads write to.
+class TextFile {
+public:
+    TextFile(const Region& region, ReadBack* proof)
+        : file_(region.path, region.name, PosixFile::Mode::write),
+          proof_(proof) {}
+
+    void write(const Buffer& text, std::int64_t length, std::int64_t offset) {
+        const std::int64_t calls = file_.write(text.data(), length, offset);
+        const std::lock_guard lock(books_);
+        calls_ += calls;
+        if (proof_ != nullptr && length > 0) {
+            proof_->note(offset, text.data(), length);
         }
     }
-    for (int rank = 0; rank < context.comm.size(); ++rank) {
-        const grid::Range its = ranges[static_cast<std::size_t>(rank)];
-        const std::int64_t count = rank == me ? 0 : shares.count(me, its);
-        if (count > 0) {
-            requests.push_back(MPI_REQUEST_NULL);
-            check(MPI_Isend(transfer.data + shares.local(me, its) * shares.item, static_cast<int>(count), item, rank, 0,
-                            context.comm.get(), &requests.back()),
-                  "MPI_Isend");
+
+    /// Calls to the system since this was asked last.
+    std::int64_t take_calls() { return std::exchange(calls_, 0); }
+
+private:
+    PosixFile file_;
+    ReadBack* proof_;
+    std::mutex books_;
+    std::int64_t calls_ = 0;
+};
+
+/// Hands out places in the file, in the order of chunks, to threads that format them in any order.
+class Turns {
+public:
+    explicit Turns(std::int64_t begin) : end_(begin) {}
+
+    /// Waits until all chunks before `chunk` have their place; returns where this one begins.
+    std::int64_t place(std::int64_t chunk, std::int64_t length) {
+        std::unique_lock lock(mutex_);
+        moved_.wait(lock, [&] { return chunk == next_ || failure_; });
+        if (failure_) {
+            std::rethrow_exception(failure_);
         }
+        next_ += 1;
+        const std::int64_t begin = end_;
+        end_ += length;
+        moved_.notify_all();
+        return begin;
     }
-    check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-    place = packed;
-    for (int rank = 0; rank < context.comm.size(); ++rank) {
-        unpack(shares, rank, mine, rank == me ? transfer.data + shares.local(me, mine) * shares.item : place, rows);
-        place += rank == me ? 0 : shares.count(rank, mine) * shares.item;
+    /// Nobody is to wait for a chunk that never comes.
+    void fail(std::exception_ptr failure) {
+        const std::lock_guard lock(mutex_);
+        failure_ = std::move(failure);
+        moved_.notify_all();
     }
-}
+    std::int64_t end() const { return end_; }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable moved_;
+    std::int64_t next_ = 0, end_;
+    std::exception_ptr failure_;
+};
+
+constexpr std::int64_t worth_threads = 1 << 13;  // numbers
+
+class LineWriter {
+public:
+    LineWriter(Context& context, const Region& region, ReadBack* proof)
+        : context_(context),
+          region_(region),
+          formatter_{region},
+          file_(region, proof) {}
+
+    /// Formats and writes `lines` lines from `offset` on, both at once; returns where they end.
+    std::int64_t write(std::int64_t lines, const std::byte* rows, std::int64_t offset) {
+        Turns turns(offset);
+        texts_.resize(static_cast<std::size_t>(context_.threads));
+        parallel_tasks(threads(lines), formatter_.chunks(lines), [&](std::int64_t chunk, int thread) {
+            try {
+                Buffer& text = texts_[static_cast<std::size_t>(thread)];
+                const std::int64_t length = timed(thread, Step::convert, "format ",
+                                                  [&] { return formatter_.format(chunk, lines, rows, text); });
+                const std::int64_t place = turns.place(chunk, length);
+                timed(thread, Step::file, "write ", [&] {
+                    file_.write(text, length, place);
+                    return 0;
+                });
+            } catch (...) {
+                turns.fail(std::current_exception());
+                throw;
+            }
+        });
+        book(turns.end() - offset);
+        return turns.end();
+    }
+
+    /// Formats lines whose place is not known yet; returns the length of their text.
+    std::int64_t format(std::int64_t lines, const std::byte* rows) {
+        const Timed timed(context_.ledger, context_.ledger.phase(), Step::convert, "format " + region_.name);
+        lengths_.assign(static_cast<std::size_t>(formatter_.chunks(lines)), 0);
+        texts_.resize(std::max(texts_.size(), lengths_.size()));
+        parallel_tasks(threads(lines), formatter_.chunks(lines), [&](std::int64_t chunk, int) {
+            const auto index = static_cast<std::size_t>(chunk);
+            lengths_[index] = formatter_.format(chunk, lines, rows, texts_[index]);
+        });
+        return std::accumulate(lengths_.begin(), lengths_.end(), std::int64_t{0});
+    }
+
+    /// Writes what was formatted last.
+    void write_formatted(std::int64_t offset) {
+        const Timed timed(context_.ledger, context_.ledger.phase(), Step::file, "write " + region_.name);
+        const std::int64_t begin = offset;
+        for (std::size_t chunk = 0; chunk < lengths_.size(); ++chunk) {
+            file_.write(texts_[chunk], lengths_[chunk], offset);
+            offset += lengths_[chunk];
+        }
+        book(offset - begin);
+    }
+
+private:
+    int threads(std::int64_t lines) const { return lines * formatter_.line < worth_threads ? 1 : context_.threads; }
+
+    /// The books are the first thread's: what it does stands for the others.
+    template <class Call> std::int64_t timed(int thread, Step step, const char* what, Call call) {
+        if (thread > 0) {
+            return call();
+        }
+        const Timed timed(context_.ledger, context_.ledger.phase(), step, what + region_.name);
+        return call();
+    }
+
+    void book(std::int64_t bytes) {
+        context_.ledger.count().written += bytes;
+        context_.ledger.count().io_calls += file_.take_calls();
+    }
+
+    Context& context_;
+    const Region& region_;
+    Formatter formatter_;
+    TextFile file_;
+    std::vector<Buffer> texts_;
+    std::vector<std::int64_t> lengths_;
+};
 
 }  // namespace
 
@@ -107,22 +200,22 @@ void TextOutput::append(Context& context, const Transfer& transfer) {
     const Timed moving(context.ledger, context.ledger.phase(), Step::move, "gather lines");
     const Shares shares(context, transfer);
     const std::int64_t line = region_.text->elements();
-    const int ranks = context.comm.size(), writers = by_root_ ? 1 : ranks;
-    std::unique_ptr<PosixFile> file;
+    const int ranks = context.comm.size(), me = context.comm.rank(), writers = by_root_ ? 1 : ranks;
+    std::optional<LineWriter> writer;
     mpi::together(context.comm, [&] {
         if (shares.span.size() > 0 && (shares.owned(shares.span) != shares.span.size() ||
                                        shares.span.begin % line != 0 || shares.span.end % line != 0)) {
             throw Error(ErrorKind::internal, "a text can only be written in whole lines, one after the other");
         }
-        if (context.comm.rank() < writers) {
-            file = std::make_unique<PosixFile>(region_.path, region_.name, PosixFile::Mode::write);
+        if (me < writers) {
+            writer.emplace(context, region_, proof_);
         }
     });
     const std::int64_t each = std::max<std::int64_t>(1, stage_bytes / shares.item / line);  // lines a rank and stage
+    const bool alone = ranks == 1 && shares.contiguous();                                   // nothing to gather
     mpi::no_return(context.comm, [&] {
-        Lines lines;
         Buffer packed, rows;
-        if (file) {
+        if (writer && !alone) {
             const std::int64_t most = std::min(each * line, shares.span.size());
             packed = Buffer(static_cast<std::size_t>(most * shares.item));
             rows = Buffer(static_cast<std::size_t>(most * shares.item));
@@ -135,20 +228,22 @@ void TextOutput::append(Context& context, const Transfer& transfer) {
                 const grid::Range part = rank < writers ? cut[rank] : grid::Range{};
                 ranges.push_back({begin + part.begin * line, begin + part.end * line});
             }
-            gather(context, transfer, shares, ranges, packed.data(), rows.data());
-            if (file) {
-                const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "format " + region_.name);
-                lines.format(region_, ranges[static_cast<std::size_t>(context.comm.rank())], rows.data(),
-                             context.threads);
+            const std::byte* in_order = transfer.data + (begin - shares.span.begin) * shares.item;
+            if (!alone) {
+                gather(context, transfer, shares, ranges, packed.data(), rows.data());
+                in_order = rows.data();
             }
-            std::int64_t mine = lines.bytes(), before = 0, all = 0;
-            check(MPI_Exscan(&mine, &before, 1, MPI_INT64_T, MPI_SUM, context.comm.get()), "MPI_Exscan");
-            check(MPI_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, context.comm.get()), "MPI_Allreduce");
-            if (file) {
-                const Timed timed(context.ledger, context.ledger.phase(), Step::file, "write " + region_.name);
-                lines.write(*file, context.ledger.count(), end_ + (context.comm.rank() == 0 ? 0 : before), proof_);
+            const std::int64_t lines = ranges[static_cast<std::size_t>(me)].size() / line;
+            if (writers == 1) {
+                end_ = writer ? writer->write(lines, in_order, end_) : end_;
+                check(MPI_Bcast(&end_, 1, MPI_INT64_T, 0, context.comm.get()), "MPI_Bcast");
+            } else {
+                std::int64_t mine = writer->format(lines, in_order), before = 0, all = 0;
+                check(MPI_Exscan(&mine, &before, 1, MPI_INT64_T, MPI_SUM, context.comm.get()), "MPI_Exscan");
+                check(MPI_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, context.comm.get()), "MPI_Allreduce");
+                writer->write_formatted(end_ + (me == 0 ? 0 : before));
+                end_ += all;
             }
-            end_ += all;
             context.report(context.ledger.phase(),
                            static_cast<double>(end - shares.span.begin) / static_cast<double>(shares.span.size()));
         }

@@ -6,6 +6,7 @@
 #include <future>
 
 #include "tilewise/base/buffer.hpp"
+#include "tilewise/io/gather.hpp"
 #include "tilewise/io/runs.hpp"
 #include "tilewise/mpi/datatype.hpp"
 
@@ -46,20 +47,6 @@ void add(Counters& to, Counters& from) {
     from = {};
 }
 
-/// Posts one message for each rank r that `elements(r)` says something about: what this rank's share has there, straight at its place.
-template <class Elements, class Call>
-void post_own(const Context& context, const Transfer& transfer, const Shares& shares, Stage& stage, Elements elements,
-              Call call) {
-    const int me = context.comm.rank();
-    for (int rank = 0; rank < context.comm.size(); ++rank) {
-        const std::int64_t count = rank == me ? 0 : shares.count(me, elements(rank));
-        if (count > 0) {
-            call(transfer.data + shares.local(me, elements(rank)) * shares.item, static_cast<int>(count), rank,
-                 stage.next_request());
-        }
-    }
-}
-
 class TwoPhase final : public Strategy {
 public:
     TwoPhase(PosixFile::Cache cache, std::int64_t stage_bytes) : cache_(cache), stage_bytes_(stage_bytes) {}
@@ -67,6 +54,13 @@ public:
     void read(Context& context, const Transfer& transfer) const override {
         const Shares shares(context, transfer);
         const auto file = open(context, transfer, PosixFile::Mode::read);
+        if (cache_ == PosixFile::Cache::used && shares.contiguous()) {
+            serve_own_panel(context, transfer, shares, file->step(), "read ", [&](grid::Range some, std::byte* data) {
+                file->read(context.ledger.count(), some, data);
+                context.ledger.count().useful += some.size() * shares.item;
+            });
+            return;
+        }
         const Panels panels(transfer, shares.span, context.comm.size(), stage_bytes_);
         read_panels(context, transfer, shares, panels, *file, ahead());
     }
@@ -74,6 +68,12 @@ public:
     void write(Context& context, const Transfer& transfer) const override {
         const Shares shares(context, transfer);
         const auto file = open(context, transfer, PosixFile::Mode::write);
+        if (cache_ == PosixFile::Cache::used && shares.contiguous()) {
+            serve_own_panel(context, transfer, shares, Step::file, "write ", [&](grid::Range some, std::byte* data) {
+                file->write(context.ledger.count(), some, data);
+            });
+            return;
+        }
         const Panels panels(transfer, shares.span, context.comm.size(), stage_bytes_);
         write_panels(context, transfer, shares, panels, *file, ahead());
     }
@@ -82,6 +82,24 @@ private:
     bool ahead() const {
         return cache_ == PosixFile::Cache::bypassed;
     }  // from the page cache it would only cost a core
+
+    /// Where every rank's share is one piece of the file, it is its panel: nothing is exchanged, and nothing staged.
+    template <class Move>
+    void serve_own_panel(Context& context, const Transfer& transfer, const Shares& shares, Step step,
+                         const std::string& name, Move move) const {
+        const Timed timed(context.ledger, context.ledger.phase(), step, name + transfer.region.name);
+        const grid::Range mine = shares.span_of(context.comm.rank());
+        constexpr std::int64_t stages_between_reports = 8;
+        const std::int64_t most = std::max<std::int64_t>(1, stages_between_reports * stage_bytes_ / shares.item);
+        mpi::together(context.comm, [&] {
+            for (std::int64_t begin = mine.begin; begin < mine.end; begin += most) {
+                const std::int64_t end = std::min(begin + most, mine.end);
+                move(grid::Range{begin, end}, transfer.data + (begin - mine.begin) * shares.item);
+                context.report(context.ledger.phase(),
+                               static_cast<double>(end - mine.begin) / static_cast<double>(mine.size()));
+            }
+        });
+    }
 
     std::unique_ptr<ElementFile> open(Context& context, const Transfer& transfer, PosixFile::Mode mode) const {
         std::unique_ptr<ElementFile> file;
@@ -153,11 +171,15 @@ void read_panels(Context& context, const Transfer& transfer, const Shares& share
         for (std::int64_t index = 0; index < panels.stages(); ++index) {
             Stage& stage = stages[static_cast<std::size_t>(index % 2)];
             const grid::Range mine = panels.stage(me, index);
-            post_own(
-                context, transfer, shares, stage, [&](int rank) { return panels.stage(rank, index); },
-                [&](std::byte* data, int count, int rank, MPI_Request* request) {
-                    check(MPI_Irecv(data, count, item, rank, 0, context.comm.get(), request), "MPI_Irecv");
-                });
+            for (int rank = 0; rank < context.comm.size(); ++rank) {
+                const grid::Range its = panels.stage(rank, index);
+                const std::int64_t count = rank == me ? 0 : shares.count(me, its);
+                if (count > 0) {
+                    check(MPI_Irecv(transfer.data + shares.local(me, its) * shares.item, static_cast<int>(count), item,
+                                    rank, 0, context.comm.get(), stage.next_request()),
+                          "MPI_Irecv");
+                }
+            }
             {
                 const Timed timed(context.ledger, context.ledger.phase(), file.step(), "read " + transfer.region.name);
                 stage.work.get();
@@ -191,7 +213,6 @@ void write_panels(Context& context, const Transfer& transfer, const Shares& shar
                   const ElementFile& file, bool behind) {
     const Timed moving(context.ledger, context.ledger.phase(), Step::move, "exchange panels");
     const int me = context.comm.rank();
-    const MPI_Datatype item = mpi::type_of(transfer.region.dtype);
     mpi::no_return(context.comm, [&] {
         std::vector<Stage> stages;
         for (std::int64_t index = 0; index < std::min<std::int64_t>(2, panels.stages() + 1); ++index) {
@@ -208,29 +229,12 @@ void write_panels(Context& context, const Transfer& transfer, const Shares& shar
             Stage& stage = stages[static_cast<std::size_t>(index % 2)];
             finish(stage);
             const grid::Range mine = panels.stage(me, index);
-            std::byte* packed = stage.packed.data();
-            for (int rank = 0; rank < context.comm.size(); ++rank) {
-                const std::int64_t count = rank == me ? 0 : shares.count(rank, mine);
-                if (count > 0) {
-                    check(MPI_Irecv(packed, static_cast<int>(count), item, rank, 0, context.comm.get(),
-                                    stage.next_request()),
-                          "MPI_Irecv");
-                    packed += count * shares.item;
-                }
-            }
-            post_own(
-                context, transfer, shares, stage, [&](int rank) { return panels.stage(rank, index); },
-                [&](std::byte* data, int count, int rank, MPI_Request* request) {
-                    check(MPI_Isend(data, count, item, rank, 0, context.comm.get(), request), "MPI_Isend");
-                });
-            stage.wait();
             stage.lie_like(transfer.at(mine.begin));
-            packed = stage.packed.data();
+            std::vector<grid::Range> ranges;
             for (int rank = 0; rank < context.comm.size(); ++rank) {
-                unpack(shares, rank, mine, rank == me ? transfer.data + shares.local(me, mine) * shares.item : packed,
-                       stage.rows);
-                packed += rank == me ? 0 : shares.count(rank, mine) * shares.item;
+                ranges.push_back(panels.stage(rank, index));
             }
+            gather(context, transfer, shares, ranges, stage.packed.data(), stage.rows);
             stage.work = std::async(
                 behind ? std::launch::async : std::launch::deferred,
                 [&file, &shares, mine, own = &stage] { write_owned(file, own->count, shares, mine, own->rows); });

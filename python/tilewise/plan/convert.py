@@ -19,6 +19,7 @@ from tilewise.plan.choices import Choices
 from tilewise.plan.plan import Plan, finish, new_id
 
 BAND = 32 << 20  # bytes of a rank's band, less where many ranks share a node
+TEXT_BAND = 8 << 20  # where text is parsed or formatted, so that its numbers are still in the cache
 BANDS_ON_NODE = 64 << 20  # bytes of the bands of all its ranks
 LEAST_BAND = 1 << 20
 _WORK = {"generate": 100, "text": 100, "binary": 10}  # multiply-adds that one number is worth
@@ -78,7 +79,10 @@ def plan_convert(
         remainder=choices.remainder,
     )
     band = _band(ranks, nodes, choices.memory)
-    if target is not None and format_name(target.name) in TEXTS:
+    to_text = target is not None and format_name(target.name) in TEXTS
+    if to_text or source.encoding == "text":
+        band = min(band, TEXT_BAND)
+    if to_text:
         band = max(band, -(-source.columns // shape[1]) * max(ITEMSIZE[dtype], ITEMSIZE[source.dtype]))
     turned = order != source.order and not source.generator
     changed = dtype != source.dtype or source.byte_order != sys.byteorder
