@@ -83,8 +83,8 @@ def test_coloured_tiff(tmp_path: Path, dtype: str, options: dict[str, Any]) -> N
         stored = numpy.moveaxis(picture, -1, 0) if options.get("planarconfig") else picture
         tifffile.imwrite(tmp_path / "a.tif", stored, photometric="rgb", **options)
         source = files.inspect(str(tmp_path / "a.tif"))
-        assert any("grey value" in note for note in source.notes)
-        assert any("transparency" in note for note in source.notes) == (samples == 4)
+        assert any("grey value" in note for note in source.warnings)
+        assert any("transparency" in note for note in source.warnings) == (samples == 4)
         assert numpy.array_equal(loaded(tmp_path / "a.tif"), grey(picture))
 
 
@@ -148,8 +148,8 @@ def test_png_of_every_mode(tmp_path: Path, mode: str) -> None:
     source = files.inspect(str(tmp_path / "a.png"))
     assert source.encoded and source.dtype == expected.dtype
     assert near(loaded(tmp_path / "a.png"), expected)
-    assert any("grey value" in note for note in source.notes) == (mode in ("P", "PA", "RGB", "RGBA"))
-    assert any("transparency" in note for note in source.notes) == (mode in ("LA", "PA", "RGBA"))
+    assert any("grey value" in note for note in source.warnings) == (mode in ("P", "PA", "RGB", "RGBA"))
+    assert any("transparency" in note for note in source.warnings) == (mode in ("LA", "PA", "RGBA"))
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])

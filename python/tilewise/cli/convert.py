@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from cyclopts import Parameter
 
 from tilewise.cli import jobs
@@ -32,7 +33,7 @@ def request(
 ) -> jobs.Request:
     """Write a matrix in another format, type or order; the format follows from the name's ending."""
     from tilewise import files
-    from tilewise.files.dtypes import parse_dtype
+    from tilewise.files.dtypes import is_integer, parse_dtype
     from tilewise.files.output import Target
     from tilewise.files.region import Region
     from tilewise.machine.facts import Facts
@@ -51,7 +52,13 @@ def request(
     assert goal is not None
 
     def plan(regions: list[Region], target: Target, facts: Facts, joined: Join | None) -> Plan:
-        return plan_convert(regions[0], target, wanted, choices, facts, joined)
+        made = plan_convert(regions[0], target, wanted, choices, facts, joined)
+        # The source as planned: of a text, wide integers are read as such.
+        source = made.job.inputs[0]
+        if is_integer(source.dtype) or not is_integer(made.dtype):
+            return made
+        cut = f"float→integer cuts fractions off: {source.name} is {source.dtype}, {goal} gets {made.dtype}"
+        return msgspec.structs.replace(made, warnings=[cut, *made.warnings])
 
     return jobs.Request(
         output=goal, options=options, choices=choices, inspect=lambda: [files.inspect(a)], plan=plan

@@ -75,6 +75,7 @@ def facts_of(source: Source, stats: bool) -> dict[str, Any]:
         "tiles": len(source.tiles) if source.format == "tiles" else None,
         "generator": source.generator or None,
         "notes": list(source.notes),
+        "warnings": list(source.warnings),
     }
     if source.path:
         # A folder says nothing about the files in it.
@@ -107,6 +108,7 @@ def _text(facts: dict[str, Any]) -> str:
         rows.append(("order", _order(facts)))
         rows.append(("lies on", f"{facts['file_system']}, page cache: {facts['cache']}"))
     rows += [("note", note) for note in facts["notes"]]
+    rows += [("warning", warning) for warning in facts["warnings"]]
     for key, value in facts.get("statistics", {}).items():
         rows.append((key.replace("_", "-"), "none" if value is None else _number(value)))
     return "\n".join(f"{label:<11}{text}" for label, text in rows)

@@ -16,7 +16,7 @@ from tilewise.cli import side_files
 from tilewise.cli.decoding import Decoding
 from tilewise.cli.options import JobOptions
 from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError
-from tilewise.files.output import Output, Target, check_target, create
+from tilewise.files.output import Output, Target, create, find_target, require_replaceable, written_warnings
 from tilewise.files.region import Region, Source
 from tilewise.launch import assemble, diagnose, job, launcher, signals
 from tilewise.launch.events import Done
@@ -80,11 +80,26 @@ class Prepared:
 def prepare(request: Request, joined: Join | None) -> Prepared:
     """Looks at inputs and outputs and plans; raises UsageError for whatever cannot be. Changes nothing."""
     regions = request.inspect()
-    target = check_target(request.output, request.options.force)
+    target = find_target(request.output)
     paths = [target.path, *(region.path for region in regions)]
     side_files.check("--json", request.options.json, paths)
     side_files.check("--trace", request.options.trace, [*paths, request.options.json or ""])
-    return Prepared(request, request.plan(regions, target, gather(), joined), target)
+    plan = _with_notes(request.plan(regions, target, gather(), joined), target)
+    # Last, so that nobody removes an old output for a request that makes no sense anyway.
+    require_replaceable(target, request.options.force)
+    return Prepared(request, plan, target)
+
+
+def _with_notes(plan: Plan, target: Target) -> Plan:
+    """`plan` with what there is to say of its files, as reasons and as warnings."""
+    inputs = [source for source in plan.job.inputs if isinstance(source, Source)]
+    notes = [f"{source.name}: {note}" for source in inputs for note in source.notes]
+    warnings = [f"{source.name}: {warning}" for source in inputs for warning in source.warnings]
+    written = written_warnings(target, plan.shape, plan.dtype, plan.order)
+    warnings += [f"{target.name}: {warning}" for warning in written]
+    return msgspec.structs.replace(
+        plan, reasons=[*notes, *plan.reasons], warnings=[*warnings, *plan.warnings]
+    )
 
 
 def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> int:
@@ -120,7 +135,6 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
         packing = _pack(output, outcome.record, options)
         front = assemble.FrontSeconds(decoding.seconds, packing)
         record = _record(outcome.record, plan, final, target, stored, start, front)
-        record.warnings = [*_notes(plan.job.inputs, output), *record.warnings]
         caught.check()
         with caught.hold():
             _judge(record, options)
@@ -159,14 +173,6 @@ def _pack(output: Output, done: Done, options: JobOptions) -> float:
     begin = time.perf_counter()
     proved = done.verification is None or done.verification.passed
     return time.perf_counter() - begin if proved and output.pack(options.sync) else 0.0
-
-
-def _notes(inputs: list[Region], output: Output) -> list[str]:
-    """What the user should know about files that are not simply a matrix of numbers."""
-    found = [
-        f"{source.name}: {note}" for source in inputs if isinstance(source, Source) for note in source.notes
-    ]
-    return [*found, *(f"{output.target.name}: {note}" for note in output.notes)]
 
 
 def _start(plan: Plan, joined: Join | None) -> launcher.Start:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,7 +44,8 @@ def main(words: list[str], joined: Join | None) -> int:
     from tilewise.files.reading import binary, rows_of
 
     name, rows, columns = asked
-    source = files.inspect(name)
+    most = needed(rows) if rows is not None else None
+    source = files.inspect(name, most)
     extents = (source.rows, source.columns)
     if rows is None:
         with binary(source) as region:
@@ -51,7 +53,9 @@ def main(words: list[str], joined: Join | None) -> int:
         return 0
     picked = range(extents[0])[selection(rows, extents[0], "row")]
     across = selection(columns or ":", extents[1], "column")
-    with binary(source) as region:
+    if not picked:
+        return 0
+    with binary(source, max(picked) + 1) as region:
         for row in rows_of(region, picked):
             sys.stdout.write(
                 " ".join(
@@ -79,6 +83,17 @@ def selection(text: str, extent: int, what: str) -> slice:
         index %= extent
         return slice(index, index + 1)
     return slice(*numbers)
+
+
+def needed(rows: str) -> int | None:
+    """How many rows from the top tell which ones `rows` means; None where that takes their whole number."""
+    fields = rows.split(":")
+    last = fields[0] if len(fields) == 1 else fields[1]
+    first = fields[0]
+    step = fields[2] if len(fields) == 3 else ""
+    if len(fields) > 3 or not re.fullmatch(r"\s*[0-9]+\s*", last) or "-" in first + step:
+        return None
+    return int(last) + (len(fields) == 1)
 
 
 def corners(region: Region) -> list[list[str]]:

@@ -5,13 +5,16 @@ To add a format, write one module beside this one, and one line in `FORMATS`. Th
     MEMBER: str                  what a name behind the colon means ("dataset", "page"); empty: there is none
     NUMBERS: tuple[str, ...]     dtypes that a file can hold when written; empty: it cannot be written
     inspect(path, name, member) -> Source
-        looks at headers only; `name` is what the user wrote and goes into messages
+        looks at headers only; `name` is what the user wrote and goes into messages. Where lines must be
+        counted it may take `most`, and then say no more rows than that
     decode(source, out) -> None
         only where `inspect` says `encoded`: writes the numbers little-endian in `source.order`, in panels
     create(path, name, member, shape, dtype, order, header=False) -> Region
         only where it can be written: `path` is an existing, empty part file; gives it headers and full size
     encode(raw, path, name, member) -> None
         only where `create` sends the numbers to another, raw file: packs that file into `path`
+    written_warnings(name, shape, dtype, order) -> tuple[str, ...]
+        only where the user should know something of a file that is written so
 
 Whatever else than a TilewiseError these raise becomes one UsageError that names the file, so a module need
 not guard its library. Libraries are imported inside functions, because a command must start fast.
@@ -53,6 +56,7 @@ FORMATS = {
     ".tiles": "tilewise.files.tiles",
 }
 _FOLDER = ".tiles"
+_COUNTED = (".txt", ".csv", ".tsv")  # only counting their lines tells how many rows there are
 TEXTS = ("txt", "csv", "tsv", "mtx")  # formats whose numbers are text
 
 
@@ -86,8 +90,10 @@ def split_name(name: str) -> tuple[str, str]:
     return name, ""
 
 
-def inspect(name: str) -> Source:
+def inspect(name: str, most: int | None = None) -> Source:
     """The matrix that the user calls `name`: a path, one with a member, or `random:64x64:float64`.
+
+    With `most` a text may be taken for its first `most` rows only, which spares counting all of its lines.
 
     Raises UsageError, in one sentence with what was expected, for everything that cannot be read as a matrix.
     """
@@ -108,7 +114,8 @@ def inspect(name: str) -> Source:
     if member:
         require_member(module, name, base, member)
     with guarded(f"{name} is no readable {kind} file"):
-        found: Source = module.inspect(path, name, member)
+        more = {} if most is None or kind not in _COUNTED else {"most": most}
+        found: Source = module.inspect(path, name, member, **more)
     return found
 
 
@@ -138,5 +145,11 @@ def _extension(path: str) -> str:
 
 
 def natural_order(name: str) -> str:
-    """The order of storage that a new file of this format has unless another is asked for: `C` or `F`."""
-    return "F" if extension(split_name(name)[0]) == ".mtx" else "C"
+    """The order of storage that a new file of this name has unless another is asked for: `C` or `F`."""
+    base, member = split_name(name)
+    kind = extension(base)
+    if kind == ".raw" and member:
+        from tilewise.files import raw
+
+        return raw.parse_member(member, name).order or "C"
+    return "F" if kind == ".mtx" else "C"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewise.errors import UsageError
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.units import shape_text
+from tilewise.units import listing, shape_text
 
 if TYPE_CHECKING:
     import numpy
@@ -109,6 +109,17 @@ def require_rows(order: str, name: str, kind: str) -> None:
         raise UsageError(f"{name} cannot be written column by column: {kind} is row by row", "--order C")
 
 
+def not_applied(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    """A warning where a variable's attributes change what its numbers mean; they are taken as stored."""
+    found = [key for key in ("scale_factor", "add_offset") if key in attributes]
+    if "_FillValue" in attributes and not _is_nan(attributes):
+        found.append("_FillValue")
+    if not found:
+        return ()
+    plural = len(found) > 1
+    return (f"the attribute{'s' if plural else ''} {listing(found)} {'are' if plural else 'is'} not applied",)
+
+
 def pick(name: str, base: str, noun: str, matrices: Sequence[str]) -> str:
     """The only one of `matrices` (members of the file `base`), or UsageError that lists them."""
     if len(matrices) == 1:
@@ -133,6 +144,16 @@ def printable(text: str) -> str:
     """`text` for a message of one line, cut after 100 characters."""
     shown = "".join(letter if letter.isprintable() else "?" for letter in text[:100])
     return shown + "…" if len(text) > 100 else shown
+
+
+def _is_nan(attributes: Mapping[str, Any]) -> bool:
+    """Whether the fill value is NaN, which means no number, applied or not."""
+    import numpy
+
+    try:
+        return bool(numpy.all(numpy.isnan(attributes["_FillValue"])))
+    except (TypeError, ValueError, OSError):  # it has a type that is no float, or that nobody can read
+        return False
 
 
 def _shape(shape: tuple[int, ...]) -> str:

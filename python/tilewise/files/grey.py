@@ -9,8 +9,8 @@ import numpy
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 WEIGHTS = (0.299, 0.587, 0.114)
-NOTE = "of its colours the grey value is taken, 0.299 R + 0.587 G + 0.114 B"
-NOTE_ALPHA = "its transparency is ignored"
+GREY_TAKEN = "of its colours the grey value is taken, 0.299 R + 0.587 G + 0.114 B"
+ALPHA_IGNORED = "its transparency is ignored"
 
 
 def grey(colours: Array) -> Array:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError
 
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
@@ -30,7 +30,7 @@ def guarded(what: str) -> Iterator[None]:
         if interruption is not None:
             raise interruption from None
         reason = one_line(error)
-        if isinstance(error, OSError) and error.errno in _DISK:
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             raise RunError(f"{what}: {reason}") from None
         raise UsageError(f"{what}: {reason}") from None
 

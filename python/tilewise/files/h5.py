@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from tilewise.errors import UsageError
 from tilewise.files.checks import (
     byte_order,
+    not_applied,
     number_type,
     numbers_bytes,
     printable,
@@ -159,9 +160,6 @@ def _source(dataset: h5py.Dataset, path: str, name: str, size: int, kind: str) -
     if not reason and bytes_:
         offset = dataset.id.get_offset()
         require_room(name, size, offset, rows, columns, number)
-    notes = [f"{printable(dataset.name)} is {reason}"] if reason else []
-    if {"scale_factor", "add_offset"} & set(dataset.attrs):
-        notes.append("the attributes scale_factor and add_offset are not applied")
     if reason.startswith("virtual"):
         _require_sources(dataset, path, name)
     assert isinstance(dataset, h5py.Dataset)
@@ -177,7 +175,8 @@ def _source(dataset: h5py.Dataset, path: str, name: str, size: int, kind: str) -
         format=kind,
         member=dataset.name,
         encoded=bool(reason),
-        notes=tuple(notes),
+        notes=(f"{printable(dataset.name)} is {reason}",) if reason else (),
+        warnings=not_applied(dataset.attrs),
     )
 
 

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
-
-from tilewise.files.images import create_raw, decode_image, encode_image, inspect_image
-from tilewise.files.region import Region, Source
+from tilewise.files.images import PillowFormat
 
 MEMBER = ""
 NUMBERS = ("uint8",)
-WRITTEN_NOTES = ("a JPEG image keeps the numbers only roughly (quality 95); .png keeps them exactly",)
-_EXTENT_MAX = 65500  # of the library that packs it
+_QUALITY = 95
+_JPEG = PillowFormat("JPEG", extent_max=65500, options={"quality": _QUALITY})  # the end of libjpeg
+
+inspect, decode, create, encode = _JPEG.inspect, _JPEG.decode, _JPEG.create, _JPEG.encode
 
 
-def inspect(path: str, name: str, member: str) -> Source:
-    """The grey values of the image at `path`."""
-    return inspect_image(path, name, "JPEG")
-
-
-def decode(source: Source, out: BinaryIO) -> None:
-    """Unpacks the image."""
-    decode_image(source, out, "JPEG")
-
-
-def create(
-    path: str, name: str, member: str, shape: tuple[int, int], dtype: str, order: str, header: bool = False
-) -> Region:
-    """Makes a raw file beside `path`, which `encode` packs."""
-    return create_raw(path, name, shape, dtype, order, _EXTENT_MAX)
-
-
-def encode(raw: Region, path: str, name: str, member: str) -> None:
-    """Packs the numbers with quality 95."""
-    encode_image(raw, path, "JPEG", quality=95)
+def written_warnings(name: str, shape: tuple[int, int], dtype: str, order: str) -> tuple[str, ...]:
+    """That the numbers change a little, whatever they are."""
+    return (f"a JPEG image keeps the numbers only roughly (quality {_QUALITY}); .png keeps them exactly",)

@@ -16,6 +16,7 @@ _BLANKS = b" \t\r\v\f"
 _LINE_FEED, _RETURN = 10, 13
 _INDENT = 64  # blanks before a number that are skipped for all lines together
 _NUMBER = re.compile(rb"[^\S\n]*[^\s#%]")
+_FORTRAN_EXPONENT = re.compile(rb"(?<=[0-9.])[dD](?=[+-]?[0-9])")
 
 
 class Line:
@@ -44,6 +45,22 @@ class Line:
             if self._in_field and not piece[:1].isspace():
                 self._fields[" "] -= 1  # the same field goes on
             self._in_field = not piece[-1:].isspace()
+
+
+def plain_exponents(text: bytes) -> bytes:
+    """`text` with the exponents of Fortran, `1d3` and `1D3`, written as Python reads them: `1e3`."""
+    return _FORTRAN_EXPONENT.sub(b"e", text) if b"d" in text or b"D" in text else text
+
+
+def top(text: bytes, count: int) -> tuple[bytes, int]:
+    """The first `count` data lines of `text`, which begins and ends with a line, or all; and how many."""
+    if text.count(b"\n") < count:
+        return text, _count(text if text.endswith(b"\n") else text + b"\n")
+    found = end = 0
+    while found < count and end < len(text):
+        begin, end = end, text.find(b"\n", end) + 1 or len(text)
+        found += _NUMBER.match(text, begin, end) is not None
+    return text[:end], found
 
 
 def data_lines(file: BinaryIO, count: int) -> list[Line | None]:
@@ -77,8 +94,11 @@ def data_lines(file: BinaryIO, count: int) -> list[Line | None]:
     return found + [None] * (count - len(found))
 
 
-def count_data_lines(file: BinaryIO, begin: int, name: str) -> int:
-    """Lines that hold data from byte `begin` on; UsageError for files with the line ends of old Macs."""
+def count_data_lines(file: BinaryIO, begin: int, name: str, most: int | None = None) -> int:
+    """Lines that hold data from byte `begin` on; UsageError for files with the line ends of old Macs.
+
+    With `most` it reads no further than to a chunk in which there are so many, and returns `most` or more.
+    """
     file.seek(begin)
     count = 0
     kind = ""  # of the line that has not ended yet: "data", "comment", or nothing but blanks so far
@@ -95,6 +115,8 @@ def count_data_lines(file: BinaryIO, begin: int, name: str) -> int:
         count += _count(chunk[:last])
         rest = chunk[last:].lstrip()
         kind = "" if not rest else "comment" if rest[0] in _MARKS else "data"
+        if most is not None and count >= most:
+            return count
     if returned:
         raise _old_line_ends(name)
     return count + (kind == "data")

@@ -8,6 +8,7 @@ from tilewise.errors import UsageError
 from tilewise.files.checks import (
     byte_order,
     missing,
+    not_applied,
     number_type,
     numbers_bytes,
     pick,
@@ -28,7 +29,8 @@ _PANEL = 32 << 20
 def inspect(path: str, name: str, member: str, size: int) -> Source:
     """The variable called `member`, or the only matrix; record variables between others are decoded."""
     with _Bounded(path, size) as file:
-        views = _views(file)
+        variables = _variables(file)
+        views = _views(variables)
         matrices = [key for key, view in views.items() if view.ndim == 2 and view.dtype.kind in "iuf"]
         if member and member not in views:
             raise missing(name, "variable", member, matrices)
@@ -40,6 +42,7 @@ def inspect(path: str, name: str, member: str, size: int) -> Source:
         in_place = bool(view.flags.c_contiguous)
         offset = _offset(view) if in_place and view.size else 0
         order = byte_order(view.dtype)
+        warnings = not_applied(variables[chosen]._attributes)
     if in_place:
         require_room(name, size, offset, rows, columns, number)
     note = f"the variable {printable(chosen)} grows with records, which lie between those of others"
@@ -56,6 +59,7 @@ def inspect(path: str, name: str, member: str, size: int) -> Source:
         member=chosen,
         encoded=not in_place,
         notes=() if in_place else (note,),
+        warnings=warnings,
     )
 
 
@@ -66,7 +70,7 @@ def decode(source: Source, out: BinaryIO) -> None:
     native = numpy.dtype(source.dtype).newbyteorder("<")
     high = max(1, _PANEL // max(1, source.columns * native.itemsize))
     with _Bounded(source.path, source.file_bytes) as file:
-        view = _views(file)[source.member]
+        view = _views(_variables(file))[source.member]
         if view.shape != (source.rows, source.columns):
             raise UsageError(f"{source.name} changed while it was read")
         for row in range(0, source.rows, high):
@@ -112,12 +116,16 @@ class _Bounded:
         """The library closes what it was given, we do so ourselves."""
 
 
-def _views(file: _Bounded) -> dict[str, Array]:
-    """Every variable as a view into the mapped file, which stays open as long as a view does."""
+def _variables(file: _Bounded) -> dict[str, Any]:
+    """Every variable, whose data are views into the mapped file, which stays open as long as a view does."""
     from scipy.io import netcdf_file  # type: ignore[import-untyped,unused-ignore]
 
     book = netcdf_file(file, "r", mmap=True)
-    return {key: variable.data for key, variable in book.variables.items()}
+    return dict(book.variables)
+
+
+def _views(variables: dict[str, Any]) -> dict[str, Array]:
+    return {key: variable.data for key, variable in variables.items()}
 
 
 def _offset(view: Array) -> int:

@@ -14,7 +14,7 @@ import msgspec
 from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError
 from tilewise.files import extension, format_module, require_member, split_name, tiles
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.guard import one_line
+from tilewise.files.guard import DISK_ERRORS, one_line
 from tilewise.files.region import Region
 from tilewise.files.regular import require_utf8
 from tilewise.units import bytes_text, listing
@@ -55,11 +55,6 @@ class Output(msgspec.Struct):
         if not self.part:
             return [tile.path for tile in self.region.tiles]
         return list(dict.fromkeys((self.part, self.region.path)))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for the user about what the format does to the numbers."""
-        return tuple(getattr(_module(self.target), "WRITTEN_NOTES", ()))
 
     def commit(self, sync: bool = False) -> None:
         """Gives the part file its name, at once and completely; `sync` also makes the name durable.
@@ -119,6 +114,13 @@ class Output(msgspec.Struct):
 
 def check_target(name: str, force: bool) -> Target:
     """The place called `name`, if an output may be written there, else UsageError; changes nothing."""
+    target = find_target(name)
+    require_replaceable(target, force)
+    return target
+
+
+def find_target(name: str) -> Target:
+    """The same, but nobody asks yet whether what exists there may be replaced."""
     if not name:
         raise UsageError("the output has an empty name, but a path was expected")
     require_utf8(name)
@@ -142,19 +144,32 @@ def check_target(name: str, force: bool) -> Target:
     if old is None:
         return Target(path, name, None, member)
     if module is tiles:
-        tiles.check_folder_target(path, name, force)
-        check_folder(path, f"the output {name}")
         return Target(path, name, None)
     if stat.S_ISDIR(old.st_mode):
         raise UsageError(f"the output {name} is a folder, but a file name was expected")
     if not stat.S_ISREG(old.st_mode):
         raise UsageError(f"the output {name} exists and is no regular file")
     keep = bool(member) and hasattr(module, "check_member")
-    if keep:
-        module.check_member(path, name, member, force)
-    elif not force:
-        raise UsageError(f"the output {name} exists already", "--force replaces it")
     return Target(path, name, stat.S_IMODE(old.st_mode), member, keep)
+
+
+def require_replaceable(target: Target, force: bool) -> None:
+    """Raises UsageError where something exists at `target` that may not be replaced; `force` allows more."""
+    module, name = _module(target), target.name
+    if module is tiles:
+        if os.path.exists(target.path):
+            tiles.check_folder_target(target.path, name, force)
+            check_folder(target.path, f"the output {name}")
+    elif target.keep:
+        module.check_member(target.path, name, target.member, force)
+    elif target.mode is not None and not force:
+        raise UsageError(f"the output {name} exists already", "--force replaces it")
+
+
+def written_warnings(target: Target, shape: tuple[int, int], dtype: str, order: str) -> tuple[str, ...]:
+    """What the user should know of a file that is written so, in sentences."""
+    say = getattr(_module(target), "written_warnings", None)
+    return tuple(say(target.name, shape, dtype, order)) if say is not None else ()
 
 
 def check_holds(target: Target, dtype: str) -> None:
@@ -174,7 +189,13 @@ def check_folder(folder: str, what: str) -> None:
         kind = "is no folder" if os.path.lexists(folder) else "does not exist"
         raise UsageError(f"{what} cannot be written: {folder} {kind}")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"{what} cannot be written: no permission to make files in {folder}")
+        read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+        why = (
+            f"{folder} is on a read-only file system"
+            if read_only
+            else f"no permission to make files in {folder}"
+        )
+        raise UsageError(f"{what} cannot be written: {why}")
 
 
 def create(
@@ -226,7 +247,8 @@ def require_free(folder: str, size: int, name: str) -> None:
     """Raises RunError unless the file system of `folder` has `size` bytes left for `name`."""
     room = os.statvfs(folder)
     free = room.f_bavail * room.f_frsize
-    if size > free:
+    # A file system without blocks, such as /proc, does not say what it has room for.
+    if room.f_blocks and size > free:
         raise RunError(
             f"the disk is too full for {name}: it needs {bytes_text(size)}, "
             f"{folder} has {bytes_text(free)} left"
@@ -263,7 +285,10 @@ def _create_tiles(
     try:
         region = tiles.create_tiles(target.path, target.name, shape, dtype, cut, identity)
     except OSError as error:
-        raise _no_size(error, target, size) from None
+        # Tiles are made and given their size in one go; what is no matter of size is about the folder.
+        if error.errno in DISK_ERRORS:
+            raise _no_size(error, target, size) from None
+        raise _cannot_make(error, target, os.path.dirname(target.path)) from None
     return Output(target, region, "", identity)
 
 
@@ -286,5 +311,7 @@ def _sync(path: str) -> None:
 
 def _cannot_make(error: OSError, target: Target, folder: str) -> UsageError | RunError:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT):
-        return UsageError(f"the output {target.name} cannot be written: {error.strerror} in {folder}")
+        return UsageError(
+            f"the output {target.name} cannot be written: no file can be made in {folder}: {error.strerror}"
+        )
     return RunError(f"no file can be made in {folder} for {target.name}: {error.strerror}")

@@ -10,20 +10,25 @@ from typing import Any
 import numpy
 
 from tilewise.errors import UsageError
+from tilewise.files.lines import plain_exponents, top
 from tilewise.files.region import Region
 
 _BLOCK = 4 << 20  # bytes
 _COMMENT = re.compile(rb"#[^\n]*|^[ \t]*%[^\n]*", re.MULTILINE)
 
 
-def numbers_of_text(region: Region) -> Iterator[numpy.ndarray[Any, numpy.dtype[Any]]]:
-    """Flat arrays of numbers, line by line; UsageError where one is none, or for too many or too few."""
+def numbers_of_text(region: Region, only_top: bool = False) -> Iterator[numpy.ndarray[Any, numpy.dtype[Any]]]:
+    """Flat arrays of numbers, line by line; UsageError where one is none, or for too many or too few.
+
+    With `only_top` there may be more lines behind those of the region, where a line is a row; they are not
+    looked at.
+    """
     left = region.rows * region.columns
-    for text in _blocks(region):
+    for text in _top(region) if only_top else _blocks(region):
         plain = _COMMENT.sub(b"", text) if b"#" in text or b"%" in text else text
         if region.separator.strip() or region.separator == "\t":
             plain = plain.replace(region.separator.encode(), b" ")
-        numbers = _parse(plain, region)
+        numbers = _parse(plain_exponents(plain), region)
         left -= numbers.size
         if left < 0:
             break
@@ -54,6 +59,17 @@ def _real(text: bytes, dtype: numpy.dtype[Any]) -> numpy.ndarray[Any, numpy.dtyp
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)  # how numpy reports what is no number
         return numpy.fromstring(text, dtype, sep=" ")
+
+
+def _top(region: Region) -> Iterator[bytes]:
+    """The lines of the region's rows, in the same blocks."""
+    left = region.rows
+    for block in _blocks(region) if left else ():
+        text, lines = top(block, left)
+        left -= lines
+        yield text
+        if left <= 0:
+            break
 
 
 def _blocks(region: Region) -> Iterator[bytes]:

@@ -53,13 +53,12 @@ def inspect(path: str, name: str, member: str) -> Source:
     else:
         # A digit for each, and something between them.
         require_room(name, size, offset, 1, 2 * rows * columns * (3 if colour else 1) - 1, "uint8")
-    notes = []
-    if magic in (b"P2", b"P3"):
-        notes.append("its values are written as text")
+    notes = ("its values are written as text",) if magic in (b"P2", b"P3") else ()
+    warnings: tuple[str, ...] = ()
     if colour:
-        from tilewise.files.grey import NOTE
+        from tilewise.files.grey import GREY_TAKEN
 
-        notes.append(NOTE)
+        warnings = (GREY_TAKEN,)
     return Source(
         path=path,
         name=name,
@@ -71,7 +70,8 @@ def inspect(path: str, name: str, member: str) -> Source:
         file_bytes=size,
         format=os.path.splitext(path)[1].lower()[1:],
         encoded=magic != b"P5",
-        notes=tuple(notes),
+        notes=notes,
+        warnings=warnings,
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+import msgspec
+
 from tilewise.errors import UsageError
 from tilewise.files.checks import numbers_bytes, require_room
 from tilewise.files.dtypes import ITEMSIZE, parse_dtype
@@ -14,7 +16,18 @@ from tilewise.units import parse_shape, shape_text
 
 MEMBER = "shape"
 NUMBERS = tuple(ITEMSIZE)
-_FORM = "4096x4096:float64[:offset in bytes], where >float64 means big endian"
+_FORM = "4096x4096:float64[:F][:offset in bytes], where >float64 means big endian, F column by column"
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What stands behind the name of a file; `order` and `offset` (bytes) are None where nothing is said."""
+
+    rows: int
+    columns: int
+    dtype: str
+    byte_order: str
+    order: str | None
+    offset: int | None
 
 
 def inspect(path: str, name: str, member: str) -> Source:
@@ -29,22 +42,23 @@ def inspect(path: str, name: str, member: str) -> Source:
             f"{name} has no header that says its shape",
             f"{name}:ROWSxCOLUMNS:float64, for example {name}:4096x4096:float64",
         )
-    rows, columns, dtype, order, offset = parse_member(member, name)
-    numbers = numbers_bytes(rows, columns, dtype, name)
-    if offset is None and size != numbers:
+    said = parse_member(member, name)
+    numbers = numbers_bytes(said.rows, said.columns, said.dtype, name)
+    if said.offset is None and size != numbers:
         raise UsageError(
-            f"{name} has {size} bytes, but {shape_text(rows, columns)} {dtype} are {numbers}; numbers that "
-            "begin elsewhere than at byte 0 need their offset as a last field"
+            f"{name} has {size} bytes, but {shape_text(said.rows, said.columns)} {said.dtype} are {numbers}; "
+            "numbers that begin elsewhere than at byte 0 need their offset as a last field"
         )
-    require_room(name, size, offset or 0, rows, columns, dtype)
+    require_room(name, size, said.offset or 0, said.rows, said.columns, said.dtype)
     return Source(
         path=path,
         name=name,
-        offset=offset or 0,
-        rows=rows,
-        columns=columns,
-        dtype=dtype,
-        byte_order=order,
+        offset=said.offset or 0,
+        rows=said.rows,
+        columns=said.columns,
+        dtype=said.dtype,
+        byte_order=said.byte_order,
+        order=said.order or "C",
         file_bytes=size,
         format="raw",
         member=member,
@@ -56,11 +70,13 @@ def create(
 ) -> Region:
     """Gives the file its size; a `member` must say what is written anyway."""
     if member:
-        rows, columns, said, byte_order, offset = parse_member(member, name)
-        if ((rows, columns), said, byte_order, offset or 0) != (shape, dtype, "little", 0):
+        said = parse_member(member, name)
+        # What the name leaves open may be anything.
+        asked = Said(*shape, dtype, "little", said.order and order, said.offset and 0)
+        if said != asked:
             raise UsageError(
                 f"{name} asks for other numbers than the result has: {shape_text(*shape)} {dtype}, "
-                "little endian"
+                f"little endian, {'row by row' if order == 'C' else 'column by column'}"
             )
     size = shape[0] * shape[1] * ITEMSIZE[dtype]
     os.truncate(path, size)
@@ -69,17 +85,30 @@ def create(
     )
 
 
-def parse_member(member: str, name: str) -> tuple[int, int, str, str, int | None]:
-    """Rows, columns, dtype, byte order and offset that `shape[:dtype[:offset]]` says."""
+def written_warnings(name: str, shape: tuple[int, int], dtype: str, order: str) -> tuple[str, ...]:
+    """The name that a file in F order must be read by: without it, its numbers come out in other places."""
+    if order == "C":
+        return ()
+    from tilewise.files import split_name
+
+    return (
+        f"it is stored column by column: read it as {split_name(name)[0]}:{shape[0]}x{shape[1]}:{dtype}:F",
+    )
+
+
+def parse_member(member: str, name: str) -> Said:
+    """What `shape[:dtype[:order][:offset]]` says."""
     fields = member.split(":")
-    if len(fields) > 3:
-        raise UsageError(f"{name} has too many fields; the form is {_FORM}")
     rows, columns = parse_shape(fields[0], f"{name}: the shape")
     kind = fields[1] if len(fields) > 1 else "float64"
     dtype = parse_dtype(kind[1:] if kind[:1] in ("<", ">") else kind, f"{name}: the type")
-    offset = None
-    if len(fields) == 3:
-        if not re.fullmatch(r"[0-9]{1,18}", fields[2]):
-            raise UsageError(f"{name}: the offset is a whole number of bytes, not {fields[2]!r}")
-        offset = int(fields[2])
-    return rows, columns, dtype, "big" if kind.startswith(">") else "little", offset
+    rest = fields[2:]
+    order = rest.pop(0) if rest and rest[0] in ("C", "F") else None
+    if len(rest) > 1:
+        raise UsageError(f"{name} has too many fields; the form is {_FORM}")
+    if rest and not re.fullmatch(r"[0-9]{1,18}", rest[0]):
+        raise UsageError(
+            f"{name}: the offset is a whole number of bytes, not {rest[0]!r}; the form is {_FORM}"
+        )
+    offset = int(rest[0]) if rest else None
+    return Said(rows, columns, dtype, "big" if kind.startswith(">") else "little", order, offset)

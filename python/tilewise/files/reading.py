@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import numpy
 
 from tilewise.errors import UsageError
@@ -19,8 +20,10 @@ PIECE = 16 << 20  # bytes
 
 
 @contextlib.contextmanager
-def binary(source: Source) -> Iterator[Region]:
+def binary(source: Source, most: int | None = None) -> Iterator[Region]:
     """A Region whose numbers are binary: in the file itself, or in a temporary one while this lasts.
+
+    Of a text whose lines are rows, it may end behind the first `most` of them, so that no others are parsed.
 
     Raises UsageError for a generator's name, and whatever decoding raises.
     """
@@ -34,7 +37,7 @@ def binary(source: Source) -> Iterator[Region]:
 
             yield decoded(source, folder, "look")
         else:
-            yield _parsed(source, folder)
+            yield _parsed(source, folder, most)
 
 
 def mapped(region: Region) -> Array:
@@ -96,12 +99,15 @@ def _pieces(path: str, offset: int, left: int, region: Region) -> Iterator[Array
             yield piece
 
 
-def _parsed(source: Source, folder: str) -> Region:
+def _parsed(source: Source, folder: str, most: int | None) -> Region:
     """A raw file with the numbers of a text, in the order that the text has them in."""
+    only_top = most is not None and source.order == "C"
+    if most is not None and only_top:
+        source = msgspec.structs.replace(source, rows=min(most, source.rows))
     path = os.path.join(folder, "numbers.raw")
     native = numpy.dtype(source.dtype).newbyteorder("<")
     with open(path, "wb") as out:
-        for piece in numbers_of_text(source):
+        for piece in numbers_of_text(source, only_top):
             out.write(piece.astype(native, copy=False).data)
     return Region(
         path=path,

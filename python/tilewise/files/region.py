@@ -59,14 +59,19 @@ class Source(Region, frozen=True, kw_only=True):
     """A Region that was found in an input, with what only the front needs.
 
     `member` is the dataset or variable inside the file. What is `encoded` (a compressed image, a chunked
-    dataset) must be decoded into a raw file before anybody can read it in parallel. `notes` are sentences
-    for the user about what is taken for the matrix.
+    dataset) must be decoded into a raw file before anybody can read it in parallel.
+
+    What the user should know comes as sentences of two kinds. `warnings`: the numbers that are taken may not
+    be those that are meant, because something is dropped, is not applied, or can be read in another way.
+    Every job prints them. `notes`: all else, such as how the numbers are stored, however unusual. They stand
+    in `info` and among the reasons of a plan and of a record.
     """
 
     format: str
     member: str = ""
     encoded: bool = False
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def region(self) -> Region:
         """What the worker is told."""

@@ -8,7 +8,7 @@ import re
 from tilewise.errors import UsageError
 from tilewise.files.checks import numbers_bytes, printable, require_rows
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.lines import Line, count_data_lines, data_lines
+from tilewise.files.lines import Line, count_data_lines, data_lines, plain_exponents
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
 from tilewise.units import shape_text
@@ -20,11 +20,13 @@ _WHOLE_PAIR = re.compile(rb"\s*([0-9]{1,18})[\s,;]+([0-9]{1,18})\s*")
 _TRIED = 1000  # numbers of a line that are looked at
 
 
-def inspect(path: str, name: str, member: str) -> Source:
+def inspect(path: str, name: str, member: str, most: int | None = None) -> Source:
     """The matrix at `path`: columns from its first line, rows by counting lines, numbers not yet checked.
 
     A first line with two whole numbers that fit the rest exactly is a header of rows and columns. Where both
-    readings are possible (two columns) it is taken as numbers, as numpy.loadtxt does, and a note says so.
+    readings are possible (two columns) it is taken as numbers, as numpy.loadtxt does, and a warning says so.
+    With `most` lines are counted only so far, unless the first one may be a header: the matrix then is the
+    top of the whole one, of `most` rows where there are that many.
     """
     file, size = open_regular(path, name)
     with file:
@@ -33,10 +35,12 @@ def inspect(path: str, name: str, member: str) -> Source:
             raise UsageError(
                 f"{name} {'is empty' if size == 0 else 'has no numbers'}, but lines of numbers were expected"
             )
-        count = count_data_lines(file, first.begin, name)
-    rows, begin, notes = count, first, tuple[str, ...]()
+        pair = _WHOLE_PAIR.fullmatch(first.sample) if first.whole and second is not None else None
+        count = count_data_lines(file, first.begin, name, None if pair else most)
+    rows, begin = count, first
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     separator = _separator(path, first)
-    pair = _WHOLE_PAIR.fullmatch(first.sample) if first.whole and second is not None else None
     if pair is not None and second is not None:
         behind = _separator(path, second)
         promised = (int(pair[1]), int(pair[2]))
@@ -44,7 +48,7 @@ def inspect(path: str, name: str, member: str) -> Source:
         alike = separator == behind or first.fields(" ") == 2
         fits = alike and promised == (count - 1, second.fields(behind))
         if fits and first.fields(behind) == second.fields(behind):
-            notes = (
+            warnings = (
                 f"its first line could also say that {shape_text(*promised)} numbers follow; "
                 "it is taken as numbers, put # before it if it says the shape",
             )
@@ -61,6 +65,7 @@ def inspect(path: str, name: str, member: str) -> Source:
             f"{name} has {first.fields(separator)} numbers in its first line, "
             f"but {second.fields(separator)} in the next"
         )
+    rows = rows if most is None else min(rows, most)
     columns = begin.fields(separator)
     dtype = _number_type(begin, separator, name)
     numbers_bytes(rows, columns, dtype, name)
@@ -77,6 +82,7 @@ def inspect(path: str, name: str, member: str) -> Source:
         file_bytes=size,
         format=os.path.splitext(path)[1].lower()[1:],
         notes=notes,
+        warnings=warnings,
     )
 
 
@@ -124,7 +130,7 @@ def _number_type(line: Line, separator: str, name: str) -> str:
         tokens = tokens[:-1]
     found = "float64"
     for token in tokens[:_TRIED]:
-        text = token.strip().decode("latin1")
+        text = plain_exponents(token.strip()).decode("latin1")
         try:
             if "_" in text:
                 raise ValueError
@@ -134,7 +140,9 @@ def _number_type(line: Line, separator: str, name: str) -> str:
             else:
                 float(text)
         except ValueError:
-            what = f"{printable(text)!r}" if text else "nothing between two separators"
+            what = (
+                f"{printable(token.strip().decode('latin1'))!r}" if text else "nothing between two separators"
+            )
             raise UsageError(
                 f"{name} has {what} in its first line, but a number was expected",
                 "a line of column names may stay with # before it",

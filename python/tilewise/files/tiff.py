@@ -121,7 +121,7 @@ def _page(book: tifffile.TiffFile, path: str, name: str, member: str) -> tifffil
 
 
 def _source(page: tifffile.TiffPage, path: str, name: str, member: str, size: int, order: str) -> Source:
-    from tilewise.files.grey import NOTE, NOTE_ALPHA
+    from tilewise.files.grey import ALPHA_IGNORED, GREY_TAKEN
 
     rows, columns, samples = page.imagelength, page.imagewidth, page.samplesperpixel
     if page.imagedepth != 1:
@@ -141,7 +141,7 @@ def _source(page: tifffile.TiffPage, path: str, name: str, member: str, size: in
         raise UsageError(f"{name} says that it is coloured, but has {samples} samples for each point")
     plain = _in_one_piece(page) and samples == 1 and photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO)
     offset = page.dataoffsets[0] if plain else 0
-    notes = []
+    notes, warnings = [], []
     if plain:
         require_room(name, size, offset, rows, columns, dtype)
     else:
@@ -151,11 +151,11 @@ def _source(page: tifffile.TiffPage, path: str, name: str, member: str, size: in
             f"{len(page.dataoffsets)} {'tiles' if page.is_tiled else 'strips'})"
         )
     if colour or photometric == _PALETTE:
-        notes.append(NOTE)
+        warnings.append(GREY_TAKEN)
     if samples > (3 if colour else 1):
-        notes.append(NOTE_ALPHA)
+        warnings.append(ALPHA_IGNORED)
     if photometric == _WHITE_IS_ZERO:
-        notes.append("its numbers are taken as stored, where 0 is white")
+        warnings.append("its numbers are taken as stored, where 0 is white")
     return Source(
         path=path,
         name=name,
@@ -169,6 +169,7 @@ def _source(page: tifffile.TiffPage, path: str, name: str, member: str, size: in
         member=member,
         encoded=not plain,
         notes=tuple(notes),
+        warnings=tuple(warnings),
     )
 
 
