@@ -1,4 +1,4 @@
-// Tests of conversion, byte order, checksums and transposition, each against the plainest way to say the same.
+// Tests of conversion, byte order and checksums, each against the plainest way to say the same.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -18,7 +18,6 @@
 #include "tilewise/kernel/checksum.hpp"
 #include "tilewise/kernel/convert.hpp"
 #include "tilewise/kernel/file_type.hpp"
-#include "tilewise/kernel/reorder.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;
@@ -312,31 +311,4 @@ TEST_CASE("a checksum sees flipped bits, swapped words, shifts, lengths and plac
     for (std::uint64_t seed = 1; seed < 1000; ++seed) {
         REQUIRE(seen.insert(checksum(bytes.data(), bytes.size(), seed)).second);
     }
-}
-
-TEST_CASE("transposition is that of two loops, for every size of item, odd shapes and several threads") {
-    for (const std::size_t item : {1U, 2U, 4U, 8U, 16U}) {
-        for (const auto& [rows, columns] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-                 {0, 5}, {5, 0}, {1, 1}, {1, 300}, {300, 1}, {64, 64}, {63, 65}, {67, 129}, {128, 640}, {201, 97}}) {
-            const std::size_t bytes = static_cast<std::size_t>(rows * columns) * item;
-            const Bytes from = random_bytes(bytes + 1, item);
-            Bytes to(bytes + 2, std::byte{7}), expected(bytes);
-            transpose(from.data() + 1, rows, columns, item, to.data() + 1, 1);
-            plain_transpose(from.data() + 1, rows, columns, item, expected.data());
-            CAPTURE(item);
-            CAPTURE(rows);
-            CAPTURE(columns);
-            CHECK(std::equal(expected.begin(), expected.end(), to.begin() + 1));
-            CHECK(to.front() == std::byte{7});
-            CHECK(to.back() == std::byte{7});
-        }
-        const std::int64_t rows = 1501, columns = (std::int64_t{5} << 20) / rows / static_cast<std::int64_t>(item) + 1;
-        const Bytes from = random_bytes(static_cast<std::size_t>(rows * columns) * item, 3);
-        Bytes to(from.size()), expected(from.size());
-        transpose(from.data(), rows, columns, item, to.data(), 3);
-        plain_transpose(from.data(), rows, columns, item, expected.data());
-        CHECK(to == expected);
-    }
-    Bytes nothing(3);
-    CHECK_THROWS_AS(transpose(nothing.data(), 1, 1, 3, nothing.data(), 1), Error);
 }

@@ -12,7 +12,7 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.launch import worker
 from tilewise.launch.job import PROTOCOL, Job, Variant
-from tilewise.plan.names import EXCHANGES, IO, MULTIPLY
+from tilewise.plan.names import ALGORITHMS, IO, exchanges_of
 
 
 @pytest.fixture
@@ -32,7 +32,10 @@ def test_both_sides_have_the_same_fields(described: dict[str, object], name: str
 
 def test_both_sides_have_the_same_names(described: dict[str, object]) -> None:
     assert described["protocol"] == PROTOCOL
-    assert described["algorithms"] == {"multiply": list(MULTIPLY)}
-    assert described["exchanges"] == ["none", *EXCHANGES]
+    assert described["algorithms"] == {command: list(table) for command, table in ALGORITHMS.items()}
+    assert described["exchanges"] == {
+        "multiply": ["none", *exchanges_of("multiply")],
+        "transpose": exchanges_of("transpose"),
+    }
     assert described["io"] == list(IO)
     assert described["dtypes"] == list(ITEMSIZE)

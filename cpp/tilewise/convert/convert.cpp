@@ -8,7 +8,7 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/convert.hpp"
-#include "tilewise/kernel/reorder.hpp"
+#include "tilewise/kernel/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::convert {
@@ -144,8 +144,10 @@ private:
         const grid::Share stored = from_.stored(wanted);
         mpi::together(context_.comm, [&] {
             make(turned_memory_, stored.size(), from_.dtype);
-            kernel::transpose(raw_.data(), stored.height(), stored.width(), size_of(from_.dtype), turned_memory_.data(),
-                              context_.threads);
+            const std::size_t item = size_of(from_.dtype);
+            const auto size = static_cast<std::int64_t>(item);
+            kernel::transpose(raw_.data(), stored.width() * size, stored.height(), stored.width(), item,
+                              turned_memory_.data(), stored.height() * size, context_.threads);
         });
         return turned_memory_.data();
     }

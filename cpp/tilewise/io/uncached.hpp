@@ -15,8 +15,11 @@ namespace tilewise::io {
 ///                        ^ page borders of the file     ·: ends, and everything where the two do not fall together, buffered
 class UncachedFile {
 public:
-    /// Throws IoError, also where the file system has no O_DIRECT.
-    UncachedFile(const std::string& path, const std::string& name, PosixFile::Mode mode);
+    static constexpr std::int64_t worth_it = std::int64_t{64}
+                                             << 10;  ///< a smaller direct request costs more than a copy
+
+    /// Pieces with fewer than `least` bytes in whole pages go through the page cache. Throws IoError, also where the file system has no O_DIRECT.
+    UncachedFile(const std::string& path, const std::string& name, PosixFile::Mode mode, std::int64_t least = worth_it);
 
     /// Moves exactly `bytes` at `offset`; returns the number of system calls. May be called by several threads.
     std::int64_t read(std::byte* data, std::int64_t bytes, std::int64_t offset) const;
@@ -24,6 +27,7 @@ public:
 
 private:
     PosixFile buffered_, direct_;
+    std::int64_t least_;
 };
 
 }  // namespace tilewise::io

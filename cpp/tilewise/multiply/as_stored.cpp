@@ -2,7 +2,7 @@
 #include "tilewise/multiply/as_stored.hpp"
 
 #include "tilewise/kernel/convert.hpp"
-#include "tilewise/kernel/reorder.hpp"
+#include "tilewise/kernel/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::multiply {
@@ -17,7 +17,9 @@ std::byte* as_stored(Context& context, const io::Region& region, const grid::Blo
     mpi::together(context.comm, [&] {
         if (region.column_major) {
             turned = Buffer(static_cast<std::size_t>(block.size()) * item);
-            kernel::transpose(data, block.rows.size(), block.columns.size(), item, turned.data(), context.threads);
+            const auto size = static_cast<std::int64_t>(item);
+            kernel::transpose(data, block.columns.size() * size, block.rows.size(), block.columns.size(), item,
+                              turned.data(), block.rows.size() * size, context.threads);
             data = turned.data();
         }
         kernel::widen(data, block.size(), region.dtype, region.swap_bytes, region.dtype);

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "tilewise/kernel/gemm.hpp"
+#include "tilewise/transpose/exchange.hpp"
 #include "tilewise/worker/build.hpp"
 
 namespace nlohmann {
@@ -22,7 +23,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TileFields, path, offset, rows, columns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegionFields, path, name, offset, rows, columns, dtype, byte_order, order, encoding,
                                    separator, line_numbers, pairs, tiles, file_bytes, transposed, generator, seed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, read, write, grid, copies, ranks, threads,
-                                   kernel, remainder)
+                                   kernel, remainder, root_write, tile, streaming)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, dtype, verify, repeat, warmup,
                                    sync, bind, read_back, band_bytes, place, hints, trace, calibrate, progress, fault)
 
@@ -128,21 +129,50 @@ multiply::Options options_of(const Job& job) {
             .tamper = job.fault == "element"};
 }
 
+transpose::Options transpose_options_of(const Job& job) {
+    const VariantFields& v = job.variant;
+    transpose::Options options{.algorithm = v.algorithm,
+                               .exchange = v.exchange,
+                               .read = v.read,
+                               .write = v.write,
+                               .hints = job.hints,
+                               .grid = {v.grid[0], v.grid[1]},
+                               .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
+                               .plain = v.kernel == "plain",
+                               .tile = {},
+                               .root_write = v.root_write == "view"    ? transpose::RootWrite::view
+                                             : v.root_write == "whole" ? transpose::RootWrite::whole
+                                                                       : transpose::RootWrite::rows,
+                               .stage_bytes = job.band_bytes,
+                               .verify = job.verify == "fast"     ? transpose::Verify::fast
+                                         : job.verify == "serial" ? transpose::Verify::serial
+                                                                  : transpose::Verify::off,
+                               .repeat = std::max(1, job.repeat),
+                               .warmup = std::max(0, job.warmup),
+                               .sync = job.sync,
+                               .tamper = job.fault == "element"};
+    if (v.tile[0] > 0 && v.tile[1] > 0) {
+        options.tile = kernel::TransposeTile{v.tile[0], v.tile[1], v.streaming};
+    }
+    return options;
+}
+
 nlohmann::json describe() {
     const auto blas = kernel::blas_facts();
-    return {{"protocol", protocol},
-            {"job", field_names<Job>()},
-            {"region", field_names<RegionFields>()},
-            {"tile", field_names<TileFields>()},
-            {"variant", field_names<VariantFields>()},
-            {"algorithms", {{"multiply", names_of(multiply::algorithms)}}},
-            {"exchanges", multiply::exchange_names},
-            {"io", names_of(io::strategies)},
-            {"dtypes", names_of(dtypes)},
-            {"version", build_version()},
-            {"compiler", build_compiler()},
-            {"blas", blas.library},
-            {"blas_kernel", blas.kernel}};
+    return {
+        {"protocol", protocol},
+        {"job", field_names<Job>()},
+        {"region", field_names<RegionFields>()},
+        {"tile", field_names<TileFields>()},
+        {"variant", field_names<VariantFields>()},
+        {"algorithms", {{"multiply", names_of(multiply::algorithms)}, {"transpose", names_of(transpose::algorithms)}}},
+        {"exchanges", {{"multiply", multiply::exchange_names}, {"transpose", transpose::exchange_names}}},
+        {"io", names_of(io::strategies)},
+        {"dtypes", names_of(dtypes)},
+        {"version", build_version()},
+        {"compiler", build_compiler()},
+        {"blas", blas.library},
+        {"blas_kernel", blas.kernel}};
 }
 
 }  // namespace tilewise::worker

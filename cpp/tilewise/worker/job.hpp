@@ -11,10 +11,11 @@
 
 #include "tilewise/io/region.hpp"
 #include "tilewise/multiply/multiply.hpp"
+#include "tilewise/transpose/transpose.hpp"
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 2;
+inline constexpr int protocol = 3;
 
 struct TileFields {
     std::string path;
@@ -40,6 +41,9 @@ struct VariantFields {
     std::array<int, 2> grid{1, 1};
     int copies = 1, ranks = 1, threads = 1;
     std::string kernel, remainder;
+    std::string root_write;              ///< of `gather`; empty elsewhere
+    std::array<std::int64_t, 2> tile{};  ///< of a transposition in memory, rows and columns; 0: the kernel's own
+    bool streaming = false;              ///< whether it writes past the caches
 };
 
 struct Job {
@@ -64,6 +68,7 @@ Job parse_job(const std::string& text);
 
 io::Region region_of(const RegionFields& fields);
 multiply::Options options_of(const Job& job);
+transpose::Options transpose_options_of(const Job& job);
 Dtype dtype_of(const std::string& name);
 
 /// Field names of every struct of the seam, the tables of variants, and facts about this build, for the front's test.

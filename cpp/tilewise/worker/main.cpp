@@ -1,4 +1,5 @@
 // tilewise-worker: takes a job in on rank 0, does it on all ranks, and sends events out. See docs/reference/seam.md.
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "tilewise/io/mapped.hpp"
+#include "tilewise/measure/transpose_tile.hpp"
 #include "tilewise/mpi/mpi.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/events.hpp"
@@ -19,6 +21,8 @@ namespace {
 
 struct Arguments {
     bool describe = false;
+    std::size_t transposed_item = 0;  ///< bytes; above 0: find the best tile for it, and do nothing else
+    int threads = 1;
     int expect = 0;  ///< ranks that a foreign launcher has started, or 0
 };
 
@@ -28,6 +32,12 @@ Arguments parse_arguments(int argc, char** argv) {
         const std::string word = argv[i];
         if (word == "--describe") {
             arguments.describe = true;
+        } else if (word == "--transpose-tile" && i + 2 < argc) {
+            arguments.transposed_item = std::strtoul(argv[++i], nullptr, 10);
+            arguments.threads = std::max(std::atoi(argv[++i]), 1);
+            if (arguments.transposed_item < 1 || arguments.transposed_item > 16) {
+                throw UsageError("--transpose-tile takes the bytes of an item, 1 to 16, and a number of threads");
+            }
         } else if (word == "--expect" && i + 1 < argc) {
             arguments.expect = std::atoi(argv[++i]);
         } else {
@@ -106,6 +116,15 @@ int main(int argc, char** argv) {
     }
     if (arguments.describe) {
         std::cout << worker::describe().dump(2) << '\n';
+        return 0;
+    }
+    if (arguments.transposed_item > 0) {
+        const measure::MeasuredTile best = measure::transpose_tile(arguments.transposed_item, arguments.threads);
+        const nlohmann::json said{{"rows", best.tile.rows},
+                                  {"columns", best.tile.columns},
+                                  {"streaming", best.tile.streaming},
+                                  {"bytes_per_second", best.bytes_per_second}};
+        std::cout << said.dump() << '\n';
         return 0;
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives what started it

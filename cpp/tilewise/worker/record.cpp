@@ -58,26 +58,12 @@ std::string host_name() {
 
 json finite_or_null(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
-json verification_of(const multiply::Outcome& outcome) {
+json verification_of(const Outcome& outcome) {
     if (!outcome.verification) {
         return nullptr;
     }
     const auto& v = *outcome.verification;
     return {{"method", v.method}, {"passed", v.passed}, {"error", finite_or_null(v.error)}, {"tolerance", v.tolerance}};
-}
-
-std::vector<std::string> warnings_of(const multiply::Outcome& outcome) {
-    std::vector<std::string> warnings;
-    if (outcome.verification && outcome.verification->unchecked_rows > 0) {
-        warnings.push_back(
-            std::to_string(outcome.verification->unchecked_rows) +
-            " rows of the result could not be checked: their numbers are not finite, or too large or small to scale");
-    }
-    if (outcome.changed > 0) {
-        warnings.push_back(std::to_string(outcome.changed) + (outcome.changed == 1 ? " number is" : " numbers are") +
-                           " beyond the output's type: changed to the nearest that it holds");
-    }
-    return warnings;
 }
 
 }  // namespace
@@ -95,7 +81,7 @@ json gather_ranks(const mpi::Communicator& comm, const Binding& binding) {
     return ranks;
 }
 
-json gather_record(const Context& context, const Binding& binding, const Job& job, const multiply::Outcome& outcome,
+json gather_record(const Context& context, const Binding& binding, const Job& job, const Outcome& outcome,
                    double peak_flops) {
     const Ledger& ledger = context.ledger;
     const mpi::Communicator& comm = context.comm;
@@ -122,17 +108,14 @@ json gather_record(const Context& context, const Binding& binding, const Job& jo
                {"exchanged", number(count.exchanged)},
                {"copied_in_node", number(count.copied_in_node)}};
     const json messages = number(count.messages), io_calls = number(count.io_calls);
-    const json rss = number(peak_rss_bytes()), working = number(outcome.working ? 1 : 0),
-               ideal = number(outcome.ideal_exchanged);
+    const json rss = number(peak_rss_bytes()), working = number(outcome.working ? 1 : 0);
     json ranks = gather_ranks(comm, binding);
     if (comm.rank() != 0) {
         return {};
     }
-    std::int64_t most = 0;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         ranks[rank]["peak_rss_bytes"] = rss[rank];
         ranks[rank]["working"] = working[rank] != 0;
-        most = std::max(most, ideal[rank].get<std::int64_t>());
     }
     json samples = json::array();
     for (const auto& sample : outcome.samples) {
@@ -149,13 +132,6 @@ json gather_record(const Context& context, const Binding& binding, const Job& jo
     int major = 0, minor = 0;
     check(MPI_Get_version(&major, &minor), "MPI_Get_version");
     const auto blas = kernel::blas_facts();
-    json result = json::object();
-    if (job.command == "multiply") {
-        result["exchanged_ideal_max_rank"] = most;
-        result["unchecked_rows"] = outcome.verification ? outcome.verification->unchecked_rows : 0;
-    } else {
-        result["changed_numbers"] = outcome.changed;
-    }
     return {
         {"event", "record"},
         {"ranks", ranks},
@@ -167,8 +143,8 @@ json gather_record(const Context& context, const Binding& binding, const Job& jo
         {"flops", outcome.flops},
         {"peak_flops", peak_flops > 0 ? json(peak_flops) : json(nullptr)},
         {"verification", verification_of(outcome)},
-        {"result", result},
-        {"warnings", warnings_of(outcome)},
+        {"result", outcome.result},
+        {"warnings", outcome.warnings},
         {"environment",
          {{"mpi_library", mpi::library_version()},
           {"mpi_standard", std::to_string(major) + "." + std::to_string(minor)},

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tilewise/mpi/context.hpp"
-#include "tilewise/multiply/multiply.hpp"
 #include "tilewise/worker/binding.hpp"
 #include "tilewise/worker/job.hpp"
+#include "tilewise/worker/outcome.hpp"
 
 namespace tilewise::worker {
 
@@ -17,8 +17,8 @@ namespace tilewise::worker {
 nlohmann::json gather_ranks(const mpi::Communicator& comm, const Binding& binding);
 
 /// The whole `record` event; only rank 0's result means anything. @note Collective.
-nlohmann::json gather_record(const Context& context, const Binding& binding, const Job& job,
-                             const multiply::Outcome& outcome, double peak_flops);
+nlohmann::json gather_record(const Context& context, const Binding& binding, const Job& job, const Outcome& outcome,
+                             double peak_flops);
 
 /// Writes all ranks' spans to `path` in Chrome's trace format. Throws IoError on every rank. @note Collective.
 void write_trace(const Context& context, const std::string& path);

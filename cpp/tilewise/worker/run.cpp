@@ -4,6 +4,8 @@
 #include "tilewise/convert/convert.hpp"
 #include "tilewise/measure/gemm_rate.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/multiply/multiply.hpp"
+#include "tilewise/transpose/transpose.hpp"
 #include "tilewise/worker/binding.hpp"
 #include "tilewise/worker/events.hpp"
 #include "tilewise/worker/fault.hpp"
@@ -12,7 +14,7 @@
 namespace tilewise::worker {
 namespace {
 
-multiply::Outcome run_multiply(Context& context, const Job& job) {
+Outcome run_multiply(Context& context, const Job& job) {
     if (job.inputs.size() != 2) {
         throw UsageError("multiply takes two inputs");
     }
@@ -25,16 +27,45 @@ multiply::Outcome run_multiply(Context& context, const Job& job) {
             throw UsageError(c->name + ": the product is written as " + std::string(name_of(dtype)));
         }
     }
-    return multiply::multiply(context, a, b, c ? &*c : nullptr, dtype, options_of(job));
+    const auto done = multiply::multiply(context, a, b, c ? &*c : nullptr, dtype, options_of(job));
+    std::int64_t most = 0;
+    mpi::check(MPI_Reduce(&done.ideal_exchanged, &most, 1, MPI_INT64_T, MPI_MAX, 0, context.comm.get()), "MPI_Reduce");
+    Outcome outcome;
+    outcome.flops = done.flops;
+    outcome.working = done.working;
+    std::int64_t unchecked = 0;
+    if (done.verification) {
+        const auto& proof = *done.verification;
+        outcome.verification = {proof.method, proof.passed, proof.error, proof.tolerance};
+        unchecked = proof.unchecked_rows;
+    }
+    for (const auto& sample : done.samples) {
+        outcome.samples.push_back({sample.compute, sample.exchange});
+    }
+    outcome.result = {{"exchanged_ideal_max_rank", most}, {"unchecked_rows", unchecked}};
+    if (unchecked > 0) {
+        outcome.warnings.push_back(
+            std::to_string(unchecked) +
+            " rows of the result could not be checked: their numbers are not finite, or too large or small to scale");
+    }
+    return outcome;
 }
 
-/// Also the making of a matrix: its input is then a generated one.
-multiply::Outcome run_convert(Context& context, const Job& job) {
+struct OneToOne {
+    io::Region from, to;
+};
+
+OneToOne one_to_one(const Job& job) {
     if (job.inputs.size() != 1 || !job.output) {
         throw UsageError(job.command + " takes one input and an output");
     }
+    return {region_of(job.inputs[0]), region_of(*job.output)};
+}
+
+/// Also the making of a matrix: its input is then a generated one.
+Outcome run_convert(Context& context, const Job& job) {
+    const auto [from, to] = one_to_one(job);
     const VariantFields& variant = job.variant;
-    const io::Region from = region_of(job.inputs[0]), to = region_of(*job.output);
     const auto done = convert::convert(context, from, to,
                                        {.read = variant.read,
                                         .write = variant.write,
@@ -43,14 +74,39 @@ multiply::Outcome run_convert(Context& context, const Job& job) {
                                         .band_bytes = job.band_bytes,
                                         .sync = job.sync,
                                         .read_back = job.read_back});
-    multiply::Outcome outcome;
+    Outcome outcome;
     outcome.working = done.working;
-    outcome.changed = done.changed;
     if (done.holds) {
-        outcome.verification = multiply::Verification{.method = "read_back", .error = *done.holds ? 0.0 : 1.0};
-        outcome.verification->passed = *done.holds;
+        outcome.verification = {"read_back", *done.holds, *done.holds ? 0.0 : 1.0, 0};
+    }
+    outcome.result = {{"changed_numbers", done.changed}};
+    if (done.changed > 0) {
+        outcome.warnings.push_back(std::to_string(done.changed) + (done.changed == 1 ? " number is" : " numbers are") +
+                                   " beyond the output's type: changed to the nearest that it holds");
     }
     return outcome;
+}
+
+Outcome run_transpose(Context& context, const Job& job) {
+    const auto [from, to] = one_to_one(job);
+    const auto done = transpose::transpose(context, from, to, transpose_options_of(job));
+    Outcome outcome;
+    outcome.working = done.working;
+    if (done.verification) {
+        outcome.verification = {done.verification->method, done.verification->passed, done.verification->error, 0};
+    }
+    for (const auto& sample : done.samples) {
+        outcome.samples.push_back({sample.compute, sample.exchange});
+    }
+    outcome.result = {{"turned", done.turned}};
+    return outcome;
+}
+
+Outcome run_command(Context& context, const Job& job) {
+    if (job.command == "multiply") {
+        return run_multiply(context, job);
+    }
+    return job.command == "transpose" ? run_transpose(context, job) : run_convert(context, job);
 }
 
 }  // namespace
@@ -73,10 +129,11 @@ void run(const mpi::Communicator& comm, const Job& job) {
     mpi::together(comm, [&] { fail_if_told(job.fault, comm.rank()); });
     comm.barrier();
     ledger.start(Phase::input, !job.trace.empty(), fault_hook(job.fault, comm.rank()));
-    multiply::Outcome outcome = job.command == "multiply" ? run_multiply(context, job) : run_convert(context, job);
+    const Outcome outcome = run_command(context, job);
     {
         // What a rank waits for at the end belongs to the last thing that it did.
-        const bool proved_last = outcome.verification && (outcome.verification->method == "serial" || !job.output);
+        const bool proved_last = outcome.verification && (outcome.verification->method == "serial" || !job.output ||
+                                                          job.command == "transpose");
         const Timed timed(ledger, proved_last ? Phase::verify : job.output ? Phase::output : Phase::exchange, "");
         comm.barrier();
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 # Adding a command is one module in this folder with `main(words, joined)`, and one line here.
 COMMANDS = {
     "multiply": "multiply two matrix files:  tilewise multiply A.npy B.npy -o C.npy",
+    "transpose": "rows become columns:        tilewise transpose A.npy -o AT.npy",
     "generate": "make a matrix:              tilewise generate -o A.npy --shape 4096x4096",
     "convert": "change format or type:      tilewise convert A.txt -o A.npy",
     "info": "say what a matrix file is:  tilewise info A.npy",
@@ -12,7 +13,7 @@ COMMANDS = {
     "plan": "say what a job would do:    tilewise plan multiply A.npy B.npy -o C.npy",
     "doctor": "say what is installed and what will go wrong",
 }
-JOBS = ("multiply", "convert", "generate")
+JOBS = ("multiply", "transpose", "convert", "generate")
 
 
 def overview() -> str:

@@ -11,13 +11,15 @@ from cyclopts import Parameter
 from tilewise.cli.parse import HOW, SHOW, WHAT, WHERE
 from tilewise.errors import UsageError
 from tilewise.plan.choices import Choices, one_of, parse_hints, parse_io
-from tilewise.plan.names import EXCHANGES, IO, KERNELS, MULTIPLY, PLACES, REMAINDERS, VERIFY
+from tilewise.plan.names import ALGORITHMS, EXCHANGES, IO, KERNELS, PLACES, REMAINDERS, VERIFY
 from tilewise.units import parse_pair, parse_size
 
 
 def _names(names: Iterable[str]) -> str:
     return ", ".join(names)
 
+
+_ALGORITHMS = "; ".join(f"{command}: {_names(names)}" for command, names in ALGORITHMS.items())
 
 ORDER = Annotated[
     str | None,
@@ -45,7 +47,7 @@ class JobOptions:
         int | None, Parameter(name=["--threads", "-t"], group=HOW, help="Threads on each rank.")
     ] = None
     algorithm: Annotated[
-        str | None, Parameter(name="--algorithm", group=HOW, help=f"auto, {_names(MULTIPLY)}.")
+        str | None, Parameter(name="--algorithm", group=HOW, help=f"auto; {_ALGORITHMS}.")
     ] = None
     exchange: Annotated[
         str | None, Parameter(name="--exchange", group=HOW, help=f"auto, {_names(EXCHANGES)}.")
@@ -126,8 +128,11 @@ class JobOptions:
     verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="More.")] = False
 
 
-def choices_of(options: JobOptions) -> Choices:
-    """The options that a plan needs, checked; UsageError for names and numbers that make no sense."""
+def choices_of(options: JobOptions, command: str = "multiply") -> Choices:
+    """The options that a plan needs, checked; UsageError for names and numbers that make no sense.
+
+    `command` says whose algorithms are known; those without any refuse the flag themselves.
+    """
     read, write = parse_io(options.io)
     grid = None
     if options.grid not in (None, "auto"):
@@ -143,7 +148,7 @@ def choices_of(options: JobOptions) -> Choices:
     return Choices(
         ranks=options.ranks,
         threads=options.threads,
-        algorithm=one_of("--algorithm", options.algorithm, list(MULTIPLY)),
+        algorithm=one_of("--algorithm", options.algorithm, list(ALGORITHMS[command])),
         exchange=one_of("--exchange", options.exchange, list(EXCHANGES)),
         read=read,
         write=write,

@@ -119,6 +119,8 @@ def record_variant(variant: Variant) -> RecordVariant:
         copies=variant.copies,
         kernel=variant.kernel,
         remainder=variant.remainder,
+        root_write=variant.root_write or None,
+        tile=variant.tile if variant.tile != (0, 0) else None,
     )
 
 

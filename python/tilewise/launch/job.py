@@ -6,11 +6,15 @@ import msgspec
 
 from tilewise.files.region import Region, Source
 
-PROTOCOL = 2
+PROTOCOL = 3
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """How a job is done; names as on the command line, never `auto`. `grid` is rows × columns of ranks."""
+    """How a job is done; names as on the command line, never `auto`. `grid` is rows × columns of ranks.
+
+    Of a transposition: `root_write` is how rank 0 of `gather` writes, `tile` the rows and columns of the tile
+    measured for this machine ((0, 0): the kernel's own), `streaming` whether it writes past the caches.
+    """
 
     algorithm: str
     exchange: str
@@ -22,6 +26,9 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     threads: int
     kernel: str = "fast"
     remainder: str = "spread"
+    root_write: str = ""
+    tile: tuple[int, int] = (0, 0)
+    streaming: bool = False
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

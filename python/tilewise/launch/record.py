@@ -89,7 +89,10 @@ class Matrix(msgspec.Struct, frozen=True):
 
 
 class RecordVariant(msgspec.Struct, frozen=True):
-    """How it was done. `io` is `READ:WRITE`; `copies` counts the layers of `replicated`."""
+    """How it was done. `io` is `READ:WRITE`; `copies` counts the layers of `replicated`.
+
+    Of a transposition: how rank 0 of `gather` wrote, and the tile measured for this machine; else null.
+    """
 
     algorithm: str
     exchange: str
@@ -100,6 +103,8 @@ class RecordVariant(msgspec.Struct, frozen=True):
     copies: int
     kernel: str
     remainder: str
+    root_write: str | None = None
+    tile: tuple[int, int] | None = None
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The stored profile: gemm's peak rate on this machine, measured once and kept in the user's cache folder."""
+"""The stored profile: what was measured on this machine once, kept in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -16,16 +16,31 @@ class Peak(msgspec.Struct, frozen=True):
     kernel: str
 
 
+class Tile(msgspec.Struct, frozen=True):
+    """The best tile of a transposition, and the bytes that were read and written with it in a second."""
+
+    rows: int
+    columns: int
+    streaming: bool
+    bytes_per_second: float
+
+
 class Profile(msgspec.Struct):
-    """Everything that is kept; `peaks` maps what `peak_key` gives to what was measured."""
+    """Everything that is kept; `peaks` has keys of `peak_key`, `tiles` of `tile_key`."""
 
     version: int = 1
     peaks: dict[str, Peak] = {}
+    tiles: dict[str, Tile] = {}
 
 
 def peak_key(host: str, cpu: str, dtype: str, cores: int, forced: str) -> str:
     """Names a measurement: `forced` is the BLAS core type that the environment asks for, or empty."""
     return "|".join((host, cpu, dtype, str(cores), forced))
+
+
+def tile_key(host: str, cpu: str, item_bytes: int, threads: int) -> str:
+    """Names a measurement of transposition."""
+    return "|".join((host, cpu, str(item_bytes), str(threads)))
 
 
 def folder() -> str:
@@ -48,6 +63,17 @@ def store_peak(key: str, peak: Peak) -> None:
     """Adds one measurement, replacing the file at once; does nothing where the cache cannot be written."""
     profile = load()
     profile.peaks[key] = peak
+    _store(profile)
+
+
+def store_tile(key: str, tile: Tile) -> None:
+    """The same for a tile."""
+    profile = load()
+    profile.tiles[key] = tile
+    _store(profile)
+
+
+def _store(profile: Profile) -> None:
     with contextlib.suppress(OSError):
         os.makedirs(folder(), exist_ok=True)
         descriptor, path = tempfile.mkstemp(dir=folder(), prefix=".profile-")

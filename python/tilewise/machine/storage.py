@@ -7,6 +7,7 @@ import os
 
 _SAMPLES = 24
 _PSEUDO = ("rootfs",)
+_REMOTE = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "9p", "fuse")
 
 
 def file_system(path: str, mounts: str = "/proc/self/mountinfo") -> str:
@@ -29,6 +30,24 @@ def file_system(path: str, mounts: str = "/proc/self/mountinfo") -> str:
         if inside and len(point) >= len(best) and right.split()[0] not in _PSEUDO:
             best, kind = point, right.split()[0]
     return kind
+
+
+def is_local(path: str) -> bool:
+    """Whether `path` lies on a file system of this machine, whose pages other machines cannot change."""
+    return not file_system(path).startswith(_REMOTE)
+
+
+def takes_direct(path: str) -> bool:
+    """Whether the file at `path`, or a new one in the folder `path`, can be opened past the page cache."""
+    flag = getattr(os, "O_DIRECT", None)
+    if flag is None:
+        return False
+    nameless = getattr(os, "O_TMPFILE", 0) | os.O_RDWR if os.path.isdir(path) else os.O_RDONLY
+    try:
+        os.close(os.open(path, nameless | flag | os.O_CLOEXEC, 0o600))
+    except OSError:
+        return False  # then it goes through the cache, as files do
+    return True
 
 
 def cache_state(path: str) -> str:

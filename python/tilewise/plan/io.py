@@ -8,7 +8,6 @@ while the rest is computed. In every other case `positioned`.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
@@ -38,7 +37,6 @@ HINTS = {
 }
 _VIEWS = ("collective", "split_collective", "independent")
 _FLOPS = 50e9  # a core, each second
-_REMOTE = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "9p", "fuse")
 
 
 def choose(
@@ -117,5 +115,5 @@ def in_place(region: Region, dtype: str) -> bool:
         and region.dtype == dtype
         and region.byte_order == sys.byteorder
         and region.rows * region.columns > 0
-        and not storage.file_system(os.path.realpath(region.path)).startswith(_REMOTE)
+        and storage.is_local(region.path)
     )

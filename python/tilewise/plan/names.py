@@ -16,8 +16,9 @@ EXCHANGES = {
     "nonblocking": "Isend and Irecv, then wait",
     "overlap": "computes while the messages fly",
     "persistent": "requests made once, started for every message",
-    "collective": "Bcast",
+    "collective": "Bcast; for a transposition Alltoallv",
     "one_sided_fence": "Get between fences",
+    "one_sided_pscw": "Get between post, start, complete and wait: only partners wait for each other",
     "one_sided_lock": "Get under a lock, without the other side",
     "shared": "a window in shared memory, within one node",
 }
@@ -42,6 +43,11 @@ KERNELS = ("fast", "blas", "plain")
 REMAINDERS = ("spread", "last")
 PLACES = ("core", "socket", "node")
 VERIFY = ("auto", "off", "fast", "serial")
+ROOT_WRITES = {
+    "rows": "a call for each row of each block",
+    "view": "a file view for each block",
+    "whole": "put in order in memory, then in one piece",
+}
 
 _PANELS = (
     "synchronous",
@@ -102,3 +108,40 @@ MULTIPLY = {
         ),
     )
 }
+
+_PIECES = (
+    "synchronous",
+    "blocking",
+    "nonblocking",
+    "overlap",
+    "collective",
+    "one_sided_fence",
+    "one_sided_pscw",
+    "one_sided_lock",
+    "shared",
+)
+
+
+def _any_count(ranks: int) -> bool:
+    return ranks >= 1
+
+
+TRANSPOSE = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm(
+            "gather", "rank 0 collects turned blocks and writes", _PIECES, _any_count, "any rank count"
+        ),
+        Algorithm("swap", "ranks exchange turned blocks and write", _PIECES, _any_count, "any rank count"),
+        Algorithm("reread", "one view is read, another written", (), _any_count, "any rank count"),
+        Algorithm("staged", "tiles stream through bounded memory", (), _any_count, "any rank count"),
+    )
+}
+
+ALGORITHMS = {"multiply": MULTIPLY, "transpose": TRANSPOSE}
+
+
+def exchanges_of(command: str) -> list[str]:
+    """Every exchange that some algorithm of `command` can use, in the order of the table."""
+    used = {name for algorithm in ALGORITHMS[command].values() for name in algorithm.exchanges}
+    return [name for name in EXCHANGES if name in used]

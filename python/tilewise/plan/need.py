@@ -65,8 +65,7 @@ def multiply_need(
     b = part(layer, p, variant.remainder) * columns * item
     c = rows * columns * item
     buffers = _exchange_buffers(variant, a, b, min(PANEL, layer) * (rows + columns) * item)
-    staging = STAGING if variant.read in _STAGED or variant.write in _STAGED else 0
-    fixed = FIXED + variant.threads * PACKING
+    fixed = FIXED + staging(variant) + variant.threads * PACKING
     operands, result = (m * k + k * n) * item, m * n * item
     if turned:  # for a file that is stored column by column, a second copy of C
         c, result = 2 * c, 2 * result
@@ -76,9 +75,9 @@ def multiply_need(
         operands, result = a + b, c
     # The serial proof gathers both operands and the result on rank 0, beside a second product.
     serial = (m * k + k * n + 2 * m * n) * item if verify == "serial" else 0
-    everywhere = operands + variant.copies * result + variant.ranks * (buffers + staging + fixed)
+    everywhere = operands + variant.copies * result + variant.ranks * (buffers + fixed)
     return Need(
-        rank=a + b + c + buffers + staging + fixed + serial,
+        rank=a + b + c + buffers + fixed + serial,
         node=-(-everywhere // nodes) + serial,
         shared=operands if variant.exchange == "shared" else 0,
         blocks=a + b + c,
@@ -86,11 +85,15 @@ def multiply_need(
     )
 
 
+def staging(variant: Variant) -> int:
+    """Bytes of the buffers through which this way of reading or writing moves its data, each rank."""
+    return STAGING if variant.read in _STAGED or variant.write in _STAGED else 0
+
+
 def convert_need(band_bytes: int, bands: int, variant: Variant, nodes: int = 1) -> Need:
     """What conversion takes, whatever the matrix: a band as read, where needed also turned and converted."""
     buffers = bands * band_bytes
-    staging = STAGING if variant.read in _STAGED or variant.write in _STAGED else 0
-    rank = buffers + staging + FIXED
+    rank = buffers + staging(variant) + FIXED
     return Need(rank=rank, node=-(-variant.ranks * rank // nodes), shared=0, blocks=0, buffers=buffers)
 
 

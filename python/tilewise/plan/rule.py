@@ -67,11 +67,18 @@ def read_hosts(path: str) -> dict[str, int]:
 
 
 def ranks_and_threads(
-    choices: Choices, facts: Facts, work: float, why: list[str], *, joined: Join | None = None
+    choices: Choices,
+    facts: Facts,
+    work: float,
+    why: list[str],
+    *,
+    joined: Join | None = None,
+    all_cores: bool = False,
 ) -> tuple[int, int]:
     """How many ranks, and threads on each, for `work` multiply-adds; adds its reasons to `why`.
 
-    `joined` tells of ranks that exist already. Raises UsageError for counts that cannot be.
+    `all_cores`: what was asked for is about ranks, so there is one for every core. `joined` tells of ranks that
+    exist already. Raises UsageError for counts that cannot be.
     """
     _positive("-n", choices.ranks, LARGEST_RANKS)
     _positive("-t", choices.threads, 4096)
@@ -81,7 +88,9 @@ def ranks_and_threads(
             "leave -n away under mpiexec",
         )
     nodes, slots = nodes_used(choices, joined)
-    ranks = joined.size if joined else choices.ranks or _ranks(choices, facts, work, nodes, slots, why)
+    ranks = (
+        joined.size if joined else choices.ranks or _ranks(choices, facts, work, nodes, slots, why, all_cores)
+    )
     if choices.threads is not None:
         return ranks, choices.threads
     if work < SMALL:
@@ -143,7 +152,9 @@ def exchange(
     return "overlap"
 
 
-def _ranks(choices: Choices, facts: Facts, work: float, nodes: int, slots: int, why: list[str]) -> int:
+def _ranks(
+    choices: Choices, facts: Facts, work: float, nodes: int, slots: int, why: list[str], all_cores: bool
+) -> int:
     """A rank count when the user gave none."""
     room = slots or nodes * max(1, facts.cores // (choices.threads or 1))
     if choices.grid is not None and choices.algorithm != "replicated":
@@ -155,7 +166,7 @@ def _ranks(choices: Choices, facts: Facts, work: float, nodes: int, slots: int, 
         return max(2, room // max(1, whole)) * max(1, whole)
     if choices.algorithm == "local":
         return 1
-    if choices.algorithm == "summa" or choices.exchange is not None:
+    if choices.algorithm == "summa" or choices.exchange is not None or all_cores:
         return room
     if work < SMALL:
         why.append("1 rank: the work is too small to share")

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tilewise.launch.record import Record, Spread
+from tilewise.plan.names import ALGORITHMS
 from tilewise.units import bytes_text, plural, rate_text, seconds_text, shape_text
 
 _BAR = 10  # characters of a whole bar: with it the table fits 80 columns
@@ -22,13 +23,15 @@ def variant_line(record: Record) -> str:
     variant = record.variant
     read, _, write = variant.io.partition(":")
     generating = record.command == "generate"
-    words = [variant.algorithm] if record.command == "multiply" else []
+    words = [variant.algorithm] if record.command in ALGORITHMS else []
     if variant.exchange != "none":
         words.append(variant.exchange)
     words.append(write if generating or read == write else f"{read} in, {write} out")
     if variant.ranks > 1:
         layers = f" × {variant.copies} copies" if variant.copies > 1 else ""
         words.append(f"{shape_text(*variant.grid)} grid{layers}")
+    if variant.root_write is not None:
+        words.append(f"rank 0 writes {variant.root_write}")
     if variant.kernel != "fast":
         words.append(f"{variant.kernel} kernel")
     words.append(f"{plural(variant.ranks, 'rank')} × {plural(variant.threads, 'thread')}")
@@ -88,6 +91,11 @@ def _proof(record: Record) -> Text:
         "serial": "a plain product on one rank",
         "read_back": "checksums of the file, read back",
     }
+    if record.command == "transpose":
+        method = {
+            "fast": "fingerprints of both files",
+            "serial": "comparing both files, number by number, on one rank",
+        }
     how = method.get(proof.method, proof.method)
     bound = ""
     if proof.error is not None and proof.tolerance is not None:

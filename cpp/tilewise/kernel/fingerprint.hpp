@@ -1,0 +1,17 @@
+// A number that depends on where every item of a matrix lies, and is the same for a matrix and its transpose when rows and columns change places.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tilewise::kernel {
+
+/// Σ bits(i, j)·u(first_row + i)·v(first_column + j) modulo 2⁶⁴ over a dense rows × columns block of items of 1, 2, 4, 8 or 16 bytes; u and v are odd
+/// numbers drawn from `seed`. With `swapped`, u belongs to columns and v to rows: so the sum over A equals the swapped one over Aᵀ. Sums of
+/// blocks add up to that of the whole. One wrong item always changes it, several do but for a chance of some 2⁻⁶⁰. Freivalds' idea
+/// in integers, so that it is exact. The same bytes are wanted on both sides: swap them first where byte orders differ. Reads the block once.
+std::uint64_t fingerprint(const std::byte* data, std::int64_t rows, std::int64_t columns, std::size_t item,
+                          std::int64_t first_row, std::int64_t first_column, bool swapped, std::uint64_t seed,
+                          int threads);
+
+}  // namespace tilewise::kernel

@@ -1,0 +1,88 @@
+// Reading a block and turning parts of it.
+#include "tilewise/transpose/local.hpp"
+
+#include <cstring>
+
+#include "tilewise/kernel/byte_order.hpp"
+#include "tilewise/mpi/together.hpp"
+
+namespace tilewise::transpose {
+
+Loaded::Loaded(Context& context, const io::Region& from, const io::Region& to, const Options& options,
+               const std::function<grid::Block(int rank)>& block_of)
+    : options_(options),
+      threads_(context.threads),
+      turned_(is_turned(from, to)),
+      item_(size_of(from.dtype)),
+      block_(block_of(context.comm.rank())) {
+    const Timed timed(context.ledger, Phase::input, "input");
+    const io::Input input(context, from, options.read, options.hints);
+    const std::int64_t size = block_.size();
+    mpi::together(context.comm, [&] { data_ = Buffer(static_cast<std::size_t>(size) * item_); });
+    input.load_raw(context, as_wanted(to, block_of), data_.data());
+    if (from.swap_bytes != to.swap_bytes) {
+        const Timed converting(context.ledger, Phase::input, Step::convert, "swap bytes");
+        const std::size_t width = facts(from.dtype).component;
+        kernel::swap_bytes(data_.data(), data_.data(), size * static_cast<std::int64_t>(item_ / width), width);
+    }
+}
+
+void Loaded::turn(const grid::Block& part, std::byte* out, std::int64_t stride) const {
+    const auto item = static_cast<std::int64_t>(item_);
+    const std::int64_t down = part.rows.begin - block_.rows.begin, right = part.columns.begin - block_.columns.begin;
+    if (!turned_) {
+        const std::int64_t from_stride = block_.columns.size() * item, row_bytes = part.columns.size() * item;
+        const std::byte* from = data_.data() + down * from_stride + right * item;
+        for (std::int64_t row = 0; row < part.rows.size(); ++row) {
+            std::memcpy(out + row * stride, from + row * from_stride, static_cast<std::size_t>(row_bytes));
+        }
+        return;
+    }
+    const std::int64_t from_stride = block_.rows.size() * item;
+    const std::byte* from = data_.data() + right * from_stride + down * item;
+    turn_items(options_, from, from_stride, part.columns.size(), part.rows.size(), item_, out, stride, threads_);
+}
+
+void turn_items(const Options& options, const std::byte* from, std::int64_t from_stride, std::int64_t rows,
+                std::int64_t columns, std::size_t item, std::byte* to, std::int64_t to_stride, int threads) {
+    constexpr std::int64_t large = std::int64_t{16} << 20;  // the measured tile is one for what no cache holds
+    if (options.plain) {
+        kernel::plain_transpose(from, from_stride, rows, columns, item, to, to_stride);
+    } else if (options.tile && rows * columns * static_cast<std::int64_t>(item) >= large) {
+        kernel::transpose(from, from_stride, rows, columns, item, to, to_stride, threads, *options.tile);
+    } else {
+        kernel::transpose(from, from_stride, rows, columns, item, to, to_stride, threads);
+    }
+}
+
+std::vector<Sample> repeat_in_memory(Context& context, const Options& options,
+                                     const std::function<void(bool last)>& once) {
+    Ledger& ledger = context.ledger;
+    std::vector<Sample> samples;
+    for (int round = -options.warmup; round < options.repeat; ++round) {
+        const bool last = round + 1 == options.repeat;
+        context.comm.barrier();
+        const std::array before{ledger.settled(Phase::compute), ledger.settled(Phase::exchange)};
+        once(last);
+        const std::array took{ledger.settled(Phase::compute) - before[0], ledger.settled(Phase::exchange) - before[1]};
+        if (!last) {
+            ledger.forget(Phase::compute, took[0]);
+            ledger.forget(Phase::exchange, took[1]);
+        }
+        if (round >= 0) {
+            std::array<double, 2> most{};
+            mpi::check(MPI_Allreduce(took.data(), most.data(), 2, MPI_DOUBLE, MPI_MAX, context.comm.get()),
+                       "MPI_Allreduce");
+            samples.push_back({most[0], most[1]});
+        }
+    }
+    return samples;
+}
+
+void copy_rows(const std::byte* from, std::int64_t rows, std::int64_t row_bytes, std::byte* to, std::int64_t stride) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+        std::memcpy(to + row * stride, from + row * row_bytes, static_cast<std::size_t>(row_bytes));
+    }
+}
+
+}  // namespace tilewise::transpose

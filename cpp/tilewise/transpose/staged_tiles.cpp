@@ -1,0 +1,229 @@
+// Tiles through memory, for matrices that the page cache cannot hold or must not: three buffers, many requests in flight.
+//
+//     time      reading      | tile 1 | tile 2 | tile 3 |
+//               turning               | tile 1 | tile 2 | tile 3 |
+//               writing               |   tile 1 | tile 2 | tile 3 |      of the two buffers for input, one is read into while the other is turned
+//
+// In memory, rows of a tile lie as far apart as keeps them at the same place within a page as in the file, so that whole pages can go past the page cache.
+#include <array>
+#include <atomic>
+#include <future>
+
+#include "tilewise/base/buffer.hpp"
+#include "tilewise/base/threads.hpp"
+#include "tilewise/io/uncached.hpp"
+#include "tilewise/kernel/byte_order.hpp"
+#include "tilewise/mpi/together.hpp"
+#include "tilewise/transpose/local.hpp"
+#include "tilewise/transpose/staged.hpp"
+
+namespace tilewise::transpose {
+namespace {
+
+constexpr std::int64_t chunk = std::int64_t{1} << 20;  // of what lies in one piece, to be split over threads
+constexpr int requests_in_flight = 8;                  // on a node: devices want several, and pieces are short
+
+/// A rectangle of a stored matrix and the bytes in memory that it lies in.
+///
+///     file     …|page  |page  |page  |page  |page  |…      row k of the tile begins at the same place within a page
+///                  [ row 0 ]        [ row 1 ]              here and there; the pages that it shares with others are read
+///     memory    |page  |page  |page  |page  |              as a whole, so each row has room for them
+class TileMemory {
+public:
+    TileMemory(std::int64_t offset, std::int64_t row_bytes, std::int64_t piece_bytes, std::int64_t rows)
+        : row_bytes_(row_bytes),
+          piece_bytes_(piece_bytes),
+          rows_(rows),
+          whole_(piece_bytes == row_bytes),
+          lead_(offset % page) {
+        const std::int64_t room = piece_bytes + 2 * page;
+        const bool on_pages = row_bytes % page == 0 && piece_bytes % page == 0 && lead_ == 0;
+        stride_ = whole_ || on_pages ? piece_bytes : room + (row_bytes % page - room % page + page) % page;
+    }
+
+    std::int64_t stride() const { return stride_; }
+    std::int64_t lead() const { return lead_; }
+    /// Bytes of memory, a page on either side included.
+    std::int64_t bytes() const { return rows_ * stride_ + 3 * page; }
+
+    /// Calls move(file_offset, bytes, memory_offset) for every piece of the tile whose first byte is at `offset`; several at once.
+    template <class Move> void for_pieces(int threads, std::int64_t offset, const Move& move) const {
+        if (whole_) {
+            // Cut at whole pages of the file.
+            const std::int64_t total = rows_ * piece_bytes_, first = chunk - offset % page;
+            const std::int64_t count = total <= first ? 1 : 1 + (total - first + chunk - 1) / chunk;
+            parallel_tasks(threads, count, [&](std::int64_t task, int) {
+                const std::int64_t begin = task == 0 ? 0 : first + (task - 1) * chunk;
+                const std::int64_t end = std::min(total, first + task * chunk);
+                move(offset + begin, end - begin, begin);
+            });
+            return;
+        }
+        parallel_tasks(threads, rows_,
+                       [&](std::int64_t row, int) { move(offset + row * row_bytes_, piece_bytes_, row * stride_); });
+    }
+
+private:
+    std::int64_t row_bytes_, piece_bytes_, rows_;
+    bool whole_;
+    std::int64_t lead_, stride_ = 0;
+};
+
+class Tiles {
+public:
+    Tiles(Context& context, const io::Region& from, const io::Region& to, const Options& options)
+        : context_(context),
+          from_(from),
+          to_(to),
+          options_(options),
+          item_(static_cast<std::int64_t>(size_of(from.dtype))),
+          shape_(tile_shape(from.stored_rows(), from.stored_columns(), item_, options.stage_bytes)),
+          across_((from.stored_columns() + shape_.columns - 1) / shape_.columns),
+          count_((from.stored_rows() + shape_.rows - 1) / shape_.rows * across_),
+          in_flight_(std::max(2, requests_in_flight / context.comm.size())) {}
+
+    void operator()() {
+        const std::int64_t first = context_.comm.rank(), ranks = context_.comm.size();
+        if (first >= count_) {
+            return;
+        }
+        open();
+        std::future<void> reading = read(first, 0);
+        int buffer = 0;
+        for (std::int64_t index = first; index < count_; index += ranks) {
+            {
+                const Timed timed(context_.ledger, Phase::input, Step::file, "wait for tile of " + from_.name);
+                reading.get();
+            }
+            if (index + ranks < count_) {
+                reading = read(index + ranks, 1 - buffer);
+            }
+            turn(index, buffer);
+            write(index);
+            buffer = 1 - buffer;
+            context_.report(Phase::output, static_cast<double>(index + 1) / static_cast<double>(count_));
+        }
+        Counters& count = context_.ledger.count();
+        count.read += read_;
+        count.io_calls += calls_;
+    }
+
+private:
+    /// Rows and columns of the input.
+    grid::Block tile(std::int64_t index) const {
+        const std::int64_t row = index / across_ * shape_.rows, column = index % across_ * shape_.columns;
+        return {{row, std::min(row + shape_.rows, from_.stored_rows())},
+                {column, std::min(column + shape_.columns, from_.stored_columns())}};
+    }
+    std::int64_t input_offset(const grid::Block& tile) const {
+        return from_.offset + (tile.rows.begin * from_.stored_columns() + tile.columns.begin) * item_;
+    }
+    std::int64_t output_offset(const grid::Block& tile) const {
+        return to_.offset + (tile.columns.begin * from_.stored_rows() + tile.rows.begin) * item_;
+    }
+    TileMemory input_memory(const grid::Block& tile) const {
+        return {input_offset(tile), from_.stored_columns() * item_, tile.columns.size() * item_, tile.rows.size()};
+    }
+    TileMemory output_memory(const grid::Block& tile) const {
+        return {output_offset(tile), from_.stored_rows() * item_, tile.rows.size() * item_, tile.columns.size()};
+    }
+
+    void open() {
+        const grid::Block largest{{0, shape_.rows}, {0, shape_.columns}};
+        for (Buffer& buffer : input_) {
+            buffer = Buffer(static_cast<std::size_t>(input_memory(largest).bytes()));
+        }
+        output_ = Buffer(static_cast<std::size_t>(output_memory(largest).bytes()));
+        const bool past_cache = options_.read == "uncached";
+        source_.emplace(from_.path, from_.name, io::PosixFile::Mode::read);
+        if (past_cache) {
+            direct_source_.emplace(from_.path, from_.name, io::PosixFile::Mode::read, io::PosixFile::Cache::bypassed);
+        }
+        source_bytes_ = source_->size();
+        if (options_.write == "uncached") {
+            direct_result_.emplace(to_.path, to_.name, io::PosixFile::Mode::write, page);
+        } else {
+            result_.emplace(to_.path, to_.name, io::PosixFile::Mode::write);
+        }
+    }
+
+    std::future<void> read(std::int64_t index, int buffer) {
+        return std::async(std::launch::async, [this, index, buffer] {
+            const grid::Block part = tile(index);
+            const TileMemory memory = input_memory(part);
+            std::byte* data = input_[buffer].data() + page + memory.lead();
+            memory.for_pieces(in_flight_, input_offset(part),
+                              [&](std::int64_t offset, std::int64_t bytes, std::int64_t place) {
+                                  fetch(offset, bytes, data + place);
+                              });
+        });
+    }
+
+    /// Past the page cache whole pages are read; those at the ends bring bytes that others want, into the room around the piece.
+    void fetch(std::int64_t offset, std::int64_t bytes, std::byte* data) {
+        const std::int64_t begin = offset / page * page, end = (offset + bytes + page - 1) / page * page;
+        if (direct_source_ && end <= source_bytes_) {
+            calls_ += direct_source_->read(data - (offset - begin), end - begin, begin);
+            read_ += end - begin;
+        } else {
+            calls_ += source_->read(data, bytes, offset);
+            read_ += bytes;
+        }
+    }
+
+    void turn(std::int64_t index, int buffer) {
+        const Timed timed(context_.ledger, Phase::compute, "transpose");
+        const grid::Block part = tile(index);
+        const TileMemory in = input_memory(part), out = output_memory(part);
+        const std::byte* from = input_[buffer].data() + page + in.lead();
+        std::byte* to = output_.data() + page + out.lead();
+        const auto size = static_cast<std::size_t>(item_);
+        turn_items(options_, from, in.stride(), part.rows.size(), part.columns.size(), size, to, out.stride(),
+                   context_.threads);
+        if (from_.swap_bytes != to_.swap_bytes) {
+            const std::size_t width = facts(from_.dtype).component;
+            const std::int64_t components = part.rows.size() * item_ / static_cast<std::int64_t>(width);
+            parallel_ranges(context_.threads, part.columns.size(), [&](std::int64_t begin, std::int64_t end, int) {
+                for (std::int64_t row = begin; row < end; ++row) {
+                    kernel::swap_bytes(to + row * out.stride(), to + row * out.stride(), components, width);
+                }
+            });
+        }
+        context_.ledger.count().useful += part.size() * item_;
+    }
+
+    void write(std::int64_t index) {
+        const Timed timed(context_.ledger, Phase::output, Step::file, "write tile of " + to_.name);
+        const grid::Block part = tile(index);
+        const TileMemory memory = output_memory(part);
+        const std::byte* data = output_.data() + page + memory.lead();
+        memory.for_pieces(in_flight_, output_offset(part),
+                          [&](std::int64_t offset, std::int64_t bytes, std::int64_t place) {
+                              calls_ += direct_result_ ? direct_result_->write(data + place, bytes, offset)
+                                                       : result_->write(data + place, bytes, offset);
+                          });
+        context_.ledger.count().written += part.size() * item_;
+    }
+
+    Context& context_;
+    const io::Region &from_, &to_;
+    const Options& options_;
+    std::int64_t item_;
+    TileShape shape_;
+    std::int64_t across_, count_;
+    int in_flight_;
+    std::array<Buffer, 2> input_;
+    Buffer output_;
+    std::optional<io::PosixFile> source_, direct_source_, result_;
+    std::optional<io::UncachedFile> direct_result_;
+    std::int64_t source_bytes_ = 0;
+    std::atomic<std::int64_t> calls_ = 0, read_ = 0;
+};
+
+}  // namespace
+
+void turn_tiles(Context& context, const io::Region& from, const io::Region& to, const Options& options) {
+    mpi::together(context.comm, [&] { Tiles(context, from, to, options)(); });
+}
+
+}  // namespace tilewise::transpose

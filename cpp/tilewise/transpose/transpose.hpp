@@ -1,0 +1,81 @@
+// The transposition of a matrix in a file, over any number of ranks: the operation that the worker and other programs call.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilewise/io/transfer.hpp"
+#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/transpose/proof.hpp"
+
+namespace tilewise::transpose {
+
+/// How rank 0 writes what it gathered: a call for each row of a block, a file view for each block, or all in one piece.
+enum class RootWrite { rows, view, whole };
+
+struct Options {
+    std::string algorithm = "staged";
+    std::string exchange = "none";
+    std::string read = "positioned", write = "positioned";
+    io::Hints hints;
+    grid::Grid grid;  ///< of the ranks over the input, as its file stores it
+    grid::Remainder remainder = grid::Remainder::spread;
+    bool plain = false;                         ///< the two loops instead of the fast kernel
+    std::optional<kernel::TransposeTile> tile;  ///< measured on this machine; else the kernel's own
+    RootWrite root_write = RootWrite::rows;
+    std::int64_t stage_bytes = std::int64_t{32}
+                               << 20;  ///< `staged`: of a tile in memory, or of a window of mapped pages, on each rank
+    Verify verify = Verify::off;
+    int repeat = 1, warmup = 0;  ///< of the part in memory; `staged` has none
+    bool sync = false;
+    bool tamper = false;  ///< for tests: makes one byte of the file wrong before it is verified
+};
+
+/// Seconds of one repetition of the in-memory part, the largest over the ranks.
+struct Sample {
+    double compute = 0, exchange = 0;
+};
+
+struct Outcome {
+    std::optional<Verification> verification;
+    std::vector<Sample> samples;
+    bool working = true;  ///< whether this rank had anything to read
+    bool turned = true;   ///< false: the two files store the same numbers in the same order
+};
+
+/// `to` = the transpose of `from`, number by number. `to` is a part file that exists with its full size and has as many rows as `from` has columns, and
+/// the same dtype; byte order and order of storage may differ. Where the orders of storage differ too, the files store the same sequence of numbers, and
+/// nothing is turned.
+///
+/// Memory per rank: `gather`, `swap` three blocks (rank 0 of `gather`: all of the result once or twice), `reread` two; `staged` three tiles or two windows
+/// of `stage_bytes`. Throws the same Error on every rank, or aborts the job where ranks already wait. @note Collective over `context.comm`, whose ranks
+/// must match the grid.
+Outcome transpose(Context& context, const io::Region& from, const io::Region& to, const Options& options);
+
+/// One way to do it; `from` is already wanted as the result is.
+struct Algorithm {
+    std::string_view name;
+    Outcome (*run)(Context& context, const io::Region& from, const io::Region& to, const Options& options);
+};
+
+Outcome run_gather(Context& context, const io::Region& from, const io::Region& to, const Options& options);
+Outcome run_swap(Context& context, const io::Region& from, const io::Region& to, const Options& options);
+Outcome run_reread(Context& context, const io::Region& from, const io::Region& to, const Options& options);
+Outcome run_staged(Context& context, const io::Region& from, const io::Region& to, const Options& options);
+
+inline constexpr std::array algorithms{
+    Algorithm{"gather", run_gather},
+    Algorithm{"swap", run_swap},
+    Algorithm{"reread", run_reread},
+    Algorithm{"staged", run_staged},
+};
+
+/// Whether the file of the result stores its numbers in another order than the input's does.
+inline bool is_turned(const io::Region& from, const io::Region& to) {
+    return from.stored_transposed() != to.stored_transposed();
+}
+
+}  // namespace tilewise::transpose

@@ -1,0 +1,32 @@
+// What every command says when it is done, whatever it did: what the record is made of beside the books.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace tilewise::worker {
+
+struct Verification {
+    std::string method;
+    bool passed = false;
+    double error = 0, tolerance = 0;
+};
+
+/// Seconds of one repetition of the in-memory part, the largest over the ranks.
+struct Sample {
+    double compute = 0, exchange = 0;
+};
+
+struct Outcome {
+    std::optional<Verification> verification;
+    std::vector<Sample> samples;
+    double flops = 0;                                  ///< of all ranks, one repetition
+    bool working = true;                               ///< whether this rank had anything to do
+    nlohmann::json result = nlohmann::json::object();  ///< what the command itself has to say; rank 0's counts
+    std::vector<std::string> warnings;                 ///< rank 0's count
+};
+
+}  // namespace tilewise::worker

@@ -1,0 +1,252 @@
+"""Plans a transposition: which numbers move at all, the algorithm, how files are touched, and the memory.
+
+The stated rule. Where both files store their numbers in the same sequence (one column by column, the other its
+transpose row by row) nothing is turned and bytes are copied. Else `staged`: on one node from mapped pages to
+mapped pages while both files fit half of the memory that is available, in tiles past the page cache beyond
+that. A text is read once, so it takes `reread` where its numbers fit in memory. An exchange or `--root-write`
+that is given leads to the algorithm that has it.
+"""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from tilewise.errors import UsageError
+from tilewise.files import TEXTS, format_name, natural_order
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.output import Target, check_holds
+from tilewise.files.region import Region
+from tilewise.launch.job import Job, Variant
+from tilewise.launch.join import Join
+from tilewise.machine import storage
+from tilewise.machine.facts import Facts
+from tilewise.plan import grid, io, need, rule
+from tilewise.plan.choices import Choices
+from tilewise.plan.names import TRANSPOSE, Algorithm
+from tilewise.plan.plan import Plan, finish, new_id
+from tilewise.units import bytes_text
+
+CACHED = 0.5  # of what is available: both files in the page cache, and room for others
+WINDOW = 256 << 20  # bytes of mapped pages that a rank holds at a time
+TILE = 384 << 20  # bytes of one of a rank's three tiles
+BAND = 32 << 20
+LEAST_STAGE = 1 << 20
+PAGE = 4096
+_WORK = 10  # multiply-adds that one number is worth
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the output shall be, and how rank 0 of `gather` writes it; None where it follows."""
+
+    order: str | None = None
+    header: bool = False
+    root_write: str | None = None
+
+
+def plan_transpose(
+    source: Region,
+    target: Target,
+    wanted: Wanted,
+    choices: Choices,
+    facts: Facts,
+    joined: Join | None = None,
+) -> Plan:
+    """The plan for writing the transpose of `source` to `target`; UsageError for what cannot be."""
+    check_holds(target, source.dtype)
+    kind = format_name(target.name)
+    natural = natural_order(target.name)
+    order = wanted.order or natural
+    if order != natural and kind in ("mtx", "tiles"):
+        raise UsageError(
+            f"{target.name} cannot be written in {order} order: its format is always in {natural} order",
+            f"--order {natural}",
+        )
+    why: list[str] = []
+    turned = source.order == order
+    algorithm = _algorithm(source, wanted, choices, facts, turned, why)
+    spread = algorithm.name != "staged" and (choices.algorithm is not None or bool(algorithm.exchanges))
+    work = float(source.rows) * source.columns * _WORK
+    ranks, threads = rule.ranks_and_threads(choices, facts, work, why, joined=joined, all_cores=spread)
+    nodes, _ = rule.nodes_used(choices, joined)
+    if algorithm.name == "staged" and choices.grid is not None:
+        raise UsageError("--grid makes no sense with staged: ranks take tiles in turn", "--algorithm swap")
+    shape = (ranks, 1)
+    if algorithm.name != "staged":
+        shape, _ = grid.choose("transpose", ranks, choices.grid, source.rows, source.columns)
+    exchange = rule.exchange(choices, algorithm, source.bytes, facts, nodes, why)
+    read, write = io.fitting(choices, [source], target)
+    variant = Variant(
+        algorithm=algorithm.name,
+        exchange=exchange,
+        read=read,
+        write=write,
+        grid=shape,
+        ranks=ranks,
+        threads=threads,
+        kernel=choices.kernel,
+        remainder=choices.remainder,
+        root_write=(wanted.root_write or "rows") if algorithm.name == "gather" else "",
+    )
+    if algorithm.name == "gather":
+        variant = _written_by_root(variant, choices, kind)
+    plain = turned and not source.generator and not source.tiles and source.encoding == "binary"
+    plain = plain and kind not in ("tiles", *TEXTS)
+    if algorithm.name == "staged":
+        if choices.repeat > 1 or choices.warmup > 0:
+            raise UsageError(
+                "--repeat and --warmup make no sense with staged: nothing of it is in memory alone",
+                "--algorithm swap",
+            )
+        if plain and nodes == 1:
+            variant = _touching(variant, source, target, choices, facts, why)
+        stage, required = _stage(variant, plain, source, facts, choices, nodes)
+    else:
+        stage, required = BAND, _blocks(variant, source, nodes)
+    need.require_fit(required, choices.memory, facts.memory_available, facts.shared_memory)
+    if choices.verify == "auto":
+        why.append(
+            "not proved: reading both files again takes more than 5 % of the time; --verify fast does it"
+        )
+    job = Job(
+        id=new_id(),
+        command="transpose",
+        inputs=[source],
+        output=None,
+        variant=variant,
+        dtype=source.dtype,
+        verify="off" if choices.verify == "auto" else choices.verify,
+        band_bytes=stage,
+    )
+    return finish(
+        job=job,
+        shape=(source.columns, source.rows),
+        dtype=source.dtype,
+        order=order,
+        header=wanted.header,
+        choices=choices,
+        facts=facts,
+        need=required,
+        reasons=why,
+        warnings=[],
+        flops=0.0,
+        nodes=nodes,
+        joined=joined is not None,
+        choosable=("ranks", "threads", "algorithm", "io")
+        if not algorithm.exchanges
+        else ("ranks", "threads", "algorithm", "exchange", "io", "grid"),
+    )
+
+
+def _algorithm(
+    source: Region, wanted: Wanted, choices: Choices, facts: Facts, turned: bool, why: list[str]
+) -> Algorithm:
+    """The algorithm that was asked for, or that what was asked for leads to."""
+    if wanted.root_write is not None and choices.algorithm not in (None, "gather"):
+        raise UsageError(
+            f"--root-write makes no sense with {choices.algorithm}: only in gather rank 0 writes alone",
+            "--algorithm gather",
+        )
+    if choices.algorithm is not None:
+        return TRANSPOSE[choices.algorithm]
+    if wanted.root_write is not None:
+        return TRANSPOSE["gather"]
+    if choices.exchange is not None:
+        why.append("swap: ranks exchange blocks, as --exchange asks")
+        return TRANSPOSE["swap"]
+    if not turned:
+        why.append(
+            f"nothing is turned: {source.name} stores its numbers in the sequence that the result wants, "
+            "so only bytes are copied"
+        )
+        return TRANSPOSE["staged"]
+    room = choices.memory if choices.memory is not None else int(facts.memory_available * need.SHARE)
+    if (choices.repeat > 1 or choices.warmup > 0) or (
+        source.encoding == "text" and 3 * source.bytes + need.FIXED + need.STAGING <= room
+    ):
+        why.append("reread: the input is read once, and its numbers fit in memory")
+        return TRANSPOSE["reread"]
+    why.append("staged: memory is bounded, whatever the size")
+    return TRANSPOSE["staged"]
+
+
+def _written_by_root(variant: Variant, choices: Choices, kind: str) -> Variant:
+    """`gather` reads as was asked and writes from rank 0."""
+    if kind in ("tiles", *TEXTS) and variant.root_write != "whole":
+        variant = msgspec.structs.replace(variant, root_write="whole")  # such files have no rows to write to
+    if choices.write in (None, "root", choices.read):
+        return msgspec.structs.replace(variant, write="per_rank" if kind == "tiles" else "root")
+    raise UsageError(
+        f"--io {choices.read}:{choices.write} makes no sense with gather, whose rank 0 writes: "
+        "--root-write says how",
+        f"--io {choices.read}",
+    )
+
+
+def _touching(
+    variant: Variant, source: Region, target: Target, choices: Choices, facts: Facts, why: list[str]
+) -> Variant:
+    """How `staged` reads and writes plain files, where that was left open."""
+    if choices.read is not None or choices.write is not None:
+        return variant
+    folder = os.path.dirname(os.path.realpath(target.path))
+    here = storage.is_local(source.path) and storage.is_local(folder)
+    if here and source.byte_order == "little" and 2 * source.bytes <= CACHED * facts.memory_available:
+        why.append("io mapped: the page cache holds both files")
+        return msgspec.structs.replace(variant, read="mapped", write="mapped")
+    read = "uncached" if storage.takes_direct(source.path) else "positioned"
+    whole_pages = source.rows * ITEMSIZE[source.dtype] % PAGE == 0
+    write = "uncached" if whole_pages and storage.takes_direct(folder) else "positioned"
+    why.append(
+        f"io {read} in, {write} out: both files, {bytes_text(2 * source.bytes)}, are much for the page cache"
+    )
+    return msgspec.structs.replace(variant, read=read, write=write)
+
+
+def _stage(
+    variant: Variant, plain: bool, source: Region, facts: Facts, choices: Choices, nodes: int
+) -> tuple[int, need.Need]:
+    """Bytes of what `staged` holds at a time, and what all of that needs."""
+    limit = choices.memory if choices.memory is not None else int(facts.memory_available * need.SHARE)
+    room = limit // -(-variant.ranks // nodes) - need.FIXED
+    size = max(source.bytes, LEAST_STAGE)
+    if plain and (variant.read, variant.write) == ("mapped", "mapped"):
+        stage = max(LEAST_STAGE, min(WINDOW, room * 3 // 4, 2 * size))
+        buffers = stage
+    elif plain and {variant.read, variant.write} <= {"positioned", "uncached"}:
+        stage = max(LEAST_STAGE, min(TILE, room // 3 - 16 * PAGE, 2 * size))
+        buffers = 3 * (stage + 16 * PAGE)
+    else:  # band by band, as conversions go
+        staging = need.staging(variant)
+        stage = max(LEAST_STAGE, min(BAND, (room - staging) // 3, 2 * size))
+        buffers = 3 * stage + staging
+    rank = buffers + need.FIXED
+    node = -(-variant.ranks * rank // nodes)
+    return stage, need.Need(rank=rank, node=node, shared=0, blocks=0, buffers=buffers)
+
+
+def _blocks(variant: Variant, source: Region, nodes: int) -> need.Need:
+    """What algorithms need that hold the matrix in memory, spread over the ranks."""
+    item = ITEMSIZE[source.dtype]
+    rows = grid.part(source.rows, variant.grid[0], variant.remainder)
+    columns = grid.part(source.columns, variant.grid[1], variant.remainder)
+    block, whole = rows * columns * item, source.bytes
+    fixed = need.FIXED + need.staging(variant)
+    shared = whole if variant.exchange == "shared" else 0
+    if variant.algorithm == "reread":
+        rank, everywhere = 2 * block, 2 * whole
+    elif variant.algorithm == "swap":  # as read, as sent, as received, as written
+        copies = 3 if shared else 4
+        rank, everywhere = copies * block, copies * whole
+    else:
+        received = 0 if shared else whole
+        collected = received + (whole if variant.root_write == "whole" else block)
+        rank, everywhere = 2 * block + collected, 2 * whole + collected
+    return need.Need(
+        rank=rank + fixed,
+        node=-(-(everywhere + variant.ranks * fixed) // nodes),
+        shared=shared,
+        blocks=block,
+        buffers=rank - block,
+    )
