@@ -8,7 +8,16 @@ import pytest
 from tilewise import errors
 from tilewise.files import FORMATS, format_module
 from tilewise.launch.record import Record
-from tilewise.plan.names import EXCHANGES, IO, KERNELS, MULTIPLY, VERIFY
+from tilewise.plan.names import (
+    ALGORITHMS,
+    IO,
+    KERNELS,
+    MULTIPLY,
+    ROOT_WRITES,
+    TRANSPOSE,
+    VERIFY,
+    exchanges_of,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -30,7 +39,7 @@ def first_column(text: str) -> list[str]:
     ("heading", "names"),
     [
         ("Algorithms", MULTIPLY),
-        ("Exchanges", EXCHANGES),
+        ("Exchanges", exchanges_of("multiply")),
         ("Reading and writing", IO),
         ("Kernels", KERNELS),
         ("Proof", VERIFY),
@@ -40,14 +49,29 @@ def test_multiply_lists_every_name(heading: str, names: tuple[str, ...]) -> None
     assert sorted(first_column(section(page("multiply.md"), heading))) == sorted(names)
 
 
-def test_multiply_says_which_exchange_goes_with_which_algorithm() -> None:
+@pytest.mark.parametrize(
+    ("heading", "names"),
+    [
+        ("Algorithms", TRANSPOSE),
+        ("Exchanges", exchanges_of("transpose")),
+        ("How rank 0 writes", ROOT_WRITES),
+        ("Proof", VERIFY),
+    ],
+)
+def test_transpose_lists_every_name(heading: str, names: tuple[str, ...]) -> None:
+    assert sorted(first_column(section(page("transpose.md"), heading))) == sorted(names)
+
+
+@pytest.mark.parametrize("command", ALGORITHMS)
+def test_a_page_says_which_exchange_goes_with_which_algorithm(command: str) -> None:
     rows = re.findall(
-        r"^\| `(\w+)` \|.*\| ([\w, ]+) \|$", section(page("multiply.md"), "Exchanges"), re.MULTILINE
+        r"^\| `(\w+)` \|.*\| ([\w, ]+) \|$", section(page(f"{command}.md"), "Exchanges"), re.MULTILINE
     )
 
     said = {name: set(algorithms.split(", ")) for name, algorithms in rows}
 
-    assert said == {name: {a.name for a in MULTIPLY.values() if name in a.exchanges} for name in EXCHANGES}
+    table = ALGORITHMS[command].values()
+    assert said == {name: {a.name for a in table if name in a.exchanges} for name in exchanges_of(command)}
 
 
 def test_formats_lists_every_way_of_reading_and_writing() -> None:

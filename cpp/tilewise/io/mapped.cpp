@@ -130,8 +130,8 @@ void Mapping::populate(int threads) const {
 void Mapping::release(const void* begin, const void* end) const {
     // A fault brings in the pages around it too: those before `begin` are let go with it.
     constexpr std::uintptr_t around = 16 * page;
-    const auto first = std::max(reinterpret_cast<std::uintptr_t>(begin) / around * around,
-                                reinterpret_cast<std::uintptr_t>(start_));
+    const auto first =
+        std::max(reinterpret_cast<std::uintptr_t>(begin) / around * around, reinterpret_cast<std::uintptr_t>(start_));
     const auto last = reinterpret_cast<std::uintptr_t>(end) / page * page;
     if (first < last) {  // should it fail, only memory that is not needed stays counted
         madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);

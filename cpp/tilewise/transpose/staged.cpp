@@ -37,7 +37,7 @@ bool is_plain_turn(const io::Region& from, const io::Region& to) {
 }
 
 Outcome run_staged(Context& context, const io::Region& from, const io::Region& to, const Options& options) {
-    const bool mapped = options.read == "mapped" && options.write == "mapped" && from.swap_bytes == to.swap_bytes;
+    const bool mapped = options.read == "mapped" && options.write == "positioned" && from.swap_bytes == to.swap_bytes;
     const bool tiles = in_tiles(options.read) && in_tiles(options.write);
     if (!is_plain_turn(from, to) || (!mapped && !tiles)) {
         in_bands(context, from, to, options);

@@ -13,7 +13,9 @@ inline constexpr std::int64_t page = 4096;
 /// Whether both are single binary files that differ in their order of storage: what the engines below are for.
 bool is_plain_turn(const io::Region& from, const io::Region& to);
 
-/// From mapped pages to mapped pages, a window at a time. @note Collective.
+inline constexpr std::int64_t mapped_strip_bytes = std::int64_t{2} << 20;  ///< and at least a cache line of columns
+
+/// Out of mapped pages, strip by strip, in whole rows of the result. Memory: a strip for each thread. @note Collective.
 void turn_mapped(Context& context, const io::Region& from, const io::Region& to, const Options& options);
 
 /// Tiles through memory: one is read while another is turned and written. @note Collective.

@@ -1,12 +1,16 @@
-// From pages to pages: where both files fit the page cache, nothing is copied but the numbers themselves, once.
+// From the page cache to the page cache: the input is read where it lies, and the result is written from its beginning to its end.
 //
-//     input, mapped                    result, mapped
-//     [ . . . . . . . . ]  panel of    [ . # # . ]      a thread takes a strip: as many columns of a panel as make
-//     [ # # # # # # # # ]  rows        [ . # # . ]      some lines of the cache, so that it writes runs of two
-//     [ # # # # # # # # ]              [ . # # . ]      pages to each of as many rows of the result
-//     [ . . . . . . . . ]              [ . # # . ]
+//     input, mapped                 in memory                    result
+//     [ . . . # # . . . ]           [ # # # # # # # # ]          [ . . . . . . . . ]   a thread takes a strip: as many columns as
+//     [ . . . # # . . . ]     ──▶   [ # # # # # # # # ]    ──▶   [ # # # # # # # # ]   fill a part of the cache. Turned they are
+//     [ . . . # # . . . ]                                        [ # # # # # # # # ]   whole rows of the result: one long write
+//     [ . . . # # . . . ]                                        [ . . . . . . . . ]
 //
-// Pages are let go panel by panel, so that they do not count as the ranks' memory.
+// Whatever is written is complete: pages that were written in pieces were flushed, and made dirty again, many times.
+#include <algorithm>
+#include <atomic>
+
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -16,8 +20,8 @@
 namespace tilewise::transpose {
 namespace {
 
-constexpr std::int64_t run_bytes = 8 << 10;    // of a row of the result that one strip writes
-constexpr std::int64_t strip_bytes = 2 << 10;  // of each row of the input that one strip reads
+constexpr std::int64_t cache_line = 64;
+constexpr std::int64_t worth_threads = std::int64_t{4} << 20;  // bytes
 
 }  // namespace
 
@@ -25,39 +29,39 @@ void turn_mapped(Context& context, const io::Region& from, const io::Region& to,
     const std::int64_t rows = from.stored_rows(), columns = from.stored_columns();
     const auto size = size_of(from.dtype);
     const auto item = static_cast<std::int64_t>(size);
-    const std::int64_t panel = std::max<std::int64_t>(1, run_bytes / item),
-                       strip = std::max<std::int64_t>(1, strip_bytes / item);
-    // A window of the input has as many bytes as its turned pages; both are resident, and each fault brings neighbours.
-    const std::int64_t window = std::max(strip, options.stage_bytes / 2 / (panel * item) / strip * strip);
-    const grid::Range mine = grid::Partition((rows + panel - 1) / panel, context.comm.size())[context.comm.rank()];
-    Counters& count = context.ledger.count();
-    const Timed timed(context.ledger, Phase::compute, "transpose");
+    const std::int64_t line = std::max<std::int64_t>(1, cache_line / item);
+    const std::int64_t width =
+        std::clamp(mapped_strip_bytes / (rows * item) / line * line, std::min(line, columns), columns);
+    const grid::Range mine = grid::Partition((columns + width - 1) / width, context.comm.size())[context.comm.rank()];
+    const Timed timed(context.ledger, Phase::output, Step::file, "turn and write " + to.name);
     mpi::together(context.comm, [&] {
         if (mine.size() == 0) {
             return;
         }
-        const io::Mapping source(from, io::Mapping::Access::read), result(to, io::Mapping::Access::write);
-        for (std::int64_t index = mine.begin; index < mine.end; ++index) {
-            const grid::Range down{index * panel, std::min((index + 1) * panel, rows)};
-            for (std::int64_t begin = 0; begin < columns; begin += window) {
-                const std::int64_t end = std::min(begin + window, columns);
-                parallel_tasks(context.threads, (end - begin + strip - 1) / strip, [&](std::int64_t task, int) {
-                    const std::int64_t first = begin + task * strip, last = std::min(first + strip, end);
-                    const std::byte* in = source.data() + (down.begin * columns + first) * item;
-                    std::byte* out = result.data() + (first * rows + down.begin) * item;
-                    turn_items(options, in, columns * item, down.size(), last - first, size, out, rows * item, 1);
-                });
-                source.release(source.data() + down.begin * columns * item, source.data() + down.end * columns * item);
-                result.release(result.data() + begin * rows * item, result.data() + end * rows * item);
+        const io::Mapping source(from, io::Mapping::Access::read);
+        const io::PosixFile result(to.path, to.name, io::PosixFile::Mode::write);
+        const int threads = from.bytes() < worth_threads ? 1 : context.threads;
+        std::vector<Buffer> strips(static_cast<std::size_t>(threads));
+        std::atomic<std::int64_t> calls = 0;
+        parallel_tasks(threads, mine.size(), [&](std::int64_t task, int thread) {
+            Buffer& strip = strips[static_cast<std::size_t>(thread)];
+            if (strip.bytes() == 0) {
+                strip = Buffer(static_cast<std::size_t>(width * rows * item));
             }
-            const std::int64_t bytes = down.size() * columns * item;
-            count.read += bytes;
-            count.useful += bytes;
-            count.written += bytes;
-            context.report(Phase::compute,
-                           static_cast<double>(index + 1 - mine.begin) / static_cast<double>(mine.size()));
-        }
-        count.io_calls += 2;
+            const std::int64_t j = (mine.begin + task) * width, some = std::min(width, columns - j);
+            turn_items(options, source.data() + j * item, columns * item, rows, some, size, strip.data(), rows * item,
+                       1);
+            calls += result.write(strip.data(), some * rows * item, to.offset + j * rows * item);
+            if (thread == 0) {
+                context.report(Phase::output, static_cast<double>(task + 1) / static_cast<double>(mine.size()));
+            }
+        });
+        Counters& count = context.ledger.count();
+        const std::int64_t bytes = (std::min(mine.end * width, columns) - mine.begin * width) * rows * item;
+        count.read += bytes;
+        count.useful += bytes;
+        count.written += bytes;
+        count.io_calls += calls + 1;
     });
 }
 

@@ -26,8 +26,7 @@ struct Options {
     bool plain = false;                         ///< the two loops instead of the fast kernel
     std::optional<kernel::TransposeTile> tile;  ///< measured on this machine; else the kernel's own
     RootWrite root_write = RootWrite::rows;
-    std::int64_t stage_bytes = std::int64_t{32}
-                               << 20;  ///< `staged`: of a tile in memory, or of a window of mapped pages, on each rank
+    std::int64_t stage_bytes = std::int64_t{32} << 20;  ///< `staged`: of a tile or band in memory, on each rank
     Verify verify = Verify::off;
     int repeat = 1, warmup = 0;  ///< of the part in memory; `staged` has none
     bool sync = false;
@@ -50,8 +49,8 @@ struct Outcome {
 /// the same dtype; byte order and order of storage may differ. Where the orders of storage differ too, the files store the same sequence of numbers, and
 /// nothing is turned.
 ///
-/// Memory per rank: `gather`, `swap` three blocks (rank 0 of `gather`: all of the result once or twice), `reread` two; `staged` three tiles or two windows
-/// of `stage_bytes`. Throws the same Error on every rank, or aborts the job where ranks already wait. @note Collective over `context.comm`, whose ranks
+/// Memory per rank: `gather`, `swap` three blocks (rank 0 of `gather`: all of the result once or twice), `reread` two; `staged` three tiles of
+/// `stage_bytes`, or a strip of 2 MiB a thread. Throws the same Error on every rank, or aborts the job where ranks already wait. @note Collective over `context.comm`, whose ranks
 /// must match the grid.
 Outcome transpose(Context& context, const io::Region& from, const io::Region& to, const Options& options);
 

@@ -77,8 +77,8 @@ def ranks_and_threads(
 ) -> tuple[int, int]:
     """How many ranks, and threads on each, for `work` multiply-adds; adds its reasons to `why`.
 
-    `all_cores`: what was asked for is about ranks, so there is one for every core. `joined` tells of ranks that
-    exist already. Raises UsageError for counts that cannot be.
+    `all_cores`: what was asked for is about ranks, so there is one for every core. `joined` tells of ranks
+    that exist already. Raises UsageError for counts that cannot be.
     """
     _positive("-n", choices.ranks, LARGEST_RANKS)
     _positive("-t", choices.threads, 4096)

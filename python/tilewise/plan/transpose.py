@@ -1,10 +1,10 @@
 """Plans a transposition: which numbers move at all, the algorithm, how files are touched, and the memory.
 
-The stated rule. Where both files store their numbers in the same sequence (one column by column, the other its
-transpose row by row) nothing is turned and bytes are copied. Else `staged`: on one node from mapped pages to
-mapped pages while both files fit half of the memory that is available, in tiles past the page cache beyond
-that. A text is read once, so it takes `reread` where its numbers fit in memory. An exchange or `--root-write`
-that is given leads to the algorithm that has it.
+The stated rule. Where both files store their numbers in the same sequence (one column by column, the other
+its transpose row by row) nothing is turned and bytes are copied. Else `staged`: on one node out of mapped
+pages, in whole rows of the result, while both files fit half of the memory that is available and the cap; in
+tiles past the page cache beyond that. A text is read once, so it takes `reread` where its numbers fit in
+memory. An exchange or `--root-write` that is given leads to the algorithm that has it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ from tilewise.plan.plan import Plan, finish, new_id
 from tilewise.units import bytes_text
 
 CACHED = 0.5  # of what is available: both files in the page cache, and room for others
-WINDOW = 256 << 20  # bytes of mapped pages that a rank holds at a time
+STRIP = 2 << 20  # bytes that a thread turns and writes at a time, and at least a cache line of columns
+LINE = 64
 TILE = 384 << 20  # bytes of one of a rank's three tiles
 BAND = 32 << 20
 LEAST_STAGE = 1 << 20
+BIG_ENDIAN = ("petsc", "pgm")  # formats whose numbers have their bytes in that order
 PAGE = 4096
 _WORK = 10  # multiply-adds that one number is worth
 
@@ -192,9 +194,20 @@ def _touching(
         return variant
     folder = os.path.dirname(os.path.realpath(target.path))
     here = storage.is_local(source.path) and storage.is_local(folder)
-    if here and source.byte_order == "little" and 2 * source.bytes <= CACHED * facts.memory_available:
-        why.append("io mapped: the page cache holds both files")
-        return msgspec.structs.replace(variant, read="mapped", write="mapped")
+    cached = 2 * source.bytes <= CACHED * facts.memory_available
+    # Mapped pages are the page cache's, but a reader of /proc sees them in the rank: a cap is kept for both.
+    capped = (
+        choices.memory is not None and source.bytes + _strips(variant, source) + need.FIXED > choices.memory
+    )
+    swapped = source.byte_order != ("big" if format_name(target.name) in BIG_ENDIAN else "little")
+    if here and cached and not capped and not swapped:
+        why.append("io mapped in, positioned out: the page cache holds both files")
+        return msgspec.structs.replace(variant, read="mapped", write="positioned")
+    if cached:
+        why.append(
+            "io positioned: mapped pages would be in another byte order, on another machine, or over --memory"
+        )
+        return variant
     read = "uncached" if storage.takes_direct(source.path) else "positioned"
     whole_pages = source.rows * ITEMSIZE[source.dtype] % PAGE == 0
     write = "uncached" if whole_pages and storage.takes_direct(folder) else "positioned"
@@ -211,9 +224,8 @@ def _stage(
     limit = choices.memory if choices.memory is not None else int(facts.memory_available * need.SHARE)
     room = limit // -(-variant.ranks // nodes) - need.FIXED
     size = max(source.bytes, LEAST_STAGE)
-    if plain and (variant.read, variant.write) == ("mapped", "mapped"):
-        stage = max(LEAST_STAGE, min(WINDOW, room * 3 // 4, 2 * size))
-        buffers = stage
+    if plain and (variant.read, variant.write) == ("mapped", "positioned"):
+        stage, buffers = LEAST_STAGE, _strips(variant, source)
     elif plain and {variant.read, variant.write} <= {"positioned", "uncached"}:
         stage = max(LEAST_STAGE, min(TILE, room // 3 - 16 * PAGE, 2 * size))
         buffers = 3 * (stage + 16 * PAGE)
@@ -224,6 +236,11 @@ def _stage(
     rank = buffers + need.FIXED
     node = -(-variant.ranks * rank // nodes)
     return stage, need.Need(rank=rank, node=node, shared=0, blocks=0, buffers=buffers)
+
+
+def _strips(variant: Variant, source: Region) -> int:
+    """Bytes of the strips that a rank's threads turn and write."""
+    return variant.threads * max(STRIP, LINE * max(source.rows, source.columns))
 
 
 def _blocks(variant: Variant, source: Region, nodes: int) -> need.Need:
