@@ -70,7 +70,7 @@ def test_version(fake: Tilewise) -> None:
     ("words", "said"),
     [
         (("multply",), "tilewise multiply"),
-        (("transpose", "A.npy", "-o", "B.npy"), "no command"),
+        (("svd", "A.npy", "-o", "B.npy"), "no command"),
         (("multiply",), "needs A"),
         (("multiply", "A.npy"), "needs B"),
         (("multiply", "A.npy", "B.npy"), "needs --output"),
@@ -141,7 +141,7 @@ def test_version(fake: Tilewise) -> None:
         (("show", "A.npy", "9"), "there is no row 9"),
         (("show", "A.npy", "x"), "0:5"),
         (("show", "random:3x3"), "generate"),
-        (("plan", "doctor"), "multiply, convert, generate"),
+        (("plan", "doctor"), "multiply, transpose, convert, generate"),
         (("doctor", "now"), "'now'"),
     ],
 )
@@ -181,6 +181,9 @@ def test_the_job_says_everything(fake: Tilewise) -> None:
         "threads": 2,
         "kernel": "plain",
         "remainder": "last",
+        "root_write": "",
+        "tile": [0, 0],
+        "streaming": False,
     }
     left = job["inputs"][0]
     assert (left["rows"], left["columns"], left["transposed"]) == (4, 6, True)
