@@ -190,7 +190,7 @@ def test_the_job_says_everything(fake: Tilewise) -> None:
     assert (left["dtype"], left["byte_order"], left["order"]) == ("float32", "big", "F")
     assert left["offset"] == 128 and left["file_bytes"] == 128 + 4 * 6 * 4
     assert (job["dtype"], job["verify"], job["repeat"], job["warmup"]) == ("float64", "serial", 3, 1)
-    assert (job["sync"], job["place"], job["hints"], job["protocol"]) == (True, "node", {"cb_nodes": "2"}, 2)
+    assert (job["sync"], job["place"], job["hints"], job["protocol"]) == (True, "node", {"cb_nodes": "2"}, 3)
     assert job["bind"] is False  # more threads than there are cores
     assert Path(job["output"]["path"]).parent == fake.folder
     assert (job["output"]["rows"], job["output"]["columns"]) == (6, 3)
