@@ -1,10 +1,11 @@
-"""Makes a file that is a header and then the numbers, as most binary formats are."""
+"""Makes a file that is a header and then the numbers, as most formats are."""
 
 from __future__ import annotations
 
 import os
 
-from tilewise.files.dtypes import ITEMSIZE
+import msgspec
+
 from tilewise.files.region import Region
 
 
@@ -19,18 +20,14 @@ def create_headed(
     byte_order: str = "little",
 ) -> Region:
     """Writes `head` into the empty file at `path` and gives the file its full size; where the numbers go."""
-    size = len(head) + shape[0] * shape[1] * ITEMSIZE[dtype]
+    region = write_head(path, name, head, shape, dtype)
+    size = region.offset + region.bytes
+    os.truncate(path, size)
+    return msgspec.structs.replace(region, order=order, byte_order=byte_order, file_bytes=size)
+
+
+def write_head(path: str, name: str, head: bytes, shape: tuple[int, int], dtype: str) -> Region:
+    """Writes `head` into the empty file at `path`, which grows with its numbers; where these go."""
     with open(path, "r+b", buffering=0) as file:
         file.write(head)
-        os.ftruncate(file.fileno(), size)
-    return Region(
-        path=path,
-        name=name,
-        offset=len(head),
-        rows=shape[0],
-        columns=shape[1],
-        dtype=dtype,
-        order=order,
-        byte_order=byte_order,
-        file_bytes=size,
-    )
+    return Region(path=path, name=name, offset=len(head), rows=shape[0], columns=shape[1], dtype=dtype)

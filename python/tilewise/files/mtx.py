@@ -10,6 +10,7 @@ import msgspec
 from tilewise.errors import UsageError
 from tilewise.files.checks import numbers_bytes, printable
 from tilewise.files.dtypes import ITEMSIZE, is_integer
+from tilewise.files.headed import write_head
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
 from tilewise.units import shape_text
@@ -109,15 +110,8 @@ def create(
     if dtype == "uint64":
         field = "unsigned-integer"  # what scipy writes for numbers beyond int64
     head = f"%%MatrixMarket matrix array {field} general\n{shape[0]} {shape[1]}\n".encode()
-    with open(path, "r+b", buffering=0) as file:
-        file.write(head)
-    return Region(
-        path=path,
-        name=name,
-        offset=len(head),
-        rows=shape[0],
-        columns=shape[1],
-        dtype=dtype,
+    return msgspec.structs.replace(
+        write_head(path, name, head, shape, dtype),
         order="F",
         encoding="text",
         separator=" ",

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import re
 
+import msgspec
+
 from tilewise.errors import UsageError
 from tilewise.files.checks import numbers_bytes, printable, require_rows
 from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.headed import write_head
 from tilewise.files.lines import Line, count_data_lines, data_lines, plain_exponents
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
@@ -96,15 +99,8 @@ def create(
             f"{name} cannot hold a {shape_text(*shape)} matrix: a text without numbers has no shape"
         )
     head = b"%d %d\n" % shape if header else b""
-    with open(path, "r+b", buffering=0) as file:
-        file.write(head)
-    return Region(
-        path=path,
-        name=name,
-        offset=len(head),
-        rows=shape[0],
-        columns=shape[1],
-        dtype=dtype,
+    return msgspec.structs.replace(
+        write_head(path, name, head, shape, dtype),
         encoding="text",
         separator=_SEPARATORS[_kind(name)],
         line_numbers=shape[1],

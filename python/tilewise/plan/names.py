@@ -49,16 +49,18 @@ ROOT_WRITES = {
     "whole": "put in order in memory, then in one piece",
 }
 
-_PANELS = (
+_PIECES = (
     "synchronous",
     "blocking",
     "nonblocking",
     "overlap",
     "collective",
     "one_sided_fence",
+    "one_sided_pscw",
     "one_sided_lock",
     "shared",
 )
+_PANELS = tuple(name for name in _PIECES if name != "one_sided_pscw")
 _SHIFTS = (
     "synchronous",
     "blocking",
@@ -81,6 +83,10 @@ class Algorithm(msgspec.Struct, frozen=True):
     takes_text: str
 
 
+def _any_count(ranks: int) -> bool:
+    return ranks >= 1
+
+
 def _is_square(ranks: int) -> bool:
     return math.isqrt(ranks) ** 2 == ranks
 
@@ -96,9 +102,7 @@ MULTIPLY = {
             _is_square,
             "square rank counts (1, 4, 9, 16, …)",
         ),
-        Algorithm(
-            "summa", "panels travel along rows and columns", _PANELS, lambda n: n >= 1, "any rank count"
-        ),
+        Algorithm("summa", "panels travel along rows and columns", _PANELS, _any_count, "any rank count"),
         Algorithm(
             "replicated",
             "2.5-D: copies of the grid share the sum",
@@ -108,23 +112,6 @@ MULTIPLY = {
         ),
     )
 }
-
-_PIECES = (
-    "synchronous",
-    "blocking",
-    "nonblocking",
-    "overlap",
-    "collective",
-    "one_sided_fence",
-    "one_sided_pscw",
-    "one_sided_lock",
-    "shared",
-)
-
-
-def _any_count(ranks: int) -> bool:
-    return ranks >= 1
-
 
 TRANSPOSE = {
     algorithm.name: algorithm
