@@ -1,4 +1,4 @@
-"""A suite of benchmarks beside peers in one run; `make bench-multiply` and `make bench-io` keep results."""
+"""A suite of benchmarks beside peers in one run; `make bench-SUITE` keeps results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import readme_table
-from cases import compute, files, small, strategies, texts
+from cases import (
+    compute,
+    files,
+    small,
+    strategies,
+    texts,
+    transpose_files,
+    transpose_memory,
+    transpose_schemes,
+)
 from harness import ROOT, NotRun, Row, Setting, environment, say, table
 
 SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
@@ -26,6 +35,12 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "four-ranks": compute.four_ranks,
     },
     "io": {"strategies": strategies.strategies, "texts": texts.texts, "memory": texts.memory},
+    "transpose": {
+        "memory": transpose_memory.memory,
+        "cached": transpose_files.cached,
+        "capped": transpose_files.capped,
+        "schemes": transpose_schemes.schemes,
+    },
 }
 
 

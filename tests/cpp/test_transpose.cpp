@@ -1,13 +1,17 @@
-// Tests of transposition against two loops: every size of item and width of registers, odd shapes, starts and strides.
+// Tests of transposition against two loops: every size of item and width of registers, odd shapes, starts and strides; and of the fingerprints that prove it.
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <doctest/doctest.h>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/random.hpp"
+#include "tilewise/kernel/fingerprint.hpp"
 #include "tilewise/kernel/transpose.hpp"
 #include "tilewise/kernel/transpose_strip.hpp"
 
@@ -175,4 +179,50 @@ TEST_CASE("items of no size or of too large a size are refused") {
     Bytes nothing(64);
     CHECK_THROWS_AS(transpose(nothing.data(), 17, 1, 1, 17, nothing.data(), 17, 1), Error);
     CHECK_THROWS_AS(transpose(nothing.data(), 0, 1, 1, 0, nothing.data(), 0, 1), Error);
+}
+
+TEST_CASE("the fingerprint of a transpose is the swapped one, and that of pieces adds up") {
+    for (const std::size_t item : {1U, 2U, 4U, 8U, 16U}) {
+        Case c{37, 53, item, 0, 0, 0};
+        c.expect();
+        const auto size = static_cast<std::int64_t>(item);
+        const std::uint64_t whole = fingerprint(c.at(c.from), c.rows, c.columns, item, 0, 0, false, 7, 2);
+        CAPTURE(item);
+        CHECK(whole ==
+              fingerprint(c.expected.data() + (c.at(c.to) - c.to.data()), c.columns, c.rows, item, 0, 0, true, 7, 1));
+        std::uint64_t sum = 0;
+        for (const auto& [begin, end] : {std::pair<std::int64_t, std::int64_t>{0, 20}, {20, 53}}) {
+            Bytes piece;
+            for (std::int64_t row = 0; row < c.rows; ++row) {
+                const std::byte* from = c.at(c.from) + (row * c.columns + begin) * size;
+                piece.insert(piece.end(), from, from + (end - begin) * size);
+            }
+            sum += fingerprint(piece.data(), c.rows, end - begin, item, 0, begin, false, 7, 1);
+        }
+        CHECK(whole == sum);
+        c.at(c.from)[5 * size] ^= std::byte{1};
+        CHECK(whole != fingerprint(c.at(c.from), c.rows, c.columns, item, 0, 0, false, 7, 1));
+    }
+}
+
+TEST_CASE("all NaNs become one, and nothing else changes") {
+    const auto expect_one_nan = [](auto infinity) {
+        using Bits = decltype(infinity);
+        constexpr auto sign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+        const auto with_sign = static_cast<Bits>(infinity | sign), quiet = static_cast<Bits>(infinity | infinity >> 1);
+        const std::array<Bits, 6> kept{0, sign, 1, infinity, with_sign, static_cast<Bits>(infinity - 1)};
+        std::array<Bits, 10> all{};
+        std::copy(kept.begin(), kept.end(), all.begin());
+        all[6] = static_cast<Bits>(infinity + 1);  // signalling
+        all[7] = static_cast<Bits>(with_sign + 1);
+        all[8] = static_cast<Bits>(quiet | sign);
+        all[9] = std::numeric_limits<Bits>::max();
+        make_nans_equal(reinterpret_cast<std::byte*>(all.data()), all.size(), sizeof(Bits));
+        CHECK(std::equal(kept.begin(), kept.end(), all.begin()));
+        CHECK(std::count(all.begin() + 6, all.end(), quiet) == 4);
+    };
+    expect_one_nan(std::uint16_t{0x7C00});
+    expect_one_nan(std::bit_cast<std::uint32_t>(std::numeric_limits<float>::infinity()));
+    expect_one_nan(std::bit_cast<std::uint64_t>(std::numeric_limits<double>::infinity()));
+    CHECK_THROWS_AS(make_nans_equal(nullptr, 0, 1), Error);
 }

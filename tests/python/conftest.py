@@ -169,3 +169,23 @@ def processes(fake: Tilewise) -> Iterator[Callable[[], list[int]]]:
     for pid in left:
         psutil.Process(pid).kill()
     assert not left
+
+
+@pytest.fixture
+def mount(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Path]]:
+    """Mounts a small file system; skipped where that is not allowed."""
+    made: list[Path] = []
+
+    def _mount(*words: str) -> Path:
+        folder = tmp_path_factory.mktemp("mount")
+        done = subprocess.run(["mount", *words, str(folder)], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+        made.append(folder)
+        return folder
+
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small file system")
+    yield _mount
+    for folder in made:
+        subprocess.run(["umount", "-l", str(folder)], check=False)

@@ -6,12 +6,13 @@ import os
 import resource
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy
 import pytest
-from conftest import Tilewise, mpiexec, one_message, wait_for
+from conftest import Tilewise, one_message, wait_for
+from disks import before_the_ranks, small_ext2, small_tmpfs
 from oracle import matrix, nothing_left, processes_in, save, state_of
 from tilewise.plan.names import ONE_FILE
 
@@ -23,45 +24,6 @@ def inputs(tilewise: Tilewise) -> Tilewise:
     """The real command in a folder with A.npy (31×17) and B.npy (17×23)."""
     save(tilewise.folder, matrix((31, 17), seed=1), matrix((17, 23), seed=2))
     return tilewise
-
-
-@pytest.fixture
-def mount(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Path]]:
-    """Mounts a small file system; skipped where that is not allowed."""
-    made: list[Path] = []
-
-    def _mount(*words: str) -> Path:
-        folder = tmp_path_factory.mktemp("mount")
-        done = subprocess.run(["mount", *words, str(folder)], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
-        made.append(folder)
-        return folder
-
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small file system")
-    yield _mount
-    for folder in made:
-        subprocess.run(["umount", "-l", str(folder)], check=False)
-
-
-def before_the_ranks(run: Tilewise, does: str, ranks: int) -> Path:
-    """A launcher that does something when all has been planned and checked, and then starts the ranks."""
-    script = run.folder / "launcher"
-    script.write_text(f'#!/bin/sh\n{does}\nshift 2\nexec "{mpiexec()}" -launcher fork -n {ranks} "$@"\n')
-    script.chmod(0o755)
-    return script
-
-
-def _ext2(mount: Callable[..., Path], tmp_path: Path) -> Path:
-    image = tmp_path / "image"
-    with open(image, "wb") as file:
-        file.truncate(2 << 20)
-    try:
-        subprocess.run(["mkfs.ext2", "-q", str(image)], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("there is no mkfs.ext2")
-    return mount("-t", "ext2", "-o", "loop", str(image))
 
 
 def test_a_disk_that_is_too_small(inputs: Tilewise, mount: Callable[..., Path]) -> None:
@@ -78,7 +40,7 @@ def test_a_disk_that_becomes_full(
     inputs: Tilewise, mount: Callable[..., Path], tmp_path: Path, kind: str, ranks: int, io: str
 ) -> None:
     """tmpfs refuses to reserve room; ext2 cannot reserve any, and is found full in the middle of writing."""
-    folder = mount("-t", "tmpfs", "-o", "size=1536k", "tmpfs") if kind == "tmpfs" else _ext2(mount, tmp_path)
+    folder = small_tmpfs(mount) if kind == "tmpfs" else small_ext2(mount, tmp_path)
     numpy.save(folder / "C.npy", numpy.ones((3, 3)))
     (folder / "filler").touch()
     before, names = state_of(folder / "C.npy"), sorted(os.listdir(folder))

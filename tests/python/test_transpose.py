@@ -5,14 +5,32 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import numpy
 import pytest
 from conftest import Tilewise, one_message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
+from tilewise.files.output import Target
+from tilewise.files.region import Region
+from tilewise.machine.facts import Facts
+from tilewise.plan import need, transpose_need
+from tilewise.plan.choices import Choices
 from tilewise.plan.names import ROOT_WRITES, TRANSPOSE
+from tilewise.plan.plan import Plan
+from tilewise.plan.transpose import Wanted, plan_transpose
 
 TYPES = ("int8", "uint16", "float16", "float32", "int64", "float64", "complex64", "complex128")
+FACTS = Facts(
+    host="here",
+    cpu="some",
+    flags=frozenset(),
+    cores=8,
+    cpus=8,
+    numa=1,
+    memory_available=64 << 30,
+    shared_memory=32 << 30,
+)
 SHAPES = ((1, 1), (1, 9), (1000, 3), (7, 64), (131, 257), (0, 5))
 
 
@@ -135,21 +153,125 @@ def test_a_cap_far_below_the_size(tilewise: Tilewise) -> None:
         assert record["peak_rss_bytes"]["node_sum"] <= 64 << 20
 
 
+LONG = 4_000_000  # numbers in a row, of which a proof or a band should not hold a whole one
+
+
+def test_a_proof_does_not_hold_long_rows(tilewise: Tilewise) -> None:
+    for dtype, ranks in (("float64", 1), ("int8", 1), ("float32", 2)):
+        matrix = numpy.arange(LONG, dtype=dtype).reshape(1, -1)
+        numpy.save(tilewise.folder / "A.npy", matrix)
+        words = ("--io", "positioned", "--verify", "fast", "--memory", f"{64 * ranks}MiB", "-n", ranks)
+        record = done(tilewise, "A.npy", "-o", "B.npy", *words)
+        assert record["verification"]["passed"]
+        assert record["peak_rss_bytes"]["max_rank"] <= 64 << 20
+        assert numpy.array_equal(numpy.load(tilewise.folder / "B.npy"), matrix.T)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_long_lines_are_counted(tilewise: Tilewise, ranks: int) -> None:
+    """Lines of a text are parsed and formatted whole: what that takes is refused, or known before."""
+    matrix = numbers((1, LONG // 4))
+    numpy.save(tilewise.folder / "A.npy", matrix.T)
+    staged = ("-n", ranks, "-t", 1, "--algorithm", "staged")
+    for name, result in (("A.npy", "B.txt"), ("B.txt", "C.npy")):
+        small = tilewise("transpose", name, "-o", result, *staged, "--memory", f"{85 * ranks}MiB", "--force")
+        assert "but --memory allows" in one_message(small, 2)
+        for verify in ("off", "fast", "serial"):
+            if (ranks, verify) != (2, "serial"):
+                record = done(tilewise, name, "-o", result, *staged, "--verify", verify)
+                assert record["peak_rss_bytes"]["node_sum"] <= record["needed_bytes"]
+    assert numpy.array_equal(numpy.load(tilewise.folder / "C.npy"), matrix.T)
+
+
 @pytest.mark.parametrize("method", ["fast", "serial"])
-def test_a_wrong_byte_is_found(tilewise: Tilewise, method: str) -> None:
-    numpy.save(tilewise.folder / "A.npy", numbers((50, 60)))
-    (tilewise.folder / "B.npy").write_bytes(b"old")
+@pytest.mark.parametrize("name", ["B.npy", "B.txt", "B.csv", "B.mtx", "B.tiles"])
+def test_a_wrong_number_is_found(tilewise: Tilewise, name: str, method: str) -> None:
+    for dtype in ("float64", "uint64", "complex128"):
+        matrix = numbers((50, 60), "float64" if dtype == "float64" else "int16").astype(dtype)
+        matrix[-1, -1] = numpy.iinfo("uint64").max if dtype == "uint64" else -0.0
+        numpy.save(tilewise.folder / "A.npy", matrix)
+        words = ("A.npy", "-o", name, "-n", 2, "--verify", method)
+        assert done(tilewise, *words)["verification"]["passed"]
+        before = contents(tilewise, name)
+        tilewise.environment["TILEWISE_FAULT"] = "element"
+        run = tilewise("transpose", *words, "--force")
+        del tilewise.environment["TILEWISE_FAULT"]
+        assert run.returncode == 3, run.stderr
+        assert contents(tilewise, name) == before
+
+
+def contents(tilewise: Tilewise, name: str) -> list[bytes]:
+    """The bytes of a file, or of all files of a folder."""
+    path = tilewise.folder / name
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return [file.read_bytes() for file in files]
+
+
+@pytest.mark.parametrize("method", ["fast", "serial"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex128", ">f8"])
+def test_a_text_has_one_word_for_nan(tilewise: Tilewise, dtype: str, method: str) -> None:
+    matrix = numbers((30, 40)).astype(dtype)
+    matrix[3, 5], matrix[7, 0] = numpy.nan, numpy.copysign(numpy.nan, -1)
+    if dtype == "float64":
+        matrix.view("uint64")[9, 9] = 0x7FF0_0000_0000_BEEF  # with a payload, and signalling
+    numpy.save(tilewise.folder / "A.npy", matrix)
+    words = ("A.npy", "-o", "B.txt", "--verify", method)
+    assert done(tilewise, *words)["verification"]["passed"]
     tilewise.environment["TILEWISE_FAULT"] = "element"
-    run = tilewise("transpose", "A.npy", "-o", "B.npy", "--force", "--verify", method)
-    assert run.returncode == 3
-    assert (tilewise.folder / "B.npy").read_bytes() == b"old"
+    assert tilewise("transpose", *words, "--force").returncode == 3
+
+
+def planned(source: Region, name: str, **choices: Any) -> Plan:
+    """The plan for transposing `source` to a file called `name`, on 8 cores with much memory."""
+    target = Target(f"/nowhere/{name}", name, None)
+    return plan_transpose(source, target, Wanted(), Choices(**choices), FACTS)
+
+
+def test_the_grid_lies_over_the_input_as_stored() -> None:
+    tall = Region(path="/a.npy", name="a.npy", rows=1000, columns=10, dtype="float64", order="F")
+    plan = planned(tall, "b.npy", ranks=6, algorithm="swap", exchange="overlap")
+    assert plan.job.variant.grid == (2, 3)
+    # Stored it is 10 × 1000, and so 5 × 334 as read; the result is stored 10 × 1000 where it is not turned.
+    assert plan.need.blocks == 5 * 334 * 8
+    fixed = need.FIXED
+    assert plan.need.rank == 4 * 5 * 334 * 8 + fixed
+    square = msgspec.structs.replace(tall, order="C")  # 1000 × 10 on 3 × 2 ranks, and 10 × 1000 on the same
+    plan = planned(square, "b.npy", ranks=6, algorithm="swap", exchange="overlap")
+    assert plan.job.variant.grid == (3, 2)
+    assert plan.need.rank == 2 * (334 * 5 + 4 * 500) * 8 + fixed
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "byte_order", "strips"),
+    [
+        ("b.npy", "float64", "little", True),
+        ("b.npy", "float64", "big", False),
+        ("b.petsc", "float64", "little", False),
+        ("b.petsc", "float64", "big", True),
+        ("b.pgm", "uint16", "little", False),
+        ("b.pgm", "uint8", "little", True),
+    ],
+)
+def test_mapped_strips_need_one_byte_order(name: str, dtype: str, byte_order: str, strips: bool) -> None:
+    source = Region(path="/a.npy", name="a.npy", rows=9000, columns=9000, dtype=dtype, byte_order=byte_order)
+    plan = planned(source, name, ranks=1, threads=1, read="mapped", write="positioned")
+    expected = transpose_need.STRIP if strips else 3 * plan.job.band_bytes
+    assert plan.need.buffers == expected
+
+
+def test_reasons_speak_of_one_matrix() -> None:
+    source = Region(path="/a.npy", name="a.npy", rows=900, columns=900, dtype="float64")
+    reasons = planned(source, "b.npy", ranks=4, algorithm="swap").reasons
+    assert "shared: all ranks are on one node and /dev/shm has room for the matrix" in reasons
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--algorithm", "cannon"), "known are auto, gather, swap, reread, staged"),
-        (("--algorithm", "staged", "--exchange", "overlap"), "makes no sense with staged"),
+        (("--algorithm", "staged", "--exchange", "overlap"), "staged: every rank works for itself"),
+        (("--algorithm", "reread", "--exchange", "shared"), "try: --algorithm swap"),
+        (("--kernel", "blas"), "--kernel blas makes no sense with transpose"),
         (("--algorithm", "swap", "--root-write", "rows"), "--root-write makes no sense with swap"),
         (("--algorithm", "staged", "--grid", "1x1"), "--grid makes no sense with staged"),
         (("--algorithm", "staged", "--repeat", "2"), "make no sense with staged"),

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,34 @@ TILEWISE_CLONES std::uint64_t sum_row_of(std::size_t item, const std::byte* row,
     }
 }
 
+/// `infinity` has all bits of the exponent and no other.
+template <class Bits> void make_nans_equal(std::byte* data, std::int64_t count, Bits infinity) {
+    constexpr auto without_sign = static_cast<Bits>(std::numeric_limits<Bits>::max() >> 1);
+    const auto quiet = static_cast<Bits>(infinity | infinity >> 1);
+    for (std::int64_t k = 0; k < count; ++k) {
+        std::byte* place = data + k * static_cast<std::int64_t>(sizeof(Bits));
+        Bits bits;
+        std::memcpy(&bits, place, sizeof bits);
+        if ((bits & without_sign) > infinity) {
+            std::memcpy(place, &quiet, sizeof quiet);
+        }
+    }
+}
+
 }  // namespace
+
+void make_nans_equal(std::byte* data, std::int64_t count, std::size_t width) {
+    switch (width) {
+        case 2:
+            return make_nans_equal<std::uint16_t>(data, count, 0x7C00u);
+        case 4:
+            return make_nans_equal<std::uint32_t>(data, count, 0x7F80'0000u);
+        case 8:
+            return make_nans_equal<std::uint64_t>(data, count, 0x7FF0'0000'0000'0000u);
+        default:
+            throw Error(ErrorKind::internal, "no floating-point number has " + std::to_string(width) + " bytes");
+    }
+}
 
 std::uint64_t fingerprint(const std::byte* data, std::int64_t rows, std::int64_t columns, std::size_t item,
                           std::int64_t first_row, std::int64_t first_column, bool swapped, std::uint64_t seed,

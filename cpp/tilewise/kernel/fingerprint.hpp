@@ -14,4 +14,8 @@ std::uint64_t fingerprint(const std::byte* data, std::int64_t rows, std::int64_t
                           std::int64_t first_row, std::int64_t first_column, bool swapped, std::uint64_t seed,
                           int threads);
 
+/// Gives all NaNs among `count` floating-point numbers of 2, 4 or 8 bytes the same bits, so that a fingerprint does not depend on signs and payloads
+/// that a text cannot hold.
+void make_nans_equal(std::byte* data, std::int64_t count, std::size_t width);
+
 }  // namespace tilewise::kernel

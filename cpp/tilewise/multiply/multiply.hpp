@@ -12,8 +12,6 @@
 
 namespace tilewise::multiply {
 
-enum class Verify { off, fast, serial };
-
 struct Options {
     std::string algorithm = "summa";
     std::string exchange = "overlap";
@@ -28,11 +26,6 @@ struct Options {
     bool sync = false;
     bool read_back = false;  ///< compare the file with what was written, by checksum
     bool tamper = false;     ///< for tests: makes one element wrong before it is verified
-};
-
-/// Seconds of one repetition of the in-memory part, the largest over the ranks.
-struct Sample {
-    double compute = 0, exchange = 0;
 };
 
 struct Outcome {

@@ -3,22 +3,14 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
+#include "tilewise/base/outcome.hpp"
 #include "tilewise/grid/layout.hpp"
 #include "tilewise/io/region.hpp"
 #include "tilewise/kernel/gemm.hpp"
 #include "tilewise/mpi/context.hpp"
 
 namespace tilewise::multiply {
-
-struct Verification {
-    std::string method;
-    bool passed = false;
-    double error = 0;                 ///< the largest scaled residual
-    double tolerance = 0;             ///< what it may be at most
-    std::int64_t unchecked_rows = 0;  ///< rows whose numbers are not finite, or beyond what the check can scale
-};
 
 /// A rank's block of a matrix, and which block it is.
 struct Part {

@@ -28,10 +28,33 @@ std::int64_t Exchange::elements(const std::vector<Piece>& pieces) {
     return sum;
 }
 
-void Exchange::count(const Piece& piece) {
+void Exchange::land(const Piece& piece, const std::byte* data, const Landed& landed) {
     Counters& count = setting_.context.ledger.count();
-    count.exchanged += piece.block.size() * setting_.item();
+    count.exchanged += size(piece);
     count.messages += 1;
+    landed(piece, data);
+}
+
+void Exchange::land_all(const std::byte* received, const Landed& landed) {
+    for (const Piece& piece : incoming_) {
+        land(piece, received, landed);
+        received += size(piece);
+    }
+}
+
+void Exchange::land_as_they_come(const std::byte* received, std::vector<MPI_Request>& requests, const Landed& landed) {
+    std::vector<const std::byte*> places;
+    for (const Piece& piece : incoming_) {
+        places.push_back(received);
+        received += size(piece);
+    }
+    for (std::size_t left = incoming_.size(); left > 0; --left) {
+        int index = MPI_UNDEFINED;
+        mpi::check(MPI_Waitany(static_cast<int>(requests.size()), requests.data(), &index, MPI_STATUS_IGNORE),
+                   "MPI_Waitany");
+        const auto arrived = static_cast<std::size_t>(index);
+        land(incoming_[arrived], places[arrived], landed);
+    }
 }
 
 std::unique_ptr<Exchange> make_exchange(ExchangeKind kind, const Setting& setting) {

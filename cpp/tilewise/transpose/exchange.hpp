@@ -67,8 +67,13 @@ protected:
     std::size_t bytes(const std::vector<Piece>& pieces) const {
         return static_cast<std::size_t>(elements(pieces) * setting_.item());
     }
-    /// Books a piece that arrived.
-    void count(const Piece& piece);
+    std::int64_t size(const Piece& piece) const { return piece.block.size() * setting_.item(); }
+    /// Books a piece that arrived, and hands it over.
+    void land(const Piece& piece, const std::byte* data, const Landed& landed);
+    /// All incoming pieces, which lie one after the other from `received` on.
+    void land_all(const std::byte* received, const Landed& landed);
+    /// The same as soon as each is there: `requests` has one for every incoming piece.
+    void land_as_they_come(const std::byte* received, std::vector<MPI_Request>& requests, const Landed& landed);
 
     Setting setting_;
     std::vector<Piece> outgoing_, incoming_;

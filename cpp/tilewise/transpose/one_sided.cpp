@@ -57,7 +57,7 @@ public:
                 check(MPI_Win_fence(MPI_MODE_NOPRECEDE, window()), "MPI_Win_fence");
                 get_all();
                 check(MPI_Win_fence(MPI_MODE_NOSUCCEED, window()), "MPI_Win_fence");
-                land_all(landed);
+                land_all(received_.data(), landed);
                 return;
             case ExchangeKind::one_sided_pscw:
                 post_and_start(landed);
@@ -70,7 +70,6 @@ public:
 private:
     std::byte* memory() override { return exposed_.data; }
     MPI_Win window() const { return exposed_.window.get(); }
-    std::int64_t size(const Piece& piece) const { return piece.block.size() * setting_.item(); }
 
     void get_all() {
         std::byte* place = received_.data();
@@ -83,15 +82,6 @@ private:
         }
     }
 
-    void land_all(const Landed& landed) {
-        const std::byte* place = received_.data();
-        for (const Piece& piece : incoming_) {
-            count(piece);
-            landed(piece, place);
-            place += size(piece);
-        }
-    }
-
     void post_and_start(const Landed& landed) {
         const MPI_Comm comm = setting_.context.comm.get();
         const Group to(comm, outgoing_), from(comm, incoming_);
@@ -99,7 +89,7 @@ private:
         check(MPI_Win_start(from.get(), 0, window()), "MPI_Win_start");
         get_all();
         check(MPI_Win_complete(window()), "MPI_Win_complete");
-        land_all(landed);
+        land_all(received_.data(), landed);
         check(MPI_Win_wait(window()), "MPI_Win_wait");
     }
 
@@ -108,7 +98,6 @@ private:
         check(MPI_Win_sync(window()), "MPI_Win_sync");
         setting_.context.comm.barrier();  // from here on all pieces are there to be fetched
         std::vector<MPI_Request> requests(incoming_.size(), MPI_REQUEST_NULL);
-        std::vector<const std::byte*> places;
         std::byte* place = received_.data();
         for (std::size_t i = 0; i < incoming_.size(); ++i) {
             const Piece& piece = incoming_[i];
@@ -116,17 +105,9 @@ private:
             check(MPI_Rget(place, all.count(), all.type(), piece.peer, piece.at * setting_.item(), all.count(),
                            all.type(), window(), &requests[i]),
                   "MPI_Rget");
-            places.push_back(place);
             place += size(piece);
         }
-        for (std::size_t left = incoming_.size(); left > 0; --left) {
-            int index = MPI_UNDEFINED;
-            check(MPI_Waitany(static_cast<int>(requests.size()), requests.data(), &index, MPI_STATUS_IGNORE),
-                  "MPI_Waitany");
-            const auto arrived = static_cast<std::size_t>(index);
-            count(incoming_[arrived]);
-            landed(incoming_[arrived], places[arrived]);
-        }
+        land_as_they_come(received_.data(), requests, landed);
         check(MPI_Win_unlock_all(window()), "MPI_Win_unlock_all");
         setting_.context.comm.barrier();  // nobody turns new numbers into a window that others still read
     }

@@ -8,7 +8,7 @@
 //
 // Whatever is written is complete: pages that were written in pieces were flushed, and made dirty again, many times.
 #include <algorithm>
-#include <atomic>
+#include <mutex>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
@@ -22,6 +22,17 @@ namespace {
 
 constexpr std::int64_t cache_line = 64;
 constexpr std::int64_t worth_threads = std::int64_t{4} << 20;  // bytes
+// A longer call makes the page cache look for longer runs of free pages, which may first have to be put together or come fresh from the host: between 0.2
+// and 3.4 s for 2 GiB where calls of 128 KiB always took 0.3 to 0.5.
+constexpr std::int64_t write_bytes = std::int64_t{128} << 10;
+
+std::int64_t write_in_calls(const io::PosixFile& file, const std::byte* data, std::int64_t bytes, std::int64_t offset) {
+    std::int64_t calls = 0;
+    for (std::int64_t at = 0; at < bytes; at += write_bytes) {
+        calls += file.write(data + at, std::min(write_bytes, bytes - at), offset + at);
+    }
+    return calls;
+}
 
 }  // namespace
 
@@ -42,7 +53,9 @@ void turn_mapped(Context& context, const io::Region& from, const io::Region& to,
         const io::PosixFile result(to.path, to.name, io::PosixFile::Mode::write);
         const int threads = from.bytes() < worth_threads ? 1 : context.threads;
         std::vector<Buffer> strips(static_cast<std::size_t>(threads));
-        std::atomic<std::int64_t> calls = 0;
+        std::int64_t calls = 0;
+        std::mutex
+            writing;  // the file system lets one thread write at a time; the other shall turn meanwhile, not wait at every call
         parallel_tasks(threads, mine.size(), [&](std::int64_t task, int thread) {
             Buffer& strip = strips[static_cast<std::size_t>(thread)];
             if (strip.bytes() == 0) {
@@ -51,7 +64,8 @@ void turn_mapped(Context& context, const io::Region& from, const io::Region& to,
             const std::int64_t j = (mine.begin + task) * width, some = std::min(width, columns - j);
             turn_items(options, source.data() + j * item, columns * item, rows, some, size, strip.data(), rows * item,
                        1);
-            calls += result.write(strip.data(), some * rows * item, to.offset + j * rows * item);
+            const std::lock_guard lock(writing);
+            calls += write_in_calls(result, strip.data(), some * rows * item, to.offset + j * rows * item);
             if (thread == 0) {
                 context.report(Phase::output, static_cast<double>(task + 1) / static_cast<double>(mine.size()));
             }

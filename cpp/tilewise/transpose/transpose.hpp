@@ -33,11 +33,6 @@ struct Options {
     bool tamper = false;  ///< for tests: makes one byte of the file wrong before it is verified
 };
 
-/// Seconds of one repetition of the in-memory part, the largest over the ranks.
-struct Sample {
-    double compute = 0, exchange = 0;
-};
-
 struct Outcome {
     std::optional<Verification> verification;
     std::vector<Sample> samples;

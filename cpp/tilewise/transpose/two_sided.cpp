@@ -51,16 +51,16 @@ public:
                     send(outgoing_[i], &sends_[i]);
                 }
                 wait(receives_);
-                land_all(landed);
+                land_all(received_.data(), landed);
                 wait(sends_);
                 return;
             case ExchangeKind::overlap:
-                land_as_they_come(landed);
+                land_as_they_come(received_.data(), receives_, landed);
                 wait(sends_);
                 return;
             case ExchangeKind::collective:
                 all_to_all();
-                land_all(landed);
+                land_all(received_.data(), landed);
                 return;
             default:
                 take_turns(landed);
@@ -69,7 +69,6 @@ public:
 
 private:
     std::byte* memory() override { return sent_.data(); }
-    std::int64_t size(const Piece& piece) const { return piece.block.size() * setting_.item(); }
     MPI_Comm comm() const { return setting_.context.comm.get(); }
     mpi::Span span(const Piece& piece) const { return {piece.block.size(), mpi::type_of(setting_.dtype)}; }
 
@@ -83,32 +82,6 @@ private:
     }
     static void wait(std::vector<MPI_Request>& requests) {
         check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-    }
-
-    void land_all(const Landed& landed) {
-        const std::byte* place = received_.data();
-        for (const Piece& piece : incoming_) {
-            count(piece);
-            landed(piece, place);
-            place += size(piece);
-        }
-    }
-
-    void land_as_they_come(const Landed& landed) {
-        std::vector<const std::byte*> places;
-        const std::byte* place = received_.data();
-        for (const Piece& piece : incoming_) {
-            places.push_back(place);
-            place += size(piece);
-        }
-        for (std::size_t left = incoming_.size(); left > 0; --left) {
-            int index = MPI_UNDEFINED;
-            check(MPI_Waitany(static_cast<int>(receives_.size()), receives_.data(), &index, MPI_STATUS_IGNORE),
-                  "MPI_Waitany");
-            const auto arrived = static_cast<std::size_t>(index);
-            count(incoming_[arrived]);
-            landed(incoming_[arrived], places[arrived]);
-        }
     }
 
     void take_turns(const Landed& landed) {
@@ -136,8 +109,7 @@ private:
             }
             check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
             if (expected != nullptr) {
-                count(*expected);
-                landed(*expected, place);
+                land(*expected, place, landed);
             }
         }
     }

@@ -46,6 +46,10 @@ template <class Table> std::vector<std::string> names_of(const Table& table) {
     return names;
 }
 
+Verify verify_of(const Job& job) {
+    return job.verify == "fast" ? Verify::fast : job.verify == "serial" ? Verify::serial : Verify::off;
+}
+
 }  // namespace
 
 Job parse_job(const std::string& text) {
@@ -119,9 +123,7 @@ multiply::Options options_of(const Job& job) {
             .copies = v.copies,
             .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
             .kernel = kernel::kernel_named(v.kernel),
-            .verify = job.verify == "fast"     ? multiply::Verify::fast
-                      : job.verify == "serial" ? multiply::Verify::serial
-                                               : multiply::Verify::off,
+            .verify = verify_of(job),
             .repeat = std::max(1, job.repeat),
             .warmup = std::max(0, job.warmup),
             .sync = job.sync,
@@ -144,9 +146,7 @@ transpose::Options transpose_options_of(const Job& job) {
                                              : v.root_write == "whole" ? transpose::RootWrite::whole
                                                                        : transpose::RootWrite::rows,
                                .stage_bytes = job.band_bytes,
-                               .verify = job.verify == "fast"     ? transpose::Verify::fast
-                                         : job.verify == "serial" ? transpose::Verify::serial
-                                                                  : transpose::Verify::off,
+                               .verify = verify_of(job),
                                .repeat = std::max(1, job.repeat),
                                .warmup = std::max(0, job.warmup),
                                .sync = job.sync,

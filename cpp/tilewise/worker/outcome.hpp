@@ -7,18 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tilewise/base/outcome.hpp"
+
 namespace tilewise::worker {
-
-struct Verification {
-    std::string method;
-    bool passed = false;
-    double error = 0, tolerance = 0;
-};
-
-/// Seconds of one repetition of the in-memory part, the largest over the ranks.
-struct Sample {
-    double compute = 0, exchange = 0;
-};
 
 struct Outcome {
     std::optional<Verification> verification;

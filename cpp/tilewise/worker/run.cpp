@@ -33,15 +33,9 @@ Outcome run_multiply(Context& context, const Job& job) {
     Outcome outcome;
     outcome.flops = done.flops;
     outcome.working = done.working;
-    std::int64_t unchecked = 0;
-    if (done.verification) {
-        const auto& proof = *done.verification;
-        outcome.verification = {proof.method, proof.passed, proof.error, proof.tolerance};
-        unchecked = proof.unchecked_rows;
-    }
-    for (const auto& sample : done.samples) {
-        outcome.samples.push_back({sample.compute, sample.exchange});
-    }
+    outcome.verification = done.verification;
+    outcome.samples = done.samples;
+    const std::int64_t unchecked = done.verification ? done.verification->unchecked_rows : 0;
     outcome.result = {{"exchanged_ideal_max_rank", most}, {"unchecked_rows", unchecked}};
     if (unchecked > 0) {
         outcome.warnings.push_back(
@@ -77,7 +71,8 @@ Outcome run_convert(Context& context, const Job& job) {
     Outcome outcome;
     outcome.working = done.working;
     if (done.holds) {
-        outcome.verification = {"read_back", *done.holds, *done.holds ? 0.0 : 1.0, 0};
+        outcome.verification =
+            Verification{.method = "read_back", .passed = *done.holds, .error = *done.holds ? 0.0 : 1.0};
     }
     outcome.result = {{"changed_numbers", done.changed}};
     if (done.changed > 0) {
@@ -92,12 +87,8 @@ Outcome run_transpose(Context& context, const Job& job) {
     const auto done = transpose::transpose(context, from, to, transpose_options_of(job));
     Outcome outcome;
     outcome.working = done.working;
-    if (done.verification) {
-        outcome.verification = {done.verification->method, done.verification->passed, done.verification->error, 0};
-    }
-    for (const auto& sample : done.samples) {
-        outcome.samples.push_back({sample.compute, sample.exchange});
-    }
+    outcome.verification = done.verification;
+    outcome.samples = done.samples;
     outcome.result = {{"turned", done.turned}};
     return outcome;
 }

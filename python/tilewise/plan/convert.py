@@ -7,7 +7,7 @@ import sys
 import msgspec
 
 from tilewise.errors import UsageError
-from tilewise.files import TEXTS, format_name, natural_order
+from tilewise.files import TEXTS, format_name
 from tilewise.files.dtypes import ITEMSIZE, in_memory
 from tilewise.files.output import Target, check_holds
 from tilewise.files.region import Region
@@ -51,20 +51,13 @@ def plan_convert(
     dtype = wanted.dtype or source.dtype
     if target is not None:
         check_holds(target, dtype)
-    natural = natural_order(target.name) if target is not None else "C"
-    order = wanted.order or natural
-    if target is not None and order != natural and format_name(target.name) in ("mtx", "tiles"):
-        raise UsageError(
-            f"{target.name} cannot be written in {order} order: its format is always in {natural} order",
-            f"--order {natural}",
-        )
+    order = io.order_of(target, wanted.order)
     if source.encoding == "text" and dtype in _WIDE_INTEGERS and not source.dtype.startswith("complex"):
         source = msgspec.structs.replace(source, dtype=dtype)
     why: list[str] = []
     kind = "generate" if command == "generate" else source.encoding
     work = float(source.rows) * source.columns * _WORK[kind]
-    ranks, threads = rule.ranks_and_threads(choices, facts, work, why, joined=joined)
-    nodes, _ = rule.nodes_used(choices, joined)
+    ranks, threads, nodes = rule.spread(choices, facts, work, why, joined=joined)
     shape, _ = grid.choose(command, ranks, choices.grid or (ranks, 1), source.rows, source.columns)
     read, write = io.fitting(choices, [source], target)
     variant = Variant(

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tilewise.errors import UsageError
-from tilewise.files import TEXTS, format_name
+from tilewise.files import TEXTS, format_name, natural_order
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.output import Target
 from tilewise.files.region import Region
@@ -70,6 +70,17 @@ def choose(
             device = f"the device takes {rate_text(rate, 'B/s')}"
             why.append(f"write uncached: {device} while the rest is computed")
     return msgspec.structs.replace(variant, read=read, write=write)
+
+
+def order_of(target: Target | None, wanted: str | None) -> str:
+    """The format's own order of storage unless another is `wanted`; UsageError where it has only that."""
+    natural = natural_order(target.name) if target is not None else "C"
+    if target is not None and wanted not in (None, natural) and format_name(target.name) in ("mtx", "tiles"):
+        raise UsageError(
+            f"{target.name} cannot be written in {wanted} order: its format is always in {natural} order",
+            f"--order {natural}",
+        )
+    return wanted or natural
 
 
 def fitting(choices: Choices, inputs: Sequence[Region], target: Target | None) -> tuple[str, str]:

@@ -39,8 +39,7 @@ def plan_multiply(
     dtype = _product_type(left, right, target, why)
     item = ITEMSIZE[dtype]
     work = float(m) * k * n
-    ranks, threads = rule.ranks_and_threads(choices, facts, work, why, joined=joined)
-    nodes, _ = rule.nodes_used(choices, joined)
+    ranks, threads, nodes = rule.spread(choices, facts, work, why, joined=joined)
     algorithm = rule.algorithm(choices, ranks, why)
     shape, copies = grid.choose(algorithm.name, ranks, choices.grid, m, n)
     operands = (m * k + k * n) * item

@@ -6,6 +6,7 @@ import msgspec
 
 from tilewise.errors import UsageError
 from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.region import Region
 from tilewise.launch.job import Variant
 from tilewise.plan.grid import part
 from tilewise.units import bytes_text
@@ -27,6 +28,11 @@ _STAGED = (
     "sieve",
     "per_rank",
 )
+
+
+# Characters of the longest number and what stands behind it, as `cpp/tilewise/kernel/number.hpp` prints it.
+_CHARACTERS = {"float16": 12, "float32": 16, "float64": 25, "complex64": 34, "complex128": 52}
+_LINES_HELD = 5  # two stages of whole lines, each also packed, and one of which only part is wanted
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +94,32 @@ def multiply_need(
 def staging(variant: Variant) -> int:
     """Bytes of the buffers through which this way of reading or writing moves its data, each rank."""
     return STAGING if variant.read in _STAGED or variant.write in _STAGED else 0
+
+
+def characters(dtype: str) -> int:
+    """The most characters that a number takes in a text."""
+    return _CHARACTERS.get(dtype, 21)
+
+
+def longest_line(region: Region) -> int:
+    """Numbers that are read together however many they are: on a line of a text, in a row of a tile."""
+    if region.tiles:
+        return max(tile.columns[1] - tile.columns[0] for tile in region.tiles)
+    return region.line_numbers // (1 + region.pairs)
+
+
+def whole_lines(region: Region) -> int:
+    """Bytes on each rank of a row of a tile, or of lines of a text, as they are read."""
+    numbers, item = longest_line(region), ITEMSIZE[region.dtype]
+    if region.encoding != "text":
+        return numbers * item
+    lines = max(1, region.rows * region.columns // max(1, numbers))
+    return parsed(numbers, item, region.file_bytes // lines)
+
+
+def parsed(numbers: int, item: int, text: int) -> int:
+    """Bytes that lines take while they are read, of so many `numbers` and so many bytes of `text` each."""
+    return _LINES_HELD * numbers * item + 2 * text
 
 
 def convert_need(band_bytes: int, bands: int, variant: Variant, nodes: int = 1) -> Need:

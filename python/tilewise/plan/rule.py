@@ -66,7 +66,7 @@ def read_hosts(path: str) -> dict[str, int]:
     return hosts
 
 
-def ranks_and_threads(
+def spread(
     choices: Choices,
     facts: Facts,
     work: float,
@@ -74,8 +74,8 @@ def ranks_and_threads(
     *,
     joined: Join | None = None,
     all_cores: bool = False,
-) -> tuple[int, int]:
-    """How many ranks, and threads on each, for `work` multiply-adds; adds its reasons to `why`.
+) -> tuple[int, int, int]:
+    """How many ranks, threads on each, and nodes, for `work` multiply-adds; adds its reasons to `why`.
 
     `all_cores`: what was asked for is about ranks, so there is one for every core. `joined` tells of ranks
     that exist already. Raises UsageError for counts that cannot be.
@@ -92,14 +92,14 @@ def ranks_and_threads(
         joined.size if joined else choices.ranks or _ranks(choices, facts, work, nodes, slots, why, all_cores)
     )
     if choices.threads is not None:
-        return ranks, choices.threads
+        return ranks, choices.threads, nodes
     if work < SMALL:
-        return ranks, 1
+        return ranks, 1, nodes
     on_node = -(-ranks // nodes)
     threads = max(1, facts.cores // on_node)
     shared_out = f"{plural(on_node, 'rank')} a node on {plural(facts.cores, 'core')}"
     why.append(f"{plural(threads, 'thread')} a rank: {shared_out}")
-    return ranks, threads
+    return ranks, threads, nodes
 
 
 def algorithm(choices: Choices, ranks: int, why: list[str]) -> Algorithm:
@@ -125,9 +125,15 @@ def algorithm(choices: Choices, ranks: int, why: list[str]) -> Algorithm:
 
 
 def exchange(
-    choices: Choices, chosen: Algorithm, shared_bytes: int, facts: Facts, nodes: int, why: list[str]
+    choices: Choices,
+    chosen: Algorithm,
+    shared_bytes: int,
+    facts: Facts,
+    nodes: int,
+    why: list[str],
+    shared: str = "both operands",
 ) -> str:
-    """How ranks exchange; `none` on one rank. `shared_bytes` is what `shared` would put in /dev/shm."""
+    """How ranks exchange; `none` on one rank. `shared_bytes` of `shared` is what it would put in /dev/shm."""
     if choices.exchange is not None:
         if choices.exchange not in chosen.exchanges:
             known = (
@@ -144,7 +150,7 @@ def exchange(
     if not chosen.exchanges:
         return "none"
     if nodes == 1 and shared_bytes <= facts.shared_memory:
-        why.append("shared: all ranks are on one node and /dev/shm has room for both operands")
+        why.append(f"shared: all ranks are on one node and /dev/shm has room for {shared}")
         return "shared"
     why.append(
         "overlap: " + ("there are several nodes" if nodes > 1 else "/dev/shm has too little room for shared")

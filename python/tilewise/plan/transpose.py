@@ -14,7 +14,7 @@ import os
 import msgspec
 
 from tilewise.errors import UsageError
-from tilewise.files import TEXTS, format_name, natural_order
+from tilewise.files import TEXTS, format_name
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.output import Target, check_holds
 from tilewise.files.region import Region
@@ -22,20 +22,14 @@ from tilewise.launch.job import Job, Variant
 from tilewise.launch.join import Join
 from tilewise.machine import storage
 from tilewise.machine.facts import Facts
-from tilewise.plan import grid, io, need, rule
+from tilewise.plan import grid, io, need, rule, transpose_need
 from tilewise.plan.choices import Choices
 from tilewise.plan.names import TRANSPOSE, Algorithm
 from tilewise.plan.plan import Plan, finish, new_id
+from tilewise.plan.transpose_need import Files
 from tilewise.units import bytes_text
 
 CACHED = 0.5  # of what is available: both files in the page cache, and room for others
-STRIP = 2 << 20  # bytes that a thread turns and writes at a time, and at least a cache line of columns
-LINE = 64
-TILE = 384 << 20  # bytes of one of a rank's three tiles
-BAND = 32 << 20
-LEAST_STAGE = 1 << 20
-BIG_ENDIAN = ("petsc", "pgm")  # formats whose numbers have their bytes in that order
-PAGE = 4096
 _WORK = 10  # multiply-adds that one number is worth
 
 
@@ -57,27 +51,22 @@ def plan_transpose(
 ) -> Plan:
     """The plan for writing the transpose of `source` to `target`; UsageError for what cannot be."""
     check_holds(target, source.dtype)
+    if choices.kernel == "blas":
+        raise UsageError("--kernel blas makes no sense with transpose: it only multiplies", "--kernel fast")
     kind = format_name(target.name)
-    natural = natural_order(target.name)
-    order = wanted.order or natural
-    if order != natural and kind in ("mtx", "tiles"):
-        raise UsageError(
-            f"{target.name} cannot be written in {order} order: its format is always in {natural} order",
-            f"--order {natural}",
-        )
+    order = io.order_of(target, wanted.order)
     why: list[str] = []
-    turned = source.order == order
-    algorithm = _algorithm(source, wanted, choices, facts, turned, why)
-    spread = algorithm.name != "staged" and (choices.algorithm is not None or bool(algorithm.exchanges))
+    files = Files(source=source, kind=kind, order=order)
+    algorithm = _algorithm(files, wanted, choices, facts, why)
+    all_cores = algorithm.name != "staged" and (choices.algorithm is not None or bool(algorithm.exchanges))
     work = float(source.rows) * source.columns * _WORK
-    ranks, threads = rule.ranks_and_threads(choices, facts, work, why, joined=joined, all_cores=spread)
-    nodes, _ = rule.nodes_used(choices, joined)
+    ranks, threads, nodes = rule.spread(choices, facts, work, why, joined=joined, all_cores=all_cores)
     if algorithm.name == "staged" and choices.grid is not None:
         raise UsageError("--grid makes no sense with staged: ranks take tiles in turn", "--algorithm swap")
     shape = (ranks, 1)
     if algorithm.name != "staged":
-        shape, _ = grid.choose("transpose", ranks, choices.grid, source.rows, source.columns)
-    exchange = rule.exchange(choices, algorithm, source.bytes, facts, nodes, why)
+        shape, _ = grid.choose("transpose", ranks, choices.grid, *files.stored)
+    exchange = rule.exchange(choices, algorithm, source.bytes, facts, nodes, why, "the matrix")
     read, write = io.fitting(choices, [source], target)
     variant = Variant(
         algorithm=algorithm.name,
@@ -93,19 +82,19 @@ def plan_transpose(
     )
     if algorithm.name == "gather":
         variant = _written_by_root(variant, choices, kind)
-    plain = turned and not source.generator and not source.tiles and source.encoding == "binary"
-    plain = plain and kind not in ("tiles", *TEXTS)
     if algorithm.name == "staged":
         if choices.repeat > 1 or choices.warmup > 0:
             raise UsageError(
                 "--repeat and --warmup make no sense with staged: nothing of it is in memory alone",
                 "--algorithm swap",
             )
-        if plain and nodes == 1:
-            variant = _touching(variant, source, target, choices, facts, why)
-        stage, required = _stage(variant, plain, source, facts, choices, nodes)
+        if files.plain and nodes == 1:
+            variant = _touching(variant, files, target, choices, facts, why)
+        room = _room(choices, facts) // -(-ranks // nodes)
+        stage, required = transpose_need.staged(files, variant, room, nodes, choices.verify)
     else:
-        stage, required = BAND, _blocks(variant, source, nodes)
+        stage = transpose_need.BAND
+        required = transpose_need.in_memory(files, variant, nodes, choices.verify)
     need.require_fit(required, choices.memory, facts.memory_available, facts.shared_memory)
     if choices.verify == "auto":
         why.append(
@@ -141,31 +130,37 @@ def plan_transpose(
     )
 
 
-def _algorithm(
-    source: Region, wanted: Wanted, choices: Choices, facts: Facts, turned: bool, why: list[str]
-) -> Algorithm:
+def _algorithm(files: Files, wanted: Wanted, choices: Choices, facts: Facts, why: list[str]) -> Algorithm:
     """The algorithm that was asked for, or that what was asked for leads to."""
+    source = files.source
     if wanted.root_write is not None and choices.algorithm not in (None, "gather"):
         raise UsageError(
             f"--root-write makes no sense with {choices.algorithm}: only in gather rank 0 writes alone",
             "--algorithm gather",
         )
     if choices.algorithm is not None:
-        return TRANSPOSE[choices.algorithm]
+        chosen = TRANSPOSE[choices.algorithm]
+        if choices.exchange is not None and not chosen.exchanges:
+            raise UsageError(
+                f"--exchange {choices.exchange} makes no sense with {chosen.name}: "
+                "every rank works for itself",
+                "--algorithm swap",
+            )
+        return chosen
     if wanted.root_write is not None:
         return TRANSPOSE["gather"]
     if choices.exchange is not None:
         why.append("swap: ranks exchange blocks, as --exchange asks")
         return TRANSPOSE["swap"]
-    if not turned:
+    if not files.turned:
         why.append(
             f"nothing is turned: {source.name} stores its numbers in the sequence that the result wants, "
             "so only bytes are copied"
         )
         return TRANSPOSE["staged"]
-    room = choices.memory if choices.memory is not None else int(facts.memory_available * need.SHARE)
+    held = 3 * source.bytes + need.FIXED + need.STAGING + need.whole_lines(source)
     if (choices.repeat > 1 or choices.warmup > 0) or (
-        source.encoding == "text" and 3 * source.bytes + need.FIXED + need.STAGING <= room
+        source.encoding == "text" and held <= _room(choices, facts)
     ):
         why.append("reread: the input is read once, and its numbers fit in memory")
         return TRANSPOSE["reread"]
@@ -187,20 +182,19 @@ def _written_by_root(variant: Variant, choices: Choices, kind: str) -> Variant:
 
 
 def _touching(
-    variant: Variant, source: Region, target: Target, choices: Choices, facts: Facts, why: list[str]
+    variant: Variant, files: Files, target: Target, choices: Choices, facts: Facts, why: list[str]
 ) -> Variant:
     """How `staged` reads and writes plain files, where that was left open."""
     if choices.read is not None or choices.write is not None:
         return variant
+    source = files.source
     folder = os.path.dirname(os.path.realpath(target.path))
     here = storage.is_local(source.path) and storage.is_local(folder)
     cached = 2 * source.bytes <= CACHED * facts.memory_available
     # Mapped pages are the page cache's, but a reader of /proc sees them in the rank: a cap is kept for both.
-    capped = (
-        choices.memory is not None and source.bytes + _strips(variant, source) + need.FIXED > choices.memory
-    )
-    swapped = source.byte_order != ("big" if format_name(target.name) in BIG_ENDIAN else "little")
-    if here and cached and not capped and not swapped:
+    pages = source.bytes + transpose_need.strips(files, variant.threads) + need.FIXED
+    capped = choices.memory is not None and pages > choices.memory
+    if here and cached and not capped and not files.swapped:
         why.append("io mapped in, positioned out: the page cache holds both files")
         return msgspec.structs.replace(variant, read="mapped", write="positioned")
     if cached:
@@ -209,7 +203,7 @@ def _touching(
         )
         return variant
     read = "uncached" if storage.takes_direct(source.path) else "positioned"
-    whole_pages = source.rows * ITEMSIZE[source.dtype] % PAGE == 0
+    whole_pages = source.rows * ITEMSIZE[source.dtype] % transpose_need.PAGE == 0
     write = "uncached" if whole_pages and storage.takes_direct(folder) else "positioned"
     why.append(
         f"io {read} in, {write} out: both files, {bytes_text(2 * source.bytes)}, are much for the page cache"
@@ -217,53 +211,6 @@ def _touching(
     return msgspec.structs.replace(variant, read=read, write=write)
 
 
-def _stage(
-    variant: Variant, plain: bool, source: Region, facts: Facts, choices: Choices, nodes: int
-) -> tuple[int, need.Need]:
-    """Bytes of what `staged` holds at a time, and what all of that needs."""
-    limit = choices.memory if choices.memory is not None else int(facts.memory_available * need.SHARE)
-    room = limit // -(-variant.ranks // nodes) - need.FIXED
-    size = max(source.bytes, LEAST_STAGE)
-    if plain and (variant.read, variant.write) == ("mapped", "positioned"):
-        stage, buffers = LEAST_STAGE, _strips(variant, source)
-    elif plain and {variant.read, variant.write} <= {"positioned", "uncached"}:
-        stage = max(LEAST_STAGE, min(TILE, room // 3 - 16 * PAGE, 2 * size))
-        buffers = 3 * (stage + 16 * PAGE)
-    else:  # band by band, as conversions go
-        staging = need.staging(variant)
-        stage = max(LEAST_STAGE, min(BAND, (room - staging) // 3, 2 * size))
-        buffers = 3 * stage + staging
-    rank = buffers + need.FIXED
-    node = -(-variant.ranks * rank // nodes)
-    return stage, need.Need(rank=rank, node=node, shared=0, blocks=0, buffers=buffers)
-
-
-def _strips(variant: Variant, source: Region) -> int:
-    """Bytes of the strips that a rank's threads turn and write."""
-    return variant.threads * max(STRIP, LINE * max(source.rows, source.columns))
-
-
-def _blocks(variant: Variant, source: Region, nodes: int) -> need.Need:
-    """What algorithms need that hold the matrix in memory, spread over the ranks."""
-    item = ITEMSIZE[source.dtype]
-    rows = grid.part(source.rows, variant.grid[0], variant.remainder)
-    columns = grid.part(source.columns, variant.grid[1], variant.remainder)
-    block, whole = rows * columns * item, source.bytes
-    fixed = need.FIXED + need.staging(variant)
-    shared = whole if variant.exchange == "shared" else 0
-    if variant.algorithm == "reread":
-        rank, everywhere = 2 * block, 2 * whole
-    elif variant.algorithm == "swap":  # as read, as sent, as received, as written
-        copies = 3 if shared else 4
-        rank, everywhere = copies * block, copies * whole
-    else:
-        received = 0 if shared else whole
-        collected = received + (whole if variant.root_write == "whole" else block)
-        rank, everywhere = 2 * block + collected, 2 * whole + collected
-    return need.Need(
-        rank=rank + fixed,
-        node=-(-(everywhere + variant.ranks * fixed) // nodes),
-        shared=shared,
-        blocks=block,
-        buffers=rank - block,
-    )
+def _room(choices: Choices, facts: Facts) -> int:
+    """Bytes that the ranks of a node may take together."""
+    return choices.memory if choices.memory is not None else int(facts.memory_available * need.SHARE)

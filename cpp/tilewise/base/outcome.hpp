@@ -1,0 +1,25 @@
+// What operations say of themselves when they are done, in the words that all of them share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tilewise {
+
+/// How the result is to be proved.
+enum class Verify { off, fast, serial };
+
+struct Verification {
+    std::string method;
+    bool passed = false;
+    double error = 0;                 ///< of a product the largest scaled residual; else how much of the file is wrong
+    double tolerance = 0;             ///< what `error` may be at most
+    std::int64_t unchecked_rows = 0;  ///< of a product: rows that are not finite, or beyond what the check can scale
+};
+
+/// Seconds of one repetition of the in-memory part, the largest over the ranks.
+struct Sample {
+    double compute = 0, exchange = 0;
+};
+
+}  // namespace tilewise
