@@ -75,7 +75,7 @@ def _row(
     row.samples = {scheme: samples[scheme], FIRST: samples[FIRST]}
 
     def median(phase: str) -> float:
-        return 1e3 * statistics.median(record["seconds"][phase]["max"] for record in records)
+        return 1e3 * statistics.median(float(record["seconds"][phase]["max"]) for record in records)
 
     last = records[-1]
     row.note = (

@@ -1,4 +1,4 @@
-// Tries the tiles in turns, drops the slow half after each round, and takes the best time that each of the rest had.
+// Tries the tiles in turns, drops the slow half after each round, and lets the one that is left run against the kernel's own.
 #include "tilewise/measure/transpose_tile.hpp"
 
 #include <algorithm>
@@ -41,6 +41,12 @@ std::vector<Candidate> candidates(std::int64_t item) {
     return found;
 }
 
+double median(std::vector<double>& values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
 }  // namespace
 
 MeasuredTile transpose_tile(std::size_t item, int threads) {
@@ -52,23 +58,33 @@ MeasuredTile transpose_tile(std::size_t item, int threads) {
     const Buffer from(static_cast<std::size_t>(n * n * size)), to(from.bytes());
     std::memset(from.data(), 1, from.bytes());
     std::memset(to.data(), 1, to.bytes());
+    const auto seconds_with = [&](const kernel::TransposeTile& tile) {
+        const auto begin = std::chrono::steady_clock::now();
+        kernel::transpose(from.data(), n * size, n, n, item, to.data(), n * size, threads, tile);
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
     std::vector<Candidate> left = candidates(size);
-    while (true) {
+    while (left.size() > 1) {
         for (int round = 0; round < 2; ++round) {
             for (Candidate& candidate : left) {
-                const auto begin = std::chrono::steady_clock::now();
-                kernel::transpose(from.data(), n * size, n, n, item, to.data(), n * size, threads, candidate.tile);
-                const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-                candidate.seconds = std::min(candidate.seconds, seconds);
+                candidate.seconds = std::min(candidate.seconds, seconds_with(candidate.tile));
             }
         }
         std::sort(left.begin(), left.end(),
                   [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
-        if (left.size() <= 2) {
-            return {left.front().tile, 2.0 * static_cast<double>(n * n * size) / left.front().seconds};
-        }
-        left.resize((left.size() + 1) / 2);
+        left.resize(left.size() / 2);
     }
+    constexpr int rounds = 9;
+    constexpr double clearly = 0.97;  // what differs by less, differs the other way round the next time
+    const kernel::TransposeTile own = kernel::default_transpose_tile(item);
+    std::vector<double> best_seconds, own_seconds;
+    for (int round = 0; round < rounds; ++round) {
+        best_seconds.push_back(seconds_with(left.front().tile));
+        own_seconds.push_back(seconds_with(own));
+    }
+    const double best = median(best_seconds), usual = median(own_seconds);
+    const double bytes = 2.0 * static_cast<double>(n * n * size);
+    return best < clearly * usual ? MeasuredTile{left.front().tile, bytes / best} : MeasuredTile{own, bytes / usual};
 }
 
 }  // namespace tilewise::measure

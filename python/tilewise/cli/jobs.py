@@ -258,10 +258,14 @@ def _record(
 
 
 def _remember(record: Record, plan: Plan) -> None:
-    """Keeps a peak that was measured in this run."""
+    """Keeps a peak that was measured in this run, and measures what the next one can use."""
     if plan.job.calibrate and record.peak_flops:
         key = peak_key(plan.facts, plan.job.variant, plan.job.dtype)
         profile.store_peak(key, profile.Peak(record.peak_flops, record.environment.blas_kernel))
+    if plan.measure_tile is not None:
+        from tilewise.machine.transposition import measure_tile
+
+        measure_tile(*plan.measure_tile, plan.facts, launcher.find_worker().path)
 
 
 def _tell(record: Record, outcome: Outcome, options: JobOptions, plain: bool) -> None:

@@ -21,7 +21,10 @@ _MEASURED = ("float32", "float64", "complex64", "complex128")
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What will be done. `job.output` is still empty: making files is not planning."""
+    """What will be done. `job.output` is still empty: making files is not planning.
+
+    `measure_tile`: the bytes of an item and the threads for which a tile is to be found after the job.
+    """
 
     job: Job
     shape: tuple[int, int]
@@ -38,6 +41,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     oversubscribed: bool
     peak: profile.Peak | None
     peak_key: str
+    measure_tile: tuple[int, int] | None = None
 
 
 def new_id() -> str:
@@ -61,6 +65,7 @@ def finish(
     joined: bool = False,
     order: str = "C",
     header: bool = False,
+    measure_tile: tuple[int, int] | None = None,
 ) -> Plan:
     """Puts a plan together: binding, oversubscription, stored peak, traps in the environment, who chose."""
     variant = job.variant
@@ -111,6 +116,7 @@ def finish(
         oversubscribed=over,
         peak=peak,
         peak_key=key,
+        measure_tile=measure_tile,
     )
 
 

@@ -20,7 +20,7 @@ from tilewise.files.output import Target, check_holds
 from tilewise.files.region import Region
 from tilewise.launch.job import Job, Variant
 from tilewise.launch.join import Join
-from tilewise.machine import storage
+from tilewise.machine import storage, transposition
 from tilewise.machine.facts import Facts
 from tilewise.plan import grid, io, need, rule, transpose_need
 from tilewise.plan.choices import Choices
@@ -30,7 +30,10 @@ from tilewise.plan.transpose_need import Files
 from tilewise.units import bytes_text
 
 CACHED = 0.5  # of what is available: both files in the page cache, and room for others
+TILE_FROM = 1 << 30  # bytes of a matrix that are turned in memory
 _WORK = 10  # multiply-adds that one number is worth
+
+Measured = tuple[int, int]  # bytes of an item, threads
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +85,7 @@ def plan_transpose(
     )
     if algorithm.name == "gather":
         variant = _written_by_root(variant, choices, kind)
+    variant, unmeasured = _tile(variant, source, facts, why)
     if algorithm.name == "staged":
         if choices.repeat > 1 or choices.warmup > 0:
             raise UsageError(
@@ -127,7 +131,23 @@ def plan_transpose(
         choosable=("ranks", "threads", "algorithm", "io")
         if not algorithm.exchanges
         else ("ranks", "threads", "algorithm", "exchange", "io", "grid"),
+        measure_tile=unmeasured,
     )
+
+
+def _tile(variant: Variant, source: Region, facts: Facts, why: list[str]) -> tuple[Variant, Measured | None]:
+    """The tile that was measured here, or what is to be measured when the job is done.
+
+    Only where so much is turned in memory by the fast kernel that it is worth the second that it takes.
+    """
+    if variant.algorithm == "staged" or variant.kernel != "fast" or source.bytes < TILE_FROM:
+        return variant, None
+    item, threads = ITEMSIZE[source.dtype], min(variant.ranks * variant.threads, facts.cores)
+    tile = transposition.stored_tile(item, threads, facts)
+    if tile is None:
+        return variant, (item, threads)
+    why.append(f"tiles of {tile.rows}×{tile.columns} numbers: the fastest that was measured here")
+    return msgspec.structs.replace(variant, tile=(tile.rows, tile.columns), streaming=tile.streaming), None
 
 
 def _algorithm(files: Files, wanted: Wanted, choices: Choices, facts: Facts, why: list[str]) -> Algorithm:
