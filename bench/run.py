@@ -1,4 +1,4 @@
-"""A suite of benchmarks beside peers in one run; `make bench-multiply` and `make bench-io` keep results."""
+"""A suite of benchmarks beside peers in one run; `make bench-multiply` and its like keep results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import readme_table
-from cases import compute, files, small, strategies, texts
+from cases import compute, files, small, stencil_sweeps, strategies, texts
 from harness import ROOT, NotRun, Row, Setting, environment, say, table
 
 SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
@@ -26,6 +26,12 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "four-ranks": compute.four_ranks,
     },
     "io": {"strategies": strategies.strategies, "texts": texts.texts, "memory": texts.memory},
+    "stencil": {
+        "libraries": stencil_sweeps.libraries,
+        "memory": stencil_sweeps.memory,
+        "two-ranks": stencil_sweeps.two_ranks,
+        "ways": stencil_sweeps.ways,
+    },
 }
 
 

@@ -1,0 +1,85 @@
+// One rank's stencil sweeps: several in one pass over memory, whatever the weights; the plain version beside the fast one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tilewise/base/buffer.hpp"
+#include "tilewise/base/dtype.hpp"
+
+namespace tilewise::kernel {
+
+/// What lies beyond the matrix. zero: 0. fixed: cells within `radius` of the edge keep their value. periodic: the other side (the caller puts
+/// it into the margin: the kernel then sees no edge). reflect: mirrored about the edge of the outer cells, d c b a | a b c d | d c b a.
+enum class Boundary { zero, fixed, periodic, reflect };
+
+/// out[i,j] = Σ values[a,b] · in[i+a−radius, j+b−radius]; (2·radius+1)² numbers row by row, radius 1 … 4.
+struct Weights {
+    int radius = 1;
+    std::vector<double> values;
+};
+
+/// A block of float32 or float64 in memory with margins around it, pitch and padding chosen for the kernel: rows never lie a power of two
+/// apart, and in memory that starts at a cache line (such as a Buffer's) cell (0, 0) does so too.
+struct FieldShape {
+    std::int64_t rows = 0, columns = 0;  ///< of the block itself
+    std::int64_t margin = 0;    ///< cells on each side that neighbours' (or the other side's) values may be put into
+    std::int64_t pitch = 0;     ///< elements from a row to the next
+    std::int64_t origin = 0;    ///< elements from the beginning of the memory to cell (0, 0)
+    std::int64_t elements = 0;  ///< in all
+};
+FieldShape field_shape(std::int64_t rows, std::int64_t columns, std::int64_t margin, Dtype dtype);
+
+/// Which sides of the block are edges of the whole matrix; on the others the margin holds the neighbour's cells. Beyond an edge it may hold
+/// anything.
+struct Edges {
+    bool top = true, bottom = true, left = true, right = true;
+};
+
+/// A rectangle of the block's own cells.
+struct Part {
+    std::int64_t row_begin = 0, row_end = 0, column_begin = 0, column_end = 0;
+};
+
+/// How the sums of one set of weights are computed (see sweep_sum.hpp): zero weights off the cross are left out, and cells that mirror each
+/// other in both directions are added before they are multiplied.
+enum class SumForm { star_symmetric, star, box_symmetric, box };
+
+struct SweepSet;
+
+class Sweeper {
+public:
+    /// `plain`: the loops of the reference. Throws UsageError for anything but float32 and float64, and for other weights than Weights says.
+    /// `set`: the code of an instruction set that this processor has (see sweep_strip.hpp); otherwise its best.
+    Sweeper(const Weights& weights, Boundary boundary, Dtype dtype, bool plain, const SweepSet* set = nullptr);
+
+    /// `to` gets the cells `part` of the block after `steps` ≥ 0 sweeps over `from`, and nothing else is written. Reads cells of the block and
+    /// of the margin up to steps·radius around the part (so that the margin must be that deep on sides that are no edge), never beyond an edge
+    /// of the matrix. Both memories have the same shape and do not overlap. On one instruction set the result is bit-identical for every cut
+    /// into parts, steps and threads, and to plain. Needs scratch_bytes beside. Throws UsageError where the margin is too thin.
+    void sweep(const FieldShape& shape, Edges edges, const std::byte* from, std::byte* to, const Part& part, int steps,
+               int threads);
+
+    /// Adds and multiplications that one point takes as computed (a fused one is two).
+    double flops_per_point() const;
+    /// Sweeps in one pass that are fastest here (1 for plain); for the caller's default depth.
+    int best_steps(const FieldShape& shape) const;
+    /// Memory that a sweep may take beside both fields, kept for the next one. Plain: up to two more fields when steps > 1, none for one.
+    std::int64_t scratch_bytes(const FieldShape& shape, int steps, int threads) const;
+    SumForm form() const { return form_; }
+
+private:
+    int radius_;
+    Boundary boundary_;
+    Dtype dtype_;
+    bool plain_;
+    SumForm form_;
+    std::vector<double> taps_;       ///< in the order in which they are summed
+    const SweepSet* set_;            ///< the code for this processor
+    std::vector<Buffer> scratch_{};  ///< each thread's own
+
+    std::vector<Part> cut(const Part& part, int steps, int threads) const;
+};
+
+}  // namespace tilewise::kernel

@@ -1,0 +1,175 @@
+// The inner loop of stencil sweeps: a few rows of the next level from the rows around them, a register of columns at a time.
+//
+// Rows lie in lanes (see sweep_lanes.hpp), so the neighbour to the west or east of a whole register is simply the register before or behind
+// it. What neighbouring registers share is kept from one to the next: the cells of the centre rows, or sums of mirrored rows.
+#pragma once
+
+#include <cstdint>
+
+#include "tilewise/kernel/sweep_sum.hpp"
+
+namespace tilewise::kernel {
+namespace {
+
+/// Rows computed together: as many as the registers hold cells of, so that a row is loaded once for several results.
+template <int radius, SumForm form, bool many_registers> constexpr int rows_together() {
+    if (form == SumForm::star_symmetric || form == SumForm::star) {
+        return radius == 1 ? (many_registers ? 4 : 2) : (radius == 2 && many_registers ? 2 : 1);
+    }
+    if (form == SumForm::box) {
+        return many_registers && radius <= 2 ? 4 : 2;
+    }
+    return radius == 1 && many_registers ? 2 : 1;
+}
+
+/// Whether sum_rows takes every cell to the west of x from registers and not from memory, so that out[q] may be in[q + 2·radius].
+template <int radius, SumForm form> constexpr bool sums_in_place() {
+    return is_star(form) || (is_symmetric(form) && radius <= 2);
+}
+
+/// `in[i]` is row i − radius, each with `radius` registers before and behind its `count` ones; `out[q]` is row q. No other out is an in.
+template <int radius, SumForm form, int together, class V> [[gnu::noinline]] void sum_rows(const V* weights,
+                                                                                           const V* const* in,
+                                                                                           V* const* out,
+                                                                                           std::int64_t count) {
+    constexpr int taps = taps_of(form, radius), around = 2 * radius, all = together + around;
+    V w[taps];
+#pragma GCC unroll 81
+    for (int tap = 0; tap < taps; ++tap) {
+        w[tap] = weights[tap];
+    }
+    const V* row[all];
+    V* to[together];
+#pragma GCC unroll 12
+    for (int i = 0; i < all; ++i) {
+        row[i] = in[i];
+    }
+#pragma GCC unroll 4
+    for (int q = 0; q < together; ++q) {
+        to[q] = out[q];
+    }
+    if constexpr (is_star(form)) {
+        V centre[together][around + 1];  // of each row the cells x − radius … x + radius
+#pragma GCC unroll 4
+        for (int q = 0; q < together; ++q) {
+#pragma GCC unroll 8
+            for (int d = 0; d < around; ++d) {
+                centre[q][d + 1] = row[q + radius][d - radius];
+            }
+        }
+        for (std::int64_t x = 0; x < count; ++x) {
+            V edge[all];  // the cells at x of the rows above and below
+#pragma GCC unroll 4
+            for (int q = 0; q < together; ++q) {
+#pragma GCC unroll 8
+                for (int d = 0; d < around; ++d) {
+                    centre[q][d] = centre[q][d + 1];
+                }
+                centre[q][around] = row[q + radius][x + radius];
+            }
+#pragma GCC unroll 4
+            for (int a = 0; a < radius; ++a) {
+                edge[a] = row[a][x];
+                edge[all - 1 - a] = row[all - 1 - a][x];
+            }
+#pragma GCC unroll 4
+            for (int q = 0; q < together; ++q) {
+                const auto at = [&](int dy, int dx) [[gnu::always_inline]] {
+                    const int i = q + dy + radius;
+                    return dy == 0                           ? centre[q][dx + radius]
+                           : i < radius || i >= all - radius ? edge[i]
+                                                             : centre[i - radius][radius];
+                };
+                if constexpr (is_symmetric(form)) {
+                    to[q][x] = sum_of_pairs<radius, form>(w, [&](int a, int dx) [[gnu::always_inline]] {
+                        return a == 0 ? at(0, dx) : at(-a, dx) + at(a, dx);
+                    });
+                } else {
+                    to[q][x] = sum_of_cells<radius, form>(w, at);
+                }
+            }
+        }
+    } else if constexpr (is_symmetric(form) && radius <= 2) {
+        V pairs[together][radius + 1]
+               [around + 1];  // of each row the centre and the sums of mirrored rows, x − radius … x + radius
+        const auto take = [&](std::int64_t x) [[gnu::always_inline]] {
+            V cell[all];
+#pragma GCC unroll 12
+            for (int i = 0; i < all; ++i) {
+                cell[i] = row[i][x];
+            }
+#pragma GCC unroll 4
+            for (int q = 0; q < together; ++q) {
+                pairs[q][0][around] = cell[q + radius];
+#pragma GCC unroll 4
+                for (int a = 1; a <= radius; ++a) {
+                    pairs[q][a][around] = cell[q + radius - a] + cell[q + radius + a];
+                }
+            }
+        };
+        const auto shift = [&]() [[gnu::always_inline]] {
+#pragma GCC unroll 4
+            for (int q = 0; q < together; ++q) {
+#pragma GCC unroll 4
+                for (int a = 0; a <= radius; ++a) {
+#pragma GCC unroll 8
+                    for (int d = 0; d < around; ++d) {
+                        pairs[q][a][d] = pairs[q][a][d + 1];
+                    }
+                }
+            }
+        };
+#pragma GCC unroll 8
+        for (int d = 0; d < around; ++d) {
+            take(d - radius);
+            shift();
+        }
+        for (std::int64_t x = 0; x < count; ++x) {
+            take(x + radius);
+#pragma GCC unroll 4
+            for (int q = 0; q < together; ++q) {
+                to[q][x] = sum_of_pairs<radius, form>(
+                    w, [&](int a, int dx) [[gnu::always_inline]] { return pairs[q][a][dx + radius]; });
+            }
+            shift();
+        }
+    } else if constexpr (
+        form == SumForm::box) {  // a cell is loaded once for each column, and goes into the sums of all rows around it
+        for (std::int64_t x = 0; x < count; ++x) {
+            V sum[together];
+#pragma GCC unroll 12
+            for (int i = 0; i < all; ++i) {
+#pragma GCC unroll 9
+                for (int d = 0; d <= around; ++d) {
+                    const V cell = row[i][x + d - radius];
+#pragma GCC unroll 4
+                    for (int q = 0; q < together; ++q) {
+                        const int tap = (i - q) * (around + 1) + d;  // taken in order, as sum_of_cells does
+                        if (tap == 0) {
+                            sum[q] = w[0] * cell;
+                        } else if (i >= q && i <= q + around) {
+                            sum[q] = multiply_add(w[tap], cell, sum[q]);
+                        }
+                    }
+                }
+            }
+#pragma GCC unroll 4
+            for (int q = 0; q < together; ++q) {
+                to[q][x] = sum[q];
+            }
+        }
+    } else {  // more cells than registers: loaded again for each use
+        for (std::int64_t x = 0; x < count; ++x) {
+#pragma GCC unroll 4
+            for (int q = 0; q < together; ++q) {
+                const auto at = [&](int dy, int dx) [[gnu::always_inline]] { return row[q + dy + radius][x + dx]; };
+                to[q][x] = sum_of_pairs<radius, form>(w, [&](int a, int dx) [[gnu::always_inline]] {
+                    return a == 0 ? at(0, dx) : at(-a, dx) + at(a, dx);
+                });
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace tilewise::kernel
