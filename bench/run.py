@@ -17,6 +17,7 @@ from cases import (
     compute,
     files,
     small,
+    stencil_sweeps,
     strategies,
     texts,
     transpose_files,
@@ -40,6 +41,12 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "cached": transpose_files.cached,
         "capped": transpose_files.capped,
         "schemes": transpose_schemes.schemes,
+    },
+    "stencil": {
+        "libraries": stencil_sweeps.libraries,
+        "memory": stencil_sweeps.memory,
+        "two-ranks": stencil_sweeps.two_ranks,
+        "ways": stencil_sweeps.ways,
     },
 }
 

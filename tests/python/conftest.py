@@ -105,11 +105,25 @@ def one_message(result: subprocess.CompletedProcess[str], code: int) -> str:
 @pytest.fixture
 def here(fake: Tilewise, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> InProcess:
     """The same as `fake` without a child: for the many requests that end before anything is started."""
-    monkeypatch.chdir(fake.folder)
+    return _inside(fake, monkeypatch, capsys)
+
+
+@pytest.fixture
+def inside(
+    tilewise: Tilewise, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> InProcess:
+    """The same as `tilewise` without an interpreter for each run: for tests of many small jobs."""
+    return _inside(tilewise, monkeypatch, capsys)
+
+
+def _inside(
+    command: Tilewise, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> InProcess:
+    monkeypatch.chdir(command.folder)
     for key in os.environ:
-        if key not in fake.environment:
+        if key not in command.environment:
             monkeypatch.delenv(key)
-    for key, value in fake.environment.items():
+    for key, value in command.environment.items():
         monkeypatch.setenv(key, value)
 
     def run(*words: object) -> subprocess.CompletedProcess[str]:

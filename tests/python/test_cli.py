@@ -12,6 +12,7 @@ import numpy
 import pytest
 from conftest import InProcess, Tilewise, one_message
 from tilewise.cli.commands import COMMANDS
+from tilewise.launch.job import PROTOCOL
 from tilewise.plan.names import EXCHANGES, IO, MULTIPLY
 
 MULTIPLY_WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy")
@@ -141,7 +142,7 @@ def test_version(fake: Tilewise) -> None:
         (("show", "A.npy", "9"), "there is no row 9"),
         (("show", "A.npy", "x"), "0:5"),
         (("show", "random:3x3"), "generate"),
-        (("plan", "doctor"), "multiply, transpose, convert, generate"),
+        (("plan", "doctor"), "multiply, transpose, stencil, convert, generate"),
         (("doctor", "now"), "'now'"),
     ],
 )
@@ -184,13 +185,21 @@ def test_the_job_says_everything(fake: Tilewise) -> None:
         "root_write": "",
         "tile": [0, 0],
         "streaming": False,
+        "decomposition": "",
+        "depth": 0,
+        "halo": "",
     }
     left = job["inputs"][0]
     assert (left["rows"], left["columns"], left["transposed"]) == (4, 6, True)
     assert (left["dtype"], left["byte_order"], left["order"]) == ("float32", "big", "F")
     assert left["offset"] == 128 and left["file_bytes"] == 128 + 4 * 6 * 4
     assert (job["dtype"], job["verify"], job["repeat"], job["warmup"]) == ("float64", "serial", 3, 1)
-    assert (job["sync"], job["place"], job["hints"], job["protocol"]) == (True, "node", {"cb_nodes": "2"}, 3)
+    assert (job["sync"], job["place"], job["hints"], job["protocol"]) == (
+        True,
+        "node",
+        {"cb_nodes": "2"},
+        PROTOCOL,
+    )
     assert job["bind"] is False  # more threads than there are cores
     assert Path(job["output"]["path"]).parent == fake.folder
     assert (job["output"]["rows"], job["output"]["columns"]) == (6, 3)

@@ -41,6 +41,7 @@ def test_every_field_of_the_contract_is_there(fake: Tilewise) -> None:
             "shape": [6, 3],
             "dtype": "float64",
             "order": "C",
+            "planes": 1,
         }
     ]
     assert {"algorithm", "exchange", "io", "grid", "ranks", "threads"} <= set(found["variant"])

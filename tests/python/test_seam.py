@@ -11,8 +11,8 @@ from conftest import Tilewise
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.launch import worker
-from tilewise.launch.job import PROTOCOL, Job, Variant
-from tilewise.plan.names import ALGORITHMS, IO, exchanges_of
+from tilewise.launch.job import PROTOCOL, Job, Stencil, Variant
+from tilewise.plan.names import ALGORITHMS, BOUNDARIES, HALOS, IO, exchanges_of
 
 
 @pytest.fixture
@@ -25,7 +25,9 @@ def described(tilewise: Tilewise) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize(("name", "struct"), [("job", Job), ("region", Region), ("variant", Variant)])
+@pytest.mark.parametrize(
+    ("name", "struct"), [("job", Job), ("region", Region), ("variant", Variant), ("stencil", Stencil)]
+)
 def test_both_sides_have_the_same_fields(described: dict[str, object], name: str, struct: type) -> None:
     assert described[name] == sorted(field.encode_name for field in msgspec.structs.fields(struct))
 
@@ -36,6 +38,9 @@ def test_both_sides_have_the_same_names(described: dict[str, object]) -> None:
     assert described["exchanges"] == {
         "multiply": ["none", *exchanges_of("multiply")],
         "transpose": exchanges_of("transpose"),
+        "stencil": ["none", *exchanges_of("stencil")],
     }
+    assert described["halos"] == list(HALOS)
+    assert described["boundaries"] == list(BOUNDARIES)
     assert described["io"] == list(IO)
     assert described["dtypes"] == list(ITEMSIZE)

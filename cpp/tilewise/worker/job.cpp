@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "tilewise/kernel/gemm.hpp"
+#include "tilewise/stencil/exchange.hpp"
 #include "tilewise/transpose/exchange.hpp"
 #include "tilewise/worker/build.hpp"
 
@@ -23,11 +24,17 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TileFields, path, offset, rows, columns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegionFields, path, name, offset, rows, columns, dtype, byte_order, order, encoding,
                                    separator, line_numbers, pairs, tiles, file_bytes, transposed, generator, seed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, read, write, grid, copies, ranks, threads,
-                                   kernel, remainder, root_write, tile, streaming)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, dtype, verify, repeat, warmup,
-                                   sync, bind, read_back, band_bytes, place, hints, trace, calibrate, progress, fault)
+                                   kernel, remainder, root_write, tile, streaming, decomposition, depth, halo)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, boundary, planes, snapshot_every, snapshots,
+                                   until_change, check_every)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, stencil, dtype, verify, repeat,
+                                   warmup, sync, bind, read_back, band_bytes, place, hints, trace, calibrate, progress,
+                                   fault)
 
 namespace {
+
+// In the order of kernel::Boundary.
+constexpr std::array<std::string_view, 4> boundary_names{"zero", "fixed", "periodic", "reflect"};
 
 template <class T> std::vector<std::string> field_names() {
     std::vector<std::string> names;
@@ -157,22 +164,63 @@ transpose::Options transpose_options_of(const Job& job) {
     return options;
 }
 
+stencil::Options stencil_options_of(const Job& job) {
+    if (!job.stencil) {
+        throw UsageError("a job for stencil says what to sweep with");
+    }
+    const VariantFields& v = job.variant;
+    const StencilFields& s = *job.stencil;
+    const auto boundary = std::find(boundary_names.begin(), boundary_names.end(), s.boundary);
+    if (boundary == boundary_names.end()) {
+        throw UsageError("unknown boundary '" + s.boundary + "'");
+    }
+    return {.steps = s.steps,
+            .weights = {s.radius, s.weights},
+            .boundary = static_cast<kernel::Boundary>(boundary - boundary_names.begin()),
+            .planes = s.planes,
+            .snapshot_every = s.snapshot_every,
+            .until_change = s.until_change,
+            .check_every = s.check_every,
+            .exchange = v.exchange,
+            .halo = v.halo,
+            .depth = v.depth,
+            .read = v.read,
+            .write = v.write,
+            .hints = job.hints,
+            .grid = {v.grid[0], v.grid[1]},
+            .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
+            .plain = v.kernel == "plain",
+            .verify = verify_of(job),
+            .repeat = std::max(1, job.repeat),
+            .warmup = std::max(0, job.warmup),
+            .sync = job.sync,
+            .tamper = job.fault == "element"};
+}
+
 nlohmann::json describe() {
     const auto blas = kernel::blas_facts();
-    return {
-        {"protocol", protocol},
-        {"job", field_names<Job>()},
-        {"region", field_names<RegionFields>()},
-        {"tile", field_names<TileFields>()},
-        {"variant", field_names<VariantFields>()},
-        {"algorithms", {{"multiply", names_of(multiply::algorithms)}, {"transpose", names_of(transpose::algorithms)}}},
-        {"exchanges", {{"multiply", multiply::exchange_names}, {"transpose", transpose::exchange_names}}},
-        {"io", names_of(io::strategies)},
-        {"dtypes", names_of(dtypes)},
-        {"version", build_version()},
-        {"compiler", build_compiler()},
-        {"blas", blas.library},
-        {"blas_kernel", blas.kernel}};
+    return {{"protocol", protocol},
+            {"job", field_names<Job>()},
+            {"region", field_names<RegionFields>()},
+            {"tile", field_names<TileFields>()},
+            {"variant", field_names<VariantFields>()},
+            {"stencil", field_names<StencilFields>()},
+            {"algorithms",
+             {{"multiply", names_of(multiply::algorithms)},
+              {"transpose", names_of(transpose::algorithms)},
+              {"stencil", {"sweeps"}}}},
+            {"exchanges",
+             {{"multiply", multiply::exchange_names},
+              {"transpose", transpose::exchange_names},
+              {"stencil", stencil::exchange_names}}},
+            {"halos", stencil::halo_names},
+            {"boundaries", boundary_names},
+            {"io", names_of(io::strategies)},
+            {"dtypes", names_of(dtypes)},
+            {"version", build_version()},
+            {"compiler", build_compiler()},
+            {"blas", blas.library},
+            {"blas_kernel", blas.kernel}};
 }
 
 }  // namespace tilewise::worker

@@ -11,11 +11,12 @@
 
 #include "tilewise/io/region.hpp"
 #include "tilewise/multiply/multiply.hpp"
+#include "tilewise/stencil/stencil.hpp"
 #include "tilewise/transpose/transpose.hpp"
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 3;
+inline constexpr int protocol = 4;
 
 struct TileFields {
     std::string path;
@@ -44,6 +45,20 @@ struct VariantFields {
     std::string root_write;              ///< of `gather`; empty elsewhere
     std::array<std::int64_t, 2> tile{};  ///< of a transposition in memory, rows and columns; 0: the kernel's own
     bool streaming = false;              ///< whether it writes past the caches
+    std::string decomposition;           ///< of a stencil: what the user calls its grid
+    int depth = 0;                       ///< of a stencil: sweeps of a pass, and from one exchange to the next
+    std::string halo;                    ///< of a stencil: how cells leave the field
+};
+
+struct StencilFields {
+    std::int64_t steps = 0;
+    int radius = 1;
+    std::vector<double> weights;
+    std::string boundary;
+    std::int64_t planes = 1, snapshot_every = 0;
+    std::vector<RegionFields> snapshots;
+    double until_change = 0;
+    std::int64_t check_every = 16;
 };
 
 struct Job {
@@ -52,6 +67,7 @@ struct Job {
     std::vector<RegionFields> inputs;
     std::optional<RegionFields> output;
     VariantFields variant;
+    std::optional<StencilFields> stencil;
     std::string dtype, verify;
     int repeat = 1, warmup = 0;
     bool sync = false, bind = false, read_back = false;
@@ -69,6 +85,7 @@ Job parse_job(const std::string& text);
 io::Region region_of(const RegionFields& fields);
 multiply::Options options_of(const Job& job);
 transpose::Options transpose_options_of(const Job& job);
+stencil::Options stencil_options_of(const Job& job);
 Dtype dtype_of(const std::string& name);
 
 /// Field names of every struct of the seam, the tables of variants, and facts about this build, for the front's test.

@@ -1,6 +1,7 @@
 // What every command says when it is done, whatever it did: what the record is made of beside the books.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ struct Outcome {
     bool working = true;                               ///< whether this rank had anything to do
     nlohmann::json result = nlohmann::json::object();  ///< what the command itself has to say; rank 0's counts
     std::vector<std::string> warnings;                 ///< rank 0's count
+    /// What is measured once the books are closed; may add to `result`. Collective.
+    std::function<void(Outcome& outcome)> afterwards = {};
 };
 
 }  // namespace tilewise::worker

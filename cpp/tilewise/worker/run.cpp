@@ -1,6 +1,8 @@
 // The frame around every command: binding, books, the operation, the record.
 #include "tilewise/worker/run.hpp"
 
+#include <utility>
+
 #include "tilewise/convert/convert.hpp"
 #include "tilewise/measure/gemm_rate.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -10,6 +12,7 @@
 #include "tilewise/worker/events.hpp"
 #include "tilewise/worker/fault.hpp"
 #include "tilewise/worker/record.hpp"
+#include "tilewise/worker/run_stencil.hpp"
 
 namespace tilewise::worker {
 namespace {
@@ -97,6 +100,9 @@ Outcome run_command(Context& context, const Job& job) {
     if (job.command == "multiply") {
         return run_multiply(context, job);
     }
+    if (job.command == "stencil") {
+        return run_stencil(context, job);
+    }
     return job.command == "transpose" ? run_transpose(context, job) : run_convert(context, job);
 }
 
@@ -120,15 +126,18 @@ void run(const mpi::Communicator& comm, const Job& job) {
     mpi::together(comm, [&] { fail_if_told(job.fault, comm.rank()); });
     comm.barrier();
     ledger.start(Phase::input, !job.trace.empty(), fault_hook(job.fault, comm.rank()));
-    const Outcome outcome = run_command(context, job);
+    Outcome outcome = run_command(context, job);
     {
         // What a rank waits for at the end belongs to the last thing that it did.
         const bool proved_last = outcome.verification && (outcome.verification->method == "serial" || !job.output ||
-                                                          job.command == "transpose");
+                                                          job.command == "transpose" || job.command == "stencil");
         const Timed timed(ledger, proved_last ? Phase::verify : job.output ? Phase::output : Phase::exchange, "");
         comm.barrier();
     }
     ledger.stop();
+    if (outcome.afterwards) {
+        std::exchange(outcome.afterwards, {})(outcome);
+    }
     const double peak = job.calibrate ? measure::gemm_rate(context, dtype_of(job.dtype)) : 0;
     if (!job.trace.empty()) {
         write_trace(context, job.trace);

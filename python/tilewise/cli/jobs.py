@@ -16,7 +16,8 @@ from tilewise.cli import side_files
 from tilewise.cli.decoding import Decoding
 from tilewise.cli.options import JobOptions
 from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError
-from tilewise.files.output import Output, Target, create, find_target, require_replaceable, written_warnings
+from tilewise.files.output import Target, find_target, require_replaceable, written_warnings
+from tilewise.files.outputs import Form, Outputs, create_all, snapshot_name
 from tilewise.files.region import Region, Source
 from tilewise.launch import assemble, diagnose, job, launcher, signals
 from tilewise.launch.events import Done
@@ -44,6 +45,7 @@ class Request:
     choices: Choices
     inspect: Callable[[], list[Region]]
     plan: Callable[[list[Region], Target, Facts, Join | None], Plan]
+    colours: bool = False  # the output may be a picture with colours
 
 
 def main(name: str, parse: Callable[[], Request | None], joined: Join | None) -> int:
@@ -75,19 +77,27 @@ class Prepared:
     request: Request
     plan: Plan
     target: Target
+    snapshots: list[Target]
 
 
 def prepare(request: Request, joined: Join | None) -> Prepared:
     """Looks at inputs and outputs and plans; raises UsageError for whatever cannot be. Changes nothing."""
     regions = request.inspect()
-    target = find_target(request.output)
+    target = find_target(request.output, request.colours)
     paths = [target.path, *(region.path for region in regions)]
     side_files.check("--json", request.options.json, paths)
     side_files.check("--trace", request.options.trace, [*paths, request.options.json or ""])
     plan = _with_notes(request.plan(regions, target, gather(), joined), target)
+    last = max(plan.snapshots, default=0)
+    names = [snapshot_name(request.output, sweep, last) for sweep in plan.snapshots]
+    snapshots = [find_target(name, request.colours) for name in names]
+    for snapshot in snapshots:
+        for flag, path in (("--json", request.options.json), ("--trace", request.options.trace)):
+            side_files.check(flag, path, [snapshot.path])
     # Last, so that nobody removes an old output for a request that makes no sense anyway.
-    require_replaceable(target, request.options.force)
-    return Prepared(request, plan, target)
+    for each in (*snapshots, target):
+        require_replaceable(each, request.options.force)
+    return Prepared(request, plan, target, snapshots)
 
 
 def _with_notes(plan: Plan, target: Target) -> Plan:
@@ -109,12 +119,12 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
     trace = side_files.Trace(options.trace, plan.job.id)
     # Open MPI gives ranks a terminal of its own, wherever their output goes.
     bar = ProgressBar(wanted=not options.quiet and joined is None)
-    output: Output | None = None
+    output: Outputs | None = None
     guardian: Guardian | None = None
     decoding = Decoding(plan.job.inputs, target, plan.job.id)
     try:
         with caught.hold():
-            output = _create(plan, target)
+            output = _create(plan, target, prepared.snapshots)
             guardian = Guardian(
                 [*output.paths, *decoding.expected],
                 f"tilewise: the job was killed; {target.name} was not written",
@@ -122,7 +132,8 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
         final = msgspec.structs.replace(
             plan.job,
             inputs=decoding.decode(),
-            output=output.region,
+            output=output.output.region,
+            stencil=_told(plan.job.stencil, output),
             trace=trace.part,
             progress=bar.wanted,
         )
@@ -132,9 +143,11 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
             raise error
         assert outcome.record is not None
         decoding.remove()
+        output.keep(len(outcome.record.result.get("snapshots", [])))
         packing = _pack(output, outcome.record, options)
         front = assemble.FrontSeconds(decoding.seconds, packing)
-        record = _record(outcome.record, plan, final, target, stored, start, front)
+        kept = [target, *prepared.snapshots[: len(output.snapshots)]]
+        record = _record(outcome.record, plan, final, kept, stored, start, front)
         caught.check()
         with caught.hold():
             _judge(record, options)
@@ -162,13 +175,28 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
     return 0
 
 
-def _create(plan: Plan, target: Target) -> Output:
-    """The part file; a folder of tiles is cut as the ranks share the result."""
+def _create(plan: Plan, target: Target, snapshots: list[Target]) -> Outputs:
+    """The part files; a folder of tiles is cut as the ranks share the result."""
     cut = grid.rectangles(plan.shape, plan.job.variant.grid, plan.job.variant.remainder)
-    return create(target, plan.shape, plan.dtype, plan.order, plan.job.id, header=plan.header, rectangles=cut)
+    form = Form(
+        shape=plan.shape,
+        dtype=plan.dtype,
+        order=plan.order,
+        header=plan.header,
+        rectangles=cut,
+        planes=plan.planes,
+    )
+    return create_all(target, snapshots, form, plan.job.id)
 
 
-def _pack(output: Output, done: Done, options: JobOptions) -> float:
+def _told(stencil: job.Stencil | None, output: Outputs) -> job.Stencil | None:
+    """A stencil's fields with the files of its snapshots."""
+    if stencil is None:
+        return None
+    return msgspec.structs.replace(stencil, snapshots=output.snapshot_regions)
+
+
+def _pack(output: Outputs, done: Done, options: JobOptions) -> float:
     """Packs an output whose format asks for it, unless it will be thrown away; returns the seconds."""
     begin = time.perf_counter()
     proved = done.verification is None or done.verification.passed
@@ -229,7 +257,7 @@ def _record(
     done: Done,
     plan: Plan,
     final: job.Job,
-    target: Target,
+    targets: list[Target],
     stored: list[Storage],
     start: launcher.Start,
     front: assemble.FrontSeconds,
@@ -240,7 +268,7 @@ def _record(
         job=final,
         facts=plan.facts,
         inputs=[_matrix(region) for region in plan.job.inputs],
-        outputs=[Matrix(target.path, files.format_name(target.name), plan.shape, plan.dtype, plan.order)],
+        outputs=[_written(target, plan) for target in targets],
         storage=stored,
         chosen_by=plan.chosen_by,
         fixed=plan.fixed,
@@ -294,7 +322,7 @@ def _write_record(record: Record, options: JobOptions) -> None:
         write_record(record, options.json)
 
 
-def _clean(output: Output | None, trace: side_files.Trace, error: BaseException) -> None:
+def _clean(output: Outputs | None, trace: side_files.Trace, error: BaseException) -> None:
     """Removes part files; one that cannot be removed is named in the error's message."""
     trace.discard()
     left = output.discard() if output is not None else ""
@@ -305,7 +333,14 @@ def _clean(output: Output | None, trace: side_files.Trace, error: BaseException)
 def _matrix(region: Region) -> Matrix:
     path = region.path or region.name
     kind = "generated" if region.generator else files.format_name(region.name)
-    return Matrix(path, kind, (region.rows, region.columns), region.dtype, region.order)
+    planes = region.planes if isinstance(region, Source) else 1
+    shape = (region.rows // planes, region.columns)
+    return Matrix(path, kind, shape, region.dtype, region.order, planes)
+
+
+def _written(target: Target, plan: Plan) -> Matrix:
+    shape = (plan.shape[0] // plan.planes, plan.shape[1])
+    return Matrix(target.path, files.format_name(target.name), shape, plan.dtype, plan.order, plan.planes)
 
 
 def _storage(inputs: list[Region], target: Target) -> list[Storage]:

@@ -4,6 +4,9 @@ To add a format, write one module beside this one, and one line in `FORMATS`. Th
 
     MEMBER: str                  what a name behind the colon means ("dataset", "page"); empty: there is none
     NUMBERS: tuple[str, ...]     dtypes that a file can hold when written; empty: it cannot be written
+    PLANES: tuple[int, ...]      only of pictures: how many planes a file can be written with (`colours.py`);
+                                 `inspect` takes `planes`, all that are of use, `create` and `encode`
+                                 the number of them
     inspect(path, name, member) -> Source
         looks at headers only; `name` is what the user wrote and goes into messages. Where lines must be
         counted it may take `most`, and then say no more rows than that
@@ -90,10 +93,11 @@ def split_name(name: str) -> tuple[str, str]:
     return name, ""
 
 
-def inspect(name: str, most: int | None = None) -> Source:
+def inspect(name: str, most: int | None = None, planes: tuple[int, ...] = (1,)) -> Source:
     """The matrix that the user calls `name`: a path, one with a member, or `random:64x64:float64`.
 
     With `most` a text may be taken for its first `most` rows only, which spares counting all of its lines.
+    Of a coloured picture the grey value is taken, or as many `planes` of it as are of use.
 
     Raises UsageError, in one sentence with what was expected, for everything that cannot be read as a matrix.
     """
@@ -114,7 +118,9 @@ def inspect(name: str, most: int | None = None) -> Source:
     if member:
         require_member(module, name, base, member)
     with guarded(f"{name} is no readable {kind} file"):
-        more = {} if most is None or kind not in _COUNTED else {"most": most}
+        more: dict[str, object] = {} if most is None or kind not in _COUNTED else {"most": most}
+        if planes != (1,) and hasattr(module, "PLANES"):
+            more["planes"] = planes
         found: Source = module.inspect(path, name, member, **more)
     return found
 
@@ -142,6 +148,12 @@ def _extension(path: str) -> str:
     if bare != path and not bare.lower().endswith(_FOLDER):
         return ""  # only a folder may be written with a slash behind it
     return os.path.splitext(bare)[1].lower()
+
+
+def written_planes(name: str) -> tuple[int, ...]:
+    """How many planes a file of this name can be written with; one where it is no picture."""
+    planes: tuple[int, ...] = getattr(format_module(split_name(name)[0]), "PLANES", (1,))
+    return planes
 
 
 def natural_order(name: str) -> str:

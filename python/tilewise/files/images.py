@@ -1,4 +1,4 @@
-"""Images that Pillow unpacks as grey values and packs again: a format is a value of `PillowFormat`."""
+"""Images that Pillow unpacks as grey values or planes and packs again: a format is a `PillowFormat`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import msgspec
 
 from tilewise.errors import UsageError
 from tilewise.files.checks import numbers_bytes, require_positive, require_rows
-from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
+from tilewise.files.unpacked import raw_beside
 
 _PANEL = 32 << 20
 _SIXTEEN_BITS = ("I;16", "I;16B", "I;16L", "I")
@@ -31,8 +31,10 @@ class PillowFormat(msgspec.Struct, frozen=True):
     extent_max: int
     options: dict[str, Any] = {}
 
-    def inspect(self, path: str, name: str, member: str) -> Source:
-        """The grey values of the image at `path`: uint8, or uint16 where it has 16 bits."""
+    def inspect(self, path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -> Source:
+        """The image at `path`, uint8 or, of 16 bits, uint16: its grey values, or what `planes` takes."""
+        from tilewise.files import colours
+
         file, size = open_regular(path, name)
         file.close()
         if size == 0:
@@ -42,24 +44,35 @@ class PillowFormat(msgspec.Struct, frozen=True):
             mode = image.mode
             transparent = mode in _WITH_ALPHA or "transparency" in image.info
         dtype = "uint16" if mode in _SIXTEEN_BITS else "uint8"
-        numbers_bytes(rows, columns, dtype, name)
+        own = _planes(mode, transparent)
+        count = colours.taken(own, planes)
+        numbers_bytes(count * rows, columns, dtype, name)
+        bits = ("its bits are taken as 0 and 255",) if mode == "1" else ()
         return Source(
             path=path,
             name=name,
-            rows=rows,
+            rows=count * rows,
             columns=columns,
             dtype=dtype,
             file_bytes=size,
+            planes=count,
             format=os.path.splitext(path)[1].lower()[1:],
             encoded=True,
             notes=(f"a {self.kind} image is compressed",),
-            warnings=_warnings(mode, transparent),
+            warnings=bits + colours.lost(own, count),
         )
 
     def decode(self, source: Source, out: BinaryIO) -> None:
         """Unpacks the image as a whole: Pillow cannot do it by parts, and refuses enormous ones."""
         import numpy
 
+        if source.planes > 1:
+            from tilewise.files.colours import MODES, write_planes
+
+            with _opened(source.path, self.kind) as image:
+                picture = numpy.asarray(image.convert(MODES[source.planes]))
+            write_planes(picture, source.dtype, out)
+            return
         with _opened(source.path, self.kind) as image:
             if image.mode in _SIXTEEN_BITS:
                 values = numpy.asarray(image)
@@ -81,21 +94,26 @@ class PillowFormat(msgspec.Struct, frozen=True):
         dtype: str,
         order: str,
         header: bool = False,
+        planes: int = 1,
     ) -> Region:
-        """Makes the raw file beside `path` that the numbers go to before they are packed."""
+        """Makes the raw file beside `path` that the numbers go to before they are packed.
+
+        `shape` counts the rows of all planes.
+        """
         require_rows(order, name, "an image")
         require_positive(*shape, name, "an image")
-        if max(shape) > self.extent_max:
+        if max(shape[0] // planes, shape[1]) > self.extent_max:
             raise UsageError(
-                f"{name} cannot hold {shape[0]}×{shape[1]}: this format ends at {self.extent_max}"
+                f"{name} cannot hold {shape[0] // planes}×{shape[1]}: this format ends at {self.extent_max}"
             )
-        size = shape[0] * shape[1] * ITEMSIZE[dtype]
-        raw = path + ".raw"
-        with open(raw, "xb") as file:
-            file.truncate(size)
-        return Region(path=raw, name=name, rows=shape[0], columns=shape[1], dtype=dtype, file_bytes=size)
+        if planes > 1 and dtype != "uint8":
+            raise UsageError(
+                f"{name} cannot hold colours of {dtype}: those of a {self.kind} image are uint8 here",
+                "a .tif file",
+            )
+        return raw_beside(path, name, shape, dtype)
 
-    def encode(self, raw: Region, path: str, name: str, member: str) -> None:
+    def encode(self, raw: Region, path: str, name: str, member: str, planes: int = 1) -> None:
         """Packs the numbers of `raw` into the file at `path`."""
         import numpy
         from PIL import Image
@@ -103,7 +121,10 @@ class PillowFormat(msgspec.Struct, frozen=True):
         numbers = numpy.memmap(
             raw.path, numpy.dtype(raw.dtype).newbyteorder("<"), "r", 0, (raw.rows, raw.columns)
         )
-        Image.fromarray(numpy.asarray(numbers)).save(path, format=self.kind, **self.options)
+        picture = numpy.asarray(numbers)
+        if planes > 1:
+            picture = numpy.ascontiguousarray(numpy.moveaxis(picture.reshape(planes, -1, raw.columns), 0, -1))
+        Image.fromarray(picture).save(path, format=self.kind, **self.options)
 
 
 @contextlib.contextmanager
@@ -117,14 +138,7 @@ def _opened(path: str, kind: str) -> Iterator[Any]:
             yield image
 
 
-def _warnings(mode: str, transparent: bool) -> tuple[str, ...]:
-    from tilewise.files.grey import ALPHA_IGNORED, GREY_TAKEN
-
-    found = []
-    if mode == "1":
-        found.append("its bits are taken as 0 and 255")
-    elif mode not in ("L", "LA", "La", *_SIXTEEN_BITS):
-        found.append(GREY_TAKEN)
-    if transparent:
-        found.append(ALPHA_IGNORED)
-    return tuple(found)
+def _planes(mode: str, transparent: bool) -> int:
+    """How many planes a picture has by itself: grey 1, colours 3, and one more for transparency."""
+    grey = mode in ("1", "L", "LA", "La", *_SIXTEEN_BITS)
+    return (1 if grey else 3) + transparent

@@ -1,10 +1,11 @@
-"""The .jpg format: grey values of 8 bits, packed with loss."""
+"""The .jpg format: grey values or colours of 8 bits, packed with loss."""
 
 from __future__ import annotations
 
 from tilewise.files.images import PillowFormat
 
 MEMBER = ""
+PLANES = (1, 3)
 NUMBERS = ("uint8",)
 _QUALITY = 95
 _JPEG = PillowFormat("JPEG", extent_max=65500, options={"quality": _QUALITY})  # the end of libjpeg

@@ -17,10 +17,10 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.guard import DISK_ERRORS, one_line
 from tilewise.files.region import Region
 from tilewise.files.regular import require_utf8
+from tilewise.files.unpacked import ENDING
 from tilewise.units import bytes_text, listing
 
 _NAME_MAX = 255  # bytes of one name on every common file system
-_RAW = ".raw"  # what a format that packs its numbers adds to the part file's name
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -48,6 +48,7 @@ class Output(msgspec.Struct):
     region: Region
     part: str
     identity: str
+    planes: int = 1
 
     @property
     def paths(self) -> list[str]:
@@ -87,7 +88,8 @@ class Output(msgspec.Struct):
             return False
         target = self.target
         try:
-            _module(target).encode(self.region, self.part, target.name, target.member)
+            more = {"planes": self.planes} if self.planes > 1 else {}
+            _module(target).encode(self.region, self.part, target.name, target.member, **more)
             os.unlink(self.region.path)
             if sync:
                 _sync(self.part)
@@ -119,14 +121,17 @@ def check_target(name: str, force: bool) -> Target:
     return target
 
 
-def find_target(name: str) -> Target:
-    """The same, but nobody asks yet whether what exists there may be replaced."""
+def find_target(name: str, colours: bool = False) -> Target:
+    """The same, but nobody asks yet whether what exists there may be replaced.
+
+    With `colours` it may be a file that cannot hold anything else.
+    """
     if not name:
         raise UsageError("the output has an empty name, but a path was expected")
     require_utf8(name)
     base, member = split_name(name)
     module = format_module(base)
-    if not module.NUMBERS:
+    if not module.NUMBERS or not (colours or 1 in getattr(module, "PLANES", (1,))):
         raise UsageError(
             f"the output {name} cannot be written: {extension(base)} is only read", "write a .npy file"
         )
@@ -183,6 +188,17 @@ def check_holds(target: Target, dtype: str) -> None:
         )
 
 
+def check_planes(target: Target, planes: int) -> None:
+    """Raises UsageError unless a file of the target's format can hold a picture of so many planes."""
+    known: tuple[int, ...] = getattr(_module(target), "PLANES", (1,))
+    if planes not in known:
+        kind = extension(_base(target))
+        what = "colours only" if planes == 1 else "no colours"
+        raise UsageError(
+            f"the output {target.name} cannot be written: a {kind} file holds {what}", "a .png file"
+        )
+
+
 def check_folder(folder: str, what: str) -> None:
     """Raises UsageError unless new files can be made in `folder`; `what` begins the sentence."""
     if not os.path.isdir(folder):
@@ -206,12 +222,14 @@ def create(
     identity: str,
     header: bool = False,
     rectangles: list[tiles.Rectangle] | None = None,
+    planes: int = 1,
 ) -> Output:
     """Makes the part file for a `shape` matrix of `dtype` beside `target`, named with the job's `identity`.
 
     `header` asks a text for a first line with its shape. `rectangles` says how a folder of tiles is cut; one
-    tile without it. Raises RunError when the disk has too little room, with both numbers, or when the file
-    cannot be made, UsageError for what the format cannot hold; nothing is left behind then.
+    tile without it. A picture has `planes`, one above the other in the rows of `shape`. Raises RunError when
+    the disk has too little room, with both numbers, or when the file cannot be made, UsageError for what the
+    format cannot hold; nothing is left behind then.
     """
     check_holds(target, dtype)
     folder = os.path.dirname(target.path)
@@ -232,15 +250,16 @@ def create(
             if target.keep:
                 with open(target.path, "rb") as old:
                     shutil.copyfileobj(old, file, 8 << 20)
-        region = module.create(part, target.name, target.member, shape, dtype, order, header)
+        more = {"planes": planes} if planes > 1 else {}
+        region = module.create(part, target.name, target.member, shape, dtype, order, header, **more)
     except BaseException as error:
-        for path in (part, part + _RAW):
+        for path in (part, part + ENDING):
             with contextlib.suppress(OSError):
                 os.unlink(path)
         if isinstance(error, (TilewiseError, AssertionError)) or not isinstance(error, Exception):
             raise
         raise _no_size(error, target, size) from None
-    return Output(target, region, part, identity)
+    return Output(target, region, part, identity, planes)
 
 
 def require_free(folder: str, size: int, name: str) -> None:
@@ -259,7 +278,7 @@ def part_path(path: str, identity: str, ending: str = "part") -> str:
     """The hidden name beside `path` for what is not finished, cut to what file systems take."""
     folder, base = os.path.split(path)
     tail = f".{identity}.{ending}"
-    room = _NAME_MAX - len(tail.encode()) - 1 - len(_RAW)
+    room = _NAME_MAX - len(tail.encode()) - 1 - len(ENDING)
     short = base.encode()[:room].decode(errors="ignore")
     return os.path.join(folder, f".{short}{tail}")
 

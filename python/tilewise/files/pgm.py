@@ -20,6 +20,7 @@ from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
 
 MEMBER = ""
+PLANES = (1,)
 NUMBERS = ("uint8", "uint16")
 _HEADER_MAX = 64 << 10  # bytes, comments included
 _FIELD = re.compile(rb"(?:[ \t\n\v\f\r]|#[^\n\r]*[\n\r])*([0-9]{1,10})")
@@ -27,8 +28,11 @@ _COMMENT = re.compile(rb"#[^\n\r]*")
 _PANEL = 8 << 20
 
 
-def inspect(path: str, name: str, member: str) -> Source:
-    """The image at `path` as a matrix of its grey values: uint8, or uint16 when its maximum is above 255."""
+def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -> Source:
+    """The image at `path`: uint8, or uint16 when its maximum is above 255.
+
+    A matrix of its grey values, or of its planes where they are of use.
+    """
     file, size = open_regular(path, name)
     with file:
         head = file.read(_HEADER_MAX)
@@ -55,21 +59,24 @@ def inspect(path: str, name: str, member: str) -> Source:
         require_room(name, size, offset, 1, 2 * rows * columns * (3 if colour else 1) - 1, "uint8")
     notes = ("its values are written as text",) if magic in (b"P2", b"P3") else ()
     warnings: tuple[str, ...] = ()
+    count = 1
     if colour:
-        from tilewise.files.grey import GREY_TAKEN
+        from tilewise.files.colours import lost, taken
 
-        warnings = (GREY_TAKEN,)
+        count = taken(3, planes)
+        warnings = lost(3, count)
     return Source(
         path=path,
         name=name,
         offset=offset,
-        rows=rows,
+        rows=count * rows,
         columns=columns,
         dtype=dtype,
         byte_order="big" if magic == b"P5" and dtype == "uint16" else "little",
         file_bytes=size,
         format=os.path.splitext(path)[1].lower()[1:],
         encoded=magic != b"P5",
+        planes=count,
         notes=notes,
         warnings=warnings,
     )
@@ -82,7 +89,8 @@ def decode(source: Source, out: BinaryIO) -> None:
     from tilewise.files.grey import grey
 
     native = numpy.dtype(source.dtype).newbyteorder("<")
-    left = source.rows * source.columns
+    left = source.rows // source.planes * source.columns
+    plane = left * native.itemsize
     with open(source.path, "rb") as file:
         magic = file.read(2)
         samples = 1 if magic == b"P2" else 3
@@ -102,7 +110,14 @@ def decode(source: Source, out: BinaryIO) -> None:
                 values = numpy.fromfile(file, stored, count * samples).astype(native)
             if values.size != count * samples:
                 raise UsageError(f"{source.name} is truncated: its values end too early")
-            out.write((values if samples == 1 else grey(values.reshape(-1, 3))).data)
+            if source.planes == 1:
+                out.write((values if samples == 1 else grey(values.reshape(-1, 3))).data)
+            else:  # pieces of the planes, each at its place
+                at = out.tell()
+                for number, colour in enumerate(values.reshape(-1, samples).T):
+                    out.seek(at + number * plane)
+                    out.write(numpy.ascontiguousarray(colour).data)
+                out.seek(at + count * native.itemsize)
             left -= count
 
 

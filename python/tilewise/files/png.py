@@ -1,10 +1,11 @@
-"""The .png format: grey values of 8 or 16 bits, always decoded and encoded as a whole."""
+"""The .png format: grey values of 8 or 16 bits or colours of 8, always decoded and encoded as a whole."""
 
 from __future__ import annotations
 
 from tilewise.files.images import PillowFormat
 
 MEMBER = ""
+PLANES = (1, 2, 3, 4)
 NUMBERS = ("uint8", "uint16")
 _PNG = PillowFormat("PNG", extent_max=(1 << 31) - 1)
 

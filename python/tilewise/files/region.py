@@ -59,7 +59,8 @@ class Source(Region, frozen=True, kw_only=True):
     """A Region that was found in an input, with what only the front needs.
 
     `member` is the dataset or variable inside the file. What is `encoded` (a compressed image, a chunked
-    dataset) must be decoded into a raw file before anybody can read it in parallel.
+    dataset) must be decoded into a raw file before anybody can read it in parallel. Of a picture whose
+    colours are taken, `planes` lie one above the other, and `rows` counts those of all.
 
     What the user should know comes as sentences of two kinds. `warnings`: the numbers that are taken may not
     be those that are meant, because something is dropped, is not applied, or can be read in another way.
@@ -70,6 +71,7 @@ class Source(Region, frozen=True, kw_only=True):
     format: str
     member: str = ""
     encoded: bool = False
+    planes: int = 1
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 

@@ -1,4 +1,4 @@
-"""The .tif format: plain grey pages are read and written in place, packed and coloured ones decoded."""
+"""The .tif format: plain grey pages are read and written in place, packed and coloured ones are not."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ from tilewise.files.checks import (
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
+from tilewise.files.unpacked import raw_beside
 
 if TYPE_CHECKING:
     import tifffile
 
 MEMBER = "page"
+PLANES = (1, 2, 3, 4)
 NUMBERS = tuple(ITEMSIZE)
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _YCBCR = 0, 1, 2, 3, 6
 _DENSEST = 2000  # bytes that one packed byte may stand for; deflate reaches 1032
 _BIG_FROM = (1 << 32) - (1 << 25)  # bytes; the old kind ends at 4 GiB
 
 
-def inspect(path: str, name: str, member: str) -> Source:
-    """The page with the number `member` (from 0), or the only one."""
+def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -> Source:
+    """The page with the number `member` (from 0), or the only one; grey, or what `planes` takes of it."""
     file, size = open_regular(path, name)
     file.close()
     if size == 0:
@@ -39,7 +41,7 @@ def inspect(path: str, name: str, member: str) -> Source:
     with _opened(path) as book:
         page = _page(book, path, name, member)
         order = "big" if book.byteorder == ">" else "little"
-        return _source(page, path, name, member, size, order)
+        return _source(page, path, name, member, size, order, planes)
 
 
 def decode(source: Source, out: BinaryIO) -> None:
@@ -60,32 +62,23 @@ def decode(source: Source, out: BinaryIO) -> None:
 
 
 def create(
-    path: str, name: str, member: str, shape: tuple[int, int], dtype: str, order: str, header: bool = False
+    path: str,
+    name: str,
+    member: str,
+    shape: tuple[int, int],
+    dtype: str,
+    order: str,
+    header: bool = False,
+    planes: int = 1,
 ) -> Region:
-    """Writes the header of one contiguous grey page; beyond 4 GiB of the kind called BigTIFF."""
-    import tifffile
-
+    """Writes the header of one contiguous grey page; of several planes, makes the raw file beside it."""
     if member:
         raise UsageError(f"{name} names a page, but a .tif file is written with one page only")
     require_rows(order, name, "an image")
     require_positive(*shape, name, "an image")
-    bytes_ = shape[0] * shape[1] * ITEMSIZE[dtype]
-    written = tifffile.imwrite(
-        path,
-        data=None,
-        shape=shape,
-        dtype=dtype,
-        bigtiff=bytes_ >= _BIG_FROM,
-        byteorder="<",
-        photometric="minisblack",
-        metadata=None,
-        align=4096,
-        returnoffset=True,
-    )
-    assert written is not None
-    offset, count = written
-    if count != bytes_:
-        raise UsageError(f"{name} cannot hold {shape[0]}×{shape[1]} {dtype}")
+    if planes > 1:
+        return raw_beside(path, name, shape, dtype)
+    offset = _write_header(path, name, shape, dtype)
     return Region(
         path=path,
         name=name,
@@ -95,6 +88,45 @@ def create(
         dtype=dtype,
         file_bytes=os.path.getsize(path),
     )
+
+
+def encode(raw: Region, path: str, name: str, member: str, planes: int) -> None:
+    """Writes the planes of `raw` as one contiguous page in which each point has all of its colours."""
+    from tilewise.files.colours import panels
+
+    rows = raw.rows // planes
+    offset = _write_header(path, name, (rows, raw.columns, planes), raw.dtype)
+    with open(path, "r+b") as out:
+        out.seek(offset)
+        for panel in panels(raw.path, planes, rows, raw.columns, raw.dtype):
+            out.write(panel.data)
+
+
+def _write_header(path: str, name: str, shape: tuple[int, ...], dtype: str) -> int:
+    """Makes a page of full size, beyond 4 GiB of the kind called BigTIFF; returns where its numbers begin."""
+    import tifffile
+
+    bytes_ = math.prod(shape) * ITEMSIZE[dtype]
+    planes = shape[2] if len(shape) == 3 else 1
+    written = tifffile.imwrite(
+        path,
+        data=None,
+        shape=shape,
+        dtype=dtype,
+        bigtiff=bytes_ >= _BIG_FROM,
+        byteorder="<",
+        photometric="rgb" if planes >= 3 else "minisblack",
+        planarconfig=None if planes == 1 else "contig",
+        extrasamples=["unassalpha"] if planes in (2, 4) else None,
+        metadata=None,
+        align=4096,
+        returnoffset=True,
+    )
+    assert written is not None
+    offset, count = written
+    if count != bytes_:
+        raise UsageError(f"{name} cannot hold {'×'.join(map(str, shape))} {dtype}")
+    return offset
 
 
 def _opened(path: str) -> tifffile.TiffFile:
@@ -120,8 +152,16 @@ def _page(book: tifffile.TiffFile, path: str, name: str, member: str) -> tifffil
     return page.aspage()
 
 
-def _source(page: tifffile.TiffPage, path: str, name: str, member: str, size: int, order: str) -> Source:
-    from tilewise.files.grey import ALPHA_IGNORED, GREY_TAKEN
+def _source(
+    page: tifffile.TiffPage,
+    path: str,
+    name: str,
+    member: str,
+    size: int,
+    order: str,
+    wanted: tuple[int, ...],
+) -> Source:
+    from tilewise.files.colours import lost, taken
 
     rows, columns, samples = page.imagelength, page.imagewidth, page.samplesperpixel
     if page.imagedepth != 1:
@@ -141,7 +181,8 @@ def _source(page: tifffile.TiffPage, path: str, name: str, member: str, size: in
         raise UsageError(f"{name} says that it is coloured, but has {samples} samples for each point")
     plain = _in_one_piece(page) and samples == 1 and photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO)
     offset = page.dataoffsets[0] if plain else 0
-    notes, warnings = [], []
+    notes: list[str] = []
+    warnings: list[str] = []
     if plain:
         require_room(name, size, offset, rows, columns, dtype)
     else:
@@ -150,17 +191,17 @@ def _source(page: tifffile.TiffPage, path: str, name: str, member: str, size: in
             f"its numbers are not stored in one piece ({_name(page.compression)}, "
             f"{len(page.dataoffsets)} {'tiles' if page.is_tiled else 'strips'})"
         )
-    if colour or photometric == _PALETTE:
-        warnings.append(GREY_TAKEN)
-    if samples > (3 if colour else 1):
-        warnings.append(ALPHA_IGNORED)
+    basic = 3 if colour else 1
+    own = (3 if photometric == _PALETTE else basic) + (samples > basic)
+    planes = taken(own, wanted)
+    warnings += lost(own, planes)
     if photometric == _WHITE_IS_ZERO:
         warnings.append("its numbers are taken as stored, where 0 is white")
     return Source(
         path=path,
         name=name,
         offset=offset,
-        rows=rows,
+        rows=planes * rows,
         columns=columns,
         dtype=dtype,
         byte_order=order if plain and ITEMSIZE[dtype] > 1 else "little",
@@ -168,6 +209,7 @@ def _source(page: tifffile.TiffPage, path: str, name: str, member: str, size: in
         format=os.path.splitext(path)[1].lower()[1:],
         member=member,
         encoded=not plain,
+        planes=planes,
         notes=tuple(notes),
         warnings=tuple(warnings),
     )

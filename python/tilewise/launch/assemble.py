@@ -81,7 +81,7 @@ def assemble(done: Done, known: Known) -> Record:
         messages=sum(done.messages),
         io_calls=sum(done.io_calls),
         flops=done.flops,
-        rates=_rates(done, seconds, known.job.variant),
+        rates=_rates(done, seconds, known.job),
         peak_flops=peak,
         fraction_of_peak=compute_rate / peak if compute_rate and peak else None,
         peak_rss_bytes=_memory(done),
@@ -121,6 +121,9 @@ def record_variant(variant: Variant) -> RecordVariant:
         remainder=variant.remainder,
         root_write=variant.root_write or None,
         tile=variant.tile if variant.tile != (0, 0) else None,
+        decomposition=variant.decomposition or None,
+        depth=variant.depth or None,
+        halo=variant.halo or None,
     )
 
 
@@ -180,10 +183,10 @@ def _bytes(done: Done) -> Bytes:
     )
 
 
-def _rates(done: Done, seconds: Seconds, variant: Variant) -> Rates:
+def _rates(done: Done, seconds: Seconds, job: Job) -> Rates:
     moved = _bytes(done)
     # Written while the rest was computed: what is left of `output` says nothing about the device.
-    early = variant.write == "uncached" and variant.copies == 1 and done.flops > 0
+    early = job.command == "multiply" and job.variant.write == "uncached" and job.variant.copies == 1
     return Rates(
         flops_per_second=_rate(done.flops, seconds.compute.max),
         read_bytes_per_second=_rate(moved.read, seconds.input.max),

@@ -6,7 +6,7 @@ import msgspec
 
 from tilewise.files.region import Region, Source
 
-PROTOCOL = 3
+PROTOCOL = 4
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,6 +14,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 
     Of a transposition: `root_write` is how rank 0 of `gather` writes, `tile` the rows and columns of the tile
     measured for this machine ((0, 0): the kernel's own), `streaming` whether it writes past the caches.
+    Of a stencil: how the matrix is cut (`decomposition`; the cut itself is `grid`), `depth` sweeps for each
+    exchange and pass over memory, and how cells get into messages (`halo`).
     """
 
     algorithm: str
@@ -29,6 +31,28 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     root_write: str = ""
     tile: tuple[int, int] = (0, 0)
     streaming: bool = False
+    decomposition: str = ""
+    depth: int = 0
+    halo: str = ""
+
+
+class Stencil(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stencil computes. `weights` are (2·radius + 1)² numbers, row by row.
+
+    Input and output are `planes` matrices, one above the other. After every `snapshot_every` sweeps but the
+    last the state goes to the next of `snapshots`. `until_change` (0: never) ends the sweeps early; it is
+    looked at after every `check_every` of them.
+    """
+
+    steps: int
+    radius: int
+    weights: list[float]
+    boundary: str
+    planes: int = 1
+    snapshot_every: int = 0
+    snapshots: list[Region] = []
+    until_change: float = 0.0
+    check_every: int = 16
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +65,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     output: Region | None
     variant: Variant
     dtype: str
+    stencil: Stencil | None = None
     verify: str = "off"
     repeat: int = 1
     warmup: int = 0

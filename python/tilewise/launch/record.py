@@ -79,19 +79,21 @@ class PeakMemory(msgspec.Struct, frozen=True):
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """An input or the output as the record names it."""
+    """An input or an output as the record names it; a coloured picture has more `planes` than one."""
 
     path: str
     format: str
     shape: tuple[int, int]
     dtype: str
     order: str
+    planes: int = 1
 
 
 class RecordVariant(msgspec.Struct, frozen=True):
     """How it was done. `io` is `READ:WRITE`; `copies` counts the layers of `replicated`.
 
-    Of a transposition: how rank 0 of `gather` wrote, and the tile measured for this machine; else null.
+    Of a transposition: how rank 0 of `gather` wrote, and the tile measured for this machine; of a stencil:
+    how the matrix was cut, sweeps for each exchange, how halos got into messages; else null.
     """
 
     algorithm: str
@@ -105,6 +107,9 @@ class RecordVariant(msgspec.Struct, frozen=True):
     remainder: str
     root_write: str | None = None
     tile: tuple[int, int] | None = None
+    decomposition: str | None = None
+    depth: int | None = None
+    halo: str | None = None
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ EXCHANGES = {
     "nonblocking": "Isend and Irecv, then wait",
     "overlap": "computes while the messages fly",
     "persistent": "requests made once, started for every message",
-    "collective": "Bcast; for a transposition Alltoallv",
+    "collective": "Bcast; for a transposition Alltoallv, for a stencil a neighbourhood's Alltoallw",
     "one_sided_fence": "Get between fences",
     "one_sided_pscw": "Get between post, start, complete and wait: only partners wait for each other",
     "one_sided_lock": "Get under a lock, without the other side",
@@ -125,7 +125,36 @@ TRANSPOSE = {
     )
 }
 
-ALGORITHMS = {"multiply": MULTIPLY, "transpose": TRANSPOSE}
+STENCIL = {
+    "sweeps": Algorithm(
+        "sweeps",
+        "every number becomes a weighted sum of its neighbours",
+        tuple(EXCHANGES),
+        _any_count,
+        "any rank count",
+    )
+}
+
+DECOMPOSITIONS = {
+    "rows": "each rank has whole rows",
+    "columns": "each rank has whole columns",
+    "grid": "each rank has a rectangle",
+}
+BOUNDARIES = {
+    "zero": "outside is 0",
+    "fixed": "edge cells keep their value",
+    "periodic": "the other side",
+    "reflect": "mirrored about the edge: d c b a | a b c d",
+}
+_MESSAGES = ("synchronous", "blocking", "nonblocking", "overlap")
+# How a halo gets into messages, and the exchanges that can do it so.
+HALOS = {
+    "packed": tuple(EXCHANGES),
+    "datatype": (*_MESSAGES, "persistent", "collective"),
+    "elementwise": _MESSAGES,
+}
+
+ALGORITHMS = {"multiply": MULTIPLY, "transpose": TRANSPOSE, "stencil": STENCIL}
 
 
 def exchanges_of(command: str) -> list[str]:

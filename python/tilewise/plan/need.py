@@ -8,7 +8,9 @@ from tilewise.errors import UsageError
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
+from tilewise.plan.cut import Cut
 from tilewise.plan.grid import part
+from tilewise.plan.proof import PATCH
 from tilewise.units import bytes_text
 
 FIXED = 48 << 20  # MPI and BLAS, each rank
@@ -17,6 +19,9 @@ PACKING = 4 << 20  # what gemm packs A and B into, each thread
 STREAMED, STREAMED_ROWS = 64 << 20, 520  # bytes of C in one of two buffers, and the fewest rows
 SUMMING = 2 * (16 << 20)  # pieces that layers add up, each rank
 PANEL = 768  # columns of A or rows of B in one panel
+STRIP = 8 << 10  # bytes of a row in a stencil's strip, at most
+LINE, PAGE = 64, 4096
+BANDS = 4 << 20  # of a file that is read again
 SHARE = 0.8  # of what is available, when there is no --memory
 _STAGED = (
     "root",
@@ -127,6 +132,69 @@ def convert_need(band_bytes: int, bands: int, variant: Variant, nodes: int = 1) 
     buffers = bands * band_bytes
     rank = buffers + staging(variant) + FIXED
     return Need(rank=rank, node=-(-variant.ranks * rank // nodes), shared=0, blocks=0, buffers=buffers)
+
+
+def field_bytes(cut: Cut, dtype: str, variant: Variant) -> int:
+    """Bytes of the two fields that the rank with most sweeps between: its block, a margin, and padding.
+
+    [ margin ·············· ]   depth · radius cells on every side, where there are neighbours or the
+    [ · block of numbers  · ]   other side is one; rows end at cache lines, never a power of two apart
+    [ ····················· ]
+    """
+    item = ITEMSIZE[dtype]
+    rows = part(cut.rows, variant.grid[0], variant.remainder)
+    columns = part(cut.columns, variant.grid[1], variant.remainder)
+    margin = variant.depth * cut.radius
+    pitch = columns + 2 * margin + 6 * (LINE // item)
+    return 2 * ((rows + 2 * margin) * pitch * item + PAGE)
+
+
+def _strip(cut: Cut, dtype: str, variant: Variant) -> int:
+    """Bytes that a thread's pass keeps: a few rows of a strip of columns for each of its sweeps."""
+    item, halo = ITEMSIZE[dtype], 2 * variant.depth * cut.radius
+    columns = part(cut.columns, variant.grid[1], variant.remainder) if cut.by_rows else cut.rows
+    row = min(columns + halo, max(STRIP // item, 2 * halo)) * item + 8 * LINE
+    return (1 + 2 * max(8, 2 * cut.radius + 4) + 2 * halo) * row
+
+
+def stencil_need(
+    cut: Cut,
+    dtype: str,
+    variant: Variant,
+    verify: str,
+    steps: int,
+    nodes: int = 1,
+    *,
+    again: int = 0,
+    turned: bool = False,
+) -> Need:
+    """What sweeps take: two fields, halos as sent and as received, what the kernel keeps, and the I/O.
+
+    Planes are swept one after the other. `again`: bytes of a number of the input where it is kept because
+    sweeps are repeated, else 0. `turned`: input and output have different orders of storage. A proof sweeps
+    again with the plain kernel: `fast` over patches and what they depend on, `serial` over all, on rank 0.
+    """
+    fields = field_bytes(cut, dtype, variant)
+    item = ITEMSIZE[dtype]
+    rows = part(cut.rows, variant.grid[0], variant.remainder)
+    columns = part(cut.columns, variant.grid[1], variant.remainder)
+    margin = variant.depth * cut.radius
+    packed = variant.exchange not in ("none", "shared") and variant.halo == "packed"
+    halos = 2 * 2 * margin * (rows + columns + 2 * margin) * item if packed else 0
+    plain = fields if variant.kernel == "plain" and variant.depth > 1 else 0
+    kept = rows * columns * (again + turned * item)
+    patch = [min(extent, PATCH + 2 * steps * cut.radius) for extent in (cut.rows, cut.columns)]
+    proof = 2 * patch[0] * patch[1] * item + 2 * BANDS if verify == "fast" else 0
+    buffers = halos + plain + variant.threads * _strip(cut, dtype, variant) + kept + proof
+    serial = 4 * cut.rows * cut.columns * item if verify == "serial" else 0
+    rank = fields + buffers + FIXED + staging(variant)
+    return Need(
+        rank=rank + serial,
+        node=-(-variant.ranks * rank // nodes) + serial,
+        shared=variant.ranks * fields if variant.exchange == "shared" else 0,
+        blocks=fields,
+        buffers=buffers,
+    )
 
 
 def require_fit(need: Need, cap: int | None, available: int, shared_room: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Sequence
 
 import msgspec
 
@@ -24,6 +25,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What will be done. `job.output` is still empty: making files is not planning.
 
     `measure_tile`: the bytes of an item and the threads for which a tile is to be found after the job.
+    Of a stencil: the result has `planes` in the rows of `shape`, and is also kept after `snapshots` sweeps.
     """
 
     job: Job
@@ -42,6 +44,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     peak: profile.Peak | None
     peak_key: str
     measure_tile: tuple[int, int] | None = None
+    planes: int = 1
+    snapshots: list[int] = []
 
 
 def new_id() -> str:
@@ -66,8 +70,16 @@ def finish(
     order: str = "C",
     header: bool = False,
     measure_tile: tuple[int, int] | None = None,
+    gemm: bool = True,
+    also_fixed: Sequence[str] = (),
+    planes: int = 1,
+    snapshots: Sequence[int] = (),
 ) -> Plan:
-    """Puts a plan together: binding, oversubscription, stored peak, traps in the environment, who chose."""
+    """Puts a plan together: binding, oversubscription, stored peak, traps in the environment, who chose.
+
+    `gemm`: the job multiplies, so that BLAS matters and its peak can be measured. `also_fixed`: flags of one
+    operation that were given.
+    """
     variant = job.variant
     on_node = -(-variant.ranks // nodes)
     # Where a launcher has bound this rank, its processors are not the node's, and the worker will know.
@@ -78,18 +90,19 @@ def finish(
             f"oversubscribed: {plural(on_node, 'rank')} × {plural(variant.threads, 'thread')} "
             f"on {plural(facts.cpus, 'processor')}: ranks take turns, and times say little of the algorithm"
         )
-    if flops > 0:
+    if flops > 0 and gemm:
         warnings.extend(environment.blas_warnings(os.environ, facts))
     key = peak_key(facts, variant, job.dtype)
     peak = profile.load().peaks.get(key) if flops > 0 and not over else None
     calibrate = (
         peak is None
+        and gemm
         and flops >= CALIBRATE_FROM
         and not over
         and job.dtype in _MEASURED
         and variant.kernel == "fast"
     )
-    fixed = choices.fixed()
+    fixed = [*choices.fixed(), *also_fixed]
     return Plan(
         job=msgspec.structs.replace(
             job,
@@ -117,6 +130,8 @@ def finish(
         peak=peak,
         peak_key=key,
         measure_tile=measure_tile,
+        planes=planes,
+        snapshots=list(snapshots),
     )
 
 

@@ -27,3 +27,19 @@ def choose(wanted: str, share: float, warnings: list[str]) -> str:
         f"the result is not proved: that would take about {share:.0%} of the time; to prove it: --verify fast"
     )
     return "off"
+
+
+PATCH = 24  # rows and columns of a patch that a stencil's fast check computes again
+_SHARE = 0.01  # of all work goes into patches, but the one at the last corner is always looked at
+_PLAIN, _SWEPT = 0.6e9, 10e9  # cells a second on a core, of the plain kernel and of the fast one
+
+
+def patches_share(steps: int, radius: int, points: float, cores: int) -> float:
+    """The part of the whole time that it takes to sweep patches again, with all cells that they depend on.
+
+    `points`: numbers of the matrix, for each of the `steps`. Of a corner's patch these are squares that grow
+    by `radius` with every sweep, back from the last one.
+    """
+    corner = min(points, ((PATCH + radius * steps) ** 3 - PATCH**3) / (3 * radius))
+    check = max(_SHARE * points, corner) / (_PLAIN * cores)
+    return check / (_START + points / (_SWEPT * cores) + check)

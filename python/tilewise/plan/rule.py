@@ -127,13 +127,16 @@ def algorithm(choices: Choices, ranks: int, why: list[str]) -> Algorithm:
 def exchange(
     choices: Choices,
     chosen: Algorithm,
-    shared_bytes: int,
+    shared_bytes: float,
     facts: Facts,
     nodes: int,
     why: list[str],
-    shared: str = "both operands",
+    what: str = "both operands",
 ) -> str:
-    """How ranks exchange; `none` on one rank. `shared_bytes` of `shared` is what it would put in /dev/shm."""
+    """How ranks exchange; `none` on one rank.
+
+    `shared_bytes` is what `shared` would put in /dev/shm: `what`. Infinity: it is no choice.
+    """
     if choices.exchange is not None:
         if choices.exchange not in chosen.exchanges:
             known = (
@@ -150,11 +153,13 @@ def exchange(
     if not chosen.exchanges:
         return "none"
     if nodes == 1 and shared_bytes <= facts.shared_memory:
-        why.append(f"shared: all ranks are on one node and /dev/shm has room for {shared}")
+        why.append(f"shared: all ranks are on one node and /dev/shm has room for {what}")
         return "shared"
-    why.append(
-        "overlap: " + ("there are several nodes" if nodes > 1 else "/dev/shm has too little room for shared")
-    )
+    if shared_bytes == math.inf:
+        reason = "halos are computed beside their exchange"
+    else:
+        reason = "there are several nodes" if nodes > 1 else "/dev/shm has too little room for shared"
+    why.append(f"overlap: {reason}")
     return "overlap"
 
 

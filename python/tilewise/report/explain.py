@@ -24,6 +24,10 @@ def variant_line(record: Record) -> str:
     read, _, write = variant.io.partition(":")
     generating = record.command == "generate"
     words = [variant.algorithm] if record.command in ALGORITHMS else []
+    if record.command == "stencil":
+        words = [variant.decomposition or ""] if variant.ranks > 1 else []
+        words.append(f"depth {variant.depth}")
+        words += [variant.halo or ""] if variant.halo not in (None, "packed") else []
     if variant.exchange != "none":
         words.append(variant.exchange)
     words.append(write if generating or read == write else f"{read} in, {write} out")
@@ -77,9 +81,27 @@ def _lines(record: Record) -> list[Text]:
     if record.verification is not None:
         lines.append(_proof(record))
     lines.append(_line("how", variant_line(record)))
-    for output in record.outputs:
-        lines.append(_line("result", f"{output.path} ({shape_text(*output.shape)} {output.dtype})"))
+    if record.command == "stencil":
+        lines.append(_line("sweeps", sweeps(record)))
+    for output in record.outputs[:1]:
+        colours = f" × {output.planes} planes" if output.planes > 1 else ""
+        snapshots = plural(len(record.outputs) - 1, "snapshot")
+        beside = f" and {snapshots} beside it" if len(record.outputs) > 1 else ""
+        lines.append(
+            _line("result", f"{output.path} ({shape_text(*output.shape)}{colours} {output.dtype}){beside}")
+        )
     return lines
+
+
+def sweeps(record: Record) -> str:
+    """`128, the last one changed numbers by 9.5e-05 at most`."""
+    result = record.result
+    text = str(result.get("sweeps", ""))
+    if result.get("last_change") is not None:
+        text += f", the last one changed numbers by {result['last_change']:.2g} at most"
+    if result.get("non_finite"):
+        text += f"; {plural(result['non_finite'], 'number')} of the input not finite"
+    return text
 
 
 def _proof(record: Record) -> Text:
@@ -96,6 +118,8 @@ def _proof(record: Record) -> Text:
             "fast": "fingerprints of both files",
             "serial": "comparing both files, number by number, on one rank",
         }
+    elif record.command == "stencil":
+        method = {"fast": "patches, swept again from the input", "serial": "plain sweeps on one rank"}
     how = method.get(proof.method, proof.method)
     bound = ""
     if proof.error is not None and proof.tolerance is not None:
@@ -129,6 +153,11 @@ def _written(record: Record) -> str:
 
 def _arithmetic(record: Record) -> str:
     rate = record.rates.flops_per_second
+    points = record.result.get("points_per_second") if record.command == "stencil" else None
+    if points:
+        over = record.result.get("fraction_of_copy")
+        beside = f", {over:.2f} × what copying allows" if over else ""
+        return rate_text(points, "point/s") + beside
     if not rate:
         return ""
     unit = "OP/s" if record.outputs and "int" in record.outputs[0].dtype else "FLOP/s"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from tilewise.files.region import Region
+from tilewise.files.region import Region, Source
+from tilewise.launch.job import Stencil
 from tilewise.plan.plan import Plan
 from tilewise.units import bytes_text, plural, shape_text
 
@@ -25,13 +26,17 @@ def _rows(plan: Plan, target: str) -> list[tuple[str, str]]:
     variant = plan.job.variant
     rows = [("command", plan.job.command)]
     rows += [("input", _input(region)) for region in plan.job.inputs]
-    rows.append(("result", f"{target}: {shape_text(*plan.shape)} {plan.dtype}"))
+    shape = (plan.shape[0] // plan.planes, plan.shape[1])
+    colours = f" × {plan.planes} planes" if plan.planes > 1 else ""
+    rows.append(("result", f"{target}: {shape_text(*shape)}{colours} {plan.dtype}"))
     rows.append(("ranks", f"{plural(variant.ranks, 'rank')} × {plural(variant.threads, 'thread')}"))
     layers = f", {variant.copies} copies" if variant.copies > 1 else ""
     if plan.job.command == "generate":
         rows += [("grid", shape_text(*variant.grid)), ("io", variant.write)]
     elif plan.job.command == "convert":
         rows += [("grid", shape_text(*variant.grid)), ("io", f"{variant.read} in, {variant.write} out")]
+    elif plan.job.stencil is not None:
+        rows += _stencil(plan, plan.job.stencil)
     else:
         rows += [
             ("algorithm", f"{variant.algorithm} on a {shape_text(*variant.grid)} grid{layers}"),
@@ -47,8 +52,30 @@ def _rows(plan: Plan, target: str) -> list[tuple[str, str]]:
     return rows
 
 
+def _stencil(plan: Plan, stencil: Stencil) -> list[tuple[str, str]]:
+    variant = plan.job.variant
+    side = 2 * stencil.radius + 1
+    taps = sum(weight != 0 for weight in stencil.weights)
+    what = f"{stencil.steps} with {taps} weights of {shape_text(side, side)}, boundary {stencil.boundary}"
+    if stencil.until_change:
+        what += f", until numbers change by less than {stencil.until_change:g}"
+    cut = f"{variant.decomposition} on a {shape_text(*variant.grid)} grid, depth {variant.depth}"
+    rows = [("sweeps", f"{what}; computed in {plan.job.dtype}")]
+    if plan.snapshots:
+        rows.append(("snapshots", f"{len(plan.snapshots)}, every {stencil.snapshot_every} sweeps"))
+    return [
+        *rows,
+        ("cut", cut),
+        ("exchange", variant.exchange if variant.ranks == 1 else f"{variant.exchange}, halos {variant.halo}"),
+        ("io", f"{variant.read} in, {variant.write} out"),
+        ("proof", plan.job.verify),
+    ]
+
+
 def _input(region: Region) -> str:
-    text = f"{region.name}: {shape_text(region.rows, region.columns)} {region.dtype}"
+    planes = region.planes if isinstance(region, Source) else 1
+    text = f"{region.name}: {shape_text(region.rows // planes, region.columns)}"
+    text += f" × {planes} planes {region.dtype}" if planes > 1 else f" {region.dtype}"
     if region.encoding == "text":
         text += " as text"
     elif not region.generator:

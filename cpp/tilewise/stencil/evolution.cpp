@@ -1,0 +1,201 @@
+// Which passes there are, and what a pass does.
+#include "tilewise/stencil/evolution.hpp"
+
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "tilewise/base/threads.hpp"
+#include "tilewise/mpi/together.hpp"
+
+namespace tilewise::stencil {
+namespace {
+
+/// Parts smaller than this spend more time on sweeping their surroundings than on themselves.
+constexpr std::int64_t least_slice = 64;
+constexpr std::int64_t most_slices = 4;
+
+/// Of the parts that have a neighbour other than themselves.
+std::int64_t smallest_part(const Layout& layout) {
+    std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
+    for (const grid::Partition& cut : {layout.rows(), layout.columns()}) {
+        for (int part = 0; cut.parts() > 1 && part < cut.parts(); ++part) {
+            smallest = std::min(smallest, cut[part].size());
+        }
+    }
+    return smallest;
+}
+
+kernel::Edges edges_of(const Layout& layout, int rank, bool periodic) {
+    const grid::Place place = layout.place(rank);
+    return {!periodic && place.row == 0, !periodic && place.row + 1 == layout.rows().parts(),
+            !periodic && place.column == 0, !periodic && place.column + 1 == layout.columns().parts()};
+}
+
+template <class T> double largest_change(const Fields& fields, int which, std::int64_t begin, std::int64_t end) {
+    T most = 0;
+    for (std::int64_t row = begin; row < end; ++row) {
+        const T* before = reinterpret_cast<const T*>(fields.at(which, row, 0));
+        const T* after = reinterpret_cast<const T*>(fields.at(1 - which, row, 0));
+        for (std::int64_t column = 0; column < fields.shape().columns; ++column) {
+            const T change = std::abs(after[column] - before[column]);
+            most = change > most && change <= std::numeric_limits<T>::max() ? change : most;
+        }
+    }
+    return static_cast<double>(most);
+}
+
+}  // namespace
+
+int Evolution::agreed_depth(const kernel::Weights& weights, Dtype dtype) {
+    const std::int64_t room = smallest_part(layout_) / weights.radius;
+    int depth = options_.depth;
+    if (depth == 0) {
+        const grid::Block mine = layout_.block(context_.comm.rank());
+        const int best =
+            sweeper_.best_steps(kernel::field_shape(mine.rows.size(), mine.columns.size(), weights.radius, dtype));
+        mpi::check(MPI_Allreduce(&best, &depth, 1, MPI_INT, MPI_MIN, context_.comm.get()), "MPI_Allreduce");
+        depth = static_cast<int>(std::min<std::int64_t>(depth, std::max<std::int64_t>(1, room)));
+    }
+    depth = static_cast<int>(std::clamp<std::int64_t>(options_.steps, 1, depth));
+    mpi::together(context_.comm, [&] {
+        if (depth > room) {
+            throw UsageError("--depth " + std::to_string(depth) + " with weights of radius " +
+                             std::to_string(weights.radius) + " takes margins of " +
+                             std::to_string(depth * weights.radius) + " cells, and the smallest block has " +
+                             std::to_string(smallest_part(layout_)) + "; use a smaller --depth or fewer ranks");
+        }
+    });
+    return depth;
+}
+
+Evolution::Evolution(Context& context, const Options& options, const kernel::Weights& weights, const Layout& layout,
+                     Dtype dtype)
+    : context_(context),
+      options_(options),
+      radius_(weights.radius),
+      sweeper_(weights, options.boundary, dtype, options.plain),
+      layout_(layout),
+      depth_(agreed_depth(weights, dtype)),
+      edges_(edges_of(layout, context.comm.rank(), options.boundary == kernel::Boundary::periodic)),
+      halo_(layout, std::int64_t{depth_} * weights.radius, options.boundary == kernel::Boundary::periodic,
+            depth_ > 1 || has_corners(weights)) {
+    const ExchangeKind kind = exchange_named(options.exchange);
+    const HaloForm form = halo_named(options.halo);
+    const grid::Block mine = layout.block(context.comm.rank());
+    fields_ = std::make_shared<Fields>(
+        context, kernel::field_shape(mine.rows.size(), mine.columns.size(), halo_.margin(), dtype), dtype,
+        kind == ExchangeKind::shared);
+    exchange_ = make_exchange(kind, {context_, halo_, *fields_, form});
+}
+
+Evolution::Pass Evolution::next_pass(std::int64_t done) const {
+    std::int64_t sweeps = std::min<std::int64_t>(depth_, options_.steps - done);
+    if (options_.snapshot_every > 0) {
+        sweeps = std::min(sweeps, options_.snapshot_every - done % options_.snapshot_every);
+    }
+    bool checked = false;
+    if (options_.until_change > 0) {
+        const std::int64_t to_check = options_.check_every - done % options_.check_every;
+        checked = to_check == 1;
+        sweeps = std::min(sweeps, checked ? 1 : to_check - 1);
+    }
+    return {static_cast<int>(sweeps), checked};
+}
+
+State Evolution::run(const Snapshot& snapshot) {
+    State state;
+    while (state.sweeps < options_.steps) {
+        const Pass next = next_pass(state.sweeps);
+        mpi::no_return(context_.comm, [&] { pass(state.which, next.sweeps); });
+        state.which = 1 - state.which;
+        state.sweeps += next.sweeps;
+        state.passes += 1;
+        if (next.checked) {  // first of all, as a snapshot is staged in the other field
+            state.change = change(1 - state.which);
+        }
+        if (options_.snapshot_every > 0 && state.sweeps % options_.snapshot_every == 0 &&
+            state.sweeps < options_.steps) {
+            snapshot(state.sweeps, state.which);
+        }
+        if (next.checked && *state.change < options_.until_change) {
+            break;
+        }
+        context_.report(Phase::compute, static_cast<double>(state.sweeps) / static_cast<double>(options_.steps));
+    }
+    return state;
+}
+
+void Evolution::sweep(int which, const kernel::Part& part, int sweeps) {
+    if (part.row_begin < part.row_end && part.column_begin < part.column_end) {
+        const Timed timed(context_.ledger, Phase::compute, "sweep");
+        sweeper_.sweep(fields_->shape(), edges_, (*fields_)[which], (*fields_)[1 - which], part, sweeps,
+                       context_.threads);
+    }
+}
+
+void Evolution::pass(int which, int sweeps) {
+    if (exchange_->is_needed()) {
+        if (options_.exchange == "overlap") {
+            pass_with_overlap(which, sweeps);
+            return;
+        }
+        const Timed timed(context_.ledger, Phase::exchange, "exchange");
+        exchange_->begin(which);
+        exchange_->finish(which);
+    }
+    sweep(which, {0, fields_->shape().rows, 0, fields_->shape().columns}, sweeps);
+}
+
+//     [ t t t t t t ]      while margins fly, the inside i, which needs none of them, slice after slice; then the rim: top, bottom, left, right.
+//     [ l i i i i r ]      Along an edge of the matrix there is no rim.
+//     [ l i i i i r ]
+//     [ b b b b b b ]
+void Evolution::pass_with_overlap(int which, int sweeps) {
+    const std::int64_t rows = fields_->shape().rows, columns = fields_->shape().columns;
+    const std::int64_t reach = std::int64_t{sweeps} * radius_;
+    const std::int64_t top = edges_.top ? 0 : std::min(reach, rows), left = edges_.left ? 0 : std::min(reach, columns);
+    const std::int64_t bottom = std::max(top, edges_.bottom ? rows : rows - reach),
+                       right = std::max(left, edges_.right ? columns : columns - reach);
+    {
+        const Timed timed(context_.ledger, Phase::exchange, "begin");
+        exchange_->begin(which);
+    }
+    const grid::Partition slices(
+        bottom - top,
+        static_cast<int>(std::clamp((bottom - top) / std::max(least_slice, 16 * reach), std::int64_t{1}, most_slices)));
+    for (int slice = 0; slice < slices.parts(); ++slice) {
+        sweep(which, {top + slices[slice].begin, top + slices[slice].end, left, right}, sweeps);
+        const Timed timed(context_.ledger, Phase::exchange, "");
+        exchange_->progress();
+    }
+    {
+        const Timed timed(context_.ledger, Phase::exchange, "finish");
+        exchange_->finish(which);
+    }
+    sweep(which, {0, top, 0, columns}, sweeps);
+    sweep(which, {bottom, rows, 0, columns}, sweeps);
+    sweep(which, {top, bottom, 0, left}, sweeps);
+    sweep(which, {top, bottom, right, columns}, sweeps);
+}
+
+double Evolution::change(int which) const {
+    double mine = 0, most = 0;
+    {
+        const Timed timed(context_.ledger, Phase::compute, "change");
+        std::vector<double> found(static_cast<std::size_t>(std::max(1, context_.threads)));
+        parallel_ranges(fields_->shape().elements < (std::int64_t{1} << 17) ? 1 : context_.threads,
+                        fields_->shape().rows, [&](std::int64_t begin, std::int64_t end, int thread) {
+                            found[static_cast<std::size_t>(thread)] =
+                                fields_->dtype() == Dtype::float32
+                                    ? largest_change<float>(*fields_, which, begin, end)
+                                    : largest_change<double>(*fields_, which, begin, end);
+                        });
+        mine = *std::max_element(found.begin(), found.end());
+    }
+    const Timed timed(context_.ledger, Phase::exchange, "agree");
+    mpi::check(MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, context_.comm.get()), "MPI_Allreduce");
+    return most;
+}
+
+}  // namespace tilewise::stencil

@@ -1,0 +1,147 @@
+// Row by row through the cache, whatever the types, and by all threads.
+#include "tilewise/stencil/numbers.hpp"
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include "tilewise/base/threads.hpp"
+#include "tilewise/kernel/convert.hpp"
+#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/mpi/together.hpp"
+
+namespace tilewise::stencil {
+namespace {
+
+constexpr std::int64_t worth_threads = std::int64_t{1} << 16;  // numbers
+
+template <class T> std::int64_t not_finite(const std::byte* row, std::int64_t count) {
+    const T* numbers = reinterpret_cast<const T*>(row);
+    std::int64_t found = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+        found += std::abs(numbers[i]) <= std::numeric_limits<T>::max() ? 0 : 1;
+    }
+    return found;
+}
+
+template <class T> void round_row(const std::byte* row, std::int64_t count, std::byte* rounded) {
+    for (std::int64_t i = 0; i < count; ++i) {
+        reinterpret_cast<T*>(rounded)[i] = std::nearbyint(reinterpret_cast<const T*>(row)[i]);
+    }
+}
+
+int threads_for(const grid::Block& cells, int threads) { return cells.size() < worth_threads ? 1 : threads; }
+
+void make(const mpi::Communicator& comm, Buffer& buffer, std::int64_t bytes) {
+    mpi::together(comm, [&] {
+        if (static_cast<std::int64_t>(buffer.bytes()) < bytes) {
+            buffer = Buffer(static_cast<std::size_t>(bytes));
+        }
+    });
+}
+
+grid::Block own_cells(const Layout& layout, int rank) {
+    const grid::Block block = layout.block(rank);
+    return {{0, block.rows.size()}, {0, block.columns.size()}};
+}
+
+}  // namespace
+
+std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, const Fields& fields, int which,
+                        const grid::Block& cells, int threads) {
+    const std::int64_t width = cells.columns.size(), row_bytes = width * static_cast<std::int64_t>(size_of(from));
+    std::atomic<std::int64_t> found = 0;
+    parallel_ranges(threads_for(cells, threads), cells.rows.size(), [&](std::int64_t begin, std::int64_t end, int) {
+        std::int64_t mine = 0;
+        for (std::int64_t i = begin; i < end; ++i) {
+            std::byte* row = fields.at(which, cells.rows.begin + i, cells.columns.begin);
+            kernel::convert(dense + i * row_bytes, from, swap_bytes, row, fields.dtype(), false, width);
+            if (!is_integer(from)) {
+                mine +=
+                    fields.dtype() == Dtype::float32 ? not_finite<float>(row, width) : not_finite<double>(row, width);
+            }
+        }
+        found += mine;
+    });
+    return found;
+}
+
+void take_from_field(const Fields& fields, int which, const grid::Block& cells, std::byte* dense, Dtype to,
+                     bool swap_bytes, int threads) {
+    const std::int64_t width = cells.columns.size(), row_bytes = width * static_cast<std::int64_t>(size_of(to));
+    const bool rounded = is_integer(to);
+    parallel_ranges(threads_for(cells, threads), cells.rows.size(), [&](std::int64_t begin, std::int64_t end, int) {
+        std::vector<std::byte> buffer(rounded ? static_cast<std::size_t>(width * fields.item()) : 0);
+        for (std::int64_t i = begin; i < end; ++i) {
+            const std::byte* row = fields.at(which, cells.rows.begin + i, cells.columns.begin);
+            if (rounded) {  // conversion alone would cut the fraction off
+                fields.dtype() == Dtype::float32 ? round_row<float>(row, width, buffer.data())
+                                                 : round_row<double>(row, width, buffer.data());
+                row = buffer.data();
+            }
+            kernel::convert(row, fields.dtype(), false, dense + i * row_bytes, to, swap_bytes, width);
+        }
+    });
+}
+
+Source::Source(Context& context, const io::Region& region, const Layout& layout, const Planes& planes,
+               const Options& options)
+    : region_(region),
+      layout_(layout),
+      planes_(planes),
+      input_(context, region, options.read, options.hints),
+      keep_(options.repeat > 1 || options.warmup > 0) {}
+
+void Source::read(Context& context, std::int64_t plane, const Fields& fields) {
+    const std::int64_t bytes =
+        layout_.block(context.comm.rank()).size() * static_cast<std::int64_t>(size_of(region_.dtype));
+    std::byte* raw = fields[1];
+    if (keep_ || size_of(region_.dtype) > size_of(fields.dtype())) {
+        make(context.comm, own_, bytes);
+        raw = own_.data();
+    }
+    input_.load_raw(context, [&](int rank) { return planes_.wanted(plane, layout_.block(rank)); }, raw);
+    raw_ = raw;
+}
+
+std::int64_t Source::fill(const Context& context, const Fields& fields) const {
+    // A generated matrix is made in this machine's byte order.
+    return fill_field(raw_, region_.dtype, region_.swap_bytes && region_.generator.empty(), fields, 0,
+                      own_cells(layout_, context.comm.rank()), context.threads);
+}
+
+Sink::Sink(Context& context, const io::Region& region, const Layout& layout, const Planes& planes,
+           const Options& options)
+    : region_(region),
+      layout_(layout),
+      planes_(planes),
+      output_(context, region, options.write, options.hints, false) {}
+
+void Sink::write(Context& context, std::int64_t plane, const Fields& fields, int which) {
+    const grid::Block cells = own_cells(layout_, context.comm.rank());
+    const auto item = static_cast<std::int64_t>(size_of(region_.dtype));
+    context.comm.barrier();  // neighbours may still read the other field
+    std::byte* dense = fields[1 - which];
+    if (item > fields.item()) {
+        make(context.comm, own_, cells.size() * item);
+        dense = own_.data();
+    }
+    {
+        const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "round");
+        mpi::together(context.comm, [&] {
+            take_from_field(fields, which, cells, dense, region_.dtype, region_.swap_bytes, context.threads);
+        });
+        if (region_.stored_transposed() != planes_.transposed) {
+            make(context.comm, turned_, cells.size() * item);
+            mpi::together(context.comm, [&] {
+                kernel::transpose(dense, cells.columns.size() * item, cells.rows.size(), cells.columns.size(),
+                                  static_cast<std::size_t>(item), turned_.data(), cells.rows.size() * item,
+                                  context.threads);
+            });
+            dense = turned_.data();
+        }
+    }
+    output_.store(context, [&](int rank) { return planes_.wanted(plane, layout_.block(rank)); }, dense);
+}
+
+}  // namespace tilewise::stencil

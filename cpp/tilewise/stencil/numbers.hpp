@@ -1,0 +1,59 @@
+// Numbers between files and fields: what a file holds becomes a number to compute with, and what was computed is rounded to what a file can hold.
+#pragma once
+
+#include "tilewise/stencil/fields.hpp"
+#include "tilewise/stencil/stencil.hpp"
+
+namespace tilewise::stencil {
+
+/// Converts a dense block as a file has it to the rows of a field that begin at cell (row, column). Returns how many of its numbers are NaN or infinite.
+std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, const Fields& fields, int which,
+                        const grid::Block& cells, int threads);
+
+/// The other way, with all the rounding; `dense` and the field must not overlap.
+void take_from_field(const Fields& fields, int which, const grid::Block& cells, std::byte* dense, Dtype to,
+                     bool swap_bytes, int threads);
+
+/// Reads planes of a file, block by block.
+class Source {
+public:
+    /// `region` must live as long as this. @note Collective.
+    Source(Context& context, const io::Region& region, const Layout& layout, const Planes& planes,
+           const Options& options);
+
+    /// Reads this rank's block of a plane; it stays here, or in the second field until that is used. @note Collective.
+    void read(Context& context, std::int64_t plane, const Fields& fields);
+    /// Makes what was read the state of the first field; the numbers that are not finite. Not collective.
+    std::int64_t fill(const Context& context, const Fields& fields) const;
+
+private:
+    const io::Region& region_;
+    Layout layout_;
+    Planes planes_;
+    io::Input input_;
+    bool keep_;
+    Buffer own_;
+    const std::byte* raw_ = nullptr;
+};
+
+/// Writes planes to a file.
+class Sink {
+public:
+    /// `region` must live as long as this. @note Collective.
+    Sink(Context& context, const io::Region& region, const Layout& layout, const Planes& planes,
+         const Options& options);
+
+    /// Writes this rank's block of field `which`, using the other field's memory. Planes come in order. @note Collective.
+    void write(Context& context, std::int64_t plane, const Fields& fields, int which);
+    /// @note Collective.
+    void finish(Context& context, bool sync) { output_.finish(context, sync); }
+
+private:
+    const io::Region& region_;
+    Layout layout_;
+    Planes planes_;
+    io::Output output_;
+    Buffer own_, turned_;
+};
+
+}  // namespace tilewise::stencil

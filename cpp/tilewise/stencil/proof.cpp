@@ -1,0 +1,267 @@
+// Recomputes rectangles of a plane, sweep by sweep, from what lies around them in the input.
+//
+//     rows and columns that the patch depends on       each sweep needs `radius` cells less on every side
+//       [ . . . . . . . ]                                 [ 1 1 1 1 1 ]
+//       [ . . . . . . . ]     one sweep, two sweeps       [ 1 2 2 2 1 ]     A side at an edge of the matrix stays where it is; a periodic
+//       [ . . . P . . . ]                                 [ 1 2 P 2 1 ]     direction that is needed from end to end goes round in itself.
+//       [ . . . . . . . ]                                 [ 1 2 2 2 1 ]
+#include "tilewise/stencil/proof.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tilewise/base/random.hpp"
+#include "tilewise/mpi/together.hpp"
+#include "tilewise/stencil/exchange.hpp"
+#include "tilewise/stencil/numbers.hpp"
+
+namespace tilewise::stencil {
+namespace {
+
+constexpr std::int64_t patch_side = 24;
+constexpr std::size_t most_patches = 24;
+constexpr double share_of_work = 0.004;
+constexpr std::int64_t worth_threads = std::int64_t{1} << 17;  // numbers
+constexpr std::int64_t band_bytes = std::int64_t{4} << 20;
+
+/// One direction of what a patch depends on, counted from the patch's first plane cell; beyond 0 and `count` in a periodic direction.
+struct Reach {
+    grid::Range patch, needed;
+    bool at_begin = false, at_end = false;  ///< edges of the matrix
+    bool ring = false;                      ///< the whole of a periodic direction
+};
+
+Reach reach_of(grid::Range patch, std::int64_t count, std::int64_t deep, bool periodic) {
+    Reach reach{patch, {patch.begin - deep, patch.end + deep}};
+    if (!periodic) {
+        reach.needed = grid::common(reach.needed, {0, count});
+        reach.at_begin = reach.needed.begin == 0;
+        reach.at_end = reach.needed.end == count;
+    } else if (reach.needed.size() >= count) {
+        reach.needed = {0, count};
+        reach.ring = true;
+    }
+    return reach;
+}
+
+/// Its cells that are right after all but `left` cells' worth of sweeps, in the field's coordinates.
+grid::Range right_cells(const Reach& reach, std::int64_t left) {
+    const std::int64_t begin = reach.needed.begin;
+    if (reach.ring) {
+        return {0, reach.needed.size()};
+    }
+    return {reach.at_begin ? 0 : std::max<std::int64_t>(0, reach.patch.begin - left - begin),
+            reach.at_end ? reach.needed.size() : std::min(reach.needed.size(), reach.patch.end + left - begin)};
+}
+
+struct Patch {
+    std::int64_t plane = 0;
+    grid::Block cells;
+};
+
+class Proof {
+public:
+    /// Both files are opened by this rank alone.
+    Proof(Context& alone, const io::Region& from, const io::Region& to, Dtype dtype, const Options& options)
+        : alone_(alone),
+          from_(from),
+          to_(to),
+          dtype_(dtype),
+          periodic_(options.boundary == kernel::Boundary::periodic),
+          planes_(from, options.planes),
+          weights_(planes_.transposed ? transposed(options.weights) : options.weights),
+          sweeper_(weights_, options.boundary, dtype, true),
+          source_(alone, from, "positioned", {}),
+          result_(alone, to, "positioned", {}) {}
+
+    /// Numbers of the patch that the file holds differently.
+    std::int64_t differences(const Patch& patch, std::int64_t sweeps) {
+        const std::int64_t deep = sweeps * weights_.radius;
+        const Reach down = reach_of(patch.cells.rows, planes_.rows, deep, periodic_),
+                    across = reach_of(patch.cells.columns, planes_.columns, deep, periodic_);
+        const Fields fields(alone_,
+                            kernel::field_shape(down.needed.size(), across.needed.size(), weights_.radius, dtype_),
+                            dtype_, false);
+        load(patch.plane, down, across, fields);
+        // A direction that goes round is a block with itself as its neighbour.
+        const Layout layout(down.needed.size(), across.needed.size(), {1, 1}, grid::Remainder::spread, false);
+        const Halo halo(layout, weights_.radius, true, true);
+        int which = 0;
+        for (std::int64_t done = 0; done < sweeps; ++done, which = 1 - which) {
+            if (down.ring || across.ring) {
+                Exchange(Setting{alone_, halo, fields}).finish(which);
+            }
+            const std::int64_t left = deep - (done + 1) * weights_.radius;
+            const grid::Range rows = right_cells(down, left), columns = right_cells(across, left);
+            sweeper_.sweep(fields.shape(), {down.at_begin, down.at_end, across.at_begin, across.at_end}, fields[which],
+                           fields[1 - which], {rows.begin, rows.end, columns.begin, columns.end}, 1,
+                           fields.shape().elements < worth_threads ? 1 : alone_.threads);
+        }
+        return compare(patch, down, across, fields, which);
+    }
+
+private:
+    void load(std::int64_t plane, const Reach& down, const Reach& across, const Fields& fields) {
+        const grid::Partition rows(planes_.rows, 1), columns(planes_.columns, 1);
+        for (const Stretch& r : pieces(rows, down.needed)) {
+            for (const Stretch& c : pieces(columns, across.needed)) {
+                // In bands, so that what was read takes little memory beside the fields.
+                const std::int64_t item = static_cast<std::int64_t>(size_of(from_.dtype)),
+                                   height = std::max<std::int64_t>(1, band_bytes / item / c.there.size());
+                for (std::int64_t row = 0; row < r.there.size(); row += height) {
+                    const std::int64_t end = std::min(row + height, r.there.size());
+                    const grid::Block there{{r.there.begin + row, r.there.begin + end}, c.there};
+                    make(there.size() * item);
+                    source_.load_raw(alone_, [&](int) { return planes_.wanted(plane, there); }, memory_.data());
+                    fill_field(memory_.data(), from_.dtype, from_.swap_bytes && from_.generator.empty(), fields, 0,
+                               {{r.here.begin + row, r.here.begin + end}, c.here}, 1);
+                }
+            }
+        }
+    }
+
+    /// A range that may lie beyond [0, count) on both sides, as what there is of it; `here` counts from its begin.
+    std::vector<Stretch> pieces(const grid::Partition& whole, grid::Range needed) const {
+        return stretches(whole, {needed.begin, needed.begin}, 0, needed.size(), periodic_);
+    }
+
+    std::int64_t compare(const Patch& patch, const Reach& down, const Reach& across, const Fields& fields, int which) {
+        const std::int64_t item = static_cast<std::int64_t>(size_of(to_.dtype)), width = patch.cells.columns.size(),
+                           height = std::max<std::int64_t>(1, band_bytes / item / std::max<std::int64_t>(1, width));
+        const bool turned = to_.stored_transposed() != planes_.transposed;
+        std::int64_t count = 0;
+        for (std::int64_t row = patch.cells.rows.begin; row < patch.cells.rows.end; row += height) {
+            const grid::Block cells{{row, std::min(row + height, patch.cells.rows.end)}, patch.cells.columns};
+            const std::int64_t bytes = cells.size() * item;
+            make(2 * bytes);
+            std::byte *expected = memory_.data(), *found = memory_.data() + bytes;
+            take_from_field(fields, which,
+                            {{cells.rows.begin - down.needed.begin, cells.rows.end - down.needed.begin},
+                             {cells.columns.begin - across.needed.begin, cells.columns.end - across.needed.begin}},
+                            expected, to_.dtype, to_.swap_bytes, 1);
+            result_.load_raw(alone_, [&](int) { return planes_.wanted(patch.plane, cells); }, found);
+            for (std::int64_t i = 0; i < cells.rows.size(); ++i) {
+                for (std::int64_t j = 0; j < width; ++j) {
+                    const std::int64_t there = turned ? j * cells.rows.size() + i : i * width + j;
+                    count += std::memcmp(expected + (i * width + j) * item, found + there * item,
+                                         static_cast<std::size_t>(item)) != 0;
+                }
+            }
+        }
+        return count;
+    }
+
+    void make(std::int64_t bytes) {
+        if (static_cast<std::int64_t>(memory_.bytes()) < bytes) {
+            memory_ = Buffer(static_cast<std::size_t>(bytes));
+        }
+    }
+
+    Context& alone_;
+    const io::Region &from_, &to_;
+    Dtype dtype_;
+    bool periodic_;
+    Planes planes_;
+    kernel::Weights weights_;
+    kernel::Sweeper sweeper_;
+    io::Input source_, result_;
+    Buffer memory_;
+};
+
+/// Patches in order of importance: the last corner, then places in turn where something may go wrong.
+std::vector<Patch> patches_of(const Planes& planes, const Layout& layout) {
+    std::vector<std::int64_t> rows{planes.rows, 0}, columns{planes.columns, 0};
+    for (int part = 1; part < layout.rows().parts(); ++part) {
+        rows.push_back(layout.rows()[part].begin);
+    }
+    for (int part = 1; part < layout.columns().parts(); ++part) {
+        columns.push_back(layout.columns()[part].begin);
+    }
+    const auto around = [](std::int64_t at, std::int64_t count) -> grid::Range {
+        const std::int64_t begin =
+            std::clamp<std::int64_t>(at - patch_side / 2, 0, std::max<std::int64_t>(0, count - patch_side));
+        return {begin, std::min(begin + patch_side, count)};
+    };
+    std::vector<Patch> patches;
+    const std::uint64_t key = row_key(0x7374656E63696Cu, static_cast<std::uint64_t>(planes.points()));
+    const auto draw = [&](std::size_t index, std::int64_t count) {
+        return static_cast<std::int64_t>(uniform(random_bits(key, index)) * static_cast<double>(count));
+    };
+    for (std::size_t i = 0; i < most_patches; ++i) {
+        Patch patch{planes.count - 1, {around(rows[0], planes.rows), around(columns[0], planes.columns)}};
+        if (i > 0) {
+            patch.plane = draw(4 * i, planes.count);
+            const bool drawn = i % 4 == 3;
+            const std::int64_t row = i % 4 == 1 || drawn
+                                         ? draw(4 * i + 1, planes.rows)
+                                         : rows[static_cast<std::size_t>(draw(4 * i + 1, std::ssize(rows)))];
+            const std::int64_t column = i % 4 == 2 || drawn
+                                            ? draw(4 * i + 2, planes.columns)
+                                            : columns[static_cast<std::size_t>(draw(4 * i + 2, std::ssize(columns)))];
+            patch.cells = {around(row, planes.rows), around(column, planes.columns)};
+        }
+        patches.push_back(patch);
+    }
+    return patches;
+}
+
+/// Cells that are swept to recompute a patch, at most.
+double work_of(const Patch& patch, const Planes& planes, std::int64_t sweeps, std::int64_t radius) {
+    const auto along = [&](std::int64_t size, std::int64_t count) {
+        return static_cast<double>(std::min(count, size + sweeps * radius));  // on the average over the sweeps
+    };
+    return static_cast<double>(sweeps) * along(patch.cells.rows.size(), planes.rows) *
+           along(patch.cells.columns.size(), planes.columns);
+}
+
+}  // namespace
+
+Verification verify(Context& context, const io::Region& from, const io::Region& to, Dtype dtype, const Options& options,
+                    const std::vector<std::int64_t>& sweeps) {
+    const Timed timed(context.ledger, Phase::verify, "verify");
+    context.comm.barrier();
+    io::Region written = to;
+    if (to.text) {
+        written.file_bytes = io::PosixFile(to.path, to.name, io::PosixFile::Mode::read).size();
+    }
+    const Planes planes(from, options.planes);
+    const Layout layout(planes.rows, planes.columns, options.grid, options.remainder, planes.transposed);
+    std::vector<Patch> mine;
+    if (options.verify == Verify::serial) {
+        for (std::int64_t plane = 0; context.comm.rank() == 0 && plane < planes.count; ++plane) {
+            mine.push_back({plane, {{0, planes.rows}, {0, planes.columns}}});
+        }
+    } else if (planes.points() > 0) {
+        const std::vector<Patch> patches = patches_of(planes, layout);
+        double left = 0;
+        for (const std::int64_t of_plane : sweeps) {
+            left += share_of_work * static_cast<double>(planes.points()) * static_cast<double>(of_plane);
+        }
+        for (std::size_t i = 0, dealt = 0; i < patches.size(); ++i) {
+            const std::int64_t of_plane = sweeps[static_cast<std::size_t>(patches[i].plane)];
+            const double work = work_of(patches[i], planes, of_plane, options.weights.radius);
+            if (i > 0 && work > left) {
+                continue;
+            }
+            left -= work;
+            if (static_cast<int>(dealt++ % static_cast<std::size_t>(context.comm.size())) == context.comm.rank()) {
+                mine.push_back(patches[i]);
+            }
+        }
+    }
+    std::int64_t found = 0, all = 0;
+    const mpi::Communicator self(MPI_COMM_SELF);
+    mpi::together(context.comm, [&] {
+        if (!mine.empty()) {
+            Context alone{self, context.ledger, context.threads};
+            Proof proof(alone, from, written, dtype, options);
+            for (const Patch& patch : mine) {
+                found += proof.differences(patch, sweeps[static_cast<std::size_t>(patch.plane)]);
+            }
+        }
+    });
+    mpi::check(MPI_Allreduce(&found, &all, 1, MPI_INT64_T, MPI_SUM, context.comm.get()), "MPI_Allreduce");
+    return {options.verify == Verify::fast ? "fast" : "serial", all == 0, static_cast<double>(all)};
+}
+
+}  // namespace tilewise::stencil

@@ -1,0 +1,15 @@
+// Whether a file holds what the sweeps make of the input: recomputed from the input's file with the plain kernel, without a grid, an exchange or a depth.
+#pragma once
+
+#include "tilewise/stencil/stencil.hpp"
+
+namespace tilewise::stencil {
+
+/// `sweeps` of each plane. `fast`: patches at the matrix's corners and edges, where blocks meet and at places drawn by a fixed seed are recomputed out of
+/// the cells that they depend on, dealt out to the ranks, and compared bit by bit with the file; as many as cost a fraction of the sweeps, and the
+/// last corner always. `serial`: rank 0 alone recomputes everything. Memory: two fields of a patch with all that it depends on (`serial`: of a
+/// plane), and as much again for the numbers of the files. @note Collective.
+Verification verify(Context& context, const io::Region& from, const io::Region& to, Dtype dtype, const Options& options,
+                    const std::vector<std::int64_t>& sweeps);
+
+}  // namespace tilewise::stencil

@@ -1,0 +1,98 @@
+// Stencil sweeps over a matrix in a file, over any number of ranks: the operation that the worker and other programs call.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tilewise/base/outcome.hpp"
+#include "tilewise/io/transfer.hpp"
+#include "tilewise/stencil/fields.hpp"
+#include "tilewise/stencil/halo.hpp"
+
+namespace tilewise::stencil {
+
+struct Options {
+    std::int64_t steps = 1;
+    kernel::Weights weights;
+    kernel::Boundary boundary = kernel::Boundary::zero;
+    std::int64_t planes = 1;          ///< matrices one under the other, each swept on its own
+    std::int64_t snapshot_every = 0;  ///< sweeps; 0: none
+    double until_change = 0;        ///< the largest change of one sweep below which a plane is at rest; 0: never asked
+    std::int64_t check_every = 16;  ///< sweeps from one check to the next
+    std::string exchange = "none", halo = "packed";
+    int depth =
+        0;  ///< sweeps of a pass, and between two exchanges; 0: what the kernel likes best, as far as blocks are large enough
+    std::string read = "positioned", write = "positioned";
+    io::Hints hints;
+    grid::Grid grid;  ///< of the ranks over the matrix, numbered row by row
+    grid::Remainder remainder = grid::Remainder::spread;
+    bool plain = false;  ///< the reference's loops instead of the fast kernel
+    Verify verify = Verify::off;
+    int repeat = 1, warmup = 0;  ///< of the sweeps, each time from the input's state
+    bool sync = false;
+    bool tamper = false;  ///< for tests: makes one byte of the file wrong before it is verified
+};
+
+struct Outcome {
+    std::optional<Verification> verification;
+    std::vector<Sample> samples;
+    bool working = true;                  ///< whether this rank had anything to sweep
+    std::vector<std::int64_t> sweeps;     ///< of each plane
+    std::optional<double> last_change;    ///< the largest one at the last check of any plane
+    std::int64_t non_finite = 0;          ///< numbers of the input that are NaN or infinite, over all ranks
+    std::vector<std::int64_t> snapshots;  ///< sweeps after which one was written
+    double point_sweeps = 0;              ///< points of the matrix times sweeps, over all planes
+    double model_bytes = 0;  ///< both fields once a pass: what has to pass through memory where no cache holds a block
+    int depth = 1;           ///< that was swept with
+    std::shared_ptr<Fields>
+        fields;  ///< for whoever wants to measure what memory gives; release it on all ranks together
+};
+
+/// `to` = `from` after so many sweeps, computed in `dtype` (float32 or float64), and rounded to the type of `to`: to the nearest number, halves to the even
+/// one, and what an integer cannot hold to the nearest that it can. `to` and `snapshots` are part files that exist with their full size, of the same
+/// rows and columns as `from`. Swept as the input is stored: where that is column by column, the weights are turned and not the matrix. Results are
+/// bit-identical for every grid, exchange, depth and number of threads, on one instruction set and one order of storage.
+///
+/// Memory per rank, with field = (rows + 2·depth·radius)·(columns + 2·depth·radius) numbers of `dtype`, padded as field_shape says, of the largest block:
+///     2 fields; `packed` both ways: 2 × the cells of the margin; what the kernel keeps (Sweeper::scratch_bytes);
+///     a block in the input's type with `repeat` or `warmup`, or where that is wider than `dtype`;
+///     a block in the output's type where that is wider than `dtype`; another one where the orders of storage of input and output differ.
+/// Else numbers are staged in the second field. Throws the same Error on every rank, or aborts the job where ranks already wait. @note Collective over
+/// `context.comm`, whose ranks must match the grid.
+Outcome stencil(Context& context, const io::Region& from, const io::Region& to,
+                const std::vector<io::Region>& snapshots, Dtype dtype, const Options& options);
+
+/// Adds and multiplications of one point: a multiplication for each tap, and an addition between two. Zero weights off the cross are no taps where all of
+/// them are zero.
+double plain_flops_per_point(const kernel::Weights& weights);
+
+/// Whether a weight off the cross is not zero, so that sweeps look into corners.
+bool has_corners(const kernel::Weights& weights);
+
+/// Weights for the transpose of the matrix.
+kernel::Weights transposed(const kernel::Weights& weights);
+
+/// The planes of a matrix as it is stored.
+struct Planes {
+    std::int64_t count = 1, rows = 0, columns = 0;  ///< of a plane, as it is stored
+    bool transposed = false;                        ///< stored column by column
+
+    Planes(const io::Region& region, std::int64_t planes)
+        : count(planes),
+          rows(region.stored_transposed() ? region.wanted_columns() : region.wanted_rows() / planes),
+          columns(region.stored_transposed() ? region.wanted_rows() / planes : region.wanted_columns()),
+          transposed(region.stored_transposed()) {}
+
+    std::int64_t points() const { return rows * columns; }
+    /// A block of plane `index`, as a block of the whole matrix as the user sees it.
+    grid::Block wanted(std::int64_t index, const grid::Block& stored) const {
+        grid::Block block = transposed ? stored.transposed() : stored;
+        const std::int64_t down = index * (transposed ? columns : rows);
+        block.rows = {block.rows.begin + down, block.rows.end + down};
+        return block;
+    }
+};
+
+}  // namespace tilewise::stencil
