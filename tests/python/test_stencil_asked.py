@@ -237,6 +237,13 @@ def test_decompositions() -> None:
         decomposed(Cut(rows=3, columns=2, radius=1, by_rows=True), 7)
 
 
+def test_nothing_cannot_be_shared() -> None:
+    empty = Cut(rows=0, columns=5, radius=1, by_rows=True)
+    assert decomposed(empty, 1) == ("rows", (1, 1)) and cut.most_ranks(empty, 4, None, None) == 1
+    with pytest.raises(UsageError, match="cannot share a 0×5 matrix: it is empty"):
+        decomposed(empty, 2)
+
+
 def test_depths() -> None:
     square = Cut(rows=1000, columns=1000, radius=2, by_rows=True)
     assert cut.choose_depth(square, (1, 1), None, 200, 40) == 40

@@ -186,7 +186,8 @@ def _bytes(done: Done) -> Bytes:
 def _rates(done: Done, seconds: Seconds, job: Job) -> Rates:
     moved = _bytes(done)
     # Written while the rest was computed: what is left of `output` says nothing about the device.
-    early = job.command == "multiply" and job.variant.write == "uncached" and job.variant.copies == 1
+    multiplied = job.command == "multiply" and job.variant.copies == 1 and done.flops > 0
+    early = multiplied and job.variant.write == "uncached"
     return Rates(
         flops_per_second=_rate(done.flops, seconds.compute.max),
         read_bytes_per_second=_rate(moved.read, seconds.input.max),

@@ -166,6 +166,11 @@ def require_parts(cut: Cut, grid: tuple[int, int], ranks: int) -> None:
     """Raises UsageError where there are more ranks than rows, or than columns."""
     if ranks == 1:
         return
+    if cut.rows * cut.columns == 0:
+        raise UsageError(
+            f"{plural(ranks, 'rank')} cannot share a {shape_text(cut.rows, cut.columns)} matrix: it is empty",
+            "-n 1",
+        )
     for extent, count, noun, other in (
         (cut.rows, grid[0], "row", "columns"),
         (cut.columns, grid[1], "column", "rows"),
