@@ -10,7 +10,6 @@ from __future__ import annotations
 import msgspec
 
 from tilewise.errors import UsageError
-from tilewise.plan.choices import Choices
 from tilewise.plan.names import HALOS
 from tilewise.plan.weights import Weights
 from tilewise.units import listing, plural, shape_text
@@ -134,11 +133,6 @@ def choose_halo(wanted: str | None, exchange: str) -> str:
             "--halo packed",
         )
     return wanted
-
-
-def fitting_exchange(choices: Choices, halo: str | None) -> tuple[str, ...]:
-    """The exchanges that are left to choose from once `halo` is said."""
-    return HALOS[halo] if halo is not None and choices.exchange is None else HALOS["packed"]
 
 
 def _name(grid: tuple[int, int]) -> str:

@@ -135,7 +135,7 @@ def exchange(
 ) -> str:
     """How ranks exchange; `none` on one rank.
 
-    `shared_bytes` is what `shared` would put in /dev/shm: `what`. Infinity: it is no choice.
+    `shared_bytes` is what `shared` would put in /dev/shm: `what`. Infinity: `shared` is for who asks for it.
     """
     if choices.exchange is not None:
         if choices.exchange not in chosen.exchanges:

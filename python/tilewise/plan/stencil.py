@@ -117,7 +117,7 @@ def plan_stencil(
         decomposition=decomposition,
         depth=depth,
     )
-    exchange = _exchange(variant, wanted, what, dtype, choices, facts, nodes, why)
+    exchange = _exchange(choices, ranks, facts, nodes, why)
     variant = msgspec.structs.replace(variant, exchange=exchange, halo=cut.choose_halo(wanted.halo, exchange))
     points = float(source.rows) * source.columns * wanted.steps
     verify = _verify(choices, wanted, points, ranks * threads, why)
@@ -221,24 +221,13 @@ def _ranks(
     return ranks, threads, nodes
 
 
-def _exchange(
-    variant: Variant,
-    wanted: Wanted,
-    what: Cut,
-    dtype: str,
-    choices: Choices,
-    facts: Facts,
-    nodes: int,
-    why: list[str],
-) -> str:
+def _exchange(choices: Choices, ranks: int, facts: Facts, nodes: int, why: list[str]) -> str:
     """How halos travel; `none` on one rank, whatever was asked for."""
-    if variant.ranks == 1:
+    if ranks == 1:
         if choices.exchange is not None:
             why.append(f"exchange none: there is one rank, so {choices.exchange} has nobody to exchange with")
         return "none"
-    shared = variant.ranks * need.field_bytes(what, dtype, variant)
-    room = shared if "shared" in cut.fitting_exchange(choices, wanted.halo) else math.inf
-    return rule.exchange(choices, STENCIL["sweeps"], room, facts, nodes, why, what="the fields")
+    return rule.exchange(choices, STENCIL["sweeps"], math.inf, facts, nodes, why)
 
 
 def _verify(choices: Choices, wanted: Wanted, points: float, cores: int, why: list[str]) -> str:
