@@ -234,7 +234,7 @@ template <class T> int run(const std::vector<std::string>& words, Dtype dtype) {
              field_shape(rows, columns, weights.radius, dtype)};
     Sweeper fast(weights, Boundary::zero, dtype, false), plain(weights, Boundary::zero, dtype, true);
     if (r.depth == 0) {
-        r.depth = fast.best_steps(r.shape);
+        r.depth = fast.best_steps();
     }
     r.fill();
     std::memcpy(r.expected.data(), r.passes(plain, 1), r.a.bytes());

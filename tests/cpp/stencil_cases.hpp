@@ -105,7 +105,7 @@ inline Result swept(const mpi::Communicator& comm, const Case& c, int threads = 
 }
 
 /// The same on each rank alone, with plain sweeps one by one.
-inline Result expected(Case c) {
+inline Result expected(Case c, const io::Region& from) {
     static const mpi::Communicator self(MPI_COMM_SELF);
     c.options.grid = {1, 1};
     c.options.exchange = "none";
@@ -115,8 +115,10 @@ inline Result expected(Case c) {
     c.options.verify = Verify::off;
     c.options.repeat = 1;
     c.options.warmup = 0;
-    return swept(self, c);
+    return swept(self, c, from);
 }
+
+inline Result expected(const Case& c) { return expected(c, made(c)); }
 
 inline std::vector<grid::Grid> grids(int ranks) {
     std::vector<grid::Grid> found;

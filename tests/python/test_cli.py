@@ -79,6 +79,8 @@ def test_version(fake: Tilewise) -> None:
         ((*MULTIPLY_WORDS, "--bogus"), "--bogus"),
         ((*MULTIPLY_WORDS, "-n"), "-n wants a value"),
         ((*MULTIPLY_WORDS, "-n", "two"), "whole number"),
+        ((*MULTIPLY_WORDS, "-n", "1.9"), "-n wants a whole number, not '1.9'"),
+        ((*MULTIPLY_WORDS, "--repeat=2.5"), "--repeat wants a whole number, not '2.5'"),
         ((*MULTIPLY_WORDS, "-n", "0"), "-n 0"),
         ((*MULTIPLY_WORDS, "-n", "-3"), "-n -3"),
         ((*MULTIPLY_WORDS, "-t", "0"), "-t 0"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy
 import pytest
 from conftest import Tilewise, one_message, wait_for
 from oracle import assert_product, matrix, nothing_left, processes_in, save
+from tilewise.launch import segments
 from tilewise.plan.names import ONE_FILE
 
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "--force")
@@ -91,6 +93,46 @@ def test_a_failure_that_all_agree_on(inputs: Tilewise, ranks: int, rank: int) ->
         said = one_message(inputs(*WORDS, "-n", ranks), 1)
     assert "told to fail in preparation" in said
     assert f"rank {rank}" in said or rank == 0
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_file_that_somebody_makes_while_ranks_work(tilewise: Tilewise, force: bool) -> None:
+    words = ("multiply", "random:1500x1500", "random:1500x1500", "-o", "C.npy", "--kernel", "plain", "-n", 1)
+    child = tilewise.start(*words, "-t", 1, *(["--force"] if force else []))
+    wait_for(lambda: workers(tilewise), 15)
+    (tilewise.folder / "C.npy").write_text("mine")
+    out, err = child.communicate(timeout=60)
+    if force:
+        assert child.returncode == 0 and numpy.load(tilewise.folder / "C.npy").shape == (1500, 1500)
+        return
+    said = one_message(subprocess.CompletedProcess([], child.returncode, out, err), 1)
+    assert "C.npy" in said and "--force" in said
+    assert (tilewise.folder / "C.npy").read_text() == "mine" and tilewise.files() == {"C.npy"}
+
+
+def orphaned_segments() -> set[str]:
+    """What MPI has in shared memory, and no living process uses."""
+    named = {f"/dev/shm/{name}" for name in os.listdir("/dev/shm")}
+    used = segments.mapped(int(entry) for entry in os.listdir("/proc") if entry.isdigit())
+    return segments.segments_of(named) - used
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="this system keeps shared memory elsewhere")
+@pytest.mark.parametrize("how", ["interrupt", "kill", "hang"])
+def test_no_shared_memory_is_left(inputs: Tilewise, how: str) -> None:
+    before = orphaned_segments()
+    if how == "interrupt":
+        child = inputs.start(*LONG, "-n", 3)
+        wait_for(lambda: len(workers(inputs)) == 3, 15)
+        time.sleep(0.5)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=10)
+    else:
+        inputs.environment["TILEWISE_FAULT"] = f"{how}:2:compute"
+        words = (*WORDS, "-n", 3, "--exchange", "shared", "--timeout", 3)
+        assert inputs(*words).returncode == 1
+    wait_for(lambda: not processes_in(inputs.folder), 2)
+    wait_for(lambda: orphaned_segments() <= before, 2)
 
 
 @pytest.mark.parametrize(

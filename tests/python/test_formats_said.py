@@ -46,7 +46,7 @@ def test_what_is_normal_for_a_format_is_no_warning(tilewise: Tilewise) -> None:
     Image.fromarray(SQUARE.astype("uint8")).save(folder / "a.png")
     Image.fromarray(SQUARE.astype("uint8")).save(folder / "a.jpg")
     numpy.savez_compressed(folder / "a.npz", a=SQUARE)
-    (folder / "a.pgm").write_text("P2 2 1 9\n1 2\n")
+    (folder / "a.pgm").write_text("P2 2 1 255\n1 2\n")
     (folder / "a.mtx").write_text("%%MatrixMarket matrix array real symmetric\n2 2\n1\n2\n3\n")
     (folder / "a.txt").write_text("1 3\n4 5 6\n")
     with h5py.File(folder / "a.h5", "w") as book:
@@ -74,11 +74,13 @@ def test_what_is_dropped_or_doubtful_is_a_warning(tilewise: Tilewise) -> None:
     Image.fromarray(numpy.zeros((4, 5, 4), "uint8")).save(folder / "a.png")
     (folder / "a.txt").write_text("3 2\n1 2\n3 4\n5 6\n")
     Image.new("1", (3, 2)).save(folder / "b.png")
+    (folder / "a.pgm").write_text("P2 2 1 9\n1 2\n")
     for name, said in (
         ("a.png", "grey value"),
         ("a.png", "transparency is ignored"),
         ("a.txt", "could also say"),
         ("b.png", "bits are taken as 0 and 255"),
+        ("a.pgm", "numbers go up to 9"),
     ):
         record, stderr = done(tilewise, "convert", name, "-o", "b.npy", "--force")
         assert any(warning.startswith(f"{name}: ") and said in warning for warning in record["warnings"])

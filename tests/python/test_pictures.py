@@ -167,6 +167,44 @@ def test_what_is_lost_is_said(tmp_path: Path) -> None:
         assert "grey value" not in only_alpha and ("transparency" in only_alpha) == (own != 3)
 
 
+def test_samples_that_are_no_colours(tmp_path: Path) -> None:
+    """Of more than colours and one for transparency nothing goes unsaid."""
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, colours("uint8", 5), photometric="minisblack", planarconfig="contig")
+    with pytest.raises(UsageError, match="has 5 samples for each point"):
+        files.inspect(str(path), planes=ALL)
+    picture = colours("uint16", 6)
+    tifffile.imwrite(path, picture, photometric="rgb", planarconfig="contig")
+    source = files.inspect(str(path), planes=ALL)
+    assert source.planes == 3 and "of its 6 samples" in " ".join(source.warnings)
+    assert numpy.array_equal(loaded(path), picture[..., :3])
+
+
+def test_transparency_of_a_grey_png_of_16_bits(tmp_path: Path) -> None:
+    """One of its numbers stands for transparent points; the numbers are what is taken."""
+    picture = colours("uint16", 1)
+    path = tmp_path / "a.png"
+    Image.fromarray(picture[..., 0]).save(path, transparency=int(picture[3, 4, 0]))
+    source = files.inspect(str(path), planes=ALL)
+    assert source.planes == 1 and source.dtype == "uint16"
+    assert source.warnings == ("its transparency is ignored",)
+    assert numpy.array_equal(loaded(path), picture)
+
+
+@pytest.mark.parametrize(
+    ("maximum", "written"), [(1, 255), (100, 255), (255, None), (256, 65535), (4095, 65535), (65535, None)]
+)
+def test_numbers_that_go_up_to_another_largest_one(tmp_path: Path, maximum: int, written: int | None) -> None:
+    dtype = ">u2" if maximum > 255 else "u1"
+    for name, kind, planes in (("a.pgm", "P5", 1), ("a.ppm", "P6", 3)):
+        picture = numpy.minimum(colours("uint16", planes), maximum)
+        path = tmp_path / name
+        path.write_bytes(f"{kind} 17 21 {maximum}\n".encode() + picture.astype(dtype).tobytes())
+        assert numpy.array_equal(loaded(path), picture)
+        said = files.inspect(str(path), planes=ALL).warnings
+        assert said == () if written is None else f"up to {maximum}" in said[0] and str(written) in said[0]
+
+
 def test_what_cannot_hold_colours(tmp_path: Path) -> None:
     for name, planes, said in (
         ("a.pgm", 3, "no colours"),
@@ -196,8 +234,25 @@ def test_outputs_get_their_names_together(tmp_path: Path) -> None:
     again = create_all(targets[0], targets[1:], Form(shape=(3, 4), dtype="float64", order="C"), "id")
     Path(again.output.part).unlink()
     with pytest.raises(RunError) as caught:
-        again.commit()
+        again.commit(force=True)
     assert "2 snapshots got their names" in caught.value.message
+
+
+def test_a_snapshot_that_stays_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work is done: what cannot be removed is worth a warning, and no reason to throw the result away."""
+    targets = [find_target(str(tmp_path / name)) for name in ("out.npy", "out-000001.npy", "out-000002.npy")]
+    outputs = create_all(targets[0], targets[1:], Form(shape=(3, 4), dtype="float64", order="C"), "id")
+    stuck = outputs.snapshots[1].part
+
+    def unlink(path: str) -> None:
+        raise PermissionError(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tilewise.files.output.os.unlink", unlink)
+        said = outputs.keep(1)
+    assert said == [f"{stuck}, which no state was written to, could not be removed"]
+    outputs.commit()
+    assert {path.name for path in tmp_path.iterdir()} == {"out-000001.npy", "out.npy", Path(stuck).name}
 
 
 def test_parts_are_removed_where_one_cannot_be_made(tmp_path: Path) -> None:

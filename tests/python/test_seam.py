@@ -12,7 +12,9 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.launch import worker
 from tilewise.launch.job import PROTOCOL, Job, Stencil, Variant
+from tilewise.plan.cut import pass_sweeps
 from tilewise.plan.names import ALGORITHMS, BOUNDARIES, HALOS, IO, exchanges_of
+from tilewise.plan.weights import Weights
 
 
 @pytest.fixture
@@ -44,3 +46,16 @@ def test_both_sides_have_the_same_names(described: dict[str, object]) -> None:
     assert described["boundaries"] == list(BOUNDARIES)
     assert described["io"] == list(IO)
     assert described["dtypes"] == list(ITEMSIZE)
+
+
+def test_both_sides_do_as_many_sweeps_in_a_pass(described: dict[str, object]) -> None:
+    found: dict[str, dict[str, list[int]]] = {}
+    for dtype in ("float32", "float64"):
+        for form in ("star", "box"):
+            for radius in (1, 2, 3, 4):
+                side = 2 * radius + 1
+                cells = [(row, column) for row in range(side) for column in range(side)]
+                values = tuple(float(form == "box" or radius in cell) for cell in cells)
+                sweeps = pass_sweeps(Weights("w", radius, values), dtype)
+                found.setdefault(dtype, {}).setdefault(form, []).append(sweeps)
+    assert described["best_steps"] == found

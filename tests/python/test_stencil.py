@@ -2,78 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable
-from typing import Any
-
 import numpy
 import pytest
-import tifffile
-from conftest import InProcess, Tilewise, one_message
-from PIL import Image
-from scipy import ndimage
-from stencil_cover import SHAPE, Way, cover
+from conftest import InProcess, Tilewise
+from stencil_cover import Way, cover
+from stencil_runs import WEIGHTS, Done, doing, numbers, result, save, swept
 from tilewise.plan.names import BOUNDARIES
-from tilewise.plan.weights import parse_weights
-
-Done = Callable[..., dict[str, Any]]
-MODES = {"zero": "constant", "fixed": "constant", "periodic": "wrap", "reflect": "reflect"}
-WEIGHTS = {
-    f"w{side}.npy": numpy.random.default_rng(side).uniform(-0.5, 1, (side, side)) / (side * side / 3)
-    for side in (3, 5, 7, 9)
-}
-
-
-def swept(matrix: Any, weights: str, boundary: str, steps: int) -> Any:
-    """What scipy makes of it in float64; `fixed` by putting the edge back after every sweep."""
-    known = parse_weights(weights).values if weights not in WEIGHTS else WEIGHTS[weights].ravel()
-    side = math.isqrt(len(known))
-    radius, array = side // 2, numpy.array(known).reshape(side, side)
-    state = numpy.asarray(matrix, "float64")
-    inner = tuple(slice(radius, max(radius, extent - radius)) for extent in state.shape)
-    for _ in range(steps):
-        after = ndimage.correlate(state, array, mode=MODES[boundary], cval=0.0)
-        if boundary == "fixed":
-            edged = state.copy()
-            edged[inner] = after[inner]
-            after = edged
-        state = after
-    return state
-
-
-def numbers(shape: tuple[int, int] = SHAPE, dtype: str = "float64") -> Any:
-    generator = numpy.random.default_rng(7)
-    if "int" in dtype:
-        limits = numpy.iinfo(dtype)
-        return generator.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-    return generator.standard_normal(shape).astype(dtype)
-
-
-def save(tilewise: Tilewise) -> None:
-    """Inputs of the tests below."""
-    numpy.save(tilewise.folder / "A32.npy", numbers(dtype="float32"))
-    numpy.save(tilewise.folder / "A64.npy", numbers())
-    numpy.save(tilewise.folder / "F64.npy", numpy.asfortranarray(numbers()))
-    for name, weights in WEIGHTS.items():
-        numpy.save(tilewise.folder / name, weights)
 
 
 @pytest.fixture
 def done(tilewise: Tilewise, inside: InProcess) -> Done:
     """Runs `tilewise stencil` to its end and returns the record."""
-
-    def run(*words: object) -> dict[str, Any]:
-        ended = inside("stencil", *words, "--force", "-q", "--json", "record.json")
-        assert ended.returncode == 0, ended.stderr
-        record: dict[str, Any] = json.loads((tilewise.folder / "record.json").read_text())
-        return record
-
-    return run
-
-
-def result(tilewise: Tilewise, name: str = "B.npy") -> Any:
-    return numpy.load(tilewise.folder / name)
+    return doing(tilewise, inside)
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
@@ -234,6 +174,20 @@ def test_snapshots(tilewise: Tilewise, done: Done) -> None:
     assert not [name for name in tilewise.files() if name.startswith(".")]
 
 
+def test_what_becomes_infinite_is_not_at_rest(tilewise: Tilewise, done: Done) -> None:
+    """Infinity walks from one corner to the other, a step a sweep, among zeros that do not change."""
+    matrix = numpy.zeros((20, 30))
+    matrix[0, 0] = numpy.inf
+    numpy.save(tilewise.folder / "A.npy", matrix)
+    for ranks in (1, 2):
+        words = ("A.npy", "-o", "B.npy", "--until-change", 0.1, "--check-every", 4, "-n", ranks)
+        record = done(*words, "--steps", 20)
+        assert record["result"]["sweeps"] == 20 and record["result"]["last_change"] is None
+        record = done(*words, "--steps", 100)
+        assert record["result"]["sweeps"] == 19 + 29 + 4 and record["result"]["last_change"] == 0
+        assert numpy.isposinf(result(tilewise)).all()
+
+
 def test_until_nothing_changes(tilewise: Tilewise, done: Done) -> None:
     save(tilewise)
     state, sweep, change = numbers(), 0, numpy.inf
@@ -252,80 +206,6 @@ def test_until_nothing_changes(tilewise: Tilewise, done: Done) -> None:
         snapshots = {name for name in tilewise.files() if name.startswith("B-")}
         assert snapshots == {f"B-{number:06}.npy" for number in written}
     assert len(found) == 1 and numpy.allclose(result(tilewise), state, rtol=0, atol=1e-13)
-
-
-def test_colours(tilewise: Tilewise, done: Done) -> None:
-    generator = numpy.random.default_rng(2)
-    for name, planes, dtype in (
-        ("a.png", 3, "uint8"),
-        ("a.png", 4, "uint8"),
-        ("a.tif", 3, "uint16"),
-        ("a.tif", 4, "float32"),
-        ("a.ppm", 3, "uint8"),
-    ):
-        picture = (generator.random((29, 33, planes)) * 255).astype(dtype)
-        if name.endswith("tif"):
-            tifffile.imwrite(
-                tilewise.folder / name,
-                picture,
-                photometric="rgb",
-                extrasamples=["unassalpha"] if planes == 4 else None,
-            )
-        else:
-            Image.fromarray(picture).save(tilewise.folder / name)
-        output = f"b.{name[2:]}"
-        for ranks in (1, 2):
-            record = done(name, "-o", output, "--steps", 4, "--boundary", "reflect", "-n", ranks)
-            assert record["outputs"][0]["shape"] == [29, 33] and record["outputs"][0]["planes"] == planes
-            path = tilewise.folder / output
-            found = tifffile.imread(path) if name.endswith("tif") else numpy.asarray(Image.open(path))
-            for plane in range(planes):
-                expected = swept(picture[..., plane], "star5", "reflect", 4)
-                slack = 1e-3 if dtype == "float32" else 0.5 + 1e-3
-                assert numpy.abs(found[..., plane] - expected).max() <= slack
-
-
-def test_grey_where_the_output_has_no_colours(tilewise: Tilewise, done: Done) -> None:
-    Image.fromarray(numbers((20, 60), "uint8").reshape(20, 20, 3)).save(tilewise.folder / "a.png")
-    run = tilewise("stencil", "a.png", "-o", "b.npy", "--steps", 1)
-    assert run.returncode == 0 and "grey value" in run.stderr
-    assert result(tilewise, "b.npy").shape == (20, 20)
-    run = tilewise("stencil", "a.png", "-o", "c.png", "--steps", 1)
-    assert run.returncode == 0 and run.stderr == "" and "× 3 planes" in run.stdout
-
-
-@pytest.mark.parametrize(
-    "io", ["root", "collective", "independent", "two_phase", "sieve", "mapped", "uncached"]
-)
-def test_ways_of_touching_files(tilewise: Tilewise, done: Done, io: str) -> None:
-    save(tilewise)
-    words = ("--steps", 6, "-n", 2, "--decomposition", "columns")
-    done("A32.npy", "-o", "B.npy", *words, "--io", io)
-    expected = swept(numbers(dtype="float32"), "star5", "zero", 6)
-    assert numpy.allclose(result(tilewise), expected, rtol=0, atol=1e-5)
-
-
-def test_formats(tilewise: Tilewise, done: Done) -> None:
-    save(tilewise)
-    numpy.savetxt(tilewise.folder / "A.csv", numbers(), delimiter=",")
-    numpy.save(tilewise.folder / "big.npy", numbers().astype(">f8"))
-    expected = swept(numbers(), "star5", "zero", 5)
-    for source, target in (
-        ("A.csv", "B.h5:/B"),
-        ("big.npy", "B.tiles"),
-        ("B.h5:/A", "B.txt"),
-        ("A64.npy", "B.mtx"),
-    ):
-        if source.startswith("B"):
-            assert tilewise("convert", "A64.npy", "-o", source).returncode == 0
-        done(source, "-o", target, "--steps", 5, "-n", 2)
-        assert tilewise("convert", target, "-o", "C.npy", "--force").returncode == 0
-        assert numpy.allclose(result(tilewise, "C.npy"), expected, rtol=0, atol=1e-13)
-    states = []
-    for ranks in (1, 4):
-        done("random:40x30:float32:5", "-o", "R.npy", "--steps", 8, "-n", ranks)
-        states.append(result(tilewise, "R.npy"))
-    assert numpy.array_equal(*states)
 
 
 def test_the_record(tilewise: Tilewise, done: Done) -> None:
@@ -364,16 +244,6 @@ def test_messages_by_halo(tilewise: Tilewise, done: Done) -> None:
             record = done(*words, "--decomposition", cut, "--halo", halo)
             assert record["messages"] == 2 * 2 * messages
             assert record["bytes"]["exchanged"] == 2 * 2 * length * 8
-
-
-def test_memory_is_kept_to(tilewise: Tilewise, done: Done) -> None:
-    numpy.save(tilewise.folder / "A.npy", numbers((1500, 2000), "float32"))
-    for ranks in (1, 2):
-        words = ("-o", "B.npy", "--steps", 20, "-n", ranks, "--exchange", "overlap")
-        record = done("A.npy", *words)
-        assert record["peak_rss_bytes"]["node_sum"] <= record["needed_bytes"]
-    message = one_message(tilewise("stencil", "A.npy", *words, "--force", "--memory", "64MiB"), 2)
-    assert "of memory on a node, but --memory allows 64.0 MiB" in message
 
 
 @pytest.mark.parametrize("method", ["fast", "serial"])

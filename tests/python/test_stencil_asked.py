@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,7 @@ def test_depths() -> None:
     assert cut.choose_depth(square, (500, 1), None, 200, 40) == 1
     with pytest.raises(UsageError, match="2 rows of each neighbour, but the smallest part has 1 row"):
         cut.choose_depth(square, (1000, 1), None, 200, 40)
+    assert cut.choose_depth(square, (2, 1), 30, 7, 40) == cut.choose_depth(square, (2, 1), None, 7, 40) == 7
     assert cut.pass_sweeps(parse_weights("star5"), "float32") == 40
     assert cut.pass_sweeps(parse_weights("box3"), "float32") == 20
     assert cut.pass_sweeps(parse_weights("star9"), "float64") == 20
@@ -309,11 +311,26 @@ def test_failures_leave_no_snapshot(fake: Tilewise) -> None:
         assert fake.files() == before
 
 
+def test_a_part_that_cannot_be_removed_is_said(
+    here: InProcess, fake: Tilewise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot that was not reached, and that stays: the result is still worth having."""
+    remove = os.unlink
+
+    def unlink(path: str, *more: Any, **named: Any) -> None:
+        if "-000005" in str(path):
+            raise PermissionError(path)
+        remove(path, *more, **named)
+
+    monkeypatch.setattr(os, "unlink", unlink)
+    run = here("stencil", "A.npy", "-o", "C.npy", "--steps", 8, "--snapshot-every", 5)
+    assert run.returncode == 0 and "no state was written to, could not be removed" in run.stderr
+    assert "C.npy" in fake.files() and "C-000005.npy" not in fake.files()
+
+
 def test_the_disk_must_hold_all_of_them(
     here: InProcess, fake: Tilewise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import os
-
     room = os.statvfs(fake.folder)
 
     class Small:

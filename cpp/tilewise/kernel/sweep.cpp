@@ -233,15 +233,11 @@ double Sweeper::flops_per_point() const {
     }
 }
 
-int Sweeper::best_steps(const FieldShape&) const {
-    if (plain_) {
-        return 1;
-    }
+int best_steps(int radius, bool star, Dtype dtype) {
     // More sweeps save memory traffic, but the columns that strips compute twice and the rows saved for each level grow with them.
-    const bool star = form_ == SumForm::star_symmetric || form_ == SumForm::star;
-    switch (radius_) {
+    switch (radius) {
         case 1:
-            return star ? (dtype_ == Dtype::float32 ? 40 : 25) : 20;
+            return star ? (dtype == Dtype::float32 ? 40 : 25) : 20;
         case 2:
             return star ? 20 : 12;
         default:
@@ -249,9 +245,19 @@ int Sweeper::best_steps(const FieldShape&) const {
     }
 }
 
+int Sweeper::best_steps() const {
+    const bool star = form_ == SumForm::star_symmetric || form_ == SumForm::star;
+    return plain_ ? 1 : kernel::best_steps(radius_, star, dtype_);
+}
+
 std::int64_t Sweeper::scratch_bytes(const FieldShape& shape, int steps, int threads) const {
     if (plain_) {
-        return steps > 1 ? 2 * shape.elements * static_cast<std::int64_t>(size_of(dtype_)) : 0;
+        const std::int64_t around = 2 * std::int64_t{steps - 1} * radius_;
+        std::int64_t cells = 0;
+        for (const Part& own : cut({0, shape.rows, 0, shape.columns}, steps, threads)) {
+            cells += (own.row_end - own.row_begin + around) * (own.column_end - own.column_begin + around);
+        }
+        return least(2, steps - 1) * cells * static_cast<std::int64_t>(size_of(dtype_));
     }
     SweepPiece piece{};
     piece.shape = shape;

@@ -48,6 +48,9 @@ enum class SumForm { star_symmetric, star, box_symmetric, box };
 
 struct SweepSet;
 
+/// Sweeps in one pass that are fastest here; `star`: no weight off the cross. For the default depth of whoever plans sweeps.
+int best_steps(int radius, bool star, Dtype dtype);
+
 class Sweeper {
 public:
     /// `plain`: the loops of the reference. Throws UsageError for anything but float32 and float64, and for other weights than Weights says.
@@ -63,9 +66,10 @@ public:
 
     /// Adds and multiplications that one point takes as computed (a fused one is two).
     double flops_per_point() const;
-    /// Sweeps in one pass that are fastest here (1 for plain); for the caller's default depth.
-    int best_steps(const FieldShape& shape) const;
-    /// Memory that a sweep may take beside both fields, kept for the next one. Plain: up to two more fields when steps > 1, none for one.
+    /// The same for these weights; 1 for plain.
+    int best_steps() const;
+    /// Memory that a sweep may take beside both fields, kept for the next one. Plain: freed at its end; for every thread's band of rows two fields (for 2
+    /// steps one) with (steps − 1)·radius cells around it, none for one step.
     std::int64_t scratch_bytes(const FieldShape& shape, int steps, int threads) const;
     SumForm form() const { return form_; }
 

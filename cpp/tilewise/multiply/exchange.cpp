@@ -3,16 +3,12 @@
 
 #include <algorithm>
 
-#include "tilewise/base/error.hpp"
+#include "tilewise/base/names.hpp"
 
 namespace tilewise::multiply {
 
 ExchangeKind exchange_named(std::string_view name) {
-    const auto* found = std::find(exchange_names.begin(), exchange_names.end(), name);
-    if (found == exchange_names.end()) {
-        throw UsageError("unknown exchange '" + std::string(name) + "'");
-    }
-    return static_cast<ExchangeKind>(found - exchange_names.begin());
+    return static_cast<ExchangeKind>(index_of(exchange_names, name, "exchange"));
 }
 
 std::int64_t Side::largest_inner() const { return inner.empty() ? 0 : *std::max_element(inner.begin(), inner.end()); }

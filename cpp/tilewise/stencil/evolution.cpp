@@ -1,8 +1,10 @@
 // Which passes there are, and what a pass does.
 #include "tilewise/stencil/evolution.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <string>
 
 #include "tilewise/base/threads.hpp"
@@ -26,10 +28,38 @@ std::int64_t smallest_part(const Layout& layout) {
     return smallest;
 }
 
+/// Margins deeper than for the longest pass that there is would carry cells that nobody looks at.
+std::int64_t longest_pass(const Options& options) {
+    std::int64_t sweeps = options.steps;
+    if (options.snapshot_every > 0) {
+        sweeps = std::min(sweeps, options.snapshot_every);
+    }
+    if (options.until_change > 0) {  // the sweep that is looked at is a pass of its own
+        sweeps = std::min(sweeps, options.check_every - 1);
+    }
+    return std::max<std::int64_t>(1, sweeps);
+}
+
+/// Of one block with edges all around nobody fills a margin, and no sweep looks there.
+std::int64_t margin_of(const Options& options, const Layout& layout, std::int64_t reach) {
+    return layout.ranks() == 1 && options.boundary != kernel::Boundary::periodic ? 0 : reach;
+}
+
 kernel::Edges edges_of(const Layout& layout, int rank, bool periodic) {
     const grid::Place place = layout.place(rank);
     return {!periodic && place.row == 0, !periodic && place.row + 1 == layout.rows().parts(),
             !periodic && place.column == 0, !periodic && place.column + 1 == layout.columns().parts()};
+}
+
+/// Whether every number whose change is not a finite one stayed what it was, bit by bit: infinity less infinity is no number.
+template <class T> bool rests_where_not_finite(const T* before, const T* after, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+        const T change = std::abs(after[i] - before[i]);
+        if (!(change <= std::numeric_limits<T>::max()) && std::memcmp(before + i, after + i, sizeof(T)) != 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 template <class T> double largest_change(const Fields& fields, int which, std::int64_t begin, std::int64_t end) {
@@ -37,9 +67,14 @@ template <class T> double largest_change(const Fields& fields, int which, std::i
     for (std::int64_t row = begin; row < end; ++row) {
         const T* before = reinterpret_cast<const T*>(fields.at(which, row, 0));
         const T* after = reinterpret_cast<const T*>(fields.at(1 - which, row, 0));
+        bool finite = true;
         for (std::int64_t column = 0; column < fields.shape().columns; ++column) {
             const T change = std::abs(after[column] - before[column]);
-            most = change > most && change <= std::numeric_limits<T>::max() ? change : most;
+            most = change > most ? change : most;
+            finite = finite && change <= std::numeric_limits<T>::max();
+        }
+        if (!finite && !rests_where_not_finite(before, after, fields.shape().columns)) {
+            return std::numeric_limits<double>::infinity();
         }
     }
     return static_cast<double>(most);
@@ -47,23 +82,20 @@ template <class T> double largest_change(const Fields& fields, int which, std::i
 
 }  // namespace
 
-int Evolution::agreed_depth(const kernel::Weights& weights, Dtype dtype) {
+int Evolution::agreed_depth(const kernel::Weights& weights) {
     const std::int64_t room = smallest_part(layout_) / weights.radius;
     int depth = options_.depth;
     if (depth == 0) {
-        const grid::Block mine = layout_.block(context_.comm.rank());
-        const int best =
-            sweeper_.best_steps(kernel::field_shape(mine.rows.size(), mine.columns.size(), weights.radius, dtype));
-        mpi::check(MPI_Allreduce(&best, &depth, 1, MPI_INT, MPI_MIN, context_.comm.get()), "MPI_Allreduce");
-        depth = static_cast<int>(std::min<std::int64_t>(depth, std::max<std::int64_t>(1, room)));
+        depth = static_cast<int>(std::min<std::int64_t>(sweeper_.best_steps(), std::max<std::int64_t>(1, room)));
     }
-    depth = static_cast<int>(std::clamp<std::int64_t>(options_.steps, 1, depth));
+    depth = static_cast<int>(std::min<std::int64_t>(depth, longest_pass(options_)));
     mpi::together(context_.comm, [&] {
         if (depth > room) {
             throw UsageError("--depth " + std::to_string(depth) + " with weights of radius " +
                              std::to_string(weights.radius) + " takes margins of " +
-                             std::to_string(depth * weights.radius) + " cells, and the smallest block has " +
-                             std::to_string(smallest_part(layout_)) + "; use a smaller --depth or fewer ranks");
+                             std::to_string(std::int64_t{depth} * weights.radius) +
+                             " cells, and the smallest block has " + std::to_string(smallest_part(layout_)) +
+                             "; use a smaller --depth or fewer ranks");
         }
     });
     return depth;
@@ -76,10 +108,10 @@ Evolution::Evolution(Context& context, const Options& options, const kernel::Wei
       radius_(weights.radius),
       sweeper_(weights, options.boundary, dtype, options.plain),
       layout_(layout),
-      depth_(agreed_depth(weights, dtype)),
+      depth_(agreed_depth(weights)),
       edges_(edges_of(layout, context.comm.rank(), options.boundary == kernel::Boundary::periodic)),
-      halo_(layout, std::int64_t{depth_} * weights.radius, options.boundary == kernel::Boundary::periodic,
-            depth_ > 1 || has_corners(weights)) {
+      halo_(layout, margin_of(options, layout, std::int64_t{depth_} * weights.radius),
+            options.boundary == kernel::Boundary::periodic, depth_ > 1 || has_corners(weights)) {
     const ExchangeKind kind = exchange_named(options.exchange);
     const HaloForm form = halo_named(options.halo);
     const grid::Block mine = layout.block(context.comm.rank());
@@ -103,7 +135,7 @@ Evolution::Pass Evolution::next_pass(std::int64_t done) const {
     return {static_cast<int>(sweeps), checked};
 }
 
-State Evolution::run(const Snapshot& snapshot) {
+State Evolution::run(const Snapshot& snapshot, double before, double share) {
     State state;
     while (state.sweeps < options_.steps) {
         const Pass next = next_pass(state.sweeps);
@@ -121,7 +153,8 @@ State Evolution::run(const Snapshot& snapshot) {
         if (next.checked && *state.change < options_.until_change) {
             break;
         }
-        context_.report(Phase::compute, static_cast<double>(state.sweeps) / static_cast<double>(options_.steps));
+        context_.report(Phase::compute,
+                        before + share * static_cast<double>(state.sweeps) / static_cast<double>(options_.steps));
     }
     return state;
 }

@@ -34,11 +34,12 @@ public:
     const std::shared_ptr<Fields>& fields() const { return fields_; }
     int depth() const { return depth_; }
 
-    /// Sweeps from the state in field 0. @note Collective; a failure within a pass aborts the job.
-    State run(const Snapshot& snapshot);
+    /// Sweeps from the state in field 0, which is `share` of all that is to be done, after `before` of it: for those who watch. @note Collective; a
+    /// failure within a pass aborts the job.
+    State run(const Snapshot& snapshot, double before, double share);
 
 private:
-    int agreed_depth(const kernel::Weights& weights, Dtype dtype);
+    int agreed_depth(const kernel::Weights& weights);
     /// Sweeps of the pass that begins after `done`, and whether its change is to be looked at.
     struct Pass {
         int sweeps;
@@ -48,7 +49,7 @@ private:
     void pass(int which, int sweeps);
     void pass_with_overlap(int which, int sweeps);
     void sweep(int which, const kernel::Part& part, int sweeps);
-    /// The largest change from field `which` to the other, over all ranks; changes to or from numbers that are not finite do not count.
+    /// The largest change from field `which` to the other, over all ranks; infinite where a number that is not finite came, went or became another.
     double change(int which) const;
 
     Context& context_;

@@ -4,18 +4,10 @@
 #include <cstring>
 #include <string>
 
-#include "tilewise/base/error.hpp"
+#include "tilewise/base/names.hpp"
 
 namespace tilewise::stencil {
 namespace {
-
-template <class Names> std::size_t index_of(const Names& names, std::string_view name, const char* what) {
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) {
-        throw UsageError("unknown " + std::string(what) + " '" + std::string(name) + "'");
-    }
-    return static_cast<std::size_t>(found - names.begin());
-}
 
 bool takes_elementwise(ExchangeKind kind) {
     return kind == ExchangeKind::synchronous || kind == ExchangeKind::blocking || kind == ExchangeKind::nonblocking ||
@@ -72,6 +64,9 @@ void check_exchange(ExchangeKind kind, HaloForm form, int ranks) {
         throw UsageError(
             "--halo elementwise goes with the exchanges synchronous, blocking, nonblocking and overlap, not with " +
             std::string(exchange_names[static_cast<std::size_t>(kind)]));
+    }
+    if (form == HaloForm::datatype && kind == ExchangeKind::shared) {
+        throw UsageError("--halo datatype does not go with the exchange shared, which sends nothing: use packed");
     }
 }
 

@@ -30,7 +30,7 @@ inline constexpr std::array<std::string_view, 11> exchange_names{
 /// Throws UsageError for an unknown name.
 ExchangeKind exchange_named(std::string_view name);
 
-/// How cells leave the field: copied into a dense buffer and sent as one message a neighbour; described by a datatype and taken straight from the
+/// How cells leave the field: copied into a dense buffer and sent as one message a piece; described by a datatype and taken straight from the
 /// field; or each as a message of its own (the third report's mistake, there to be seen).
 enum class HaloForm { packed, datatype, elementwise };
 inline constexpr std::array<std::string_view, 3> halo_names{"packed", "datatype", "elementwise"};

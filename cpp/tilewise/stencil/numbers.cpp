@@ -3,7 +3,7 @@
 
 #include <atomic>
 #include <cmath>
-#include <cstring>
+#include <limits>
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/convert.hpp"
@@ -117,14 +117,14 @@ Sink::Sink(Context& context, const io::Region& region, const Layout& layout, con
       planes_(planes),
       output_(context, region, options.write, options.hints, false) {}
 
-void Sink::write(Context& context, std::int64_t plane, const Fields& fields, int which) {
+void Sink::write(Context& context, std::int64_t plane, const Fields& fields, int which, Staging& staging) {
     const grid::Block cells = own_cells(layout_, context.comm.rank());
     const auto item = static_cast<std::int64_t>(size_of(region_.dtype));
     context.comm.barrier();  // neighbours may still read the other field
     std::byte* dense = fields[1 - which];
     if (item > fields.item()) {
-        make(context.comm, own_, cells.size() * item);
-        dense = own_.data();
+        make(context.comm, staging.wide, cells.size() * item);
+        dense = staging.wide.data();
     }
     {
         const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "round");
@@ -132,13 +132,13 @@ void Sink::write(Context& context, std::int64_t plane, const Fields& fields, int
             take_from_field(fields, which, cells, dense, region_.dtype, region_.swap_bytes, context.threads);
         });
         if (region_.stored_transposed() != planes_.transposed) {
-            make(context.comm, turned_, cells.size() * item);
+            make(context.comm, staging.turned, cells.size() * item);
             mpi::together(context.comm, [&] {
                 kernel::transpose(dense, cells.columns.size() * item, cells.rows.size(), cells.columns.size(),
-                                  static_cast<std::size_t>(item), turned_.data(), cells.rows.size() * item,
+                                  static_cast<std::size_t>(item), staging.turned.data(), cells.rows.size() * item,
                                   context.threads);
             });
-            dense = turned_.data();
+            dense = staging.turned.data();
         }
     }
     output_.store(context, [&](int rank) { return planes_.wanted(plane, layout_.block(rank)); }, dense);

@@ -36,6 +36,11 @@ private:
     const std::byte* raw_ = nullptr;
 };
 
+/// Blocks on their way to files, where the second field does not do; one of each for all files, as they are written one after the other.
+struct Staging {
+    Buffer wide, turned;  ///< in a type wider than the field's; in the other order of storage
+};
+
 /// Writes planes to a file.
 class Sink {
 public:
@@ -43,8 +48,9 @@ public:
     Sink(Context& context, const io::Region& region, const Layout& layout, const Planes& planes,
          const Options& options);
 
-    /// Writes this rank's block of field `which`, using the other field's memory. Planes come in order. @note Collective.
-    void write(Context& context, std::int64_t plane, const Fields& fields, int which);
+    /// Writes this rank's block of field `which`, using the other field's memory and what `staging` has, which may be lent to others when it returns.
+    /// Planes come in order. @note Collective.
+    void write(Context& context, std::int64_t plane, const Fields& fields, int which, Staging& staging);
     /// @note Collective.
     void finish(Context& context, bool sync) { output_.finish(context, sync); }
 
@@ -53,7 +59,6 @@ private:
     Layout layout_;
     Planes planes_;
     io::Output output_;
-    Buffer own_, turned_;
 };
 
 }  // namespace tilewise::stencil

@@ -6,6 +6,7 @@
 // What separates the owner's sweeps from others' gets: a fence; post-start-complete-wait between neighbours; or a lock held all along, and barriers.
 #include <optional>
 
+#include "tilewise/mpi/group.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/parcels.hpp"
 
@@ -14,40 +15,13 @@ namespace {
 
 using mpi::check;
 
-class Group {
-public:
-    Group(MPI_Comm comm, const std::vector<Piece>& pieces) {
-        std::vector<int> ranks;
-        for (const Piece& piece : pieces) {
-            if (std::find(ranks.begin(), ranks.end(), piece.peer) == ranks.end()) {
-                ranks.push_back(piece.peer);
-            }
-        }
-        MPI_Group all = MPI_GROUP_NULL;
-        check(MPI_Comm_group(comm, &all), "MPI_Comm_group");
-        check(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &group_), "MPI_Group_incl");
-        check(MPI_Group_free(&all), "MPI_Group_free");
-    }
-    Group(const Group&) = delete;
-    Group& operator=(const Group&) = delete;
-    ~Group() {
-        if (group_ != MPI_GROUP_NULL && group_ != MPI_GROUP_EMPTY && !mpi::must_not_free()) {
-            MPI_Group_free(&group_);
-        }
-    }
-    MPI_Group get() const { return group_; }
-
-private:
-    MPI_Group group_ = MPI_GROUP_NULL;
-};
-
 class OneSided final : public Exchange {
 public:
     OneSided(ExchangeKind kind, const Setting& setting)
         : Exchange(setting),
           kind_(kind),
-          to_(comm(), outgoing()),
-          from_(comm(), incoming()) {
+          to_(comm(), mpi::peers_of(outgoing())),
+          from_(comm(), mpi::peers_of(incoming())) {
         const bool packed = setting_.form == HaloForm::packed;
         if (packed) {
             exposed_ = mpi::allocate_window(setting_.context.comm, Parcels::bytes_of(setting_, outgoing()));
@@ -143,7 +117,7 @@ private:
     }
 
     ExchangeKind kind_;
-    Group to_, from_;
+    mpi::Group to_, from_;
     mpi::Exposed exposed_;
     Buffer received_;
     std::optional<Parcels> out_, in_;

@@ -1,4 +1,4 @@
-// Messages that are described once and started again at every exchange; one set of them for each field where datatypes take cells straight from it.
+// Messages that are described once and started again at every exchange: one set of them for each field.
 #include <array>
 #include <optional>
 

@@ -38,6 +38,10 @@ void check_options(const Context& context, const Options& options, std::size_t s
                          std::to_string(context.comm.size()) + " ranks");
     }
     check_exchange(exchange_named(options.exchange), halo_named(options.halo), context.comm.size());
+    if (options.repeat < 1 || options.warmup < 0) {
+        throw UsageError("sweeps are repeated once or more, after no or more rounds to warm up, and not " +
+                         std::to_string(options.repeat) + " times after " + std::to_string(options.warmup));
+    }
     const std::int64_t due =
         options.snapshot_every > 0 ? std::max<std::int64_t>(0, options.steps - 1) / options.snapshot_every : 0;
     if (static_cast<std::int64_t>(snapshots) != due) {
@@ -97,6 +101,9 @@ private:
 
     /// Brings the input's state into the first field; again for every repetition, which the books then know nothing of.
     std::int64_t fill(bool first) {
+        if (!first) {
+            context_.comm.barrier();  // a neighbour may still read this field's cells, where it is shared
+        }
         const double before = context_.ledger.settled(Phase::input);
         std::int64_t found = 0;
         {
@@ -115,44 +122,50 @@ private:
         context_.comm.barrier();
         const Counters counted = ledger.count();
         const std::array before{ledger.settled(Phase::compute), ledger.settled(Phase::exchange)};
-        const State state = evolution_->run([&](std::int64_t sweeps, int which) {
+        const std::int64_t rounds = options_.warmup + options_.repeat,
+                           passed = plane * rounds + options_.warmup + round;
+        const double share = 1.0 / static_cast<double>(planes_.count * rounds);
+        const auto snapshot = [&](std::int64_t sweeps, int which) {
             if (last) {
                 write_snapshot(sweeps / options_.snapshot_every - 1, plane, which);
             }
-        });
-        const std::array took{ledger.settled(Phase::compute) - before[0], ledger.settled(Phase::exchange) - before[1]};
+        };
+        const State state = evolution_->run(snapshot, share * static_cast<double>(passed), share);
+        std::array took{ledger.settled(Phase::compute) - before[0], ledger.settled(Phase::exchange) - before[1], 0.0};
+        took[2] = took[0] + took[1];
         if (!last) {
             ledger.forget(Phase::compute, took[0]);
             ledger.forget(Phase::exchange, took[1]);
             ledger.count() = counted;
         }
         if (round >= 0) {
-            std::array<double, 2> most{};
-            mpi::check(MPI_Allreduce(took.data(), most.data(), 2, MPI_DOUBLE, MPI_MAX, context_.comm.get()),
+            std::array<double, 3> most{};
+            mpi::check(MPI_Allreduce(took.data(), most.data(), 3, MPI_DOUBLE, MPI_MAX, context_.comm.get()),
                        "MPI_Allreduce");
             Sample& sample = outcome_.samples[static_cast<std::size_t>(round)];
             sample.compute += most[0];
             sample.exchange += most[1];
+            sample.both += most[2];
         }
         return state;
     }
 
     void write_snapshot(std::int64_t index, std::int64_t plane, int which) {
         const Timed timed(context_.ledger, Phase::output, "snapshot");
-        snapshots_[static_cast<std::size_t>(index)]->write(context_, plane, fields(), which);
+        snapshots_[static_cast<std::size_t>(index)]->write(context_, plane, fields(), which, staging_);
     }
 
     void finish_plane(std::int64_t plane, const State& state) {
         const Timed timed(context_.ledger, Phase::output, "output");
-        if (options_.snapshot_every > 0) {  // a plane that has come to rest stays as it is, while others go on
-            const std::int64_t seen = std::min(state.sweeps, options_.steps - 1) / options_.snapshot_every;
-            for (std::int64_t index = seen; index < std::ssize(snapshots_); ++index) {
-                write_snapshot(index, plane, state.which);
-            }
-        }
-        output_->write(context_, plane, fields(), state.which);
-        const auto points = static_cast<double>(planes_.points());
         outcome_.sweeps.push_back(state.sweeps);
+        // A plane that has come to rest stays as it is, while others go on: how far those behind it go, it does not know.
+        const std::int64_t shown =
+            plane + 1 == planes_.count ? snapshots_within(most_sweeps()) : std::ssize(snapshots_);
+        for (std::int64_t index = snapshots_within(state.sweeps); index < shown; ++index) {
+            write_snapshot(index, plane, state.which);
+        }
+        output_->write(context_, plane, fields(), state.which, staging_);
+        const auto points = static_cast<double>(planes_.points());
         outcome_.point_sweeps += points * static_cast<double>(state.sweeps);
         outcome_.model_bytes += 2 * points * static_cast<double>(fields().item() * state.passes);
         if (state.change) {
@@ -163,14 +176,18 @@ private:
     void finish_files() {
         const Timed timed(context_.ledger, Phase::output, "output");
         output_->finish(context_, options_.sync);
-        const std::int64_t most = *std::max_element(outcome_.sweeps.begin(), outcome_.sweeps.end());
-        for (std::int64_t index = 0; index < std::ssize(snapshots_); ++index) {
-            const std::int64_t sweeps = (index + 1) * options_.snapshot_every;
+        for (std::int64_t index = 0; index < snapshots_within(most_sweeps());
+             ++index) {  // the others are not all there
             snapshots_[static_cast<std::size_t>(index)]->finish(context_, options_.sync);
-            if (sweeps <= most) {
-                outcome_.snapshots.push_back(sweeps);
-            }
+            outcome_.snapshots.push_back((index + 1) * options_.snapshot_every);
         }
+    }
+
+    std::int64_t most_sweeps() const { return *std::max_element(outcome_.sweeps.begin(), outcome_.sweeps.end()); }
+
+    /// Snapshots that are due within so many sweeps.
+    std::int64_t snapshots_within(std::int64_t sweeps) const {
+        return options_.snapshot_every > 0 ? std::min(sweeps / options_.snapshot_every, std::ssize(snapshots_)) : 0;
     }
 
     Context& context_;
@@ -181,6 +198,7 @@ private:
     std::optional<Source> source_;
     std::optional<Sink> output_;
     std::vector<std::unique_ptr<Sink>> snapshots_;
+    Staging staging_;
     Outcome outcome_;
 };
 

@@ -42,7 +42,7 @@ struct Outcome {
     std::vector<std::int64_t> sweeps;     ///< of each plane
     std::optional<double> last_change;    ///< the largest one at the last check of any plane
     std::int64_t non_finite = 0;          ///< numbers of the input that are NaN or infinite, over all ranks
-    std::vector<std::int64_t> snapshots;  ///< sweeps after which one was written
+    std::vector<std::int64_t> snapshots;  ///< sweeps after which one was written; files beyond the last are not whole
     double point_sweeps = 0;              ///< points of the matrix times sweeps, over all planes
     double model_bytes = 0;  ///< both fields once a pass: what has to pass through memory where no cache holds a block
     int depth = 1;           ///< that was swept with
@@ -55,10 +55,12 @@ struct Outcome {
 /// rows and columns as `from`. Swept as the input is stored: where that is column by column, the weights are turned and not the matrix. Results are
 /// bit-identical for every grid, exchange, depth and number of threads, on one instruction set and one order of storage.
 ///
-/// Memory per rank, with field = (rows + 2·depth·radius)·(columns + 2·depth·radius) numbers of `dtype`, padded as field_shape says, of the largest block:
+/// Memory per rank, with field = (rows + 2·depth·radius)·(columns + 2·depth·radius) numbers of `dtype`, padded as field_shape says, of the largest block
+/// (on one rank without margins, unless the boundary is periodic):
 ///     2 fields; `packed` both ways: 2 × the cells of the margin; what the kernel keeps (Sweeper::scratch_bytes);
 ///     a block in the input's type with `repeat` or `warmup`, or where that is wider than `dtype`;
-///     a block in the output's type where that is wider than `dtype`; another one where the orders of storage of input and output differ.
+///     a block in the output's type where that is wider than `dtype`; another one where the orders of storage of input and output differ: one of
+///     each for the output and all snapshots.
 /// Else numbers are staged in the second field. Throws the same Error on every rank, or aborts the job where ranks already wait. @note Collective over
 /// `context.comm`, whose ranks must match the grid.
 Outcome stencil(Context& context, const io::Region& from, const io::Region& to,

@@ -1,18 +1,12 @@
 // The table of exchanges, and what they share.
 #include "tilewise/transpose/exchange.hpp"
 
-#include <algorithm>
-
-#include "tilewise/base/error.hpp"
+#include "tilewise/base/names.hpp"
 
 namespace tilewise::transpose {
 
 ExchangeKind exchange_named(std::string_view name) {
-    const auto found = std::find(exchange_names.begin(), exchange_names.end(), name);
-    if (found == exchange_names.end()) {
-        throw UsageError("unknown exchange '" + std::string(name) + "'");
-    }
-    return static_cast<ExchangeKind>(found - exchange_names.begin());
+    return static_cast<ExchangeKind>(index_of(exchange_names, name, "exchange"));
 }
 
 Exchange::Exchange(Setting setting)

@@ -7,6 +7,7 @@
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/mpi/datatype.hpp"
+#include "tilewise/mpi/group.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/mpi/window.hpp"
 #include "tilewise/transpose/exchange.hpp"
@@ -15,32 +16,6 @@ namespace tilewise::transpose {
 namespace {
 
 using mpi::check;
-
-/// The ranks of some pieces, as MPI's post and start want them.
-class Group {
-public:
-    Group(MPI_Comm comm, const std::vector<Piece>& pieces) {
-        std::vector<int> ranks;
-        for (const Piece& piece : pieces) {
-            ranks.push_back(piece.peer);
-        }
-        MPI_Group all = MPI_GROUP_NULL;
-        check(MPI_Comm_group(comm, &all), "MPI_Comm_group");
-        check(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &group_), "MPI_Group_incl");
-        check(MPI_Group_free(&all), "MPI_Group_free");
-    }
-    Group(const Group&) = delete;
-    Group& operator=(const Group&) = delete;
-    ~Group() {
-        if (group_ != MPI_GROUP_NULL && group_ != MPI_GROUP_EMPTY && !mpi::must_not_free()) {
-            MPI_Group_free(&group_);
-        }
-    }
-    MPI_Group get() const { return group_; }
-
-private:
-    MPI_Group group_ = MPI_GROUP_NULL;
-};
 
 class OneSided final : public Exchange {
 public:
@@ -84,7 +59,7 @@ private:
 
     void post_and_start(const Landed& landed) {
         const MPI_Comm comm = setting_.context.comm.get();
-        const Group to(comm, outgoing_), from(comm, incoming_);
+        const mpi::Group to(comm, mpi::peers_of(outgoing_)), from(comm, mpi::peers_of(incoming_));
         check(MPI_Win_post(to.get(), 0, window()), "MPI_Win_post");
         check(MPI_Win_start(from.get(), 0, window()), "MPI_Win_start");
         get_all();

@@ -36,6 +36,20 @@ namespace {
 // In the order of kernel::Boundary.
 constexpr std::array<std::string_view, 4> boundary_names{"zero", "fixed", "periodic", "reflect"};
 
+/// Sweeps of a pass by type and by form of weights, for the radii 1 to 4.
+nlohmann::json best_steps() {
+    nlohmann::json found;
+    for (const Dtype dtype : {Dtype::float32, Dtype::float64}) {
+        for (const bool star : {true, false}) {
+            for (int radius = 1; radius <= 4; ++radius) {
+                found[std::string(name_of(dtype))][star ? "star" : "box"].push_back(
+                    kernel::best_steps(radius, star, dtype));
+            }
+        }
+    }
+    return found;
+}
+
 template <class T> std::vector<std::string> field_names() {
     std::vector<std::string> names;
     const nlohmann::json fields = T{};
@@ -197,6 +211,13 @@ stencil::Options stencil_options_of(const Job& job) {
             .tamper = job.fault == "element"};
 }
 
+OneToOne one_to_one(const Job& job) {
+    if (job.inputs.size() != 1 || !job.output) {
+        throw UsageError(job.command + " takes one input and an output");
+    }
+    return {region_of(job.inputs[0]), region_of(*job.output)};
+}
+
 nlohmann::json describe() {
     const auto blas = kernel::blas_facts();
     return {{"protocol", protocol},
@@ -215,6 +236,7 @@ nlohmann::json describe() {
               {"stencil", stencil::exchange_names}}},
             {"halos", stencil::halo_names},
             {"boundaries", boundary_names},
+            {"best_steps", best_steps()},
             {"io", names_of(io::strategies)},
             {"dtypes", names_of(dtypes)},
             {"version", build_version()},

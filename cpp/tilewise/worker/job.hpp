@@ -83,6 +83,11 @@ struct Job {
 Job parse_job(const std::string& text);
 
 io::Region region_of(const RegionFields& fields);
+struct OneToOne {
+    io::Region from, to;
+};
+/// Of a command that makes one file out of one; throws UsageError for others.
+OneToOne one_to_one(const Job& job);
 multiply::Options options_of(const Job& job);
 transpose::Options transpose_options_of(const Job& job);
 stencil::Options stencil_options_of(const Job& job);

@@ -13,6 +13,7 @@
 #include "tilewise/worker/fault.hpp"
 #include "tilewise/worker/record.hpp"
 #include "tilewise/worker/run_stencil.hpp"
+#include "tilewise/worker/segments.hpp"
 
 namespace tilewise::worker {
 namespace {
@@ -46,17 +47,6 @@ Outcome run_multiply(Context& context, const Job& job) {
             " rows of the result could not be checked: their numbers are not finite, or too large or small to scale");
     }
     return outcome;
-}
-
-struct OneToOne {
-    io::Region from, to;
-};
-
-OneToOne one_to_one(const Job& job) {
-    if (job.inputs.size() != 1 || !job.output) {
-        throw UsageError(job.command + " takes one input and an output");
-    }
-    return {region_of(job.inputs[0]), region_of(*job.output)};
 }
 
 /// Also the making of a matrix: its input is then a generated one.
@@ -114,7 +104,8 @@ void run(const mpi::Communicator& comm, const Job& job) {
                                              std::to_string(comm.size()) + " were started");
     }
     const Binding binding = bind(comm, job.variant.threads, job.bind, job.place);
-    const nlohmann::json started{{"event", "started"}, {"ranks", gather_ranks(comm, binding)}};
+    const nlohmann::json started{
+        {"event", "started"}, {"ranks", gather_ranks(comm, binding)}, {"segments", mapped_segments()}};
     Ledger ledger;
     Context context{comm, ledger, job.variant.threads};
     if (comm.rank() == 0) {

@@ -15,7 +15,7 @@ constexpr std::int64_t copied_at_most = std::int64_t{256} << 20;  // bytes a ran
 double median_seconds(const std::vector<Sample>& samples) {
     std::vector<double> seconds;
     for (const auto& sample : samples) {
-        seconds.push_back(sample.compute + sample.exchange);
+        seconds.push_back(sample.both);
     }
     std::sort(seconds.begin(), seconds.end());
     return seconds[seconds.size() / 2];
@@ -52,12 +52,10 @@ Outcome run_stencil(Context& context, const Job& job) {
     std::vector<io::Region> snapshots;
     stencil::Options options;
     mpi::together(context.comm, [&] {
-        if (job.inputs.size() != 1 || !job.output) {
-            throw UsageError("stencil takes one input and an output");
-        }
+        const OneToOne files = one_to_one(job);
         options = stencil_options_of(job);
-        from = region_of(job.inputs[0]);
-        to = region_of(*job.output);
+        from = files.from;
+        to = files.to;
         for (const RegionFields& fields : job.stencil->snapshots) {
             snapshots.push_back(region_of(fields));
         }

@@ -143,7 +143,7 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
             raise error
         assert outcome.record is not None
         decoding.remove()
-        output.keep(len(outcome.record.result.get("snapshots", [])))
+        plan.warnings.extend(output.keep(len(outcome.record.result.get("snapshots", []))))
         packing = _pack(output, outcome.record, options)
         front = assemble.FrontSeconds(decoding.seconds, packing)
         kept = [target, *prepared.snapshots[: len(output.snapshots)]]
@@ -151,7 +151,7 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
         caught.check()
         with caught.hold():
             _judge(record, options)
-            output.commit(options.sync)
+            output.commit(options.sync, options.force)
             output = None
             trace.commit()
     except BaseException as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -32,11 +33,31 @@ def parse(name: str, function: Callable[..., Any], words: list[str]) -> Any:
         # Asked for anywhere, also behind a flag that still lacks its value.
         app.help_print([])
         return None
+    _require_whole_numbers(app, words)
     try:
         command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
     except cyclopts.CycloptsError as error:
         raise UsageError(_sentence(error, name, words), f"tilewise {name} --help") from None
     return command(*bound.args, **bound.kwargs)
+
+
+def _require_whole_numbers(app: App, words: list[str]) -> None:
+    """Raises UsageError where a flag wants a whole number and has a fraction, which cyclopts would round."""
+    fraction = re.compile(r"[+-]?[\d_]*\.\d*")
+    if not any(fraction.fullmatch(word.rpartition("=")[2]) for word in words):
+        return  # nearly always: looking at what flags want takes milliseconds
+    arguments = app.assemble_argument_collection(parse_docstring=False)
+    flags = {name for one in arguments if one.hint in (int, int | None) for name in one.names}
+    for place, word in enumerate(words):
+        if word == "--":
+            return
+        flag, equals, value = word.partition("=")
+        if flag not in flags:
+            continue
+        if not equals:
+            value = words[place + 1] if place + 1 < len(words) else ""
+        if fraction.fullmatch(value):
+            raise UsageError(f"{flag} wants a whole number, not {value!r}")
 
 
 def _sentence(error: cyclopts.CycloptsError, name: str, words: list[str]) -> str:

@@ -12,6 +12,7 @@ import msgspec
 
 from tilewise.errors import UsageError
 from tilewise.files.checks import numbers_bytes, require_positive, require_rows
+from tilewise.files.grey import ALPHA_IGNORED
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
 from tilewise.files.unpacked import raw_beside
@@ -43,10 +44,12 @@ class PillowFormat(msgspec.Struct, frozen=True):
             columns, rows = image.size
             mode = image.mode
             transparent = mode in _WITH_ALPHA or "transparency" in image.info
-        dtype = "uint16" if mode in _SIXTEEN_BITS else "uint8"
-        own = _planes(mode, transparent)
+        deep = mode in _SIXTEEN_BITS  # which Pillow has no transparency beside
+        dtype = "uint16" if deep else "uint8"
+        own = _planes(mode, transparent and not deep)
         count = colours.taken(own, planes)
         numbers_bytes(count * rows, columns, dtype, name)
+        ignored = (ALPHA_IGNORED,) if deep and transparent else ()
         bits = ("its bits are taken as 0 and 255",) if mode == "1" else ()
         return Source(
             path=path,
@@ -59,7 +62,7 @@ class PillowFormat(msgspec.Struct, frozen=True):
             format=os.path.splitext(path)[1].lower()[1:],
             encoded=True,
             notes=(f"a {self.kind} image is compressed",),
-            warnings=bits + colours.lost(own, count),
+            warnings=bits + colours.lost(own, count) + ignored,
         )
 
     def decode(self, source: Source, out: BinaryIO) -> None:

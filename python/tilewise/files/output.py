@@ -57,10 +57,11 @@ class Output(msgspec.Struct):
             return [tile.path for tile in self.region.tiles]
         return list(dict.fromkeys((self.part, self.region.path)))
 
-    def commit(self, sync: bool = False) -> None:
+    def commit(self, sync: bool = False, force: bool = False) -> None:
         """Gives the part file its name, at once and completely; `sync` also makes the name durable.
 
-        Raises RunError when that fails; the old file, if there was one, is still there then.
+        Raises RunError when that fails; the old file, if there was one, is still there then. So is one that
+        somebody made in the meantime, unless `force`.
         """
         try:
             if not self.part:
@@ -68,11 +69,19 @@ class Output(msgspec.Struct):
                 folder = self.target.path
             else:
                 self.pack(sync)
-                os.replace(self.part, self.target.path)
+                if self.target.mode is None and not force:
+                    _name_new(self.part, self.target.path)
+                else:
+                    os.replace(self.part, self.target.path)
                 folder = os.path.dirname(self.target.path)
             if sync:
                 _sync(folder)
                 _sync(os.path.dirname(self.target.path))
+        except FileExistsError:
+            raise RunError(
+                f"{self.target.name} was made by somebody else while this ran, and was left as it is",
+                "another name, or --force to replace it",
+            ) from None
         except OSError as error:
             raise RunError(
                 f"the finished part file {self.part or self.region.path} cannot get the name "
@@ -119,6 +128,20 @@ def check_target(name: str, force: bool) -> Target:
     target = find_target(name)
     require_replaceable(target, force)
     return target
+
+
+def _name_new(part: str, path: str) -> None:
+    """Renames `part` to `path`, but never over what somebody made there in the meantime: FileExistsError."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: look, then rename
+        if os.path.lexists(path):
+            raise FileExistsError(path) from None
+        os.replace(part, path)
+    else:
+        os.unlink(part)
 
 
 def find_target(name: str, colours: bool = False) -> Target:

@@ -45,25 +45,24 @@ class Outputs(msgspec.Struct):
         """Where the states in between go."""
         return [each.region for each in self.snapshots]
 
-    def keep(self, count: int) -> None:
-        """Throws away all snapshots but the first `count`; RunError where a file cannot be removed."""
-        for each in self.snapshots[count:]:
-            if left := each.discard():
-                raise RunError(f"{left}, which no state was written to, could not be removed")
+    def keep(self, count: int) -> list[str]:
+        """Throws away all snapshots but the first `count`; warnings, where a file cannot be removed."""
+        left = [each.discard() for each in self.snapshots[count:]]
         del self.snapshots[count:]
+        return [f"{path}, which no state was written to, could not be removed" for path in left if path]
 
     def pack(self, sync: bool = False) -> bool:
         """Packs whatever format asks for that; whether there was anything to do."""
         packed = [each.pack(sync) for each in self._all()]
         return any(packed)
 
-    def commit(self, sync: bool = False) -> None:
+    def commit(self, sync: bool = False, force: bool = False) -> None:
         """Gives all files their names, the output last; nothing gets one before everything is packed."""
         self.pack(sync)
         named = 0
         try:
             for each in self._all():
-                each.commit(sync)
+                each.commit(sync, force)
                 named += 1
         except RunError as error:
             if named:

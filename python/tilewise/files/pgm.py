@@ -59,12 +59,17 @@ def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -
         require_room(name, size, offset, 1, 2 * rows * columns * (3 if colour else 1) - 1, "uint8")
     notes = ("its values are written as text",) if magic in (b"P2", b"P3") else ()
     warnings: tuple[str, ...] = ()
+    if maximum not in (255, 65535):
+        warnings = (
+            f"its numbers go up to {maximum} and are taken as they are; an image that is written from them "
+            f"goes up to {255 if dtype == 'uint8' else 65535}, and so looks darker",
+        )
     count = 1
     if colour:
         from tilewise.files.colours import lost, taken
 
         count = taken(3, planes)
-        warnings = lost(3, count)
+        warnings += lost(3, count)
     return Source(
         path=path,
         name=name,

@@ -177,6 +177,12 @@ def _source(
             f"{name} has colours of kind {_name(page.photometric)}, but grey or RGB was expected"
         )
     colour = photometric in (_RGB, _YCBCR)
+    basic = 3 if colour else 1
+    if not colour and samples > 2:
+        raise UsageError(
+            f"{name} has {samples} samples for each point, but grey, perhaps with transparency, was expected",
+            "a picture with one page for each of them",
+        )
     if colour and samples < 3:
         raise UsageError(f"{name} says that it is coloured, but has {samples} samples for each point")
     plain = _in_one_piece(page) and samples == 1 and photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO)
@@ -191,10 +197,11 @@ def _source(
             f"its numbers are not stored in one piece ({_name(page.compression)}, "
             f"{len(page.dataoffsets)} {'tiles' if page.is_tiled else 'strips'})"
         )
-    basic = 3 if colour else 1
-    own = (3 if photometric == _PALETTE else basic) + (samples > basic)
+    own = (3 if photometric == _PALETTE else basic) + (samples == basic + 1)
     planes = taken(own, wanted)
     warnings += lost(own, planes)
+    if samples > basic + 1:  # which of them is transparency, if any, is not known
+        warnings.append(f"of its {samples} samples for each point only red, green and blue are taken")
     if photometric == _WHITE_IS_ZERO:
         warnings.append("its numbers are taken as stored, where 0 is white")
     return Source(

@@ -32,9 +32,10 @@ class RankFacts(msgspec.Struct):
 
 
 class Started(msgspec.Struct, tag="started", tag_field="event"):
-    """All ranks are there and bound."""
+    """All ranks are there and bound. `segments`: rank 0's files in shared memory."""
 
     ranks: list[RankPlace]
+    segments: list[str] = []
 
 
 class Progress(msgspec.Struct, tag="progress", tag_field="event"):

@@ -45,6 +45,11 @@ def spawn(start: Start) -> subprocess.Popen[bytes]:
         ) from None
 
 
+def descendants(pid: int) -> list[int]:
+    """Pids of `pid` and of all below it that live now."""
+    return [process.pid for process in _tree(pid)]
+
+
 def end_tree(child: subprocess.Popen[bytes], others: Iterable[int], program: str) -> None:
     """Ends `child`, all its descendants, and those of `others` that are `program`, within about a second.
 

@@ -13,7 +13,7 @@ from typing import IO
 
 import msgspec
 
-from tilewise.launch import processes
+from tilewise.launch import processes, segments
 from tilewise.launch.events import Done, Event, Failed, Progress, Started, split_line
 from tilewise.launch.launcher import Start
 from tilewise.launch.signals import Signals
@@ -22,6 +22,7 @@ _TICK = 0.05
 _AFTER_ERROR = 3.0  # seconds a job may take to end once it said that it failed
 _AFTER_RECORD = 30.0  # seconds it may take to leave MPI once it said that it is done
 _DRAIN = 0.3  # seconds for what is still in the pipes once the child has gone
+_LOOK = 0.2  # seconds from one look at the ranks' shared memory to the next
 _KEPT = 400  # lines of chatter that are kept
 _WATCHED = 256  # ranks on this host whose ends are watched one by one
 
@@ -65,6 +66,8 @@ class Supervisor:
         self._rest: dict[int, bytes] = {}
         self._deadline: float | None = None
         self._bells: dict[int, int] = {}
+        self._segments: set[str] = set()
+        self._look_at = 0.0
 
     def run(self, job: bytes) -> Outcome:
         """Starts the child, hands it `job`, and returns when it and all below it have gone.
@@ -82,7 +85,8 @@ class Supervisor:
             self._watch(child, memoryview(job))
         except BaseException:
             if child is not None:
-                processes.end_tree(child, self._pids(), self._program)
+                self._end(child)
+                segments.remove(self._segments)
             raise
         finally:
             if child is not None:
@@ -92,6 +96,7 @@ class Supervisor:
                 os.close(bell)
         processes.end_leftovers(self._pids(), self._program)
         self._outcome.returncode = child.wait()
+        segments.remove(self._segments)
         self._outcome.wall = time.monotonic() - begin
         return self._outcome
 
@@ -127,6 +132,7 @@ class Supervisor:
                         told = True
                         self._on_running()
                     now = time.monotonic()
+                    self._look_at_segments(now)
                     if gone_at is None and child.poll() is not None:
                         gone_at = now
                     streams = [
@@ -210,6 +216,8 @@ class Supervisor:
             self._on_progress(event.phase, event.done)
         elif isinstance(event, Started):
             self._outcome.started = event
+            if event.ranks and event.ranks[0].pid in self._pids():  # rank 0 is on this host
+                self._segments |= segments.segments_of(event.segments)
         elif isinstance(event, Failed):
             if self._outcome.failed is None:  # the first one is the cause
                 self._outcome.failed = event
@@ -226,7 +234,18 @@ class Supervisor:
             self._outcome.timed_out = True
         else:
             self._outcome.hung = True
+        self._end(child)
+
+    def _end(self, child: subprocess.Popen[bytes]) -> None:
+        """Ends all that runs, having looked what it would leave in shared memory."""
+        self._segments |= segments.mapped([*processes.descendants(child.pid), *self._pids()])
         processes.end_tree(child, self._pids(), self._program)
+
+    def _look_at_segments(self, now: float) -> None:
+        """Now and then: ranks that somebody kills cannot be asked afterwards. One rank has all segments."""
+        if now >= self._look_at and (here := self._pids()):
+            self._look_at = now + _LOOK
+            self._segments |= segments.mapped(here[:1])
 
     def _pids(self) -> list[int]:
         """Pids of ranks on this host; those on others are their launcher's to end."""

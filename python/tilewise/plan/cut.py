@@ -107,11 +107,14 @@ def pass_sweeps(weights: Weights, dtype: str) -> int:
     return table.get((dtype, weights.radius), far)
 
 
-def choose_depth(cut: Cut, grid: tuple[int, int], wanted: int | None, steps: int, best: int) -> int:
-    """Sweeps for each exchange and pass; UsageError, with both numbers, where a part is too small."""
+def choose_depth(cut: Cut, grid: tuple[int, int], wanted: int | None, stretch: int, best: int) -> int:
+    """Sweeps for each exchange and pass; UsageError, with both numbers, where a part is too small.
+
+    `stretch`: the most that are ever done at once; deeper halos would only travel unused.
+    """
     deepest = cut.deepest(grid)
     if wanted is not None:
-        wanted = max(1, min(wanted, steps))
+        wanted = max(1, min(wanted, stretch))
         if deepest is not None and wanted > deepest:
             raise _too_deep(cut, grid, wanted, deepest)
         return wanted
@@ -119,7 +122,7 @@ def choose_depth(cut: Cut, grid: tuple[int, int], wanted: int | None, steps: int
         raise _too_deep(cut, grid, 1, deepest)
     if deepest is not None:
         best = min(best, max(1, deepest // SHARE))
-    return max(1, min(best, steps))
+    return max(1, min(best, stretch))
 
 
 def choose_halo(wanted: str | None, exchange: str) -> str:

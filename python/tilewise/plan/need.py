@@ -5,12 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from tilewise.errors import UsageError
+from tilewise.files import TEXTS
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
-from tilewise.plan.cut import Cut
 from tilewise.plan.grid import part
-from tilewise.plan.proof import PATCH
 from tilewise.units import bytes_text
 
 FIXED = 48 << 20  # MPI and BLAS, each rank
@@ -19,9 +18,6 @@ PACKING = 4 << 20  # what gemm packs A and B into, each thread
 STREAMED, STREAMED_ROWS = 64 << 20, 520  # bytes of C in one of two buffers, and the fewest rows
 SUMMING = 2 * (16 << 20)  # pieces that layers add up, each rank
 PANEL = 768  # columns of A or rows of B in one panel
-STRIP = 8 << 10  # bytes of a row in a stencil's strip, at most
-LINE, PAGE = 64, 4096
-BANDS = 4 << 20  # of a file that is read again
 SHARE = 0.8  # of what is available, when there is no --memory
 _STAGED = (
     "root",
@@ -127,74 +123,34 @@ def parsed(numbers: int, item: int, text: int) -> int:
     return _LINES_HELD * numbers * item + 2 * text
 
 
+def line_numbers(kind: str, width: int) -> int:
+    """Numbers on a line of a file of format `kind` whose stored rows have `width`; 0 where it is no text."""
+    if kind not in TEXTS:
+        return 0
+    return 1 if kind == "mtx" else width
+
+
+def written_whole(kind: str, stored: tuple[int, int], dtype: str, variant: Variant) -> int:
+    """Bytes on each rank of lines that are formatted whole, and of rows of a tile.
+
+    `kind` is the format, `stored` the rows and columns of the matrix as the file stores them.
+    """
+    item = ITEMSIZE[dtype]
+    if kind == "tiles":
+        return -(-stored[1] // variant.grid[1]) * item
+    line = line_numbers(kind, stored[1])
+    if not line:
+        return 0
+    gathered = 2 * line * item if variant.ranks > 1 else 0
+    at_once = min(variant.threads, max(1, stored[0] * stored[1] // line))
+    return gathered + at_once * line * characters(dtype)
+
+
 def convert_need(band_bytes: int, bands: int, variant: Variant, nodes: int = 1) -> Need:
     """What conversion takes, whatever the matrix: a band as read, where needed also turned and converted."""
     buffers = bands * band_bytes
     rank = buffers + staging(variant) + FIXED
     return Need(rank=rank, node=-(-variant.ranks * rank // nodes), shared=0, blocks=0, buffers=buffers)
-
-
-def field_bytes(cut: Cut, dtype: str, variant: Variant) -> int:
-    """Bytes of the two fields that the rank with most sweeps between: its block, a margin, and padding.
-
-    [ margin ·············· ]   depth · radius cells on every side, where there are neighbours or the
-    [ · block of numbers  · ]   other side is one; rows end at cache lines, never a power of two apart
-    [ ····················· ]
-    """
-    item = ITEMSIZE[dtype]
-    rows = part(cut.rows, variant.grid[0], variant.remainder)
-    columns = part(cut.columns, variant.grid[1], variant.remainder)
-    margin = variant.depth * cut.radius
-    pitch = columns + 2 * margin + 6 * (LINE // item)
-    return 2 * ((rows + 2 * margin) * pitch * item + PAGE)
-
-
-def _strip(cut: Cut, dtype: str, variant: Variant) -> int:
-    """Bytes that a thread's pass keeps: a few rows of a strip of columns for each of its sweeps."""
-    item, halo = ITEMSIZE[dtype], 2 * variant.depth * cut.radius
-    columns = part(cut.columns, variant.grid[1], variant.remainder) if cut.by_rows else cut.rows
-    row = min(columns + halo, max(STRIP // item, 2 * halo)) * item + 8 * LINE
-    return (1 + 2 * max(8, 2 * cut.radius + 4) + 2 * halo) * row
-
-
-def stencil_need(
-    cut: Cut,
-    dtype: str,
-    variant: Variant,
-    verify: str,
-    steps: int,
-    nodes: int = 1,
-    *,
-    again: int = 0,
-    turned: bool = False,
-) -> Need:
-    """What sweeps take: two fields, halos as sent and as received, what the kernel keeps, and the I/O.
-
-    Planes are swept one after the other. `again`: bytes of a number of the input where it is kept because
-    sweeps are repeated, else 0. `turned`: input and output have different orders of storage. A proof sweeps
-    again with the plain kernel: `fast` over patches and what they depend on, `serial` over all, on rank 0.
-    """
-    fields = field_bytes(cut, dtype, variant)
-    item = ITEMSIZE[dtype]
-    rows = part(cut.rows, variant.grid[0], variant.remainder)
-    columns = part(cut.columns, variant.grid[1], variant.remainder)
-    margin = variant.depth * cut.radius
-    packed = variant.exchange not in ("none", "shared") and variant.halo == "packed"
-    halos = 2 * 2 * margin * (rows + columns + 2 * margin) * item if packed else 0
-    plain = fields if variant.kernel == "plain" and variant.depth > 1 else 0
-    kept = rows * columns * (again + turned * item)
-    patch = [min(extent, PATCH + 2 * steps * cut.radius) for extent in (cut.rows, cut.columns)]
-    proof = 2 * patch[0] * patch[1] * item + 2 * BANDS if verify == "fast" else 0
-    buffers = halos + plain + variant.threads * _strip(cut, dtype, variant) + kept + proof
-    serial = 4 * cut.rows * cut.columns * item if verify == "serial" else 0
-    rank = fields + buffers + FIXED + staging(variant)
-    return Need(
-        rank=rank + serial,
-        node=-(-variant.ranks * rank // nodes) + serial,
-        shared=variant.ranks * fields if variant.exchange == "shared" else 0,
-        blocks=fields,
-        buffers=buffers,
-    )
 
 
 def require_fit(need: Need, cap: int | None, available: int, shared_room: int) -> None:

@@ -30,16 +30,19 @@ def choose(wanted: str, share: float, warnings: list[str]) -> str:
 
 
 PATCH = 24  # rows and columns of a patch that a stencil's fast check computes again
-_SHARE = 0.01  # of all work goes into patches, but the one at the last corner is always looked at
+SHARE = 0.004  # of all work goes into patches, but the first two are always looked at
 _PLAIN, _SWEPT = 0.6e9, 10e9  # cells a second on a core, of the plain kernel and of the fast one
 
 
 def patches_share(steps: int, radius: int, points: float, cores: int) -> float:
     """The part of the whole time that it takes to sweep patches again, with all cells that they depend on.
 
-    `points`: numbers of the matrix, for each of the `steps`. Of a corner's patch these are squares that grow
-    by `radius` with every sweep, back from the last one.
+    `points`: numbers of the matrix, for each of the `steps`. Two patches are always looked at: at the last
+    corner, where squares grow by `radius` with every sweep back from the last one, and where ranks meet, or
+    in the middle, where they grow on both sides, by twice that.
     """
-    corner = min(points, ((PATCH + radius * steps) ** 3 - PATCH**3) / (3 * radius))
-    check = max(_SHARE * points, corner) / (_PLAIN * cores)
+    always = 0.0
+    for grows in (radius, 2 * radius):
+        always += min(points, ((PATCH + grows * steps) ** 3 - PATCH**3) / (3 * grows))
+    check = max(SHARE * points, always) / (_PLAIN * cores)
     return check / (_START + points / (_SWEPT * cores) + check)

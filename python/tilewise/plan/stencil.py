@@ -2,9 +2,8 @@
 
 The stated rule. One rank with a thread for each core, or a rank for each memory domain or node; what was said
 about ranks (`--exchange`, `--decomposition`, `--halo`) makes it a rank for each core. How the matrix is cut,
-and how deep halos are, `plan/cut.py` says. Exchange: `shared` on one node where /dev/shm has room for the
-fields, else `overlap`. Numbers are computed in float32, and in float64 where they are float64 or integers of
-more than 16 bits.
+and how deep halos are, `plan/cut.py` says; halos of single numbers are one sweep deep. Exchange: `overlap`.
+Numbers are computed in float32, and in float64 where they are float64 or integers of more than 16 bits.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from tilewise.plan.choices import Choices
 from tilewise.plan.cut import Cut
 from tilewise.plan.names import STENCIL
 from tilewise.plan.plan import Plan, finish, new_id
+from tilewise.plan.stencil_need import Files, stencil_need
 from tilewise.plan.weights import Weights, require_held
 
 CHECK_EVERY = 16
@@ -73,6 +73,21 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         every = self.snapshot_every
         return range(every, self.steps, every) if every else range(0)
 
+    @property
+    def stretch(self) -> int:
+        """The most sweeps that are ever done without a snapshot or a look at the change in between."""
+        found = max(1, self.steps)
+        if self.snapshot_every:
+            found = min(found, self.snapshot_every)
+        if self.until_change:  # the sweep that is looked at is done by itself
+            found = min(found, max(1, (self.check_every or CHECK_EVERY) - 1))
+        return found
+
+    @property
+    def deep(self) -> int | None:
+        """The depth that was asked for, as far as it is of use."""
+        return None if self.depth is None else min(self.depth, self.stretch)
+
 
 def plan_stencil(
     source: Region,
@@ -99,10 +114,11 @@ def plan_stencil(
     )
     why: list[str] = []
     ranks, threads, nodes = _ranks(what, wanted, choices, facts, planes, joined, why)
-    decomposition, grid = cut.decompose(what, ranks, wanted.decomposition, choices.grid, wanted.depth, why)
-    alone = choices.kernel == "plain" and ranks == 1
-    best = 1 if alone else cut.pass_sweeps(wanted.weights, dtype)
-    depth = cut.choose_depth(what, grid, wanted.depth, wanted.steps, best)
+    decomposition, grid = cut.decompose(what, ranks, wanted.decomposition, choices.grid, wanted.deep, why)
+    # One by one, numbers cost so much that nobody wants more of them under way than one sweep takes.
+    single = choices.kernel == "plain" if ranks == 1 else wanted.halo == "elementwise"
+    best = 1 if single else cut.pass_sweeps(wanted.weights, dtype)
+    depth = cut.choose_depth(what, grid, wanted.deep, wanted.stretch, best)
     read, write = io.fitting(choices, [source], target)
     variant = Variant(
         algorithm="sweeps",
@@ -121,15 +137,15 @@ def plan_stencil(
     variant = msgspec.structs.replace(variant, exchange=exchange, halo=cut.choose_halo(wanted.halo, exchange))
     points = float(source.rows) * source.columns * wanted.steps
     verify = _verify(choices, wanted, points, ranks * threads, why)
-    required = need.stencil_need(
+    required = stencil_need(
         what,
         dtype,
         variant,
         verify,
         wanted.steps,
+        Files(source=source, kind=format_name(target.name), order=order),
         nodes,
         again=ITEMSIZE[source.dtype] if choices.repeat + choices.warmup > 1 else 0,
-        turned=order != source.order,
     )
     need.require_fit(required, choices.memory, facts.memory_available, facts.shared_memory)
     job = Job(
@@ -214,7 +230,7 @@ def _ranks(
     work = float(what.rows) * what.columns * planes * wanted.steps * wanted.weights.taps
     ranks, threads, nodes = rule.spread(choices, facts, work, why, joined=joined, all_cores=about_ranks)
     if choices.ranks is None and joined is None and choices.grid is None:
-        most = cut.most_ranks(what, ranks, wanted.decomposition, wanted.depth)
+        most = cut.most_ranks(what, ranks, wanted.decomposition, wanted.deep)
         if most < ranks:
             why.append(f"no more than {most}: the matrix has no parts for {ranks}")
             ranks = most

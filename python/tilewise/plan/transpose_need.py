@@ -66,9 +66,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def line(self) -> int:
         """Numbers on one line of the result; 0 where it is no text."""
-        if self.kind not in TEXTS:
-            return 0
-        return 1 if self.kind == "mtx" else self.written[1]
+        return need.line_numbers(self.kind, self.written[1])
 
 
 def staged(files: Files, variant: Variant, room: int, nodes: int, verify: str) -> tuple[int, need.Need]:
@@ -140,15 +138,7 @@ def _block(shape: tuple[int, int], variant: Variant) -> int:
 
 
 def _writing(files: Files, variant: Variant) -> int:
-    """Bytes on each rank of lines that are formatted whole, and of rows of a tile."""
-    item = ITEMSIZE[files.source.dtype]
-    if files.kind == "tiles":
-        return -(-files.written[1] // variant.grid[1]) * item
-    if not files.line:
-        return 0
-    gathered = 2 * files.line * item if variant.ranks > 1 else 0
-    at_once = min(variant.threads, max(1, files.written[0] * files.written[1] // max(1, files.line)))
-    return gathered + at_once * files.line * need.characters(files.source.dtype)
+    return need.written_whole(files.kind, files.written, files.source.dtype, variant)
 
 
 def _proving(files: Files, variant: Variant, verify: str) -> int:

@@ -1,0 +1,71 @@
+"""Inputs of a stencil, what scipy makes of them, and runs to the end whose record comes back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+from conftest import InProcess, Tilewise
+from scipy import ndimage
+from stencil_cover import SHAPE
+from tilewise.plan.weights import parse_weights
+
+Done = Callable[..., dict[str, Any]]
+MODES = {"zero": "constant", "fixed": "constant", "periodic": "wrap", "reflect": "reflect"}
+WEIGHTS = {
+    f"w{side}.npy": numpy.random.default_rng(side).uniform(-0.5, 1, (side, side)) / (side * side / 3)
+    for side in (3, 5, 7, 9)
+}
+
+
+def swept(matrix: Any, weights: str, boundary: str, steps: int) -> Any:
+    """What scipy makes of it in float64; `fixed` by putting the edge back after every sweep."""
+    known = parse_weights(weights).values if weights not in WEIGHTS else WEIGHTS[weights].ravel()
+    side = math.isqrt(len(known))
+    radius, array = side // 2, numpy.array(known).reshape(side, side)
+    state = numpy.asarray(matrix, "float64")
+    inner = tuple(slice(radius, max(radius, extent - radius)) for extent in state.shape)
+    for _ in range(steps):
+        after = ndimage.correlate(state, array, mode=MODES[boundary], cval=0.0)
+        if boundary == "fixed":
+            edged = state.copy()
+            edged[inner] = after[inner]
+            after = edged
+        state = after
+    return state
+
+
+def numbers(shape: tuple[int, int] = SHAPE, dtype: str = "float64") -> Any:
+    generator = numpy.random.default_rng(7)
+    if "int" in dtype:
+        limits = numpy.iinfo(dtype)
+        return generator.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    return generator.standard_normal(shape).astype(dtype)
+
+
+def save(tilewise: Tilewise) -> None:
+    """Inputs of the tests below."""
+    numpy.save(tilewise.folder / "A32.npy", numbers(dtype="float32"))
+    numpy.save(tilewise.folder / "A64.npy", numbers())
+    numpy.save(tilewise.folder / "F64.npy", numpy.asfortranarray(numbers()))
+    for name, weights in WEIGHTS.items():
+        numpy.save(tilewise.folder / name, weights)
+
+
+def result(tilewise: Tilewise, name: str = "B.npy") -> Any:
+    return numpy.load(tilewise.folder / name)
+
+
+def doing(tilewise: Tilewise, inside: InProcess) -> Done:
+    """Runs `tilewise stencil` to its end and returns the record."""
+
+    def run(*words: object) -> dict[str, Any]:
+        ended = inside("stencil", *words, "--force", "-q", "--json", "record.json")
+        assert ended.returncode == 0, ended.stderr
+        record: dict[str, Any] = json.loads((tilewise.folder / "record.json").read_text())
+        return record
+
+    return run
