@@ -29,6 +29,15 @@ void check_room(const Communicator& comm, std::size_t bytes) {
     });
 }
 
+constexpr std::size_t cache_line = 64;
+
+/// The first cache line at or behind `data`. Open MPI begins a rank's part anywhere, and the kernels want lines. All ranks come to the same place: they
+/// map the same pages.
+std::byte* aligned(std::byte* data) {
+    const std::size_t over = reinterpret_cast<std::uintptr_t>(data) % cache_line;
+    return over == 0 ? data : data + (cache_line - over);
+}
+
 }  // namespace
 
 Exposed allocate_window(const Communicator& comm, std::size_t bytes) {
@@ -41,15 +50,16 @@ Exposed allocate_window(const Communicator& comm, std::size_t bytes) {
 }
 
 Exposed allocate_shared(const Communicator& comm, std::size_t bytes) {
-    check_room(comm, bytes);
+    check_room(comm, bytes + cache_line);
     Exposed exposed;
     Info info;  // each rank's part on pages of its own
     check(MPI_Info_create(info.out()), "MPI_Info_create");
     check(MPI_Info_set(info.get(), "alloc_shared_noncontig", "true"), "MPI_Info_set");
-    check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, info.get(), comm.get(), &exposed.data,
+    check(MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes + cache_line), 1, info.get(), comm.get(), &exposed.data,
                                   exposed.window.out()),
           "MPI_Win_allocate_shared");
     set_returning_errors(exposed);
+    exposed.data = aligned(exposed.data);
     return exposed;
 }
 
@@ -58,7 +68,7 @@ std::byte* shared_data(const Exposed& exposed, int rank) {
     int unit = 0;
     std::byte* data = nullptr;
     check(MPI_Win_shared_query(exposed.window.get(), rank, &bytes, &unit, &data), "MPI_Win_shared_query");
-    return data;
+    return aligned(data);
 }
 
 }  // namespace tilewise::mpi
