@@ -10,7 +10,7 @@ import numpy
 import pytest
 from conftest import Tilewise, environment, one_message
 from oracle import assert_product, matrix, nothing_left, processes_in, record_of, save
-from tilewise.plan.names import MULTIPLY, ONE_FILE
+from tilewise.plan.names import MULTIPLY, ONE_FILE, exchanges_of
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = Path(os.environ.get("TILEWISE_OPENMPI_WORKER", ROOT / "build" / "openmpi" / "tilewise-worker"))
@@ -93,6 +93,27 @@ def test_conversions(open_mpi: Tilewise) -> None:
         result = open_mpi("convert", "A.npy", "-o", "E.npy", *how)
         assert result.returncode == 0, (io, result.stderr)
         assert numpy.array_equal(numpy.load(open_mpi.folder / "E.npy"), matrix_), io
+
+
+@pytest.mark.parametrize("exchange", exchanges_of("stencil"))
+def test_stencils(open_mpi: Tilewise, exchange: str) -> None:
+    """Every exchange gives the bits of one rank's plain sweeps."""
+    words = ("stencil", "A.npy", "--steps", 5, "--boundary", "periodic", "--force", "-q", "-o")
+    assert open_mpi(*words, "one.npy", "-n", 1, "--kernel", "plain").returncode == 0
+    result = open_mpi(*words, "S.npy", "-n", 4, "--grid", "2x2", "--depth", 2, "--exchange", exchange)
+    assert result.returncode == 0, result.stderr
+    folder = open_mpi.folder
+    assert (folder / "S.npy").read_bytes() == (folder / "one.npy").read_bytes()
+
+
+@pytest.mark.parametrize("exchange", exchanges_of("transpose"))
+def test_transpositions(open_mpi: Tilewise, exchange: str) -> None:
+    for algorithm in ("gather", "swap"):
+        how = ("-n", 3, "--algorithm", algorithm, "--exchange", exchange, "--force", "-q")
+        result = open_mpi("transpose", "A.npy", "-o", "T.npy", *how)
+        assert result.returncode == 0, result.stderr
+        turned = numpy.load(open_mpi.folder / "T.npy")
+        assert numpy.array_equal(turned, numpy.load(open_mpi.folder / "A.npy").T)
 
 
 def test_silence(open_mpi: Tilewise) -> None:
