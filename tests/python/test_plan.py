@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from machines import GIB, facts
 from tilewise.errors import UsageError
 from tilewise.files.region import Region
 from tilewise.launch.join import Join
@@ -20,22 +20,6 @@ from tilewise.plan.multiply import plan_multiply
 from tilewise.plan.names import EXCHANGES, MULTIPLY, ONE_FILE
 from tilewise.plan.plan import Plan
 from tilewise.plan.rule import read_hosts
-
-GIB = 1 << 30
-
-
-def facts(**changes: object) -> Facts:
-    base = Facts(
-        host="here",
-        cpu="some",
-        flags=frozenset({"avx2"}),
-        cores=8,
-        cpus=8,
-        numa=1,
-        memory_available=64 * GIB,
-        shared_memory=32 * GIB,
-    )
-    return msgspec.structs.replace(base, **changes)
 
 
 def matrix(rows: int, columns: int, dtype: str = "float64", transposed: bool = False) -> Region:

@@ -11,9 +11,9 @@ import pytest
 from conftest import Tilewise, one_message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
+from machines import facts
 from tilewise.files.output import Target
 from tilewise.files.region import Region
-from tilewise.machine.facts import Facts
 from tilewise.plan import need, transpose_need
 from tilewise.plan.choices import Choices
 from tilewise.plan.names import ROOT_WRITES, TRANSPOSE
@@ -21,16 +21,7 @@ from tilewise.plan.plan import Plan
 from tilewise.plan.transpose import Wanted, plan_transpose
 
 TYPES = ("int8", "uint16", "float16", "float32", "int64", "float64", "complex64", "complex128")
-FACTS = Facts(
-    host="here",
-    cpu="some",
-    flags=frozenset(),
-    cores=8,
-    cpus=8,
-    numa=1,
-    memory_available=64 << 30,
-    shared_memory=32 << 30,
-)
+FACTS = facts()
 SHAPES = ((1, 1), (1, 9), (1000, 3), (7, 64), (131, 257), (0, 5))
 
 

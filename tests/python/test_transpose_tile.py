@@ -5,26 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from machines import facts
 from tilewise.files.output import Target
 from tilewise.files.region import Region
 from tilewise.launch import launcher
 from tilewise.machine import profile
-from tilewise.machine.facts import Facts
 from tilewise.machine.transposition import measure_tile, stored_tile
 from tilewise.plan.choices import Choices
 from tilewise.plan.plan import Plan
 from tilewise.plan.transpose import TILE_FROM, Wanted, plan_transpose
 
-FACTS = Facts(
-    host="here",
-    cpu="some",
-    flags=frozenset(),
-    cores=2,
-    cpus=2,
-    numa=1,
-    memory_available=64 << 30,
-    shared_memory=32 << 30,
-)
+FACTS = facts(cores=2, cpus=2)
 
 
 @pytest.fixture(autouse=True)
