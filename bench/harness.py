@@ -151,6 +151,11 @@ def environment(work: Path) -> dict[str, Any]:
     }
 
 
+def _figure(value: float) -> str:
+    """Three decimals; a power of ten where that would be a wall of digits."""
+    return f"{value:.3f}" if abs(value) < 1e6 else f"{value:.1e}"
+
+
 def table(rows: list[Row]) -> str:
     """The rows for people: what, target, measured, spread, met or not."""
     lines = [("", "target", "measured", "95 % interval", "")]
@@ -163,7 +168,7 @@ def table(rows: list[Row]) -> str:
         spread = f"{row.low:.3f} - {row.high:.3f}" if row.low is not None else ""
         verdict = {True: "met", False: "MISSED", None: ""}[row.met]
         lines.append(
-            (row.what, target, f"{row.ratio:.3f}{row.unit}", spread, f"{verdict}  {row.note}".strip())
+            (row.what, target, f"{_figure(row.ratio)}{row.unit}", spread, f"{verdict}  {row.note}".strip())
         )
     widths = [max(len(line[column]) for line in lines) for column in range(4)]
     return "\n".join(

@@ -19,6 +19,9 @@ from cases import (
     small,
     stencil_sweeps,
     strategies,
+    svd_accuracy,
+    svd_files,
+    svd_memory,
     texts,
     transpose_files,
     transpose_memory,
@@ -47,6 +50,13 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "memory": stencil_sweeps.memory,
         "two-ranks": stencil_sweeps.two_ranks,
         "ways": stencil_sweeps.ways,
+    },
+    "svd": {
+        "two-cores": svd_memory.two_cores,
+        "graded": svd_accuracy.graded,
+        "accuracy": svd_accuracy.accuracy,
+        "components": svd_files.components,
+        "speedups": svd_memory.speedups,
     },
 }
 

@@ -1,9 +1,12 @@
 // Tests of grid: partitions cover, layouts cover, and every step of every schedule multiplies what its owner really has.
 #include <algorithm>
 #include <doctest/doctest.h>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "tilewise/grid/layout.hpp"
+#include "tilewise/grid/ring.hpp"
 
 using namespace tilewise::grid;
 
@@ -126,6 +129,33 @@ TEST_CASE("within a step no two ranks of a row use the same block of A in Cannon
                 ++used[static_cast<std::size_t>(layout.steps(row * q + column)[step].a_owner)];
             }
             CHECK(*std::max_element(used.begin(), used.end()) == 1);
+        }
+    }
+}
+
+TEST_CASE("in a sweep of the ring every block meets every other one once, moves to neighbours only, and comes home") {
+    for (const int blocks : {2, 4, 6, 10, 24}) {
+        for (const int ranks : {1, 2, 3, 5}) {
+            const Ring ring(blocks, ranks);
+            std::set<std::pair<int, int>> met;
+            for (int step = 0; step < ring.steps(); ++step) {
+                for (int position = 0; position < ring.positions(); ++position) {
+                    const int top = ring.block_at({position, Side::top}, step);
+                    const int bottom = ring.block_at({position, Side::bottom}, step);
+                    CHECK(met.emplace(std::min(top, bottom), std::max(top, bottom)).second);
+                    for (const Side side : {Side::top, Side::bottom}) {
+                        const Seat here{position, side}, to = ring.next(here);
+                        CHECK(ring.block_at(to, step + 1) == ring.block_at(here, step));
+                        CHECK(ring.before(to) == here);
+                        CHECK(std::abs(ring.rank_of(to.position) - ring.rank_of(position)) <= 1);
+                    }
+                }
+            }
+            CHECK(met.size() == static_cast<std::size_t>(blocks * (blocks - 1) / 2));
+            for (int position = 0; position < ring.positions(); ++position) {
+                CHECK(ring.block_at({position, Side::top}, ring.steps()) == 2 * position);
+                CHECK(ring.block_at({position, Side::bottom}, ring.steps()) == 2 * position + 1);
+            }
         }
     }
 }

@@ -13,10 +13,13 @@ from tilewise.plan.names import (
     BOUNDARIES,
     DECOMPOSITIONS,
     HALOS,
+    INNERS,
     IO,
     KERNELS,
     MULTIPLY,
     ROOT_WRITES,
+    STARTS,
+    SVD,
     TRANSPOSE,
     VERIFY,
     exchanges_of,
@@ -65,7 +68,19 @@ def test_transpose_lists_every_name(heading: str, names: tuple[str, ...]) -> Non
     assert sorted(first_column(section(page("transpose.md"), heading))) == sorted(names)
 
 
-@pytest.mark.parametrize("command", ["multiply", "transpose"])
+@pytest.mark.parametrize(
+    ("heading", "names"),
+    [
+        ("Algorithms", [*SVD, *STARTS, *INNERS]),
+        ("Exchanges", exchanges_of("svd")),
+        ("Proof", VERIFY),
+    ],
+)
+def test_svd_lists_every_name(heading: str, names: list[str]) -> None:
+    assert sorted(first_column(section(page("svd.md"), heading))) == sorted(names)
+
+
+@pytest.mark.parametrize("command", ["multiply", "transpose", "svd"])
 def test_a_page_says_which_exchange_goes_with_which_algorithm(command: str) -> None:
     rows = re.findall(
         r"^\| `(\w+)` \|.*\| ([\w, ]+) \|$", section(page(f"{command}.md"), "Exchanges"), re.MULTILINE

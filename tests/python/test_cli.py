@@ -71,7 +71,7 @@ def test_version(fake: Tilewise) -> None:
     ("words", "said"),
     [
         (("multply",), "tilewise multiply"),
-        (("svd", "A.npy", "-o", "B.npy"), "no command"),
+        (("eigen", "A.npy", "-o", "B.npy"), "no command"),
         (("multiply",), "needs A"),
         (("multiply", "A.npy"), "needs B"),
         (("multiply", "A.npy", "B.npy"), "needs --output"),
@@ -144,7 +144,7 @@ def test_version(fake: Tilewise) -> None:
         (("show", "A.npy", "9"), "there is no row 9"),
         (("show", "A.npy", "x"), "0:5"),
         (("show", "random:3x3"), "generate"),
-        (("plan", "doctor"), "multiply, transpose, stencil, convert, generate"),
+        (("plan", "doctor"), "multiply, transpose, svd, stencil, convert, generate"),
         (("doctor", "now"), "'now'"),
     ],
 )
@@ -190,6 +190,9 @@ def test_the_job_says_everything(fake: Tilewise) -> None:
         "decomposition": "",
         "depth": 0,
         "halo": "",
+        "blocks": 0,
+        "start": "",
+        "inner": "",
     }
     left = job["inputs"][0]
     assert (left["rows"], left["columns"], left["transposed"]) == (4, 6, True)

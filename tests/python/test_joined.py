@@ -40,6 +40,16 @@ def test_the_ranks_that_exist_do_the_work(inputs: Tilewise, ranks: int, algorith
     assert not processes_in(inputs.folder)
 
 
+def test_a_folder_is_made_once(inputs: Tilewise) -> None:
+    words = ("svd", "A.npy", "-o", "svd/", "--json", "r.json")
+    result = inputs(*words, before=under(3), timeout=30)
+    assert result.returncode == 0, result.stderr
+    assert inputs.files() == {"A.npy", "B.npy", "svd", "r.json"}
+    u, s, vt = (numpy.load(inputs.folder / f"svd/{name}.npy") for name in ("U", "s", "Vt"))
+    assert numpy.allclose((u * s) @ vt, matrix((31, 17), seed=1), rtol=0, atol=1e-12)
+    assert "already" in one_message(inputs("svd", "A.npy", "-o", "svd", before=under(3), timeout=30), 2)
+
+
 def test_the_record_on_standard_output_comes_once(inputs: Tilewise) -> None:
     record = record_of(inputs(*WORDS, "--json", "-", before=under(3), timeout=30))
     assert record["variant"]["ranks"] == 3

@@ -11,7 +11,7 @@ from conftest import Tilewise
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.launch import worker
-from tilewise.launch.job import PROTOCOL, Job, Stencil, Variant
+from tilewise.launch.job import PROTOCOL, Job, Stencil, Svd, Variant
 from tilewise.plan.cut import pass_sweeps
 from tilewise.plan.names import ALGORITHMS, BOUNDARIES, HALOS, IO, exchanges_of
 from tilewise.plan.weights import Weights
@@ -28,7 +28,8 @@ def described(tilewise: Tilewise) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("name", "struct"), [("job", Job), ("region", Region), ("variant", Variant), ("stencil", Stencil)]
+    ("name", "struct"),
+    [("job", Job), ("region", Region), ("variant", Variant), ("stencil", Stencil), ("svd", Svd)],
 )
 def test_both_sides_have_the_same_fields(described: dict[str, object], name: str, struct: type) -> None:
     assert described[name] == sorted(field.encode_name for field in msgspec.structs.fields(struct))
@@ -41,6 +42,7 @@ def test_both_sides_have_the_same_names(described: dict[str, object]) -> None:
         "multiply": ["none", *exchanges_of("multiply")],
         "transpose": exchanges_of("transpose"),
         "stencil": ["none", *exchanges_of("stencil")],
+        "svd": ["none", *exchanges_of("svd")],
     }
     assert described["halos"] == list(HALOS)
     assert described["boundaries"] == list(BOUNDARIES)

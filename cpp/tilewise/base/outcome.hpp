@@ -20,7 +20,7 @@ struct Verification {
 /// Seconds of one repetition of the in-memory part, the largest over the ranks.
 struct Sample {
     double compute = 0, exchange = 0;
-    double both = 0;  ///< of a stencil: of their sum, which one rank took; 0 elsewhere
+    double both = 0;  ///< of a stencil or a decomposition: of their sum, which one rank took; 0 elsewhere
 };
 
 }  // namespace tilewise

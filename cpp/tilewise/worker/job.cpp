@@ -6,6 +6,7 @@
 
 #include "tilewise/kernel/gemm.hpp"
 #include "tilewise/stencil/exchange.hpp"
+#include "tilewise/svd/exchange.hpp"
 #include "tilewise/transpose/exchange.hpp"
 #include "tilewise/worker/build.hpp"
 
@@ -24,12 +25,15 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TileFields, path, offset, rows, columns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegionFields, path, name, offset, rows, columns, dtype, byte_order, order, encoding,
                                    separator, line_numbers, pairs, tiles, file_bytes, transposed, generator, seed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, read, write, grid, copies, ranks, threads,
-                                   kernel, remainder, root_write, tile, streaming, decomposition, depth, halo)
+                                   kernel, remainder, root_write, tile, streaming, decomposition, depth, halo, blocks,
+                                   start, inner)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, boundary, planes, snapshot_every, snapshots,
                                    until_change, check_every)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, stencil, dtype, verify, repeat,
-                                   warmup, sync, bind, read_back, band_bytes, place, hints, trace, calibrate, progress,
-                                   fault)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, power, oversample, seed,
+                                   require_converged, panel_bytes, scaled, u, s, vt, us)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, stencil, svd, dtype, verify,
+                                   repeat, warmup, sync, bind, read_back, band_bytes, place, hints, trace, calibrate,
+                                   progress, fault)
 
 namespace {
 
@@ -211,6 +215,47 @@ stencil::Options stencil_options_of(const Job& job) {
             .tamper = job.fault == "element"};
 }
 
+svd::Options svd_options_of(const Job& job) {
+    if (!job.svd) {
+        throw UsageError("a job for svd says what is wanted of the decomposition");
+    }
+    const VariantFields& v = job.variant;
+    const SvdFields& s = *job.svd;
+    return {.algorithm = v.algorithm,
+            .exchange = v.exchange,
+            .read = v.read,
+            .write = v.write,
+            .hints = job.hints,
+            .blocks = v.blocks,
+            .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
+            .start = v.start,
+            .inner = v.inner,
+            .components = s.components,
+            .values_only = s.values_only,
+            .max_sweeps = s.max_sweeps,
+            .tolerance = s.tolerance,
+            .power = s.power,
+            .oversample = s.oversample,
+            .seed = s.seed,
+            .require_converged = s.require_converged,
+            .panel_bytes = s.panel_bytes,
+            .verify = verify_of(job),
+            .repeat = std::max(1, job.repeat),
+            .warmup = std::max(0, job.warmup),
+            .sync = job.sync,
+            .tamper = job.fault == "element"};
+}
+
+svd::Files svd_files_of(const Job& job) {
+    if (!job.svd || !job.svd->s) {
+        throw UsageError("a job for svd says where the singular values go");
+    }
+    const auto region = [](const std::optional<RegionFields>& fields) {
+        return fields ? std::optional(region_of(*fields)) : std::nullopt;
+    };
+    return {.u = region(job.svd->u), .s = region_of(*job.svd->s), .vt = region(job.svd->vt), .us = region(job.svd->us)};
+}
+
 OneToOne one_to_one(const Job& job) {
     if (job.inputs.size() != 1 || !job.output) {
         throw UsageError(job.command + " takes one input and an output");
@@ -226,14 +271,17 @@ nlohmann::json describe() {
             {"tile", field_names<TileFields>()},
             {"variant", field_names<VariantFields>()},
             {"stencil", field_names<StencilFields>()},
+            {"svd", field_names<SvdFields>()},
             {"algorithms",
              {{"multiply", names_of(multiply::algorithms)},
               {"transpose", names_of(transpose::algorithms)},
-              {"stencil", {"sweeps"}}}},
+              {"stencil", {"sweeps"}},
+              {"svd", svd::algorithm_names}}},
             {"exchanges",
              {{"multiply", multiply::exchange_names},
               {"transpose", transpose::exchange_names},
-              {"stencil", stencil::exchange_names}}},
+              {"stencil", stencil::exchange_names},
+              {"svd", svd::exchange_names}}},
             {"halos", stencil::halo_names},
             {"boundaries", boundary_names},
             {"best_steps", best_steps()},

@@ -12,11 +12,12 @@
 #include "tilewise/io/region.hpp"
 #include "tilewise/multiply/multiply.hpp"
 #include "tilewise/stencil/stencil.hpp"
+#include "tilewise/svd/svd.hpp"
 #include "tilewise/transpose/transpose.hpp"
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 4;
+inline constexpr int protocol = 5;
 
 struct TileFields {
     std::string path;
@@ -48,6 +49,8 @@ struct VariantFields {
     std::string decomposition;           ///< of a stencil: what the user calls its grid
     int depth = 0;                       ///< of a stencil: sweeps of a pass, and from one exchange to the next
     std::string halo;                    ///< of a stencil: how cells leave the field
+    int blocks = 0;                      ///< of a decomposition: column blocks of the ring over all ranks
+    std::string start, inner;            ///< of a decomposition: how it starts, and how a pair of blocks is solved
 };
 
 struct StencilFields {
@@ -61,6 +64,19 @@ struct StencilFields {
     std::int64_t check_every = 16;
 };
 
+struct SvdFields {
+    std::int64_t components = 0;
+    bool values_only = false;
+    int max_sweeps = 30;
+    double tolerance = 0;
+    int power = 2, oversample = 10;
+    std::uint64_t seed = 0;
+    bool require_converged = true;
+    std::int64_t panel_bytes = 0;
+    bool scaled = false;
+    std::optional<RegionFields> u, s, vt, us;
+};
+
 struct Job {
     int protocol = 0;
     std::string id, command;
@@ -68,6 +84,7 @@ struct Job {
     std::optional<RegionFields> output;
     VariantFields variant;
     std::optional<StencilFields> stencil;
+    std::optional<SvdFields> svd;
     std::string dtype, verify;
     int repeat = 1, warmup = 0;
     bool sync = false, bind = false, read_back = false;
@@ -91,6 +108,8 @@ OneToOne one_to_one(const Job& job);
 multiply::Options options_of(const Job& job);
 transpose::Options transpose_options_of(const Job& job);
 stencil::Options stencil_options_of(const Job& job);
+svd::Options svd_options_of(const Job& job);
+svd::Files svd_files_of(const Job& job);
 Dtype dtype_of(const std::string& name);
 
 /// Field names of every struct of the seam, the tables of variants, and facts about this build, for the front's test.

@@ -13,6 +13,7 @@
 #include "tilewise/worker/fault.hpp"
 #include "tilewise/worker/record.hpp"
 #include "tilewise/worker/run_stencil.hpp"
+#include "tilewise/worker/run_svd.hpp"
 #include "tilewise/worker/segments.hpp"
 
 namespace tilewise::worker {
@@ -93,6 +94,9 @@ Outcome run_command(Context& context, const Job& job) {
     if (job.command == "stencil") {
         return run_stencil(context, job);
     }
+    if (job.command == "svd") {
+        return run_svd(context, job);
+    }
     return job.command == "transpose" ? run_transpose(context, job) : run_convert(context, job);
 }
 
@@ -122,7 +126,8 @@ void run(const mpi::Communicator& comm, const Job& job) {
         // What a rank waits for at the end belongs to the last thing that it did.
         const bool proved_last = outcome.verification && (outcome.verification->method == "serial" || !job.output ||
                                                           job.command == "transpose" || job.command == "stencil");
-        const Timed timed(ledger, proved_last ? Phase::verify : job.output ? Phase::output : Phase::exchange, "");
+        const bool writes = job.output || job.svd;
+        const Timed timed(ledger, proved_last ? Phase::verify : writes ? Phase::output : Phase::exchange, "");
         comm.barrier();
     }
     ledger.stop();

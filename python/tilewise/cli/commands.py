@@ -6,6 +6,7 @@ from __future__ import annotations
 COMMANDS = {
     "multiply": "multiply two matrix files:  tilewise multiply A.npy B.npy -o C.npy",
     "transpose": "rows become columns:        tilewise transpose A.npy -o AT.npy",
+    "svd": "singular values, vectors:   tilewise svd A.npy -o svd/",
     "stencil": "smooth it, or diffuse:      tilewise stencil A.npy -o B.npy --steps 200",
     "generate": "make a matrix:              tilewise generate -o A.npy --shape 4096x4096",
     "convert": "change format or type:      tilewise convert A.txt -o A.npy",
@@ -14,7 +15,7 @@ COMMANDS = {
     "plan": "say what a job would do:    tilewise plan multiply A.npy B.npy -o C.npy",
     "doctor": "say what is installed and what will go wrong",
 }
-JOBS = ("multiply", "transpose", "stencil", "convert", "generate")
+JOBS = ("multiply", "transpose", "svd", "stencil", "convert", "generate")
 
 
 def overview() -> str:

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import msgspec
 
 from tilewise import files
-from tilewise.cli import side_files
+from tilewise.cli import places, side_files
 from tilewise.cli.decoding import Decoding
 from tilewise.cli.options import JobOptions
 from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError
-from tilewise.files.output import Target, find_target, require_replaceable, written_warnings
-from tilewise.files.outputs import Form, Outputs, create_all, snapshot_name
+from tilewise.files.output import Target
 from tilewise.files.region import Region, Source
 from tilewise.launch import assemble, diagnose, job, launcher, signals
 from tilewise.launch.events import Done
@@ -28,7 +27,6 @@ from tilewise.launch.record import write as write_record
 from tilewise.launch.supervise import Outcome, Supervisor
 from tilewise.machine import profile, storage
 from tilewise.machine.facts import Facts, gather
-from tilewise.plan import grid
 from tilewise.plan.choices import Choices
 from tilewise.plan.plan import Plan, peak_key
 from tilewise.report.progress import ProgressBar
@@ -38,14 +36,18 @@ _BEGIN = time.perf_counter()
 
 @dataclass(frozen=True)
 class Request:
-    """One job as the command line asks for it: how to look at its inputs, and how to plan it."""
+    """One job as the command line asks for it: how to look at its inputs, and how to plan it.
+
+    The output may be a picture with `colours`; with `several` files it is a folder.
+    """
 
     output: str
     options: JobOptions
     choices: Choices
     inspect: Callable[[], list[Region]]
     plan: Callable[[list[Region], Target, Facts, Join | None], Plan]
-    colours: bool = False  # the output may be a picture with colours
+    colours: bool = False
+    several: bool = False
 
 
 def main(name: str, parse: Callable[[], Request | None], joined: Join | None) -> int:
@@ -76,66 +78,55 @@ class Prepared:
 
     request: Request
     plan: Plan
-    target: Target
-    snapshots: list[Target]
+    place: places.Place
 
 
 def prepare(request: Request, joined: Join | None) -> Prepared:
     """Looks at inputs and outputs and plans; raises UsageError for whatever cannot be. Changes nothing."""
     regions = request.inspect()
-    target = find_target(request.output, request.colours)
-    paths = [target.path, *(region.path for region in regions)]
-    side_files.check("--json", request.options.json, paths)
-    side_files.check("--trace", request.options.trace, [*paths, request.options.json or ""])
-    plan = _with_notes(request.plan(regions, target, gather(), joined), target)
-    last = max(plan.snapshots, default=0)
-    names = [snapshot_name(request.output, sweep, last) for sweep in plan.snapshots]
-    snapshots = [find_target(name, request.colours) for name in names]
-    for snapshot in snapshots:
-        for flag, path in (("--json", request.options.json), ("--trace", request.options.trace)):
-            side_files.check(flag, path, [snapshot.path])
+    place = places.find(request.output, request.colours, request.several)
+    options = request.options
+    paths = [place.target.path, *(region.path for region in regions)]
+    side_files.check("--json", options.json, paths)
+    side_files.check("--trace", options.trace, [*paths, options.json or ""])
+    plan = _with_notes(request.plan(regions, place.target, gather(), joined), place)
+    for flag, path in (("--json", options.json), ("--trace", options.trace)):
+        side_files.check(flag, path, place.paths(plan))
     # Last, so that nobody removes an old output for a request that makes no sense anyway.
-    for each in (*snapshots, target):
-        require_replaceable(each, request.options.force)
-    return Prepared(request, plan, target, snapshots)
+    place.check(plan, options.force)
+    return Prepared(request, plan, place)
 
 
-def _with_notes(plan: Plan, target: Target) -> Plan:
+def _with_notes(plan: Plan, place: places.Place) -> Plan:
     """`plan` with what there is to say of its files, as reasons and as warnings."""
     inputs = [source for source in plan.job.inputs if isinstance(source, Source)]
     notes = [f"{source.name}: {note}" for source in inputs for note in source.notes]
     warnings = [f"{source.name}: {warning}" for source in inputs for warning in source.warnings]
-    written = written_warnings(target, plan.shape, plan.dtype, plan.order)
-    warnings += [f"{target.name}: {warning}" for warning in written]
+    warnings += [f"{place.target.name}: {warning}" for warning in place.warnings(plan)]
     return msgspec.structs.replace(
         plan, reasons=[*notes, *plan.reasons], warnings=[*warnings, *plan.warnings]
     )
 
 
 def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> int:
-    options, plan, target = prepared.request.options, prepared.plan, prepared.target
+    options, plan, target = prepared.request.options, prepared.plan, prepared.place.target
     start = _start(plan, joined)
     stored = _storage(plan.job.inputs, target)
     trace = side_files.Trace(options.trace, plan.job.id)
     # Open MPI gives ranks a terminal of its own, wherever their output goes.
     bar = ProgressBar(wanted=not options.quiet and joined is None)
-    output: Outputs | None = None
+    output: places.Made | None = None
     guardian: Guardian | None = None
     decoding = Decoding(plan.job.inputs, target, plan.job.id)
     try:
         with caught.hold():
-            output = _create(plan, target, prepared.snapshots)
+            output = prepared.place.make(plan)
             guardian = Guardian(
                 [*output.paths, *decoding.expected],
                 f"tilewise: the job was killed; {target.name} was not written",
             )
         final = msgspec.structs.replace(
-            plan.job,
-            inputs=decoding.decode(),
-            output=output.output.region,
-            stencil=_told(plan.job.stencil, output),
-            trace=trace.part,
-            progress=bar.wanted,
+            output.told(plan.job), inputs=decoding.decode(), trace=trace.part, progress=bar.wanted
         )
         outcome = _supervise(start, final, options, bar, caught)
         error = diagnose.error_of(outcome, options.timeout)
@@ -143,15 +134,14 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
             raise error
         assert outcome.record is not None
         decoding.remove()
-        plan.warnings.extend(output.keep(len(outcome.record.result.get("snapshots", []))))
+        plan.warnings.extend(output.settle(outcome.record.result))
         packing = _pack(output, outcome.record, options)
         front = assemble.FrontSeconds(decoding.seconds, packing)
-        kept = [target, *prepared.snapshots[: len(output.snapshots)]]
-        record = _record(outcome.record, plan, final, kept, stored, start, front)
+        record = _record(outcome.record, plan, final, output.matrices(plan), stored, start, front)
         caught.check()
         with caught.hold():
             _judge(record, options)
-            output.commit(options.sync, options.force)
+            record.warnings.extend(output.commit(options.sync, options.force))
             output = None
             trace.commit()
     except BaseException as error:
@@ -175,28 +165,7 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
     return 0
 
 
-def _create(plan: Plan, target: Target, snapshots: list[Target]) -> Outputs:
-    """The part files; a folder of tiles is cut as the ranks share the result."""
-    cut = grid.rectangles(plan.shape, plan.job.variant.grid, plan.job.variant.remainder)
-    form = Form(
-        shape=plan.shape,
-        dtype=plan.dtype,
-        order=plan.order,
-        header=plan.header,
-        rectangles=cut,
-        planes=plan.planes,
-    )
-    return create_all(target, snapshots, form, plan.job.id)
-
-
-def _told(stencil: job.Stencil | None, output: Outputs) -> job.Stencil | None:
-    """A stencil's fields with the files of its snapshots."""
-    if stencil is None:
-        return None
-    return msgspec.structs.replace(stencil, snapshots=output.snapshot_regions)
-
-
-def _pack(output: Outputs, done: Done, options: JobOptions) -> float:
+def _pack(output: places.Made, done: Done, options: JobOptions) -> float:
     """Packs an output whose format asks for it, unless it will be thrown away; returns the seconds."""
     begin = time.perf_counter()
     proved = done.verification is None or done.verification.passed
@@ -244,6 +213,10 @@ def _judge(record: Record, options: JobOptions) -> None:
     if proof is None or proof.passed:
         return
     _write_record(record, options)
+    if proof.method == "convergence":
+        from tilewise.report.svd import not_converged
+
+        raise not_converged(record)
     numbers = ""
     if proof.error is not None and proof.tolerance is not None:
         numbers = f": error {proof.error:.2e}, allowed {proof.tolerance:.2e}"
@@ -257,7 +230,7 @@ def _record(
     done: Done,
     plan: Plan,
     final: job.Job,
-    targets: list[Target],
+    outputs: list[Matrix],
     stored: list[Storage],
     start: launcher.Start,
     front: assemble.FrontSeconds,
@@ -268,7 +241,7 @@ def _record(
         job=final,
         facts=plan.facts,
         inputs=[_matrix(region) for region in plan.job.inputs],
-        outputs=[_written(target, plan) for target in targets],
+        outputs=outputs,
         storage=stored,
         chosen_by=plan.chosen_by,
         fixed=plan.fixed,
@@ -322,7 +295,7 @@ def _write_record(record: Record, options: JobOptions) -> None:
         write_record(record, options.json)
 
 
-def _clean(output: Outputs | None, trace: side_files.Trace, error: BaseException) -> None:
+def _clean(output: places.Made | None, trace: side_files.Trace, error: BaseException) -> None:
     """Removes part files; one that cannot be removed is named in the error's message."""
     trace.discard()
     left = output.discard() if output is not None else ""
@@ -336,11 +309,6 @@ def _matrix(region: Region) -> Matrix:
     planes = region.planes if isinstance(region, Source) else 1
     shape = (region.rows // planes, region.columns)
     return Matrix(path, kind, shape, region.dtype, region.order, planes)
-
-
-def _written(target: Target, plan: Plan) -> Matrix:
-    shape = (plan.shape[0] // plan.planes, plan.shape[1])
-    return Matrix(target.path, files.format_name(target.name), shape, plan.dtype, plan.order, plan.planes)
 
 
 def _storage(inputs: list[Region], target: Target) -> list[Storage]:

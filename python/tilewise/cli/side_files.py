@@ -12,7 +12,7 @@ from tilewise.files.output import check_folder
 
 
 def check(flag: str, path: str | None, others: list[str]) -> None:
-    """Raises UsageError unless `path` can be written and is none of `others`."""
+    """Raises UsageError unless `path` can be written and is none of `others`, nor in a folder among them."""
     if path is None or path == "-":
         return
     if not path:
@@ -27,8 +27,13 @@ def check(flag: str, path: str | None, others: list[str]) -> None:
             f"{flag} {path} is no regular file, and would be replaced",
             f"{flag} - for standard output" if flag == "--json" else "a name that is free",
         )
-    if real in {os.path.realpath(other) for other in others if other}:
+    known = {os.path.realpath(other) for other in others if other}
+    if real in known:
         raise UsageError(f"{flag} {path} is also an input or an output of this job")
+    if os.path.dirname(real) in known:
+        raise UsageError(
+            f"{flag} {path} would lie in a folder that holds a matrix of this job", "another place"
+        )
     check_folder(os.path.dirname(real), f"{flag} {path}")
 
 

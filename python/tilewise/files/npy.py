@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import IO, TYPE_CHECKING, Any
 
@@ -65,7 +66,13 @@ def create(
     return create_headed(path, name, header_bytes(shape, dtype, order), shape, dtype, order=order)
 
 
-def header_bytes(shape: tuple[int, int], dtype: str, order: str) -> bytes:
+def create_array(path: str, name: str, shape: tuple[int, ...], dtype: str) -> Region:
+    """The same, row by row, where `shape` may also have one extent; such a file's numbers are one row."""
+    rows, columns = (shape[0], shape[1]) if len(shape) == 2 else (1, shape[0])
+    return create_headed(path, name, header_bytes(shape, dtype, "C"), (rows, columns), dtype)
+
+
+def header_bytes(shape: tuple[int, ...], dtype: str, order: str) -> bytes:
     """The bytes before the numbers of a little-endian array; their count is the offset of the numbers.
 
     From 1 MiB of numbers on these begin at byte 4096, so that neighbouring ranks share no page of the header;
@@ -82,7 +89,7 @@ def header_bytes(shape: tuple[int, int], dtype: str, order: str) -> bytes:
     }
     text = repr(fields).encode("latin1")
     lead = npy.magic(1, 0)
-    large = shape[0] * shape[1] * native.itemsize >= PAGE_ALIGNED_FROM
+    large = math.prod(shape) * native.itemsize >= PAGE_ALIGNED_FROM
     step = PAGE if large else 64
     total = -(-(len(lead) + 2 + len(text) + 1) // step) * step
     padding = b" " * (total - len(lead) - 2 - len(text) - 1)

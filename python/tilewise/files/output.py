@@ -75,8 +75,8 @@ class Output(msgspec.Struct):
                     os.replace(self.part, self.target.path)
                 folder = os.path.dirname(self.target.path)
             if sync:
-                _sync(folder)
-                _sync(os.path.dirname(self.target.path))
+                sync_path(folder)
+                sync_path(os.path.dirname(self.target.path))
         except FileExistsError:
             raise RunError(
                 f"{self.target.name} was made by somebody else while this ran, and was left as it is",
@@ -101,7 +101,7 @@ class Output(msgspec.Struct):
             _module(target).encode(self.region, self.part, target.name, target.member, **more)
             os.unlink(self.region.path)
             if sync:
-                _sync(self.part)
+                sync_path(self.part)
         except TilewiseError:
             raise
         except Exception as error:  # whatever the library says about these numbers
@@ -265,7 +265,7 @@ def create(
     try:
         descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        raise _cannot_make(error, target, folder) from None
+        raise cannot_make(error, target, folder) from None
     try:
         with os.fdopen(descriptor, "r+b") as file:
             if target.mode is not None:
@@ -281,7 +281,7 @@ def create(
                 os.unlink(path)
         if isinstance(error, (TilewiseError, AssertionError)) or not isinstance(error, Exception):
             raise
-        raise _no_size(error, target, size) from None
+        raise no_size(error, target, size) from None
     return Output(target, region, part, identity, planes)
 
 
@@ -329,12 +329,13 @@ def _create_tiles(
     except OSError as error:
         # Tiles are made and given their size in one go; what is no matter of size is about the folder.
         if error.errno in DISK_ERRORS:
-            raise _no_size(error, target, size) from None
-        raise _cannot_make(error, target, os.path.dirname(target.path)) from None
+            raise no_size(error, target, size) from None
+        raise cannot_make(error, target, os.path.dirname(target.path)) from None
     return Output(target, region, "", identity)
 
 
-def _no_size(error: Exception, target: Target, size: int) -> TilewiseError:
+def no_size(error: Exception, target: Target, size: int) -> TilewiseError:
+    """What to raise where `target` was not given its `size`; an interruption stays one."""
     interruption: BaseException | None = error
     while interruption is not None and not isinstance(interruption, Interrupted):
         interruption = interruption.__cause__ or interruption.__context__
@@ -343,7 +344,8 @@ def _no_size(error: Exception, target: Target, size: int) -> TilewiseError:
     return RunError(f"{target.name} cannot be given its size of {bytes_text(size)}: {one_line(error)}")
 
 
-def _sync(path: str) -> None:
+def sync_path(path: str) -> None:
+    """Makes what a file or a folder holds durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -351,7 +353,8 @@ def _sync(path: str) -> None:
         os.close(descriptor)
 
 
-def _cannot_make(error: OSError, target: Target, folder: str) -> UsageError | RunError:
+def cannot_make(error: OSError, target: Target, folder: str) -> UsageError | RunError:
+    """What to raise where nothing can be made in `folder`."""
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT):
         return UsageError(
             f"the output {target.name} cannot be written: no file can be made in {folder}: {error.strerror}"

@@ -124,6 +124,9 @@ def record_variant(variant: Variant) -> RecordVariant:
         decomposition=variant.decomposition or None,
         depth=variant.depth or None,
         halo=variant.halo or None,
+        blocks=variant.blocks or None,
+        start=variant.start or None,
+        inner=variant.inner or None,
     )
 
 

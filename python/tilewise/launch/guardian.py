@@ -8,11 +8,16 @@ import subprocess
 # Waits for a word; an end of the input without one means that the front has gone.
 _SCRIPT = """trap '' INT TERM HUP
 read -r word && exit 0
-rm -f -- "$@" && printf '%s\\n' "$TILEWISE_LAST_WORDS" >&2"""
+gone=yes
+for path; do if [ -d "$path" ]; then rmdir -- "$path"; else rm -f -- "$path"; fi || gone=no; done
+[ $gone = yes ] && printf '%s\\n' "$TILEWISE_LAST_WORDS" >&2"""
 
 
 class Guardian:
-    """A shell of a few kilobytes, in a session of its own so that no killing of groups reaches it."""
+    """A shell of a few kilobytes, in a session of its own so that no killing of groups reaches it.
+
+    It removes `paths`: files, and folders once what stands before them has left them empty.
+    """
 
     def __init__(self, paths: list[str], last_words: str) -> None:
         self._process: subprocess.Popen[bytes] | None = None

@@ -6,7 +6,7 @@ import msgspec
 
 from tilewise.files.region import Region, Source
 
-PROTOCOL = 4
+PROTOCOL = 5
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,6 +16,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     measured for this machine ((0, 0): the kernel's own), `streaming` whether it writes past the caches.
     Of a stencil: how the matrix is cut (`decomposition`; the cut itself is `grid`), `depth` sweeps for each
     exchange and pass over memory, and how cells get into messages (`halo`).
+    Of a decomposition by `jacobi`: column `blocks` of the ring over all ranks (even), what it starts from
+    (`start`: "eigen" or "qr"), and how a pair of blocks is solved (`inner`).
     """
 
     algorithm: str
@@ -34,6 +36,9 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     decomposition: str = ""
     depth: int = 0
     halo: str = ""
+    blocks: int = 0
+    start: str = ""
+    inner: str = ""
 
 
 class Stencil(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +60,31 @@ class Stencil(msgspec.Struct, frozen=True, kw_only=True):
     check_every: int = 16
 
 
+class Svd(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a singular value decomposition is computed, and where it goes.
+
+    `components` K (0: all min(M, N)). `max_sweeps` and `tolerance` (0: the kernel's own) are of `jacobi`;
+    `power` iterations, `oversample`, `seed` and `panel_bytes` (of A in memory, all ranks of a node) of
+    `randomized`. The files are in the job's `dtype`, row by row: `u` M×K, `s` 1×K, `vt` K×N and, where
+    `scaled`, `us` = U·diag(s); None where one is not wanted.
+    """
+
+    components: int = 0
+    values_only: bool = False
+    max_sweeps: int = 30
+    tolerance: float = 0.0
+    power: int = 2
+    oversample: int = 10
+    seed: int = 0
+    require_converged: bool = True
+    panel_bytes: int = 0
+    scaled: bool = False
+    u: Region | None = None
+    s: Region | None = None
+    vt: Region | None = None
+    us: Region | None = None
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What to do, where the data are, and how; the worker decides nothing that could stand here."""
 
@@ -66,6 +96,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     variant: Variant
     dtype: str
     stencil: Stencil | None = None
+    svd: Svd | None = None
     verify: str = "off"
     repeat: int = 1
     warmup: int = 0

@@ -79,11 +79,14 @@ class PeakMemory(msgspec.Struct, frozen=True):
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """An input or an output as the record names it; a coloured picture has more `planes` than one."""
+    """An input or an output as the record names it; a coloured picture has more `planes` than one.
+
+    `shape` has one extent where a file holds a list of numbers, such as singular values, else two.
+    """
 
     path: str
     format: str
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     dtype: str
     order: str
     planes: int = 1
@@ -93,7 +96,8 @@ class RecordVariant(msgspec.Struct, frozen=True):
     """How it was done. `io` is `READ:WRITE`; `copies` counts the layers of `replicated`.
 
     Of a transposition: how rank 0 of `gather` wrote, and the tile measured for this machine; of a stencil:
-    how the matrix was cut, sweeps for each exchange, how halos got into messages; else null.
+    how the matrix was cut, sweeps for each exchange, how halos got into messages; of `svd` by `jacobi`: how
+    many column blocks there were, what it was to start from and how pairs were solved; else null.
     """
 
     algorithm: str
@@ -110,6 +114,9 @@ class RecordVariant(msgspec.Struct, frozen=True):
     decomposition: str | None = None
     depth: int | None = None
     halo: str | None = None
+    blocks: int | None = None
+    start: str | None = None
+    inner: str | None = None
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -135,6 +135,35 @@ STENCIL = {
     )
 }
 
+SVD = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm(
+            "jacobi",
+            "one-sided block Jacobi: column blocks travel round a ring",
+            ("blocking", "nonblocking", "overlap", "one_sided_lock"),
+            _any_count,
+            "any rank count",
+        ),
+        Algorithm(
+            "randomized",
+            "the largest K out of a few passes over the file",
+            (),
+            _any_count,
+            "any rank count",
+        ),
+        Algorithm("local", "LAPACK's gesdd on one rank", (), lambda n: n == 1, "1 rank only"),
+    )
+}
+STARTS = {
+    "eigen": "from the eigenvectors of AᵀA where the matrix allows that, else as qr",
+    "qr": "from a QR with pivoted columns and an LQ of its triangle",
+}
+INNERS = {
+    "blocks": "each pair of column blocks at once, by matrix products",
+    "rotations": "column by column, rotation by rotation",
+}
+
 DECOMPOSITIONS = {
     "rows": "each rank has whole rows",
     "columns": "each rank has whole columns",
@@ -154,7 +183,7 @@ HALOS = {
     "elementwise": _MESSAGES,
 }
 
-ALGORITHMS = {"multiply": MULTIPLY, "transpose": TRANSPOSE, "stencil": STENCIL}
+ALGORITHMS = {"multiply": MULTIPLY, "transpose": TRANSPOSE, "stencil": STENCIL, "svd": SVD}
 
 
 def exchanges_of(command: str) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tilewise.files.folder import Piece
 from tilewise.launch import environment
 from tilewise.launch.job import Job, Variant
 from tilewise.machine import profile
@@ -26,6 +27,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     `measure_tile`: the bytes of an item and the threads for which a tile is to be found after the job.
     Of a stencil: the result has `planes` in the rows of `shape`, and is also kept after `snapshots` sweeps.
+    `pieces` are the files of a result that is a folder; `shape` is that of the first one then.
     """
 
     job: Job
@@ -46,6 +48,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     measure_tile: tuple[int, int] | None = None
     planes: int = 1
     snapshots: list[int] = []
+    pieces: list[Piece] = []
 
 
 def new_id() -> str:
@@ -74,6 +77,7 @@ def finish(
     also_fixed: Sequence[str] = (),
     planes: int = 1,
     snapshots: Sequence[int] = (),
+    pieces: Sequence[Piece] = (),
 ) -> Plan:
     """Puts a plan together: binding, oversubscription, stored peak, traps in the environment, who chose.
 
@@ -132,6 +136,7 @@ def finish(
         measure_tile=measure_tile,
         planes=planes,
         snapshots=list(snapshots),
+        pieces=list(pieces),
     )
 
 

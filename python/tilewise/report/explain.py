@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from tilewise.launch.record import Record, Spread
 from tilewise.plan.names import ALGORITHMS
+from tilewise.report.svd import svd_lines
 from tilewise.units import bytes_text, plural, rate_text, seconds_text, shape_text
 
 _BAR = 10  # characters of a whole bar: with it the table fits 80 columns
@@ -28,6 +31,8 @@ def variant_line(record: Record) -> str:
         words = [variant.decomposition or ""] if variant.ranks > 1 else []
         words.append(f"depth {variant.depth}")
         words += [variant.halo or ""] if variant.halo not in (None, "packed") else []
+    if record.command == "svd" and variant.algorithm == "jacobi":
+        words += [f"{variant.blocks} blocks"]
     if variant.exchange != "none":
         words.append(variant.exchange)
     words.append(write if generating or read == write else f"{read} in, {write} out")
@@ -83,6 +88,11 @@ def _lines(record: Record) -> list[Text]:
     lines.append(_line("how", variant_line(record)))
     if record.command == "stencil":
         lines.append(_line("sweeps", sweeps(record)))
+    if record.command == "svd":
+        lines += [_line(label, text) for label, text in svd_lines(record)]
+        names = ", ".join(os.path.basename(output.path) for output in record.outputs)
+        lines.append(_line("result", f"{os.path.dirname(record.outputs[0].path)}/ ({names})"))
+        return lines
     for output in record.outputs[:1]:
         colours = f" × {output.planes} planes" if output.planes > 1 else ""
         snapshots = plural(len(record.outputs) - 1, "snapshot")
@@ -120,6 +130,13 @@ def _proof(record: Record) -> Text:
         }
     elif record.command == "stencil":
         method = {"fast": "patches, swept again from the input", "serial": "plain sweeps on one rank"}
+    elif record.command == "svd":
+        method = {
+            "probes": "random vectors, sent through A and through its factors",
+            "serial": "gesdd on one rank",
+        }
+        if len(record.outputs) == 1:
+            method["probes"] = "the sums of squares of A and of s"
     how = method.get(proof.method, proof.method)
     bound = ""
     if proof.error is not None and proof.tolerance is not None:

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tilewise.files.region import Region, Source
-from tilewise.launch.job import Stencil
+from tilewise.launch.job import Stencil, Svd
 from tilewise.plan.plan import Plan
 from tilewise.units import bytes_text, plural, shape_text
 
@@ -28,7 +28,11 @@ def _rows(plan: Plan, target: str) -> list[tuple[str, str]]:
     rows += [("input", _input(region)) for region in plan.job.inputs]
     shape = (plan.shape[0] // plan.planes, plan.shape[1])
     colours = f" × {plan.planes} planes" if plan.planes > 1 else ""
-    rows.append(("result", f"{target}: {shape_text(*shape)}{colours} {plan.dtype}"))
+    if plan.pieces:
+        files = [f"{piece.file} {'×'.join(map(str, piece.shape))}" for piece in plan.pieces]
+        rows.append(("result", f"{target}/: {', '.join(files)}, {plan.dtype}"))
+    else:
+        rows.append(("result", f"{target}: {shape_text(*shape)}{colours} {plan.dtype}"))
     rows.append(("ranks", f"{plural(variant.ranks, 'rank')} × {plural(variant.threads, 'thread')}"))
     layers = f", {variant.copies} copies" if variant.copies > 1 else ""
     if plan.job.command == "generate":
@@ -37,6 +41,8 @@ def _rows(plan: Plan, target: str) -> list[tuple[str, str]]:
         rows += [("grid", shape_text(*variant.grid)), ("io", f"{variant.read} in, {variant.write} out")]
     elif plan.job.stencil is not None:
         rows += _stencil(plan, plan.job.stencil)
+    elif plan.job.svd is not None:
+        rows += _svd(plan, plan.job.svd)
     else:
         rows += [
             ("algorithm", f"{variant.algorithm} on a {shape_text(*variant.grid)} grid{layers}"),
@@ -70,6 +76,19 @@ def _stencil(plan: Plan, stencil: Stencil) -> list[tuple[str, str]]:
         ("io", f"{variant.read} in, {variant.write} out"),
         ("proof", plan.job.verify),
     ]
+
+
+def _svd(plan: Plan, svd: Svd) -> list[tuple[str, str]]:
+    variant = plan.job.variant
+    rows = [("algorithm", variant.algorithm)]
+    if variant.algorithm == "jacobi":
+        inner = f"{variant.inner}, start {variant.start}, {svd.max_sweeps} sweeps at most"
+        rows.append(("ring", f"{variant.blocks} blocks of columns; pairs by {inner}"))
+        rows.append(("exchange", variant.exchange))
+    elif variant.algorithm == "randomized":
+        sketch = f"{svd.components} + {svd.oversample} vectors, {plural(svd.power, 'power iteration')}"
+        rows.append(("sketch", f"{sketch}, seed {svd.seed}; {bytes_text(svd.panel_bytes)} of A at a time"))
+    return [*rows, ("io", f"{variant.read} in"), ("proof", plan.job.verify)]
 
 
 def _input(region: Region) -> str:

@@ -1,0 +1,59 @@
+// Who sits beside whom in each step of a tournament: column blocks in the ordering of Brent and Luk, dealt out to ranks.
+//
+//     step 0      0 → 2 → 4 → 6 ┐        step 1      0   1   2   4          tops move right, bottoms left, at the ends they turn
+//                 │   │   │   │ │                    │   │   │   │          round; the first top stays. After blocks − 1 steps each
+//                 1 ← 3 ← 5 ← 7 ┘                    3   5   7   6          block has met every other one, and all are where they were.
+//
+//     position    0   1   2   3          each position holds two blocks; neighbouring positions belong to a rank, so that in a
+//     rank        [ 0  ] [ 1  ]          step only the blocks at a rank's ends travel, to its neighbours
+#pragma once
+
+#include "tilewise/grid/partition.hpp"
+
+namespace tilewise::grid {
+
+enum class Side { top, bottom };
+
+struct Seat {
+    int position = 0;
+    Side side = Side::top;
+
+    bool operator==(const Seat&) const = default;
+};
+
+class Ring {
+public:
+    /// `blocks` is even and at least 2. Ranks beyond the positions have none.
+    Ring(int blocks, int ranks) : blocks_(blocks), ranks_(ranks) {}
+
+    int blocks() const { return blocks_; }
+    int positions() const { return blocks_ / 2; }
+    /// Steps of a sweep.
+    int steps() const { return blocks_ - 1; }
+
+    /// The positions of a rank, as a range.
+    Range positions_of(int rank) const { return Partition(positions(), ranks_)[rank]; }
+    int rank_of(int position) const { return Partition(positions(), ranks_).part_of(position); }
+    /// The blocks that a rank begins each sweep with, as a range.
+    Range first_blocks_of(int rank) const {
+        const Range mine = positions_of(rank);
+        return {2 * mine.begin, 2 * mine.end};
+    }
+
+    /// The block that sits there in a step, counted from 0; the same in every sweep. O(1)
+    int block_at(Seat seat, int step) const;
+    /// Where the block that sits there goes after a step.
+    Seat next(Seat seat) const;
+    /// Where the block that comes there after a step has sat.
+    Seat before(Seat seat) const;
+
+private:
+    int cycle() const { return blocks_ - 1; }
+    /// Seats in the sequence in which a block comes by; the first top is none of them.
+    int place(Seat seat) const;
+    Seat seat(int place) const;
+
+    int blocks_, ranks_;
+};
+
+}  // namespace tilewise::grid

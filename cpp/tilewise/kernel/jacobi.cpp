@@ -1,0 +1,200 @@
+// The pair solver: cosines, then the cheapest inner solve that is accurate for them, then the products; wide pairs in one go or by narrower ones.
+//
+//      cosines ── all below tolerance ──────── nothing to do
+//              ├─ angles small ───────────────── W = I + E + E²/2
+//              ├─ norms within a factor of 300 ─ eigenvectors of the Gram matrix
+//              ├─ at most 128 columns ────────── Cholesky factor, rotations on it
+//              └─ else ───────────────────────── eigenvectors of each group of similar norms, if angles in it are large;
+//                                                one round robin of pairs of 64 + 64 columns, each beginning above
+#include "tilewise/kernel/jacobi.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "tilewise/base/threads.hpp"
+#include "tilewise/kernel/jacobi_inner.hpp"
+#include "tilewise/kernel/jacobi_plain.hpp"
+#include "tilewise/kernel/lapack.hpp"
+
+namespace tilewise::kernel {
+namespace {
+
+constexpr std::int64_t narrow_block = 64;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+bool is_narrow(std::int64_t count) { return count <= 2 * narrow_block; }
+
+/// Solves pairs in one go, on its own scratch memory.
+class OneGo {
+public:
+    /// False: the pair is wide, and columns of different norms still need rotations that are not small.
+    bool solve(const ColumnPair& x, const ColumnPair& v, double tolerance, int threads, PairOutcome& outcome,
+               PairTally& tally) {
+        const std::int64_t count = x.count();
+        const auto bytes = static_cast<std::size_t>(count * count) * sizeof(double);
+        if (gram_.bytes() < bytes) {
+            gram_ = Buffer(bytes);
+        }
+        cosines_.values = reinterpret_cast<double*>(gram_.data());
+        // Where this solver has the BLAS to itself, which is where it uses several threads.
+        std::optional<BlasThreads> blas;
+        if (threads > 1) {
+            blas.emplace(threads);
+        }
+        find_cosines(x, cosines_, threads);
+        const Angles angles = find_angles(cosines_, tolerance, work_.square(0, count), threads);
+        outcome = {angles.off, angles.cosines, 0};
+        if (angles.off < tolerance) {
+            ++tally.skipped;
+            return true;
+        }
+        outcome.angles = angles.small ? angles.scaled : infinity;
+        if (angles.small) {
+            turn(x, v, small_rotation(work_, count, angles.scaled, threads), true, threads);
+            ++tally.small_angles;
+            return true;
+        }
+        const NormGroups groups = norm_groups(cosines_, 10 * tolerance);
+        const bool one_group = groups.begins.size() == 1 && groups.used == groups.order.size();
+        if (is_narrow(count) ? one_group : !groups.small_within) {
+            turn(x, v, eigen_rotation(cosines_, groups, work_), false, threads);
+            ++tally.eigen;
+            return groups.small_across;
+        }
+        if (is_narrow(count)) {
+            turn(x, v, cholesky_rotation(cosines_, groups, work_), false, threads);
+            ++tally.cholesky;
+            return true;
+        }
+        return false;
+    }
+
+private:
+    /// X ← X·W and V ← V·W, or W added to I.
+    void turn(const ColumnPair& x, const ColumnPair& v, const Rotation& rotation, bool add, int threads) {
+        multiply_columns(x, rotation, add, panel_, threads);
+        if (v.count() > 0) {
+            multiply_columns(v, rotation, add, panel_, threads);
+        }
+    }
+
+    Buffer gram_, panel_;
+    Cosines cosines_;
+    InnerWork work_;
+};
+
+}  // namespace
+
+Matrix::Matrix(std::int64_t row_count, std::int64_t column_count)
+    : rows(row_count),
+      count(column_count),
+      // Columns begin at cache lines, and not all at the same place in the cache.
+      stride((row_count + 7) / 8 * 8 + ((row_count + 7) / 8 * 8 % 512 == 0 ? 8 : 0)),
+      memory(static_cast<std::size_t>(stride * column_count) * sizeof(double)) {}
+
+PairTally& PairTally::operator+=(const PairTally& other) {
+    small_angles += other.small_angles;
+    eigen += other.eigen;
+    cholesky += other.cholesky;
+    rotations += other.rotations;
+    skipped += other.skipped;
+    return *this;
+}
+
+PairOutcome& PairOutcome::operator+=(const PairOutcome& other) {
+    off = std::max(off, other.off);
+    cosines += other.cosines;
+    angles += other.angles;
+    return *this;
+}
+
+bool certainly_converged(const PairOutcome& sweep, double tolerance) {
+    return sweep.off < tolerance || 4 * sweep.angles * sweep.cosines < tolerance;
+}
+
+double jacobi_tolerance(std::int64_t rows) {
+    // Below 1.5e-14, products of a hundred columns round more than that; above 5e-14, U would not be orthonormal to 1e-13.
+    return std::clamp(1e-15 * std::sqrt(static_cast<double>(rows)), 1.5e-14, 5e-14);
+}
+
+struct PairSolver::State {
+    Inner inner;
+    double tolerance;
+    int threads;
+    OneGo whole{};
+    std::vector<OneGo> narrow{};
+    PairTally tally{};
+
+    /// One round robin over narrow blocks of both sides: each meets each other once.
+    PairOutcome sweep(const ColumnPair& x, const ColumnPair& v) {
+        std::vector<Columns> parts, v_parts;
+        for (const bool right : {false, true}) {
+            const Columns &block = right ? x.right : x.left, &v_block = right ? v.right : v.left;
+            const std::int64_t pieces = (block.count + narrow_block - 1) / narrow_block;
+            for (std::int64_t k = 0; k < pieces; ++k) {
+                const std::int64_t begin = block.count * k / pieces, end = block.count * (k + 1) / pieces;
+                parts.push_back(block.part(begin, end - begin));
+                v_parts.push_back(v_block.count > 0 ? v_block.part(begin, end - begin) : Columns{});
+            }
+        }
+        if (parts.size() % 2 != 0) {
+            parts.emplace_back();
+            v_parts.emplace_back();
+        }
+        narrow.resize(static_cast<std::size_t>(threads));
+        std::vector<std::size_t> seats(
+            parts.size());  // the lower half sits opposite to the upper; all but the first move on
+        std::iota(seats.begin(), seats.end(), 0U);
+        PairOutcome sum;
+        const BlasThreads one(1);
+        for (std::size_t round = 0; round + 1 < parts.size(); ++round) {
+            const std::size_t pairs = parts.size() / 2;
+            std::vector<PairOutcome> outcomes(pairs);
+            std::vector<PairTally> tallies(pairs);
+            parallel_tasks(threads, static_cast<std::int64_t>(pairs), [&](std::int64_t task, int thread) {
+                const auto k = static_cast<std::size_t>(task);
+                const auto [i, j] = std::minmax(seats[k], seats[parts.size() - 1 - k]);
+                narrow[static_cast<std::size_t>(thread)].solve({parts[i], parts[j]}, {v_parts[i], v_parts[j]},
+                                                               tolerance, 1, outcomes[k], tallies[k]);
+            });
+            for (std::size_t k = 0; k < pairs; ++k) {
+                sum += outcomes[k];
+                tally += tallies[k];
+            }
+            std::rotate(seats.begin() + 1, seats.end() - 1, seats.end());
+        }
+        return sum;
+    }
+};
+
+PairSolver::PairSolver(Inner inner, double tolerance, int threads) : state_(new State{inner, tolerance, threads}) {}
+PairSolver::PairSolver(PairSolver&&) noexcept = default;
+PairSolver& PairSolver::operator=(PairSolver&&) noexcept = default;
+PairSolver::~PairSolver() = default;
+
+const PairTally& PairSolver::tally() const { return state_->tally; }
+
+PairOutcome PairSolver::operator()(Columns x_left, Columns x_right, Columns v_left, Columns v_right) {
+    const ColumnPair x{x_left, x_right}, v{v_left, v_right};
+    if (x.count() < 2) {
+        return {};
+    }
+    if (state_->inner == Inner::rotations || x.count() == 2) {
+        return rotate_columns(x, v, state_->tolerance, state_->tally);
+    }
+    PairOutcome outcome;
+    if (!state_->whole.solve(x, v, state_->tolerance, state_->threads, outcome, state_->tally)) {
+        const PairOutcome before = outcome;
+        outcome = state_->sweep(x, v);
+        outcome.off = std::max(outcome.off, before.off);
+        outcome.angles = infinity;  // the round began with angles that were not small
+    }
+    return outcome;
+}
+
+}  // namespace tilewise::kernel

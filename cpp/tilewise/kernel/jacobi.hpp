@@ -1,0 +1,87 @@
+// One-sided Jacobi on two blocks of columns: makes all of them orthogonal to each other, one rotation after another or by matrix products.
+//
+//            left  right                     W: orthogonal, from the Gram matrix of both blocks
+//          [ |||    ||| ]
+//      X = [ |||    ||| ]     [L R] ← [L R]·W,  the same for the columns of V, so that A·V = X stays true
+//          [ |||    ||| ]
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "tilewise/base/buffer.hpp"
+
+namespace tilewise::kernel {
+
+/// Some columns of a matrix, column-major, `stride` elements from one to the next. No rows: the matrix is not wanted.
+struct Columns {
+    double* data = nullptr;
+    std::int64_t rows = 0, count = 0, stride = 0;
+
+    double* column(std::int64_t index) const { return data + index * stride; }
+    Columns part(std::int64_t begin, std::int64_t width) const { return {column(begin), rows, width, stride}; }
+};
+
+/// A column-major matrix that owns its memory, zero at first.
+struct Matrix {
+    Matrix() = default;
+    Matrix(std::int64_t row_count, std::int64_t column_count);
+
+    std::int64_t rows = 0, count = 0, stride = 0;
+    Buffer memory;
+
+    double* data() const { return reinterpret_cast<double*>(memory.data()); }
+    double* column(std::int64_t index) const { return data() + index * stride; }
+    Columns columns() const { return {data(), rows, count, stride}; }
+};
+
+/// How a pair of blocks is solved: `blocks` by matrix products, `rotations` column by column, kept as reference.
+enum class Inner { blocks, rotations };
+
+/// How many solves (of `rotations`: rotations) went which way; `skipped` were orthogonal already.
+struct PairTally {
+    std::int64_t small_angles = 0, eigen = 0, cholesky = 0, rotations = 0, skipped = 0;
+
+    PairTally& operator+=(const PairTally& other);
+};
+
+/// What a call found and did.
+struct PairOutcome {
+    /// The largest |xi·xj| / (|xi|·|xj|) found before rotating; columns of zeros count as orthogonal.
+    double off = 0;
+    /// Frobenius norms over the pair: of those cosines, and of the angles (each times the ratio of the two columns' norms, the larger over
+    /// the smaller); infinite where rotations were not all small. See `certainly_converged`.
+    double cosines = 0, angles = 0;
+
+    /// The sum of norms and the larger `off`: of a sweep from its pairs, of all ranks from each.
+    PairOutcome& operator+=(const PairOutcome& other);
+};
+
+/// Whether a whole sweep, the sum of its pairs being `sweep`, leaves every cosine below `tolerance`, so that another would only confirm it:
+/// rotations by small angles cancel cosines but for products of angles and cosines.
+bool certainly_converged(const PairOutcome& sweep, double tolerance);
+
+/// The largest cosine with which two columns of so many elements count as orthogonal: some 5·ε·√rows, within 1.5e-14 … 5e-14.
+double jacobi_tolerance(std::int64_t rows);
+
+/// Makes the columns of two blocks orthogonal. Owns its scratch memory: one object for each thread that calls.
+class PairSolver {
+public:
+    /// Uses `threads` threads; with 1 the caller sets the BLAS to one thread (`BlasThreads`), as other solvers may run beside this one.
+    PairSolver(Inner inner, double tolerance, int threads = 1);
+    PairSolver(PairSolver&&) noexcept;
+    PairSolver& operator=(PairSolver&&) noexcept;
+    ~PairSolver();
+
+    /// Replaces the columns of X and V by their rotated ones. A pair that a sum of small angles solves keeps its order, any other has larger
+    /// norms to the left after. A block may be empty; V with no columns is not wanted. A wide pair may need several calls.
+    /// No element of X may be larger than 1e100.
+    PairOutcome operator()(Columns x_left, Columns x_right, Columns v_left, Columns v_right);
+    const PairTally& tally() const;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace tilewise::kernel

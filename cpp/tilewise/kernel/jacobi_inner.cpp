@@ -1,0 +1,290 @@
+// Three ways to the same W: small angles (a few products), eigenvectors, and Jacobi on the Cholesky factor of the scaled Gram matrix.
+#include "tilewise/kernel/jacobi_inner.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "tilewise/base/error.hpp"
+#include "tilewise/base/threads.hpp"
+#include "tilewise/kernel/lapack.hpp"
+
+namespace tilewise::kernel {
+namespace {
+
+// Where W = (I + E + E²/2)(I − E⁴/8) is orthogonal to rounding: its error is E⁸/43.
+constexpr double largest_angles = 0.015;
+// Below these, E⁵/8, E⁴/8 and E²/2 are less than rounding.
+constexpr double no_fifth_order = 6e-4, no_fourth_order = 1e-4, no_second_order = 1e-8;
+// The work space of LAPACK's eigenvectors is counted in 32 bits: 2·n².
+constexpr std::size_t most_in_group = 30000;
+
+/// The lower triangle of a square from the upper; `sign` −1 for a skew one, whose diagonal becomes 0.
+void reflect(double* square, std::int64_t count, double sign, int threads) {
+    constexpr std::int64_t side = 32;
+    const std::int64_t tiles = (count + side - 1) / side;
+    parallel_tasks(count > 256 ? threads : 1, tiles, [&](std::int64_t tile, int) {
+        for (std::int64_t other = 0; other <= tile; ++other) {
+            for (std::int64_t c = tile * side; c < std::min(count, (tile + 1) * side); ++c) {
+                for (std::int64_t r = other * side; r < std::min(c, (other + 1) * side); ++r) {
+                    square[c + r * count] = sign * square[r + c * count];
+                }
+            }
+        }
+        for (std::int64_t c = tile * side; sign < 0 && c < std::min(count, (tile + 1) * side); ++c) {
+            square[c * (count + 1)] = 0;
+        }
+    });
+}
+
+/// C = factor·AᵀA, whole.
+void squared(const double* a, std::int64_t count, double factor, double* c, int threads) {
+    const double zero = 0;
+    const int n = lapack_int(count);
+    TILEWISE_BLAS(dsyrk_)("U", "T", &n, &n, &factor, a, &n, &zero, c, &n);
+    reflect(c, count, 1, threads);
+}
+
+void check(int info, const char* routine) {
+    if (info != 0) {
+        throw Error(ErrorKind::internal, std::string("LAPACK's ") + routine +
+                                             " failed on a pair of column blocks (info " + std::to_string(info) +
+                                             "), finite columns were expected");
+    }
+}
+
+}  // namespace
+
+double* InnerWork::square(int index, std::int64_t count) {
+    const auto bytes = static_cast<std::size_t>(count * count) * sizeof(double);
+    if (squares_[index].bytes() < bytes) {
+        squares_[index] = Buffer(bytes);
+    }
+    return reinterpret_cast<double*>(squares_[index].data());
+}
+
+double* InnerWork::reals(std::int64_t count) {
+    const auto bytes = static_cast<std::size_t>(count) * sizeof(double);
+    if (reals_.bytes() < bytes) {
+        reals_ = Buffer(bytes);
+    }
+    return reinterpret_cast<double*>(reals_.data());
+}
+
+int* InnerWork::integers(std::int64_t count) {
+    integers_.resize(std::max(integers_.size(), static_cast<std::size_t>(count)));
+    return integers_.data();
+}
+
+Angles find_angles(const Cosines& cosines, double tolerance, double* e, int threads) {
+    const std::int64_t count = cosines.count, strip = 64, strips = (count + strip - 1) / strip;
+    struct Sum {
+        double off = 0, cosines = 0, scaled = 0;
+    };
+    std::vector<Sum> sums(static_cast<std::size_t>(strips));
+    parallel_tasks(count > 256 ? threads : 1, strips, [&](std::int64_t task, int) {
+        Sum& sum = sums[static_cast<std::size_t>(task)];
+        const double *norms = cosines.norms.data(), *inverses = cosines.inverses.data();
+        for (std::int64_t c = task * strip; c < std::min(count, (task + 1) * strip); ++c) {
+            const double* cosine = cosines.column(c);
+            double* angle = e + c * count;
+            const double norm = norms[c], inverse = inverses[c];
+            double off = 0, total = 0, scaled = 0;
+            for (std::int64_t r = 0; r < c; ++r) {
+                const double value = cosine[r], size = std::abs(value);
+                const double up = norm * inverses[r], down = norms[r] * inverse;  // the ratio of norms and its inverse
+                const double slope = 2 * value / (up - down);                     // tan 2θ; ±∞ or NaN for equal norms
+                const double square = slope * slope;
+                const double theta = 0.5 * slope * (1 - square * (1.0 / 3 - 0.2 * square));
+                const double ratio = std::max(up, down);
+                const bool small = std::abs(slope) <= 2 * largest_angles;
+                const bool none = value == 0 || (size <= tolerance && !(std::abs(slope) * ratio <= 2 * largest_angles));
+                const double size_of_angle = small ? std::abs(theta) * ratio : 1.0;
+                angle[r] = none || !small ? 0 : theta;
+                const double counted = none ? 0 : size_of_angle;
+                off = std::max(off, size);
+                total += size * size;
+                scaled += counted * counted;
+            }
+            sum = {std::max(sum.off, off), sum.cosines + total, sum.scaled + scaled};
+        }
+    });
+    Angles angles;
+    for (const Sum& sum : sums) {
+        angles.off = std::max(angles.off, sum.off);
+        angles.cosines += sum.cosines;
+        angles.scaled += sum.scaled;
+    }
+    angles.cosines = std::sqrt(angles.cosines);
+    angles.scaled = std::sqrt(angles.scaled);
+    angles.small = angles.scaled <= largest_angles;
+    return angles;
+}
+
+Rotation small_rotation(InnerWork& work, std::int64_t count, double size, int threads) {
+    double *e = work.square(0, count), *half = work.square(1, count);
+    reflect(e, count, -1, threads);
+    const auto whole = [&](const double* w) { return Rotation{w, {{0, count}}}; };
+    if (size <= no_second_order) {
+        return whole(e);
+    }
+    squared(e, count, -0.5, half, threads);  // E² = −EᵀE
+    const std::int64_t elements = count * count;
+    if (size <= no_fourth_order) {
+        for (std::int64_t k = 0; k < elements; ++k) {
+            half[k] += e[k];
+        }
+        return whole(half);
+    }
+    double* fourth = work.square(2, count);
+    squared(half, count, -0.5, fourth, threads);  // −E⁴/8, from the square of E²/2
+    for (std::int64_t k = 0; k < elements; ++k) {
+        half[k] += e[k];
+        e[k] = half[k] + fourth[k];
+    }
+    if (size > no_fifth_order) {
+        const double one = 1;
+        const int n = lapack_int(count);
+        TILEWISE_BLAS(dgemm_)("N", "N", &n, &n, &n, &one, half, &n, fourth, &n, &one, e, &n);
+    }
+    return whole(e);
+}
+
+NormGroups norm_groups(const Cosines& cosines, double negligible) {
+    NormGroups groups;
+    groups.order.resize(static_cast<std::size_t>(cosines.count));
+    std::iota(groups.order.begin(), groups.order.end(), 0);
+    std::stable_sort(groups.order.begin(), groups.order.end(), [&](std::int64_t a, std::int64_t b) {
+        return cosines.norms[static_cast<std::size_t>(a)] > cosines.norms[static_cast<std::size_t>(b)];
+    });
+    std::vector<double> norms;
+    for (const std::int64_t column : groups.order) {
+        norms.push_back(cosines.norms[static_cast<std::size_t>(column)]);
+    }
+    groups.used = static_cast<std::size_t>(std::find(norms.begin(), norms.end(), 0.0) - norms.begin());
+    for (std::size_t begin = 0; begin < groups.used;) {
+        groups.begins.push_back(begin);
+        // The group ends before the widest gap of the lower half of its range, so that columns of the same norm stay together.
+        std::size_t end = begin + 1, cut = groups.used;
+        double widest = 0;
+        while (end < groups.used && end - begin < most_in_group && norms[begin] <= eigen_ratio * norms[end]) {
+            ++end;
+        }
+        for (std::size_t k = begin + 1; end < groups.used && k <= end; ++k) {
+            const double gap = norms[k - 1] / norms[k];
+            if (norms[k] * std::sqrt(eigen_ratio) < norms[begin] && gap > widest) {
+                widest = gap;
+                cut = k;
+            }
+        }
+        if (widest == 0 && end < groups.used) {
+            cut = end;  // more columns of one norm than a group may have
+        }
+        begin = cut;
+    }
+    double within = 0, across = 0;
+    for (std::size_t group = 0; group < groups.begins.size(); ++group) {
+        const std::size_t begin = groups.begins[group],
+                          end = group + 1 < groups.begins.size() ? groups.begins[group + 1] : groups.used;
+        for (std::size_t k = begin; k < end; ++k) {
+            for (std::size_t other = 0; other < k; ++other) {
+                const auto [row, column] = std::minmax(groups.order[other], groups.order[k]);
+                const double size = std::abs(cosines.column(column)[row]);
+                if (size > negligible) {
+                    const double ratio = norms[k] / norms[other], angle = size / (1 - ratio * ratio);
+                    (other >= begin ? within : across) += angle * angle;
+                }
+            }
+        }
+    }
+    groups.small_within = std::sqrt(within) <= largest_angles;
+    groups.small_across = std::sqrt(across) <= largest_angles;
+    return groups;
+}
+
+Rotation eigen_rotation(const Cosines& cosines, const NormGroups& groups, InnerWork& work) {
+    const std::int64_t count = cosines.count;
+    double *g = work.square(0, count), *w = work.square(1, count);
+    Rotation rotation{w, {}, groups.order};
+    for (std::size_t group = 0; group < groups.begins.size(); ++group) {
+        const std::size_t begin = groups.begins[group],
+                          end = group + 1 < groups.begins.size() ? groups.begins[group + 1] : groups.used;
+        const std::int64_t width = static_cast<std::int64_t>(end - begin);
+        const std::int64_t* order = groups.order.data() + begin;
+        const auto norm = [&](std::int64_t k) {
+            return cosines.norms[static_cast<std::size_t>(order[k])] /
+                   cosines.norms[static_cast<std::size_t>(order[0])];
+        };
+        for (std::int64_t c = 0; c < width; ++c) {
+            for (std::int64_t r = 0; r <= c; ++r) {
+                const auto [row, column] = std::minmax(order[r], order[c]);
+                g[r + c * width] = cosines.column(column)[row] * norm(r) * norm(c);
+            }
+        }
+        const int n = lapack_int(width), reals = 1 + 6 * n + 2 * n * n, integers = 3 + 5 * n;
+        double* values = work.reals(width + reals);
+        int info = 0;
+        TILEWISE_BLAS(dsyevd_)
+        ("V", "U", &n, g, &n, values, values + width, &reals, work.integers(integers), &integers, &info);
+        check(info, "syevd");
+        const auto first = static_cast<std::int64_t>(begin);
+        for (std::int64_t c = 0; c < width; ++c) {
+            std::copy_n(g + (width - 1 - c) * width, width, w + (first + c) * count + first);
+        }
+        rotation.blocks.push_back({first, first + width});
+    }
+    for (auto zero = static_cast<std::int64_t>(groups.used); zero < count; ++zero) {
+        w[zero * (count + 1)] = 1;
+        rotation.blocks.push_back({zero, zero + 1});
+    }
+    return rotation;
+}
+
+Rotation cholesky_rotation(const Cosines& cosines, const NormGroups& groups, InnerWork& work) {
+    const std::int64_t count = cosines.count;
+    const std::int64_t used = static_cast<std::int64_t>(groups.used);
+    const auto at = [&](std::int64_t index) { return groups.order[static_cast<std::size_t>(index)]; };
+    const auto norm = [&](std::int64_t c) { return cosines.norms[static_cast<std::size_t>(c)]; };
+    double *r = work.square(0, count), *w = work.square(1, count), *v = work.square(2, count);
+    const int n = lapack_int(used);
+    // Rounding leaves the cosines' matrix indefinite by some w·ε where columns are nearly dependent: that much is added.
+    double ridge = 0;
+    for (int info = 1; info != 0;) {
+        for (std::int64_t c = 0; c < used; ++c) {
+            for (std::int64_t k = 0; k < c; ++k) {
+                r[k + c * used] = cosines.column(std::max(at(c), at(k)))[std::min(at(c), at(k))];
+                r[c + k * used] = 0;
+            }
+            r[c * (used + 1)] = 1 + ridge;
+        }
+        TILEWISE_BLAS(dpotrf_)("U", &n, r, &n, &info);
+        ridge = std::max(2 * ridge, static_cast<double>(used) * std::numeric_limits<double>::epsilon());
+        if (info < 0 || ridge > 1) {
+            check(info < 0 ? info : 1, "potrf");
+        }
+    }
+    for (std::int64_t c = 0; c < used; ++c) {
+        const double scale = norm(at(c)) / norm(at(0));
+        for (std::int64_t k = 0; k <= c; ++k) {
+            r[k + c * used] *= scale;
+        }
+    }
+    int zero = 0, info = 0, reals = std::max(6, 2 * n + 10);
+    double* values = work.reals(count + reals);
+    values[count] = 0;
+    TILEWISE_BLAS(dgesvj_)
+    ("U", "N", "V", &n, &n, r, &n, values, &zero, v, &n, values + count, &reals, &info);
+    check(std::min(info, 0), "gesvj");  // a positive value: not converged, which the next sweep makes good
+    Rotation rotation{w, {{0, used}}, groups.order};
+    for (std::int64_t c = 0; c < used; ++c) {
+        std::copy_n(v + c * used, used, w + c * count);
+    }
+    for (std::int64_t rest = used; rest < count; ++rest) {
+        w[rest * (count + 1)] = 1;
+        rotation.blocks.push_back({rest, rest + 1});
+    }
+    return rotation;
+}
+
+}  // namespace tilewise::kernel

@@ -1,0 +1,61 @@
+// The small problem of a pair of blocks: from norms and cosines of w columns the orthogonal W that makes them orthogonal.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tilewise/base/buffer.hpp"
+#include "tilewise/kernel/jacobi_pair.hpp"
+
+namespace tilewise::kernel {
+
+/// Workspace of the inner solves: grows as needed, kept between calls.
+class InnerWork {
+public:
+    /// `index`-th square of count×count elements.
+    double* square(int index, std::int64_t count);
+    double* reals(std::int64_t count);
+    int* integers(std::int64_t count);
+
+private:
+    Buffer squares_[3], reals_;
+    std::vector<int> integers_;
+};
+
+/// What the cosines say about a pair.
+struct Angles {
+    double off = 0;      ///< the largest cosine
+    double cosines = 0;  ///< Frobenius norm of all cosines
+    double scaled = 0;  ///< Frobenius norm of the Jacobi angles, each times the ratio of the larger norm to the smaller
+    bool small = false;  ///< whether a sum of rotations is as good as their product, see `small_rotation`
+};
+
+/// E, skew: the Jacobi angle of each pair of columns as if it were alone. Columns that count as orthogonal get none where it would be large.
+/// Fills the upper triangle of `e` (count×count) only.
+Angles find_angles(const Cosines& cosines, double tolerance, double* e, int threads);
+
+/// W − I: W = I + E + E²/2, orthogonal to rounding where |E| is at most 1e-4; times I − E⁴/8 above, up to the limit by which find_angles calls
+/// angles small. Reads the upper triangle of E in work.square(0); memory of `work`.
+Rotation small_rotation(InnerWork& work, std::int64_t count, double size, int threads);
+
+/// Eigenvectors are orthogonal, but by rounding small columns get a share of large ones: only columns whose norms differ by less are mixed.
+constexpr double eigen_ratio = 300;
+
+/// Columns by descending norm, and groups of them within a factor of `eigen_ratio`.
+struct NormGroups {
+    std::vector<std::int64_t> order;
+    std::vector<std::size_t> begins;  ///< where in `order` each group begins
+    std::size_t used = 0;             ///< columns of zeros come from here on, in no group
+    /// Whether the angles within all groups, and between them, are small; those of cosines up to `negligible` do not count.
+    bool small_within = false, small_across = false;
+};
+NormGroups norm_groups(const Cosines& cosines, double negligible);
+
+/// W: eigenvectors of the Gram matrix of each group, larger values first. Memory of `work`.
+Rotation eigen_rotation(const Cosines& cosines, const NormGroups& groups, InnerWork& work);
+
+/// W for columns of any scale: Cosines = RᵀR, then rotations on the columns of R·diag(norms) by LAPACK's gesvj. Columns of zeros go last.
+/// Memory of `work`.
+Rotation cholesky_rotation(const Cosines& cosines, const NormGroups& groups, InnerWork& work);
+
+}  // namespace tilewise::kernel

@@ -1,0 +1,71 @@
+// The few BLAS and LAPACK symbols that decompositions call, under whatever name the linked library gives them, and how many threads it uses.
+#pragma once
+
+#include <cstdint>
+
+#include "tilewise/kernel/blas.hpp"
+
+extern "C" {
+// The Fortran interface; matrices are column-major.
+#define TILEWISE_LAPACK_OF_TYPE(p)                                                                                   \
+    void TILEWISE_BLAS(p##syrk_)(const char*, const char*, const int*, const int*, const void*, const void*,         \
+                                 const int*, const void*, void*, const int*);                                        \
+    void TILEWISE_BLAS(p##syevd_)(const char*, const char*, const int*, void*, const int*, void*, void*, const int*, \
+                                  int*, const int*, int*);                                                           \
+    void TILEWISE_BLAS(p##potrf_)(const char*, const int*, void*, const int*, int*);                                 \
+    void TILEWISE_BLAS(p##geqp3_)(const int*, const int*, void*, const int*, int*, void*, void*, const int*, int*);  \
+    void TILEWISE_BLAS(p##geqrf_)(const int*, const int*, void*, const int*, void*, void*, const int*, int*);        \
+    void TILEWISE_BLAS(p##gelqf_)(const int*, const int*, void*, const int*, void*, void*, const int*, int*);        \
+    void TILEWISE_BLAS(p##ormqr_)(const char*, const char*, const int*, const int*, const int*, const void*,         \
+                                  const int*, const void*, void*, const int*, void*, const int*, int*);              \
+    void TILEWISE_BLAS(p##larft_)(const char*, const char*, const int*, const int*, const void*, const int*,         \
+                                  const void*, void*, const int*);                                                   \
+    void TILEWISE_BLAS(p##larfb_)(const char*, const char*, const char*, const char*, const int*, const int*,        \
+                                  const int*, const void*, const int*, const void*, const int*, void*, const int*,   \
+                                  void*, const int*);                                                                \
+    void TILEWISE_BLAS(p##orgqr_)(const int*, const int*, const int*, void*, const int*, const void*, void*,         \
+                                  const int*, int*);                                                                 \
+    void TILEWISE_BLAS(p##gesvj_)(const char*, const char*, const char*, const int*, const int*, void*, const int*,  \
+                                  void*, const int*, void*, const int*, void*, const int*, int*);                    \
+    void TILEWISE_BLAS(p##gesdd_)(const char*, const int*, const int*, void*, const int*, void*, void*, const int*,  \
+                                  void*, const int*, void*, const int*, int*, int*);                                 \
+    void TILEWISE_BLAS(p##gejsv_)(const char*, const char*, const char*, const char*, const char*, const char*,      \
+                                  const int*, const int*, void*, const int*, void*, void*, const int*, void*,        \
+                                  const int*, void*, const int*, int*, int*);
+TILEWISE_LAPACK_OF_TYPE(s)
+TILEWISE_LAPACK_OF_TYPE(d)
+#undef TILEWISE_LAPACK_OF_TYPE
+// Only OpenBLAS has it; a null address means another library.
+int TILEWISE_BLAS(openblas_get_num_threads)() __attribute__((weak));
+}
+
+namespace tilewise::kernel {
+
+/// LAPACK counts in 32 bits.
+inline int lapack_int(std::int64_t value) { return static_cast<int>(value); }
+
+/// The BLAS uses so many threads while this object lives. The setting belongs to the whole process: make one in the thread that starts others.
+class BlasThreads {
+public:
+    explicit BlasThreads(int threads) {
+        if (TILEWISE_BLAS(openblas_set_num_threads) != nullptr && TILEWISE_BLAS(openblas_get_num_threads) != nullptr) {
+            before_ = TILEWISE_BLAS(openblas_get_num_threads)();
+            if (before_ != threads) {
+                TILEWISE_BLAS(openblas_set_num_threads)(threads);
+            }
+            now_ = threads;
+        }
+    }
+    BlasThreads(const BlasThreads&) = delete;
+    BlasThreads& operator=(const BlasThreads&) = delete;
+    ~BlasThreads() {
+        if (before_ != now_) {
+            TILEWISE_BLAS(openblas_set_num_threads)(before_);
+        }
+    }
+
+private:
+    int before_ = 0, now_ = 0;
+};
+
+}  // namespace tilewise::kernel

@@ -1,0 +1,87 @@
+// What follows the sweeps: norms are singular values, reflectors turn the columns back, and zero ones are completed.
+#include <algorithm>
+#include <cmath>
+
+#include "tilewise/base/threads.hpp"
+#include "tilewise/kernel/jacobi_pair.hpp"
+#include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/svd_reflectors.hpp"
+#include "tilewise/kernel/svd_start.hpp"
+
+namespace tilewise::kernel {
+namespace {
+
+// Below, a column has too few digits left for a direction.
+constexpr double least_norm = 1e-290;
+
+}  // namespace
+
+void finish_columns(const Factors& factors, Columns x, Columns v, Columns u_out, Columns v_out, double* sigma,
+                    int threads) {
+    const bool with_u = u_out.data != nullptr, with_v = v_out.data != nullptr && v.count > 0;
+    const bool turned = factors.q1.rows > 0;
+    parallel_ranges(x.count > 8 ? threads : 1, x.count, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t c = begin; c < end; ++c) {
+            const double* column = x.column(c);
+            const double norm = norm_of(column, x.rows);
+            const bool zero = norm < least_norm;
+            sigma[c] = zero ? 0 : norm * factors.scale;
+            if (with_u) {
+                double* u = u_out.column(c);
+                const double inverse = zero ? 0 : 1 / norm;
+                std::transform(column, column + x.rows, u, [&](double value) { return value * inverse; });
+                std::fill(u + x.rows, u + u_out.rows, 0.0);
+            }
+            if (with_v && !turned) {
+                std::copy_n(v.column(c), v.rows, v_out.column(c));
+            }
+        }
+    });
+    if (turned && with_u && x.count > 0) {
+        apply_q(factors.q1.columns(), factors.tau1, u_out, threads);
+    }
+    if (turned && with_v && x.count > 0) {
+        const Matrix w(v.rows, v.count);
+        parallel_ranges(v.count > 8 ? threads : 1, v.count, [&](std::int64_t begin, std::int64_t end, int) {
+            for (std::int64_t c = begin; c < end; ++c) {
+                std::copy_n(v.column(c), v.rows, w.column(c));
+            }
+        });
+        apply_q_transposed_of_lq(factors.q2.columns(), factors.tau2, w.columns(), threads);
+        parallel_ranges(v.count > 8 ? threads : 1, v.count, [&](std::int64_t begin, std::int64_t end, int) {
+            for (std::int64_t c = begin; c < end; ++c) {
+                const double* from = w.column(c);
+                double* to = v_out.column(c);
+                for (std::int64_t i = 0; i < v.rows; ++i) {
+                    to[factors.permutation[static_cast<std::size_t>(i)]] = from[i];
+                }
+            }
+        });
+    }
+}
+
+void complete(Columns u, std::int64_t from, int threads) {
+    if (from >= u.count) {
+        return;
+    }
+    for (std::int64_t c = from; c < u.count; ++c) {
+        std::fill_n(u.column(c), u.rows, 0.0);
+        u.column(c)[c] = 1;
+    }
+    if (from == 0) {
+        return;
+    }
+    // The last columns of the Q of the first ones: orthonormal, and orthogonal to them.
+    Matrix q(u.rows, from);
+    for (std::int64_t c = 0; c < from; ++c) {
+        std::copy_n(u.column(c), u.rows, q.column(c));
+    }
+    std::vector<double> tau;
+    {
+        const BlasThreads blas(threads);
+        qr(q.columns(), tau);
+    }
+    apply_q(q.columns(), tau, u.part(from, u.count - from), threads);
+}
+
+}  // namespace tilewise::kernel

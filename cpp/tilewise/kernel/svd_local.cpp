@@ -1,0 +1,126 @@
+// One rank's decomposition: start, sweeps of one pair that holds all columns, finish; and LAPACK's gesdd.
+#include "tilewise/kernel/svd_local.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+
+#include "tilewise/base/error.hpp"
+#include "tilewise/kernel/lapack.hpp"
+
+namespace tilewise::kernel {
+namespace {
+
+/// Rearranges columns in place: column k becomes what column order[k] was.
+void arrange(const Columns& m, std::vector<std::int64_t> order) {
+    std::vector<double> aside(static_cast<std::size_t>(m.rows));
+    for (std::int64_t first = 0; first < m.count; ++first) {
+        if (order[static_cast<std::size_t>(first)] == first) {
+            continue;
+        }
+        std::copy_n(m.column(first), m.rows, aside.data());
+        std::int64_t to = first;
+        for (;;) {
+            const std::int64_t from = std::exchange(order[static_cast<std::size_t>(to)], to);
+            if (from == first) {
+                break;
+            }
+            std::copy_n(m.column(from), m.rows, m.column(to));
+            to = from;
+        }
+        std::copy_n(aside.data(), m.rows, m.column(to));
+    }
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOptions& options) {
+    SvdFacts facts;
+    const BlasThreads blas(options.threads);
+    auto begin = std::chrono::steady_clock::now();
+    const bool want_v = v.data != nullptr;
+    SweepStart start = start_sweeps(a, options.eigen_start, want_v, options.threads);
+    facts.start = start.steps;
+    facts.fallback = start.fallback;
+    facts.start_seconds = seconds_since(begin);
+
+    begin = std::chrono::steady_clock::now();
+    const Columns x = start.x.columns(), w = start.v.columns();
+    const double tolerance = options.tolerance > 0 ? options.tolerance : jacobi_tolerance(x.rows);
+    PairSolver solve(options.inner, tolerance, options.threads);
+    while (!facts.converged && static_cast<int>(facts.off.size()) < options.most_sweeps) {
+        const PairOutcome outcome = solve(x, {}, w, {});
+        facts.off.push_back(outcome.off);
+        facts.converged = certainly_converged(outcome, tolerance);
+    }
+    facts.tally = solve.tally();
+    facts.sweep_seconds = seconds_since(begin);
+
+    begin = std::chrono::steady_clock::now();
+    finish_columns(start.factors, x, w, u, v, sigma, options.threads);
+    std::vector<std::int64_t> order(static_cast<std::size_t>(a.count));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](auto i, auto j) { return sigma[i] > sigma[j]; });
+    const std::vector<double> unsorted(sigma, sigma + a.count);
+    for (std::size_t k = 0; k < order.size(); ++k) {
+        sigma[k] = unsorted[static_cast<std::size_t>(order[k])];
+    }
+    if (want_v) {
+        arrange(v, order);
+    }
+    if (u.data != nullptr) {
+        arrange(u, order);
+        complete(u, std::find(sigma, sigma + a.count, 0.0) - sigma, options.threads);
+    }
+    facts.finish_seconds = seconds_since(begin);
+    return facts;
+}
+
+template <class T>
+void gesdd(std::int64_t rows, std::int64_t columns, T* a, std::int64_t stride, T* sigma, T* u, T* vt, int threads) {
+    const std::int64_t least = std::min(rows, columns);
+    if (least == 0) {
+        return;
+    }
+    const BlasThreads blas(threads);
+    const auto call = [] {
+        if constexpr (std::is_same_v<T, float>) {
+            return TILEWISE_BLAS(sgesdd_);
+        } else {
+            return TILEWISE_BLAS(dgesdd_);
+        }
+    }();
+    const char* job = u == nullptr ? "N" : "S";
+    const int m = lapack_int(rows), n = lapack_int(columns), lda = lapack_int(std::max(stride, rows)), ldu = m,
+              ldvt = lapack_int(least), query = -1;
+    std::vector<int> integers(static_cast<std::size_t>(8 * least));
+    T wanted = 0;
+    int info = 0;
+    call(job, &m, &n, a, &lda, sigma, u, &ldu, vt, &ldvt, &wanted, &query, integers.data(), &info);
+    // float32 rounds a large answer, perhaps down.
+    const double reals = std::ceil(static_cast<double>(wanted) * (1 + 1e-6)) + 16;
+    if (reals > std::numeric_limits<int>::max()) {
+        throw UsageError("LAPACK's gesdd counts in 32 bits, and a matrix of " + std::to_string(rows) + "x" +
+                         std::to_string(columns) +
+                         " needs more work space than that; the algorithm jacobi has no such limit");
+    }
+    const Buffer work(static_cast<std::size_t>(reals) * sizeof(T));
+    const int length = static_cast<int>(reals);
+    call(job, &m, &n, a, &lda, sigma, u, &ldu, vt, &ldvt, work.data(), &length, integers.data(), &info);
+    if (info != 0) {
+        throw Error(ErrorKind::internal, "LAPACK's gesdd did not converge (info " + std::to_string(info) +
+                                             "), a finite matrix was expected");
+    }
+}
+
+template void gesdd<float>(std::int64_t, std::int64_t, float*, std::int64_t, float*, float*, float*, int);
+template void gesdd<double>(std::int64_t, std::int64_t, double*, std::int64_t, double*, double*, double*, int);
+
+}  // namespace tilewise::kernel

@@ -1,0 +1,72 @@
+// The column blocks that a rank holds: two at each of its positions, each with its columns of X and, where it is wanted, of V.
+//
+//     a block's memory    [ X: rows × width, column by column | V: v_rows × width ]     one message takes both
+#pragma once
+
+#include <vector>
+
+#include "tilewise/base/buffer.hpp"
+#include "tilewise/grid/ring.hpp"
+#include "tilewise/kernel/jacobi.hpp"
+
+namespace tilewise::svd {
+
+/// What is swept: n columns of X, and as many of V.
+struct Shape {
+    std::int64_t rows = 0;    ///< of X
+    std::int64_t v_rows = 0;  ///< of V; 0: V is not wanted
+
+    std::int64_t height() const { return rows + v_rows; }
+};
+
+struct Block {
+    int index = 0;
+    grid::Range columns;
+    Buffer memory;
+
+    double* data() const { return reinterpret_cast<double*>(memory.data()); }
+    std::int64_t numbers(const Shape& shape) const { return columns.size() * shape.height(); }
+    kernel::Columns x(const Shape& shape) const { return {data(), shape.rows, columns.size(), shape.rows}; }
+    kernel::Columns v(const Shape& shape) const {
+        return {data() + shape.rows * columns.size(), shape.v_rows, shape.v_rows > 0 ? columns.size() : 0,
+                shape.v_rows};
+    }
+};
+
+class Blocks {
+public:
+    /// The first blocks of a rank, their numbers not set.
+    Blocks(const grid::Ring& ring, const grid::Partition& cut, const Shape& shape, int rank);
+
+    const Shape& shape() const { return shape_; }
+    const grid::Partition& cut() const { return cut_; }
+    /// Takes the columns of the blocks that the rank begins with, one beside the other as rank 0 dealt them out.
+    void fill(const Buffer& x, const Buffer& v);
+    std::int64_t first_position() const { return positions_.begin; }
+    int positions() const { return static_cast<int>(positions_.size()); }
+
+    Block& at(grid::Seat seat) { return blocks_[slot(seat)]; }
+    /// Memory for a block that arrives, from those that have left, if one of them is large enough.
+    Block arriving(int index);
+    /// Keeps a block's memory for those to come.
+    void left(Block&& block) { free_.push_back(std::move(block.memory)); }
+
+    std::vector<Block>& all() { return blocks_; }
+
+private:
+    std::size_t slot(grid::Seat seat) const {
+        return static_cast<std::size_t>(2 * (seat.position - positions_.begin) +
+                                        (seat.side == grid::Side::bottom ? 1 : 0));
+    }
+    std::size_t bytes(std::int64_t columns) const {
+        return static_cast<std::size_t>(columns * shape_.height()) * sizeof(double);
+    }
+
+    grid::Partition cut_;
+    Shape shape_;
+    grid::Range positions_;
+    std::vector<Block> blocks_;
+    std::vector<Buffer> free_;
+};
+
+}  // namespace tilewise::svd

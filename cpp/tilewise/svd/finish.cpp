@@ -1,0 +1,334 @@
+// Every rank makes vectors of its own columns; only what is not where it is written then travels.
+#include "tilewise/svd/finish.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/mpi/together.hpp"
+#include "tilewise/svd/deal.hpp"
+#include "tilewise/svd/signs.hpp"
+
+namespace tilewise::svd {
+namespace {
+
+using grid::Block;
+using grid::Partition;
+using grid::Range;
+using kernel::Columns;
+using kernel::Matrix;
+using mpi::check;
+
+constexpr std::int64_t item = sizeof(double);
+
+double* numbers(const Buffer& buffer) { return reinterpret_cast<double*>(buffer.data()); }
+
+/// Without overflow or loss, whatever the scale.
+double norm(const double* x, std::int64_t count) {
+    double most = 0, sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+        most = std::max(most, std::abs(x[i]));
+    }
+    if (most == 0) {
+        return 0;
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+        const double part = x[i] / most;
+        sum += part * part;
+    }
+    return most * std::sqrt(sum);
+}
+
+void negate_where(const std::vector<double>& signs, const std::vector<std::int64_t>& places, const Columns& columns) {
+    for (std::int64_t j = 0; j < columns.count && columns.rows > 0; ++j) {
+        if (signs[static_cast<std::size_t>(places[static_cast<std::size_t>(j)])] < 0) {
+            double* column = columns.column(j);
+            std::transform(column, column + columns.rows, column, [](double value) { return -value; });
+        }
+    }
+}
+
+class Finish {
+public:
+    Finish(Context& context, const Leader& leader, const Work& work, Start& start, std::int64_t components)
+        : context_(context),
+          leader_(leader),
+          work_(work),
+          start_(start),
+          kept_(components) {}
+
+    Found operator()(Blocks& blocks, const std::function<Range(int rank)>& columns_of, bool values_only, double scale) {
+        sort(blocks, columns_of);
+        Found found;
+        found.rank = count_rank();
+        take(blocks, values_only);
+        mpi::together(context_.comm, [&] { make_vectors(values_only); });
+        collect_values(found, scale);
+        if (values_only) {
+            return found;
+        }
+        if (found.s.back() == 0) {
+            complete(found.s);
+        }
+        if (start_.rows_of_q) {
+            deal_out_tall(found);
+        } else {
+            deal_out(found);
+        }
+        return found;
+    }
+
+private:
+    /// Puts all columns into their sequence, the same on all ranks.
+    void sort(Blocks& blocks, const std::function<Range(int rank)>& columns_of) {
+        const int ranks = context_.comm.size();
+        norms_.resize(static_cast<std::size_t>(work_.n));
+        for (const svd::Block& block : blocks.all()) {
+            const Columns x = block.x(blocks.shape());
+            for (std::int64_t j = 0; j < x.count; ++j) {
+                norms_[static_cast<std::size_t>(block.columns.begin + j)] = norm(x.column(j), x.rows);
+            }
+        }
+        std::vector<int> owner(norms_.size());
+        for (int rank = 0; rank < ranks; ++rank) {
+            const Range columns = columns_of(rank);
+            std::fill(owner.begin() + columns.begin, owner.begin() + columns.end, rank);
+        }
+        // Each number is some rank's, and 0 on all others.
+        check(MPI_Allreduce(MPI_IN_PLACE, norms_.data(), static_cast<int>(norms_.size()), MPI_DOUBLE, MPI_SUM,
+                            context_.comm.get()),
+              "MPI_Allreduce");
+        order_.resize(norms_.size());
+        std::iota(order_.begin(), order_.end(), std::int64_t{0});
+        std::stable_sort(order_.begin(), order_.end(), [&](std::int64_t a, std::int64_t b) {
+            return norms_[static_cast<std::size_t>(a)] > norms_[static_cast<std::size_t>(b)];
+        });
+        owners_.resize(static_cast<std::size_t>(kept_));
+        for (std::int64_t place = 0; place < kept_; ++place) {
+            const auto column = static_cast<std::size_t>(order_[static_cast<std::size_t>(place)]);
+            owners_[static_cast<std::size_t>(place)] = owner[column];
+            if (owner[column] == context_.comm.rank()) {
+                places_.push_back(place);
+            }
+        }
+    }
+
+    std::int64_t count_rank() const {
+        const double limit = norms_[static_cast<std::size_t>(order_[0])] * static_cast<double>(work_.m) *
+                             std::numeric_limits<double>::epsilon();
+        return std::count_if(norms_.begin(), norms_.end(), [&](double value) { return value > limit; });
+    }
+
+    /// Copies the columns that are kept, sorted, and lets go of the blocks.
+    void take(Blocks& blocks, bool values_only) {
+        const auto count = std::ssize(places_);
+        mpi::together(context_.comm, [&] {
+            x_ = Matrix(blocks.shape().rows, count);
+            v_ = Matrix(values_only ? 0 : blocks.shape().v_rows, values_only ? 0 : count);
+            for (const svd::Block& block : blocks.all()) {
+                for (std::int64_t j = 0; j < count; ++j) {
+                    const std::int64_t column =
+                        order_[static_cast<std::size_t>(places_[static_cast<std::size_t>(j)])] - block.columns.begin;
+                    if (column < 0 || column >= block.columns.size()) {
+                        continue;
+                    }
+                    const Columns x = block.x(blocks.shape()), v = block.v(blocks.shape());
+                    std::copy_n(x.column(column), x.rows, x_.column(j));
+                    if (v_.rows > 0) {
+                        std::copy_n(v.column(column), v.rows, v_.column(j));
+                    }
+                }
+            }
+        });
+        blocks.all().clear();
+    }
+
+    void make_vectors(bool values_only) {
+        const Timed timed(context_.ledger, Phase::compute, "vectors");
+        const auto count = std::ssize(places_);
+        sigma_.resize(places_.size());
+        Matrix v;
+        if (!values_only) {
+            u_ = Matrix(start_.factors.rows, count);
+            v = Matrix(start_.factors.columns, count);
+        }
+        if (count > 0) {
+            kernel::finish_columns(start_.factors, x_.columns(), v_.columns(), u_.columns(), v.columns(), sigma_.data(),
+                                   context_.threads);
+        }
+        x_ = {};
+        v_ = std::move(v);
+        start_.factors = {};
+    }
+
+    void collect_values(Found& found, double scale) {
+        const Timed timed(context_.ledger, Phase::exchange, "collect values");
+        found.s.assign(static_cast<std::size_t>(kept_), 0.0);
+        for (std::size_t j = 0; j < places_.size(); ++j) {
+            found.s[static_cast<std::size_t>(places_[j])] = sigma_[j] / scale;
+        }
+        check(MPI_Allreduce(MPI_IN_PLACE, found.s.data(), static_cast<int>(kept_), MPI_DOUBLE, MPI_SUM,
+                            context_.comm.get()),
+              "MPI_Allreduce");
+        for (std::size_t j = 1; j < found.s.size(); ++j) {  // sorted by norms that were summed in another sequence
+            found.s[j] = std::min(found.s[j], found.s[j - 1]);
+        }
+    }
+
+    /// Singular values of 0 have no columns of U yet: rank 0 finds some.
+    void complete(const std::vector<double>& s) {
+        const std::int64_t from = std::find(s.begin(), s.end(), 0.0) - s.begin();
+        const std::int64_t rows = u_.rows;
+        Buffer all;
+        gather_u(all, [&](int rank) { return Block{{0, rank == 0 ? rows : 0}, {0, rank == 0 ? kept_ : 0}}; });
+        leader_.run([&](int threads) { kernel::complete({numbers(all), rows, kept_, rows}, from, threads); });
+        whole_u_ = std::move(all);
+        u_owners_.assign(owners_.size(), 0);
+    }
+
+    Columns u() const {
+        return whole_u_.bytes() == 0       ? u_.columns()
+               : context_.comm.rank() == 0 ? Columns{numbers(whole_u_), u_.rows, kept_, u_.rows}
+                                           : Columns{nullptr, u_.rows, 0, u_.rows};
+    }
+    const Owners& u_owners() const { return u_owners_.empty() ? owners_ : u_owners_; }
+
+    void gather_u(Buffer& to, const Wanted& wanted) const {
+        const Timed timed(context_.ledger, Phase::exchange, "deal U");
+        mpi::no_return(context_.comm, [&] { to = deal(context_, u(), u_owners(), wanted); });
+    }
+
+    Buffer deal_v(const Wanted& wanted) const {
+        const Timed timed(context_.ledger, Phase::exchange, "deal V");
+        return mpi::no_return(context_.comm, [&] { return deal(context_, v_.columns(), owners_, wanted); });
+    }
+
+    /// Places of the columns that this rank has.
+    static std::vector<std::int64_t> places_of(const Owners& owners, int rank) {
+        std::vector<std::int64_t> places;
+        for (std::size_t place = 0; place < owners.size(); ++place) {
+            if (owners[place] == rank) {
+                places.push_back(static_cast<std::int64_t>(place));
+            }
+        }
+        return places;
+    }
+
+    /// By the columns of what is A's U, which ranks have whole.
+    std::vector<double> signs_of_columns(const Columns& columns, const Owners& owners) const {
+        const std::vector<std::int64_t> places = places_of(owners, context_.comm.rank());
+        const std::vector<double> mine =
+            signs(Elements<double>{columns.data, columns.rows, columns.count, 1, columns.stride});
+        std::vector<double> all(static_cast<std::size_t>(kept_), 0.0);
+        for (std::size_t j = 0; j < places.size(); ++j) {
+            all[static_cast<std::size_t>(places[j])] = mine[j];
+        }
+        check(
+            MPI_Allreduce(MPI_IN_PLACE, all.data(), static_cast<int>(kept_), MPI_DOUBLE, MPI_SUM, context_.comm.get()),
+            "MPI_Allreduce");
+        return all;
+    }
+
+    Wanted rows_of(std::int64_t rows) const {
+        return [rows, kept = kept_, ranks = context_.comm.size()](int rank) {
+            return Block{Partition(rows, ranks)[rank], {0, kept}};
+        };
+    }
+    Wanted columns_of(std::int64_t rows) const {
+        return [rows, kept = kept_, ranks = context_.comm.size()](int rank) {
+            return Block{{0, rows}, Partition(kept, ranks)[rank]};
+        };
+    }
+
+    /// Column by column to row by row.
+    Buffer turned(const Buffer& columns, std::int64_t rows, std::int64_t count) const {
+        Buffer to(columns.bytes());
+        kernel::transpose(columns.data(), rows * item, count, rows, sizeof(double), to.data(), count * item,
+                          context_.threads);
+        return to;
+    }
+
+    void deal_out(Found& found) {
+        const int me = context_.comm.rank();
+        const std::vector<double> way =
+            work_.flipped ? signs_of_columns(v_.columns(), owners_) : signs_of_columns(u(), u_owners());
+        negate_where(way, places_of(u_owners(), me), u());
+        negate_where(way, places_, v_.columns());
+        const std::int64_t u_rows = work_.flipped ? work_.n : work_.m, vt_columns = work_.flipped ? work_.m : work_.n;
+        const Block u_block = rows_of(u_rows)(me), v_block = columns_of(vt_columns)(me);
+        Buffer columns;
+        if (work_.flipped) {
+            gather_u(found.vt, columns_of(vt_columns));
+            columns = deal_v(rows_of(u_rows));
+        } else {
+            found.vt = deal_v(columns_of(vt_columns));
+            gather_u(columns, rows_of(u_rows));
+        }
+        found.vt_share = v_block.transposed();
+        found.u_share = u_block;
+        mpi::together(context_.comm, [&] { found.u = turned(columns, u_block.rows.size(), kept_); });
+    }
+
+    /// U of W is a product of what the ranks' rows were factored into and of U of R, which all ranks need.
+    void deal_out_tall(Found& found) {
+        const int me = context_.comm.rank();
+        Buffer inner;
+        gather_u(inner, [&](int) { return Block{{0, work_.n}, {0, kept_}}; });
+        const Range rows = Partition(work_.m, context_.comm.size())[me];
+        mpi::together(context_.comm, [&] {
+            const Timed timed(context_.ledger, Phase::compute, "Q·U");
+            const double* product = start_.rows_of_q->apply(numbers(inner), kept_, context_.threads);
+            found.u = Buffer(static_cast<std::size_t>(std::max<std::int64_t>(1, rows.size() * kept_) * item));
+            std::copy_n(product, rows.size() * kept_, numbers(found.u));
+            start_.rows_of_q.reset();
+        });
+        const Elements<double> elements{numbers(found.u), rows.size(), kept_, kept_, 1};
+        const std::vector<double> way =
+            work_.flipped ? signs_of_columns(v_.columns(), owners_) : signs(context_.comm, elements, rows.begin);
+        negate_where(way, places_, v_.columns());
+        for (std::int64_t i = 0; i < rows.size(); ++i) {
+            for (std::int64_t j = 0; j < kept_; ++j) {
+                numbers(found.u)[i * kept_ + j] *= way[static_cast<std::size_t>(j)];
+            }
+        }
+        found.u_share = Block{rows, {0, kept_}};
+        if (!work_.flipped) {
+            found.vt = deal_v(columns_of(work_.n));
+            found.vt_share = columns_of(work_.n)(me).transposed();
+            return;
+        }
+        const Buffer columns = deal_v(rows_of(work_.n));
+        const Range own = rows_of(work_.n)(me).rows;
+        mpi::together(context_.comm, [&] {
+            found.vt = turned(found.u, kept_, rows.size());  // rows of Vᵀ are columns of what was U
+            found.u = turned(columns, own.size(), kept_);
+        });
+        found.vt_share = Block{{0, kept_}, rows};
+        found.u_share = Block{own, {0, kept_}};
+    }
+
+    Context& context_;
+    const Leader& leader_;
+    const Work& work_;
+    Start& start_;
+    std::int64_t kept_;
+    std::vector<double> norms_;        // by column
+    std::vector<std::int64_t> order_;  // columns, by place
+    Owners owners_, u_owners_;
+    std::vector<std::int64_t> places_;  // of this rank's columns
+    Matrix x_, v_, u_;
+    Buffer whole_u_;
+    std::vector<double> sigma_;
+};
+
+}  // namespace
+
+Found finish(Context& context, const Leader& leader, const Work& work, Blocks& blocks, Start& start,
+             const std::function<Range(int rank)>& columns_of, std::int64_t components, bool values_only,
+             double scale) {
+    return Finish(context, leader, work, start, components)(blocks, columns_of, values_only, scale);
+}
+
+}  // namespace tilewise::svd

@@ -1,0 +1,180 @@
+// The road of `jacobi`: read, start, sweep, finish, write; from start to finish as often as is asked for.
+#include "tilewise/svd/jacobi.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "tilewise/mpi/together.hpp"
+#include "tilewise/svd/finish.hpp"
+#include "tilewise/svd/rounds.hpp"
+#include "tilewise/svd/sweeps.hpp"
+
+namespace tilewise::svd {
+namespace {
+
+using mpi::check;
+
+/// One pair a rank, as wide as can be; three where blocks are to fly while something is computed.
+int usual_blocks(const Options& options, int ranks) {
+    return (exchange_named(options.exchange) == ExchangeKind::overlap ? 6 : 2) * ranks;
+}
+
+class Jacobi {
+public:
+    Jacobi(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options)
+        : context_(context),
+          options_(options),
+          dtype_(dtype),
+          work_(a),
+          ring_(options.blocks > 0 ? options.blocks : usual_blocks(options, context.comm.size()), context.comm.size()),
+          cut_(work_.n, ring_.blocks(), options.remainder),
+          components_(options.components > 0 ? options.components : work_.n),
+          leader_(context),
+          source_(context, work_, options.read, options.hints),
+          writer_(reserve(files)) {}
+
+    Outcome operator()(const io::Region& a) {
+        {
+            const Timed timed(context_.ledger, Phase::input, "input");
+            source_.read(context_, by_rows_first(work_, context_.comm.size()) ? Dealt::rows : Dealt::stored, a);
+        }
+        Found found;
+        outcome_.samples = run_rounds(context_, options_.warmup, options_.repeat, [&](bool last) {
+            const Timed timed(context_.ledger, Phase::compute, "");
+            found = {};
+            found = run_once(last);
+        });
+        source_.release();
+        describe(found);
+        if (!outcome_.shown.converged) {
+            say_not_converged();
+        }
+        if (outcome_.shown.converged || !options_.require_converged) {
+            write(found);
+        }
+        return std::move(outcome_);
+    }
+
+private:
+    Writer reserve(const Files& files) {
+        const Timed timed(context_.ledger, Phase::output, "reserve");
+        return {context_, files, options_};
+    }
+
+    grid::Range columns_of(int rank) const {
+        const grid::Range blocks = ring_.first_blocks_of(rank);
+        return {cut_[static_cast<int>(blocks.begin)].begin, cut_[static_cast<int>(blocks.end)].begin};
+    }
+
+    Found run_once(bool last) {
+        const auto columns = [this](int rank) { return columns_of(rank); };
+        const bool eigen = options_.start != "qr" && options_.inner != "rotations";
+        Start begun = start(context_, leader_, source_, work_, eigen, !options_.values_only, columns, !last);
+        const Shape shape{begun.x_rows, begun.v_rows};
+        std::optional<Blocks> blocks;
+        std::unique_ptr<Exchange> exchange;
+        mpi::together(context_.comm, [&] {
+            blocks.emplace(ring_, cut_, shape, context_.comm.rank());
+            blocks->fill(begun.x, begun.v);
+            begun.x = Buffer();
+            begun.v = Buffer();
+        });
+        {
+            const Timed timed(context_.ledger, Phase::exchange, "prepare");
+            exchange = make_exchange(exchange_named(options_.exchange), context_, cut_.largest() * shape.height());
+        }
+        SweepSetting setting{exchange_named(options_.exchange),
+                             options_.inner == "rotations" ? kernel::Inner::rotations : kernel::Inner::blocks,
+                             options_.tolerance, options_.max_sweeps};
+        if (setting.tolerance <= 0) {
+            setting.tolerance = kernel::jacobi_tolerance(shape.rows);
+        }
+        tolerance_ = setting.tolerance;
+        const Swept swept =
+            mpi::no_return(context_.comm, [&] { return sweep(context_, ring_, *blocks, *exchange, setting); });
+        if (last) {
+            note(begun, swept);
+        }
+        return finish(context_, leader_, work_, *blocks, begun, columns, components_, options_.values_only,
+                      source_.scale());
+    }
+
+    /// What the sweeps say, of all ranks.
+    void note(const Start& begun, const Swept& swept) {
+        Shown& shown = outcome_.shown;
+        shown.sweeps = static_cast<int>(swept.off_norm.size());
+        shown.off_norm = swept.off_norm;
+        shown.converged = swept.converged;
+        shown.start_used = begun.eigen ? "eigen" : "qr";
+        shown.start = begun.steps;
+        shown.fallback = begun.fallback;
+        std::array<std::int64_t, 7> sums{swept.tally.small_angles, swept.tally.eigen,   swept.tally.cholesky,
+                                         swept.tally.rotations,    swept.tally.skipped, swept.sweep_messages,
+                                         swept.sweep_bytes};
+        check(MPI_Allreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(sums.size()), MPI_INT64_T, MPI_SUM,
+                            context_.comm.get()),
+              "MPI_Allreduce");
+        shown.inner_solves = {sums[0], sums[1], sums[2], sums[3], sums[4]};
+        shown.sweep_messages = sums[5];
+        shown.sweep_bytes = sums[6];
+        check(MPI_Allreduce(&swept.flops, &outcome_.flops, 1, MPI_DOUBLE, MPI_SUM, context_.comm.get()),
+              "MPI_Allreduce");
+        outcome_.working = columns_of(context_.comm.rank()).size() > 0;
+    }
+
+    void describe(const Found& found) {
+        Shown& shown = outcome_.shown;
+        shown.components = components_;
+        shown.rank = found.rank;
+        shown.sigma_max = found.s.front();
+        shown.sigma_min = found.s.back();
+        shown.narrowest = shown.widest = cut_[0].size();
+        for (int block = 1; block < cut_.parts(); ++block) {
+            shown.narrowest = std::min(shown.narrowest, cut_[block].size());
+            shown.widest = std::max(shown.widest, cut_[block].size());
+        }
+        shown.reads = 1;
+    }
+
+    void say_not_converged() {
+        const double off = outcome_.shown.off_norm.empty() ? 1.0 : outcome_.shown.off_norm.back();
+        if (options_.require_converged) {
+            outcome_.verification =
+                Verification{.method = "convergence", .passed = false, .error = off, .tolerance = tolerance_};
+            return;
+        }
+        outcome_.warnings.push_back("after " + std::to_string(outcome_.shown.sweeps) +
+                                    " sweeps columns still have a cosine of " + std::to_string(off) +
+                                    " to each other: singular values and vectors are not accurate");
+    }
+
+    void write(Found& found) {
+        const Timed timed(context_.ledger, Phase::output, "output");
+        narrow(found.u.data(), found.u_share.size(), dtype_);
+        narrow(found.vt.data(), found.vt_share.size(), dtype_);
+        Part part{found.s, found.u.data(), found.u_share, found.vt.data(), found.vt_share};
+        writer_.write(context_, part);
+        writer_.finish(context_, options_.sync);
+    }
+
+    Context& context_;
+    const Options& options_;
+    Dtype dtype_;
+    Work work_;
+    grid::Ring ring_;
+    grid::Partition cut_;
+    std::int64_t components_;
+    double tolerance_ = 0;
+    Leader leader_;
+    Source source_;
+    Writer writer_;
+    Outcome outcome_;
+};
+
+}  // namespace
+
+Outcome jacobi(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options) {
+    return Jacobi(context, a, files, dtype, options)(a);
+}
+
+}  // namespace tilewise::svd

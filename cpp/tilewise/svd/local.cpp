@@ -1,0 +1,168 @@
+// LAPACK on one rank. What lies row by row is the transpose column by column, and so is what LAPACK finds:
+//
+//     A row by row = Aᵀ column by column = U'·S·V'ᵀ        U' column by column (N×K) = Vᵀ row by row,   V'ᵀ column by column (K×M) = U row by row
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "tilewise/kernel/svd_local.hpp"
+#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/mpi/together.hpp"
+#include "tilewise/svd/jacobi.hpp"
+#include "tilewise/svd/rounds.hpp"
+#include "tilewise/svd/signs.hpp"
+#include "tilewise/svd/writer.hpp"
+
+namespace tilewise::svd {
+namespace {
+
+void check_finite(const io::Region& a, const std::vector<double>& row, std::int64_t index) {
+    for (std::size_t column = 0; column < row.size(); ++column) {
+        if (!std::isfinite(row[column])) {
+            refuse_number(a, index, static_cast<std::int64_t>(column), row[column]);
+        }
+    }
+}
+
+template <class T> class Local {
+public:
+    Local(Context& context, const io::Region& a, const Files& files, const Options& options)
+        : context_(context),
+          a_(a),
+          options_(options),
+          dtype_(sizeof(T) == 4 ? Dtype::float32 : Dtype::float64),
+          m_(a.wanted_rows()),
+          n_(a.wanted_columns()),
+          all_(std::min(m_, n_)),
+          kept_(options.components > 0 ? options.components : all_),
+          input_(context, a, options.read, options.hints),
+          writer_(reserve(files)) {}
+
+    Outcome operator()() {
+        read();
+        outcome_.samples = run_rounds(context_, options_.warmup, options_.repeat, [&](bool last) {
+            const Timed timed(context_.ledger, Phase::compute, "gesdd");
+            mpi::together(context_.comm, [&] { run_once(last); });
+        });
+        describe();
+        write();
+        return std::move(outcome_);
+    }
+
+private:
+    Writer reserve(const Files& files) {
+        const Timed timed(context_.ledger, Phase::output, "reserve");
+        return {context_, files, options_};
+    }
+
+    static T* numbers(const Buffer& buffer) { return reinterpret_cast<T*>(buffer.data()); }
+    static Buffer memory(std::int64_t count) {
+        return Buffer(static_cast<std::size_t>(std::max<std::int64_t>(1, count)) * sizeof(T));
+    }
+
+    /// Row by row, whatever the file has.
+    void read() {
+        const Timed timed(context_.ledger, Phase::input, "input");
+        mpi::together(context_.comm, [&] { matrix_ = memory(m_ * n_); });
+        input_.load(
+            context_, dtype_, [this](int) { return grid::Share(grid::Block{{0, m_}, {0, n_}}); }, matrix_.data());
+        mpi::together(context_.comm, [&] {
+            if (a_.stored_transposed()) {
+                Buffer turned = memory(m_ * n_);
+                kernel::transpose(matrix_.data(), m_ * item, n_, m_, sizeof(T), turned.data(), n_ * item,
+                                  context_.threads);
+                matrix_ = std::move(turned);
+            }
+            const T* data = numbers(matrix_);
+            for (std::int64_t i = 0; i < m_; ++i, data += n_) {
+                const bool finite = std::all_of(data, data + n_, [](T value) { return std::isfinite(value); });
+                if (!finite) {
+                    check_finite(a_, {data, data + n_}, i);
+                }
+            }
+        });
+    }
+
+    void run_once(bool last) {
+        Buffer work;
+        if (last) {
+            work = std::move(matrix_);
+        } else {
+            work = memory(m_ * n_);
+            std::memcpy(work.data(), matrix_.data(), static_cast<std::size_t>(m_ * n_ * item));
+        }
+        s_.resize(static_cast<std::size_t>(all_));
+        if (options_.values_only) {
+            kernel::gesdd<T>(n_, m_, numbers(work), n_, s_.data(), nullptr, nullptr, context_.threads);
+            return;
+        }
+        vt_ = memory(n_ * all_);
+        u_ = memory(m_ * all_);
+        kernel::gesdd<T>(n_, m_, numbers(work), n_, s_.data(), numbers(vt_), numbers(u_), context_.threads);
+        point();
+    }
+
+    /// Gives every pair of vectors its sign, and keeps the components that are wanted.
+    void point() {
+        T* u = numbers(u_);
+        const std::vector<double> way = signs(Elements<T>{u, m_, all_, all_, 1});
+        for (std::int64_t i = 0; i < m_; ++i) {
+            for (std::int64_t j = 0; j < kept_; ++j) {  // never overtaking what is still to be read
+                u[i * kept_ + j] = u[i * all_ + j] * static_cast<T>(way[static_cast<std::size_t>(j)]);
+            }
+        }
+        for (std::int64_t j = 0; j < kept_; ++j) {
+            if (way[static_cast<std::size_t>(j)] < 0) {
+                T* row = numbers(vt_) + j * n_;
+                std::transform(row, row + n_, row, [](T value) { return -value; });
+            }
+        }
+    }
+
+    void describe() {
+        const auto m = static_cast<double>(std::max(m_, n_)), n = static_cast<double>(all_);
+        outcome_.flops = 4 * m * n * n + 22 * n * n * n;
+        Shown& shown = outcome_.shown;
+        shown.components = kept_;
+        const double limit = static_cast<double>(s_[0]) * m * static_cast<double>(std::numeric_limits<T>::epsilon());
+        shown.rank = std::count_if(s_.begin(), s_.end(), [&](T value) { return static_cast<double>(value) > limit; });
+        shown.sigma_max = static_cast<double>(s_[0]);
+        shown.sigma_min = static_cast<double>(s_[static_cast<std::size_t>(kept_ - 1)]);
+        shown.start = "LAPACK gesdd";
+        shown.reads = 1;
+    }
+
+    void write() {
+        const Timed timed(context_.ledger, Phase::output, "output");
+        Part part{{s_.begin(), s_.begin() + kept_},
+                  u_.data(),
+                  grid::Block{{0, m_}, {0, kept_}},
+                  vt_.data(),
+                  grid::Block{{0, kept_}, {0, n_}}};
+        writer_.write(context_, part);
+        writer_.finish(context_, options_.sync);
+    }
+
+    static constexpr auto item = static_cast<std::int64_t>(sizeof(T));
+
+    Context& context_;
+    const io::Region& a_;
+    const Options& options_;
+    Dtype dtype_;
+    std::int64_t m_, n_, all_, kept_;
+    io::Input input_;
+    Writer writer_;
+    Buffer matrix_, u_, vt_;
+    std::vector<T> s_;
+    Outcome outcome_;
+};
+
+}  // namespace
+
+Outcome local(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options) {
+    return dtype == Dtype::float32 ? Local<float>(context, a, files, options)()
+                                   : Local<double>(context, a, files, options)();
+}
+
+}  // namespace tilewise::svd

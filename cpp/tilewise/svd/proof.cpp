@@ -1,0 +1,110 @@
+// Judges what was measured: each check is scaled to what it may be, so that one number, at most 25·ε, stands for all.
+#include "tilewise/svd/proof.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "tilewise/mpi/together.hpp"
+#include "tilewise/svd/proof_files.hpp"
+
+namespace tilewise::svd {
+namespace {
+
+constexpr double slate = 25, least_vectors = 16;
+
+/// The largest of numbers, and infinite if one is not a number.
+double worst(std::initializer_list<double> values) {
+    double most = 0;
+    for (const double value : values) {
+        most = std::isnan(value) ? std::numeric_limits<double>::infinity() : std::max(most, value);
+    }
+    return most;
+}
+
+bool is_sorted_and_finite(const std::vector<double>& sigma) {
+    return std::all_of(sigma.begin(), sigma.end(), [](double value) { return std::isfinite(value) && value >= 0; }) &&
+           std::is_sorted(sigma.rbegin(), sigma.rend());
+}
+
+/// How far singular values are from LAPACK's, relative to the largest; Ritz values may only be too small.
+double value_error(const Measures& found, bool randomized) {
+    double most = 0;
+    const double scale = found.expected->empty() || !(found.expected->front() > 0) ? 1 : found.expected->front();
+    for (std::size_t j = 0; j < found.sigma.size(); ++j) {
+        const double gap = (found.sigma[j] - (*found.expected)[j]) / scale;
+        most = worst({most, randomized ? gap : std::abs(gap)});
+    }
+    return most;
+}
+
+class Judge {
+public:
+    Judge(const io::Region& a, const Files& files, const Options& options)
+        : randomized_(options.algorithm == "randomized"),
+          vectors_(files.u && files.vt),
+          least_(static_cast<double>(std::min(a.wanted_rows(), a.wanted_columns()))),
+          count_(static_cast<double>(files.s.columns)),
+          epsilon_(files.s.dtype == Dtype::float32 ? std::numeric_limits<float>::epsilon()
+                                                   : std::numeric_limits<double>::epsilon()) {}
+
+    double tolerance() const { return slate * epsilon_; }
+    bool is_whole() const { return count_ == least_ && !randomized_; }
+
+    double error(const Measures& found) const {
+        if (!is_sorted_and_finite(found.sigma)) {
+            return std::numeric_limits<double>::infinity();
+        }
+        const double values = found.expected ? value_error(found, randomized_) / std::sqrt(least_) : 0;
+        if (!vectors_) {
+            const double norms = count_ == least_ ? std::abs(found.norms) : found.norms;
+            return worst({values, norms / std::sqrt(least_)});
+        }
+        const double many = std::max(count_, least_vectors);
+        return worst({values, found.scaled, found.orthogonality_u / many, found.orthogonality_v / many,
+                      found.pairs / (randomized_ ? 1 : std::sqrt(least_)), is_whole() ? found.residual / least_ : 0});
+    }
+
+    void show(const Measures& found, Shown& shown) const {
+        if (!vectors_) {
+            return;
+        }
+        shown.orthogonality_u = found.orthogonality_u;
+        shown.orthogonality_v = found.orthogonality_v;
+        (is_whole() ? shown.residual : shown.error_estimate) = found.residual;
+    }
+
+private:
+    bool randomized_, vectors_;
+    double least_, count_, epsilon_;
+};
+
+}  // namespace
+
+Verification verify(Context& context, const io::Region& a, const Files& files, const Options& options, Shown& shown) {
+    const Timed timed(context.ledger, Phase::verify, "verify");
+    context.comm.barrier();
+    const bool serial = options.verify == Verify::serial;
+    Measures found =
+        serial ? measure_exactly(context, a, files, options) : measure_by_probes(context, a, files, options);
+    if (files.us && files.u) {
+        found.scaled = error_of_scaled(context, files, options, read_sigma(context, files.s));
+    }
+    const Judge judge(a, files, options);
+    // With `serial` rank 0 alone has measured; else all have the same sums, but one judgement is safer.
+    std::array<double, 4> said{judge.error(found), found.residual, found.orthogonality_u, found.orthogonality_v};
+    mpi::check(MPI_Bcast(said.data(), 4, MPI_DOUBLE, 0, context.comm.get()), "MPI_Bcast");
+    Measures agreed;
+    agreed.residual = said[1];
+    agreed.orthogonality_u = said[2];
+    agreed.orthogonality_v = said[3];
+    judge.show(agreed, shown);
+    shown.reads += 1;
+    return {.method = serial ? "serial" : "probes",
+            .passed = said[0] <= judge.tolerance(),
+            .error = said[0],
+            .tolerance = judge.tolerance()};
+}
+
+}  // namespace tilewise::svd

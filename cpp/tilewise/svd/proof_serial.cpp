@@ -1,0 +1,133 @@
+// Rank 0 alone holds everything, and compares with LAPACK.
+#include <algorithm>
+#include <cmath>
+
+#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/svd_local.hpp"
+#include "tilewise/mpi/together.hpp"
+#include "tilewise/svd/proof_measures.hpp"
+
+namespace tilewise::svd {
+namespace {
+
+using Numbers = std::vector<double>;
+
+std::size_t index_of(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+/// A matrix in memory, row by row.
+struct Whole {
+    std::int64_t rows = 0, columns = 0;
+    Numbers numbers;
+
+    kernel::Operand operand(bool transposed = false) const {
+        return {reinterpret_cast<const std::byte*>(numbers.data()), columns, transposed};
+    }
+    double norm() const {
+        double sum = 0;
+        for (const double value : numbers) {
+            sum += value * value;
+        }
+        return std::sqrt(sum);
+    }
+};
+
+Whole read_whole(Context& alone, const io::Region& region, const std::string& strategy, const io::Hints& hints) {
+    const std::int64_t m = region.wanted_rows(), n = region.wanted_columns();
+    Whole matrix{m, n, Numbers(index_of(m * n))};
+    const io::Input input(alone, region, strategy, hints);
+    input.load(
+        alone, Dtype::float64, [&](int) -> grid::Share { return grid::Block{{0, m}, {0, n}}; },
+        reinterpret_cast<std::byte*>(matrix.numbers.data()));
+    if (region.stored_transposed()) {
+        Numbers turned(matrix.numbers.size());
+        for (std::int64_t i = 0; i < m; ++i) {
+            for (std::int64_t j = 0; j < n; ++j) {
+                turned[index_of(i * n + j)] = matrix.numbers[index_of(j * m + i)];
+            }
+        }
+        matrix.numbers = std::move(turned);
+    }
+    return matrix;
+}
+
+/// C −= A·B, where C is given, else A·B − I.
+Whole difference(std::int64_t m, std::int64_t n, std::int64_t k, const kernel::Operand& a, const kernel::Operand& b,
+                 const Whole* from, int threads) {
+    Whole c{m, n, Numbers(index_of(m * n))};
+    kernel::gemm({.dtype = Dtype::float64,
+                  .m = m,
+                  .n = n,
+                  .k = k,
+                  .a = a,
+                  .b = b,
+                  .c = reinterpret_cast<std::byte*>(c.numbers.data()),
+                  .c_stride = n},
+                 threads);
+    for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+            c.numbers[index_of(i * n + j)] -= from != nullptr ? from->numbers[index_of(i * n + j)] : i == j ? 1 : 0;
+        }
+    }
+    return c;
+}
+
+void measure_vectors(Context& alone, const Whole& a, const Whole& u, const Whole& vt, const Numbers& sigma, bool left,
+                     Measures& found) {
+    const std::int64_t m = a.rows, n = a.columns, count = std::ssize(sigma);
+    const double root = std::sqrt(static_cast<double>(count)), norm = a.norm(), scale = norm > 0 ? norm : 1;
+    Whole us = u, svt = vt;
+    for (std::int64_t j = 0; j < count; ++j) {
+        for (std::int64_t i = 0; i < m; ++i) {
+            us.numbers[index_of(i * count + j)] *= sigma[index_of(j)];
+        }
+        for (std::int64_t i = 0; i < n; ++i) {
+            svt.numbers[index_of(j * n + i)] *= sigma[index_of(j)];
+        }
+    }
+    const int threads = alone.threads;
+    found.residual = difference(m, n, count, us.operand(), vt.operand(), &a, threads).norm() / scale;
+    found.orthogonality_u = difference(count, count, m, u.operand(true), u.operand(), nullptr, threads).norm() / root;
+    found.orthogonality_v = difference(count, count, n, vt.operand(), vt.operand(true), nullptr, threads).norm() / root;
+    const Whole pairs = left ? difference(count, n, m, u.operand(true), a.operand(), &svt, threads)
+                             : difference(m, count, n, a.operand(), vt.operand(true), &us, threads);
+    found.pairs = pairs.norm() / scale / root;
+}
+
+}  // namespace
+
+Measures measure_exactly(Context& context, const io::Region& a, const Files& files, const Options& options) {
+    Measures found;
+    const mpi::Communicator self(MPI_COMM_SELF);
+    mpi::together(context.comm, [&] {
+        if (context.comm.rank() != 0) {
+            return;
+        }
+        Context alone{self, context.ledger, context.threads};
+        found.sigma = read_sigma(alone, files.s);
+        const std::string strategy = a.tiles.empty() ? "positioned" : "per_rank";
+        Whole matrix = read_whole(alone, a, strategy, options.hints);
+        const double factor = safe_factor(found.sigma, Dtype::float64);
+        for (double& value : matrix.numbers) {
+            value *= factor;
+        }
+        if (files.u && files.vt) {
+            Numbers sigma = found.sigma;
+            for (double& value : sigma) {
+                value *= factor;
+            }
+            measure_vectors(alone, matrix, read_whole(alone, *files.u, "positioned", {}),
+                            read_whole(alone, *files.vt, "positioned", {}), sigma, matrix.rows < matrix.columns, found);
+        }
+        const std::int64_t least = std::min(matrix.rows, matrix.columns);
+        found.expected.emplace(index_of(least));
+        kernel::gesdd<double>(matrix.columns, matrix.rows, matrix.numbers.data(),
+                              std::max<std::int64_t>(1, matrix.columns), found.expected->data(), nullptr, nullptr,
+                              context.threads);
+        for (double& value : *found.expected) {
+            value /= factor;
+        }
+    });
+    return found;
+}
+
+}  // namespace tilewise::svd

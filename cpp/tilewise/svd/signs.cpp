@@ -1,0 +1,71 @@
+// Two looks at each column: how large its largest element is, and which is the first that comes near.
+#include "tilewise/svd/signs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tilewise::svd {
+namespace {
+
+using mpi::check;
+
+constexpr double nearly = 1 - 1e-6;
+
+template <class T> std::vector<double> largest(const Elements<T>& u) {
+    std::vector<double> found(static_cast<std::size_t>(u.columns), 0.0);
+    const bool by_rows = u.column_step < u.row_step;
+    for (std::int64_t outer = 0; outer < (by_rows ? u.rows : u.columns); ++outer) {
+        for (std::int64_t inner = 0; inner < (by_rows ? u.columns : u.rows); ++inner) {
+            const std::int64_t i = by_rows ? outer : inner, j = by_rows ? inner : outer;
+            double& most = found[static_cast<std::size_t>(j)];
+            most = std::max(most, std::abs(static_cast<double>(u.data[i * u.row_step + j * u.column_step])));
+        }
+    }
+    return found;
+}
+
+/// Twice the row of the first element near the largest one, and one more where it is negative.
+template <class T> std::vector<std::int64_t> first(const Elements<T>& u, const std::vector<double>& most,
+                                                   std::int64_t first_row) {
+    std::vector<std::int64_t> found(static_cast<std::size_t>(u.columns), std::numeric_limits<std::int64_t>::max());
+    for (std::int64_t j = 0; j < u.columns; ++j) {
+        for (std::int64_t i = 0; i < u.rows; ++i) {
+            const auto value = static_cast<double>(u.data[i * u.row_step + j * u.column_step]);
+            if (std::abs(value) >= nearly * most[static_cast<std::size_t>(j)]) {
+                found[static_cast<std::size_t>(j)] = 2 * (first_row + i) + (value < 0 ? 1 : 0);
+                break;
+            }
+        }
+    }
+    return found;
+}
+
+std::vector<double> signs_of(const std::vector<std::int64_t>& found) {
+    std::vector<double> signs(found.size());
+    for (std::size_t j = 0; j < found.size(); ++j) {
+        signs[j] = found[j] != std::numeric_limits<std::int64_t>::max() && found[j] % 2 == 1 ? -1 : 1;
+    }
+    return signs;
+}
+
+}  // namespace
+
+template <class T> std::vector<double> signs(const Elements<T>& all) { return signs_of(first(all, largest(all), 0)); }
+
+template <class T> std::vector<double> signs(const mpi::Communicator& comm, const Elements<T>& mine,
+                                             std::int64_t first_row) {
+    std::vector<double> most = largest(mine);
+    const auto count = static_cast<int>(most.size());
+    check(MPI_Allreduce(MPI_IN_PLACE, most.data(), count, MPI_DOUBLE, MPI_MAX, comm.get()), "MPI_Allreduce");
+    std::vector<std::int64_t> found = first(mine, most, first_row);
+    check(MPI_Allreduce(MPI_IN_PLACE, found.data(), count, MPI_INT64_T, MPI_MIN, comm.get()), "MPI_Allreduce");
+    return signs_of(found);
+}
+
+template std::vector<double> signs(const Elements<float>& all);
+template std::vector<double> signs(const Elements<double>& all);
+template std::vector<double> signs(const mpi::Communicator& comm, const Elements<float>& mine, std::int64_t first_row);
+template std::vector<double> signs(const mpi::Communicator& comm, const Elements<double>& mine, std::int64_t first_row);
+
+}  // namespace tilewise::svd

@@ -1,0 +1,59 @@
+// The matrix that is decomposed, from its file into the ranks' memory: turned round where it is wide, checked, and scaled where squares would overflow.
+#pragma once
+
+#include <optional>
+
+#include "tilewise/base/buffer.hpp"
+#include "tilewise/grid/partition.hpp"
+#include "tilewise/io/transfer.hpp"
+
+namespace tilewise::svd {
+
+/// W (m×n, m ≥ n) is A, or Aᵀ where A is wide, or where A is square and lies row by row: then it is W column by column, as LAPACK wants it.
+struct Work {
+    io::Region region;     ///< of W
+    bool flipped = false;  ///< W is Aᵀ: what is called U of W is V of A
+    std::int64_t m = 0, n = 0;
+
+    explicit Work(const io::Region& a);
+    /// Whether the file has W column by column.
+    bool by_columns() const { return region.stored_transposed(); }
+};
+
+/// How W is read: `rows`: each rank reads its rows of it, for a QR of the ranks together; `stored`: each rank reads a part of the file, and rank 0 gathers them.
+enum class Dealt { rows, stored };
+
+class Source {
+public:
+    /// Opens the file. `work` must live as long as this. @note Collective.
+    Source(Context& context, const Work& work, const std::string& strategy, const io::Hints& hints);
+
+    /// Reads this rank's share, checks it and scales it: by a power of two, where the largest magnitude is far from 1. @note Collective; throws UsageError
+    /// with the first position, in A, of a number that is not finite.
+    void read(Context& context, Dealt dealt, const io::Region& a);
+    /// What all numbers in memory were multiplied by.
+    double scale() const { return scale_; }
+    /// With `rows`: the rank's rows.
+    grid::Range rows(const Context& context) const;
+
+    /// With `rows`: copies so many of the rank's rows, from its row `begin` on, to `to`, column by column. Not collective.
+    void copy_rows(std::int64_t begin, std::int64_t count, double* to) const;
+    /// Gives the memory back. What whole() handed out stays.
+    void release() { share_ = Buffer(); }
+    /// Rank 0 gets all of W, column by column; others an empty buffer. Keeps a copy where it is wanted `again`. @note Collective.
+    Buffer whole(Context& context, bool again);
+
+private:
+    void check_finite(Context& context, const io::Region& a) const;
+    void choose_scale(Context& context);
+    grid::Share share_of(int rank, int ranks) const;
+
+    const Work& work_;
+    std::optional<io::Input> input_;
+    Dealt dealt_ = Dealt::stored;
+    Buffer share_;
+    std::int64_t size_ = 0;
+    double scale_ = 1;
+};
+
+}  // namespace tilewise::svd

@@ -1,0 +1,86 @@
+// Singular value decomposition of a matrix in a file, over any number of ranks: the operation that the worker and other programs call.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilewise/base/outcome.hpp"
+#include "tilewise/io/transfer.hpp"
+
+namespace tilewise::svd {
+
+inline constexpr std::array<std::string_view, 3> algorithm_names{"jacobi", "randomized", "local"};
+
+struct Options {
+    std::string algorithm = "jacobi";
+    std::string exchange = "none", read = "positioned", write = "positioned";
+    io::Hints hints;
+    int blocks = 0;  ///< column blocks of the ring over all ranks, even; 0: two for each rank, six with `overlap`
+    grid::Remainder remainder = grid::Remainder::spread;
+    std::string start =
+        "eigen";  ///< what the sweeps begin with: "eigen"vectors of AᵀA, where that is safe, or a pivoted "qr"
+    std::string inner = "blocks";  ///< "blocks" or "rotations": how a pair of blocks is made orthogonal
+    std::int64_t components = 0;   ///< the largest so many; 0: all
+    bool values_only = false;
+    int max_sweeps = 30;
+    double tolerance = 0;  ///< the largest cosine between two columns that count as orthogonal; 0: the kernel's own
+    int power = 2, oversample = 10;  ///< of `randomized`: power iterations, and columns beyond the components
+    std::uint64_t seed = 0;
+    bool require_converged = true;  ///< else what there is after the last sweep is written, with a warning
+    std::int64_t panel_bytes = 0;   ///< of `randomized`: most bytes of the matrix in a node's memory; 0: as it likes
+    Verify verify = Verify::off;
+    int repeat = 1, warmup = 0;  ///< of the part in memory, each time from the input
+    bool sync = false;
+    bool tamper = false;  ///< for tests: makes one byte of a file wrong before it is verified
+};
+
+/// Part files that exist with their full size, all of the type that the result is rounded to.
+struct Files {
+    std::optional<io::Region> u;   ///< M×K
+    io::Region s;                  ///< 1×K
+    std::optional<io::Region> vt;  ///< K×N
+    std::optional<io::Region> us;  ///< U·diag(s), M×K
+};
+
+/// What the decomposition has to say of itself; the same on all ranks, except where it says otherwise.
+struct Shown {
+    int sweeps = 0;
+    std::vector<double> off_norm;  ///< the largest cosine that each sweep found
+    bool converged = true;
+    std::int64_t components = 0, rank = 0;  ///< rank: how many σ > σ₁·max(M,N)·ε
+    double sigma_max = 0, sigma_min = 0;
+    std::optional<double> residual, orthogonality_u, orthogonality_v;
+    std::string start, start_used,
+        fallback;  ///< what preceded the sweeps; "eigen" or "qr"; why it was not "eigen", had that been wanted
+    struct Solves {
+        std::int64_t small_angles = 0, eigen = 0, cholesky = 0, rotations = 0, skipped = 0;
+    } inner_solves;
+    std::int64_t narrowest = 0, widest = 0;            ///< columns of a block
+    std::int64_t sweep_messages = 0, sweep_bytes = 0;  ///< of all ranks, one sweep
+    std::int64_t reads = 0;                            ///< how many times the input was read, proof included
+    std::optional<double> error_estimate;
+};
+
+struct Outcome {
+    std::optional<Verification> verification;
+    std::vector<Sample> samples;
+    bool working = true;  ///< whether this rank had anything to do
+    double flops = 0;     ///< of all ranks, one repetition
+    std::vector<std::string> warnings;
+    Shown shown;
+};
+
+/// A = U·diag(s)·Vᵀ, or its K largest singular values with their vectors. Singular values descend; of each pair of vectors the sign is such that
+/// the element of largest magnitude in the column of U is positive (of several within 10⁻⁶ the first). `dtype` is float32 or float64, the type of the
+/// files, and of the arithmetic of `local` and `randomized`; `jacobi` computes in float64. Numbers that are not finite are refused with the position
+/// of the first. Where the sweeps run out and `require_converged`, nothing is written, and the verification says so. Throws the same Error on every
+/// rank, or aborts the job where ranks already wait. @note Collective over `context.comm`.
+Outcome decompose(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
+
+/// UsageError: "A.npy: row 3, column 7 (from 0) is nan; a decomposition needs finite numbers".
+[[noreturn]] void refuse_number(const io::Region& a, std::int64_t row, std::int64_t column, double value);
+
+}  // namespace tilewise::svd

@@ -1,0 +1,230 @@
+// The steps of a sweep. With `overlap` the positions at the rank's ends come first, whose blocks then fly while those between are made orthogonal; a rank
+// with one position, or two, has nothing between: its blocks leave when they are done.
+#include "tilewise/svd/sweeps.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "tilewise/base/threads.hpp"
+#include "tilewise/kernel/lapack.hpp"
+
+namespace tilewise::svd {
+namespace {
+
+using grid::Seat;
+using grid::Side;
+using mpi::check;
+
+/// Multiplications below which another thread costs more than it saves.
+constexpr double least_work = 4e6;
+
+class Sweeper {
+public:
+    Sweeper(Context& context, const grid::Ring& ring, Blocks& blocks, Exchange& exchange, const SweepSetting& setting)
+        : context_(context),
+          ring_(ring),
+          blocks_(blocks),
+          exchange_(exchange),
+          setting_(setting) {
+        const double width = 2.0 * static_cast<double>(blocks.cut().count()) / ring.blocks();
+        const double work = width * width * static_cast<double>(blocks.shape().height());
+        const auto useful = [&](double amount) { return static_cast<int>(std::clamp(amount / least_work, 1.0, 1e6)); };
+        const bool side_by_side = blocks.positions() >= context.threads;
+        threads_ = side_by_side ? std::min(context.threads, useful(work * blocks.positions())) : 1;
+        const int within = side_by_side ? 1 : std::min(context.threads, useful(work));
+        for (int thread = 0; thread < threads_; ++thread) {
+            solvers_.emplace_back(setting.inner, setting.tolerance, within);
+        }
+        found_.resize(static_cast<std::size_t>(blocks.positions()));
+    }
+
+    Swept operator()() {
+        Swept swept;
+        for (int done = 0; done < setting_.most && !swept.converged; ++done) {
+            const Counters before = context_.ledger.count();
+            for (int step = 0; step < ring_.steps(); ++step) {
+                take_step(step);
+                context_.report(Phase::compute, progress(swept, step));
+            }
+            if (done == 0) {
+                swept.sweep_bytes = context_.ledger.count().exchanged - before.exchanged;
+                swept.sweep_messages = context_.ledger.count().messages - before.messages;
+            }
+            const kernel::PairOutcome found = of_all_ranks();
+            swept.off_norm.push_back(found.off);
+            swept.converged = found.off < setting_.tolerance || certainly_converged(found, setting_.tolerance);
+        }
+        for (const kernel::PairSolver& solver : solvers_) {
+            swept.tally += solver.tally();
+        }
+        for (const Found& found : found_) {
+            swept.flops += found.flops;
+        }
+        return swept;
+    }
+
+private:
+    int first() const { return static_cast<int>(blocks_.first_position()); }
+    int end() const { return first() + blocks_.positions(); }
+
+    /// Digits of orthogonality that are reached, of those that are wanted; the first sweeps reach none and take as long.
+    double progress(const Swept& swept, int step) const {
+        const auto sweeps = static_cast<double>(swept.off_norm.size());
+        const double part = static_cast<double>(step + 1) / ring_.steps();
+        return 1 - std::pow(0.7, sweeps + part);
+    }
+
+    void take_step(int step) {
+        const bool overlaps = setting_.exchange == ExchangeKind::overlap && blocks_.positions() > 2;
+        if (overlaps) {
+            solve({first(), end() - 1}, false);
+            begin(step);
+            std::vector<int> inner;
+            for (int position = first() + 1; position < end() - 1; ++position) {
+                inner.push_back(position);
+            }
+            solve(inner, true);
+        } else {
+            std::vector<int> all;
+            for (int position = first(); position < end(); ++position) {
+                all.push_back(position);
+            }
+            solve(all, false);
+            begin(step);
+        }
+        const Timed timed(context_.ledger, Phase::exchange, "blocks");
+        exchange_.finish();
+        settle();
+    }
+
+    void solve(const std::vector<int>& positions, bool flying) {
+        const Timed timed(context_.ledger, Phase::compute, "pairs");
+        parallel_tasks(threads_, std::ssize(positions), [&](std::int64_t task, int thread) {
+            solve_pair(positions[static_cast<std::size_t>(task)], solvers_[static_cast<std::size_t>(thread)]);
+            if (flying && thread == 0) {
+                exchange_.progress();
+            }
+        });
+    }
+
+    void solve_pair(int position, kernel::PairSolver& solver) {
+        const Block* left = &blocks_.at({position, Side::top});
+        const Block* right = &blocks_.at({position, Side::bottom});
+        if (left->index > right->index) {
+            std::swap(left, right);
+        }
+        const std::int64_t columns = left->columns.size() + right->columns.size();
+        if (columns < 2) {
+            return;
+        }
+        const Shape& shape = blocks_.shape();
+        Found& found = found_[static_cast<std::size_t>(position - first())];
+        kernel::PairOutcome outcome = solver(left->x(shape), right->x(shape), left->v(shape), right->v(shape));
+        if (std::isnan(outcome.off)) {  // what no comparison would ever notice
+            outcome.off = std::numeric_limits<double>::infinity();
+        }
+        found.sum += outcome;
+        const auto width = static_cast<double>(columns);
+        const bool rotated = !(outcome.off < setting_.tolerance);
+        found.flops +=
+            width * width * (static_cast<double>(shape.rows) + (rotated ? 2 * static_cast<double>(shape.height()) : 0));
+    }
+
+    /// Sends what leaves the rank after a step.
+    void begin(int step) {
+        const Timed timed(context_.ledger, Phase::exchange, "blocks");
+        Parcels out, in;
+        coming_.clear();
+        const int me = context_.comm.rank();
+        for (int position = first(); position < end(); ++position) {
+            for (const Side side : {Side::top, Side::bottom}) {
+                const Seat here{position, side};
+                if (const Seat to = ring_.next(here); ring_.rank_of(to.position) != me) {
+                    const Block& block = blocks_.at(here);
+                    out.push_back({ring_.rank_of(to.position), to.side, block.data(), block.numbers(blocks_.shape())});
+                }
+                if (const Seat from = ring_.before(here); ring_.rank_of(from.position) != me) {
+                    Arrival& arrival = coming_.emplace_back(here, blocks_.arriving(ring_.block_at(here, step + 1)));
+                    in.push_back({ring_.rank_of(from.position), side, arrival.block.data(),
+                                  arrival.block.numbers(blocks_.shape())});
+                }
+            }
+        }
+        exchange_.begin(std::move(out), std::move(in));
+    }
+
+    /// Moves every block to its next place within the rank, and those that came to theirs.
+    void settle() {
+        std::vector<Block> moved(blocks_.all().size());
+        const int me = context_.comm.rank();
+        const auto slot = [&](Seat seat) {
+            return static_cast<std::size_t>(2 * (seat.position - first()) + (seat.side == Side::bottom ? 1 : 0));
+        };
+        for (int position = first(); position < end(); ++position) {
+            for (const Side side : {Side::top, Side::bottom}) {
+                const Seat to = ring_.next({position, side});
+                if (ring_.rank_of(to.position) == me) {
+                    moved[slot(to)] = std::move(blocks_.at({position, side}));
+                } else {
+                    blocks_.left(std::move(blocks_.at({position, side})));
+                }
+            }
+        }
+        for (Arrival& arrival : coming_) {
+            moved[slot(arrival.seat)] = std::move(arrival.block);
+        }
+        blocks_.all() = std::move(moved);
+    }
+
+    /// Added up in the same sequence on every rank, so that all decide alike.
+    kernel::PairOutcome of_all_ranks() {
+        const Timed timed(context_.ledger, Phase::exchange, "off");
+        kernel::PairOutcome mine, all;
+        for (Found& found : found_) {
+            mine += std::exchange(found.sum, {});
+        }
+        const std::array sent{mine.off, mine.cosines, mine.angles};
+        std::vector<std::array<double, 3>> got(static_cast<std::size_t>(context_.comm.size()));
+        check(MPI_Allgather(sent.data(), 3, MPI_DOUBLE, got.data(), 3, MPI_DOUBLE, context_.comm.get()),
+              "MPI_Allgather");
+        for (const auto& [off, cosines, angles] : got) {
+            all += {off, cosines, angles};
+        }
+        return all;
+    }
+
+    /// What a position has met, in one sweep (`sum`) and in all.
+    struct Found {
+        kernel::PairOutcome sum;
+        double flops = 0;
+    };
+
+    struct Arrival {
+        Seat seat;
+        Block block;
+
+        Arrival(Seat s, Block&& b) : seat(s), block(std::move(b)) {}
+    };
+
+    Context& context_;
+    const grid::Ring& ring_;
+    Blocks& blocks_;
+    Exchange& exchange_;
+    const SweepSetting& setting_;
+    int threads_ = 1;
+    std::vector<kernel::PairSolver> solvers_;
+    std::vector<Found> found_;  ///< by position, so that no thread's haste changes a sum
+    std::vector<Arrival> coming_;
+};
+
+}  // namespace
+
+Swept sweep(Context& context, const grid::Ring& ring, Blocks& blocks, Exchange& exchange, const SweepSetting& setting) {
+    const kernel::BlasThreads one(1);
+    return Sweeper(context, ring, blocks, exchange, setting)();
+}
+
+}  // namespace tilewise::svd

@@ -1,0 +1,32 @@
+// Sweeps over all pairs of column blocks until all columns are orthogonal to each other.
+#pragma once
+
+#include "tilewise/svd/blocks.hpp"
+#include "tilewise/svd/exchange.hpp"
+
+namespace tilewise::svd {
+
+struct SweepSetting {
+    ExchangeKind exchange = ExchangeKind::none;
+    kernel::Inner inner = kernel::Inner::blocks;
+    double tolerance = 0;  ///< the largest cosine that counts as orthogonal
+    int most = 30;         ///< sweeps
+};
+
+struct Swept {
+    std::vector<double> off_norm;  ///< the largest cosine that each sweep found, over all ranks
+    bool converged = false;
+    kernel::PairTally tally;  ///< of this rank
+    double flops =
+        0;  ///< of this rank: for a pair of w columns w²·rows for its Gram matrix and, where it was rotated, 2·w²·(rows + v_rows)
+    std::int64_t sweep_bytes = 0, sweep_messages = 0;  ///< that this rank received in one sweep
+};
+
+/// Sweeps over the rank's `blocks`, which are again at their first places when it returns. A sweep meets every pair of blocks once, in blocks − 1 steps. At
+/// its end all ranks learn in one step what each of them found: they are done when the largest cosine is below the tolerance, or when the angles were so
+/// small that it certainly is now. The numbers are the same for every exchange; other cuts, ranks or threads give others, by rounding. A rank with fewer
+/// positions than threads has all its threads in one pair after the other, else each thread has its own pairs. Cost of a sweep: up to 2·n²·(3·rows + 2·v_rows) over all ranks (half of it with two blocks),
+/// and per rank 2·(blocks − 1) blocks received. @note Collective. A rank that throws leaves others waiting: call it where that aborts the job.
+Swept sweep(Context& context, const grid::Ring& ring, Blocks& blocks, Exchange& exchange, const SweepSetting& setting);
+
+}  // namespace tilewise::svd

@@ -1,0 +1,200 @@
+"""Where a job's result goes: a file, with snapshots beside it, or a folder of several files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from tilewise.files import folder, format_name
+from tilewise.files.folder import Folder, find_folder
+from tilewise.files.output import Target, find_target, require_replaceable, written_warnings
+from tilewise.files.outputs import Form, Outputs, create_all, snapshot_name
+from tilewise.launch.job import Job
+from tilewise.launch.record import Matrix
+from tilewise.plan import grid
+from tilewise.plan.plan import Plan
+
+
+class Made(Protocol):
+    """What was made for one job and waits for its numbers; `paths` are all that must go when it fails."""
+
+    @property
+    def paths(self) -> list[str]: ...
+
+    def told(self, job: Job) -> Job:
+        """`job` with the regions that the ranks write to."""
+
+    def settle(self, result: dict[str, Any]) -> list[str]:
+        """Throws away what no numbers were written to; warnings."""
+
+    def pack(self, sync: bool) -> bool:
+        """Packs whatever format asks for that; whether there was anything to do."""
+
+    def matrices(self, plan: Plan) -> list[Matrix]:
+        """The outputs as the record names them."""
+
+    def commit(self, sync: bool, force: bool) -> list[str]:
+        """Gives everything its name; warnings. Raises RunError, and old outputs are as they were then."""
+
+    def discard(self) -> str:
+        """Removes everything; returns the path of what could not be, else an empty string."""
+
+
+class Place(Protocol):
+    """A place that was found fit to be written. `target` is what messages and the disk are asked about."""
+
+    @property
+    def target(self) -> Target: ...
+
+    def paths(self, plan: Plan) -> list[str]:
+        """Every path that will get a name."""
+
+    def check(self, plan: Plan, force: bool) -> None:
+        """Raises UsageError where something is there that may not be replaced."""
+
+    def warnings(self, plan: Plan) -> tuple[str, ...]:
+        """What the user should know of files that are written so."""
+
+    def make(self, plan: Plan) -> Made:
+        """Makes the part files; nothing is left behind where that fails."""
+
+
+@dataclass(frozen=True)
+class FilePlace:
+    """One file, or one folder of tiles; a stencil's snapshots lie beside it."""
+
+    target: Target
+    colours: bool = False
+    _beside: list[Target] = field(default_factory=list)  # snapshots, as they were when first looked at
+
+    def paths(self, plan: Plan) -> list[str]:
+        return [each.path for each in (self.target, *self._snapshots(plan))]
+
+    def check(self, plan: Plan, force: bool) -> None:
+        for each in (*self._snapshots(plan), self.target):
+            require_replaceable(each, force)
+
+    def warnings(self, plan: Plan) -> tuple[str, ...]:
+        return written_warnings(self.target, plan.shape, plan.dtype, plan.order)
+
+    def make(self, plan: Plan) -> Made:
+        # A folder of tiles is cut as the ranks share the result.
+        cut = grid.rectangles(plan.shape, plan.job.variant.grid, plan.job.variant.remainder)
+        form = Form(
+            shape=plan.shape,
+            dtype=plan.dtype,
+            order=plan.order,
+            header=plan.header,
+            rectangles=cut,
+            planes=plan.planes,
+        )
+        snapshots = self._snapshots(plan)
+        return MadeFiles(create_all(self.target, snapshots, form, plan.job.id), [self.target, *snapshots])
+
+    def _snapshots(self, plan: Plan) -> list[Target]:
+        if not self._beside:
+            last = max(plan.snapshots, default=0)
+            names = [snapshot_name(self.target.name, sweep, last) for sweep in plan.snapshots]
+            self._beside.extend(find_target(name, self.colours) for name in names)
+        return self._beside
+
+
+@dataclass(frozen=True)
+class MadeFiles:
+    """Part files of an output and its snapshots."""
+
+    outputs: Outputs
+    targets: list[Target]
+
+    @property
+    def paths(self) -> list[str]:
+        return self.outputs.paths
+
+    def told(self, job: Job) -> Job:
+        stencil = job.stencil
+        if stencil is not None:
+            stencil = msgspec.structs.replace(stencil, snapshots=self.outputs.snapshot_regions)
+        return msgspec.structs.replace(job, output=self.outputs.output.region, stencil=stencil)
+
+    def settle(self, result: dict[str, Any]) -> list[str]:
+        return self.outputs.keep(len(result.get("snapshots", [])))
+
+    def pack(self, sync: bool) -> bool:
+        return self.outputs.pack(sync)
+
+    def matrices(self, plan: Plan) -> list[Matrix]:
+        shape = (plan.shape[0] // plan.planes, plan.shape[1])
+        return [
+            Matrix(target.path, format_name(target.name), shape, plan.dtype, plan.order, plan.planes)
+            for target in self.targets[: 1 + len(self.outputs.snapshots)]
+        ]
+
+    def commit(self, sync: bool, force: bool) -> list[str]:
+        self.outputs.commit(sync, force)
+        return []
+
+    def discard(self) -> str:
+        return self.outputs.discard()
+
+
+@dataclass(frozen=True)
+class FolderPlace:
+    """A folder with a file for each of the plan's pieces."""
+
+    target: Target
+
+    def paths(self, plan: Plan) -> list[str]:
+        return [self.target.path]
+
+    def check(self, plan: Plan, force: bool) -> None:
+        folder.require_replaceable(self.target, force)
+
+    def warnings(self, plan: Plan) -> tuple[str, ...]:
+        return ()
+
+    def make(self, plan: Plan) -> Made:
+        return MadeFolder(folder.create(self.target, list(plan.pieces), plan.job.command, plan.job.id))
+
+
+@dataclass(frozen=True)
+class MadeFolder:
+    """A hidden folder that waits for the factors of a decomposition."""
+
+    folder: Folder
+
+    @property
+    def paths(self) -> list[str]:
+        return self.folder.paths
+
+    def told(self, job: Job) -> Job:
+        assert job.svd is not None
+        pieces = zip(self.folder.listing.files, self.folder.regions, strict=True)
+        regions = {os.path.splitext(piece.file)[0].lower(): region for piece, region in pieces}
+        return msgspec.structs.replace(job, svd=msgspec.structs.replace(job.svd, **regions))
+
+    def settle(self, result: dict[str, Any]) -> list[str]:
+        return []
+
+    def pack(self, sync: bool) -> bool:
+        return False
+
+    def matrices(self, plan: Plan) -> list[Matrix]:
+        at = self.folder.target.path
+        return [
+            Matrix(os.path.join(at, piece.file), "npy", piece.shape, piece.dtype, "C")
+            for piece in self.folder.listing.files
+        ]
+
+    def commit(self, sync: bool, force: bool) -> list[str]:
+        return self.folder.commit(sync, force)
+
+    def discard(self) -> str:
+        return self.folder.discard()
+
+
+def find(name: str, colours: bool = False, several: bool = False) -> Place:
+    """The place called `name`, for one file or for `several` in a folder; UsageError where there is none."""
+    return FolderPlace(find_folder(name)) if several else FilePlace(find_target(name, colours), colours)

@@ -1,0 +1,239 @@
+"""Output folders: several .npy files and a manifest, made beside the future name and swapped in last."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+
+import msgspec
+
+from tilewise.errors import RunError, UsageError
+from tilewise.files import FORMATS, npy, renaming
+from tilewise.files.checks import printable
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.guard import one_line
+from tilewise.files.output import (
+    Target,
+    cannot_make,
+    check_folder,
+    no_size,
+    part_path,
+    require_free,
+    sync_path,
+)
+from tilewise.files.region import Region
+from tilewise.files.regular import open_regular, require_utf8
+
+MANIFEST = "manifest.json"
+VERSION = 1
+_BYTES_MAX = 1 << 20
+
+
+class Piece(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file of the folder; `shape` has one extent where the file holds a list of numbers."""
+
+    file: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def rows_columns(self) -> tuple[int, int]:
+        """The same as a matrix: a list is one row."""
+        return (self.shape[0], self.shape[1]) if len(self.shape) == 2 else (1, self.shape[0])
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of its numbers."""
+        rows, columns = self.rows_columns
+        return rows * columns * ITEMSIZE[self.dtype]
+
+
+class Listing(msgspec.Struct, forbid_unknown_fields=True):
+    """What `manifest.json` says: the version of it, the command that made the folder, and its files."""
+
+    tilewise: int
+    command: str
+    files: list[Piece]
+
+
+class Folder(msgspec.Struct):
+    """A hidden folder beside the future one, with every file in it at its full size.
+
+    `regions` are where the numbers go, in the sequence of `listing.files`.
+    """
+
+    target: Target
+    part: str
+    listing: Listing
+    regions: list[Region]
+
+    @property
+    def paths(self) -> list[str]:
+        """Everything that must go when the job fails, the folder itself last."""
+        files = [*(each.file for each in self.listing.files), MANIFEST]
+        return [*(os.path.join(self.part, file) for file in files), self.part]
+
+    def commit(self, sync: bool = False, force: bool = False) -> list[str]:
+        """Gives the folder its name, at once and completely; `sync` also makes the name durable.
+
+        Returns warnings. Raises RunError when it cannot; the old folder is still there then, as it was. So is
+        one that somebody made in the meantime, unless `force`, and always one with files of somebody else.
+        """
+        target, left = self.target, ""
+        try:
+            self._list(sync)
+            if (target.mode is None and not force) or not os.path.lexists(target.path):
+                renaming.name_new(self.part, target.path)
+            else:
+                known = _replaceable(target)
+                os.chmod(self.part, stat.S_IMODE(os.stat(target.path).st_mode))
+                renaming.exchange(self.part, target.path)
+                left = _remove(self.part, known)
+            if sync:
+                sync_path(os.path.dirname(target.path))
+        except FileExistsError:
+            raise RunError(
+                f"{target.name} was made by somebody else while this ran, and was left as it is",
+                "another name, or --force to replace it",
+            ) from None
+        except UsageError as error:  # it became foreign while the ranks worked
+            raise RunError(error.message, error.advice) from None
+        except OSError as error:
+            raise RunError(
+                f"the finished folder {self.part} cannot get the name {target.name}: {one_line(error)}"
+            ) from None
+        return [f"the old {target.name} was replaced, but {left} is left of it"] if left else []
+
+    def discard(self) -> str:
+        """Removes the hidden folder; returns the path of what is still there, else an empty string."""
+        return _remove(self.part, {*(each.file for each in self.listing.files), MANIFEST})
+
+    def _list(self, sync: bool) -> None:
+        with open(os.path.join(self.part, MANIFEST), "xb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(self.listing), indent=1) + b"\n")
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        if sync:
+            sync_path(self.part)
+
+
+def find_folder(name: str) -> Target:
+    """The place called `name`, with or without a slash behind it, if a folder can be made there.
+
+    Changes nothing, and asks nobody yet whether a folder that is there may be replaced. Raises UsageError.
+    """
+    if not name:
+        raise UsageError("the output has an empty name, but the name of a folder was expected")
+    require_utf8(name)
+    bare = name.rstrip("/") or "/"
+    ending = os.path.splitext(bare)[1].lower()
+    if bare == name and ending in FORMATS:
+        raise UsageError(
+            f"the output {name} is named like a file, but a folder for several files is made",
+            f"-o {os.path.splitext(bare)[0]}/",
+        )
+    path = os.path.realpath(bare)
+    try:
+        old = os.stat(path)
+    except FileNotFoundError:
+        old = None
+    except OSError as error:
+        raise UsageError(f"the output {name} cannot be looked at: {error.strerror}") from None
+    if old is not None and not stat.S_ISDIR(old.st_mode):
+        raise UsageError(f"the output {name} exists and is no folder, but a folder was expected")
+    check_folder(os.path.dirname(path), f"the output {name}")
+    return Target(path, bare, None if old is None else stat.S_IMODE(old.st_mode))
+
+
+def require_replaceable(target: Target, force: bool) -> None:
+    """Raises UsageError where a folder at `target` may not be replaced.
+
+    With `force` one may that carries our manifest and holds nothing else than that names, so that no mistake
+    in a name can cost a file that is not ours.
+    """
+    if target.mode is None:
+        return
+    if not force:
+        raise UsageError(f"the output {target.name} exists already", "--force replaces it")
+    _replaceable(target)
+    check_folder(target.path, f"the output {target.name}")
+
+
+def create(target: Target, pieces: list[Piece], command: str, identity: str) -> Folder:
+    """Makes the hidden folder beside `target`, with a file with header and full size for each of `pieces`.
+
+    Raises RunError when the disk has too little room, with both numbers, or when a file cannot be made;
+    nothing is left behind then.
+    """
+    parent = os.path.dirname(target.path)
+    size = sum(piece.bytes for piece in pieces)
+    require_free(parent, size, target.name)
+    made = Folder(target, part_path(target.path, identity), Listing(VERSION, command, pieces), [])
+    try:
+        os.mkdir(made.part)
+    except OSError as error:
+        raise cannot_make(error, target, parent) from None
+    try:
+        for piece in pieces:
+            path = os.path.join(made.part, piece.file)
+            with open(path, "xb"):
+                pass
+            made.regions.append(
+                npy.create_array(path, f"{target.name}/{piece.file}", piece.shape, piece.dtype)
+            )
+    except BaseException as error:
+        made.discard()
+        if isinstance(error, OSError):
+            raise no_size(error, target, size) from None
+        raise
+    return made
+
+
+def read_listing(path: str, name: str) -> Listing:
+    """The manifest of the folder at `path`; UsageError unless it is one of ours."""
+    manifest = os.path.join(path, MANIFEST)
+    if not os.path.lexists(manifest):
+        raise UsageError(f"{name} is a folder without a {MANIFEST} of ours; it is not replaced")
+    file, size = open_regular(manifest, f"{name}/{MANIFEST}")
+    with file:
+        text = file.read(_BYTES_MAX + 1)
+    try:
+        if size > _BYTES_MAX:
+            raise msgspec.ValidationError(f"it has {size} bytes")
+        found = msgspec.json.decode(text, type=Listing)
+        if found.tilewise != VERSION:
+            raise msgspec.ValidationError(f"it is of version {found.tilewise}, but {VERSION} was expected")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(
+            f"{name}/{MANIFEST} is no manifest of ours, so it is not replaced: {printable(str(error))}"
+        ) from None
+    return found
+
+
+def _replaceable(target: Target) -> set[str]:
+    """Names of the files in the folder at `target`, all of them ours; UsageError where one is not."""
+    name = f"the output {target.name}"
+    known = {MANIFEST, *(piece.file for piece in read_listing(target.path, name).files)}
+    foreign = sorted(set(os.listdir(target.path)) - known)
+    if foreign:
+        raise UsageError(
+            f"{name} holds {printable(foreign[0])}, which is no part of it; it is not replaced",
+            "another name, or move that file away",
+        )
+    return known
+
+
+def _remove(folder: str, known: set[str]) -> str:
+    """Removes `folder` with what is `known` of it; returns the path of what is left, or an empty string."""
+    try:
+        for file in set(os.listdir(folder)) & known:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(folder, file))
+        os.rmdir(folder)
+    except FileNotFoundError:
+        return ""
+    except OSError:
+        return folder
+    return ""

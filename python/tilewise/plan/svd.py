@@ -1,0 +1,291 @@
+"""Plans a singular value decomposition: algorithm, blocks of columns, start, exchange, proof and memory.
+
+The stated rule. Flags that only one algorithm knows decide for it. Else `randomized` where few components of
+a large matrix are wanted: K + oversample is at most a quarter of min(M, N), and a full decomposition would be
+long or would not fit in memory. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`, and `jacobi`
+for all others. Ranks and threads as for products: one rank with a thread for each core, or a rank for each
+memory domain or node. Blocks: two a rank. Exchange: `overlap` where a rank has three pairs of blocks or more,
+and so something to do while those at its ends travel, else `nonblocking`. Proof: `fast`, always, for it says
+how good the factors are and costs one more reading of the file.
+"""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from tilewise.errors import UsageError
+from tilewise.files.folder import Piece
+from tilewise.files.output import Target
+from tilewise.files.region import Region
+from tilewise.launch import environment
+from tilewise.launch.job import Job, Svd, Variant
+from tilewise.launch.join import Join
+from tilewise.machine.facts import Facts
+from tilewise.plan import io, need, rule
+from tilewise.plan.choices import Choices
+from tilewise.plan.names import SVD, Algorithm
+from tilewise.plan.plan import Plan, finish, new_id
+from tilewise.plan.svd_need import Shape, full_bytes, svd_need
+from tilewise.plan.svd_wanted import OVERSAMPLE, POWER, SWEEPS, Wanted, refuse_foreign_flags
+from tilewise.units import bytes_text, listing, plural, shape_text
+
+# The shorter side up to which one rank takes gesdd, which is faster than jacobi at every size there, but
+# whose small singular values are not accurate relative to themselves. Above it that accuracy, and ranks that
+# share the work, are what `auto` prefers.
+LOCAL_MAX = 512
+LONG = 1e9  # M·N·min(M, N) from which a full decomposition for a few components is a waste
+PAIRS_TO_OVERLAP = 3  # of a rank: two at its ends, and one that is solved while their blocks travel
+FEW = 4  # min(M, N) over K + oversample from which components are few
+
+
+def plan_svd(
+    source: Region, target: Target, wanted: Wanted, choices: Choices, facts: Facts, joined: Join | None = None
+) -> Plan:
+    """The plan for decomposing `source` into the folder at `target`, or UsageError."""
+    dtype = result_type(source)
+    shape = _shape(source, wanted)
+    why: list[str] = []
+    algorithm = _algorithm(shape, wanted, choices, facts, joined, why)
+    chosen = msgspec.structs.replace(choices, algorithm=algorithm.name)
+    refuse_foreign_flags(algorithm, wanted, choices)
+    ranks, threads, nodes = _ranks(shape, wanted, algorithm, chosen, facts, joined, why)
+    read, write = io.fitting(choices, [source], None)
+    variant = Variant(
+        algorithm=algorithm.name,
+        exchange="none",
+        read=read,
+        write=write,
+        grid=(1, ranks),
+        ranks=ranks,
+        threads=threads,
+        kernel=choices.kernel,
+        remainder=choices.remainder,
+    )
+    if algorithm.name == "jacobi":
+        variant = _blocks(variant, shape.least, wanted, choices.exchange, why)
+    variant = msgspec.structs.replace(variant, exchange=_exchange(algorithm, choices, variant, why))
+    room = choices.memory if choices.memory is not None else int(facts.memory_available * need.SHARE)
+    verify = "fast" if choices.verify == "auto" else choices.verify
+    panels, required = svd_need(
+        shape, source, dtype, variant, wanted, verify, room, nodes, again=choices.repeat + choices.warmup > 1
+    )
+    _require_fit(required, algorithm, wanted, choices, facts)
+    svd = Svd(
+        components=wanted.components or 0,
+        values_only=wanted.values_only,
+        max_sweeps=SWEEPS if wanted.max_sweeps is None else wanted.max_sweeps,
+        tolerance=wanted.tolerance or 0.0,
+        power=POWER if wanted.power is None else wanted.power,
+        oversample=OVERSAMPLE if wanted.oversample is None else wanted.oversample,
+        seed=wanted.seed or 0,
+        require_converged=verify != "off",
+        panel_bytes=panels,
+        scaled=wanted.scaled,
+    )
+    job = Job(
+        id=new_id(),
+        command="svd",
+        inputs=[source],
+        output=None,
+        variant=variant,
+        dtype=dtype,
+        svd=svd,
+        verify=verify,
+    )
+    pieces = _pieces(shape, wanted, dtype)
+    warnings = environment.blas_warnings(os.environ, facts)
+    return finish(
+        job=job,
+        shape=pieces[0].rows_columns,
+        dtype=dtype,
+        choices=choices,
+        facts=facts,
+        need=required,
+        reasons=why,
+        warnings=warnings,
+        flops=4.0 * shape.rows * shape.columns * shape.least,
+        gemm=False,
+        nodes=nodes,
+        joined=joined is not None,
+        choosable=("ranks", "threads", "algorithm", "io")
+        if algorithm.name != "jacobi"
+        else ("ranks", "threads", "algorithm", "exchange", "io", "block-columns", "start"),
+        also_fixed=wanted.given(),
+        pieces=pieces,
+    )
+
+
+def result_type(source: Region) -> str:
+    """The type of the factors; UsageError for numbers that have none."""
+    if source.dtype.startswith("complex"):
+        raise UsageError(
+            f"{source.name} holds {source.dtype}, but svd works on real numbers",
+            f"tilewise convert {source.name} -o real.npy --dtype float64 takes the real parts",
+        )
+    if source.dtype == "float16":
+        raise UsageError(
+            f"{source.name} holds float16, whose factors would be good to 3 digits",
+            f"tilewise convert {source.name} -o A32.npy --dtype float32",
+        )
+    return "float32" if source.dtype == "float32" else "float64"
+
+
+def _shape(source: Region, wanted: Wanted) -> Shape:
+    rows, columns = source.shape
+    least = min(rows, columns)
+    if least == 0:
+        raise UsageError(f"{source.name} is {shape_text(rows, columns)}: it has no numbers to decompose")
+    if wanted.components is not None and wanted.components > least:
+        raise UsageError(
+            f"--components {wanted.components} is more than a {shape_text(rows, columns)} matrix has",
+            f"--components {least}, or leave it away for all",
+        )
+    return Shape(rows=rows, columns=columns, components=wanted.components or least)
+
+
+def _algorithm(
+    shape: Shape, wanted: Wanted, choices: Choices, facts: Facts, joined: Join | None, why: list[str]
+) -> Algorithm:
+    """The algorithm that was asked for, that flags lead to, or that the rule picks."""
+    if choices.algorithm is not None:
+        return SVD[choices.algorithm]
+    jacobi, randomized = wanted.of_jacobi(choices), wanted.of_randomized()
+    if jacobi and randomized:
+        raise UsageError(
+            f"{jacobi[0]} is for jacobi and {randomized[0]} for randomized; they make no sense together"
+        )
+    if randomized:
+        why.append(f"randomized: {listing(randomized)} {'is' if len(randomized) == 1 else 'are'} for that")
+        return SVD["randomized"]
+    if jacobi:
+        why.append(f"jacobi: {listing(jacobi)} {'is' if len(jacobi) == 1 else 'are'} for that")
+        return SVD["jacobi"]
+    sampled = shape.components + OVERSAMPLE
+    if wanted.components is not None and FEW * sampled <= shape.least:
+        room = choices.memory if choices.memory is not None else int(facts.memory_available * need.SHARE)
+        if (full := full_bytes(shape)) > room:
+            why.append(f"randomized: all components would take {bytes_text(full)} of memory")
+            return SVD["randomized"]
+        if shape.work >= LONG:
+            why.append(
+                f"randomized: {plural(shape.components, 'component')} of {shape.least} need a few readings; "
+                "--algorithm jacobi is exact"
+            )
+            return SVD["randomized"]
+    ranks = joined.size if joined is not None else choices.ranks
+    if shape.least <= LOCAL_MAX and ranks in (None, 1) and choices.grid in (None, (1, 1)):
+        why.append(
+            "local: gesdd is faster for so few columns; for small singular values that are accurate relative "
+            "to themselves: --algorithm jacobi"
+        )
+        return SVD["local"]
+    why.append(
+        f"jacobi: {plural(ranks, 'rank')} share it"
+        if ranks is not None and ranks > 1
+        else f"jacobi: more than {LOCAL_MAX} columns, and small singular values as accurate as large ones"
+    )
+    return SVD["jacobi"]
+
+
+def _ranks(
+    shape: Shape,
+    wanted: Wanted,
+    algorithm: Algorithm,
+    choices: Choices,
+    facts: Facts,
+    joined: Join | None,
+    why: list[str],
+) -> tuple[int, int, int]:
+    """Ranks, threads and nodes; UsageError where the algorithm or the grid does not take so many."""
+    work = shape.work
+    if algorithm.name == "randomized":
+        power = POWER if wanted.power is None else wanted.power
+        work = float(shape.rows) * shape.columns * shape.sampled(wanted) * (2 * power + 2)
+    ranks, threads, nodes = rule.spread(
+        choices, facts, work, why, joined=joined, all_cores=choices.exchange is not None
+    )
+    if not algorithm.takes(ranks):
+        raise UsageError(
+            f"{algorithm.name} works on {algorithm.takes_text}, not on {ranks}", "--algorithm jacobi, or -n 1"
+        )
+    if choices.grid not in (None, (1, ranks)):
+        p, q = choices.grid
+        raise UsageError(
+            f"--grid {p}x{q} makes no sense with svd: {plural(ranks, 'rank')} lie side by side",
+            f"--grid 1x{ranks}",
+        )
+    return ranks, threads, nodes
+
+
+def _exchange(algorithm: Algorithm, choices: Choices, variant: Variant, why: list[str]) -> str:
+    """How blocks travel; `none` on one rank, and where nothing travels."""
+    asked = choices.exchange
+    if asked is not None and asked not in algorithm.exchanges:
+        known = (
+            f"it takes {', '.join(algorithm.exchanges)}" if algorithm.exchanges else "no blocks travel there"
+        )
+        raise UsageError(
+            f"--exchange {asked} makes no sense with {algorithm.name}: {known}",
+            "" if algorithm.exchanges else "--algorithm jacobi",
+        )
+    if not algorithm.exchanges:
+        return "none"
+    if variant.ranks == 1:
+        if asked is not None:
+            why.append(f"exchange none: there is one rank, so {asked} has nobody to exchange with")
+        return "none"
+    if asked is not None:
+        return asked
+    if variant.blocks >= PAIRS_TO_OVERLAP * 2 * variant.ranks:
+        why.append("overlap: blocks at a rank's ends travel while others are solved")
+        return "overlap"
+    why.append("nonblocking: a rank has no pairs to solve while blocks travel")
+    return "nonblocking"
+
+
+def _blocks(variant: Variant, columns: int, wanted: Wanted, asked: str | None, why: list[str]) -> Variant:
+    """The ring's blocks of `columns`, what the sweeps start from, and how pairs are solved.
+
+    Two blocks are a pair, and a rank has one at least; some blocks are empty where there are few columns.
+    `asked` is the exchange that was asked for.
+    """
+    inner = wanted.inner or ("rotations" if variant.kernel == "plain" else "blocks")
+    if wanted.block_columns is not None:
+        pairs = -(-columns // (2 * wanted.block_columns))
+    elif asked == "overlap" and variant.ranks > 1:
+        pairs = PAIRS_TO_OVERLAP * variant.ranks
+        why.append(f"{2 * PAIRS_TO_OVERLAP} blocks a rank: with fewer there is nothing to overlap with")
+    elif inner == "blocks":
+        pairs = variant.ranks  # the products of wide pairs keep all threads of a rank busy
+    else:
+        pairs = variant.ranks * variant.threads
+        why.append("two blocks for each thread: rotations are done by one")
+    pairs = max(variant.ranks, min(pairs, -(-columns // 2)))
+    start = wanted.start or ("eigen" if inner == "blocks" else "qr")
+    return msgspec.structs.replace(variant, blocks=2 * pairs, start=start, inner=inner)
+
+
+def _pieces(shape: Shape, wanted: Wanted, dtype: str) -> list[Piece]:
+    """The files of the folder."""
+    k = shape.components
+    values = Piece("s.npy", (k,), dtype)
+    if wanted.values_only:
+        return [values]
+    left = Piece("U.npy", (shape.rows, k), dtype)
+    scaled = [Piece("US.npy", left.shape, dtype)] if wanted.scaled else []
+    return [left, values, Piece("Vt.npy", (k, shape.columns), dtype), *scaled]
+
+
+def _require_fit(
+    required: need.Need, algorithm: Algorithm, wanted: Wanted, choices: Choices, facts: Facts
+) -> None:
+    """Raises UsageError where it does not fit, with what needs less."""
+    try:
+        need.require_fit(required, choices.memory, facts.memory_available, facts.shared_memory)
+    except UsageError as error:
+        if algorithm.name != "randomized":
+            components = "" if wanted.components else " --components 20"
+            error.advice = f"--algorithm randomized{components}: it reads the file in panels"
+        raise

@@ -1,0 +1,88 @@
+"""What there is to say of a decomposition: what was found, how, how exact it is, or why there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.errors import VerificationError
+from tilewise.launch.record import Record
+from tilewise.units import bytes_text, plural
+
+
+def svd_lines(record: Record) -> list[tuple[str, str]]:
+    """Labels and sentences for the closing table."""
+    result = record.result
+    lines = [("values", values(result)), ("done by", done_by(record))]
+    if record.variant.algorithm == "jacobi":
+        lines.append(("sweeps", sweeps(record)))
+        if result.get("fallback"):
+            lines.append(("instead", str(result["fallback"])))
+    lines.append(("exact to", exact_to(record)))
+    return lines
+
+
+def values(result: dict[str, Any]) -> str:
+    """`20, from 31.4 down to 0.0021; rank 20`."""
+    largest, smallest = result.get("sigma_max"), result.get("sigma_min")
+    text = str(result.get("components", ""))
+    if largest is not None and smallest is not None:
+        text += f", from {largest:.6g} down to {smallest:.6g}"
+    return text + (f"; rank {result['rank']}" if result.get("rank") is not None else "")
+
+
+def done_by(record: Record) -> str:
+    """`jacobi: TSQR, eigenvectors of AᵀA, then sweeps, block by block`."""
+    result, algorithm = record.result, record.variant.algorithm
+    if algorithm == "local":
+        return f"local: LAPACK's gesdd in {record.outputs[0].dtype}"
+    if algorithm == "randomized":
+        reads = plural(int(result.get("reads") or 0), "reading")
+        return f"randomized: {reads} of the file, the proof's included"
+    start = result.get("start") or ""
+    how = "rotation by rotation" if record.variant.inner == "rotations" else "block by block"
+    return f"jacobi: {start + ', then ' if start else ''}sweeps, {how}"
+
+
+def sweeps(record: Record) -> str:
+    """`5, off 3.1e-16 at the end; 16 blocks of 64 columns; 60 messages and 15 MiB a sweep`."""
+    result = record.result
+    off = result.get("off_norm") or []
+    parts = [f"{result.get('sweeps', 0)}" + (f", off {off[-1]:.1e} at the end" if off else "")]
+    if not result.get("converged", True):
+        parts[0] += ", NOT converged"
+    least, most = (result.get("block_columns") or [0, 0])[:2]
+    columns = plural(most, "column") if least == most else f"{least} to {most} columns"
+    parts.append(f"{record.variant.blocks} blocks of {columns}")
+    if record.variant.ranks > 1:
+        messages = plural(int(result.get("sweep_messages") or 0), "message")
+        parts.append(f"{messages} and {bytes_text(int(result.get('sweep_bytes') or 0))} a sweep")
+    return "; ".join(parts)
+
+
+def exact_to(record: Record) -> str:
+    """`residual 2.1e-15, U orthogonal to 4.0e-15, V to 3.9e-15`, or that nobody looked."""
+    result = record.result
+    if record.verification is None:
+        return "not proved: neither residual nor orthogonality was computed"
+    parts = []
+    if result.get("residual") is not None:
+        parts.append(f"residual {result['residual']:.1e}")
+    for name in ("u", "v"):
+        if result.get(f"orthogonality_{name}") is not None:
+            parts.append(f"{name.upper()} orthogonal to {result[f'orthogonality_{name}']:.1e}")
+    if result.get("error_estimate") is not None:
+        parts.append(f"these components leave {result['error_estimate']:.3g} of A")
+    return ", ".join(parts) or "singular values only: no vectors to look at"
+
+
+def not_converged(record: Record) -> VerificationError:
+    """Why a decomposition that ran out of sweeps was thrown away."""
+    result, proof = record.result, record.verification
+    done = int(result.get("sweeps") or 0)
+    numbers = ""
+    if proof is not None and proof.error is not None and proof.tolerance is not None:
+        numbers = f": off is {proof.error:.2e}, allowed {proof.tolerance:.2e}"
+    return VerificationError(
+        f"the columns are not orthogonal after {plural(done, 'sweep')}{numbers}; the result was thrown away",
+        f"--max-sweeps {max(30, 2 * done)}, or --no-verify to keep it as it is",
+    )

@@ -1,0 +1,313 @@
+// Tests of the singular value decomposition as a library: every exchange, rank count and shape against LAPACK's values, and against the matrix itself.
+#include <array>
+#include <doctest/doctest.h>
+#include <string>
+
+#include "svd_cases.hpp"
+#include "tilewise/base/error.hpp"
+#include "tilewise/svd/exchange.hpp"
+
+using namespace tilewise;
+using namespace tilewise::test;
+
+namespace {
+
+constexpr double fine = 1e-13;
+
+std::vector<std::string> exchanges(int ranks) {
+    if (ranks == 1) {
+        return {"none"};
+    }
+    return {"blocking", "nonblocking", "overlap", "one_sided_lock"};
+}
+
+svd::Options options_for(const mpi::Communicator& comm, const std::string& exchange = "") {
+    svd::Options options;
+    options.exchange = exchange.empty() ? exchanges(comm.size()).front() : exchange;
+    return options;
+}
+
+/// What every decomposition must be, whatever it is of.
+void check_all(const Dense& a, const Decomposed& got, const std::vector<double>& wanted) {
+    CHECK(got.outcome.shown.converged);
+    CHECK(got.residual(a) <= fine);
+    CHECK(defect(got.u) <= fine);
+    CHECK(defect(transposed(got.vt)) <= fine);
+    REQUIRE(got.s.size() == wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        CHECK(std::abs(got.s[i] - wanted[i]) <= fine * std::max(wanted[0], 1e-300));
+        CHECK((i == 0 || got.s[i] <= got.s[i - 1]));
+        CHECK(got.s[i] >= 0);
+    }
+    for (std::int64_t j = 0; j < got.u.columns; ++j) {
+        double most = 0, first = 0;
+        for (std::int64_t i = 0; i < got.u.rows; ++i) {
+            most = std::max(most, std::abs(got.u(i, j)));
+        }
+        for (std::int64_t i = 0; i < got.u.rows && first == 0; ++i) {
+            first = std::abs(got.u(i, j)) >= (1 - 1e-6) * most ? got.u(i, j) : 0;
+        }
+        CHECK(first > 0);
+    }
+}
+
+struct Named {
+    const char* name;
+    Dense matrix;
+};
+
+std::vector<Named> shapes() {
+    return {{"square", normal(24, 24)},
+            {"a few rows more", normal(31, 24)},
+            {"tall", normal(97, 13)},
+            {"wide", normal(11, 83)},
+            {"a few columns more", normal(17, 23)},
+            {"fewer columns than ranks", normal(9, 3)},
+            {"two rows", normal(2, 9)},
+            {"one column", normal(7, 1)},
+            {"one row", normal(1, 5)},
+            {"fewer rows than ranks", normal(3, 1)},
+            {"two numbers", normal(1, 2)},
+            {"one number", normal(1, 1)},
+            {"prime", normal(37, 37)},
+            {"zero", Dense(9, 6)},
+            {"zero and square", Dense(5, 5)},
+            {"rank 3 of 12", product(normal(20, 3), normal(3, 12, 2))},
+            {"tall of rank 2", product(normal(64, 2), normal(2, 10, 2))},
+            {"with columns of zeros",
+             product(normal(16, 16), with_values(16, {1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))},
+            {"repeated", with_values(30, {5, 5, 5, 5, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})},
+            {"identity", with_values(16, std::vector<double>(16, 1.0))}};
+}
+
+}  // namespace
+
+TEST_CASE("every exchange decomposes every shape, and all of them to the same bits") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    for (const Named& shape : shapes()) {
+        CAPTURE(shape.name);
+        const std::vector<double> wanted = values_of(shape.matrix);
+        std::vector<double> first;
+        for (const std::string& exchange : exchanges(comm.size())) {
+            CAPTURE(exchange);
+            svd::Options options = options_for(comm, exchange);
+            options.blocks = 6 * comm.size();  // the fewest with which `overlap` has something between
+            const Decomposed got = decomposed(comm, shape.matrix, options);
+            std::vector<double> all = got.s;
+            all.insert(all.end(), got.u.values.begin(), got.u.values.end());
+            all.insert(all.end(), got.vt.values.begin(), got.vt.values.end());
+            if (first.empty()) {
+                check_all(shape.matrix, got, wanted);
+                first = all;
+            }
+            CHECK(first == all);
+        }
+    }
+}
+
+TEST_CASE("blocks of one column, more positions than ranks, the remainder in the last, rotations, threads") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    for (const Dense& a : {normal(26, 26, 5), normal(41, 23, 6), normal(70, 18, 7)}) {
+        const std::vector<double> wanted = values_of(a);
+        const auto columns = static_cast<int>(a.columns);
+        int turn = 0;
+        for (const int blocks : {2, 2 * comm.size(), 8 * comm.size(), columns + columns % 2}) {
+            for (const std::string inner : {"blocks", "rotations"}) {
+                for (const auto remainder : {grid::Remainder::spread, grid::Remainder::last}) {
+                    const std::vector<std::string> ways = exchanges(comm.size());
+                    svd::Options options = options_for(comm, ways[static_cast<std::size_t>(++turn) % ways.size()]);
+                    options.blocks = std::min(blocks, std::max(columns + 1, 4 * comm.size()) / 2 * 2);
+                    options.inner = inner;
+                    options.remainder = remainder;
+                    options.start = turn % 3 == 0 ? "qr" : "eigen";
+                    CAPTURE(options.blocks);
+                    CAPTURE(inner);
+                    CAPTURE(options.exchange);
+                    check_all(a, decomposed(comm, a, options, turn % 2 == 0, 1 + turn % 3 / 2), wanted);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("blocks in smaller steps move as many columns in more messages") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    if (comm.size() == 1) {
+        return;
+    }
+    svd::Options options = options_for(comm);
+    const Dense a = normal(32, 32);
+    const svd::Shown coarse = decomposed(comm, a, options).outcome.shown;
+    options.blocks = 32;
+    const svd::Shown columns = decomposed(comm, a, options).outcome.shown;
+
+    // Between two neighbours a block goes each way in each step.
+    CHECK(coarse.sweep_messages == 2 * (comm.size() - 1) * (2 * comm.size() - 1));
+    CHECK(columns.sweep_messages == 2 * (comm.size() - 1) * 31);
+    CHECK(columns.sweep_bytes == 2 * (comm.size() - 1) * 31 * 64 * 8);
+    CHECK(columns.narrowest == 1);
+    CHECK(columns.widest == 1);
+}
+
+TEST_CASE("small singular values of a graded matrix are right to their own last digits") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    constexpr std::int64_t n = 24;
+    Dense a = orthonormal(n + 9, n, 8);
+    std::vector<double> wanted;
+    for (std::int64_t j = 0; j < n; ++j) {
+        const double scale = std::pow(10.0, -20.0 * static_cast<double>(j * 7 % n) / static_cast<double>(n));
+        for (std::int64_t i = 0; i < a.rows; ++i) {
+            a(i, j) *= scale;
+        }
+        wanted.push_back(scale);
+    }
+    std::sort(wanted.rbegin(), wanted.rend());
+    for (const std::string start : {"eigen", "qr"}) {
+        for (const bool by_columns : {false, true}) {
+            svd::Options options = options_for(comm);
+            options.start = start;
+            const Decomposed got = decomposed(comm, a, options, by_columns);
+            check_all(a, got, wanted);
+            for (std::size_t i = 0; i < wanted.size(); ++i) {
+                CHECK(std::abs(got.s[i] - wanted[i]) <= 1e-12 * wanted[i]);
+            }
+            CHECK(got.outcome.shown.start_used == "qr");
+            CHECK((comm.rank() > 0 || got.outcome.shown.fallback.empty() == (start == "qr")));
+        }
+    }
+}
+
+TEST_CASE("components, values alone, float32, repetitions, and scales near the ends of the range") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    const Dense a = normal(33, 21, 4);
+    const std::vector<double> wanted = values_of(a);
+    svd::Options options = options_for(comm);
+    options.components = 5;
+    const Decomposed few = decomposed(comm, a, options);
+    CHECK(defect(few.u) <= fine);
+    CHECK(defect(transposed(few.vt)) <= fine);
+    CHECK(std::abs(few.s[4] - wanted[4]) <= fine * wanted[0]);
+
+    options.components = 0;
+    options.values_only = true;
+    const Decomposed values = decomposed(comm, a, options);
+    CHECK(std::abs(values.s[20] - wanted[20]) <= fine * wanted[0]);
+
+    options.values_only = false;
+    options.repeat = 2;
+    options.warmup = 1;
+    const Decomposed twice = decomposed(comm, a, options);
+    CHECK(twice.outcome.samples.size() == 2);
+    check_all(a, twice, wanted);
+
+    options.repeat = 1;
+    options.warmup = 0;
+    const Decomposed single = decomposed(comm, a, options, false, 1, Dtype::float32);
+    CHECK(single.residual(a) <= 1e-6);
+    CHECK(defect(single.u) <= 1e-6);
+
+    for (const double scale : {1e-290, 1e290}) {
+        for (const Dense& unscaled : {normal(14, 14), normal(60, 8)}) {
+            Dense scaled = unscaled;
+            std::vector<double> s = values_of(unscaled);
+            for (double& value : scaled.values) {
+                value *= scale;
+            }
+            const Decomposed got = decomposed(comm, scaled, options);
+            for (std::size_t i = 0; i < s.size(); ++i) {
+                CHECK(std::abs(got.s[i] / scale - s[i]) <= fine * s[0]);
+            }
+            CHECK(defect(got.u) <= fine);
+            CHECK(defect(transposed(got.vt)) <= fine);
+        }
+    }
+}
+
+TEST_CASE("LAPACK on one rank, in both types and orders of storage") {
+    const mpi::Communicator self(MPI_COMM_SELF);
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    if (comm.size() > 1) {
+        return;
+    }
+    svd::Options options;
+    options.algorithm = "local";
+    for (const Named& shape : shapes()) {
+        CAPTURE(shape.name);
+        for (const bool by_columns : {false, true}) {
+            check_all(shape.matrix, decomposed(comm, shape.matrix, options, by_columns, 1 + by_columns),
+                      values_of(shape.matrix));
+        }
+        const Decomposed single = decomposed(comm, shape.matrix, options, false, 1, Dtype::float32);
+        CHECK(single.residual(shape.matrix) <= 1e-5);
+        options.components = 1;
+        CHECK(decomposed(comm, shape.matrix, options).s[0] == doctest::Approx(values_of(shape.matrix)[0]));
+        options.components = 0;
+    }
+}
+
+TEST_CASE("numbers that are not finite are refused with the first position") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    for (const auto& [rows, columns] : {std::pair{9, 9}, std::pair{40, 7}, std::pair{6, 30}}) {
+        for (const bool by_columns : {false, true}) {
+            Dense a = normal(rows, columns);
+            a(3, 5) = -INFINITY;
+            a(4, 1) = std::nan("");
+            a(5, 0) = INFINITY;
+            CHECK_THROWS_WITH_AS(decomposed(comm, a, options_for(comm), by_columns),
+                                 "a: row 3, column 5 (from 0) is -inf; a decomposition needs finite numbers", Error);
+        }
+    }
+}
+
+TEST_CASE("where the sweeps run out nothing is written, unless that is wanted") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    const Dense a = normal(30, 30);
+    svd::Options options = options_for(comm);
+    options.max_sweeps = 1;
+    options.start = "qr";
+    options.inner = "rotations";
+    const Decomposed none = decomposed(comm, a, options);
+    REQUIRE(none.outcome.verification);
+    CHECK(none.outcome.verification->method == "convergence");
+    CHECK(!none.outcome.verification->passed);
+    CHECK(none.outcome.verification->error > none.outcome.verification->tolerance);
+    CHECK(none.s[0] == 0);
+
+    options.require_converged = false;
+    const Decomposed some = decomposed(comm, a, options);
+    CHECK(some.outcome.warnings.size() == 1);
+    CHECK(!some.outcome.shown.converged);
+    CHECK(some.s[0] > 0);
+}
+
+TEST_CASE("the proof passes what is right, and finds a byte that is wrong") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    for (const auto way : {Verify::fast, Verify::serial}) {
+        svd::Options options = options_for(comm);
+        options.verify = way;
+        const Decomposed right = decomposed(comm, normal(20, 14), options);
+        REQUIRE(right.outcome.verification);
+        CHECK(right.outcome.verification->passed);
+        CHECK(right.outcome.shown.residual.value_or(1) <= fine);
+        options.tamper = true;
+        const Decomposed wrong = decomposed(comm, normal(20, 14), options);
+        REQUIRE(wrong.outcome.verification);
+        CHECK(!wrong.outcome.verification->passed);
+    }
+}
+
+TEST_CASE("what does not go together is refused") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    const Dense a = normal(6, 6);
+    svd::Options options = options_for(comm);
+    options.blocks = 3;
+    CHECK_THROWS_AS(decomposed(comm, a, options), Error);
+    options.blocks = 1000;
+    CHECK_THROWS_AS(decomposed(comm, a, options), Error);
+    options.blocks = 0;
+    options.components = 7;
+    CHECK_THROWS_AS(decomposed(comm, a, options), Error);
+    options.components = 0;
+    options.exchange = comm.size() > 1 ? "none" : "blocking";
+    CHECK_THROWS_AS(decomposed(comm, a, options), Error);
+}

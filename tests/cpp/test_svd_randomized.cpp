@@ -1,0 +1,282 @@
+// Tests of the randomized decomposition, and of the proof that all decompositions share: against LAPACK, on files of every order and type.
+#include <doctest/doctest.h>
+
+#include "svd_file_cases.hpp"
+#include "tilewise/base/error.hpp"
+#include "tilewise/svd/randomized_kernel.hpp"
+
+using namespace tilewise;
+using namespace tilewise::test;
+using namespace tilewise::test::svd_files;
+
+namespace {
+
+/// All that holds for any matrix; `exact`: singular values as LAPACK has them, to rounding.
+void check_result(const Case& c, const svd::Outcome& outcome, bool exact) {
+    const Decomposed found = c.result(), wanted = by_lapack(c.a);
+    const double scale = wanted.s.front() > 0 ? wanted.s.front() : 1, rounding = 50 * c.epsilon();
+    CHECK(distance_to_identity(found.u, false) < (c.output == Dtype::float32 ? 2e-6 : 1e-13));
+    CHECK(distance_to_identity(found.vt, true) < (c.output == Dtype::float32 ? 2e-6 : 1e-13));
+    for (std::int64_t k = 0; k < c.count; ++k) {
+        CAPTURE(k);
+        CHECK(found.s[at(k)] <= wanted.s[at(k)] + rounding * scale);
+        CHECK(found.s[at(k)] >= (exact ? wanted.s[at(k)] - rounding * scale : 0.9 * wanted.s[at(k)]));
+    }
+    check_signs(found.u);
+    const double error = relative_error(c.a, found), least = tail(wanted.s, c.count);
+    CHECK(error >= least - rounding);
+    CHECK(error <= (exact ? 1 + 1e-6 : 1.1) * least + rounding);
+    REQUIRE(outcome.verification);
+    CAPTURE(outcome.verification->error / outcome.verification->tolerance);
+    CHECK(outcome.verification->passed);
+    REQUIRE(outcome.shown.error_estimate);
+    CHECK(*outcome.shown.error_estimate < 2 * error + rounding);
+    CHECK(*outcome.shown.error_estimate > 0.4 * error - rounding);
+    CHECK(outcome.shown.reads == c.options.power + 3);
+    CHECK(c.proof(Verify::serial).passed);
+}
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+TEST_CASE("randomized: the largest singular values are LAPACK's, for every shape, order and type") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    int turn = 0;
+    for (const auto& [rows, columns] :
+         {std::pair<std::int64_t, std::int64_t>{97, 31}, {23, 110}, {40, 40}, {300, 7}, {3, 5}}) {
+        const std::int64_t least = std::min(rows, columns);
+        for (const bool by_columns : {false, true}) {
+            for (const Dtype dtype : {Dtype::float64, Dtype::float32}) {
+                for (const std::int64_t count : {std::int64_t{1}, std::min<std::int64_t>(5, least), least}) {
+                    if (++turn % 4 != 0 && comm.size() > 2) {  // ranks that share cores are slow
+                        continue;
+                    }
+                    Case c(comm, matrix_of(rows, columns, halves), count, dtype, by_columns);
+                    c.options.read = turn / 4 % 2 == 0 ? "mapped" : "positioned";
+                    c.options.panel_bytes = turn % 3 == 0 ? 700 : 0;
+                    c.threads = 1 + turn / 2 % 2;
+                    CAPTURE(rows);
+                    CAPTURE(columns);
+                    CAPTURE(by_columns);
+                    CAPTURE(static_cast<int>(dtype));
+                    CAPTURE(count);
+                    check_result(c, c.run(), true);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("randomized: slow decay is found to a part, and more power finds more") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Case c(comm, matrix_of(120, 60, slow), 8);
+    double before = infinity;
+    for (const int power : {0, 1, 3}) {
+        c.options.power = power;
+        check_result(c, c.run(), false);
+        const double error = relative_error(c.a, c.result());
+        CHECK(error < before + 1e-15);
+        before = error;
+    }
+}
+
+TEST_CASE("randomized: rank-deficient and zero matrices keep orthonormal vectors") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    for (const Dtype dtype : {Dtype::float64, Dtype::float32}) {
+        Case exactly(comm,
+                     matrix_of(80, 30, [](std::int64_t k) { return k < 4 ? 3.0 - 0.5 * static_cast<double>(k) : 0.0; }),
+                     4, dtype);
+        svd::Outcome outcome = exactly.run();
+        check_result(exactly, outcome, true);
+        CHECK(*outcome.shown.error_estimate < 50 * exactly.epsilon());
+        Case more(comm, exactly.a, 9, dtype);
+        outcome = more.run();
+        check_result(more, outcome, true);
+        CHECK(outcome.shown.rank == (dtype == Dtype::float64 ? 4 : outcome.shown.rank));
+        Case zero(comm, Dense{9, 13, Numbers(9 * 13)}, 3, dtype);
+        outcome = zero.run();
+        CHECK(distance_to_identity(zero.result().u, false) < 1e-12);
+        CHECK(distance_to_identity(zero.result().vt, true) < 1e-12);
+        CHECK(zero.result().s == Numbers(3));
+        CHECK(outcome.verification->passed);
+        CHECK(outcome.shown.rank == 0);
+    }
+}
+
+TEST_CASE("randomized: numbers whose squares have no place in their type") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    for (const auto& [dtype, factor] : {std::pair{Dtype::float64, 1e200}, std::pair{Dtype::float64, 1e-250},
+                                        std::pair{Dtype::float32, 1e30}, std::pair{Dtype::float32, 1e-31}}) {
+        Dense a = matrix_of(50, 20, halves);
+        for (double& value : a.numbers) {
+            value *= factor;
+        }
+        CAPTURE(factor);
+        Case c(comm, a, 4, dtype);
+        const svd::Outcome outcome = c.run();
+        const Numbers wanted = by_lapack(c.a).s;
+        for (std::int64_t k = 0; k < 4; ++k) {
+            CHECK(c.result().s[at(k)] == doctest::Approx(wanted[at(k)]).epsilon(1e-5));
+        }
+        CHECK(outcome.verification->passed);
+        CHECK(outcome.shown.reads == c.options.power + 5);
+        CHECK(distance_to_identity(c.result().u, false) < 2e-6);
+    }
+}
+
+TEST_CASE("randomized: any file that can be read: integers, made, other ways to read; values alone") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Dense integers = normal_matrix(70, 26);
+    for (double& value : integers.numbers) {
+        value = std::round(20 * value);
+    }
+    for (const std::string read : {"positioned", "mapped", "collective", "root"}) {
+        for (const bool by_columns : {false, true}) {
+            CAPTURE(read);
+            Case c(comm, integers, 26, Dtype::int16, by_columns);
+            c.options.read = read;
+            c.options.panel_bytes = 3000;
+            check_result(c, c.run(), true);
+        }
+    }
+    Case lines(comm, integers, 26, Dtype::float64);
+    std::string written;
+    for (std::int64_t i = 0; i < 70; ++i) {
+        for (std::int64_t j = 0; j < 26; ++j) {
+            written += std::to_string(static_cast<int>(integers(i, j))) + (j < 25 ? " " : "\n");
+        }
+    }
+    comm.barrier();
+    if (comm.rank() == 0) {
+        std::ofstream(lines.region.path, std::ios::binary) << written;
+    }
+    comm.barrier();
+    lines.region.text = io::TextLines{.separator = ' ', .line_numbers = 26};
+    lines.region.file_bytes = std::ssize(written);
+    lines.options.panel_bytes = 3000;
+    check_result(lines, lines.run(), true);
+    Case c(comm, matrix_of(33, 90, slow), 33);
+    c.region.generator = "normal";
+    c.region.seed = 3;
+    c.region.path = "";
+    CHECK(c.run().verification->passed);
+    Case values(comm, matrix_of(33, 90, halves), 5);
+    const std::optional<io::Region> u = values.files.u;
+    values.files.u.reset();
+    values.files.vt.reset();
+    values.options.values_only = true;
+    CHECK(values.run().verification->passed);
+    values.change(values.files.s, [](Dense& s) { s(0, 0) *= 1.01; });
+    CHECK(values.proof(Verify::serial).passed == false);
+}
+
+TEST_CASE("randomized: what is not finite is named, first in row-major order") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    for (const bool by_columns : {false, true}) {
+        for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{60, 20}, {20, 60}}) {
+            Dense a = normal_matrix(rows, columns);
+            a(17, 3) = -infinity;
+            a(15, 19) = std::numeric_limits<double>::quiet_NaN();
+            a(16, 0) = infinity;
+            Case c(comm, a, 3, Dtype::float64, by_columns);
+            c.options.panel_bytes = 2000;
+            CHECK_THROWS_WITH_AS(c.run(), doctest::Contains("row 15, column 19 (from 0) is nan"), const Error&);
+        }
+    }
+}
+
+TEST_CASE("randomized: more components than there are is refused; runs repeat to the bit") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Case c(comm, normal_matrix(12, 5), 5);
+    c.options.components = 6;
+    CHECK_THROWS_AS(c.run(), Error);
+    Case d(comm, matrix_of(200, 40, slow), 6);
+    d.threads = 2;
+    d.run();
+    const Decomposed before = d.result();
+    d.options.repeat = 2;
+    d.options.warmup = 1;
+    CHECK(d.run().samples.size() == 2);
+    CHECK(d.result().u.numbers == before.u.numbers);
+    CHECK(d.result().s == before.s);
+}
+
+TEST_CASE("the proof finds wrong elements, values, orders and pairs") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    for (const Dtype dtype : {Dtype::float64, Dtype::float32}) {
+        for (const auto& [rows, columns, count] :
+             {std::array<std::int64_t, 3>{70, 30, 6}, std::array<std::int64_t, 3>{20, 64, 20}}) {
+            Case c(comm, matrix_of(rows, columns, slow), count, dtype);
+            CHECK(c.run().verification->passed);
+            const Decomposed right = c.result();
+            const auto refused = [&](const io::Region& file, const Dense& as_it_was, auto change) {
+                c.change(file, change);
+                CHECK_FALSE(c.proof(Verify::fast).passed);
+                CHECK_FALSE(c.proof(Verify::serial).passed);
+                c.change(file, [&](Dense& numbers) { numbers = as_it_was; });
+                CHECK(c.proof(Verify::fast).passed);
+            };
+            const Dense s{1, count, right.s};
+            refused(*c.files.u, right.u, [](Dense& u) { u(u.rows - 1, u.columns - 1) += 1e-3; });
+            refused(*c.files.vt, right.vt, [](Dense& vt) { vt(0, vt.columns - 1) += 1e-3; });
+            refused(*c.files.u, right.u, [](Dense& u) {
+                for (std::int64_t i = 0; i < u.rows; ++i) {
+                    std::swap(u(i, 0), u(i, 1));
+                }
+            });
+            refused(*c.files.vt, right.vt, [](Dense& vt) {
+                for (std::int64_t j = 0; j < vt.columns; ++j) {
+                    vt(1, j) = -vt(1, j);
+                }
+            });
+            refused(c.files.s, s, [](Dense& numbers) { numbers(0, 2) *= 1.001; });
+            refused(c.files.s, s, [](Dense& numbers) { std::swap(numbers(0, 0), numbers(0, 1)); });
+            refused(c.files.s, s, [](Dense& numbers) { numbers(0, 0) = std::numeric_limits<double>::quiet_NaN(); });
+            refused(c.files.s, s, [](Dense& numbers) { numbers(0, numbers.columns - 1) *= -1; });
+            Scratch us_file(comm, ".svd.us");
+            c.files.us = Case::made(us_file, rows, count, c.output);
+            std::ofstream(us_file.path, std::ios::binary | std::ios::app);
+            CHECK(c.run().verification->passed);
+            c.change(*c.files.us, [](Dense& us) { us(2, 1) *= 1.001; });
+            CHECK_FALSE(c.proof(Verify::fast).passed);
+            CHECK_FALSE(c.proof(Verify::serial).passed);
+            c.files.us.reset();
+            c.options.tamper = true;
+            CHECK_FALSE(c.run().verification->passed);
+        }
+    }
+}
+
+TEST_CASE("the product with few vectors is that of three loops, in any order and of any size") {
+    using svd::Strided;
+    const auto check = [](auto zero) {
+        using T = decltype(zero);
+        for (const auto& [m, k, few] :
+             {std::array<std::int64_t, 3>{1, 1, 1}, {8, 5, 16}, {13, 40, 30}, {70, 3, 33}, {9, 130, 80}}) {
+            const std::int64_t vectors = svd::padded<T>(few);
+            const Dense a = normal_matrix(m, k), b = normal_matrix(k, vectors), c = normal_matrix(m, vectors);
+            const std::vector<T> by_rows(a.numbers.begin(), a.numbers.end()), right(b.numbers.begin(), b.numbers.end());
+            std::vector<T> by_columns(by_rows.size());
+            for (std::int64_t i = 0; i < m; ++i) {
+                for (std::int64_t p = 0; p < k; ++p) {
+                    by_columns[at(p * m + i)] = by_rows[at(i * k + p)];
+                }
+            }
+            std::vector<T> wanted(c.numbers.begin(), c.numbers.end());
+            const std::vector<T> before = wanted;
+            svd::multiply_few_plain(m, k, vectors, Strided<T>{by_rows.data(), k, 1}, right.data(), wanted.data());
+            for (const auto& operand : {Strided<T>{by_rows.data(), k, 1}, Strided<T>{by_columns.data(), 1, m}}) {
+                std::vector<T> found = before;
+                svd::multiply_few(m, k, vectors, operand, right.data(), found.data());
+                double most = 0;
+                for (std::size_t i = 0; i < found.size(); ++i) {
+                    most = std::max(most, std::abs(static_cast<double>(found[i]) - static_cast<double>(wanted[i])));
+                }
+                CHECK(most < 50 * std::numeric_limits<T>::epsilon() * std::sqrt(static_cast<double>(k)));
+            }
+        }
+    };
+    check(float{});
+    check(double{});
+}

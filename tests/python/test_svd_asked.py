@@ -1,0 +1,278 @@
+"""What `tilewise svd` refuses, and what it plans: algorithm, blocks, exchange, types and memory."""
+
+from __future__ import annotations
+
+import json
+
+import numpy
+import pytest
+from conftest import InProcess, Tilewise, one_message
+from machines import GIB, facts
+from tilewise.errors import UsageError
+from tilewise.files.output import Target
+from tilewise.files.region import Source
+from tilewise.plan import svd as planning
+from tilewise.plan.choices import Choices
+from tilewise.plan.names import SVD
+from tilewise.plan.plan import Plan
+from tilewise.plan.svd_wanted import Wanted
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "advice"),
+    [
+        (("--components", 0), "--components 0 makes no sense", ""),
+        (("--components", -3), "--components -3 makes no sense", ""),
+        (("--components", 5), "--components 5 is more than a 6×4 matrix has", "--components 4"),
+        (("--components", "2.5"), "--components wants a whole number", ""),
+        (("--max-sweeps", 0), "--max-sweeps 0 makes no sense", ""),
+        (("--tolerance", 0), "--tolerance 0 makes no sense", ""),
+        (("--tolerance", 1), "--tolerance 1 makes no sense", ""),
+        (("--tolerance", "nan"), "--tolerance nan makes no sense", ""),
+        (("--block-columns", 0), "--block-columns 0 makes no sense", ""),
+        (("--power", -1), "--power -1 makes no sense", ""),
+        (("--oversample", -1), "--oversample -1 makes no sense", ""),
+        (("--seed", -1), "--seed -1 makes no sense", ""),
+        (("--inner", "outer"), "known are auto, blocks, rotations", ""),
+        (("--start", "half"), "known are auto, eigen, qr", ""),
+        (("--algorithm", "qr"), "known are auto, jacobi, randomized, local", ""),
+        (("--kernel", "blas"), "--kernel blas makes no sense with svd", "--kernel fast"),
+        (("--kernel", "plain", "--inner", "blocks"), "contradict", "--inner rotations"),
+        (("--values-only", "--scaled"), "contradict", ""),
+        (("--exchange", "shared"), "it takes blocking, nonblocking, overlap, one_sided_lock", ""),
+        (("--exchange", "telepathy"), "is unknown", ""),
+        (
+            ("--exchange", "blocking", "--algorithm", "local"),
+            "--exchange blocking makes no sense with local",
+            "--algorithm jacobi",
+        ),
+        (("--algorithm", "local", "-n", 2), "local works on 1 rank only", "--algorithm jacobi"),
+        (("--algorithm", "local", "--max-sweeps", 3), "--max-sweeps makes no sense with local", "jacobi"),
+        (("--algorithm", "local", "--kernel", "plain"), "--kernel plain makes no sense with local", "jacobi"),
+        (("--algorithm", "jacobi", "--power", 1), "--power makes no sense with jacobi", "randomized"),
+        (("--algorithm", "randomized"), "how many components", "--components 20"),
+        (("--power", 1, "--inner", "blocks"), "--inner is for jacobi and --power for randomized", ""),
+        (
+            ("--algorithm", "randomized", "--components", 2, "--repeat", 2),
+            "--repeat and --warmup make no sense with randomized",
+            "--algorithm jacobi",
+        ),
+        (("-n", 4, "--grid", "2x2"), "4 ranks lie side by side", "--grid 1x4"),
+        (("-n", 3, "--grid", "1x4"), "3 ranks lie side by side", "--grid 1x3"),
+        (("--memory", "1MiB"), "of memory on a node, but --memory allows", "--algorithm randomized"),
+        (("--io", "per_rank"), "wants a folder of tiles", ""),
+        (("--verify", "often"), "known are auto, off, fast, serial", ""),
+        (("--order", "F"), "svd has no flag --order", ""),
+    ],
+)
+def test_what_is_refused(
+    here: InProcess, fake: Tilewise, words: tuple[object, ...], said: str, advice: str
+) -> None:
+    before = fake.files()
+
+    message = one_message(here("svd", "A.npy", "-o", "svd/", *words), 2)
+
+    assert said in message and advice in message
+    assert fake.files() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "said", "advice"),
+    [
+        ("c.npy", numpy.ones((3, 3), "complex64"), "c.npy holds complex64", "convert c.npy"),
+        ("h.npy", numpy.ones((3, 3), "float16"), "h.npy holds float16", "--dtype float32"),
+        ("e.npy", numpy.ones((0, 3)), "e.npy is 0×3: it has no numbers", ""),
+        ("v.npy", numpy.ones(3), "v.npy has 1 dimension", "reshape"),
+    ],
+)
+def test_matrices_that_are_refused(
+    here: InProcess, fake: Tilewise, name: str, array: object, said: str, advice: str
+) -> None:
+    numpy.save(fake.folder / name, array)
+
+    message = one_message(here("svd", name, "-o", "svd"), 2)
+
+    assert said in message and advice in message and "svd" not in fake.files()
+
+
+def planned(
+    shape: tuple[int, int] = (3000, 2000),
+    dtype: str = "float64",
+    cores: int = 8,
+    available: int = 64 * GIB,
+    choices: Choices | None = None,
+    **wanted: object,
+) -> Plan:
+    source = Source(
+        path="",
+        name="A",
+        rows=shape[0],
+        columns=shape[1],
+        dtype=dtype,
+        generator="random",
+        format="generated",
+    )
+    told = Wanted(**wanted)  # type: ignore[arg-type]
+    choices = choices or Choices()
+    told.check(choices)
+    machine = facts(cores=cores, cpus=cores, memory_available=available)
+    return planning.plan_svd(source, Target("/tmp/svd", "svd", None), told, choices, machine)
+
+
+def test_few_components_of_a_large_matrix_are_sampled() -> None:
+    assert planned(components=20).job.variant.algorithm == "randomized"
+    assert planned(components=491).job.variant.algorithm == "jacobi"  # with 10 more it is over a quarter
+    assert planned(components=20, shape=(900, 900)).job.variant.algorithm == "jacobi"  # and this is quick
+    assert planned(components=20, shape=(900, 900), available=110 << 20).job.variant.algorithm == "randomized"
+
+
+def test_small_matrices_go_to_lapack_unless_ranks_are_asked_for() -> None:
+    most = planning.LOCAL_MAX
+    assert planned(shape=(9 * most, most)).job.variant.algorithm == "local"
+    assert planned(shape=(most, 9 * most)).job.variant.algorithm == "local"
+    assert planned(shape=(most + 1, most + 1)).job.variant.algorithm == "jacobi"
+    assert planned(shape=(50, 50), choices=Choices(ranks=2)).job.variant.algorithm == "jacobi"
+    assert planned(shape=(50, 50), choices=Choices(ranks=1)).job.variant.algorithm == "local"
+
+
+@pytest.mark.parametrize(
+    ("choices", "wanted", "algorithm"),
+    [
+        (Choices(exchange="blocking"), {}, "jacobi"),
+        (Choices(kernel="plain"), {}, "jacobi"),
+        (Choices(), {"max_sweeps": 3}, "jacobi"),
+        (Choices(), {"start": "qr"}, "jacobi"),
+        (Choices(), {"power": 1, "components": 3}, "randomized"),
+        (Choices(), {"seed": 1, "components": 3}, "randomized"),
+    ],
+)
+def test_flags_that_one_algorithm_knows_decide_for_it(
+    choices: Choices, wanted: dict[str, object], algorithm: str
+) -> None:
+    plan = planned(shape=(50, 40), choices=choices, **wanted)
+
+    assert plan.job.variant.algorithm == algorithm
+    assert any(reason.startswith(f"{algorithm}: --") for reason in plan.reasons)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("columns", [1, 2, 5, 63, 128, 1000, 4096])
+def test_a_rank_has_two_blocks(ranks: int, columns: int) -> None:
+    choices = Choices(ranks=ranks, threads=2, algorithm="jacobi")
+
+    variant = planned(shape=(columns, 5000), choices=choices).job.variant
+
+    assert variant.blocks == 2 * ranks and variant.grid == (1, ranks)
+    assert variant.exchange == ("none" if ranks == 1 else "nonblocking")
+    assert (variant.start, variant.inner) == ("eigen", "blocks")
+
+
+def test_blocks_that_are_asked_for() -> None:
+    choices = Choices(ranks=2, threads=1)
+    assert planned(shape=(90, 90), choices=choices, block_columns=1).job.variant.blocks == 90
+    assert planned(shape=(91, 91), choices=choices, block_columns=1).job.variant.blocks == 92
+    assert planned(shape=(91, 91), choices=choices, block_columns=16).job.variant.blocks == 6
+    assert planned(shape=(91, 91), choices=choices, block_columns=4000).job.variant.blocks == 4
+    plain = planned(shape=(91, 91), choices=Choices(ranks=2, threads=3, kernel="plain")).job.variant
+    assert (plain.blocks, plain.inner, plain.start) == (12, "rotations", "qr")
+
+
+def test_overlap_where_there_is_something_to_do_meanwhile() -> None:
+    choices = Choices(ranks=2, threads=1)
+    assert planned(shape=(90, 90), choices=choices, block_columns=23).job.variant.exchange == "nonblocking"
+    assert planned(shape=(90, 90), choices=choices, block_columns=8).job.variant.exchange == "overlap"
+    asked = Choices(ranks=2, threads=1, exchange="overlap")
+    variant = planned(shape=(90, 90), choices=asked).job.variant
+    assert (variant.exchange, variant.blocks) == ("overlap", 12)
+    assert planned(shape=(90, 90), choices=asked, block_columns=23).job.variant.blocks == 4
+
+
+def test_one_rank_exchanges_nothing_whatever_is_asked() -> None:
+    plan = planned(choices=Choices(ranks=1, exchange="blocking"))
+
+    assert plan.job.variant.exchange == "none"
+    assert any("nobody to exchange with" in reason for reason in plan.reasons)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [("float32", "float32"), ("float64", "float64"), ("int8", "float64"), ("uint64", "float64")],
+)
+def test_the_types_of_factors(dtype: str, expected: str) -> None:
+    plan = planned(dtype=dtype, shape=(30, 20))
+
+    assert plan.job.dtype == expected and {piece.dtype for piece in plan.pieces} == {expected}
+    assert [(piece.file, piece.shape) for piece in plan.pieces] == [
+        ("U.npy", (30, 20)),
+        ("s.npy", (20,)),
+        ("Vt.npy", (20, 20)),
+    ]
+
+
+def test_every_run_is_proved_unless_that_is_not_wanted() -> None:
+    assert planned().job.verify == "fast"
+    off = planned(choices=Choices(verify="off")).job
+    assert off.verify == "off" and off.svd is not None and not off.svd.require_converged
+    assert planned(choices=Choices(verify="serial")).job.verify == "serial"
+
+
+@pytest.mark.parametrize("name", SVD)
+def test_memory_grows_with_the_matrix_but_not_for_randomized(name: str) -> None:
+    def needed(rows: int, memory: int | None = None) -> int:
+        choices = Choices(ranks=1, algorithm=name, memory=memory)
+        return planned(shape=(rows, 1000), dtype="float32", choices=choices, components=20).need.node
+
+    small, large = needed(20_000), needed(200_000)
+    if name == "randomized":
+        assert large < 256 << 20 and needed(200_000, 256 << 20) <= 256 << 20
+        assert large - small < 180_000 * 30 * 4 * 8  # rows of the sketch, a few times
+        return
+    assert large - small >= 180_000 * 1000 * 4
+    with pytest.raises(UsageError, match="of memory on a node") as raised:
+        needed(200_000, 256 << 20)
+    assert "randomized" in raised.value.advice
+
+
+def test_panels_keep_what_memory_allows() -> None:
+    def panels(memory: int | None) -> int:
+        choices = Choices(ranks=2, memory=memory, algorithm="randomized")
+        svd = planned(shape=(200_000, 1000), choices=choices, components=20).job.svd
+        assert svd is not None
+        return svd.panel_bytes
+
+    assert 0 < panels(200 << 20) < panels(None)
+
+
+def test_what_the_worker_is_told(here: InProcess, fake: Tilewise, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_JOB", str(fake.folder / "job.json"))
+    words = ("-n", 1, "--algorithm", "jacobi", "--components", 3, "--max-sweeps", 7, "--tolerance", 1e-9)
+
+    assert here("svd", "A.npy", "-o", "svd/", *words, "--scaled").returncode == 0
+
+    job = json.loads((fake.folder / "job.json").read_text())
+    svd = job["svd"]
+    assert job["command"] == "svd" and job["output"] is None and job["stencil"] is None
+    assert (svd["components"], svd["max_sweeps"], svd["tolerance"], svd["scaled"]) == (3, 7, 1e-9, True)
+    shapes = {name: (svd[name]["rows"], svd[name]["columns"]) for name in ("u", "s", "vt", "us")}
+    assert shapes == {"u": (6, 3), "s": (1, 3), "vt": (3, 4), "us": (6, 3)}
+    assert svd["u"]["name"] == "svd/U.npy" and svd["u"]["order"] == "C" and svd["u"]["dtype"] == "float64"
+
+
+def test_a_plan_is_printed(here: InProcess, fake: Tilewise) -> None:
+    result = here("plan", "svd", "A.npy", "-o", "svd", "-n", 2)
+
+    assert result.returncode == 0 and "svd" not in fake.files()
+    for words in ("U.npy 6×4, s.npy 4, Vt.npy 4×4", "jacobi", "nonblocking", "proof", "2 ranks"):
+        assert words in result.stdout
+    sampled = here("plan", "svd", "random:9000x3000:float32", "-o", "svd", "--components", 20)
+    assert "20 + 10 vectors, 2 power iterations" in sampled.stdout
+
+
+def test_pictures_are_taken_as_grey(here: InProcess, fake: Tilewise) -> None:
+    from PIL import Image
+
+    Image.fromarray(numpy.zeros((8, 9, 3), "uint8")).save(fake.folder / "a.png")
+
+    result = here("plan", "svd", "a.png", "-o", "svd")
+
+    assert result.returncode == 0 and "grey value" in result.stdout and "U.npy 8×8" in result.stdout
