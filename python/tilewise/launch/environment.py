@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from tilewise.launch.one_node import ONE_NODE
 from tilewise.launch.yielding import ALGORITHMS, YIELDING
 from tilewise.machine import cpu
 from tilewise.machine.facts import Facts
@@ -82,6 +83,12 @@ def for_ranks(
         for name, value in (YIELDING | ALGORITHMS if own_launcher else YIELDING).items():
             environment.setdefault(name, value)
     return environment
+
+
+def for_one_node(environment: dict[str, str]) -> None:
+    """Adds what spares ranks of the wheel's MPICH the search for networks that one node does not need."""
+    if not any(key.startswith("UCX_") for key in environment):  # else somebody knows better
+        environment.update(ONE_NODE)
 
 
 def for_open_mpi(environment: dict[str, str]) -> None:

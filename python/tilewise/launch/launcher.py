@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,6 +13,8 @@ import msgspec
 from tilewise.errors import UsageError
 from tilewise.launch import environment, worker
 from tilewise.launch.job import Variant
+
+_FORK = ["-launcher", "fork"]  # hydra starts all ranks on this node
 
 
 class Worker(msgspec.Struct, frozen=True):
@@ -50,6 +51,8 @@ def find_worker() -> Worker:
 def mpiexec_path(build: Mapping[str, str]) -> str | None:
     """The launcher that belongs to the worker's MPI library, or None when it is not there."""
     if build.get("mpi", "wheel") == "site":
+        import shutil
+
         if "SLURM_JOB_ID" in os.environ and (srun := shutil.which("srun")):
             return srun
         recorded = build.get("mpiexec", "")
@@ -96,12 +99,16 @@ def own_start(found: Worker, variant: Variant, hosts: str, launcher: str, oversu
     told = environment.for_ranks(os.environ, variant.threads, oversubscribed, own_launcher=True)
     count = ["-n", str(variant.ranks)]
     if launcher:
+        import shutil
+
         words = shlex.split(launcher)
         if not words or shutil.which(words[0]) is None:
             raise UsageError(f"--launcher {launcher!r}: there is no program {words[0] if words else ''!r}")
         environment.for_open_mpi(told)
         return Start([*words, *count, found.path, "--expect", str(variant.ranks)], told)
     if variant.ranks == 1 and not hosts:
+        if found.mpi == "wheel":
+            environment.for_one_node(told)
         return Start([found.path], told)
     mpiexec = mpiexec_path(found.build)
     if mpiexec is None:
@@ -112,7 +119,10 @@ def own_start(found: Worker, variant: Variant, hosts: str, launcher: str, oversu
         )
         raise UsageError(f"mpiexec is missing; the worker needs that of {wanted}", "tilewise doctor, or -n 1")
     kind = "hydra" if found.mpi == "wheel" else flavour(mpiexec)
-    return Start([mpiexec, *_options(kind, variant, hosts, told), *count, found.path], told)
+    options = _options(kind, variant, hosts, told)
+    if found.mpi == "wheel" and options == _FORK:
+        environment.for_one_node(told)
+    return Start([mpiexec, *options, *count, found.path], told)
 
 
 def _options(kind: str, variant: Variant, hosts: str, told: dict[str, str]) -> list[str]:
@@ -129,5 +139,5 @@ def _options(kind: str, variant: Variant, hosts: str, told: dict[str, str]) -> l
             return ["-f", hosts]
         # Without fork, hydra may look for ssh or a batch system that one machine does not need.
         batch = any(key in os.environ for key in ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"))
-        return [] if batch or "HYDRA_LAUNCHER" in os.environ else ["-launcher", "fork"]
+        return [] if batch or "HYDRA_LAUNCHER" in os.environ else _FORK
     return ["-f", hosts] if hosts else []

@@ -249,11 +249,9 @@ class Supervisor:
 
     def _pids(self) -> list[int]:
         """Pids of ranks on this host; those on others are their launcher's to end."""
-        import socket
-
         if self._outcome.started is None:
             return []
-        here = socket.gethostname()
+        here = os.uname().nodename
         return [rank.pid for rank in self._outcome.started.ranks if rank.host == here]
 
 
