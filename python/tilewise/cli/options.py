@@ -93,7 +93,11 @@ class JobOptions:
     ] = None
     place: Annotated[
         str,
-        Parameter(name="--place", group=WHERE, help="What neighbouring ranks share: core, socket or node."),
+        Parameter(
+            name="--place",
+            group=WHERE,
+            help="Neighbouring ranks go to neighbours of a kind: core, socket, node.",
+        ),
     ] = "core"
     launcher: Annotated[
         str | None,

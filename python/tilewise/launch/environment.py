@@ -34,6 +34,9 @@ _OUTER = (
     "PRTE_MCA_prte_",
 )
 
+# What ranks heed, wherever they are.
+_HEEDED = ("OPENBLAS_", "OMP_", "GOTO_", "BLIS_", "MKL_", "UCX_", "FI_", "TILEWISE_", "LD_LIBRARY_PATH")
+
 _CORE_LEVEL = {
     **dict.fromkeys(("skylakex", "cooperlake", "sapphirerapids"), 3),
     **dict.fromkeys(("haswell", "zen"), 2),
@@ -98,6 +101,11 @@ def for_open_mpi(environment: dict[str, str]) -> None:
         environment.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
         environment.setdefault("PRTE_ALLOW_RUN_AS_ROOT", "1")
         environment.setdefault("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+
+
+def for_other_hosts(environment: Mapping[str, str]) -> list[str]:
+    """Names of the variables that ranks on other hosts need too."""
+    return sorted(key for key in environment if key.startswith(_HEEDED))
 
 
 def blas_warnings(environment: Mapping[str, str], facts: Facts) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from tilewise.errors import UsageError
-from tilewise.launch import environment, worker
+from tilewise.launch import environment, hosts, worker
 from tilewise.launch.job import Variant
 
 _FORK = ["-launcher", "fork"]  # hydra starts all ranks on this node
@@ -94,10 +94,16 @@ def join_start(found: Worker, variant: Variant, oversubscribed: bool) -> Start:
     return Start([found.path, "--expect", str(variant.ranks)], told, joined=True)
 
 
-def own_start(found: Worker, variant: Variant, hosts: str, launcher: str, oversubscribed: bool) -> Start:
-    """A job of our own: the worker alone for one rank, else under the package's or the user's launcher."""
+def own_start(
+    found: Worker, variant: Variant, hosts_file: str, launcher: str, oversubscribed: bool, place: str = "core"
+) -> Start:
+    """A job of our own: the worker alone for one rank, else under the package's or the user's launcher.
+
+    A launcher of the user's that we know hears of the hosts too, unless it is told of hosts already.
+    """
     told = environment.for_ranks(os.environ, variant.threads, oversubscribed, own_launcher=True)
     count = ["-n", str(variant.ranks)]
+    dealt = hosts.deal(hosts.read_hosts(hosts_file), variant.ranks, place) if hosts_file else []
     if launcher:
         import shutil
 
@@ -105,8 +111,10 @@ def own_start(found: Worker, variant: Variant, hosts: str, launcher: str, oversu
         if not words or shutil.which(words[0]) is None:
             raise UsageError(f"--launcher {launcher!r}: there is no program {words[0] if words else ''!r}")
         environment.for_open_mpi(told)
+        if dealt and (kind := flavour(words[0])) != "unknown" and not hosts.named_in(kind, words):
+            words += [*hosts.options(kind, dealt, place), *_carried(kind, told)]
         return Start([*words, *count, found.path, "--expect", str(variant.ranks)], told)
-    if variant.ranks == 1 and not hosts:
+    if variant.ranks == 1 and not dealt:
         if found.mpi == "wheel":
             environment.for_one_node(told)
         return Start([found.path], told)
@@ -119,25 +127,31 @@ def own_start(found: Worker, variant: Variant, hosts: str, launcher: str, oversu
         )
         raise UsageError(f"mpiexec is missing; the worker needs that of {wanted}", "tilewise doctor, or -n 1")
     kind = "hydra" if found.mpi == "wheel" else flavour(mpiexec)
-    options = _options(kind, variant, hosts, told)
+    where = [*hosts.options(kind, dealt, place), *_carried(kind, told)] if dealt else []
+    if dealt and kind == "unknown":
+        where = ["-f", hosts_file]
+    options = _options(kind, variant, told, bool(dealt))
     if found.mpi == "wheel" and options == _FORK:
         environment.for_one_node(told)
-    return Start([mpiexec, *options, *count, found.path], told)
+    return Start([mpiexec, *options, *where, *count, found.path], told)
 
 
-def _options(kind: str, variant: Variant, hosts: str, told: dict[str, str]) -> list[str]:
-    """What this launcher wants to hear; binding is the worker's own business."""
+def _options(kind: str, variant: Variant, told: dict[str, str], elsewhere: bool) -> list[str]:
+    """What this launcher wants to hear besides hosts; binding is the worker's own business."""
     if kind == "openmpi":
         environment.for_open_mpi(told)
-        where = ["--hostfile", hosts] if hosts else []
-        return ["--bind-to", "none", "--oversubscribe", *where]
+        return ["--bind-to", "none", "--oversubscribe"]
     if kind == "srun":
-        where = [f"--nodefile={hosts}"] if hosts else []
-        return ["--cpu-bind=none", f"--cpus-per-task={variant.threads}", *where]
-    if kind == "hydra":
-        if hosts:
-            return ["-f", hosts]
+        return ["--cpu-bind=none", f"--cpus-per-task={variant.threads}"]
+    if kind == "hydra" and not elsewhere:
         # Without fork, hydra may look for ssh or a batch system that one machine does not need.
         batch = any(key in os.environ for key in ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"))
         return [] if batch or "HYDRA_LAUNCHER" in os.environ else _FORK
-    return ["-f", hosts] if hosts else []
+    return []
+
+
+def _carried(kind: str, told: dict[str, str]) -> list[str]:
+    """Variables that must reach ranks on other hosts: Open MPI, unlike the others, passes on only its own."""
+    if kind != "openmpi":
+        return []
+    return [word for key in environment.for_other_hosts(told) for word in ("-x", key)]
