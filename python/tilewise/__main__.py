@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from tilewise.cli import main
+from tilewise.cli import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

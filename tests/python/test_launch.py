@@ -302,8 +302,9 @@ def test_the_sites_launchers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert start.command[1:] == ["--bind-to", "none", "--oversubscribe", "-n", "2", "/w"]
     if os.geteuid() == 0:
         assert start.environment["OMPI_ALLOW_RUN_AS_ROOT"] == "1"
-    start = launcher.own_start(site(tmp_path, "mpiexec.hydra"), VARIANT, "hosts", "", False)
-    assert start.command[1:] == ["-f", "hosts", "-n", "2", "/w"]
+    (tmp_path / "hosts").write_text("a\nb\n")
+    start = launcher.own_start(site(tmp_path, "mpiexec.hydra"), VARIANT, str(tmp_path / "hosts"), "", False)
+    assert start.command[1:] == ["-hosts", "a:1,b:1", "-n", "2", "/w"]
     site(tmp_path, "srun")
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setenv("PATH", str(tmp_path))

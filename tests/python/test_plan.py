@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from machines import GIB, facts
 from tilewise.errors import UsageError
 from tilewise.files.region import Region
+from tilewise.launch.hosts import read_hosts
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.plan import grid, proof
@@ -19,7 +20,6 @@ from tilewise.plan.convert import Wanted, plan_convert
 from tilewise.plan.multiply import plan_multiply
 from tilewise.plan.names import EXCHANGES, MULTIPLY, ONE_FILE
 from tilewise.plan.plan import Plan
-from tilewise.plan.rule import read_hosts
 
 
 def matrix(rows: int, columns: int, dtype: str = "float64", transposed: bool = False) -> Region:

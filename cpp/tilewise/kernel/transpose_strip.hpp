@@ -20,9 +20,10 @@ struct TransposeStrip {
     std::byte* staging;  ///< staging_bytes, at a multiple of 64; the strip may leave anything there
 };
 
-/// Bytes of staging for strips of at most `columns` columns: their turned tile, a cache line longer than its rows are.
+/// Bytes of staging for strips of at most `columns` columns: a line that each carries, and the rows of a turned block, a line longer than
+/// a tile's are; no block has more than 64 columns.
 constexpr std::int64_t staging_bytes(std::int64_t columns, std::int64_t tile_rows, std::int64_t item) {
-    return (columns + 63) / 64 * 64 * (tile_rows * item + 64);
+    return columns * 64 + 64 * (tile_rows * item + 64);
 }
 
 // One function, compiled for three widths of registers in bytes; each must only be called where the processor has them.

@@ -3,8 +3,8 @@
 //     from  [ . # . . ]  a strip; a tile of few rows that are read far enough for the processor to fetch ahead, in blocks of a cache
 //           [ . # . . ]  line's width, each source line once
 //     to    [ . . . . ]  where rows of the target start at multiples of a cache line, whole lines go there straight from registers. Else
-//           [ # # # # ]  turned tiles are staged: whole lines leave, and what a line lacks comes with the next tile
-//           [ . . . . ]
+//           [ # # # # ]  turned blocks are staged: whole lines leave as soon as a tile's are there, and what a line lacks is
+//           [ . . . . ]  carried until it comes with the next tile
 #pragma once
 
 #include "tilewise/kernel/transpose_strip.hpp"
@@ -18,6 +18,7 @@ namespace tilewise::kernel {
 namespace {
 
 constexpr std::int64_t cache_line = 64;
+constexpr std::int64_t page = 4096;
 
 constexpr std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
@@ -61,13 +62,18 @@ public:
         for (std::int64_t i = 0; i < s_.rows; i += s_.tile_rows) {
             const std::int64_t end = smaller(i + s_.tile_rows, s_.rows);
             for (std::int64_t j = 0; j < s_.columns; j += block_columns) {
-                for (std::int64_t b = i; b < end; b += block_rows) {
-                    block(i, b, smaller(b + block_rows, end), j, smaller(j + block_columns, s_.columns));
+                const std::int64_t j_end = smaller(j + block_columns, s_.columns);
+                if constexpr (staged) {
+                    arrive(i, j, j_end);
                 }
-            }
-            if constexpr (staged) {
-                for (std::int64_t j = 0; j < s_.columns; ++j) {
-                    leave(i, end, j);
+                for (std::int64_t b = i; b < end; b += block_rows) {
+                    fetch(i, b, j);
+                    block(i, b, smaller(b + block_rows, end), j, j_end);
+                }
+                if constexpr (staged) {
+                    for (std::int64_t column = j; column < j_end; ++column) {
+                        leave(i, end, column);
+                    }
                 }
             }
         }
@@ -95,14 +101,19 @@ private:
     std::int64_t behind(std::int64_t j) const {
         return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(target(0, j)) % cache_line);
     }
-    std::byte* staging(std::int64_t j) const { return s_.staging + j * (s_.tile_rows * size + cache_line); }
+    /// The bytes of row j of the target that did not fill a line yet: at the start of a line of their own.
+    std::byte* carried(std::int64_t j) const { return s_.staging + j * cache_line; }
+    /// Where row j of the target is staged: there is room for one block's columns, so that it stays in the first-level cache.
+    std::byte* staging(std::int64_t j) const {
+        return s_.staging + s_.columns * cache_line + j % block_columns * (s_.tile_rows * size + cache_line);
+    }
 
-    /// Rows [b, b_end) and columns [j, j_end) of the tile that starts at row i.
-    [[gnu::always_inline]] void block(std::int64_t i, std::int64_t b, std::int64_t b_end, std::int64_t j,
-                                      std::int64_t j_end) {
+    /// More rows at once than the processor keeps track of: fetches as many lines of the tile below as the block at (b, j) has.
+    [[gnu::always_inline]] void fetch(std::int64_t i, std::int64_t b, std::int64_t j) const {
         if constexpr (in_registers && item < 4) {
-            // More rows at once than the processor keeps track of: fetch the lines of the tile below.
-            if (b_end - b == block_rows && b_end + s_.tile_rows <= s_.rows) {
+            if (s_.from_stride % page == 0) {
+                fetch_along(i, b, j);
+            } else if (b + block_rows + s_.tile_rows <= s_.rows) {
                 const std::byte* below = source(b + s_.tile_rows, j);
 #pragma GCC unroll 64
                 for (std::int64_t row = 0; row < block_rows; ++row) {
@@ -110,6 +121,38 @@ private:
                 }
             }
         }
+    }
+
+    /// Rows that lie whole pages apart share few places of the caches, where a column of lines pushes itself out: rows are fetched in
+    /// turn, each from end to end.
+    [[gnu::always_inline]] void fetch_along(std::int64_t i, std::int64_t b, std::int64_t j) const {
+        const std::int64_t lines = (s_.columns + block_columns - 1) / block_columns;
+        const std::int64_t first =
+            (j / block_columns * (s_.tile_rows / block_rows) + (b - i) / block_rows) * block_rows;
+        std::int64_t row = i + s_.tile_rows + first / lines, line = first % lines;
+        for (std::int64_t left = block_rows; left > 0 && row < s_.rows; ++row) {
+            const std::int64_t end = smaller(lines, line + left);
+            const std::byte* from = source(row, 0);
+            left -= end - line;
+            for (; line < end; ++line) {
+                __builtin_prefetch(from + line * cache_line, 0, 3);
+            }
+            line = 0;
+        }
+    }
+
+    /// What the tile above left of rows [j, j_end) of the target goes before what comes now.
+    [[gnu::always_inline]] void arrive(std::int64_t i, std::int64_t j, std::int64_t j_end) const {
+        for (std::int64_t column = j; i > 0 && column < j_end; ++column) {
+            if (behind(column) > 0) {
+                put_line<false>(staging(column), carried(column));
+            }
+        }
+    }
+
+    /// Rows [b, b_end) and columns [j, j_end) of the tile that starts at row i.
+    [[gnu::always_inline]] void block(std::int64_t i, std::int64_t b, std::int64_t b_end, std::int64_t j,
+                                      std::int64_t j_end) {
         if constexpr (!in_registers) {
             one_by_one(i, b, b_end, j, j_end);
         } else if (b_end - b == block_rows && j_end - j == block_columns) {
@@ -187,7 +230,7 @@ private:
             if (end == s_.rows) {
                 std::memcpy(row + at, staged_row + at, static_cast<std::size_t>(stop - at));
             } else {
-                put_line<false>(staged_row, staged_row + at);
+                put_line<false>(carried(j), staged_row + at);
             }
         }
     }

@@ -40,11 +40,23 @@ std::byte* aligned(std::byte* data) {
 
 }  // namespace
 
+void check_one_sided(int code, const char* call) {
+    try {
+        check(code, call);
+    } catch (const Error& error) {
+        std::string advice = "; this network may not carry one-sided messages: use another --exchange, such as overlap";
+#ifdef OPEN_MPI
+        advice += ", or set OMPI_MCA_osc=pt2pt";
+#endif
+        throw Error(error.kind(), error.what() + advice, error.rank());
+    }
+}
+
 Exposed allocate_window(const Communicator& comm, std::size_t bytes) {
     Exposed exposed;
-    check(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, comm.get(), &exposed.data,
-                           exposed.window.out()),
-          "MPI_Win_allocate");
+    check_one_sided(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, comm.get(), &exposed.data,
+                                     exposed.window.out()),
+                    "MPI_Win_allocate");
     set_returning_errors(exposed);
     return exposed;
 }

@@ -13,6 +13,9 @@ struct Exposed {
     std::byte* data = nullptr;
 };
 
+/// check() for what makes a window: its error says what to use where the library cannot, as Open MPI 4 over TCP.
+void check_one_sided(int code, const char* call);
+
 /// Memory that MPI allocates for one-sided access. Let `comm` be everybody: Open MPI 4 gives windows on disjoint communicators the same
 /// memory. @note Collective.
 Exposed allocate_window(const Communicator& comm, std::size_t bytes);

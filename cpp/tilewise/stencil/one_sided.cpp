@@ -26,9 +26,9 @@ public:
         if (packed) {
             exposed_ = mpi::allocate_window(setting_.context.comm, Parcels::bytes_of(setting_, outgoing()));
         } else {
-            check(MPI_Win_create(setting_.fields.memory(), 2 * setting_.fields.stride(), 1, MPI_INFO_NULL, comm(),
-                                 exposed_.window.out()),
-                  "MPI_Win_create");
+            mpi::check_one_sided(MPI_Win_create(setting_.fields.memory(), 2 * setting_.fields.stride(), 1,
+                                                MPI_INFO_NULL, comm(), exposed_.window.out()),
+                                 "MPI_Win_create");
             check(MPI_Win_set_errhandler(window(), MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
         }
         mpi::together(setting_.context.comm, [&] {

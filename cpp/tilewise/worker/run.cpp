@@ -108,6 +108,9 @@ void run(const mpi::Communicator& comm, const Job& job) {
                                              std::to_string(comm.size()) + " were started");
     }
     const Binding binding = bind(comm, job.variant.threads, job.bind, job.place);
+    if (binding.node == comm.rank()) {
+        take_names_from_segments();  // `bind` has heard of every rank
+    }
     const nlohmann::json started{
         {"event", "started"}, {"ranks", gather_ranks(comm, binding)}, {"segments", mapped_segments()}};
     Ledger ledger;

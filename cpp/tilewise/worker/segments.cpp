@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <unistd.h>
 
 namespace tilewise::worker {
 
@@ -18,6 +19,14 @@ std::vector<std::string> mapped_segments() {
     std::sort(found.begin(), found.end());
     found.erase(std::unique(found.begin(), found.end()), found.end());
     return found;
+}
+
+void take_names_from_segments() {
+    for (const std::string& path : mapped_segments()) {
+        if (path.starts_with("/dev/shm/mpich_shm_")) {
+            unlink(path.c_str());  // another rank of the node may have been first
+        }
+    }
 }
 
 }  // namespace tilewise::worker

@@ -6,6 +6,10 @@
 
 namespace tilewise::worker {
 
+/// Takes their names from MPICH's segments that this process has mapped, so that nothing is left when ranks are killed, on whatever host. Every rank of
+/// the node must have left MPI_Init: it has mapped them by then. Open MPI's keep theirs: it complains at the end, and its daemon removes them.
+void take_names_from_segments();
+
 /// Paths of what this process has mapped below /dev/shm. Empty where the system does not tell.
 std::vector<std::string> mapped_segments();
 

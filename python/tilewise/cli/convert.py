@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from cyclopts import Parameter
 
 from tilewise.cli import jobs
-from tilewise.cli.options import ORDER, JobOptions, check_order, choices_of
-from tilewise.cli.parse import HOW, WHAT, parse
+from tilewise.cli.declare import HOW, WHAT, Parameter, order_of_storage
+from tilewise.cli.options import JobOptions, check_order, choices_of
+from tilewise.cli.parse import parse
 from tilewise.errors import UsageError
 from tilewise.launch.join import Join
 
@@ -25,11 +25,11 @@ def request(
     dtype: Annotated[
         str | None, Parameter(name="--dtype", group=WHAT, help="The type to convert to: float32, int16, …")
     ] = None,
-    order: ORDER = None,
+    order: Annotated[str | None, order_of_storage()] = None,
     header: Annotated[
         bool, Parameter(name="--header", group=WHAT, help="Begin a text with the line: rows columns.")
     ] = False,
-    options: Annotated[JobOptions, Parameter(group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
+    options: Annotated[JobOptions, Parameter(name="*", group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
 ) -> jobs.Request:
     """Write a matrix in another format, type or order; the format follows from the name's ending."""
     from tilewise import files

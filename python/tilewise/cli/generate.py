@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from tilewise.cli import jobs
-from tilewise.cli.options import ORDER, JobOptions, check_order, choices_of
-from tilewise.cli.parse import HOW, WHAT, parse
+from tilewise.cli.declare import HOW, WHAT, Parameter, order_of_storage
+from tilewise.cli.options import JobOptions, check_order, choices_of
+from tilewise.cli.parse import parse
 from tilewise.errors import UsageError
 from tilewise.files.generated import KINDS, generated
 from tilewise.launch.join import Join
@@ -23,9 +22,9 @@ def request(
         str, Parameter(name="--dtype", group=WHAT, help="float64 (if not said), float32, int32, …")
     ] = "float64",
     kind: Annotated[str, Parameter(name="--kind", group=WHAT, help=f"{', '.join(KINDS)}.")] = "random",
-    order: ORDER = None,
+    order: Annotated[str | None, order_of_storage()] = None,
     seed: Annotated[int, Parameter(name="--seed", group=WHAT, help="Another seed makes other numbers.")] = 0,
-    options: Annotated[JobOptions, Parameter(group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
+    options: Annotated[JobOptions, Parameter(name="*", group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
 ) -> jobs.Request:
     """Make a matrix; every rank makes its own block, and the numbers do not depend on how many there are."""
     from tilewise.files.dtypes import parse_dtype

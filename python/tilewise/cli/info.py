@@ -6,10 +6,10 @@ import sys
 from typing import Annotated, Any
 
 import msgspec
-from cyclopts import Parameter
 
 from tilewise import files
-from tilewise.cli.parse import SHOW, WHAT, parse
+from tilewise.cli.declare import SHOW, WHAT, Parameter
+from tilewise.cli.parse import parse
 from tilewise.files.region import Source
 from tilewise.launch.join import Join
 from tilewise.machine import storage

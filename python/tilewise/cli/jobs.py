@@ -18,7 +18,7 @@ from tilewise.cli.options import JobOptions
 from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError
 from tilewise.files.output import Target
 from tilewise.files.region import Region, Source
-from tilewise.launch import assemble, diagnose, job, launcher, signals
+from tilewise.launch import assemble, diagnose, hosts, job, launcher, signals
 from tilewise.launch.events import Done
 from tilewise.launch.guardian import Guardian
 from tilewise.launch.join import Join, foreign
@@ -30,6 +30,7 @@ from tilewise.machine.facts import Facts, gather
 from tilewise.plan.choices import Choices
 from tilewise.plan.plan import Plan, peak_key
 from tilewise.report.progress import ProgressBar
+from tilewise.units import listing, plural
 
 _BEGIN = time.perf_counter()
 
@@ -177,7 +178,10 @@ def _start(plan: Plan, joined: Join | None) -> launcher.Start:
     variant = plan.job.variant
     if joined is not None:
         return launcher.join_start(found, variant, plan.oversubscribed)
-    return launcher.own_start(found, variant, plan.choices.hosts, plan.choices.launcher, plan.oversubscribed)
+    choices = plan.choices
+    return launcher.own_start(
+        found, variant, choices.hosts, choices.launcher, plan.oversubscribed, plan.job.place
+    )
 
 
 def _supervise(
@@ -246,7 +250,7 @@ def _record(
         chosen_by=plan.chosen_by,
         fixed=plan.fixed,
         reasons=plan.reasons,
-        warnings=plan.warnings,
+        warnings=[*plan.warnings, *_elsewhere(done, plan)],
         needed_bytes=plan.need.node,
         launcher=shlex.join(start.command),
         variables=start.environment,
@@ -256,6 +260,21 @@ def _record(
         peak=plan.peak.flops_per_second if plan.peak is not None and fits else None,
     )
     return assemble.assemble(done, known)
+
+
+def _elsewhere(done: Done, plan: Plan) -> list[str]:
+    """A warning where a launcher of the user's did not use as many hosts as the plan was made for."""
+    if not plan.choices.hosts or not plan.choices.launcher:
+        return []
+    used = list(dict.fromkeys(rank.host for rank in done.ranks))
+    listed = hosts.read_hosts(plan.choices.hosts)
+    meant = len(set(hosts.deal(listed, len(done.ranks), plan.job.place)))
+    if len(used) == meant:
+        return []
+    return [
+        f"the plan was for {plural(meant, 'host')} of --hosts, but --launcher ran the ranks on "
+        f"{listing(used)}; name the hosts in --launcher too"
+    ]
 
 
 def _remember(record: Record, plan: Plan) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from cyclopts import Parameter
 
 from tilewise.cli import jobs
+from tilewise.cli.declare import HOW, WHAT, Parameter
 from tilewise.cli.options import JobOptions, choices_of
-from tilewise.cli.parse import HOW, WHAT, parse
+from tilewise.cli.parse import parse
 from tilewise.launch.join import Join
 
 
@@ -28,7 +28,7 @@ def request(
     transpose_b: Annotated[
         bool, Parameter(name="--transpose-b", group=WHAT, help="Take the transpose of B.")
     ] = False,
-    options: Annotated[JobOptions, Parameter(group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
+    options: Annotated[JobOptions, Parameter(name="*", group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
 ) -> jobs.Request:
     """Multiply two matrices that lie in files; the product is proved before it gets its name."""
     from tilewise import files

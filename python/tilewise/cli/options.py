@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from cyclopts import Parameter
-
-from tilewise.cli.parse import HOW, SHOW, WHAT, WHERE
+from tilewise.cli.declare import HOW, SHOW, WHERE, Parameter
 from tilewise.errors import UsageError
 from tilewise.plan.choices import Choices, one_of, parse_hints, parse_io
 from tilewise.plan.names import ALGORITHMS, EXCHANGES, IO, KERNELS, PLACES, REMAINDERS, VERIFY
@@ -21,13 +19,6 @@ def _names(names: Iterable[str]) -> str:
 
 _ALGORITHMS = "; ".join(f"{command}: {_names(names)}" for command, names in ALGORITHMS.items())
 
-ORDER = Annotated[
-    str | None,
-    Parameter(
-        name="--order", group=WHAT, help="C: row by row, F: column by column; the format's own if not said."
-    ),
-]
-
 
 def check_order(order: str | None) -> None:
     """Raises UsageError for what is no order of storage."""
@@ -35,7 +26,6 @@ def check_order(order: str | None) -> None:
         raise UsageError(f"--order {order!r} is unknown; known are C (row by row) and F (column by column)")
 
 
-@Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
     """Flags of every job, as they were written."""
@@ -103,7 +93,11 @@ class JobOptions:
     ] = None
     place: Annotated[
         str,
-        Parameter(name="--place", group=WHERE, help="What neighbouring ranks share: core, socket or node."),
+        Parameter(
+            name="--place",
+            group=WHERE,
+            help="Neighbouring ranks go to neighbours of a kind: core, socket, node.",
+        ),
     ] = "core"
     launcher: Annotated[
         str | None,

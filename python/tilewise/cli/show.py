@@ -6,9 +6,8 @@ import re
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
-from tilewise.cli.parse import WHAT, parse
+from tilewise.cli.declare import WHAT, Parameter
+from tilewise.cli.parse import parse
 from tilewise.errors import UsageError
 from tilewise.launch.join import Join
 

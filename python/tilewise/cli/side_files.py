@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import os
-import shutil
 
 from tilewise.errors import RunError, UsageError
 from tilewise.files.output import check_folder
@@ -51,6 +49,9 @@ class Trace:
             return
         try:
             if self._path.endswith(".gz"):
+                import gzip
+                import shutil
+
                 packed = self.part + ".gz"
                 with open(self.part, "rb") as plain, gzip.open(packed, "wb", compresslevel=5) as out:
                     shutil.copyfileobj(plain, out, 1 << 20)

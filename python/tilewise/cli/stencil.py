@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from tilewise.cli import jobs
-from tilewise.cli.options import ORDER, JobOptions, check_order, choices_of
-from tilewise.cli.parse import HOW, WHAT, parse
+from tilewise.cli.declare import HOW, WHAT, Parameter, order_of_storage
+from tilewise.cli.options import JobOptions, check_order, choices_of
+from tilewise.cli.parse import parse
 from tilewise.errors import UsageError
 from tilewise.launch.join import Join
 from tilewise.plan.choices import one_of
@@ -61,7 +60,7 @@ def request(
             help="Also keep the state behind every N sweeps, as B-000100.npy beside B.npy.",
         ),
     ] = None,
-    order: ORDER = None,
+    order: Annotated[str | None, order_of_storage()] = None,
     header: Annotated[
         bool, Parameter(name="--header", group=WHAT, help="Begin a text with the line: rows columns.")
     ] = False,
@@ -85,7 +84,7 @@ def request(
             help="packed: copied into one message; datatype: MPI does that; elementwise: a message a number.",
         ),
     ] = None,
-    options: Annotated[JobOptions, Parameter(group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
+    options: Annotated[JobOptions, Parameter(name="*", group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
 ) -> jobs.Request:
     """Smooth, diffuse or filter a matrix, or each colour of a picture, by sweeps of weighted sums."""
     from tilewise import files

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from tilewise.cli import jobs
+from tilewise.cli.declare import HOW, WHAT, Parameter
 from tilewise.cli.options import JobOptions, choices_of
-from tilewise.cli.parse import HOW, WHAT, parse
+from tilewise.cli.parse import parse
 from tilewise.launch.join import Join
 from tilewise.plan.choices import one_of
 from tilewise.plan.names import INNERS, STARTS
@@ -75,7 +74,7 @@ def request(
     seed: Annotated[
         int | None, Parameter(name="--seed", group=HOW, help="randomized: where its random numbers begin; 0.")
     ] = None,
-    options: Annotated[JobOptions, Parameter(group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
+    options: Annotated[JobOptions, Parameter(name="*", group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
 ) -> jobs.Request:
     """Singular values and vectors: A = U · diag(s) · Vt, each factor a file in a new folder."""
     from tilewise import files

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from tilewise.cli import jobs
-from tilewise.cli.options import ORDER, JobOptions, check_order, choices_of
-from tilewise.cli.parse import HOW, WHAT, parse
+from tilewise.cli.declare import HOW, WHAT, Parameter, order_of_storage
+from tilewise.cli.options import JobOptions, check_order, choices_of
+from tilewise.cli.parse import parse
 from tilewise.launch.join import Join
 from tilewise.plan.choices import one_of
 from tilewise.plan.names import ROOT_WRITES
@@ -22,7 +21,7 @@ def request(
         str,
         Parameter(name=["--output", "-o"], group=WHAT, help="Where the transpose goes; its ending says how."),
     ],
-    order: ORDER = None,
+    order: Annotated[str | None, order_of_storage()] = None,
     header: Annotated[
         bool, Parameter(name="--header", group=WHAT, help="Begin a text with the line: rows columns.")
     ] = False,
@@ -34,7 +33,7 @@ def request(
             help=f"With gather, how rank 0 writes: {', '.join(ROOT_WRITES)}.",
         ),
     ] = None,
-    options: Annotated[JobOptions, Parameter(group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
+    options: Annotated[JobOptions, Parameter(name="*", group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
 ) -> jobs.Request:
     """Transpose a matrix that lies in a file, however large: memory is bounded by --memory."""
     from tilewise import files

@@ -50,6 +50,8 @@ def of_product(left: str, right: str) -> str:
     """
     if is_integer(left) and is_integer(right):
         return "uint64" if left.startswith("u") and right.startswith("u") else "int64"
+    if left == right:
+        return in_memory(left)
     import numpy
 
     return in_memory(numpy.result_type(left, right).name)

@@ -1,16 +1,19 @@
-"""The .npy format: headers parsed by numpy's own reader, and written so that numbers begin a page."""
+"""The .npy format: headers parsed by numpy's own reader, and written so that numbers begin a page.
+
+Importing numpy takes longer than all else that is done for a small matrix. So headers are written without
+it, and one that says it the way numpy itself does is read without it too (`npy_plain`).
+"""
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import IO, TYPE_CHECKING, Any
 
 from tilewise.errors import TilewiseError, UsageError
+from tilewise.files import npy_plain
 from tilewise.files.checks import (
     HEADER_MAX,
     PAGE,
-    PAGE_ALIGNED_FROM,
     byte_order,
     number_type,
     printable,
@@ -40,60 +43,33 @@ def inspect(path: str, name: str, member: str = "") -> Source:
     with file:
         if size == 0:
             raise UsageError(f"{name} is empty, but a .npy file was expected")
-        shape, fortran, dtype = read_header(file, name)
-        offset = file.tell()
-    number = number_type(dtype, name)
-    rows, columns = two_dimensions(shape, name, f"numpy.save({name!r}, a.reshape(…))")
-    require_size(name, size, offset, rows, columns, number)
-    return Source(
-        path=path,
-        name=name,
-        offset=offset,
-        rows=rows,
-        columns=columns,
-        dtype=number,
-        byte_order=byte_order(dtype),
-        order="F" if fortran else "C",
-        file_bytes=size,
-        format="npy",
-    )
+        header = npy_plain.parse(file.read(PAGE))
+        if header is None:
+            file.seek(0)
+            header = _parse(file, name)
+    require_size(name, size, header.offset, header.rows, header.columns, header.dtype)
+    return Source(path=path, name=name, **header._asdict(), file_bytes=size, format="npy")
 
 
 def create(
     path: str, name: str, member: str, shape: tuple[int, int], dtype: str, order: str, header: bool = False
 ) -> Region:
     """Gives the empty file at `path` its header and its full size."""
-    return create_headed(path, name, header_bytes(shape, dtype, order), shape, dtype, order=order)
+    return create_headed(path, name, npy_plain.header_bytes(shape, dtype, order), shape, dtype, order=order)
 
 
 def create_array(path: str, name: str, shape: tuple[int, ...], dtype: str) -> Region:
     """The same, row by row, where `shape` may also have one extent; such a file's numbers are one row."""
     rows, columns = (shape[0], shape[1]) if len(shape) == 2 else (1, shape[0])
-    return create_headed(path, name, header_bytes(shape, dtype, "C"), (rows, columns), dtype)
+    return create_headed(path, name, npy_plain.header_bytes(shape, dtype, "C"), (rows, columns), dtype)
 
 
-def header_bytes(shape: tuple[int, ...], dtype: str, order: str) -> bytes:
-    """The bytes before the numbers of a little-endian array; their count is the offset of the numbers.
-
-    From 1 MiB of numbers on these begin at byte 4096, so that neighbouring ranks share no page of the header;
-    smaller files keep numpy's own 64-byte alignment.
-    """
-    import numpy
-    from numpy.lib import format as npy
-
-    native = numpy.dtype(dtype).newbyteorder("<")
-    fields: dict[str, Any] = {
-        "descr": npy.dtype_to_descr(native),
-        "fortran_order": order == "F",
-        "shape": shape,
-    }
-    text = repr(fields).encode("latin1")
-    lead = npy.magic(1, 0)
-    large = math.prod(shape) * native.itemsize >= PAGE_ALIGNED_FROM
-    step = PAGE if large else 64
-    total = -(-(len(lead) + 2 + len(text) + 1) // step) * step
-    padding = b" " * (total - len(lead) - 2 - len(text) - 1)
-    return lead + (total - len(lead) - 2).to_bytes(2, "little") + text + padding + b"\n"
+def _parse(file: IO[bytes], name: str) -> npy_plain.Header:
+    """What numpy says of the header of `file`."""
+    shape, fortran, dtype = read_header(file, name)
+    number = number_type(dtype, name)
+    rows, columns = two_dimensions(shape, name, f"numpy.save({name!r}, a.reshape(…))")
+    return npy_plain.Header(rows, columns, number, byte_order(dtype), "F" if fortran else "C", file.tell())
 
 
 def read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, numpy.dtype[Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import stat
 from types import ModuleType
 
@@ -271,6 +270,8 @@ def create(
             if target.mode is not None:
                 os.fchmod(descriptor, target.mode)
             if target.keep:
+                import shutil
+
                 with open(target.path, "rb") as old:
                     shutil.copyfileobj(old, file, 8 << 20)
         more = {"planes": planes} if planes > 1 else {}

@@ -34,6 +34,8 @@ def error_of(outcome: Outcome, timeout: float | None) -> TilewiseError | None:
         return RunError(
             "the job was done but its ranks did not end within 30 s, so that its result is not trusted"
         )
+    if outcome.lost is not None:
+        return _lost(outcome, outcome.lost)
     if outcome.returncode != 0:
         return _died(outcome)
     if outcome.record is None:
@@ -45,6 +47,15 @@ def _reported(failed: Failed) -> TilewiseError:
     kind = UsageError if failed.kind in ("usage", "memory") else RunError
     where = f"rank {failed.rank}: " if failed.rank > 0 and "rank" not in failed.message else ""
     return kind(where + failed.message)
+
+
+def _lost(outcome: Outcome, host: str) -> RunError:
+    seen = outcome.first_gone
+    who = _rank(outcome, seen) if seen is not None and seen >= 0 else f"a rank on {host or 'another host'}"
+    return RunError(
+        f"{who} ended before the job was done, and the launcher did not end the others",
+        "look for 'out of memory' in that host's kernel log, or run again with -v",
+    )
 
 
 def _died(outcome: Outcome) -> RunError:
@@ -67,8 +78,11 @@ def _victim(outcome: Outcome) -> tuple[str, int | None]:
     if match := _HYDRA_PID.search(text):
         code = _HYDRA_CODE.search(text, match.end())
         number = int(code[1] or code[2]) if code else 0
+        who = _rank_of(outcome, int(match[1]), match[2])
         seen = outcome.first_gone
-        who = _rank_of(outcome, int(match[1]), match[2]) if seen is None or seen < 0 else _rank(outcome, seen)
+        # Which host it was is true, but of its ranks it may name any that it killed itself.
+        if seen is not None and seen >= 0 and _host(outcome, seen) == match[2]:
+            who = _rank(outcome, seen)
         return who, number if 0 < number < 32 else None
     if match := _SRUN.search(text):
         numbers = {"Killed": 9, "Terminated": 15, "Segmentation fault": 11, "Aborted": 6}
@@ -90,6 +104,11 @@ def _rank(outcome: Outcome, number: int) -> str:
         if rank.rank == number:
             return f"rank {number} (pid {rank.pid} on {rank.host})"
     return f"rank {number}"
+
+
+def _host(outcome: Outcome, number: int) -> str:
+    ranks = outcome.started.ranks if outcome.started else []
+    return next((rank.host for rank in ranks if rank.rank == number), "")
 
 
 def _rank_of(outcome: Outcome, pid: int, host: str) -> str:

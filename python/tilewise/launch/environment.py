@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from tilewise.launch.one_node import ONE_NODE
 from tilewise.launch.yielding import ALGORITHMS, YIELDING
 from tilewise.machine import cpu
 from tilewise.machine.facts import Facts
@@ -32,6 +33,9 @@ _OUTER = (
     "PRTE_LAUNCHED",
     "PRTE_MCA_prte_",
 )
+
+# What ranks heed, wherever they are.
+_HEEDED = ("OPENBLAS_", "OMP_", "GOTO_", "BLIS_", "MKL_", "UCX_", "FI_", "TILEWISE_", "LD_LIBRARY_PATH")
 
 _CORE_LEVEL = {
     **dict.fromkeys(("skylakex", "cooperlake", "sapphirerapids"), 3),
@@ -84,6 +88,12 @@ def for_ranks(
     return environment
 
 
+def for_one_node(environment: dict[str, str]) -> None:
+    """Adds what spares ranks of the wheel's MPICH the search for networks that one node does not need."""
+    if not any(key.startswith("UCX_") for key in environment):  # else somebody knows better
+        environment.update(ONE_NODE)
+
+
 def for_open_mpi(environment: dict[str, str]) -> None:
     """Adds what Open MPI asks of root, who in a container is everybody."""
     if hasattr(os, "geteuid") and os.geteuid() == 0:
@@ -91,6 +101,11 @@ def for_open_mpi(environment: dict[str, str]) -> None:
         environment.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
         environment.setdefault("PRTE_ALLOW_RUN_AS_ROOT", "1")
         environment.setdefault("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+
+
+def for_other_hosts(environment: Mapping[str, str]) -> list[str]:
+    """Names of the variables that ranks on other hosts need too."""
+    return sorted(key for key in environment if key.startswith(_HEEDED))
 
 
 def blas_warnings(environment: Mapping[str, str], facts: Facts) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,8 +11,10 @@ from collections.abc import Mapping
 import msgspec
 
 from tilewise.errors import UsageError
-from tilewise.launch import environment, worker
+from tilewise.launch import environment, hosts, worker
 from tilewise.launch.job import Variant
+
+_FORK = ["-launcher", "fork"]  # hydra starts all ranks on this node
 
 
 class Worker(msgspec.Struct, frozen=True):
@@ -50,6 +51,8 @@ def find_worker() -> Worker:
 def mpiexec_path(build: Mapping[str, str]) -> str | None:
     """The launcher that belongs to the worker's MPI library, or None when it is not there."""
     if build.get("mpi", "wheel") == "site":
+        import shutil
+
         if "SLURM_JOB_ID" in os.environ and (srun := shutil.which("srun")):
             return srun
         recorded = build.get("mpiexec", "")
@@ -91,17 +94,29 @@ def join_start(found: Worker, variant: Variant, oversubscribed: bool) -> Start:
     return Start([found.path, "--expect", str(variant.ranks)], told, joined=True)
 
 
-def own_start(found: Worker, variant: Variant, hosts: str, launcher: str, oversubscribed: bool) -> Start:
-    """A job of our own: the worker alone for one rank, else under the package's or the user's launcher."""
+def own_start(
+    found: Worker, variant: Variant, hosts_file: str, launcher: str, oversubscribed: bool, place: str = "core"
+) -> Start:
+    """A job of our own: the worker alone for one rank, else under the package's or the user's launcher.
+
+    A launcher of the user's that we know hears of the hosts too, unless it is told of hosts already.
+    """
     told = environment.for_ranks(os.environ, variant.threads, oversubscribed, own_launcher=True)
     count = ["-n", str(variant.ranks)]
+    dealt = hosts.deal(hosts.read_hosts(hosts_file), variant.ranks, place) if hosts_file else []
     if launcher:
+        import shutil
+
         words = shlex.split(launcher)
         if not words or shutil.which(words[0]) is None:
             raise UsageError(f"--launcher {launcher!r}: there is no program {words[0] if words else ''!r}")
         environment.for_open_mpi(told)
+        if dealt and (kind := flavour(words[0])) != "unknown" and not hosts.named_in(kind, words):
+            words += [*hosts.options(kind, dealt, place), *_carried(kind, told)]
         return Start([*words, *count, found.path, "--expect", str(variant.ranks)], told)
-    if variant.ranks == 1 and not hosts:
+    if variant.ranks == 1 and not dealt:
+        if found.mpi == "wheel":
+            environment.for_one_node(told)
         return Start([found.path], told)
     mpiexec = mpiexec_path(found.build)
     if mpiexec is None:
@@ -112,22 +127,31 @@ def own_start(found: Worker, variant: Variant, hosts: str, launcher: str, oversu
         )
         raise UsageError(f"mpiexec is missing; the worker needs that of {wanted}", "tilewise doctor, or -n 1")
     kind = "hydra" if found.mpi == "wheel" else flavour(mpiexec)
-    return Start([mpiexec, *_options(kind, variant, hosts, told), *count, found.path], told)
+    where = [*hosts.options(kind, dealt, place), *_carried(kind, told)] if dealt else []
+    if dealt and kind == "unknown":
+        where = ["-f", hosts_file]
+    options = _options(kind, variant, told, bool(dealt))
+    if found.mpi == "wheel" and options == _FORK:
+        environment.for_one_node(told)
+    return Start([mpiexec, *options, *where, *count, found.path], told)
 
 
-def _options(kind: str, variant: Variant, hosts: str, told: dict[str, str]) -> list[str]:
-    """What this launcher wants to hear; binding is the worker's own business."""
+def _options(kind: str, variant: Variant, told: dict[str, str], elsewhere: bool) -> list[str]:
+    """What this launcher wants to hear besides hosts; binding is the worker's own business."""
     if kind == "openmpi":
         environment.for_open_mpi(told)
-        where = ["--hostfile", hosts] if hosts else []
-        return ["--bind-to", "none", "--oversubscribe", *where]
+        return ["--bind-to", "none", "--oversubscribe"]
     if kind == "srun":
-        where = [f"--nodefile={hosts}"] if hosts else []
-        return ["--cpu-bind=none", f"--cpus-per-task={variant.threads}", *where]
-    if kind == "hydra":
-        if hosts:
-            return ["-f", hosts]
+        return ["--cpu-bind=none", f"--cpus-per-task={variant.threads}"]
+    if kind == "hydra" and not elsewhere:
         # Without fork, hydra may look for ssh or a batch system that one machine does not need.
         batch = any(key in os.environ for key in ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"))
-        return [] if batch or "HYDRA_LAUNCHER" in os.environ else ["-launcher", "fork"]
-    return ["-f", hosts] if hosts else []
+        return [] if batch or "HYDRA_LAUNCHER" in os.environ else _FORK
+    return []
+
+
+def _carried(kind: str, told: dict[str, str]) -> list[str]:
+    """Variables that must reach ranks on other hosts: Open MPI, unlike the others, passes on only its own."""
+    if kind != "openmpi":
+        return []
+    return [word for key in environment.for_other_hosts(told) for word in ("-x", key)]

@@ -87,6 +87,12 @@ def end_leftovers(pids: Iterable[int], program: str) -> int:
 
 def living(pid: int, program: str) -> psutil.Process | None:
     """The process `pid` when it lives and runs `program`: a pid alone may by now be somebody else's."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None  # as nearly always at the end of a job, when importing psutil would be felt
+    except OSError:
+        pass  # it is somebody else's; what it runs tells
     import psutil
 
     try:

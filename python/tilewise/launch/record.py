@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 from typing import Any
 
 import msgspec
@@ -199,6 +198,8 @@ def encode(record: Record) -> bytes:
 
 def write(record: Record, path: str) -> None:
     """Writes the record at `path`, replacing what is there at once; RunError when that fails."""
+    import tempfile
+
     real = os.path.realpath(path)
     folder = os.path.dirname(real)
     part = ""

@@ -6,7 +6,6 @@ import contextlib
 import os
 import selectors
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import IO
@@ -16,6 +15,7 @@ import msgspec
 from tilewise.launch import processes, segments
 from tilewise.launch.events import Done, Event, Failed, Progress, Started, split_line
 from tilewise.launch.launcher import Start
+from tilewise.launch.proxies import PATIENCE, connections, death_bell
 from tilewise.launch.signals import Signals
 
 _TICK = 0.05
@@ -38,6 +38,7 @@ class Outcome(msgspec.Struct):
     timed_out: bool = False
     hung: bool = False
     first_gone: int | None = None  # the rank that ended before all others on this host, where that was seen
+    lost: str | None = None  # where (empty: not known) a rank ended and the launcher let the others wait
     wall: float = 0.0
 
 
@@ -65,7 +66,10 @@ class Supervisor:
         self._outcome = Outcome()
         self._rest: dict[int, bytes] = {}
         self._deadline: float | None = None
-        self._bells: dict[int, int] = {}
+        self._bells: dict[int, int] = {}  # of ranks on this host
+        self._lines: dict[int, str] = {}  # of connections to others
+        self._lines_known = False
+        self._lost: tuple[float, str] | None = None  # when the first rank was seen to end, and its host
         self._segments: set[str] = set()
         self._look_at = 0.0
 
@@ -92,7 +96,7 @@ class Supervisor:
             if child is not None:
                 for stream in (child.stdin, child.stdout, child.stderr):
                     _close(stream)
-            for bell in self._bells:
+            for bell in (*self._bells, *self._lines):
                 os.close(bell)
         processes.end_leftovers(self._pids(), self._program)
         self._outcome.returncode = child.wait()
@@ -108,7 +112,7 @@ class Supervisor:
                 selector.register(stream, selectors.EVENT_READ)
             os.set_blocking(child.stdin.fileno(), False)
             selector.register(child.stdin, selectors.EVENT_WRITE)
-            bell = _death_bell(child.pid)
+            bell = death_bell(child.pid)
             if bell is not None:
                 selector.register(bell, selectors.EVENT_READ)
             told = False
@@ -118,8 +122,9 @@ class Supervisor:
                     self._signals.check()
                     ready = selector.select(_TICK)
                     self._hear_ranks(selector, [key.fd for key, _ in ready if key.fd in self._bells])
+                    self._hear_lines(selector, [key.fd for key, _ in ready if key.fd in self._lines])
                     for key, _ in ready:
-                        if key.fd in self._bells:
+                        if key.fd in self._bells or key.fd in self._lines:
                             continue
                         if key.fileobj is child.stdin:
                             job = self._feed(selector, child, job)
@@ -128,6 +133,7 @@ class Supervisor:
                         else:
                             self._read(selector, key)
                     self._watch_ranks(selector)
+                    self._watch_lines(selector, child.pid)
                     if not told:
                         told = True
                         self._on_running()
@@ -138,12 +144,16 @@ class Supervisor:
                     streams = [
                         key
                         for key in selector.get_map().values()
-                        if key.events == selectors.EVENT_READ and key.fd not in self._bells
+                        if key.events == selectors.EVENT_READ and key.fd not in {*self._bells, *self._lines}
                     ]
                     if gone_at is not None and (not streams or now > gone_at + _DRAIN):
                         break
                     if gone_at is None and self._deadline is not None and now > self._deadline:
                         self._give_up(child)
+                        gone_at = now
+                    if gone_at is None and self._lost is not None and self._left_alone(now):
+                        self._outcome.lost = self._lost[1]
+                        self._end(child)
                         gone_at = now
             finally:
                 if bell is not None:
@@ -160,7 +170,7 @@ class Supervisor:
         if not 1 < len(here) <= _WATCHED:
             return
         for rank in self._outcome.started.ranks:
-            if rank.pid in here and (bell := _death_bell(rank.pid)) is not None:
+            if rank.pid in here and (bell := death_bell(rank.pid)) is not None:
                 self._bells[bell] = rank.rank
                 selector.register(bell, selectors.EVENT_READ)
 
@@ -170,8 +180,37 @@ class Supervisor:
             return
         if self._outcome.first_gone is None:
             self._outcome.first_gone = self._bells[rung[0]] if len(rung) == 1 else -1
+            self._lose(os.uname().nodename)
         for bell in rung:
             selector.unregister(bell)
+
+    def _watch_lines(self, selector: selectors.BaseSelector, launcher: int) -> None:
+        """Once the ranks are known, and some are elsewhere."""
+        if self._lines_known or self._outcome.started is None:
+            return
+        self._lines_known = True
+        hosts = {rank.host for rank in self._outcome.started.ranks}
+        if len(hosts) < 2:
+            return
+        self._lines = connections(launcher, hosts)
+        for bell in self._lines:
+            selector.register(bell, selectors.EVENT_READ)
+
+    def _hear_lines(self, selector: selectors.BaseSelector, rung: list[int]) -> None:
+        """A connection that ends while the job runs is a rank that died over there."""
+        for bell in rung:
+            selector.unregister(bell)
+            self._lose(self._lines[bell])
+
+    def _lose(self, host: str) -> None:
+        """A rank on `host` has ended: the launcher shall end the others, and if it does not, we do."""
+        if self._lost is None:
+            self._lost = (time.monotonic(), host)
+
+    def _left_alone(self, now: float) -> bool:
+        """Whether a rank has ended some time ago, and nothing has come of it."""
+        silent = self._outcome.record is None and self._outcome.failed is None
+        return silent and self._lost is not None and now > self._lost[0] + PATIENCE
 
     def _feed(
         self, selector: selectors.BaseSelector, child: subprocess.Popen[bytes], job: memoryview
@@ -249,22 +288,10 @@ class Supervisor:
 
     def _pids(self) -> list[int]:
         """Pids of ranks on this host; those on others are their launcher's to end."""
-        import socket
-
         if self._outcome.started is None:
             return []
-        here = socket.gethostname()
+        here = os.uname().nodename
         return [rank.pid for rank in self._outcome.started.ranks if rank.host == here]
-
-
-def _death_bell(pid: int) -> int | None:
-    """A descriptor that becomes readable when `pid` ends, so that no tick is waited for, or None."""
-    if sys.platform == "linux" and hasattr(os, "pidfd_open"):
-        try:
-            return os.pidfd_open(pid)
-        except OSError:
-            return None
-    return None
 
 
 def _close(stream: IO[bytes] | None) -> None:

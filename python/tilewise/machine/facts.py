@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import os
 
 import msgspec
 
@@ -33,7 +33,7 @@ def gather() -> Facts:
     model, flags = cpu.model_and_flags()
     cores = cpu.physical_cores(allowed)
     return Facts(
-        host=socket.gethostname(),
+        host=os.uname().nodename,
         cpu=model,
         flags=flags,
         cores=min(cores, limit) if limit else cores,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 
 import msgspec
 
@@ -74,6 +73,8 @@ def store_tile(key: str, tile: Tile) -> None:
 
 
 def _store(profile: Profile) -> None:
+    import tempfile
+
     with contextlib.suppress(OSError):
         os.makedirs(folder(), exist_ok=True)
         descriptor, path = tempfile.mkstemp(dir=folder(), prefix=".profile-")

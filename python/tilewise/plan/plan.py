@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
 
 import msgspec
@@ -53,7 +52,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 def new_id() -> str:
     """A name for temporary things that no other job has."""
-    return f"{os.getpid():x}{secrets.token_hex(3)}"
+    return f"{os.getpid():x}{os.urandom(3).hex()}"
 
 
 def finish(

@@ -13,6 +13,7 @@ import math
 import os
 
 from tilewise.errors import UsageError
+from tilewise.launch.hosts import read_hosts
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.plan.choices import Choices
@@ -36,34 +37,6 @@ def nodes_used(choices: Choices, joined: Join | None = None) -> tuple[int, int]:
     allocated = os.environ.get("SLURM_JOB_NUM_NODES") or os.environ.get("SLURM_NNODES", "1")
     nodes = int(allocated) if allocated.isdigit() and int(allocated) > 0 else 1
     return nodes, 0
-
-
-def read_hosts(path: str) -> dict[str, int]:
-    """Hosts and their slots (0: not said) out of `host`, `host:4` or `host slots=4` lines."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"--hosts {path} cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from None
-    hosts: dict[str, int] = {}
-    for line in lines:
-        words = line.split("#")[0].split()
-        if not words:
-            continue
-        host, _, count = words[0].partition(":")
-        for word in words[1:]:
-            if word.startswith("slots="):
-                count = word[6:]
-        if count and not count.isdigit():
-            raise UsageError(
-                f"--hosts {path}: {line.strip()!r} is not a host with a number of slots, such as node7:4"
-            )
-        hosts[host] = hosts.get(host, 0) + int(count or 0)
-    if not hosts:
-        raise UsageError(f"--hosts {path} names no host")
-    return hosts
 
 
 def spread(
