@@ -165,6 +165,7 @@ def test_nothing_of_an_outer_job_reaches_our_own() -> None:
         "UCX_TLS",
         "HYDRA_LAUNCHER",
         "OPENBLAS_NUM_THREADS",
+        "OPENBLAS_THREAD_TIMEOUT",
         "OMP_NUM_THREADS",
     }
     assert (told["OPENBLAS_NUM_THREADS"], told["OMP_NUM_THREADS"]) == ("1", "3")

@@ -140,6 +140,21 @@ def test_small_values_of_graded_columns(
     assert (numpy.abs(gesdd - expected) / expected).max() > 1e-3
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(("shape", "ranks"), [((24, 24), 1), ((24, 24), 2), ((20, 26), 2)])
+def test_small_values_of_graded_rows_and_columns(
+    tilewise: Tilewise, done: Done, shape: tuple[int, int], ranks: int, order: str
+) -> None:
+    """The same where rows have any scale too, and where what is swept is the transpose of what is graded."""
+    rows = 10.0 ** (-6 * numpy.random.default_rng(3).permutation(shape[0]) / shape[0])
+    matrix = spectrum("graded", shape, seed=1) * rows[:, numpy.newaxis]
+    numpy.save(tilewise.folder / "A.npy", numpy.asfortranarray(matrix) if order == "F" else matrix)
+    expected = plain_values(matrix if shape[0] >= shape[1] else matrix.T)
+    done("A.npy", "--algorithm", "jacobi", "-n", ranks)
+    found = numpy.load(tilewise.folder / "svd/s.npy")
+    assert (numpy.abs(found - expected) / expected).max() <= 1e-12
+
+
 @pytest.mark.parametrize("algorithm", SVD)
 @pytest.mark.parametrize(("shape", "ranks"), [((60, 33), 1), ((33, 60), 1), ((60, 33), 3), ((33, 60), 2)])
 def test_the_largest_few(

@@ -14,6 +14,22 @@ namespace {
 // Below, a column has too few digits left for a direction.
 constexpr double least_norm = 1e-290;
 
+/// Row i becomes row order[i].
+void put_rows_back(const std::vector<int>& order, Columns u, int threads) {
+    if (order.empty()) {
+        return;
+    }
+    parallel_ranges(u.count > 8 ? threads : 1, u.count, [&](std::int64_t begin, std::int64_t end, int) {
+        std::vector<double> sorted(order.size());
+        for (std::int64_t c = begin; c < end; ++c) {
+            std::copy_n(u.column(c), u.rows, sorted.begin());
+            for (std::size_t i = 0; i < order.size(); ++i) {
+                u.column(c)[order[i]] = sorted[i];
+            }
+        }
+    });
+}
+
 }  // namespace
 
 void finish_columns(const Factors& factors, Columns x, Columns v, Columns u_out, Columns v_out, double* sigma,
@@ -39,6 +55,7 @@ void finish_columns(const Factors& factors, Columns x, Columns v, Columns u_out,
     });
     if (turned && with_u && x.count > 0) {
         apply_q(factors.q1.columns(), factors.tau1, u_out, threads);
+        put_rows_back(factors.row_order, u_out, threads);
     }
     if (turned && with_v && x.count > 0) {
         const Matrix w(v.rows, v.count);

@@ -40,14 +40,18 @@ double largest_element_of(const Columns& a, int threads) {
     return *std::max_element(largest.begin(), largest.end());
 }
 
-/// A copy of A divided by a power of two; where a permutation is given, its column j is column permutation[j] of A.
-Matrix scaled_copy(const Columns& a, double scale, const std::vector<int>& permutation, int threads) {
+/// A copy of A divided by a power of two; where orders are given, its element (i, j) is element (row_order[i], permutation[j]) of A.
+Matrix scaled_copy(const Columns& a, double scale, const std::vector<int>& permutation,
+                   const std::vector<int>& row_order, int threads) {
     Matrix copy(a.rows, a.count);
     const int exponent = std::ilogb(scale);
     parallel_ranges(threads, a.count, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = begin; c < end; ++c) {
             const double* from = a.column(permutation.empty() ? c : permutation[static_cast<std::size_t>(c)]);
-            if (scale == 1) {
+            if (!row_order.empty()) {
+                std::transform(row_order.begin(), row_order.end(), copy.column(c),
+                               [&](int row) { return scale == 1 ? from[row] : std::ldexp(from[row], -exponent); });
+            } else if (scale == 1) {
                 std::copy_n(from, a.rows, copy.column(c));
             } else {
                 std::transform(from, from + a.rows, copy.column(c),
@@ -150,11 +154,35 @@ bool reveals_rank(const Columns& r) {
     return true;
 }
 
+/// Rows by their largest magnitude, descending; empty where all are of similar scale. O(rows·columns).
+std::vector<int> order_of_rows(const Columns& a, int threads) {
+    std::vector<double> largest(static_cast<std::size_t>(a.rows));
+    parallel_ranges(threads, a.rows, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t c = 0; c < a.count; ++c) {
+            for (std::int64_t i = begin; i < end; ++i) {
+                double& here = largest[static_cast<std::size_t>(i)];
+                here = std::max(here, std::abs(a.column(c)[i]));
+            }
+        }
+    });
+    const auto [least, most] = std::minmax_element(largest.begin(), largest.end());
+    std::vector<int> order;
+    if (*most > most_condition * *least) {
+        order.resize(largest.size());
+        std::iota(order.begin(), order.end(), 0);
+        std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
+            return largest[static_cast<std::size_t>(i)] > largest[static_cast<std::size_t>(j)];
+        });
+    }
+    return order;
+}
+
 /// A·P = Q1·R, R = L·Q2, into `start`. Columns sorted by norm need no pivoting where their scales differ much, which is three times as fast.
 void qr_start(const Columns& a, SweepStart& start, int threads) {
     Factors& f = start.factors;
     const std::int64_t count = a.count;
     const BlasThreads blas(threads);
+    f.row_order = order_of_rows(a, threads);
     std::vector<double> norms(static_cast<std::size_t>(count));
     parallel_ranges(threads, count, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = begin; c < end; ++c) {
@@ -169,12 +197,12 @@ void qr_start(const Columns& a, SweepStart& start, int threads) {
         std::stable_sort(f.permutation.begin(), f.permutation.end(), [&](int i, int j) {
             return norms[static_cast<std::size_t>(i)] > norms[static_cast<std::size_t>(j)];
         });
-        f.q1 = scaled_copy(a, f.scale, f.permutation, threads);
+        f.q1 = scaled_copy(a, f.scale, f.permutation, f.row_order, threads);
         qr(f.q1.columns(), f.tau1);
         sorted = reveals_rank({f.q1.data(), count, count, f.q1.stride});
     }
     if (!sorted) {
-        f.q1 = scaled_copy(a, f.scale, {}, threads);
+        f.q1 = scaled_copy(a, f.scale, {}, f.row_order, threads);
         pivoted_qr(f.q1.columns(), f.permutation, f.tau1);
     }
     f.q2 = Matrix(count, count);
@@ -186,7 +214,8 @@ void qr_start(const Columns& a, SweepStart& start, int threads) {
     for (std::int64_t c = 0; c < count; ++c) {
         std::copy(f.q2.column(c) + c, f.q2.column(c) + count, start.x.column(c) + c);
     }
-    start.steps = sorted ? "QR of columns sorted by norm, LQ" : "column-pivoted QR, LQ";
+    start.steps = std::string(f.row_order.empty() ? "" : "rows sorted by magnitude, ") +
+                  (sorted ? "QR of columns sorted by norm, LQ" : "column-pivoted QR, LQ");
 }
 
 }  // namespace
@@ -205,7 +234,7 @@ SweepStart start_sweeps(Columns a, bool eigen, bool want_v, int threads) {
     }
     if (eigen) {
         const bool copied = start.factors.scale != 1;
-        const Matrix copy = copied ? scaled_copy(a, start.factors.scale, {}, threads) : Matrix();
+        const Matrix copy = copied ? scaled_copy(a, start.factors.scale, {}, {}, threads) : Matrix();
         start.fallback = largest > 0 ? eigen_start(copied ? copy.columns() : a, start, threads)
                                      : "The matrix is zero, so that there is nothing to start from.";
         start.eigen = start.fallback.empty();

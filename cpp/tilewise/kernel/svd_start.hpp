@@ -5,7 +5,8 @@
 // `eigen` start: G = Aᵀ·A = V0·Λ·V0ᵀ, X = A·V0, no Q1, Q2, P. The eigenvectors resolve half of the digits, so that the columns of X are nearly
 //   orthogonal and one pass of Jacobi makes them so to the last digit. Only for condition numbers below the limits in `svd_start.cpp`.
 // Otherwise: A·P = Q1·R with columns pivoted (or sorted), R = L·Q2; X = L, V0 = I. Each row of L keeps its own relative accuracy, and with it each
-//   singular value of a matrix whose columns have any scale; L is also nearer to diagonal than A, which saves sweeps.
+//   singular value of a matrix whose columns have any scale; L is also nearer to diagonal than A, which saves sweeps. Rows of very different scale are
+//   sorted first, the largest on top: then reflectors keep each row's own accuracy too (Cox and Higham 1998), and rows may have any scale as well.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@ struct Factors {
     Matrix q1, q2;                       ///< rows×columns, columns×columns
     std::vector<double> tau1, tau2;
     std::vector<int> permutation;  ///< column j of A·P is column permutation[j] of A
+    std::vector<int> row_order;    ///< row i of what was factored is row row_order[i] of A; empty: as they are
 };
 
 /// Where the sweeps begin.

@@ -48,8 +48,15 @@ std::unique_ptr<TallQr<double>> factor_rows(Context& context, const Source& sour
 
 /// Gives every rank the reflectors, where there are any.
 void share_factors(Context& context, kernel::Factors& f) {
-    std::array<std::int64_t, 8> sizes{f.rows,    f.columns,  f.q1.rows,          f.q1.count,
-                                      f.q2.rows, f.q2.count, std::ssize(f.tau1), std::ssize(f.permutation)};
+    std::array<std::int64_t, 9> sizes{f.rows,
+                                      f.columns,
+                                      f.q1.rows,
+                                      f.q1.count,
+                                      f.q2.rows,
+                                      f.q2.count,
+                                      std::ssize(f.tau1),
+                                      std::ssize(f.permutation),
+                                      std::ssize(f.row_order)};
     broadcast(context, sizes.data(), std::ssize(sizes), MPI_INT64_T);
     broadcast(context, &f.scale, 1, MPI_DOUBLE);
     if (context.comm.rank() > 0) {
@@ -63,6 +70,7 @@ void share_factors(Context& context, kernel::Factors& f) {
             f.tau1.resize(static_cast<std::size_t>(sizes[6]));
             f.tau2.resize(static_cast<std::size_t>(sizes[6]));
             f.permutation.resize(static_cast<std::size_t>(sizes[7]));
+            f.row_order.resize(static_cast<std::size_t>(sizes[8]));
         });
     }
     if (sizes[2] > 0) {
@@ -71,6 +79,7 @@ void share_factors(Context& context, kernel::Factors& f) {
         broadcast(context, f.tau1.data(), std::ssize(f.tau1), MPI_DOUBLE);
         broadcast(context, f.tau2.data(), std::ssize(f.tau2), MPI_DOUBLE);
         broadcast(context, f.permutation.data(), std::ssize(f.permutation), MPI_INT);
+        broadcast(context, f.row_order.data(), std::ssize(f.row_order), MPI_INT);
     }
 }
 

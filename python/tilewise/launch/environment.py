@@ -82,6 +82,8 @@ def for_ranks(
     # The worker's own threads call a BLAS of one thread each; left alone, BLAS would start one for each core.
     environment["OPENBLAS_NUM_THREADS"] = "1"
     environment["OMP_NUM_THREADS"] = str(threads)
+    # Where an operation lets BLAS have threads after all, they are not to spin for 25 ms after each call.
+    environment.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
     if oversubscribed:
         for name, value in (YIELDING | ALGORITHMS if own_launcher else YIELDING).items():
             environment.setdefault(name, value)
