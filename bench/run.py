@@ -106,7 +106,7 @@ def main() -> None:
         "rows": [row.as_json() for row in rows],
     }
     output.write_text(json.dumps(result, indent=2) + "\n")
-    if output == readme_table.RESULTS:
+    if output.parent == readme_table.RESULTS:
         readme_table.main()
     print(table(rows))
     print(f"Results, with every sample: {output}")
