@@ -120,6 +120,20 @@ TEST_CASE("transposition of every size of item, shape, start and stride is that 
     }
 }
 
+TEST_CASE("sources whose rows lie pages apart") {
+    for (const std::size_t item : {1U, 2U, 4U, 8U, 16U}) {
+        for (const std::int64_t start : {0, 5}) {
+            const std::int64_t rows = 300, columns = 130, size = static_cast<std::int64_t>(item);
+            Case c{rows, columns, item, start, 4096 - columns * size, 0};
+            c.expect();
+            transpose(c.at(c.from), c.from_stride, rows, columns, item, c.at(c.to), c.to_stride, 2,
+                      {.rows = 64, .columns = 128, .streaming = true});
+            CAPTURE(c.name());
+            CHECK((c.to == c.expected));
+        }
+    }
+}
+
 TEST_CASE("strides that line rows of the target up are met from every start") {
     for (const std::size_t item : {1U, 2U, 3U, 4U, 8U, 12U, 16U}) {
         for (std::int64_t start = 0; start < 64; ++start) {

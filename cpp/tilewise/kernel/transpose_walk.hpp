@@ -110,8 +110,8 @@ private:
 
     /// More rows at once than the processor keeps track of: fetches as many lines of the tile below as the block at (b, j) has.
     [[gnu::always_inline]] void fetch(std::int64_t i, std::int64_t b, std::int64_t j) const {
-        if constexpr (in_registers && item < 4) {
-            if (s_.from_stride % page == 0) {
+        if constexpr (in_registers) {
+            if (item >= 4 || s_.from_stride % page == 0) {
                 fetch_along(i, b, j);
             } else if (b + block_rows + s_.tile_rows <= s_.rows) {
                 const std::byte* below = source(b + s_.tile_rows, j);
@@ -123,8 +123,8 @@ private:
         }
     }
 
-    /// Rows that lie whole pages apart share few places of the caches, where a column of lines pushes itself out: rows are fetched in
-    /// turn, each from end to end.
+    /// Rows in turn, each from end to end, as memory likes it best. Narrow items only where rows lie whole pages apart and so share few places of
+    /// the caches, where a column of lines would push itself out: their tiles are so wide that what is fetched along rows is gone again too often.
     [[gnu::always_inline]] void fetch_along(std::int64_t i, std::int64_t b, std::int64_t j) const {
         const std::int64_t lines = (s_.columns + block_columns - 1) / block_columns;
         const std::int64_t first =
