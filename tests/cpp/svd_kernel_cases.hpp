@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -112,6 +113,56 @@ inline std::vector<double> gejsv_values(const Matrix& a) {
         value *= work[0] / work[1];
     }
     return sigma;
+}
+
+/// Singular values of a matrix whose columns have any scale, to more digits than a double has: one-sided Jacobi, a rotation after another.
+inline std::vector<double> long_values(const Matrix& a) {
+    using Real = long double;
+    std::vector<std::vector<Real>> columns;
+    for (std::int64_t c = 0; c < a.count; ++c) {
+        columns.emplace_back(a.column(c), a.column(c) + a.rows);
+    }
+    const auto dot = [](const std::vector<Real>& p, const std::vector<Real>& q) {
+        return std::inner_product(p.begin(), p.end(), q.begin(), Real{0});
+    };
+    bool turned = true;
+    for (int sweep = 0; turned && sweep < 40; ++sweep) {
+        turned = false;
+        for (std::size_t i = 0; i < columns.size(); ++i) {
+            for (std::size_t j = i + 1; j < columns.size(); ++j) {
+                std::vector<Real>&p = columns[i], &q = columns[j];
+                const Real pp = dot(p, p), qq = dot(q, q), pq = dot(p, q);
+                if (std::abs(pq) <= 1e-18L * std::sqrt(pp * qq)) {
+                    continue;
+                }
+                turned = true;
+                const Real zeta = (qq - pp) / (2 * pq),
+                           slope = std::copysign(1 / (std::abs(zeta) + std::sqrt(1 + zeta * zeta)), zeta),
+                           cosine = 1 / std::sqrt(1 + slope * slope), sine = cosine * slope;
+                for (std::size_t r = 0; r < p.size(); ++r) {
+                    const Real from = p[r];
+                    p[r] = cosine * from - sine * q[r];
+                    q[r] = sine * from + cosine * q[r];
+                }
+            }
+        }
+    }
+    std::vector<double> sigma;
+    for (const std::vector<Real>& column : columns) {
+        sigma.push_back(static_cast<double>(std::sqrt(dot(column, column))));
+    }
+    std::sort(sigma.rbegin(), sigma.rend());
+    return sigma;
+}
+
+inline Matrix transposed(const Matrix& m) {
+    Matrix t(m.count, m.rows);
+    for (std::int64_t c = 0; c < m.count; ++c) {
+        for (std::int64_t r = 0; r < m.rows; ++r) {
+            t.column(r)[c] = m.column(c)[r];
+        }
+    }
+    return t;
 }
 
 struct Case {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "svd_cases.hpp"
+#include "svd_kernel_cases.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/svd/exchange.hpp"
 
@@ -173,6 +174,58 @@ TEST_CASE("small singular values of a graded matrix are right to their own last 
             }
             CHECK(got.outcome.shown.start_used == "qr");
             CHECK((comm.rank() > 0 || got.outcome.shown.fallback.empty() == (start == "qr")));
+        }
+    }
+}
+
+TEST_CASE(
+    "a square matrix with mildly graded columns keeps twelve digits in either order, a balanced one starts from "
+    "eigenvectors") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    constexpr std::int64_t n = 24;
+    const Dense balanced = normal(n, n, 12);
+    CHECK(decomposed(comm, balanced, options_for(comm)).outcome.shown.start_used == "eigen");
+    CHECK(decomposed(comm, normal(80, 9), options_for(comm)).outcome.shown.start_used == "eigen");
+    Dense a = orthonormal(n, n, 12);
+    for (std::int64_t i = 0; i < n; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+            a(i, j) *= std::pow(10.0, -5.0 * static_cast<double>(j * 7 % n) / static_cast<double>(n - 1));
+        }
+    }
+    const kernel::Matrix columns(n, n);
+    for (std::int64_t i = 0; i < n; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+            columns.column(j)[i] = a(i, j);
+        }
+    }
+    const std::vector<double> wanted = svd_cases::long_values(columns);
+    for (const bool by_columns : {false, true}) {
+        const Decomposed got = decomposed(comm, a, options_for(comm), by_columns);
+        check_all(a, got, wanted);
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+            CHECK(std::abs(got.s[i] - wanted[i]) <= 1e-12 * wanted[i]);
+        }
+    }
+}
+
+TEST_CASE("a singular value that has no place in the type is refused, one of the least numbers is proved") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    svd::Options options = options_for(comm);
+    options.verify = Verify::fast;
+    for (const Dtype dtype : {Dtype::float64, Dtype::float32}) {
+        for (const auto& [rows, columns] : {std::pair{20, 15}, std::pair{50, 6}}) {
+            Dense large(rows, columns), tiny(rows, columns);
+            std::fill(large.values.begin(), large.values.end(), dtype == Dtype::float64 ? 1.5e308 : 3e38);
+            CHECK_THROWS_WITH_AS(decomposed(comm, large, options, false, 1, dtype),
+                                 doctest::Contains("its largest singular value is beyond what float"), Error);
+            tiny = normal(rows, columns);
+            for (double& value : tiny.values) {
+                value *= dtype == Dtype::float64 ? 1e-310 : 1e-43;
+            }
+            CHECK(decomposed(comm, tiny, options, false, 1, dtype).outcome.verification->passed);
+            options.values_only = true;
+            CHECK(decomposed(comm, tiny, options, false, 1, dtype).outcome.verification->passed);
+            options.values_only = false;
         }
     }
 }

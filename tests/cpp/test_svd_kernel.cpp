@@ -164,6 +164,65 @@ TEST_CASE("hard matrices are decomposed from every start") {
     }
 }
 
+TEST_CASE("mild grading of columns or rows leaves small singular values twelve digits, whatever the start") {
+    for (const double least : {1e-2, 1e-3, 1e-4, 1e-5}) {
+        constexpr std::int64_t count = 40;
+        const Matrix by_columns = scaled_columns(
+            copy_of(decompose(normal_matrix(count, count, 11), {}).u),
+            [&](std::int64_t c) { return std::pow(least, static_cast<double>(c * 7 % count) / (count - 1)); });
+        const std::vector<double> expected = long_values(by_columns);
+        for (const bool rows : {false, true}) {
+            const Matrix a = rows ? transposed(by_columns) : copy_of(by_columns);
+            for (const bool eigen : {true, false}) {
+                CAPTURE(least);
+                CAPTURE(rows);
+                CAPTURE(eigen);
+                SvdOptions options;
+                options.eigen_start = eigen;
+                const Decomposition d = decompose(a, options);
+                check_decomposition(a, d);
+                CHECK(relative_error(d.sigma, expected) <= 1e-12);
+            }
+        }
+    }
+}
+
+TEST_CASE("balanced matrices of condition 1e5 take the eigen start") {
+    const Matrix a = normal_matrix(60, 60, 2), v = normal_matrix(60, 60, 3);
+    const Decomposition left = decompose(a, {}), right = decompose(v, {});
+    Matrix b(60, 60);
+    for (std::int64_t c = 0; c < 60; ++c) {
+        for (std::int64_t r = 0; r < 60; ++r) {
+            for (std::int64_t k = 0; k < 60; ++k) {
+                b.column(c)[r] += left.u.column(k)[r] * right.u.column(k)[c] * (k == 59 ? 1e-5 : 1.0);
+            }
+        }
+    }
+    CHECK(decompose(b, {}).facts.fallback == "");
+}
+
+TEST_CASE("columns that are not finite are noticed in the sweeps, not taken for zeros") {
+    for (const double wrong : {std::nan(""), static_cast<double>(INFINITY)}) {
+        for (const Inner inner : {Inner::blocks, Inner::rotations}) {
+            Matrix x = normal_matrix(20, 6);
+            x.column(4)[7] = wrong;
+            PairSolver solve(inner, 1e-14);
+            const BlasThreads one(1);
+            CHECK_THROWS_AS(solve(x.columns(), {}, {}, {}), Error);
+        }
+    }
+    CHECK(std::isnan(norm_of(std::vector<double>{1, std::nan(""), 2}.data(), 3)));
+}
+
+TEST_CASE("what LAPACK cannot count is refused") {
+    CHECK(lapack_int(2147483647) == 2147483647);
+    CHECK_THROWS_AS(lapack_int(2147483648), UsageError);
+    double none = 0;
+    // Refused before anything is read.
+    CHECK_THROWS_AS(gesdd<double>(26760, 26760, &none, 26760, &none, &none, &none, 1), UsageError);
+    CHECK_THROWS_AS(gesdd<double>(23200, 60000, &none, 23200, &none, &none, &none, 1), UsageError);
+}
+
 TEST_CASE("one sweep that is certain to have converged has") {
     int certain = 0;
     for (std::uint64_t seed = 0; seed < 6; ++seed) {

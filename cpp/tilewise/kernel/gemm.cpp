@@ -19,6 +19,7 @@
 #include "tilewise/kernel/blas.hpp"
 #include "tilewise/kernel/gemm_loops.hpp"
 #include "tilewise/kernel/gemm_tiled.hpp"
+#include "tilewise/kernel/lapack.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -61,14 +62,13 @@ bool blas_takes(const Product& p) {
 
 // Row-major C = A·B is column-major Cᵀ = Bᵀ·Aᵀ, and a row-major matrix is its column-major transpose: B goes first.
 void blas_gemm(const Product& p) {
-    const auto int_of = [](std::int64_t value) { return static_cast<int>(value); };
     const char b_form = p.b.transposed ? 'T' : 'N';
     const char a_form = p.a.transposed ? 'T' : 'N';
-    const int m = int_of(p.n), n = int_of(p.m), k = int_of(p.k);
+    const int m = lapack_int(p.n), n = lapack_int(p.m), k = lapack_int(p.k);
     // A leading dimension may not be less than a row, which it is for a matrix of one row that is never stepped over.
-    const int ldb = int_of(std::max(p.b.stride, p.b.transposed ? p.k : p.n));
-    const int lda = int_of(std::max(p.a.stride, p.a.transposed ? p.m : p.k));
-    const int ldc = int_of(std::max(p.c_stride, p.n));
+    const int ldb = lapack_int(std::max(p.b.stride, p.b.transposed ? p.k : p.n));
+    const int lda = lapack_int(std::max(p.a.stride, p.a.transposed ? p.m : p.k));
+    const int ldc = lapack_int(std::max(p.c_stride, p.n));
     const auto call = [&](auto zero, auto function) {
         using T = decltype(zero);
         const T alpha(1), beta(p.accumulate ? 1 : 0);

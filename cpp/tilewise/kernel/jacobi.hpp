@@ -50,7 +50,7 @@ struct PairOutcome {
     /// The largest |xi·xj| / (|xi|·|xj|) found before rotating; columns of zeros count as orthogonal.
     double off = 0;
     /// Frobenius norms over the pair: of those cosines, and of the angles (each times the ratio of the two columns' norms, the larger over
-    /// the smaller); infinite where rotations were not all small. See `certainly_converged`.
+    /// the smaller); infinite where rotations were not all small, and for `rotations` wherever there was one. See `certainly_converged`.
     double cosines = 0, angles = 0;
 
     /// The sum of norms and the larger `off`: of a sweep from its pairs, of all ranks from each.

@@ -6,7 +6,6 @@
 #include <limits>
 #include <numeric>
 
-#include "tilewise/base/error.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/lapack.hpp"
 
@@ -44,14 +43,6 @@ void squared(const double* a, std::int64_t count, double factor, double* c, int 
     const int n = lapack_int(count);
     TILEWISE_BLAS(dsyrk_)("U", "T", &n, &n, &factor, a, &n, &zero, c, &n);
     reflect(c, count, 1, threads);
-}
-
-void check(int info, const char* routine) {
-    if (info != 0) {
-        throw Error(ErrorKind::internal, std::string("LAPACK's ") + routine +
-                                             " failed on a pair of column blocks (info " + std::to_string(info) +
-                                             "), finite columns were expected");
-    }
 }
 
 }  // namespace
@@ -227,7 +218,7 @@ Rotation eigen_rotation(const Cosines& cosines, const NormGroups& groups, InnerW
         int info = 0;
         TILEWISE_BLAS(dsyevd_)
         ("V", "U", &n, g, &n, values, values + width, &reals, work.integers(integers), &integers, &info);
-        check(info, "syevd");
+        check_lapack(info, "syevd");
         const auto first = static_cast<std::int64_t>(begin);
         for (std::int64_t c = 0; c < width; ++c) {
             std::copy_n(g + (width - 1 - c) * width, width, w + (first + c) * count + first);
@@ -261,7 +252,7 @@ Rotation cholesky_rotation(const Cosines& cosines, const NormGroups& groups, Inn
         TILEWISE_BLAS(dpotrf_)("U", &n, r, &n, &info);
         ridge = std::max(2 * ridge, static_cast<double>(used) * std::numeric_limits<double>::epsilon());
         if (info < 0 || ridge > 1) {
-            check(info < 0 ? info : 1, "potrf");
+            check_lapack(info < 0 ? info : 1, "potrf");
         }
     }
     for (std::int64_t c = 0; c < used; ++c) {
@@ -275,7 +266,7 @@ Rotation cholesky_rotation(const Cosines& cosines, const NormGroups& groups, Inn
     values[count] = 0;
     TILEWISE_BLAS(dgesvj_)
     ("U", "N", "V", &n, &n, r, &n, values, &zero, v, &n, values + count, &reals, &info);
-    check(std::min(info, 0), "gesvj");  // a positive value: not converged, which the next sweep makes good
+    check_lapack(std::min(info, 0), "gesvj");  // a positive value: not converged, which the next sweep makes good
     Rotation rotation{w, {{0, used}}, groups.order};
     for (std::int64_t c = 0; c < used; ++c) {
         std::copy_n(v + c * used, used, w + c * count);

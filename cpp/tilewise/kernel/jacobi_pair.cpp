@@ -89,7 +89,7 @@ double norm_of(const double* column, std::int64_t rows) {
     for (std::int64_t i = 0; i < rows; ++i) {
         sum += column[i] * column[i];
     }
-    if (sum >= least_square && sum <= largest_square) {
+    if ((sum >= least_square && sum <= largest_square) || std::isnan(sum)) {
         return std::sqrt(sum);
     }
     const double largest = largest_of(column, rows);
@@ -129,6 +129,9 @@ void find_cosines(const ColumnPair& x, Cosines& cosines, int threads) {
     std::vector<double> scaled_inverses(size);
     for (std::size_t c = 0; c < size; ++c) {
         const double norm = std::sqrt(g[static_cast<std::int64_t>(c) * (count + 1)]);
+        if (!std::isfinite(norm)) {  // which no comparison after this one would notice
+            throw Error(ErrorKind::internal, "a column of the sweeps is not finite any more, all were at the start");
+        }
         if (norm > 0) {
             scaled_inverses[c] = 1 / norm;
             cosines.norms[c] = std::ldexp(norm, -exponents[c]);

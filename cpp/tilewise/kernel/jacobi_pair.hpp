@@ -29,10 +29,10 @@ struct Cosines {
 };
 
 /// Fills `cosines` (values: count×count elements) from the columns' Gram matrix; neither large nor tiny columns overflow in it: they are
-/// scaled meanwhile, exactly. rows·count² operations, on the BLAS's threads; `threads` for the rest.
+/// scaled meanwhile, exactly. Throws Error for columns that are not finite. rows·count² operations, on the BLAS's threads; `threads` for the rest.
 void find_cosines(const ColumnPair& x, Cosines& cosines, int threads);
 
-/// The norm of a column, whatever its scale.
+/// The norm of a column, whatever its scale; NaN where it has one.
 double norm_of(const double* column, std::int64_t rows);
 
 /// An orthogonal W that mixes columns within blocks only, after they have been put in another order: X ← X·P·W.

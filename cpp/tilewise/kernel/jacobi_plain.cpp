@@ -5,15 +5,18 @@
 #include <cmath>
 #include <limits>
 
+#include "tilewise/base/error.hpp"
+
 namespace tilewise::kernel {
 namespace {
 
-/// p ← c·p − s·q, q ← s·p + c·q.
+/// p ← c·p − s·q, q ← s·p + c·q, c > 0; as what is added to each, so that small angles change no lengths by rounding c.
 void rotate(double* p, double* q, std::int64_t rows, double c, double s) {
+    const double half = s / (1 + c);
     for (std::int64_t i = 0; i < rows; ++i) {
         const double from_p = p[i], from_q = q[i];
-        p[i] = c * from_p - s * from_q;
-        q[i] = s * from_p + c * from_q;
+        p[i] = from_p - s * (from_q + half * from_p);
+        q[i] = from_q + s * (from_p - half * from_q);
     }
 }
 
@@ -52,6 +55,10 @@ PairOutcome rotate_columns(const ColumnPair& x, const ColumnPair& v, double tole
                     std::swap_ranges(v.column(left), v.column(left) + v_rows, v.column(right));
                 }
             }
+            if (!std::isfinite(p_norm) || !std::isfinite(q_norm)) {
+                throw Error(ErrorKind::internal,
+                            "a column of the sweeps is not finite any more, all were at the start");
+            }
             if (q_norm == 0) {
                 continue;
             }
@@ -72,8 +79,8 @@ PairOutcome rotate_columns(const ColumnPair& x, const ColumnPair& v, double tole
                 rotate(v.column(left), v.column(right), v_rows, c, s);
             }
             ++tally.rotations;
-            const double scaled = std::abs(slope) / ratio;
-            outcome.angles += scaled < 0.01 ? scaled : std::numeric_limits<double>::infinity();
+            // One after another they disturb each other: only a sweep that finds all orthogonal is the last one.
+            outcome.angles = std::numeric_limits<double>::infinity();
             any = true;
         }
     }

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <string>
 
+#include "tilewise/base/error.hpp"
 #include "tilewise/kernel/blas.hpp"
 
 extern "C" {
@@ -23,8 +26,6 @@ extern "C" {
     void TILEWISE_BLAS(p##larfb_)(const char*, const char*, const char*, const char*, const int*, const int*,        \
                                   const int*, const void*, const int*, const void*, const int*, void*, const int*,   \
                                   void*, const int*);                                                                \
-    void TILEWISE_BLAS(p##orgqr_)(const int*, const int*, const int*, void*, const int*, const void*, void*,         \
-                                  const int*, int*);                                                                 \
     void TILEWISE_BLAS(p##gesvj_)(const char*, const char*, const char*, const int*, const int*, void*, const int*,  \
                                   void*, const int*, void*, const int*, void*, const int*, int*);                    \
     void TILEWISE_BLAS(p##gesdd_)(const char*, const int*, const int*, void*, const int*, void*, void*, const int*,  \
@@ -41,8 +42,22 @@ int TILEWISE_BLAS(openblas_get_num_threads)() __attribute__((weak));
 
 namespace tilewise::kernel {
 
-/// LAPACK counts in 32 bits.
-inline int lapack_int(std::int64_t value) { return static_cast<int>(value); }
+/// BLAS and LAPACK count in 32 bits: UsageError for what is more.
+inline int lapack_int(std::int64_t value) {
+    if (value > std::numeric_limits<int>::max()) {
+        throw UsageError("BLAS and LAPACK count in 32 bits, and cannot take " + std::to_string(value) +
+                         " numbers at once; more ranks or fewer components have less each");
+    }
+    return static_cast<int>(value);
+}
+
+/// What a routine says at its end: anything but 0 is a fault of ours, as all that it is given is finite.
+inline void check_lapack(int info, const char* routine) {
+    if (info != 0) {
+        throw Error(ErrorKind::internal, std::string("LAPACK's ") + routine + " failed (info " + std::to_string(info) +
+                                             "), a finite matrix was expected");
+    }
+}
 
 /// The BLAS uses so many threads while this object lives. The setting belongs to the whole process: make one in the thread that starts others.
 class BlasThreads {

@@ -35,7 +35,7 @@ void put_rows_back(const std::vector<int>& order, Columns u, int threads) {
 void finish_columns(const Factors& factors, Columns x, Columns v, Columns u_out, Columns v_out, double* sigma,
                     int threads) {
     const bool with_u = u_out.data != nullptr, with_v = v_out.data != nullptr && v.count > 0;
-    const bool turned = factors.q1.rows > 0;
+    const bool reflected = factors.q1.rows > 0;
     parallel_ranges(x.count > 8 ? threads : 1, x.count, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = begin; c < end; ++c) {
             const double* column = x.column(c);
@@ -48,16 +48,16 @@ void finish_columns(const Factors& factors, Columns x, Columns v, Columns u_out,
                 std::transform(column, column + x.rows, u, [&](double value) { return value * inverse; });
                 std::fill(u + x.rows, u + u_out.rows, 0.0);
             }
-            if (with_v && !turned) {
+            if (with_v && !reflected) {
                 std::copy_n(v.column(c), v.rows, v_out.column(c));
             }
         }
     });
-    if (turned && with_u && x.count > 0) {
+    if (reflected && with_u && x.count > 0) {
         apply_q(factors.q1.columns(), factors.tau1, u_out, threads);
         put_rows_back(factors.row_order, u_out, threads);
     }
-    if (turned && with_v && x.count > 0) {
+    if (reflected && with_v && x.count > 0) {
         const Matrix w(v.rows, v.count);
         parallel_ranges(v.count > 8 ? threads : 1, v.count, [&](std::int64_t begin, std::int64_t end, int) {
             for (std::int64_t c = begin; c < end; ++c) {

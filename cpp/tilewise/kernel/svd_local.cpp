@@ -35,6 +35,12 @@ void arrange(const Columns& m, std::vector<std::int64_t> order) {
     }
 }
 
+[[noreturn]] void refuse_work_space(std::int64_t rows, std::int64_t columns) {
+    throw UsageError("LAPACK's gesdd counts in 32 bits, and a matrix of " + std::to_string(rows) + "x" +
+                     std::to_string(columns) +
+                     " needs more work space than that; the algorithm jacobi has no such limit");
+}
+
 double seconds_since(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -97,6 +103,11 @@ void gesdd(std::int64_t rows, std::int64_t columns, T* a, std::int64_t stride, T
             return TILEWISE_BLAS(dgesdd_);
         }
     }();
+    // For vectors it asks for 3·least² and some numbers (4 where it begins with a QR), which it reckons in 32 bits: the answer may have wrapped.
+    const std::int64_t squares = 6 * (std::max(rows, columns) + 1) >= 11 * least ? 4 : 3;
+    if (u != nullptr && (squares * least + 16) * least > std::numeric_limits<int>::max()) {
+        refuse_work_space(rows, columns);
+    }
     const char* job = u == nullptr ? "N" : "S";
     const int m = lapack_int(rows), n = lapack_int(columns), lda = lapack_int(std::max(stride, rows)), ldu = m,
               ldvt = lapack_int(least), query = -1;
@@ -107,9 +118,7 @@ void gesdd(std::int64_t rows, std::int64_t columns, T* a, std::int64_t stride, T
     // float32 rounds a large answer, perhaps down.
     const double reals = std::ceil(static_cast<double>(wanted) * (1 + 1e-6)) + 16;
     if (reals > std::numeric_limits<int>::max()) {
-        throw UsageError("LAPACK's gesdd counts in 32 bits, and a matrix of " + std::to_string(rows) + "x" +
-                         std::to_string(columns) +
-                         " needs more work space than that; the algorithm jacobi has no such limit");
+        refuse_work_space(rows, columns);
     }
     const Buffer work(static_cast<std::size_t>(reals) * sizeof(T));
     const int length = static_cast<int>(reals);

@@ -2,9 +2,7 @@
 #include "tilewise/kernel/svd_reflectors.hpp"
 
 #include <algorithm>
-#include <string>
 
-#include "tilewise/base/error.hpp"
 #include "tilewise/kernel/lapack.hpp"
 
 namespace tilewise::kernel {
@@ -20,10 +18,7 @@ template <class Routine> void with_work(const char* name, const Routine& routine
     length = lapack_int(static_cast<std::int64_t>(wanted));
     const Buffer work(static_cast<std::size_t>(length) * sizeof(double));
     routine(reinterpret_cast<double*>(work.data()), &length, &info);
-    if (info != 0) {
-        throw Error(ErrorKind::internal, std::string("LAPACK's ") + name + " failed (info " + std::to_string(info) +
-                                             "), a finite matrix was expected");
-    }
+    check_lapack(info, name);
 }
 
 // LAPACK's own ormqr takes 32 reflectors at a time, too few for its products to be shared by threads.

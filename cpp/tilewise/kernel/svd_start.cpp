@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <sstream>
 #include <string>
 
-#include "tilewise/base/error.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/jacobi_pair.hpp"
 #include "tilewise/kernel/lapack.hpp"
@@ -16,9 +16,10 @@
 namespace tilewise::kernel {
 namespace {
 
-// The eigen start errs in σ relatively by ε times the condition number of A, at worst; where columns are of similar norm, no algorithm does
-// better, as A's own rounding has that effect. With columns of different scale the others do better.
-constexpr double most_condition = 1e4, most_condition_balanced = 1e6, balanced_norms = 10;
+// The eigen start errs in σ relatively by ε times the condition number of A, at worst; where columns are of similar norm, and rows as well, no
+// algorithm does better, as A's own rounding has that effect. With columns or rows of different scale the others do better: up to a condition number
+// of 1000 the loss is beyond the twelfth digit.
+constexpr double most_condition = 1e3, most_condition_balanced = 1e6, balanced_norms = 10;
 
 // Elements between these limits neither overflow nor vanish in a Gram matrix; else A is scaled first.
 constexpr double least_element = 1e-60, largest_element = 1e60;
@@ -70,11 +71,28 @@ void reverse_columns(const Matrix& m, int threads) {
     });
 }
 
-void check(int info, const char* routine) {
-    if (info != 0) {
-        throw Error(ErrorKind::internal, std::string("LAPACK's ") + routine + " failed (info " + std::to_string(info) +
-                                             "), a finite matrix was expected");
+/// The largest magnitude in each row. O(rows·columns).
+std::vector<double> largest_of_rows(const Columns& a, int threads) {
+    std::vector<double> largest(static_cast<std::size_t>(a.rows));
+    parallel_ranges(threads, a.rows, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t c = 0; c < a.count; ++c) {
+            for (std::int64_t i = begin; i < end; ++i) {
+                double& here = largest[static_cast<std::size_t>(i)];
+                here = std::max(here, std::abs(a.column(c)[i]));
+            }
+        }
+    });
+    return largest;
+}
+
+/// Whether rows that are not zero have largest magnitudes of similar size.
+bool has_balanced_rows(const Columns& a, int threads) {
+    double least = std::numeric_limits<double>::infinity(), most = 0;
+    for (const double value : largest_of_rows(a, threads)) {
+        least = value > 0 ? std::min(least, value) : least;
+        most = std::max(most, value);
     }
+    return most <= balanced_norms * least;
 }
 
 /// Fills x and v of `start`; or returns why not, as a sentence.
@@ -103,7 +121,6 @@ std::string eigen_start(const Columns& a, SweepStart& start, int threads) {
                  << " up to which eigenvectors of AᵀA are accurate enough to start from.";
         return sentence.str();
     }
-    const double allowed = std::sqrt(most / least) <= balanced_norms ? most_condition_balanced : most_condition;
     std::vector<double> values(static_cast<std::size_t>(count)), work(1);
     std::vector<int> integers(1);
     int query = -1, info = 0;
@@ -114,12 +131,18 @@ std::string eigen_start(const Columns& a, SweepStart& start, int threads) {
     integers.resize(static_cast<std::size_t>(ints));
     TILEWISE_BLAS(dsyevd_)
     ("V", "U", &n, g.data(), &ldg, values.data(), space.data(), &reals, integers.data(), &ints, &info);
-    check(info, "syevd");
-    if (!(values.front() > 0) || std::sqrt(values.back() / values.front()) > allowed) {
+    check_lapack(info, "syevd");
+    const double condition =
+        values.front() > 0 ? std::sqrt(values.back() / values.front()) : std::numeric_limits<double>::infinity();
+    const bool balanced = condition > most_condition && condition <= most_condition_balanced &&
+                          std::sqrt(most / least) <= balanced_norms && has_balanced_rows(a, threads);
+    if (condition > most_condition && !balanced) {
+        const double allowed = condition > most_condition_balanced ? most_condition_balanced : most_condition;
         std::ostringstream sentence;
         sentence.precision(2);
         sentence << "The condition number is beyond " << allowed
-                 << ", up to which eigenvectors of AᵀA are accurate enough to start from.";
+                 << ", up to which eigenvectors of AᵀA are accurate enough to start from"
+                 << (condition > most_condition_balanced ? "." : " where rows or columns differ in scale.");
         return sentence.str();
     }
     reverse_columns(g, threads);
@@ -156,15 +179,7 @@ bool reveals_rank(const Columns& r) {
 
 /// Rows by their largest magnitude, descending; empty where all are of similar scale. O(rows·columns).
 std::vector<int> order_of_rows(const Columns& a, int threads) {
-    std::vector<double> largest(static_cast<std::size_t>(a.rows));
-    parallel_ranges(threads, a.rows, [&](std::int64_t begin, std::int64_t end, int) {
-        for (std::int64_t c = 0; c < a.count; ++c) {
-            for (std::int64_t i = begin; i < end; ++i) {
-                double& here = largest[static_cast<std::size_t>(i)];
-                here = std::max(here, std::abs(a.column(c)[i]));
-            }
-        }
-    });
+    const std::vector<double> largest = largest_of_rows(a, threads);
     const auto [least, most] = std::minmax_element(largest.begin(), largest.end());
     std::vector<int> order;
     if (*most > most_condition * *least) {

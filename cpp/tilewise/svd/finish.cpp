@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "tilewise/kernel/jacobi_pair.hpp"
 #include "tilewise/kernel/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/deal.hpp"
@@ -24,22 +25,6 @@ using mpi::check;
 constexpr std::int64_t item = sizeof(double);
 
 double* numbers(const Buffer& buffer) { return reinterpret_cast<double*>(buffer.data()); }
-
-/// Without overflow or loss, whatever the scale.
-double norm(const double* x, std::int64_t count) {
-    double most = 0, sum = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
-        most = std::max(most, std::abs(x[i]));
-    }
-    if (most == 0) {
-        return 0;
-    }
-    for (std::int64_t i = 0; i < count; ++i) {
-        const double part = x[i] / most;
-        sum += part * part;
-    }
-    return most * std::sqrt(sum);
-}
 
 void negate_where(const std::vector<double>& signs, const std::vector<std::int64_t>& places, const Columns& columns) {
     for (std::int64_t j = 0; j < columns.count && columns.rows > 0; ++j) {
@@ -84,28 +69,37 @@ private:
     /// Puts all columns into their sequence, the same on all ranks.
     void sort(Blocks& blocks, const std::function<Range(int rank)>& columns_of) {
         const int ranks = context_.comm.size();
-        norms_.resize(static_cast<std::size_t>(work_.n));
-        for (const svd::Block& block : blocks.all()) {
-            const Columns x = block.x(blocks.shape());
-            for (std::int64_t j = 0; j < x.count; ++j) {
-                norms_[static_cast<std::size_t>(block.columns.begin + j)] = norm(x.column(j), x.rows);
+        std::vector<int> owner;
+        mpi::together(context_.comm, [&] {
+            norms_.resize(static_cast<std::size_t>(work_.n));
+            order_.resize(norms_.size());
+            owners_.resize(static_cast<std::size_t>(kept_));
+            owner.resize(norms_.size());
+            places_.reserve(owners_.size());
+            for (const svd::Block& block : blocks.all()) {
+                const Columns x = block.x(blocks.shape());
+                for (std::int64_t j = 0; j < x.count; ++j) {
+                    norms_[static_cast<std::size_t>(block.columns.begin + j)] = kernel::norm_of(x.column(j), x.rows);
+                }
             }
-        }
-        std::vector<int> owner(norms_.size());
-        for (int rank = 0; rank < ranks; ++rank) {
-            const Range columns = columns_of(rank);
-            std::fill(owner.begin() + columns.begin, owner.begin() + columns.end, rank);
-        }
+            for (int rank = 0; rank < ranks; ++rank) {
+                const Range columns = columns_of(rank);
+                std::fill(owner.begin() + columns.begin, owner.begin() + columns.end, rank);
+            }
+        });
         // Each number is some rank's, and 0 on all others.
         check(MPI_Allreduce(MPI_IN_PLACE, norms_.data(), static_cast<int>(norms_.size()), MPI_DOUBLE, MPI_SUM,
                             context_.comm.get()),
               "MPI_Allreduce");
-        order_.resize(norms_.size());
+        mpi::together(context_.comm, [&] {
+            if (!std::all_of(norms_.begin(), norms_.end(), [](double value) { return std::isfinite(value); })) {
+                throw Error(ErrorKind::internal, "a column is not finite after the sweeps, all were before them");
+            }
+        });
         std::iota(order_.begin(), order_.end(), std::int64_t{0});
         std::stable_sort(order_.begin(), order_.end(), [&](std::int64_t a, std::int64_t b) {
             return norms_[static_cast<std::size_t>(a)] > norms_[static_cast<std::size_t>(b)];
         });
-        owners_.resize(static_cast<std::size_t>(kept_));
         for (std::int64_t place = 0; place < kept_; ++place) {
             const auto column = static_cast<std::size_t>(order_[static_cast<std::size_t>(place)]);
             owners_[static_cast<std::size_t>(place)] = owner[column];
@@ -218,13 +212,16 @@ private:
 
     /// By the columns of what is A's U, which ranks have whole.
     std::vector<double> signs_of_columns(const Columns& columns, const Owners& owners) const {
-        const std::vector<std::int64_t> places = places_of(owners, context_.comm.rank());
-        const std::vector<double> mine =
-            signs(Elements<double>{columns.data, columns.rows, columns.count, 1, columns.stride});
-        std::vector<double> all(static_cast<std::size_t>(kept_), 0.0);
-        for (std::size_t j = 0; j < places.size(); ++j) {
-            all[static_cast<std::size_t>(places[j])] = mine[j];
-        }
+        std::vector<double> all;
+        mpi::together(context_.comm, [&] {
+            const std::vector<std::int64_t> places = places_of(owners, context_.comm.rank());
+            const std::vector<double> mine =
+                signs(Elements<double>{columns.data, columns.rows, columns.count, 1, columns.stride});
+            all.assign(static_cast<std::size_t>(kept_), 0.0);
+            for (std::size_t j = 0; j < places.size(); ++j) {
+                all[static_cast<std::size_t>(places[j])] = mine[j];
+            }
+        });
         check(
             MPI_Allreduce(MPI_IN_PLACE, all.data(), static_cast<int>(kept_), MPI_DOUBLE, MPI_SUM, context_.comm.get()),
             "MPI_Allreduce");
@@ -243,7 +240,7 @@ private:
     }
 
     /// Column by column to row by row.
-    Buffer turned(const Buffer& columns, std::int64_t rows, std::int64_t count) const {
+    Buffer row_by_row(const Buffer& columns, std::int64_t rows, std::int64_t count) const {
         Buffer to(columns.bytes());
         kernel::transpose(columns.data(), rows * item, count, rows, sizeof(double), to.data(), count * item,
                           context_.threads);
@@ -268,18 +265,29 @@ private:
         }
         found.vt_share = v_block.transposed();
         found.u_share = u_block;
-        mpi::together(context_.comm, [&] { found.u = turned(columns, u_block.rows.size(), kept_); });
+        mpi::together(context_.comm, [&] { found.u = row_by_row(columns, u_block.rows.size(), kept_); });
     }
 
-    /// U of W is a product of what the ranks' rows were factored into and of U of R, which all ranks need.
+    /// U of W is a product of what the ranks' rows were factored into and of U of R, which comes down the tree that R went up.
     void deal_out_tall(Found& found) {
         const int me = context_.comm.rank();
         Buffer inner;
-        gather_u(inner, [&](int) { return Block{{0, work_.n}, {0, kept_}}; });
+        gather_u(inner, [&](int rank) {
+            const bool here = rank == start_.rows_of_q->root();
+            return Block{{0, here ? work_.n : 0}, {0, here ? kept_ : 0}};
+        });
+        u_ = {};
+        whole_u_ = Buffer();
+        {
+            const Timed timed(context_.ledger, Phase::exchange, "hand down U");
+            mpi::no_return(context_.comm,
+                           [&] { start_.rows_of_q->hand_down(numbers(inner), kept_, context_.threads); });
+            inner = Buffer();
+        }
         const Range rows = Partition(work_.m, context_.comm.size())[me];
         mpi::together(context_.comm, [&] {
             const Timed timed(context_.ledger, Phase::compute, "Q·U");
-            const double* product = start_.rows_of_q->apply(numbers(inner), kept_, context_.threads);
+            const double* product = start_.rows_of_q->apply(context_.threads);
             found.u = Buffer(static_cast<std::size_t>(std::max<std::int64_t>(1, rows.size() * kept_) * item));
             std::copy_n(product, rows.size() * kept_, numbers(found.u));
             start_.rows_of_q.reset();
@@ -302,8 +310,8 @@ private:
         const Buffer columns = deal_v(rows_of(work_.n));
         const Range own = rows_of(work_.n)(me).rows;
         mpi::together(context_.comm, [&] {
-            found.vt = turned(found.u, kept_, rows.size());  // rows of Vᵀ are columns of what was U
-            found.u = turned(columns, own.size(), kept_);
+            found.vt = row_by_row(found.u, kept_, rows.size());  // rows of Vᵀ are columns of what was U
+            found.u = row_by_row(columns, own.size(), kept_);
         });
         found.vt_share = Block{{0, kept_}, rows};
         found.u_share = Block{own, {0, kept_}};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
 
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/finish.hpp"
@@ -46,6 +47,7 @@ public:
         });
         source_.release();
         describe(found);
+        refuse_overflow(context_, a, outcome_.shown.sigma_max, dtype_);
         if (!outcome_.shown.converged) {
             say_not_converged();
         }
@@ -143,9 +145,11 @@ private:
                 Verification{.method = "convergence", .passed = false, .error = off, .tolerance = tolerance_};
             return;
         }
-        outcome_.warnings.push_back("after " + std::to_string(outcome_.shown.sweeps) +
-                                    " sweeps columns still have a cosine of " + std::to_string(off) +
-                                    " to each other: singular values and vectors are not accurate");
+        std::ostringstream warning;
+        warning.precision(2);
+        warning << "after " << outcome_.shown.sweeps << " sweeps columns still have a cosine of " << off
+                << " to each other: singular values and vectors are not accurate";
+        outcome_.warnings.push_back(warning.str());
     }
 
     void write(Found& found) {

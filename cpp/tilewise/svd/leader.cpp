@@ -1,6 +1,8 @@
 // Sleeping while somebody else works, and the binding that is lifted meanwhile.
 #include "tilewise/svd/leader.hpp"
 
+#include <array>
+#include <optional>
 #include <sched.h>
 #include <unistd.h>
 
@@ -13,7 +15,8 @@ using mpi::check;
 
 constexpr unsigned nap = 100;  // microseconds
 
-/// The calling thread, and those that it starts, may run on `cores` for the time being.
+/// The calling thread may run on `cores` for the time being. Threads that it starts meanwhile may, too, and go on to: those that the BLAS keeps for later
+/// are not bound again.
 class Unbound {
 public:
     explicit Unbound(const std::vector<unsigned char>& cores) {
@@ -42,11 +45,18 @@ Leader::Leader(Context& context) : context_(context), threads_(context.threads),
         return;
     }
     const mpi::Communicator node = context.comm.node();
-    check(MPI_Allreduce(&context.threads, &threads_, 1, MPI_INT, MPI_SUM, node.get()), "MPI_Allreduce");
     std::vector<unsigned char> mine(sizeof(cpu_set_t));
-    sched_getaffinity(0, mine.size(), reinterpret_cast<cpu_set_t*>(mine.data()));
+    // It fails where there are more processors than such a set has room for.
+    const bool known = sched_getaffinity(0, mine.size(), reinterpret_cast<cpu_set_t*>(mine.data())) == 0;
+    std::array<int, 2> sums{context.threads, known ? 0 : 1};
+    check(MPI_Allreduce(MPI_IN_PLACE, sums.data(), 2, MPI_INT, MPI_SUM, node.get()), "MPI_Allreduce");
     check(MPI_Allreduce(mine.data(), cores_.data(), static_cast<int>(mine.size()), MPI_BYTE, MPI_BOR, node.get()),
           "MPI_Allreduce");
+    if (sums[1] > 0) {
+        cores_.clear();  // then rank 0 stays on its own, with its own threads
+        return;
+    }
+    threads_ = sums[0];
     // Ranks that take turns on a core have no more cores together than there are.
     threads_ = std::max(1, std::min(threads_, CPU_COUNT(reinterpret_cast<const cpu_set_t*>(cores_.data()))));
 }
@@ -62,7 +72,10 @@ void Leader::run(const std::function<void(int threads)>& work) const {
     if (comm.rank() == 0) {
         const Timed timed(context_.ledger, Phase::compute, "alone");
         try {
-            const Unbound unbound(cores_);
+            std::optional<Unbound> unbound;
+            if (!cores_.empty()) {
+                unbound.emplace(cores_);
+            }
             work(threads_);
         } catch (...) {
             failure = error_in_flight();

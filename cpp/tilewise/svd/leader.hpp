@@ -13,16 +13,14 @@ public:
     /// @note Collective.
     explicit Leader(Context& context);
 
-    /// Threads that the ranks of rank 0's node have together.
-    int threads() const { return threads_; }
     /// Runs `work` on rank 0 alone, free to use every core that a rank of its node is bound to. If it throws, every rank throws the same Error. `work` must
     /// not communicate. @note Collective.
     void run(const std::function<void(int threads)>& work) const;
 
 private:
     Context& context_;
-    int threads_ = 1;
-    std::vector<unsigned char> cores_;  ///< a cpu_set_t: those of the node's ranks together
+    int threads_ = 1;                   ///< those of the node's ranks together
+    std::vector<unsigned char> cores_;  ///< a cpu_set_t: those of the node's ranks together; empty: nobody knows them
 };
 
 }  // namespace tilewise::svd

@@ -46,6 +46,7 @@ public:
             mpi::together(context_.comm, [&] { run_once(last); });
         });
         describe();
+        refuse_overflow(context_, a_, outcome_.shown.sigma_max, dtype_);
         write();
         return std::move(outcome_);
     }
@@ -69,10 +70,10 @@ private:
             context_, dtype_, [this](int) { return grid::Share(grid::Block{{0, m_}, {0, n_}}); }, matrix_.data());
         mpi::together(context_.comm, [&] {
             if (a_.stored_transposed()) {
-                Buffer turned = memory(m_ * n_);
-                kernel::transpose(matrix_.data(), m_ * item, n_, m_, sizeof(T), turned.data(), n_ * item,
+                Buffer by_rows = memory(m_ * n_);
+                kernel::transpose(matrix_.data(), m_ * item, n_, m_, sizeof(T), by_rows.data(), n_ * item,
                                   context_.threads);
-                matrix_ = std::move(turned);
+                matrix_ = std::move(by_rows);
             }
             const T* data = numbers(matrix_);
             for (std::int64_t i = 0; i < m_; ++i, data += n_) {

@@ -127,9 +127,11 @@ void Panels::choose_shape(const PanelOptions& options, int node_ranks) {
     lanes_ = options.lanes > 0                                            ? options.lanes
              : by_all() || width_ * options.vectors * item > lane_vectors ? 1
                                                                           : threads_;
+    // What goes with a row in the cache: itself, or a product of it with each vector, which is more where the view is narrow.
     const std::int64_t row_bytes = std::max<std::int64_t>(1, width_ * item),
+                       cached = std::max(row_bytes, options.vectors * item),
                        wanted = lanes_ < threads_ || by_all() ? shared_bytes : panel_bytes;
-    panel_rows_ = std::max(wanted / row_bytes, by_columns_ ? piece_bytes / item_of(region_.dtype) : least_rows);
+    panel_rows_ = std::max(wanted / cached, by_columns_ ? piece_bytes / item_of(region_.dtype) : least_rows);
     if (options.bytes > 0) {
         const bool converts = region_.dtype != type_ || region_.swap_bytes;
         const std::int64_t row = row_bytes + (converts ? width_ * item_of(region_.dtype) : 0);

@@ -44,10 +44,13 @@ public:
     Judge(const io::Region& a, const Files& files, const Options& options)
         : randomized_(options.algorithm == "randomized"),
           vectors_(files.u && files.vt),
+          rows_(static_cast<double>(a.wanted_rows())),
           least_(static_cast<double>(std::min(a.wanted_rows(), a.wanted_columns()))),
           count_(static_cast<double>(files.s.columns)),
           epsilon_(files.s.dtype == Dtype::float32 ? std::numeric_limits<float>::epsilon()
-                                                   : std::numeric_limits<double>::epsilon()) {}
+                                                   : std::numeric_limits<double>::epsilon()),
+          step_(files.s.dtype == Dtype::float32 ? std::numeric_limits<float>::denorm_min()
+                                                : std::numeric_limits<double>::denorm_min()) {}
 
     double tolerance() const { return slate * epsilon_; }
     bool is_whole() const { return count_ == least_ && !randomized_; }
@@ -56,14 +59,17 @@ public:
         if (!is_sorted_and_finite(found.sigma)) {
             return std::numeric_limits<double>::infinity();
         }
-        const double values = found.expected ? value_error(found, randomized_) / std::sqrt(least_) : 0;
+        const double quantum = found.sigma.empty() ? 0 : quantum_of(found.sigma.front());
+        const auto beyond = [&](double error) { return std::isnan(error) ? error : std::max(0.0, error - quantum); };
+        const double values = found.expected ? beyond(value_error(found, randomized_)) / std::sqrt(least_) : 0;
         if (!vectors_) {
             const double norms = count_ == least_ ? std::abs(found.norms) : found.norms;
-            return worst({values, norms / std::sqrt(least_)});
+            return worst({values, beyond(norms) / std::sqrt(least_)});
         }
         const double many = std::max(count_, least_vectors);
-        return worst({values, found.scaled, found.orthogonality_u / many, found.orthogonality_v / many,
-                      found.pairs / (randomized_ ? 1 : std::sqrt(least_)), is_whole() ? found.residual / least_ : 0});
+        return worst({values, beyond(found.scaled), found.orthogonality_u / many, found.orthogonality_v / many,
+                      beyond(found.pairs) / (randomized_ ? 1 : std::sqrt(least_)),
+                      is_whole() ? beyond(found.residual) / least_ : 0});
     }
 
     void show(const Measures& found, Shown& shown) const {
@@ -76,8 +82,11 @@ public:
     }
 
 private:
+    /// What rounding to steps of the type's smallest number does to the files of s and U·diag(s), relative to the largest singular value.
+    double quantum_of(double largest) const { return largest > 0 ? step_ * std::sqrt(rows_ * count_) / largest : 0; }
+
     bool randomized_, vectors_;
-    double least_, count_, epsilon_;
+    double rows_, least_, count_, epsilon_, step_;
 };
 
 }  // namespace

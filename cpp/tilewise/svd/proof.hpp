@@ -19,6 +19,7 @@ namespace tilewise::svd {
 /// Estimates by 16 vectors are within a third of the norm. In `serial` all are exact, and so is the comparison with LAPACK's singular values:
 ///     |σ − σ'| / σ₁' ≤ 25·ε·√n  (`randomized`: σ no larger than that).
 /// Without vectors: Σσ² against ‖A‖_F².
+/// All but the orthogonality may also be off by √(M·K)/σ₁ of the smallest number of the files' type, in steps of which tiny results are rounded.
 ///
 /// Memory of `fast` per rank, over that of Panels for A (with 32 vectors), U and Vᵀ: 32·(width of A's panels)·(8 + size of the type) and 96·K·8 for each lane;
 /// `serial`, rank 0: 3·M·N·8 and the files, and LAPACK's needs. Fills in residuals and counts the readings of A. @note Collective.

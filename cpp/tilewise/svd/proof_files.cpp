@@ -21,7 +21,8 @@ double total(Context& context, const Numbers& of_lanes) {
 double norm_of(const Numbers& sigma, double factor) {
     double sum = 0;
     for (const double value : sigma) {
-        sum += value * factor * value * factor;
+        const double scaled = value * factor;  // first: squares of tiny numbers have few digits
+        sum += scaled * scaled;
     }
     return std::sqrt(sum);
 }

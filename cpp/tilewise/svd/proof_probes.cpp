@@ -47,7 +47,9 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const kernel::Oper
                  threads);
 }
 
-kernel::Operand turned(const kernel::Operand& operand) { return {operand.data, operand.stride, !operand.transposed}; }
+kernel::Operand transposed(const kernel::Operand& operand) {
+    return {operand.data, operand.stride, !operand.transposed};
+}
 
 template <class T> class Probe {
 public:
@@ -156,7 +158,7 @@ private:
                 std::copy_n(vector, probes, both);
                 std::copy_n(product, probes, both + probes);
             }
-            multiply(count_, wide, rows.size(), turned(x), {bytes_of(lane.difference.data()), wide, false},
+            multiply(count_, wide, rows.size(), transposed(x), {bytes_of(lane.difference.data()), wide, false},
                      lane.small.data(), true, threads);
         });
         share_vectors();
@@ -217,7 +219,7 @@ private:
             lane.difference.resize(index_of(rows.size() * probes));
             multiply(rows.size(), probes, count_, t, {bytes_of(mix_.data()), all_vectors, false},
                      lane.difference.data(), false, threads);
-            multiply(count_, probes, rows.size(), turned(t), {bytes_of(lane.difference.data()), probes, false},
+            multiply(count_, probes, rows.size(), transposed(t), {bytes_of(lane.difference.data()), probes, false},
                      lane.small.data(), true, threads);
         });
         for (const Lane& lane : lanes) {

@@ -39,13 +39,13 @@ Whole read_whole(Context& alone, const io::Region& region, const std::string& st
         alone, Dtype::float64, [&](int) -> grid::Share { return grid::Block{{0, m}, {0, n}}; },
         reinterpret_cast<std::byte*>(matrix.numbers.data()));
     if (region.stored_transposed()) {
-        Numbers turned(matrix.numbers.size());
+        Numbers by_rows(matrix.numbers.size());
         for (std::int64_t i = 0; i < m; ++i) {
             for (std::int64_t j = 0; j < n; ++j) {
-                turned[index_of(i * n + j)] = matrix.numbers[index_of(j * m + i)];
+                by_rows[index_of(i * n + j)] = matrix.numbers[index_of(j * m + i)];
             }
         }
-        matrix.numbers = std::move(turned);
+        matrix.numbers = std::move(by_rows);
     }
     return matrix;
 }

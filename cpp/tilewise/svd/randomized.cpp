@@ -21,6 +21,7 @@
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/lapack.hpp"
 #include "tilewise/kernel/svd_local.hpp"
+#include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/randomized_out.hpp"
 #include "tilewise/svd/randomized_pass.hpp"
@@ -83,7 +84,7 @@ private:
         mpi::together(context_.comm, [&] {
             const kernel::BlasThreads one(1);
             parallel_tasks(context_.threads, wide->chunks(), [&](std::int64_t index, int) { wide->factor(index); });
-            wide->combine(nullptr);
+            wide->combine(nullptr, 1);
             if (context_.comm.rank() == 0) {
                 std::vector<double> r = wide->r(), sigma(static_cast<std::size_t>(columns_)), right(left.size());
                 kernel::gesdd<double>(columns_, columns_, r.data(), columns_, sigma.data(), left.data(), right.data(),
@@ -92,7 +93,8 @@ private:
         });
         broadcast(left);
         mpi::together(context_.comm, [&] {
-            const double* basis = wide->apply(left.data(), columns_, context_.threads);
+            wide->hand_down(left.data(), columns_, 1);
+            const double* basis = wide->apply(context_.threads);
             set_q([&](std::int64_t i, std::int64_t j) { return basis[i * columns_ + j]; });
         });
     }
@@ -101,14 +103,17 @@ private:
     void broadcast(std::vector<double>& small) const {
         if (context_.comm.size() > 1) {
             const Timed timed(context_.ledger, Phase::exchange, "broadcast");
-            mpi::check(MPI_Bcast(small.data(), static_cast<int>(small.size()), MPI_DOUBLE, 0, context_.comm.get()),
-                       "MPI_Bcast");
+            const mpi::Span span(std::ssize(small), MPI_DOUBLE);
+            mpi::check(MPI_Bcast(small.data(), span.count(), span.type(), 0, context_.comm.get()), "MPI_Bcast");
         }
     }
 
     Found<T> project() {
         std::shared_ptr<TallQr<T>> tall = passes_.product(context_, q());
-        tall->combine(&context_.comm);
+        {
+            const Timed timed(context_.ledger, Phase::exchange, "combine rows");
+            mpi::no_return(context_.comm, [&] { tall->combine(&context_.comm, context_.threads); });
+        }
         const auto l = static_cast<std::size_t>(columns_);
         std::vector<double> small(2 * l * l + l);  // U, Vᵀ and σ of R
         mpi::together(context_.comm, [&] {
@@ -128,10 +133,14 @@ private:
             found.sigma.push_back(small[2 * l * l + static_cast<std::size_t>(j)] / passes_.factor());
         }
         if (!options_.values_only) {
+            mpi::no_return(context_.comm, [&] {
+                const Timed timed(context_.ledger, Phase::exchange, "hand down U");
+                const std::vector<T> left(small.data(), small.data() + l * l);
+                tall->hand_down(left.data(), count, context_.threads);
+            });
             mpi::together(context_.comm, [&] {
-                const std::vector<T> left(small.data(), small.data() + l * l),
-                    right(small.data() + l * l, small.data() + 2 * l * l);
-                found.tall = tall->apply(left.data(), count, context_.threads);
+                const std::vector<T> right(small.data() + l * l, small.data() + 2 * l * l);
+                found.tall = tall->apply(context_.threads);
                 found.memory = std::move(tall);  // which holds those rows
                 found.across = across(right, count);
             });
@@ -211,6 +220,7 @@ Outcome run(Context& context, const io::Region& a, const Files& files, const Opt
     shown.rank = std::count_if(found.sigma.begin(), found.sigma.end(), [&](double s) { return s > smallest; });
     shown.start = "randomized range finder, " + std::to_string(options.power) + " power iterations, TSQR";
     shown.reads = finder.reads();
+    refuse_overflow(context, a, shown.sigma_max, files.s.dtype);
     outcome.flops = finder.flops();
     outcome.working = finder.working();
     write(context, found, writer, options.sync);

@@ -23,7 +23,7 @@ template <class T> struct Rows {
     }
 };
 
-template <class T> Buffer turned(const Rows<T>& rows) {
+template <class T> Buffer transposed(const Rows<T>& rows) {
     const std::int64_t count = rows.range.size();
     Buffer memory(static_cast<std::size_t>(count * rows.columns) * sizeof(T));
     T* to = reinterpret_cast<T*>(memory.data());
@@ -52,7 +52,7 @@ template <class T> void write(Context& context, Found<T>& found, Writer& writer,
             signs(context.comm, Elements<T>{u.data, u.range.size(), count, count, 1}, u.range.begin);
         u.scale(flips);
         v.scale(flips);
-        mpi::together(context.comm, [&] { vt = turned(v); });
+        mpi::together(context.comm, [&] { vt = transposed(v); });
         part.u = reinterpret_cast<std::byte*>(u.data);
         part.u_share = grid::Block{u.range, {0, u.range.size() > 0 ? count : 0}};
         part.vt = vt.data();

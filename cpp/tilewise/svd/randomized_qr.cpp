@@ -1,12 +1,14 @@
-// The three levels of TallQr, bottom up for R and top down for Q.
+// The levels of TallQr, bottom up for R and top down for Q: chunks, a rank's stack, and the merges of a binary tree over the ranks.
+//
+// Of a node of that tree, ranks [begin, end) with `middle` between its halves, rank `middle` merges: that is one node a rank, so that none keeps more than
+// one pair of triangles, and none for rank 0. A rank's own triangle goes up first, then its node's, and down again in the opposite sequence.
 #include "tilewise/svd/randomized_qr.hpp"
 
 #include <algorithm>
-#include <string>
 
-#include "tilewise/base/error.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/lapack.hpp"
+#include "tilewise/mpi/datatype.hpp"
 
 namespace tilewise::svd {
 namespace {
@@ -15,11 +17,9 @@ using kernel::lapack_int;
 
 template <class T> MPI_Datatype mpi_type() { return sizeof(T) == 4 ? MPI_FLOAT : MPI_DOUBLE; }
 
-void check_info(int info, const char* call) {
-    if (info != 0) {
-        throw Error(ErrorKind::internal, std::string(call) + " returned " + std::to_string(info));
-    }
-}
+/// Columns below which the BLAS's threads cost more than they save.
+constexpr std::int64_t wide = 256;
+constexpr int tag = 4;
 
 /// Factors rows×columns numbers in place, `stride` apart.
 template <class T> void geqrf(std::int64_t rows, std::int64_t columns, T* a, std::int64_t stride, T* tau) {
@@ -35,7 +35,7 @@ template <class T> void geqrf(std::int64_t rows, std::int64_t columns, T* a, std
     } else {
         TILEWISE_BLAS(dgeqrf_)(&m, &n, a, &lda, tau, work.data(), &size, &info);
     }
-    check_info(info, "geqrf");
+    kernel::check_lapack(info, "geqrf");
 }
 
 /// c (rows×count, `c_stride` apart) becomes Q·c, Q of `reflectors` reflections in a.
@@ -53,10 +53,10 @@ template <class T> void ormqr(std::int64_t rows, std::int64_t count, std::int64_
     } else {
         TILEWISE_BLAS(dormqr_)("L", "N", &m, &n, &k, a, &lda, tau, c, &ldc, work.data(), &size, &info);
     }
-    check_info(info, "ormqr");
+    kernel::check_lapack(info, "ormqr");
 }
 
-/// The upper triangle of the first `rows` rows of what was factored, to rows [first, first + rows) of `to`.
+/// The upper triangle of the first `rows` rows of what was factored.
 template <class T> void take_r(const T* a, std::int64_t stride, std::int64_t rows, std::int64_t columns, T* to,
                                std::int64_t to_stride) {
     for (std::int64_t j = 0; j < columns; ++j) {
@@ -79,7 +79,6 @@ template <class T> TallQr<T>::TallQr(std::int64_t rows, std::int64_t columns, st
     taus_.resize(static_cast<std::size_t>(chunks() * columns));
     stack_.resize(static_cast<std::size_t>(stack_rows_ * columns));
     stack_tau_.resize(static_cast<std::size_t>(columns));
-    r_.resize(static_cast<std::size_t>(columns * columns));
 }
 
 template <class T> void TallQr<T>::factor(std::int64_t index) {
@@ -90,56 +89,145 @@ template <class T> void TallQr<T>::factor(std::int64_t index) {
     take_r(a, rows, reflectors(index), columns_, stack_.data() + index * std::min(chunk_, columns_), stack_rows_);
 }
 
-template <class T> void TallQr<T>::combine(const mpi::Communicator* comm) {
-    const kernel::BlasThreads one(1);
-    top_mine_ = std::min(stack_rows_, columns_);
-    geqrf(stack_rows_, columns_, stack_.data(), stack_rows_, stack_tau_.data());
-    // Row by row, so that the ranks' rows follow each other.
-    std::vector<T> mine(static_cast<std::size_t>(top_mine_ * columns_));
-    for (std::int64_t i = 0; i < top_mine_; ++i) {
-        for (std::int64_t j = i; j < columns_; ++j) {
-            mine[static_cast<std::size_t>(i * columns_ + j)] = stack_[static_cast<std::size_t>(j * stack_rows_ + i)];
-        }
-    }
-    std::vector<T> all = mine;
-    if (comm != nullptr && comm->size() > 1) {
-        const auto ranks = static_cast<std::size_t>(comm->size());
-        std::vector<int> counts(ranks), places(ranks);
-        const int count = lapack_int(top_mine_ * columns_);
-        mpi::check(MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, comm->get()), "MPI_Allgather");
-        for (std::size_t rank = 1; rank < ranks; ++rank) {
-            places[rank] = places[rank - 1] + counts[rank - 1];
-        }
-        top_first_ = places[static_cast<std::size_t>(comm->rank())] / columns_;
-        all.resize(static_cast<std::size_t>(places.back() + counts.back()));
-        mpi::check(MPI_Allgatherv(mine.data(), count, mpi_type<T>(), all.data(), counts.data(), places.data(),
-                                  mpi_type<T>(), comm->get()),
-                   "MPI_Allgatherv");
-    }
-    top_rows_ = std::ssize(all) / columns_;
-    top_.resize(all.size());
-    top_tau_.resize(static_cast<std::size_t>(columns_));
-    for (std::int64_t i = 0; i < top_rows_; ++i) {
-        for (std::int64_t j = 0; j < columns_; ++j) {
-            top_[static_cast<std::size_t>(j * top_rows_ + i)] = all[static_cast<std::size_t>(i * columns_ + j)];
-        }
-    }
-    geqrf(top_rows_, columns_, top_.data(), top_rows_, top_tau_.data());
-    take_r(top_.data(), top_rows_, columns_, columns_, r_.data(), columns_);
+template <class T> std::int64_t TallQr<T>::rows_under(const Node& node) const {
+    return std::min(columns_,
+                    before_[static_cast<std::size_t>(node.end)] - before_[static_cast<std::size_t>(node.begin)]);
 }
 
-template <class T> T* TallQr<T>::apply(const T* b, std::int64_t count, int threads) {
+/// What this rank merges, and who takes over what it has: of R that is rank 0.
+template <class T> void TallQr<T>::find_places() {
+    const int me = comm_->rank();
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(comm_->size()));
+    const std::int64_t mine = triangle();
+    mpi::check(MPI_Allgather(&mine, 1, MPI_INT64_T, rows.data(), 1, MPI_INT64_T, comm_->get()), "MPI_Allgather");
+    before_.assign(1, 0);
+    for (const std::int64_t some : rows) {
+        before_.push_back(before_.back() + some);
+    }
+    Node node{0, comm_->size()};
+    above_ = 0;
+    while (node.size() > 1) {
+        if (node.middle() == me) {
+            merge_ = {node, above_, rows_under(node.upper()) + rows_under(node.lower()), rows_under(node.upper()),
+                      {},   {}};
+        }
+        above_ = node.middle();
+        node = me < node.middle() ? node.upper() : node.lower();
+    }
+}
+
+/// Runs of numbers, `stride` apart, as one message; none where there is nothing to say, which both sides know.
+template <class T>
+void TallQr<T>::send(const T* from, std::int64_t runs, std::int64_t length, std::int64_t stride, int to) const {
+    if (runs > 0 && length > 0) {
+        const mpi::Datatype type = mpi::strided(runs, length, stride, mpi_type<T>());
+        mpi::check(MPI_Send(from, 1, type.get(), to, tag, comm_->get()), "MPI_Send");
+    }
+}
+
+template <class T>
+void TallQr<T>::receive(T* to, std::int64_t runs, std::int64_t length, std::int64_t stride, int from) const {
+    if (runs > 0 && length > 0) {
+        const mpi::Datatype type = mpi::strided(runs, length, stride, mpi_type<T>());
+        mpi::check(MPI_Recv(to, 1, type.get(), from, tag, comm_->get(), MPI_STATUS_IGNORE), "MPI_Recv");
+    }
+}
+
+template <class T> void TallQr<T>::merge() {
+    Merge& m = merge_;
+    m.a.resize(static_cast<std::size_t>(m.high * columns_));
+    m.tau.resize(static_cast<std::size_t>(columns_));
+    const auto take = [&](const Node& half, std::int64_t first) {
+        const std::int64_t rows = rows_under(half);
+        T* to = m.a.data() + first;
+        if (half.holder() == comm_->rank()) {
+            take_r(stack_.data(), stack_rows_, rows, columns_, to, m.high);
+        } else {
+            receive(to, columns_, rows, m.high, half.holder());
+            take_r(to, m.high, rows, columns_, to, m.high);  // without the sender's reflectors
+        }
+    };
+    take(m.node.upper(), 0);
+    take(m.node.lower(), m.upper);
+    geqrf(m.high, columns_, m.a.data(), m.high, m.tau.data());
+    send(m.a.data(), columns_, std::min(m.high, columns_), m.high, m.above);
+}
+
+template <class T> void TallQr<T>::combine(const mpi::Communicator* comm, int threads) {
+    const kernel::BlasThreads blas(columns_ < wide ? 1 : threads);
+    geqrf(stack_rows_, columns_, stack_.data(), stack_rows_, stack_tau_.data());
+    comm_ = comm != nullptr && comm->size() > 1 ? comm : nullptr;
+    if (comm_ == nullptr || comm_->rank() == 0) {
+        r_.resize(static_cast<std::size_t>(columns_ * columns_));
+    }
+    if (comm_ == nullptr) {
+        take_r(stack_.data(), stack_rows_, triangle(), columns_, r_.data(), columns_);
+        return;
+    }
+    find_places();
+    if (above_ != comm_->rank()) {
+        send(stack_.data(), columns_, triangle(), stack_rows_, above_);
+    }
+    if (merge_.node.size() > 0) {
+        merge();
+    }
+    if (comm_->rank() == 0) {
+        const Node all{0, comm_->size()};
+        receive(r_.data(), columns_, rows_under(all), columns_, all.holder());
+        take_r(r_.data(), columns_, columns_, columns_, r_.data(), columns_);
+    }
+}
+
+template <class T> int TallQr<T>::root() const { return comm_ == nullptr ? 0 : Node{0, comm_->size()}.holder(); }
+
+/// Q'' of this rank's merge times what comes from above, each half to where its triangle came from.
+template <class T> void TallQr<T>::split(const T* b) {
+    const Merge& m = merge_;
+    const std::int64_t filled = std::min(m.high, columns_);
+    std::vector<T> both(static_cast<std::size_t>(m.high * count_));
+    if (comm_->rank() != root()) {
+        receive(both.data(), count_, filled, m.high, m.above);
+    } else {
+        for (std::int64_t j = 0; j < count_; ++j) {
+            std::copy_n(b + j * columns_, filled, both.data() + j * m.high);
+        }
+    }
+    ormqr(m.high, count_, filled, m.a.data(), m.high, m.tau.data(), both.data(), m.high);
+    const auto give = [&](const Node& half, std::int64_t first) {
+        const std::int64_t rows = rows_under(half);
+        if (half.holder() != comm_->rank()) {
+            send(both.data() + first, count_, rows, m.high, half.holder());
+            return;
+        }
+        for (std::int64_t j = 0; j < count_; ++j) {
+            std::copy_n(both.data() + j * m.high + first, rows, pieces_.data() + j * stack_rows_);
+        }
+    };
+    give(m.node.upper(), 0);
+    give(m.node.lower(), m.upper);
+}
+
+template <class T> void TallQr<T>::hand_down(const T* b, std::int64_t count, int threads) {
+    const kernel::BlasThreads blas(columns_ < wide ? 1 : threads);
+    count_ = count;
+    pieces_.assign(static_cast<std::size_t>(stack_rows_ * count), T{});
+    for (std::int64_t j = 0; j < count && comm_ == nullptr; ++j) {
+        std::copy_n(b + j * columns_, triangle(), pieces_.data() + j * stack_rows_);
+    }
+    if (merge_.node.size() > 0) {
+        split(b);
+        merge_ = {};
+    }
+    if (comm_ != nullptr && above_ != comm_->rank()) {
+        receive(pieces_.data(), count, triangle(), stack_rows_, above_);
+    }
+    ormqr(stack_rows_, count, triangle(), stack_.data(), stack_rows_, stack_tau_.data(), pieces_.data(), stack_rows_);
+    stack_ = std::vector<T>();
+}
+
+template <class T> T* TallQr<T>::apply(int threads) {
     const kernel::BlasThreads one(1);
-    std::vector<T> whole(static_cast<std::size_t>(top_rows_ * count)),
-        stacked(static_cast<std::size_t>(stack_rows_ * count));
-    for (std::int64_t j = 0; j < count; ++j) {
-        std::copy_n(b + j * columns_, columns_, whole.data() + j * top_rows_);
-    }
-    ormqr(top_rows_, count, columns_, top_.data(), top_rows_, top_tau_.data(), whole.data(), top_rows_);
-    for (std::int64_t j = 0; j < count; ++j) {
-        std::copy_n(whole.data() + j * top_rows_ + top_first_, top_mine_, stacked.data() + j * stack_rows_);
-    }
-    ormqr(stack_rows_, count, top_mine_, stack_.data(), stack_rows_, stack_tau_.data(), stacked.data(), stack_rows_);
+    const std::int64_t count = count_;
     // A thread writes the rows of a chunk over that chunk, and at the end they move together.
     parallel_ranges(threads, chunks(), [&](std::int64_t begin, std::int64_t end, int) {
         std::vector<T> rows_here(static_cast<std::size_t>(chunk_ * count));
@@ -147,7 +235,7 @@ template <class T> T* TallQr<T>::apply(const T* b, std::int64_t count, int threa
             const std::int64_t rows = rows_of(index), filled = reflectors(index);
             std::fill(rows_here.begin(), rows_here.end(), T{});
             for (std::int64_t j = 0; j < count; ++j) {
-                std::copy_n(stacked.data() + j * stack_rows_ + index * std::min(chunk_, columns_), filled,
+                std::copy_n(pieces_.data() + j * stack_rows_ + index * std::min(chunk_, columns_), filled,
                             rows_here.data() + j * rows);
             }
             ormqr(rows, count, filled, chunk(index), rows, taus_.data() + index * columns_, rows_here.data(), rows);
@@ -162,6 +250,7 @@ template <class T> T* TallQr<T>::apply(const T* b, std::int64_t count, int threa
     for (std::int64_t index = 1; index < chunks() && count < columns_; ++index) {
         std::copy_n(chunk(index), rows_of(index) * count, data() + index * chunk_ * count);
     }
+    pieces_ = std::vector<T>();
     return data();
 }
 

@@ -145,7 +145,7 @@ Buffer Source::whole(Context& context, bool again) {
     const int ranks = context.comm.size(), me = context.comm.rank();
     Buffer all;
     if (ranks == 1) {
-        all = again ? copy_of(share_, size_) : std::move(share_);
+        mpi::together(context.comm, [&] { all = again ? copy_of(share_, size_) : std::move(share_); });
     } else {
         mpi::together(context.comm, [&] {
             if (me == 0) {
@@ -174,12 +174,14 @@ Buffer Source::whole(Context& context, bool again) {
             share_ = Buffer();
         }
     }
-    if (me == 0 && !work_.by_columns()) {
-        Buffer turned(all.bytes());
-        kernel::transpose(all.data(), work_.n * item, work_.m, work_.n, sizeof(double), turned.data(), work_.m * item,
-                          context.threads);
-        return turned;
-    }
+    mpi::together(context.comm, [&] {
+        if (me == 0 && !work_.by_columns()) {
+            Buffer columns(all.bytes());
+            kernel::transpose(all.data(), work_.n * item, work_.m, work_.n, sizeof(double), columns.data(),
+                              work_.m * item, context.threads);
+            all = std::move(columns);
+        }
+    });
     return all;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using mpi::check;
 
-/// Rows of W for each of its columns above which it counts as tall.
+/// Rows of W for each of its columns above which it counts as tall; python/tilewise/plan/svd_need.py counts memory by the same number.
 constexpr double tall = 1.5;
 /// Rows that are factored at once, for each column: fewer make more of the work that goes into combining.
 constexpr std::int64_t chunk_factor = 4;
@@ -100,8 +100,8 @@ Start start(Context& context, const Leader& leader, Source& source, const Work& 
             source.release();
         }
         const Timed timed(context.ledger, Phase::exchange, "combine rows");
-        mpi::no_return(context.comm, [&] { begun.rows_of_q->combine(&context.comm); });
-        // Only read: rank 0's copy may serve.
+        mpi::no_return(context.comm, [&] { begun.rows_of_q->combine(&context.comm, context.threads); });
+        // Only read, and only on rank 0, which has it.
         a = {const_cast<double*>(begun.rows_of_q->r().data()), work.n, work.n, work.n};
         begun.steps = "QR of the ranks' rows, ";
     } else {
@@ -114,8 +114,16 @@ Start start(Context& context, const Leader& leader, Source& source, const Work& 
     begun.steps += made.steps;
     begun.fallback = made.fallback;
     begun.factors = std::move(made.factors);
-    if (context.comm.rank() > 0) {
-        begun.factors = {};
+    if (!want_v) {  // without vectors nothing is turned back: of the factors the scale is enough
+        begun.factors.q1 = {};
+        begun.factors.q2 = {};
+        for (auto* taus : {&begun.factors.tau1, &begun.factors.tau2}) {
+            *taus = std::vector<double>();
+        }
+        for (auto* orders : {&begun.factors.permutation, &begun.factors.row_order}) {
+            *orders = std::vector<int>();
+        }
+        begun.rows_of_q.reset();
     }
 
     const Timed timed(context.ledger, Phase::exchange, "deal out");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tilewise/base/names.hpp"
 #include "tilewise/io/spoil.hpp"
@@ -95,6 +96,17 @@ void refuse_number(const io::Region& a, std::int64_t row, std::int64_t column, d
                       : value > 0       ? "inf"
                                         : "-inf") +
                      "; a decomposition needs finite numbers");
+}
+
+void refuse_overflow(const Context& context, const io::Region& a, double largest, Dtype dtype) {
+    mpi::together(context.comm, [&] {
+        const double most = dtype == Dtype::float32 ? static_cast<double>(std::numeric_limits<float>::max())
+                                                    : std::numeric_limits<double>::max();
+        if (!(largest <= most)) {
+            throw UsageError(a.name + ": its largest singular value is beyond what " + std::string(name_of(dtype)) +
+                             " holds; scale its numbers down, by a power of two to keep all digits");
+        }
+    });
 }
 
 Outcome decompose(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options) {

@@ -80,6 +80,9 @@ struct Outcome {
 /// rank, or aborts the job where ranks already wait. @note Collective over `context.comm`.
 Outcome decompose(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
 
+/// UsageError where the largest singular value has no place in the type of the result, before anything is written. @note Collective; all ranks know it.
+void refuse_overflow(const Context& context, const io::Region& a, double largest, Dtype dtype);
+
 /// UsageError: "A.npy: row 3, column 7 (from 0) is nan; a decomposition needs finite numbers".
 [[noreturn]] void refuse_number(const io::Region& a, std::int64_t row, std::int64_t column, double value);
 

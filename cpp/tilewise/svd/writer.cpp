@@ -1,10 +1,11 @@
-// One output after the other: U·diag(s) before U, so that the same memory serves both.
+// One output after the other: U·diag(s), scaled into memory of its own, U, Vᵀ, and s by rank 0.
 #include "tilewise/svd/writer.hpp"
 
 #include <array>
 #include <cstring>
 
 #include "tilewise/base/buffer.hpp"
+#include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::svd {
@@ -68,10 +69,14 @@ Writer::Writer(Context& context, const Files& files, const Options& options) : f
 void Writer::write(Context& context, Part& part) {
     const std::size_t item = size_of(files_.s.dtype);
     const auto count = static_cast<std::int64_t>(files_.s.columns);
-    std::vector<double> all = part.s;
-    all.resize(static_cast<std::size_t>(count));
+    std::vector<double> all;
+    mpi::together(context.comm, [&] {
+        all = part.s;
+        all.resize(static_cast<std::size_t>(count));
+    });
     if (us_) {
-        check(MPI_Bcast(all.data(), static_cast<int>(count), MPI_DOUBLE, 0, context.comm.get()), "MPI_Bcast");
+        const mpi::Span span(count, MPI_DOUBLE);
+        check(MPI_Bcast(all.data(), span.count(), span.type(), 0, context.comm.get()), "MPI_Bcast");
         Buffer scaled;
         mpi::together(context.comm, [&] {
             scaled = Buffer(std::max<std::size_t>(1, static_cast<std::size_t>(part.u_share.size()) * item));
