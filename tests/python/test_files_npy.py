@@ -300,3 +300,17 @@ def test_generated_names() -> None:
     for wrong in ("random:", "random:4", "random:4x4:float64:x", "random:4x4:float64:1:2", "random:4x4:f4"):
         with pytest.raises(UsageError):
             files.inspect(wrong)
+
+
+def test_a_list_is_shown_as_one_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As `show` and `info` do with singular values; what computes wants a matrix."""
+    from tilewise.cli import main
+
+    name = saved(tmp_path, numpy.array([3.5, 2.0, 0.25]), "s.npy")
+    assert main(["show", name]) == 0 and capsys.readouterr().out.split() == ["3.5", "2", "0.25"]
+    assert main(["show", name, "0", "-2:"]) == 0 and capsys.readouterr().out == "2.0 0.25\n"
+    assert main(["info", name]) == 0
+    said = capsys.readouterr().out
+    assert "1×3" in said and "an array with one dimension, shown as one row" in said
+    with pytest.raises(UsageError, match="1 dimension"):
+        files.inspect(name)

@@ -119,8 +119,9 @@ def test_ways_to_sweep(tilewise: Tilewise, done: Done, words: tuple[object, ...]
     assert record["result"]["converged"] and len(record["result"]["off_norm"]) == record["result"]["sweeps"]
     if "last" in words:
         assert record["result"]["block_columns"][1] > record["result"]["block_columns"][0]
-    if "qr" in words:
-        assert record["result"]["start_used"] == "qr"
+    turned = {"qr", "rotations", "plain"} & set(words)
+    assert record["result"]["start_used"] == ("qr" if turned else "eigen")
+    assert ("eigenvectors" in record["result"]["start"]) == (not turned) and not record["result"]["fallback"]
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -243,6 +244,13 @@ def test_what_is_said(tilewise: Tilewise) -> None:
     assert "sums of squares" in values and "no vectors to look at" in values and "svd/ (s.npy)" in values
     off = tilewise("svd", "A.npy", "-o", "svd", "--force", "--no-verify")
     assert "not proved" in off.stdout and "residual" not in off.stdout.replace("neither residual", "")
+
+
+def test_a_loose_tolerance_is_named_where_the_proof_fails(tilewise: Tilewise) -> None:
+    numpy.save(tilewise.folder / "A.npy", spectrum("random", (40, 40), seed=4))
+    words = ("--start", "qr", "--inner", "rotations", "--tolerance", 0.5)
+    message = one_message(tilewise("svd", "A.npy", "-o", "svd", "-n", 1, *words), 3)
+    assert "failed its" in message and "no --tolerance: 0.5 leaves" in message
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy
 import pytest
@@ -14,6 +15,7 @@ from tilewise.files.region import Source
 from tilewise.plan import svd as planning
 from tilewise.plan.choices import Choices
 from tilewise.plan.names import SVD
+from tilewise.plan.need import Need
 from tilewise.plan.plan import Plan
 from tilewise.plan.svd_wanted import Wanted
 
@@ -29,6 +31,7 @@ from tilewise.plan.svd_wanted import Wanted
         (("--tolerance", 0), "--tolerance 0 makes no sense", ""),
         (("--tolerance", 1), "--tolerance 1 makes no sense", ""),
         (("--tolerance", "nan"), "--tolerance nan makes no sense", ""),
+        (("--tolerance", 1e-30), "--tolerance 1e-30 cannot be reached: float64 rounds at 2.2e-16", "leave"),
         (("--block-columns", 0), "--block-columns 0 makes no sense", ""),
         (("--power", -1), "--power -1 makes no sense", ""),
         (("--oversample", -1), "--oversample -1 makes no sense", ""),
@@ -38,6 +41,8 @@ from tilewise.plan.svd_wanted import Wanted
         (("--algorithm", "qr"), "known are auto, jacobi, randomized, local", ""),
         (("--kernel", "blas"), "--kernel blas makes no sense with svd", "--kernel fast"),
         (("--kernel", "plain", "--inner", "blocks"), "contradict", "--inner rotations"),
+        (("--start", "eigen", "--inner", "rotations"), "--start eigen and --inner rotations", "--start qr"),
+        (("--start", "eigen", "--kernel", "plain"), "--start eigen and --kernel plain", "--start qr"),
         (("--values-only", "--scaled"), "contradict", ""),
         (("--exchange", "shared"), "it takes blocking, nonblocking, overlap, one_sided_lock", ""),
         (("--exchange", "telepathy"), "is unknown", ""),
@@ -49,6 +54,11 @@ from tilewise.plan.svd_wanted import Wanted
         (("--algorithm", "local", "-n", 2), "local works on 1 rank only", "--algorithm jacobi"),
         (("--algorithm", "local", "--max-sweeps", 3), "--max-sweeps makes no sense with local", "jacobi"),
         (("--algorithm", "local", "--kernel", "plain"), "--kernel plain makes no sense with local", "jacobi"),
+        (
+            ("--algorithm", "local", "--remainder", "last"),
+            "--remainder last makes no sense with local",
+            "jac",
+        ),
         (("--algorithm", "jacobi", "--power", 1), "--power makes no sense with jacobi", "randomized"),
         (("--algorithm", "randomized"), "how many components", "--components 20"),
         (("--power", 1, "--inner", "blocks"), "--inner is for jacobi and --power for randomized", ""),
@@ -59,7 +69,7 @@ from tilewise.plan.svd_wanted import Wanted
         ),
         (("-n", 4, "--grid", "2x2"), "4 ranks lie side by side", "--grid 1x4"),
         (("-n", 3, "--grid", "1x4"), "3 ranks lie side by side", "--grid 1x3"),
-        (("--memory", "1MiB"), "of memory on a node, but --memory allows", "--algorithm randomized"),
+        (("--memory", "1MiB"), "of memory on a node, but --memory allows", ""),
         (("--io", "per_rank"), "wants a folder of tiles", ""),
         (("--verify", "often"), "known are auto, off, fast, serial", ""),
         (("--order", "F"), "svd has no flag --order", ""),
@@ -140,6 +150,7 @@ def test_small_matrices_go_to_lapack_unless_ranks_are_asked_for() -> None:
     [
         (Choices(exchange="blocking"), {}, "jacobi"),
         (Choices(kernel="plain"), {}, "jacobi"),
+        (Choices(remainder="last"), {}, "jacobi"),
         (Choices(), {"max_sweeps": 3}, "jacobi"),
         (Choices(), {"start": "qr"}, "jacobi"),
         (Choices(), {"power": 1, "components": 3}, "randomized"),
@@ -173,6 +184,9 @@ def test_blocks_that_are_asked_for() -> None:
     assert planned(shape=(91, 91), choices=choices, block_columns=1).job.variant.blocks == 92
     assert planned(shape=(91, 91), choices=choices, block_columns=16).job.variant.blocks == 6
     assert planned(shape=(91, 91), choices=choices, block_columns=4000).job.variant.blocks == 4
+    last = Choices(ranks=2, threads=1, remainder="last")
+    for columns, blocks in ((50, 24), (51, 24), (7, 4), (2, 4)):  # of 2 columns, where there are so many
+        assert planned(shape=(columns, 200), choices=last, block_columns=2).job.variant.blocks == blocks
     plain = planned(shape=(91, 91), choices=Choices(ranks=2, threads=3, kernel="plain")).job.variant
     assert (plain.blocks, plain.inner, plain.start) == (12, "rotations", "qr")
 
@@ -241,6 +255,45 @@ def test_panels_keep_what_memory_allows() -> None:
         return svd.panel_bytes
 
     assert 0 < panels(200 << 20) < panels(None)
+
+
+def advice(memory: int, ranks: int | None = None, **wanted: object) -> str:
+    choices = Choices(ranks=ranks, threads=1, memory=memory, algorithm="jacobi")
+    with pytest.raises(UsageError, match=r"needs .* of memory on a node, but --memory allows") as raised:
+        planned(shape=(3000, 1000), choices=choices, **wanted)
+    return raised.value.advice
+
+
+def test_what_does_not_fit_says_what_would() -> None:
+    choices = Choices(ranks=1, threads=1, algorithm="jacobi")
+    one = planned(shape=(3000, 1000), choices=choices).need.node
+    assert advice(one, ranks=2) == "-n 1"
+    assert advice(one - 1).startswith("--algorithm randomized --components 20: ")
+    assert advice(one // 2, ranks=1, components=30).startswith("--algorithm randomized: ")
+    assert advice(one // 2, components=990) == advice(10 << 20) == ""
+
+
+def test_numbers_that_would_read_the_same_are_said_to_the_byte() -> None:
+    choices = Choices(ranks=1, algorithm="jacobi")
+    most = planned(choices=choices).need.node
+    with pytest.raises(UsageError, match=f"needs {most} bytes of memory .* allows {most - 1} bytes"):
+        planned(choices=Choices(ranks=1, algorithm="jacobi", memory=most - 1))
+
+
+def test_windows_take_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def needed(exchange: str, ranks: int = 4, **more: object) -> Need:
+        choices = Choices(ranks=ranks, threads=1, algorithm="jacobi", exchange=exchange)
+        return planned(shape=(2000, 2000), choices=choices, **more).need
+
+    one = 4 * 250 * (2000 + 2000) * 8  # two blocks from either side; eight blocks of 250 columns of X and V
+    assert needed("one_sided_lock").shared == 4 * one
+    assert needed("one_sided_lock", values_only=True).shared == 2 * one
+    assert needed("blocking").shared == needed("one_sided_lock", ranks=1).shared == 0
+    assert needed("one_sided_lock").node > needed("blocking").node
+    small = facts(cores=8, cpus=8, shared_memory=one)
+    monkeypatch.setattr(sys.modules[__name__], "facts", lambda **changes: small)
+    with pytest.raises(UsageError, match="--exchange one_sided_lock needs .* in /dev/shm"):
+        needed("one_sided_lock")
 
 
 def test_what_the_worker_is_told(here: InProcess, fake: Tilewise, monkeypatch: pytest.MonkeyPatch) -> None:

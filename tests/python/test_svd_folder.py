@@ -8,12 +8,14 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy
 import pytest
 from conftest import InProcess, Tilewise, one_message, wait_for
+from tilewise.files import folder as folders
 from tilewise.files import renaming
 
 WORDS = ("svd", "A.npy", "-o", "svd/")
@@ -84,6 +86,7 @@ def test_which_files_there_are(
         ("svd.tiles", "named like a file", ""),
         ("missing/svd", "missing does not exist", ""),
         ("A.npy/", "exists and is no folder", ""),
+        ("random:3x3", "the name of generated numbers", ""),
         ("A.npy/svd", "cannot be looked at: Not a directory", ""),
         ("plain", "exists and is no folder", ""),
         (".", "exists already", "--force"),
@@ -232,6 +235,75 @@ def test_a_folder_that_somebody_makes_meanwhile(
     assert not [name for name in fake.files() if name.endswith(".part")]
 
 
+def test_an_input_in_the_folder_is_not_replaced(here: InProcess, fake: Tilewise, old: Path) -> None:
+    before = contents(old)
+    for name in ("svd/U.npy", "./svd/../svd/Vt.npy"):
+        message = one_message(here("svd", name, "-o", "svd", "--force", "--values-only"), 2)
+        assert f"the input {name} lies in the output svd" in message and "another name" in message
+    assert contents(old) == before
+    assert here("svd", "svd/U.npy", "-o", "svd2").returncode == 0
+
+
+def test_force_replaces_what_is_made_at_the_last_moment(
+    fake: Tilewise, here: InProcess, old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aside, name_new = fake.folder / "aside", renaming.name_new
+    old.rename(aside)
+
+    def late(part: str, path: str) -> None:
+        os.rename(aside, path)
+        name_new(part, path)
+
+    monkeypatch.setattr(renaming, "name_new", late)
+    assert here(*WORDS, "--force").returncode == 0
+    assert not numpy.load(old / "s.npy").any() and not aside.exists()
+
+
+def test_what_fails_behind_the_name_is_a_warning(
+    fake: Tilewise, here: InProcess, old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(path: str) -> None:
+        if path == str(fake.folder):
+            raise OSError(errno.EIO, "no")
+
+    monkeypatch.setattr(folders, "sync_path", refusing)
+    result = here(*WORDS, "--force", "--sync")
+    assert result.returncode == 0 and "its name may be lost in a crash" in result.stderr
+    assert not numpy.load(old / "s.npy").any()
+
+
+def test_an_old_folder_that_stays_aside_is_removed(
+    fake: Tilewise, here: InProcess, old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, names = os.rename, fake.files()
+
+    def refusing(source: str, target: str) -> None:
+        if source.endswith(renaming.ASIDE):
+            raise OSError(errno.EIO, "no")
+        rename(source, target)
+
+    monkeypatch.setattr(renaming, "_renameat2", lambda: None)
+    monkeypatch.setattr(os, "rename", refusing)
+    assert here(*WORDS, "--force").returncode == 0
+    assert not numpy.load(old / "s.npy").any() and fake.files() == names
+
+
+def test_a_kill_between_two_renamings_says_where_the_old_folder_is(tmp_path: Path) -> None:
+    part = tmp_path / ".svd.part"
+    (tmp_path / f".svd.part{renaming.ASIDE}").mkdir()
+    part.mkdir()
+    (part / "U.npy").touch()
+    code = (
+        "import os, sys, signal\nfrom tilewise.launch.guardian import Guardian\n"
+        "Guardian(sys.argv[1:], 'gone')\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    words = [sys.executable, "-c", code, str(part / "U.npy"), str(part)]
+    told = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    said = subprocess.run(words, capture_output=True, text=True, env=told, timeout=20, check=False).stderr
+    assert f"the old folder is complete, as {part}{renaming.ASIDE}" in said and "gone" in said
+    assert os.listdir(tmp_path) == [f".svd.part{renaming.ASIDE}"]
+
+
 def test_a_record_does_not_go_into_the_folder(here: InProcess, old: Path) -> None:
     message = one_message(here(*WORDS, "--force", "--json", "svd/record.json"), 2)
     assert "--json svd/record.json would lie in a folder" in message
@@ -260,7 +332,7 @@ def two(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_two_folders_change_names(two: tuple[str, str]) -> None:
     new, old = two
-    renaming.exchange(new, old)
+    assert renaming.exchange(new, old) == new
     assert os.listdir(new) == ["old"] and os.listdir(old) == ["new"]
     assert sorted(os.listdir(os.path.dirname(new))) == ["new", "old"]
 

@@ -36,7 +36,7 @@ def request(
     """Say what a matrix file is."""
     from tilewise.cli import side_files
 
-    source = files.inspect(a)
+    source = files.inspect(a, lists=True)
     side_files.check("--json", json, [source.path])
     return source, stats, json
 

@@ -33,6 +33,7 @@ from tilewise.report.progress import ProgressBar
 from tilewise.units import listing, plural
 
 _BEGIN = time.perf_counter()
+_LOOSE = 1e-12  # a tolerance of cosines above which a proof may find vectors that are not orthogonal
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
         record = _record(outcome.record, plan, final, output.matrices(plan), stored, start, front)
         caught.check()
         with caught.hold():
-            _judge(record, options)
+            _judge(record, options, plan)
             record.warnings.extend(output.commit(options.sync, options.force))
             output = None
             trace.commit()
@@ -211,7 +212,7 @@ def _get_ready(options: JobOptions) -> None:
         import tilewise.report.explain  # noqa: F401
 
 
-def _judge(record: Record, options: JobOptions) -> None:
+def _judge(record: Record, options: JobOptions, plan: Plan) -> None:
     """Raises VerificationError, after keeping the record, when the proof failed."""
     proof = record.verification
     if proof is None or proof.passed:
@@ -226,8 +227,16 @@ def _judge(record: Record, options: JobOptions) -> None:
         numbers = f": error {proof.error:.2e}, allowed {proof.tolerance:.2e}"
     raise VerificationError(
         f"the result failed its {proof.method} verification{numbers}; it was thrown away",
-        "--verify serial to be sure, and tilewise doctor",
+        _loose(plan) or "--verify serial to be sure, and tilewise doctor",
     )
+
+
+def _loose(plan: Plan) -> str:
+    """What to try where the tolerance that was asked for may be the reason, else an empty string."""
+    tolerance = plan.job.svd.tolerance if plan.job.svd is not None else 0.0
+    if tolerance <= _LOOSE:
+        return ""
+    return f"no --tolerance: {tolerance:g} leaves columns with cosines as large as that to each other"
 
 
 def _record(

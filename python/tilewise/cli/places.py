@@ -150,7 +150,7 @@ class FolderPlace:
         return [self.target.path]
 
     def check(self, plan: Plan, force: bool) -> None:
-        folder.require_replaceable(self.target, force)
+        folder.require_replaceable(self.target, force, plan.job.inputs)
 
     def warnings(self, plan: Plan) -> tuple[str, ...]:
         return ()

@@ -93,11 +93,14 @@ def split_name(name: str) -> tuple[str, str]:
     return name, ""
 
 
-def inspect(name: str, most: int | None = None, planes: tuple[int, ...] = (1,)) -> Source:
+def inspect(
+    name: str, most: int | None = None, planes: tuple[int, ...] = (1,), lists: bool = False
+) -> Source:
     """The matrix that the user calls `name`: a path, one with a member, or `random:64x64:float64`.
 
     With `most` a text may be taken for its first `most` rows only, which spares counting all of its lines.
-    Of a coloured picture the grey value is taken, or as many `planes` of it as are of use.
+    Of a coloured picture the grey value is taken, or as many `planes` of it as are of use. With `lists` a
+    .npy file may have one dimension, as those of singular values have: to look at, it is one row.
 
     Raises UsageError, in one sentence with what was expected, for everything that cannot be read as a matrix.
     """
@@ -121,6 +124,8 @@ def inspect(name: str, most: int | None = None, planes: tuple[int, ...] = (1,)) 
         more: dict[str, object] = {} if most is None or kind not in _COUNTED else {"most": most}
         if planes != (1,) and hasattr(module, "PLANES"):
             more["planes"] = planes
+        if lists and kind == ".npy":
+            more["lists"] = True
         found: Source = module.inspect(path, name, member, **more)
     return found
 

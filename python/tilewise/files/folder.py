@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Sequence
 
 import msgspec
 
@@ -12,6 +13,7 @@ from tilewise.errors import RunError, UsageError
 from tilewise.files import FORMATS, npy, renaming
 from tilewise.files.checks import printable
 from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.generated import parse_name
 from tilewise.files.guard import one_line
 from tilewise.files.output import (
     Target,
@@ -79,19 +81,12 @@ class Folder(msgspec.Struct):
 
         Returns warnings. Raises RunError when it cannot; the old folder is still there then, as it was. So is
         one that somebody made in the meantime, unless `force`, and always one with files of somebody else.
+        What fails once the folder has its name is a warning.
         """
-        target, left = self.target, ""
+        target = self.target
         try:
             self._list(sync)
-            if (target.mode is None and not force) or not os.path.lexists(target.path):
-                renaming.name_new(self.part, target.path)
-            else:
-                known = _replaceable(target)
-                os.chmod(self.part, stat.S_IMODE(os.stat(target.path).st_mode))
-                renaming.exchange(self.part, target.path)
-                left = _remove(self.part, known)
-            if sync:
-                sync_path(os.path.dirname(target.path))
+            left = self._take_name(force)
         except FileExistsError:
             raise RunError(
                 f"{target.name} was made by somebody else while this ran, and was left as it is",
@@ -103,11 +98,33 @@ class Folder(msgspec.Struct):
             raise RunError(
                 f"the finished folder {self.part} cannot get the name {target.name}: {one_line(error)}"
             ) from None
-        return [f"the old {target.name} was replaced, but {left} is left of it"] if left else []
+        warnings = [f"the old {target.name} was replaced, but {left} is left of it"] if left else []
+        if sync:
+            try:
+                sync_path(os.path.dirname(target.path))
+            except OSError as error:
+                warnings.append(
+                    f"{target.name} is complete, but its name may be lost in a crash: {one_line(error)}"
+                )
+        return warnings
 
     def discard(self) -> str:
         """Removes the hidden folder; returns the path of what is still there, else an empty string."""
         return _remove(self.part, {*(each.file for each in self.listing.files), MANIFEST})
+
+    def _take_name(self, force: bool) -> str:
+        """Gives the folder its name; the path of what is left of an old one, else an empty string."""
+        path = self.target.path
+        if (self.target.mode is None and not force) or not os.path.lexists(path):
+            try:
+                renaming.name_new(self.part, path)
+                return ""
+            except FileExistsError:
+                if not force:
+                    raise
+        known = _replaceable(self.target)
+        os.chmod(self.part, stat.S_IMODE(os.stat(path).st_mode))
+        return _remove(renaming.exchange(self.part, path), known)
 
     def _list(self, sync: bool) -> None:
         with open(os.path.join(self.part, MANIFEST), "xb") as file:
@@ -126,6 +143,8 @@ def find_folder(name: str) -> Target:
     """
     if not name:
         raise UsageError("the output has an empty name, but the name of a folder was expected")
+    if parse_name(name) is not None:
+        raise UsageError(f"the output {name} is the name of generated numbers, but a folder was expected")
     require_utf8(name)
     bare = name.rstrip("/") or "/"
     ending = os.path.splitext(bare)[1].lower()
@@ -147,17 +166,24 @@ def find_folder(name: str) -> Target:
     return Target(path, bare, None if old is None else stat.S_IMODE(old.st_mode))
 
 
-def require_replaceable(target: Target, force: bool) -> None:
+def require_replaceable(target: Target, force: bool, inputs: Sequence[Region] = ()) -> None:
     """Raises UsageError where a folder at `target` may not be replaced.
 
     With `force` one may that carries our manifest and holds nothing else than that names, so that no mistake
-    in a name can cost a file that is not ours.
+    in a name can cost a file that is not ours; nor one of `inputs`, which would be gone afterwards.
     """
     if target.mode is None:
         return
     if not force:
         raise UsageError(f"the output {target.name} exists already", "--force replaces it")
     _replaceable(target)
+    for region in inputs:
+        paths = [region.path, *(tile.path for tile in region.tiles)]
+        if any(path and os.path.realpath(path).startswith(f"{target.path}/") for path in paths):
+            raise UsageError(
+                f"the input {region.name} lies in the output {target.name}, which would be replaced",
+                "another name behind -o",
+            )
     check_folder(target.path, f"the output {target.name}")
 
 

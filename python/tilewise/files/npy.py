@@ -33,8 +33,10 @@ MEMBER = ""
 NUMBERS = tuple(ITEMSIZE)
 
 
-def inspect(path: str, name: str, member: str = "") -> Source:
+def inspect(path: str, name: str, member: str = "", lists: bool = False) -> Source:
     """The matrix in the .npy file at `path`; `name` is what the user wrote, for messages.
+
+    With `lists` an array with one dimension is taken too, as one row.
 
     Reads the header only and never unpickles. Raises UsageError when the file is no 2-D array of numbers or
     when its size is not the one its header promises.
@@ -43,12 +45,14 @@ def inspect(path: str, name: str, member: str = "") -> Source:
     with file:
         if size == 0:
             raise UsageError(f"{name} is empty, but a .npy file was expected")
+        notes: tuple[str, ...] = ()
         header = npy_plain.parse(file.read(PAGE))
         if header is None:
             file.seek(0)
-            header = _parse(file, name)
+            header, one = _parse(file, name, lists)
+            notes = ("an array with one dimension, shown as one row",) if one else ()
     require_size(name, size, header.offset, header.rows, header.columns, header.dtype)
-    return Source(path=path, name=name, **header._asdict(), file_bytes=size, format="npy")
+    return Source(path=path, name=name, **header._asdict(), file_bytes=size, format="npy", notes=notes)
 
 
 def create(
@@ -64,12 +68,16 @@ def create_array(path: str, name: str, shape: tuple[int, ...], dtype: str) -> Re
     return create_headed(path, name, npy_plain.header_bytes(shape, dtype, "C"), (rows, columns), dtype)
 
 
-def _parse(file: IO[bytes], name: str) -> npy_plain.Header:
-    """What numpy says of the header of `file`."""
+def _parse(file: IO[bytes], name: str, lists: bool) -> tuple[npy_plain.Header, bool]:
+    """What numpy says of the header of `file`, and whether it is one of a list."""
     shape, fortran, dtype = read_header(file, name)
     number = number_type(dtype, name)
+    one = lists and len(shape) == 1
+    if one:
+        shape, fortran = (1, shape[0]), False
     rows, columns = two_dimensions(shape, name, f"numpy.save({name!r}, a.reshape(…))")
-    return npy_plain.Header(rows, columns, number, byte_order(dtype), "F" if fortran else "C", file.tell())
+    order = "F" if fortran else "C"
+    return npy_plain.Header(rows, columns, number, byte_order(dtype), order, file.tell()), one
 
 
 def read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, numpy.dtype[Any]]:

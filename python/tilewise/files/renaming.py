@@ -8,6 +8,7 @@ import functools
 import os
 from collections.abc import Callable
 
+ASIDE = ".old"  # behind the name of a new folder: the old one, while both change names in steps
 _AT_FDCWD = -100
 _NOREPLACE, _EXCHANGE = 1, 2
 _MISSING = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)  # a kernel, or a file system, that cannot do it
@@ -22,22 +23,27 @@ def name_new(part: str, path: str) -> None:
     os.rename(part, path)
 
 
-def exchange(part: str, path: str) -> None:
-    """Lets the folders `part` and `path` change names.
+def exchange(part: str, path: str) -> str:
+    """Lets the folders `part` and `path` change names; returns where what was at `path` is now.
 
     At once where the kernel and the file system have that. Else by three renamings: for a moment there is no
-    `path`, and where the second one fails, the first is taken back.
+    `path`, and where the second one fails, the first is taken back. Where the third one fails `path` is new
+    all the same, and the old one stays aside.
     """
     if _renamed(part, path, _EXCHANGE):
-        return
-    aside = f"{part}.old"
+        return part
+    aside = part + ASIDE
     os.rename(path, aside)
     try:
         os.rename(part, path)
     except BaseException:
         os.rename(aside, path)
         raise
-    os.rename(aside, part)
+    try:
+        os.rename(aside, part)
+    except OSError:
+        return aside
+    return part
 
 
 def _renamed(old: str, new: str, how: int) -> bool:

@@ -10,13 +10,17 @@ _SCRIPT = """trap '' INT TERM HUP
 read -r word && exit 0
 gone=yes
 for path; do if [ -d "$path" ]; then rmdir -- "$path"; else rm -f -- "$path"; fi || gone=no; done
+for path; do
+  if [ -d "$path.old" ]; then printf 'tilewise: the old folder is complete, as %s\\n' "$path.old" >&2; fi
+done
 [ $gone = yes ] && printf '%s\\n' "$TILEWISE_LAST_WORDS" >&2"""
 
 
 class Guardian:
     """A shell of a few kilobytes, in a session of its own so that no killing of groups reaches it.
 
-    It removes `paths`: files, and folders once what stands before them has left them empty.
+    It removes `paths`: files, and folders once what stands before them has left them empty. What an old
+    folder is called while it changes names with a new one (`files/renaming.py`), it says.
     """
 
     def __init__(self, paths: list[str], last_words: str) -> None:

@@ -19,7 +19,7 @@ EXCHANGES = {
     "collective": "Bcast; for a transposition Alltoallv, for a stencil a neighbourhood's Alltoallw",
     "one_sided_fence": "Get between fences",
     "one_sided_pscw": "Get between post, start, complete and wait: only partners wait for each other",
-    "one_sided_lock": "Get under a lock, without the other side",
+    "one_sided_lock": "Get under a lock, without the other side; for a decomposition Put and a notice",
     "shared": "a window in shared memory, within one node",
 }
 

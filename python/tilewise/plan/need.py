@@ -153,27 +153,33 @@ def convert_need(band_bytes: int, bands: int, variant: Variant, nodes: int = 1) 
     return Need(rank=rank, node=-(-variant.ranks * rank // nodes), shared=0, blocks=0, buffers=buffers)
 
 
-def require_fit(need: Need, cap: int | None, available: int, shared_room: int) -> None:
-    """Raises UsageError with both numbers when `need` is over `cap`, or over 80 % of `available`."""
+def require_fit(
+    need: Need, cap: int | None, available: int, shared_room: int, exchange: str = "shared"
+) -> None:
+    """Raises UsageError with both numbers when `need` is over `cap`, or over 80 % of `available`.
+
+    `exchange` is what takes room in /dev/shm.
+    """
     limit = cap if cap is not None else int(available * SHARE)
     if need.node > limit:
-        what = (
-            f"--memory allows {bytes_text(limit)}"
-            if cap is not None
-            else f"80 % of what is available is {bytes_text(limit)}"
-        )
-        raise UsageError(f"this needs {bytes_text(need.node)} of memory on a node, but {what}")
+        needed, allowed = _apart(need.node, limit)
+        what = f"--memory allows {allowed}" if cap is not None else f"80 % of what is available is {allowed}"
+        raise UsageError(f"this needs {needed} of memory on a node, but {what}")
     if cap is not None and need.node > available:
-        raise UsageError(
-            f"this needs {bytes_text(need.node)} of memory on a node, "
-            f"but only {bytes_text(available)} is available"
-        )
+        needed, there = _apart(need.node, available)
+        raise UsageError(f"this needs {needed} of memory on a node, but only {there} is available")
     if need.shared > shared_room:
+        needed, left = _apart(need.shared, shared_room)
         raise UsageError(
-            f"--exchange shared needs {bytes_text(need.shared)} in /dev/shm, "
-            f"which has {bytes_text(shared_room)} left",
+            f"--exchange {exchange} needs {needed} in /dev/shm, which has {left} left",
             "--exchange overlap",
         )
+
+
+def _apart(more: int, less: int) -> tuple[str, str]:
+    """Both as text, to the byte where they would read the same."""
+    texts = bytes_text(more), bytes_text(less)
+    return texts if texts[0] != texts[1] else (f"{more} bytes", f"{less} bytes")
 
 
 def _exchange_buffers(variant: Variant, a: int, b: int, panels: int) -> int:

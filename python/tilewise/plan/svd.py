@@ -11,6 +11,7 @@ how good the factors are and costs one more reading of the file.
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import msgspec
@@ -27,7 +28,8 @@ from tilewise.plan import io, need, rule
 from tilewise.plan.choices import Choices
 from tilewise.plan.names import SVD, Algorithm
 from tilewise.plan.plan import Plan, finish, new_id
-from tilewise.plan.svd_need import Shape, full_bytes, svd_need
+from tilewise.plan.svd_need import full_bytes, svd_need
+from tilewise.plan.svd_shape import Shape
 from tilewise.plan.svd_wanted import OVERSAMPLE, POWER, SWEEPS, Wanted, refuse_foreign_flags
 from tilewise.units import bytes_text, listing, plural, shape_text
 
@@ -37,13 +39,23 @@ from tilewise.units import bytes_text, listing, plural, shape_text
 LOCAL_MAX = 512
 LONG = 1e9  # M·N·min(M, N) from which a full decomposition for a few components is a waste
 PAIRS_TO_OVERLAP = 3  # of a rank: two at its ends, and one that is solved while their blocks travel
+USUAL = 20  # components that are advised where none were asked for
 FEW = 4  # min(M, N) over K + oversample from which components are few
 
 
 def plan_svd(
-    source: Region, target: Target, wanted: Wanted, choices: Choices, facts: Facts, joined: Join | None = None
+    source: Region,
+    target: Target,
+    wanted: Wanted,
+    choices: Choices,
+    facts: Facts,
+    joined: Join | None = None,
+    advise: bool = True,
 ) -> Plan:
-    """The plan for decomposing `source` into the folder at `target`, or UsageError."""
+    """The plan for decomposing `source` into the folder at `target`, or UsageError.
+
+    With `advise` the error of what does not fit in memory names something that does.
+    """
     dtype = result_type(source)
     shape = _shape(source, wanted)
     why: list[str] = []
@@ -71,7 +83,14 @@ def plan_svd(
     panels, required = svd_need(
         shape, source, dtype, variant, wanted, verify, room, nodes, again=choices.repeat + choices.warmup > 1
     )
-    _require_fit(required, algorithm, wanted, choices, facts)
+    try:
+        need.require_fit(
+            required, choices.memory, facts.memory_available, facts.shared_memory, variant.exchange
+        )
+    except UsageError as error:
+        if advise and not error.advice:
+            error.advice = _what_fits(source, target, wanted, choices, facts, joined, ranks)
+        raise
     svd = Svd(
         components=wanted.components or 0,
         values_only=wanted.values_only,
@@ -252,7 +271,9 @@ def _blocks(variant: Variant, columns: int, wanted: Wanted, asked: str | None, w
     `asked` is the exchange that was asked for.
     """
     inner = wanted.inner or ("rotations" if variant.kernel == "plain" else "blocks")
-    if wanted.block_columns is not None:
+    if wanted.block_columns is not None and variant.remainder == "last":
+        pairs = columns // (2 * wanted.block_columns)  # all but the last have so many columns, or more
+    elif wanted.block_columns is not None:
         pairs = -(-columns // (2 * wanted.block_columns))
     elif asked == "overlap" and variant.ranks > 1:
         pairs = PAIRS_TO_OVERLAP * variant.ranks
@@ -278,14 +299,27 @@ def _pieces(shape: Shape, wanted: Wanted, dtype: str) -> list[Piece]:
     return [left, values, Piece("Vt.npy", (k, shape.columns), dtype), *scaled]
 
 
-def _require_fit(
-    required: need.Need, algorithm: Algorithm, wanted: Wanted, choices: Choices, facts: Facts
-) -> None:
-    """Raises UsageError where it does not fit, with what needs less."""
-    try:
-        need.require_fit(required, choices.memory, facts.memory_available, facts.shared_memory)
-    except UsageError as error:
-        if algorithm.name != "randomized":
-            components = "" if wanted.components else " --components 20"
-            error.advice = f"--algorithm randomized{components}: it reads the file in panels"
-        raise
+def _what_fits(
+    source: Region,
+    target: Target,
+    wanted: Wanted,
+    choices: Choices,
+    facts: Facts,
+    joined: Join | None,
+    ranks: int,
+) -> str:
+    """What to ask for instead, so that it fits in memory; an empty string where nothing helps."""
+    shape = _shape(source, wanted)
+    components = wanted.components or USUAL
+    one = msgspec.structs.replace(choices, ranks=1, exchange=None)
+    sampled = msgspec.structs.replace(choices, algorithm="randomized")
+    few = msgspec.structs.replace(wanted, components=components)
+    said = "" if wanted.components else f" --components {components}"
+    ways = [("-n 1", wanted, one)] if ranks > 1 and joined is None else []
+    if FEW * components <= shape.least and choices.algorithm != "randomized":
+        ways.append((f"--algorithm randomized{said}: it reads the file in panels", few, sampled))
+    for advice, asked, chosen in ways:
+        with contextlib.suppress(UsageError):
+            plan_svd(source, target, asked, chosen, facts, joined, advise=False)
+            return advice
+    return ""

@@ -2,48 +2,27 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
 from tilewise.plan import need
 from tilewise.plan.grid import part
 from tilewise.plan.need import Need
-from tilewise.plan.svd_wanted import OVERSAMPLE, Wanted
+from tilewise.plan.svd_panels import proof_need, sketch_need
+from tilewise.plan.svd_shape import Shape, panels_of_input
+from tilewise.plan.svd_wanted import Wanted
 
 DOUBLE = 8
-PANEL = 64 << 20  # bytes of A that `randomized` has in memory at once, all ranks of a node, at most
-PANEL_MIN = 1 << 20  # and that it wants at least, a rank
-PROOF = 16  # probes
-
-
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows and columns of A as stored, and how many components are wanted."""
-
-    rows: int
-    columns: int
-    components: int
-
-    @property
-    def least(self) -> int:
-        """Singular values that there are."""
-        return min(self.rows, self.columns)
-
-    @property
-    def most(self) -> int:
-        """The longer side."""
-        return max(self.rows, self.columns)
-
-    @property
-    def work(self) -> float:
-        """Multiply-adds of a full decomposition, all but a small factor."""
-        return float(self.rows) * self.columns * self.least
-
-    def sampled(self, wanted: Wanted) -> int:
-        """Columns of the sketch of `randomized`."""
-        over = OVERSAMPLE if wanted.oversample is None else wanted.oversample
-        return min(self.least, self.components + over)
+PANEL = 64 << 20  # bytes of A in panels at once, all ranks of a node, at most
+PANEL_MIN = 1 << 20  # and that `randomized` wants at least, a rank
+TALL = (
+    1.5  # rows for each column from which ranks factor their rows first: `tall` in cpp/tilewise/svd/start.cpp
+)
+_CHUNK = 4  # rows for each column that are factored at once: `chunk_factor` there
+_SOLVED_ROWS = (
+    2048  # of columns that are multiplied at once: `panel_rows` in cpp/tilewise/kernel/jacobi_pair.cpp
+)
+_WINDOWS = 4  # blocks that neighbours can put into one rank's window
 
 
 def svd_need(
@@ -57,31 +36,36 @@ def svd_need(
     nodes: int,
     again: bool,
 ) -> tuple[int, Need]:
-    """Bytes of A in panels (of `randomized`, else 0), and what the decomposition takes.
+    """Bytes of A in panels, and what the decomposition takes.
 
     `room`: bytes that the ranks of a node may take together. `again`: A is kept, because what is done in
     memory is repeated.
     """
     fixed = need.FIXED + need.staging(variant) + need.whole_lines(source)
     on_node = -(-variant.ranks // nodes)
-    panels = 0
+    panels, window = PANEL, 0
     if variant.algorithm == "randomized":
-        sketch = _sketch(shape, dtype, source, variant, wanted)
-        least = on_node * max(PANEL_MIN, variant.threads * _view(shape, source)[1] * DOUBLE)
+        sketch = sketch_need(shape, dtype, source, variant, wanted, PANEL // on_node)
+        width = panels_of_input(source, dtype, variant, 1, PANEL).width
+        least = on_node * max(PANEL_MIN, variant.threads * width * DOUBLE)
         panels = max(least, min(PANEL, room - on_node * (sketch + fixed)))
-        rank = sketch + fixed + -(-panels // on_node)
-        leader = rank
+        leader = rank = sketch + -(-panels // on_node)
     elif variant.algorithm == "local":
-        leader = rank = _local(shape, dtype, again) + fixed
+        leader = rank = _local(shape, dtype, again)
     else:
-        rank = _jacobi(shape, variant, wanted, again, leader=False) + fixed
-        leader = _jacobi(shape, variant, wanted, again, leader=True) + fixed
+        window = _window(shape, variant, wanted)
+        rank = _jacobi(shape, variant, wanted, again, leader=False)
+        leader = _jacobi(shape, variant, wanted, again, leader=True)
+    proof = 0
+    if verify == "fast":
+        proof = proof_need(shape, dtype, source, variant, wanted.values_only, -(-panels // on_node))
     serial = _local(shape, "float64", again=True) if verify == "serial" else 0
+    leader = max(leader, proof) + serial
     return panels, Need(
-        rank=leader + serial,
-        node=leader + serial + (on_node - 1) * rank,
-        shared=0,
-        blocks=leader - fixed,
+        rank=leader + fixed,
+        node=leader + (on_node - 1) * max(rank, proof) + on_node * fixed,
+        shared=on_node * window if on_node > 1 else 0,
+        blocks=leader,
         buffers=0,
     )
 
@@ -94,51 +78,92 @@ def full_bytes(shape: Shape) -> int:
     return _jacobi(shape, one, Wanted(), again=False, leader=True) + need.FIXED
 
 
+def _window(shape: Shape, variant: Variant, wanted: Wanted) -> int:
+    """Bytes that neighbours can put blocks into, on each rank."""
+    if variant.exchange != "one_sided_lock":
+        return 0
+    n = shape.least
+    h = n if _is_tall(shape, variant) else shape.most
+    widest = part(n, variant.blocks, variant.remainder)
+    return DOUBLE * _WINDOWS * widest * (h + (0 if wanted.values_only else n))
+
+
+def _is_tall(shape: Shape, variant: Variant) -> bool:
+    return variant.ranks > 1 and shape.most >= TALL * shape.least
+
+
 def _jacobi(shape: Shape, variant: Variant, wanted: Wanted, again: bool, leader: bool) -> int:
     """Bytes of one rank in the stage that takes most; A is m×n, m ≥ n, and what is swept has h rows.
 
-    Start: the share of A as it was read (of a tall one its rows are factored, too); rank 0 gathers what is
-    swept, with X, V and what LAPACK needs. Sweeps: reflectors, the blocks of X and V, as many that arrive,
-    and for a pair of w columns its Gram matrix, rotations and product. Finish: reflectors, blocks, and the
-    rank's part of the factors, as it is dealt out and as it is written. (Measured: 0.5 to 0.9 of this.)
+    Start: the share of A as it was read; rank 0 gathers what is swept, with X, V and what LAPACK needs. With
+    `eigen` X has h rows, with `qr`, which `eigen` may fall back to, n rows and reflectors beside them.
+    Sweeps: reflectors, blocks of X and V, of which two arrive, a window, and what solves pairs. Finish: the
+    columns that are kept, sorted, turned back, dealt out, and as they are written. Of a tall A the rows of a
+    rank are factored first, and that is kept until the end.
     """
-    m, n, ranks = shape.most, shape.least, variant.ranks
-    tall = ranks > 1 and 2 * m >= 3 * n  # only triangles meet
-    h = n if tall else m
+    m, n, k, ranks = shape.most, shape.least, shape.components, variant.ranks
+    tall = _is_tall(shape, variant)
+    h, vectors = (n if tall else m), not wanted.values_only
+    share, high = -(-m * n // ranks), -(-m // ranks)
     widest = part(n, variant.blocks, variant.remainder)
-    own = min(n, (-(-variant.blocks // (2 * ranks)) * 2 - 1) * (n // variant.blocks + 1) + widest)
-    pair = min(n, 2 * widest)
-    share = -(-m * n // ranks)
-    reflectors = 0 if wanted.values_only else (h + n) * n
-    blocks = own * (h + (0 if wanted.values_only else n))
-    start = (1 + tall) * share + (2 * h * n + 7 * n * n // 2 if leader else 0)
-    sweeps = (1 + tall) * share + reflectors + (2 if ranks > 1 else 1) * blocks + pair * (4 * pair + h)
-    finish = reflectors + blocks
-    if not wanted.values_only:
-        finish += (2 + tall) * own * (m + n) + 2 * tall * share
-    return DOUBLE * (max(start, sweeps, finish) + again * share)
+    positions = -(-variant.blocks // (2 * ranks))
+    arriving = 2 if ranks > 1 else 0
+    own = min(n, 2 * positions * (n // variant.blocks + 1) + widest)
+    kept = min(own, k)
+
+    chunk = max(n, min(-(-high // variant.threads), _CHUNK * n))
+    stack = min(high, n * -(-high // chunk))
+    rows = (share + stack * n + 2 * n * n) if tall else 0  # as they are factored, and two triangles
+    start = (share + (rows if tall else 0)) if tall or ranks > 1 else 0
+    if leader:
+        # As it is gathered and turned; then with two copies, or one and X and V and what LAPACK needs.
+        start = max(start, (rows if tall else 0) + 2 * h * n + max(h * n, 4 * n * n if tall else 3 * n * n))
+    most = start
+
+    lasting = rows if vectors else 0
+    for x_rows in {h, n}:
+        reflectors = (h + n) * n if vectors and x_rows == n else 0
+        column = x_rows + n * vectors
+        blocks = (2 * positions + arriving) * widest * column
+        window = _window(shape, variant, wanted) // DOUBLE
+        solvers = variant.threads if positions >= variant.threads else 1
+        pair = min(n, 2 * widest)
+        solving = solvers * pair * (6 * pair + min(x_rows, _SOLVED_ROWS))
+        filled = lasting + reflectors + 2 * own * column
+        swept = lasting + reflectors + blocks + window + solving
+        sorted_ = lasting + reflectors + blocks + window + kept * column
+        turned = lasting + reflectors + arriving * widest * column + window
+        turned += kept * (column + (h + 2 * n) * vectors)
+        most = max(most, filled, swept, sorted_, turned)
+    if vectors:
+        most = max(most, lasting + _dealt(shape, wanted, variant, kept, tall, chunk, stack, leader))
+    return DOUBLE * (most + again * share)
+
+
+def _dealt(
+    shape: Shape,
+    wanted: Wanted,
+    variant: Variant,
+    kept: int,
+    tall: bool,
+    chunk: int,
+    stack: int,
+    leader: bool,
+) -> int:
+    """Numbers of the finish once a rank has its columns of U and V, of which it sends what is others'."""
+    m, n, k, ranks = shape.most, shape.least, shape.components, variant.ranks
+    share, high = -(-m * k // ranks), -(-m // ranks)
+    window = _window(shape, variant, wanted) // DOUBLE
+    written = share + -(-n * k // ranks) + share * wanted.scaled
+    if not tall:
+        letters = kept * m if ranks > 1 else 0
+        completed = 2 * m * k if leader else 0  # of a matrix without full rank, rank 0 finds the rest of U
+        return window + kept * (m + n) + share + written + max(letters, completed)
+    product = 3 * n * k + stack * k + min(high, variant.threads * chunk) * k
+    return window + 2 * kept * n + product + share + written
 
 
 def _local(shape: Shape, dtype: str, again: bool) -> int:
     """A, both factors, what gesdd keeps, and the factors once more as they are written, row by row."""
     m, n = shape.most, shape.least
     return ITEMSIZE[dtype] * ((3 + again) * m * n + 7 * n * n)
-
-
-def _sketch(shape: Shape, dtype: str, source: Region, variant: Variant, wanted: Wanted) -> int:
-    """Of `randomized`, on each rank: its rows of the sketch, whole vectors of the other kind, small squares.
-
-    As `cpp/tilewise/svd/randomized.hpp` says: with panels along the longer side where A is one binary file,
-    else of rows as they are stored; each thread adds up vectors of its own.
-    """
-    sampled, item = shape.sampled(wanted), ITEMSIZE[dtype]
-    height, width = _view(shape, source)
-    rows = -(-height // variant.ranks)
-    sketch = rows * item * 5 // 4 + width * ((DOUBLE + item) * (1 + variant.threads) + DOUBLE // 4)
-    return sampled * sketch + 8 * DOUBLE * sampled * sampled
-
-
-def _view(shape: Shape, source: Region) -> tuple[int, int]:
-    """Extents along and across panels."""
-    one_file = not source.tiles and not source.generator and source.encoding == "binary"
-    return (shape.most, shape.least) if one_file else (source.rows, source.columns)

@@ -10,6 +10,7 @@ from tilewise.plan.names import Algorithm
 
 SWEEPS, POWER, OVERSAMPLE = 30, 2, 10
 _SEED_MAX = 2**63 - 1
+_ROUNDING = 2.0**-52  # of float64: cosines are no more exact
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +41,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(
                 f"--tolerance {tolerance:g} makes no sense; it must be a number above 0 and below 1"
             )
+        if tolerance is not None and tolerance < _ROUNDING:
+            raise UsageError(
+                f"--tolerance {tolerance:g} cannot be reached: float64 rounds at {_ROUNDING:.2g}",
+                "leave it out, and sweeps go on to rounding",
+            )
         if self.values_only and self.scaled:
             raise UsageError("--values-only and --scaled contradict each other: US.npy has vectors")
         if choices.kernel == "blas":
@@ -50,6 +56,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(
                 "--kernel plain and --inner blocks contradict each other: plain is rotation by rotation",
                 "--inner rotations",
+            )
+        turning = "--kernel plain" if choices.kernel == "plain" else "--inner rotations"
+        if self.start == "eigen" and (choices.kernel == "plain" or self.inner == "rotations"):
+            raise UsageError(
+                f"--start eigen and {turning} contradict each other: rotations start from a QR", "--start qr"
             )
 
     def of_jacobi(self, choices: Choices) -> list[str]:
@@ -62,6 +73,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             "--start": self.start,
             "--exchange": choices.exchange,
             "--kernel plain": "plain" if choices.kernel == "plain" else None,
+            "--remainder last": "last" if choices.remainder == "last" else None,
         }
         return [flag for flag, value in given.items() if value is not None]
 

@@ -1,0 +1,74 @@
+"""The memory of what reads A in panels: `randomized`, and the proof by random vectors."""
+
+from __future__ import annotations
+
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.region import Region
+from tilewise.launch.job import Variant
+from tilewise.plan.svd_shape import Shape, panels_of_factor, panels_of_input
+from tilewise.plan.svd_wanted import Wanted
+
+DOUBLE = 8
+PROBES = 16  # random vectors of the proof, and as many of signs
+SUMMED = 128 << 20  # bytes that are added up over the ranks at a time, beside which MPI keeps as many
+_CHUNK = 4  # rows of what is factored at once, for each column; what is left of it is as much smaller
+_CHUNK_ROWS = 512  # and the fewest of them
+LINE = 64  # bytes to whose multiples a row of the sketch is padded
+SQUARES = 14  # of sampled × sampled numbers: triangles, their merges, and what LAPACK keeps
+
+
+def sketch_need(shape: Shape, dtype: str, source: Region, variant: Variant, wanted: Wanted, room: int) -> int:
+    """Bytes of `randomized` on each rank, all but the panels, which have `room`.
+
+    With panels of width W, l vectors (L with padding), as `cpp/tilewise/svd/randomized.hpp` says:
+    Q takes W·L, and each of the threads that add up vectors of their own W·L, W·l in float64, and a panel's
+    products; what they found is factored, or the rank's rows of A·Q are, and then written, with a part of Vᵀ.
+    """
+    sampled, item = shape.sampled(wanted), ITEMSIZE[dtype]
+    padded = -(-sampled * item // LINE) * LINE // item
+    panels = panels_of_input(source, dtype, variant, padded, room)
+    width, rows = panels.width, -(-panels.height // variant.ranks)
+    whole = width * sampled * DOUBLE
+    messages = min(whole, SUMMED) if variant.ranks > 1 else 0
+    lanes = panels.lanes * ((width + panels.rows) * padded * item + whole)
+    chunk = max(_CHUNK_ROWS, _CHUNK * sampled)
+    sample = sampled * (rows + rows // _CHUNK + min(rows, variant.threads * chunk)) * item
+    factored = sampled * (width + width // 2 + min(width, variant.threads * chunk)) * DOUBLE
+    vectors = 0 if wanted.values_only else width * shape.components * item
+    turned, scaled = (
+        -(-extent * shape.components // variant.ranks) for extent in (shape.columns, shape.rows)
+    )
+    written = 0 if wanted.values_only else vectors + (turned + scaled * wanted.scaled) * item
+    work = max(lanes + max(whole + messages, sample), factored, sample + written)
+    return width * padded * item + work + SQUARES * DOUBLE * sampled * sampled
+
+
+def proof_need(
+    shape: Shape, dtype: str, source: Region, variant: Variant, values_only: bool, room: int
+) -> int:
+    """Bytes of `fast` on each rank, after all else is gone; the panels of each matrix have `room`.
+
+    Across the panels of A there are vectors in float64 and in A's type. A thread has a panel of A, the same
+    rows of U or of Vᵀ, and products of both with the vectors; before that panels of the other factor, and
+    its products. What has K numbers a vector is small.
+    """
+    item, vectors = ITEMSIZE[dtype], 2 * PROBES
+    a = panels_of_input(source, dtype, variant, vectors, room)
+    held = a.width * (item + ITEMSIZE[source.dtype])
+    if values_only:
+        return a.lanes * a.rows * held
+    k = shape.components
+    stored = DOUBLE + (item if item != DOUBLE else 0)  # of a number of U or Vᵀ, as read and as used
+    other = panels_of_factor(a.width, k, a.height == shape.rows, dtype, variant, vectors, room)
+    along = a.rows * (held + k * stored + vectors * (DOUBLE + item) + PROBES * DOUBLE)
+    across = other.rows * (k * stored + 2 * vectors * DOUBLE)
+    small = vectors * k * DOUBLE
+    passed = PROBES * a.width * DOUBLE
+    messages = passed + min(passed, SUMMED) if variant.ranks > 1 else 0
+    return (
+        a.lanes * (along + small)
+        + other.lanes * (across + small)
+        + a.width * vectors * (DOUBLE + item)
+        + messages
+        + 5 * small
+    )
