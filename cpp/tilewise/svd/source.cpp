@@ -32,10 +32,7 @@ Buffer copy_of(const Buffer& buffer, std::int64_t count) {
 
 }  // namespace
 
-Work::Work(const io::Region& a)
-    : region(a),
-      flipped(a.wanted_rows() < a.wanted_columns() ||
-              (a.wanted_rows() == a.wanted_columns() && !a.stored_transposed())) {
+Work::Work(const io::Region& a) : region(a), flipped(a.wanted_rows() < a.wanted_columns()) {
     if (flipped) {
         region.transposed = !region.transposed;
     }

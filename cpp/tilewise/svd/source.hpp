@@ -9,7 +9,8 @@
 
 namespace tilewise::svd {
 
-/// W (m×n, m ≥ n) is A, or Aᵀ where A is wide, or where A is square and lies row by row: then it is W column by column, as LAPACK wants it.
+/// W (m×n, m ≥ n) is A, or Aᵀ where A is wide. A square A is never turned, though it may lie as LAPACK wants Aᵀ: columns of different scale, which are
+/// more common than such rows, have the faster start.
 struct Work {
     io::Region region;     ///< of W
     bool flipped = false;  ///< W is Aᵀ: what is called U of W is V of A
