@@ -83,8 +83,8 @@ void walk_all(const Whole& whole) {
 TransposeTile default_transpose_tile(std::size_t item) {
     const auto size = static_cast<std::int64_t>(std::max<std::size_t>(item, 1));
     // Reading wants long runs, writing past the caches does well with short ones. Two-byte items make tiles of many rows: with runs half as
-    // long, the tile and the one that is fetched meanwhile stay in the second-level cache.
-    const std::int64_t run = size == 2 ? 2048 : 4096;
+    // long, the tile and the one that is fetched meanwhile stay in the second-level cache. Those of eight bytes have few rows, and room for more.
+    const std::int64_t run = size == 2 ? 2048 : size == 8 ? 8192 : 4096;
     return {.rows = up(128 / size, unit_of(size)), .columns = up(run / size, unit_of(size)), .streaming = true};
 }
 
