@@ -17,6 +17,7 @@
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/lapack.hpp"
 #include "tilewise/kernel/svd_local.hpp"
+#include "tilewise/kernel/svd_reflectors.hpp"
 
 namespace {
 
@@ -47,12 +48,14 @@ void product(bool transposed, const Columns& a, bool b_transposed, const Columns
 Matrix orthonormal(std::int64_t rows, std::int64_t count, std::uint64_t first_row) {
     Matrix q(rows, count);
     fill_normal(q.columns(), first_row);
-    const int m = lapack_int(rows), n = lapack_int(count), ldq = lapack_int(q.stride), reals = 64 * n;
-    std::vector<double> tau(static_cast<std::size_t>(count)), work(static_cast<std::size_t>(reals));
-    int info = 0;
-    TILEWISE_BLAS(dgeqrf_)(&m, &n, q.data(), &ldq, tau.data(), work.data(), &reals, &info);
-    TILEWISE_BLAS(dorgqr_)(&m, &n, &n, q.data(), &ldq, tau.data(), work.data(), &reals, &info);
-    return q;
+    std::vector<double> tau;
+    qr(q.columns(), tau);
+    Matrix columns(rows, count);
+    for (std::int64_t c = 0; c < count; ++c) {
+        columns.column(c)[c] = 1;
+    }
+    apply_q(q.columns(), tau, columns.columns(), 1);
+    return columns;
 }
 
 Matrix matrix_of(const std::string& kind, std::int64_t rows, std::int64_t count) {
