@@ -1,12 +1,10 @@
 """The commands of these pages run as they stand: every block fenced as `sh`, in order, in one folder."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import shell
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,19 +15,7 @@ PAGES = ("how-to/compress-a-picture.md", "how-to/smooth-an-image.md", "reference
 def test_the_commands_of_a_page_run(page: str, tmp_path: Path) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     Image.open(ROOT / "docs/pictures/before.jpg").save(tmp_path / "photo.png")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-
     for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        done = subprocess.run(
-            ["bash", "-euc", block],
-            cwd=tmp_path,
-            env={**os.environ, "PATH": path},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        shell.run(block, tmp_path)
         for output in re.findall(r"-o (\S+)", block):
             assert (tmp_path / output).stat().st_size > 0

@@ -1,12 +1,11 @@
 """The README's commands run as they stand: every block fenced as `sh`, in order, in one empty folder."""
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import shell
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -25,20 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_the_readme_runs(command: str, folder: Path) -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-
-    done = subprocess.run(
-        ["bash", "-euc", command],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
+    shell.run(command, folder)
     for output in re.findall(r"(?:-o|--json|--trace) (\S+)", command):
         if "tilewise plan" not in command:
             assert (folder / output).stat().st_size > 0

@@ -12,6 +12,7 @@
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/apply.hpp"
 #include "tilewise/mpi/datatype.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/multiply/proof.hpp"
 
 namespace tilewise::multiply {
@@ -32,17 +33,7 @@ template <class V> V random_factor(std::uint64_t bits) {
 }
 
 template <class V> void sum_over_ranks(const mpi::Communicator& comm, std::vector<V>& values) {
-    if (comm.size() > 1) {
-        const auto type = std::is_same_v<V, double>          ? MPI_DOUBLE
-                          : std::is_same_v<V, std::uint64_t> ? MPI_UINT64_T
-                                                             : MPI_C_DOUBLE_COMPLEX;
-        constexpr std::size_t most = std::size_t{1} << 24;
-        for (std::size_t begin = 0; begin < values.size(); begin += most) {
-            check(MPI_Allreduce(MPI_IN_PLACE, values.data() + begin,
-                                static_cast<int>(std::min(most, values.size() - begin)), type, MPI_SUM, comm.get()),
-                  "MPI_Allreduce");
-        }
-    }
+    mpi::sum_over_ranks(comm, values.data(), std::ssize(values));
 }
 
 double epsilon_of(Dtype dtype) {

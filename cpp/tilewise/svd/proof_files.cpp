@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "tilewise/mpi/sum.hpp"
+
 namespace tilewise::svd {
 namespace {
 
@@ -14,7 +16,7 @@ const double* numbers(const kernel::Operand& panel) { return reinterpret_cast<co
 
 double total(Context& context, const Numbers& of_lanes) {
     double sum = std::accumulate(of_lanes.begin(), of_lanes.end(), 0.0);
-    sum_over(context, &sum, 1);
+    mpi::sum_over_ranks(context.comm, &sum, 1);
     return sum;
 }
 
@@ -39,15 +41,6 @@ PanelOptions reading(const Options& options, Cut cut, std::int64_t vectors, int 
     chosen.cut = cut;
     chosen.lanes = lanes;
     return chosen;
-}
-
-void sum_over(const Context& context, double* data, std::int64_t count) {
-    constexpr std::int64_t most = std::int64_t{1} << 24;
-    for (std::int64_t at = 0; at < count; at += most) {
-        mpi::check(MPI_Allreduce(MPI_IN_PLACE, data + at, static_cast<int>(std::min(most, count - at)), MPI_DOUBLE,
-                                 MPI_SUM, context.comm.get()),
-                   "MPI_Allreduce");
-    }
 }
 
 double safe_factor(const Numbers& sigma, Dtype dtype) {

@@ -13,9 +13,6 @@ PanelOptions reading(const Options& options, std::int64_t vectors);
 /// Of U, Vᵀ or U·diag(s), whose files are plain whatever A's is. `lanes`: 0, or as many as another matrix has that is walked through.
 PanelOptions reading(const Options& options, Cut cut, std::int64_t vectors, int lanes);
 
-/// Sum over the ranks, in place. @note Collective.
-void sum_over(const Context& context, double* data, std::int64_t count);
-
 /// (‖s‖ − ‖A‖_F) / ‖A‖_F. Reads A once. @note Collective.
 double difference_of_norms(Context& context, const io::Region& a, const Options& options,
                            const std::vector<double>& sigma);

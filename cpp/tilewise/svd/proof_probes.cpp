@@ -12,6 +12,7 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/base/threads.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/proof_files.hpp"
 #include "tilewise/svd/randomized_kernel.hpp"
@@ -125,7 +126,7 @@ private:
                 sum[i] += lanes[lane].small[i];
             }
         }
-        sum_over(context_, sum.data(), std::ssize(sum));
+        mpi::sum_over_ranks(context_.comm, sum.data(), std::ssize(sum));
         return sum;
     }
 
@@ -182,7 +183,7 @@ private:
         for (std::int64_t i = mine.begin; i < mine.end; ++i) {
             std::copy_n(vectors_.data() + i * all_vectors + probes, sign_vectors, some.data() + i * sign_vectors);
         }
-        sum_over(context_, some.data(), std::ssize(some));
+        mpi::sum_over_ranks(context_.comm, some.data(), std::ssize(some));
         for (std::int64_t i = 0; i < a_.width(); ++i) {
             std::copy_n(some.data() + i * sign_vectors, sign_vectors, vectors_.data() + i * all_vectors + probes);
         }
@@ -227,7 +228,7 @@ private:
                 sums_[i] += lane.sums[i];
             }
         }
-        sum_over(context_, sums_.data(), std::ssize(sums_));
+        mpi::sum_over_ranks(context_.comm, sums_.data(), std::ssize(sums_));
         return orthogonality(total(lanes), probes, 0);
     }
 

@@ -8,6 +8,7 @@
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/lapack.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::svd {
@@ -44,13 +45,7 @@ void sum_over_ranks(Context& context, double* data, std::int64_t count) {
         return;
     }
     const Timed timed(context.ledger, Phase::exchange, "sum over ranks");
-    constexpr std::int64_t most = std::int64_t{1} << 24;
-    for (std::int64_t at = 0; at < count; at += most) {
-        mpi::check(MPI_Allreduce(MPI_IN_PLACE, data + at, static_cast<int>(std::min(most, count - at)), MPI_DOUBLE,
-                                 MPI_SUM, context.comm.get()),
-                   "MPI_Allreduce");
-        context.ledger.count().messages += 1;
-    }
+    context.ledger.count().messages += mpi::sum_over_ranks(context.comm, data, count);
     context.ledger.count().exchanged += count * static_cast<std::int64_t>(sizeof(double));
 }
 
