@@ -15,7 +15,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-cpp test-python lint format tidy bench bench-multiply bench-io bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: help install demo test test-cpp test-python lint format tidy bench bench-measure bench-multiply bench-io bench-stencil bench-svd bench-transpose clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -26,7 +26,7 @@ $(VENV)/.tools: pyproject.toml tools/bootstrap.py
 
 $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
 	@echo "Building and installing tilewise into $(VENV)"
-	@$(PIP_INSTALL) ".[demo,test]"
+	@$(PIP_INSTALL) ".[test]"
 	@touch $@
 
 install: $(VENV)/.installed  ## build tilewise and install it into .venv
@@ -63,7 +63,7 @@ tidy: $(VENV)/.tools  ## clang-tidy over the C++ sources (optional, slow)
 	cmake --preset dev -DPython_EXECUTABLE=$(BIN)/python -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
 	clang-tidy -p build/dev --quiet $(filter cpp/%.cpp,$(CXX_FILES))
 
-bench: bench-multiply bench-io bench-transpose bench-stencil bench-svd  ## every benchmark
+bench: bench-multiply bench-io bench-transpose bench-stencil bench-svd bench-measure  ## every benchmark
 
 bench-multiply: $(VENV)/.installed  ## the multiply figures beside their peers; ARGS="--quick --only NAME --runs N"
 	$(BIN)/python bench/run.py multiply $(ARGS)
@@ -81,6 +81,9 @@ bench-stencil: $(VENV)/.installed  ## sweeps beside numba, OpenCV, SciPy, Devito
 
 bench-svd: $(VENV)/.installed  ## decompositions beside ScaLAPACK and LAPACK: time, digits, large files, speedups
 	$(BIN)/python bench/run.py svd $(ARGS)
+
+bench-measure: $(VENV)/.installed  ## messages beside OSU's, files, the cost model, and whether a second measurement agrees
+	$(BIN)/python bench/run.py measure $(ARGS)
 
 clean:  ## remove what was built, keep .venv
 	rm -rf build demo-output .pytest_cache .ruff_cache .mypy_cache .hypothesis $(VENV)/.installed

@@ -16,6 +16,9 @@ import readme_table
 from cases import (
     compute,
     files,
+    measure_files,
+    measure_messages,
+    measure_repeat,
     small,
     stencil_sweeps,
     strategies,
@@ -57,6 +60,12 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "accuracy": svd_accuracy.accuracy,
         "components": svd_files.components,
         "speedups": svd_memory.speedups,
+    },
+    "measure": {
+        "messages": measure_messages.messages,
+        "repeat": measure_repeat.repeat,
+        "model": measure_repeat.model,
+        "files": measure_files.files,
     },
 }
 

@@ -26,6 +26,7 @@ PYTHON_FLOORS: list[set[str]] = [
     {"files", "machine"},
     {"launch"},
     {"plan"},
+    {"measure"},  # asks the plan for names of strategies
     {"report", "study"},
     {"cli"},
     {"__main__"},

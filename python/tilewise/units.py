@@ -76,8 +76,10 @@ def shape_text(rows: int, columns: int) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 rank`, `2 ranks`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """`1 rank`, `2 ranks`, `3 launches`."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun}es" if noun.endswith(("ch", "sh")) else f"{count} {noun}s"
 
 
 def listing(names: list[str] | tuple[str, ...], joint: str = "and") -> str:

@@ -8,7 +8,12 @@ import shell
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("how-to/compress-a-picture.md", "how-to/smooth-an-image.md", "reference/svd.md")
+PAGES = (
+    "how-to/compress-a-picture.md",
+    "how-to/measure-a-machine.md",
+    "how-to/smooth-an-image.md",
+    "reference/svd.md",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -160,7 +160,13 @@ def log():
 def main():
     log()
     if sys.argv[1:] == ["--describe"]:
-        print(json.dumps({"version": "0.1.0"}))
+        gpus = int(os.environ.get("FAKE_GPUS", "0"))
+        cuda = {
+            "cuda": os.environ.get("FAKE_CUDA", ""),
+            "gpus": gpus,
+            "gpu_trouble": "" if gpus else "no driver",
+        }
+        print(json.dumps({"version": "0.1.0", **cuda}))
         return
     enter_mpi()
     if RANK == 0:

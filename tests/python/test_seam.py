@@ -11,7 +11,7 @@ from conftest import Tilewise
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.launch import worker
-from tilewise.launch.job import PROTOCOL, Job, Stencil, Svd, Variant
+from tilewise.launch.job import PROTOCOL, Job, Measure, Point, Stencil, Stop, Svd, Variant
 from tilewise.plan.cut import pass_sweeps
 from tilewise.plan.names import ALGORITHMS, BOUNDARIES, HALOS, IO, exchanges_of
 from tilewise.plan.weights import Weights
@@ -29,7 +29,16 @@ def described(tilewise: Tilewise) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     ("name", "struct"),
-    [("job", Job), ("region", Region), ("variant", Variant), ("stencil", Stencil), ("svd", Svd)],
+    [
+        ("job", Job),
+        ("region", Region),
+        ("variant", Variant),
+        ("stencil", Stencil),
+        ("svd", Svd),
+        ("measure", Measure),
+        ("stop", Stop),
+        ("point", Point),
+    ],
 )
 def test_both_sides_have_the_same_fields(described: dict[str, object], name: str, struct: type) -> None:
     assert described[name] == sorted(field.encode_name for field in msgspec.structs.fields(struct))

@@ -122,3 +122,15 @@ def test_formats(tilewise: Tilewise, done: Done) -> None:
         done("random:40x30:float32:5", "-o", "R.npy", "--steps", 8, "-n", ranks)
         states.append(result(tilewise, "R.npy"))
     assert numpy.array_equal(*states)
+
+
+def test_thousands_of_snapshots(tilewise: Tilewise, done: Done) -> None:
+    """The job is then longer than the pipe through which a launcher hands it on."""
+    matrix = numbers((4, 5))
+    numpy.save(tilewise.folder / "A.npy", matrix)
+    words = ("--boundary", "periodic", "--weights", "star5")
+    record = done("A.npy", "-o", "B.npy", "--steps", 2500, "--snapshot-every", 1, "-n", 2, *words)
+    assert len(record["result"]["snapshots"]) == 2499
+    for sweep in (1, 1000, 2499):
+        found = numpy.load(tilewise.folder / f"B-{sweep:06}.npy")
+        numpy.testing.assert_allclose(found, swept(matrix, "star5", "periodic", sweep), atol=1e-9)

@@ -178,11 +178,13 @@ Cuts cuts_for(std::int64_t m, std::int64_t n, int threads) {
 }
 
 // Our own kernel packs B for so many columns at a time anyway, so that tiles as wide cost nothing; more of them than threads let a thread whose
-// core is taken away for a while do less. What a tile is does not depend on who computes it.
-Cuts cuts_for_tiles(std::int64_t m, std::int64_t n) {
-    constexpr std::int64_t height = 1024;
-    return {std::max<std::int64_t>(1, m / height), (n + tiled_gemm_columns - 1) / tiled_gemm_columns,
-            tiled_gemm_columns};
+// core is taken away for a while do less. Only rows are cut finer for that: what an element is does not depend on its
+// tile.
+Cuts cuts_for_tiles(std::int64_t m, std::int64_t n, int threads) {
+    constexpr std::int64_t height = 1024, least_height = 192, tiles_each = 4;
+    const std::int64_t columns = (n + tiled_gemm_columns - 1) / tiled_gemm_columns;
+    const std::int64_t for_all = std::min((tiles_each * threads + columns - 1) / columns, m / least_height);
+    return {std::max({std::int64_t{1}, m / height, for_all}), columns, tiled_gemm_columns};
 }
 
 }  // namespace
@@ -200,7 +202,7 @@ void gemm(const Product& product, int threads, Kernel kernel, const Between& bet
         2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k) < 4e6;
     const bool dynamic = !tiny && threads > 1 && kernel == Kernel::fast && tiled_gemm_suits(product);
     const Cuts wanted = tiny      ? Cuts{1, 1}
-                        : dynamic ? cuts_for_tiles(product.m, product.n)
+                        : dynamic ? cuts_for_tiles(product.m, product.n, threads)
                                   : cuts_for(product.m, product.n, threads);
     // BLAS counts in 32 bits, so a side of 2³¹ or more is cut further.
     const Cuts cuts{std::max(wanted.rows, product.m / (int_max / 2) + 1),

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tilewise/base/buffer.hpp"
+#include "tilewise/measure/statistics.hpp"
 
 namespace tilewise::measure {
 namespace {
@@ -39,12 +40,6 @@ std::vector<Candidate> candidates(std::int64_t item) {
     add(512, 512, false);
     add(256, 1024, false);
     return found;
-}
-
-double median(std::vector<double>& values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ public:
         reset();
         return &raw_;
     }
+    /// Hands the handle over to whoever frees it with a look at the code that freeing returns.
+    Raw release() { return std::exchange(raw_, Traits::null()); }
     explicit operator bool() const { return raw_ != Traits::null(); }
 
     void reset() {

@@ -5,6 +5,8 @@
 #include <bit>
 
 #include "tilewise/kernel/gemm.hpp"
+#include "tilewise/measure/buffer.hpp"
+#include "tilewise/measure/measure.hpp"
 #include "tilewise/stencil/exchange.hpp"
 #include "tilewise/svd/exchange.hpp"
 #include "tilewise/transpose/exchange.hpp"
@@ -19,6 +21,12 @@ template <class T> struct adl_serializer<std::optional<T>> {
 };
 }  // namespace nlohmann
 
+namespace tilewise::measure {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Stop, least, most, warmup, relative, seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Point, kind, name, pattern, bytes, pairs, threads, size, dtype, blocks, path, layout,
+                                   buffer, cache, check, shift, sync, gpus)
+}  // namespace tilewise::measure
+
 namespace tilewise::worker {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TileFields, path, offset, rows, columns)
@@ -31,9 +39,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, bounda
                                    until_change, check_every)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, power, oversample, seed,
                                    require_converged, panel_bytes, scaled, u, s, vt, us)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, stencil, svd, dtype, verify,
-                                   repeat, warmup, sync, bind, read_back, band_bytes, place, hints, trace, calibrate,
-                                   progress, fault)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, stencil, svd, measure, dtype,
+                                   verify, repeat, warmup, sync, bind, read_back, band_bytes, place, hints, trace,
+                                   calibrate, progress, fault)
 
 namespace {
 
@@ -265,6 +274,7 @@ OneToOne one_to_one(const Job& job) {
 
 nlohmann::json describe() {
     const auto blas = kernel::blas_facts();
+    const auto cuda = measure::cuda_facts();
     return {{"protocol", protocol},
             {"job", field_names<Job>()},
             {"region", field_names<RegionFields>()},
@@ -272,6 +282,10 @@ nlohmann::json describe() {
             {"variant", field_names<VariantFields>()},
             {"stencil", field_names<StencilFields>()},
             {"svd", field_names<SvdFields>()},
+            {"measure", field_names<MeasureFields>()},
+            {"stop", field_names<measure::Stop>()},
+            {"point", field_names<measure::Point>()},
+            {"kinds", names_of(measure::kinds)},
             {"algorithms",
              {{"multiply", names_of(multiply::algorithms)},
               {"transpose", names_of(transpose::algorithms)},
@@ -290,7 +304,10 @@ nlohmann::json describe() {
             {"version", build_version()},
             {"compiler", build_compiler()},
             {"blas", blas.library},
-            {"blas_kernel", blas.kernel}};
+            {"blas_kernel", blas.kernel},
+            {"cuda", cuda.version},
+            {"gpus", cuda.gpus},
+            {"gpu_trouble", cuda.trouble}};
 }
 
 }  // namespace tilewise::worker

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tilewise/io/region.hpp"
+#include "tilewise/measure/point.hpp"
 #include "tilewise/multiply/multiply.hpp"
 #include "tilewise/stencil/stencil.hpp"
 #include "tilewise/svd/svd.hpp"
@@ -17,7 +18,7 @@
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 5;
+inline constexpr int protocol = 6;
 
 struct TileFields {
     std::string path;
@@ -77,6 +78,12 @@ struct SvdFields {
     std::optional<RegionFields> u, s, vt, us;
 };
 
+struct MeasureFields {
+    measure::Stop stop;
+    std::vector<int> cpus;  ///< the core of each rank, taken in turn; empty: as `bind` and `place` say
+    std::vector<measure::Point> points;
+};
+
 struct Job {
     int protocol = 0;
     std::string id, command;
@@ -85,6 +92,7 @@ struct Job {
     VariantFields variant;
     std::optional<StencilFields> stencil;
     std::optional<SvdFields> svd;
+    std::optional<MeasureFields> measure;
     std::string dtype, verify;
     int repeat = 1, warmup = 0;
     bool sync = false, bind = false, read_back = false;

@@ -1,10 +1,10 @@
 // tilewise-worker: takes a job in on rank 0, does it on all ranks, and sends events out. See docs/reference/seam.md.
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
-#include <iterator>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -18,6 +18,8 @@
 
 namespace tilewise::worker {
 namespace {
+
+constexpr std::size_t job_window = 32768;  ///< bytes; half of what a pipe holds
 
 struct Arguments {
     bool describe = false;
@@ -47,6 +49,13 @@ Arguments parse_arguments(int argc, char** argv) {
     return arguments;
 }
 
+/// What MPI must expect of threads. FUNNELED, since others of this process compute beside the one that calls MPI, unless
+/// the front says that none do: for SINGLE Open MPI leaves out locks, which cost a short message half its time again.
+int thread_level() {
+    const char* wish = std::getenv("TILEWISE_MPI_THREADS");
+    return wish != nullptr && std::strcmp(wish, "single") == 0 ? MPI_THREAD_SINGLE : MPI_THREAD_FUNNELED;
+}
+
 /// The rank as the launcher's environment numbers it: where MPI does not know the launcher, it is all there is.
 int rank_by_environment() {
     for (const char* name : {"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) {
@@ -57,12 +66,36 @@ int rank_by_environment() {
     return 0;
 }
 
+/// All of standard input. Launchers hand on what fits into a pipe, and some give up when it is full: so the front sends
+/// no more than `job_window` bytes ahead of what it hears to have been read.
+std::string read_job_text() {
+    std::string text, piece(1 << 14, ' ');
+    std::size_t told = 0;
+    for (;;) {
+        const ssize_t got = read(STDIN_FILENO, piece.data(), piece.size());
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            throw IoError(std::string("the job could not be read: ") + std::strerror(errno));
+        }
+        if (got == 0) {
+            return text;
+        }
+        text.append(piece, 0, static_cast<std::size_t>(got));
+        if (text.size() >= told + job_window / 2) {
+            told = text.size();
+            emit({{"event", "reading"}, {"bytes", told}});
+        }
+    }
+}
+
 Job receive_job(const mpi::Communicator& comm) {
     std::string text;
     Job job;
     mpi::together(comm, [&] {
         if (comm.rank() == 0) {
-            text.assign(std::istreambuf_iterator<char>(std::cin), {});
+            text = read_job_text();
             job = parse_job(text);
         }
     });
@@ -131,7 +164,7 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);  // a write beyond a limit then fails, and can say where
     int provided = 0;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    MPI_Init_thread(&argc, &argv, worker::thread_level(), &provided);
     io::set_shrunken_file_message([](const char* name) {
         // In a signal handler: nothing but a write of bytes that are there.
         constexpr char before[] = "\x1e{\"event\": \"error\", \"kind\": \"io\", \"rank\": 0, \"message\": \"";

@@ -12,6 +12,7 @@
 #include "tilewise/worker/events.hpp"
 #include "tilewise/worker/fault.hpp"
 #include "tilewise/worker/record.hpp"
+#include "tilewise/worker/run_measure.hpp"
 #include "tilewise/worker/run_stencil.hpp"
 #include "tilewise/worker/run_svd.hpp"
 #include "tilewise/worker/segments.hpp"
@@ -96,6 +97,9 @@ Outcome run_command(Context& context, const Job& job) {
     }
     if (job.command == "svd") {
         return run_svd(context, job);
+    }
+    if (job.command == "measure") {
+        return run_measure(context, job);
     }
     return job.command == "transpose" ? run_transpose(context, job) : run_convert(context, job);
 }

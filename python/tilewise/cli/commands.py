@@ -12,6 +12,7 @@ COMMANDS = {
     "convert": "change format or type:      tilewise convert A.txt -o A.npy",
     "info": "say what a matrix file is:  tilewise info A.npy",
     "show": "print some of its numbers:  tilewise show A.npy 0:3 0:5",
+    "measure": "how fast this machine is:   tilewise measure",
     "plan": "say what a job would do:    tilewise plan multiply A.npy B.npy -o C.npy",
     "doctor": "say what is installed and what will go wrong",
 }

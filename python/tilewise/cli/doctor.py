@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tilewise import __version__
 from tilewise.cli.parse import parse
 from tilewise.errors import TilewiseError
 from tilewise.launch import diagnose, environment, job, launcher, signals
+from tilewise.launch.describe import describe, no_graphics
 from tilewise.launch.join import Join
 from tilewise.launch.supervise import Supervisor
 from tilewise.machine import facts as machine
@@ -62,6 +61,7 @@ def findings() -> Iterator[Finding]:
     yield from _machine(facts)
     yield from (Finding("BLAS", warning, "note") for warning in environment.blas_warnings(os.environ, facts))
     yield _cache()
+    yield _measured(facts)
     try:
         found = launcher.find_worker()
     except TilewiseError as error:
@@ -107,18 +107,19 @@ def _cache() -> Finding:
     )
 
 
+def _measured(facts: machine.Facts) -> Finding:
+    """When the kinds of `tilewise measure` were stored for this machine."""
+    known = profile.load().measured.get(profile.host_key(facts.host, facts.cpu))
+    if known is None:
+        return Finding("measured", "nothing is stored of this machine", advice="tilewise measure")
+    return Finding("measured", ", ".join(f"{kind} {time}" for kind, time in known.times.items()))
+
+
 def _worker(found: launcher.Worker) -> Iterator[Finding]:
     yield Finding("worker", found.path)
-    try:
-        said = subprocess.run(
-            [found.path, "--describe"], capture_output=True, text=True, timeout=_PATIENCE, check=False
-        )
-        described = json.loads(said.stdout) if said.returncode == 0 else None
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        described, said = None, None
-    if not isinstance(described, dict):
-        last = said.stderr.strip().splitlines()[-1:] if said is not None else []
-        reason = f": {last[0]}" if last else ""
+    described, last = describe(found.path)
+    if described is None:
+        reason = f": {last}" if last else ""
         yield Finding(
             "worker", f"it cannot be started{reason}", "FAIL", "pip install --force-reinstall tilewise"
         )
@@ -139,6 +140,15 @@ def _worker(found: launcher.Worker) -> Iterator[Finding]:
     ):
         if facts.get(key):
             yield Finding(label, facts[key])
+    if "cuda" in described:
+        yield _graphics(described)
+
+
+def _graphics(described: dict[str, Any]) -> Finding:
+    """Whether `measure file` can have buffers on graphics processors."""
+    if why := no_graphics(described):
+        return Finding("CUDA", f"{why}, so that measure file --buffer has malloc only")
+    return Finding("CUDA", f"{described['cuda']}, {plural(int(described['gpus']), 'graphics processor')}")
 
 
 def _launcher(found: launcher.Worker) -> Iterator[Finding]:

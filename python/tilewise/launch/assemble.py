@@ -213,8 +213,29 @@ def _memory(done: Done) -> PeakMemory:
 
 
 def _environment(done: Done, known: Known) -> Environment:
+    return environment_of(
+        done,
+        known.facts,
+        bind=known.job.bind,
+        launcher=known.launcher,
+        storage=known.storage,
+        variables=known.variables,
+        oversubscribed=known.oversubscribed,
+    )
+
+
+def environment_of(
+    done: Done,
+    facts: Facts,
+    *,
+    bind: bool,
+    launcher: str,
+    storage: list[Storage],
+    variables: Mapping[str, str],
+    oversubscribed: bool,
+) -> Environment:
+    """Everything around a run that its numbers depend on; `bind`: ranks were told to keep to their cores."""
     told = dict(done.environment)
-    facts = known.facts
     versions = {"python": platform.python_version(), "tilewise": tilewise.__version__}
     if "worker_version" in told:
         versions["worker"] = told["worker_version"]
@@ -232,11 +253,11 @@ def _environment(done: Done, known: Known) -> Environment:
         blas_kernel=told.get("blas_kernel", "unknown"),
         gemm_kernel=told.get("gemm_kernel", ""),
         compiler=told.get("compiler", "unknown"),
-        binding="each rank to its own cores" if known.job.bind and any(bound) else "none",
-        launcher=known.launcher,
-        storage=known.storage,
-        oversubscribed=done.oversubscribed or known.oversubscribed,
-        variables=telling_variables(known.variables),
+        binding="each rank to its own cores" if bind and any(bound) else "none",
+        launcher=launcher,
+        storage=storage,
+        oversubscribed=done.oversubscribed or oversubscribed,
+        variables=telling_variables(variables),
         versions=versions,
         time=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
     )

@@ -79,6 +79,7 @@ def for_ranks(
         for key in base:
             if key.startswith(_OUTER):
                 del environment[key]
+    environment.pop("TILEWISE_MPI_THREADS", None)  # each job's own business, and not of whoever exported it
     # The worker's own threads call a BLAS of one thread each; left alone, BLAS would start one for each core.
     environment["OPENBLAS_NUM_THREADS"] = "1"
     environment["OMP_NUM_THREADS"] = str(threads)

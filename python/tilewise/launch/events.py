@@ -45,6 +45,12 @@ class Progress(msgspec.Struct, tag="progress", tag_field="event"):
     done: float
 
 
+class Reading(msgspec.Struct, tag="reading", tag_field="event"):
+    """How much of a long job rank 0 has read, in bytes: more of it may come."""
+
+    bytes: int
+
+
 class Failed(msgspec.Struct, tag="error", tag_field="event"):
     """Why the job failed; `usage` and `memory` mean that the request was wrong."""
 
@@ -80,7 +86,7 @@ class Done(msgspec.Struct, tag="record", tag_field="event"):
     oversubscribed: bool = False
 
 
-Event = Started | Progress | Failed | Done
+Event = Started | Progress | Reading | Failed | Done
 _decoder = msgspec.json.Decoder(Event, strict=False)
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from tilewise.files.region import Region, Source
 
-PROTOCOL = 5
+PROTOCOL = 6
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +85,60 @@ class Svd(msgspec.Struct, frozen=True, kw_only=True):
     us: Region | None = None
 
 
+class Stop(msgspec.Struct, frozen=True, kw_only=True):
+    """When a point of a measurement has samples enough; `warmup` samples come before and do not count.
+
+    There are at least `least`, and the 95 % interval of each median is within `relative` of it; or there are
+    `most`; or `seconds` have passed, but never before the third.
+    """
+
+    least: int = 10
+    most: int = 200
+    warmup: int = 2
+    relative: float = 0.05
+    seconds: float = 0.5
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """One point of a measurement; what a kind does not use keeps its default.
+
+    `ping`: messages of `bytes` between all `pairs` of ranks at once, as `name` says (blocking, nonblocking,
+    put, get), to and fro or in a stream (`pattern`). `collective`: `name` over all ranks, by the `library` or
+    by a plain `loop` (`pattern`). `file`: each rank writes, then reads, `blocks` of `bytes` by the strategy
+    `name`. `memory`: `name` (copy, triad, read, write) on arrays of `bytes`, by `threads`. `compute`: `gemm`
+    of size × size × size numbers of `dtype`, by `threads`.
+    """
+
+    kind: str
+    name: str
+    pattern: str = ""
+    bytes: int = 0
+    pairs: list[tuple[int, int]] = []
+    threads: int = 1
+    size: int = 0
+    dtype: str = ""
+    blocks: int = 0
+    path: str = ""
+    layout: str = ""
+    buffer: str = ""
+    cache: str = ""
+    check: str = ""
+    shift: int = 0
+    sync: bool = False
+    gpus: int = 0
+
+
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    """What is measured in one launch: `points`, in this order.
+
+    `cpus`: the core of each rank, taken in turn; empty: as the job's `bind` and `place` say.
+    """
+
+    stop: Stop
+    cpus: list[int] = []
+    points: list[Point]
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What to do, where the data are, and how; the worker decides nothing that could stand here."""
 
@@ -97,6 +151,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str
     stencil: Stencil | None = None
     svd: Svd | None = None
+    measure: Measure | None = None
     verify: str = "off"
     repeat: int = 1
     warmup: int = 0

@@ -95,13 +95,22 @@ def join_start(found: Worker, variant: Variant, oversubscribed: bool) -> Start:
 
 
 def own_start(
-    found: Worker, variant: Variant, hosts_file: str, launcher: str, oversubscribed: bool, place: str = "core"
+    found: Worker,
+    variant: Variant,
+    hosts_file: str,
+    launcher: str,
+    oversubscribed: bool,
+    place: str = "core",
+    single: bool = False,
 ) -> Start:
     """A job of our own: the worker alone for one rank, else under the package's or the user's launcher.
 
-    A launcher of the user's that we know hears of the hosts too, unless it is told of hosts already.
+    A launcher of the user's that we know hears of the hosts too, unless it is told of hosts already. `single`
+    tells MPI that ranks have no threads, which spares some libraries locks.
     """
     told = environment.for_ranks(os.environ, variant.threads, oversubscribed, own_launcher=True)
+    if single:
+        told["TILEWISE_MPI_THREADS"] = "single"
     count = ["-n", str(variant.ranks)]
     dealt = hosts.deal(hosts.read_hosts(hosts_file), variant.ranks, place) if hosts_file else []
     if launcher:

@@ -13,7 +13,7 @@ from typing import IO
 import msgspec
 
 from tilewise.launch import processes, segments
-from tilewise.launch.events import Done, Event, Failed, Progress, Started, split_line
+from tilewise.launch.events import Done, Event, Failed, Progress, Reading, Started, split_line
 from tilewise.launch.launcher import Start
 from tilewise.launch.proxies import PATIENCE, connections, death_bell
 from tilewise.launch.signals import Signals
@@ -24,6 +24,7 @@ _AFTER_RECORD = 30.0  # seconds it may take to leave MPI once it said that it is
 _DRAIN = 0.3  # seconds for what is still in the pipes once the child has gone
 _LOOK = 0.2  # seconds from one look at the ranks' shared memory to the next
 _KEPT = 400  # lines of chatter that are kept
+_AHEAD = 32768  # bytes of a job that go out before the worker says what it has read; the worker knows it too
 _WATCHED = 256  # ranks on this host whose ends are watched one by one
 
 
@@ -71,6 +72,9 @@ class Supervisor:
         self._lines_known = False
         self._lost: tuple[float, str] | None = None  # when the first rank was seen to end, and its host
         self._segments: set[str] = set()
+        self._sent = 0  # bytes of the job
+        self._read_there = 0  # of those, what rank 0 said that it has read
+        self._waits = False  # for rank 0 to read more
         self._look_at = 0.0
 
     def run(self, job: bytes) -> Outcome:
@@ -132,6 +136,7 @@ class Supervisor:
                             selector.unregister(bell)
                         else:
                             self._read(selector, key)
+                    self._feed_on(selector, child)
                     self._watch_ranks(selector)
                     self._watch_lines(selector, child.pid)
                     if not told:
@@ -215,17 +220,32 @@ class Supervisor:
     def _feed(
         self, selector: selectors.BaseSelector, child: subprocess.Popen[bytes], job: memoryview
     ) -> memoryview:
+        """Hands on what may go; a launcher between us and rank 0 holds a pipe full, and may die of more."""
         assert child.stdin is not None
+        may_go = self._read_there + _AHEAD - self._sent
+        if may_go <= 0:
+            selector.unregister(child.stdin)
+            self._waits = True
+            return job
         try:
-            job = job[os.write(child.stdin.fileno(), job) :]
+            written = os.write(child.stdin.fileno(), job[:may_go])
         except BlockingIOError:
             return job
         except OSError:
-            job = job[:0]  # the child has gone; its exit tells the rest
+            written = len(job)  # the child has gone; its exit tells the rest
+        self._sent += written
+        job = job[written:]
         if not job:
             selector.unregister(child.stdin)
             _close(child.stdin)
         return job
+
+    def _feed_on(self, selector: selectors.BaseSelector, child: subprocess.Popen[bytes]) -> None:
+        """Once rank 0 has read more."""
+        if self._waits and self._sent < self._read_there + _AHEAD:
+            self._waits = False
+            assert child.stdin is not None
+            selector.register(child.stdin, selectors.EVENT_WRITE)
 
     def _read(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
         try:
@@ -253,6 +273,8 @@ class Supervisor:
         now = time.monotonic()
         if isinstance(event, Progress):
             self._on_progress(event.phase, event.done)
+        elif isinstance(event, Reading):
+            self._read_there = event.bytes
         elif isinstance(event, Started):
             self._outcome.started = event
             if event.ranks and event.ranks[0].pid in self._pids():  # rank 0 is on this host

@@ -31,14 +31,14 @@ def physical_cores(cpus: set[int], sys: str = _SYS) -> int:
     """How many cores `cpus` are: siblings that share a core's arithmetic count once. At least 1."""
     siblings = set()
     for cpu in cpus:
-        text = _read(f"{sys}/cpu/cpu{cpu}/topology/thread_siblings_list")
+        text = text_of(f"{sys}/cpu/cpu{cpu}/topology/thread_siblings_list")
         siblings.add(min(cpu_list(text) or {cpu}) if text else cpu)
     return max(1, len(siblings))
 
 
 def quota(path: str = "/sys/fs/cgroup/cpu.max") -> int | None:
     """Whole processors that a container's time limit is worth, or None where there is no limit."""
-    fields = _read(path).split()
+    fields = text_of(path).split()
     if len(fields) != 2 or not fields[0].isdigit():
         return None
     return max(1, -(-int(fields[0]) // int(fields[1])))
@@ -53,7 +53,7 @@ def numa_nodes(cpus: set[int], sys: str = _SYS) -> list[set[int]]:
         names = []
     for name in names:
         if name.startswith("node") and name[4:].isdigit():
-            mine = cpu_list(_read(f"{sys}/node/{name}/cpulist")) & cpus
+            mine = cpu_list(text_of(f"{sys}/node/{name}/cpulist")) & cpus
             if mine:
                 found.append(mine)
     return found or [cpus]
@@ -62,7 +62,7 @@ def numa_nodes(cpus: set[int], sys: str = _SYS) -> list[set[int]]:
 def model_and_flags(path: str = "/proc/cpuinfo") -> tuple[str, frozenset[str]]:
     """The processor's name and its feature flags; archspec's name where the kernel tells none, as on Arm."""
     model, flags = "", frozenset[str]()
-    for line in _read(path).splitlines():
+    for line in text_of(path, 65536).splitlines():
         key, _, value = line.partition(":")
         key = key.strip()
         if key == "model name" and not model:
@@ -79,10 +79,10 @@ def cache_bytes(level: int, sys: str = _SYS) -> int:
     for index in range(8):
         folder = f"{sys}/cpu/cpu0/cache/index{index}"
         if (
-            _read(f"{folder}/level").strip() == str(level)
-            and _read(f"{folder}/type").strip() != "Instruction"
+            text_of(f"{folder}/level").strip() == str(level)
+            and text_of(f"{folder}/type").strip() != "Instruction"
         ):
-            size = _read(f"{folder}/size").strip()
+            size = text_of(f"{folder}/size").strip()
             if size[:-1].isdigit():
                 return int(size[:-1]) * {"K": 1024, "M": 1024**2}.get(size[-1], 0)
     return 0
@@ -99,9 +99,11 @@ def _archspec_name() -> str:
         return platform.processor() or platform.machine()
 
 
-def _read(path: str) -> str:
+def text_of(path: str | os.PathLike[str], most: int = -1) -> str:
+    """What a file of the kernel says, without white space around, or its first `most` characters; empty where
+    there is none."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(65536)
+            return file.read(most).strip()
     except OSError:
         return ""

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import re
+from collections.abc import Callable, Iterator
 
 import msgspec
+
+from tilewise.machine.model import Model
+from tilewise.machine.replacing import replace
 
 
 class Peak(msgspec.Struct, frozen=True):
@@ -24,12 +30,21 @@ class Tile(msgspec.Struct, frozen=True):
     bytes_per_second: float
 
 
+class Measured(msgspec.Struct, frozen=True):
+    """What `tilewise measure` fitted, and when each of its kinds was measured."""
+
+    model: Model
+    times: dict[str, str] = {}
+
+
 class Profile(msgspec.Struct):
-    """Everything that is kept; `peaks` has keys of `peak_key`, `tiles` of `tile_key`."""
+    """Everything that is kept; `peaks` has keys of `peak_key`, `tiles` of `tile_key`, `measured` of
+    `host_key`."""
 
     version: int = 1
     peaks: dict[str, Peak] = {}
     tiles: dict[str, Tile] = {}
+    measured: dict[str, Measured] = {}
 
 
 def peak_key(host: str, cpu: str, dtype: str, cores: int, forced: str) -> str:
@@ -40,6 +55,11 @@ def peak_key(host: str, cpu: str, dtype: str, cores: int, forced: str) -> str:
 def tile_key(host: str, cpu: str, item_bytes: int, threads: int) -> str:
     """Names a measurement of transposition."""
     return "|".join((host, cpu, str(item_bytes), str(threads)))
+
+
+def host_key(host: str, cpu: str) -> str:
+    """Names a machine."""
+    return "|".join((host, cpu))
 
 
 def folder() -> str:
@@ -60,27 +80,69 @@ def load() -> Profile:
 
 def store_peak(key: str, peak: Peak) -> None:
     """Adds one measurement, replacing the file at once; does nothing where the cache cannot be written."""
-    profile = load()
-    profile.peaks[key] = peak
-    _store(profile)
+    with _locked():
+        profile = load()
+        profile.peaks[key] = peak
+        _store(profile)
 
 
 def store_tile(key: str, tile: Tile) -> None:
     """The same for a tile."""
-    profile = load()
-    profile.tiles[key] = tile
-    _store(profile)
+    with _locked():
+        profile = load()
+        profile.tiles[key] = tile
+        _store(profile)
 
 
-def _store(profile: Profile) -> None:
-    import tempfile
+def store_measured(key: str, measured: Callable[[Measured | None], Measured], peaks: dict[str, Peak]) -> str:
+    """The same for what `tilewise measure` found, with `peaks`; returns the file, empty where that failed.
 
-    with contextlib.suppress(OSError):
+    `measured` makes what is stored of what was. A peak replaces one of the same kernel only where it is
+    higher: a disturbed run shows what a machine did, not what it can do.
+    """
+    with _locked():
+        profile = load()
+        profile.measured[key] = measured(profile.measured.get(key))
+        for name, peak in peaks.items():
+            old = profile.peaks.get(name)
+            if old is None or old.kernel != peak.kernel or old.flops_per_second < peak.flops_per_second:
+                profile.peaks[name] = peak
+        return _store(profile)
+
+
+def measurement_path(host: str, what: str) -> str:
+    """Where the last measurement of `what` on `host` lies, whole and with its samples."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{host}-{what}").strip("-.")
+    return os.path.join(folder(), f"measured-{name}.json")
+
+
+@contextlib.contextmanager
+def _locked() -> Iterator[None]:
+    """One of all programs at a time reads and writes the profile; without a lock where none can be had."""
+    try:
         os.makedirs(folder(), exist_ok=True)
-        descriptor, path = tempfile.mkstemp(dir=folder(), prefix=".profile-")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(profile), indent=1))
-            os.replace(path, os.path.join(folder(), "profile.json"))
-        except OSError:
-            os.unlink(path)
+        descriptor = os.open(folder(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _store(profile: Profile) -> str:
+    path = os.path.join(folder(), "profile.json")
+    return path if write(path, msgspec.json.format(msgspec.json.encode(profile), indent=1)) else ""
+
+
+def write(path: str, data: bytes) -> bool:
+    """Replaces the file at `path`, in our folder, at once; False where that cannot be written."""
+    try:
+        os.makedirs(folder(), exist_ok=True)
+        replace(path, data)
+    except OSError:
+        return False
+    return True

@@ -10,10 +10,14 @@ if TYPE_CHECKING:
 
 
 class ProgressBar:
-    """One line on standard error that says which phase is on; it vanishes at the end."""
+    """One line on standard error that says which phase is on; it vanishes at the end.
 
-    def __init__(self, wanted: bool) -> None:
+    With `remaining` it says the time that is left instead of the time that has passed.
+    """
+
+    def __init__(self, wanted: bool, remaining: bool = False) -> None:
         self._wanted = wanted and sys.stderr.isatty()
+        self._remaining = remaining
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
@@ -27,7 +31,7 @@ class ProgressBar:
         if not self._wanted:
             return
         if self._bar is None:
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
             from tilewise.report.terminal import errors
 
@@ -35,7 +39,7 @@ class ProgressBar:
                 TextColumn("{task.description:>8}"),
                 BarColumn(),
                 TextColumn("{task.percentage:>3.0f} %"),
-                TimeElapsedColumn(),
+                TimeRemainingColumn() if self._remaining else TimeElapsedColumn(),
                 console=errors(),
                 transient=True,
                 redirect_stdout=False,

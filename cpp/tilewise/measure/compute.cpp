@@ -1,0 +1,127 @@
+// Times products of one size and type: small ones many times in a row, large ones no oftener than time allows.
+#include "tilewise/measure/compute.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "tilewise/kernel/fill.hpp"
+#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/measure/agreed.hpp"
+#include "tilewise/measure/measure.hpp"
+#include "tilewise/measure/room.hpp"
+#include "tilewise/measure/samples.hpp"
+#include "tilewise/measure/shared_start.hpp"
+#include "tilewise/mpi/together.hpp"
+
+namespace tilewise::measure {
+namespace {
+
+constexpr std::int64_t most_repetitions = 100'000;
+constexpr std::int64_t trial_size = 512;  // large enough to tell how long larger ones will take
+constexpr double bearable = 2;            // times the seconds of a point: what takes longer is not begun
+
+bool is_gemm_type(const std::optional<Dtype>& dtype) {
+    return dtype && !is_integer(*dtype) && *dtype != Dtype::float16;
+}
+
+/// "0.5", "12", "2e-05"
+std::string said(double seconds) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.2g", seconds);
+    return text.data();
+}
+
+}  // namespace
+
+SquareProduct::SquareProduct(std::int64_t size, Dtype dtype, int threads)
+    : size_(size),
+      dtype_(dtype),
+      threads_(threads),
+      a_(static_cast<std::size_t>(size * size) * size_of(dtype)),
+      b_(a_.bytes()),
+      c_(a_.bytes()) {
+    const grid::Block all{{0, size}, {0, size}};
+    kernel::fill(a_.data(), all, size, dtype, kernel::Fill::random, 1, threads);
+    kernel::fill(b_.data(), all, size, dtype, kernel::Fill::random, 2, threads);
+    kernel::fill(c_.data(), all, size, dtype, kernel::Fill::identity, 0, threads);
+}
+
+double SquareProduct::seconds(const Context& context, std::int64_t inner) const {
+    const kernel::Product product{.dtype = dtype_,
+                                  .m = size_,
+                                  .n = size_,
+                                  .k = size_,
+                                  .a = {a_.data(), size_, false},
+                                  .b = {b_.data(), size_, false},
+                                  .c = c_.data(),
+                                  .c_stride = size_};
+    meet_all(context.comm);
+    const double begin = now();
+    for (std::int64_t i = 0; i < inner; ++i) {
+        kernel::gemm(product, threads_);
+    }
+    meet_all(context.comm);
+    return (now() - begin) / static_cast<double>(inner);
+}
+
+std::int64_t SquareProduct::bytes(std::int64_t size, Dtype dtype) {
+    return 3 * size * size * static_cast<std::int64_t>(size_of(dtype));
+}
+
+double SquareProduct::flops() const {
+    const auto n = static_cast<double>(size_);
+    return (is_complex(dtype_) ? 8.0 : 2.0) * n * n * n;
+}
+
+Found compute(Context& context, const Point& point, const Stop& stop, const Clock& clock) {
+    const std::optional<Dtype> dtype = dtype_named(point.dtype);
+    mpi::together(context.comm, [&] {
+        if (point.name != "gemm" || point.size < 1 || point.threads < 1 || !is_gemm_type(dtype)) {
+            throw UsageError("no such product: '" + point.name + "' of size " + std::to_string(point.size) + " in '" +
+                             point.dtype + "' by " + std::to_string(point.threads) +
+                             " threads; gemm in float32, float64, complex64 or complex128 can be measured");
+        }
+    });
+    Found found;
+    const std::int64_t most_rows = std::int64_t{1} << 27;  // whose squares times 48 bytes can still be counted
+    found.skipped = point.size > most_rows
+                        ? "matrices of " + std::to_string(point.size) + " rows have more numbers than can be counted"
+                        : lacks_host_memory(context.comm, SquareProduct::bytes(point.size, *dtype));
+    if (!found.skipped.empty()) {
+        return found;
+    }
+    const auto made = [&](std::int64_t size) {
+        std::unique_ptr<SquareProduct> product;
+        mpi::together(context.comm, [&] { product = std::make_unique<SquareProduct>(size, *dtype, point.threads); });
+        return product;
+    };
+    auto product = made(std::min(point.size, trial_size));
+    product->seconds(context);  // the kernel's workspaces are touched
+    double once = agreed(context.comm, product->seconds(context));
+    Stop until = stop;
+    if (point.size > trial_size) {
+        // What is too small for all threads may be computed by one: large ones get all of them, as far as there are cores.
+        const auto cores =
+            std::min(static_cast<unsigned>(point.threads), std::max(std::thread::hardware_concurrency(), 1U));
+        once *= std::pow(static_cast<double>(point.size) / static_cast<double>(trial_size), 3) / cores;
+        if (once > bearable * stop.seconds) {
+            found.skipped = "a product would take some " + said(once) + " s, and there are " + said(stop.seconds) +
+                            " s for all samples";
+            return found;
+        }
+        product = made(point.size);
+        until.warmup = once > stop.seconds / 10 ? std::min(1, stop.warmup) : stop.warmup;
+    }
+    found.inner = repetitions(context.comm, once, sample_seconds(context.comm), most_repetitions);
+    found.series = take_samples(context.comm, until, {"seconds"}, [&](int /*number*/) {
+        const double overhead = clock.overhead / static_cast<double>(found.inner);
+        return std::vector{std::max(product->seconds(context, found.inner) - overhead, 0.0)};
+    });
+    return found;
+}
+
+}  // namespace tilewise::measure

@@ -1,0 +1,38 @@
+// Report 4's measurement: every rank writes, then reads, a number of blocks of a size, in the way of one I/O strategy.
+//
+//      series       before the clock                 timed                                 after it
+//      write_new    a new file, opened               all blocks, and fsync with `sync`     closed
+//      write        the same file, opened again      the same                              closed
+//      read         dropped (cold), wiped memory,    all blocks                            closed, content compared
+//                   opened again
+//
+// A sample lasts from one barrier to the next, so that ranks that take turns on a core are not taken for faster than they
+// are; `by_rank` has each rank's own seconds, up to its last block. What strategies with one call for all blocks do
+// differently stands in file_way.hpp and in the notes. The file has its full size, and no content, before it is written first.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tilewise/measure/buffer.hpp"
+#include "tilewise/measure/measure.hpp"
+
+namespace tilewise::measure {
+
+/// What tests put something else for.
+struct FileHooks {
+    std::function<std::int64_t(const std::string& path, std::int64_t buffers)> free_on_disk;
+    std::function<CudaFacts()> cuda_facts;
+    std::function<std::unique_ptr<BlockMemory>(const std::string& name, int device)> make_memory;
+    std::function<void()> before_reading = [] {};  ///< called on every rank between writing and reading
+};
+
+/// The machine's own.
+FileHooks file_hooks();
+
+/// `file` with something else in place of the machine. Errors as there: UsageError, and IoError where the disk fails or
+/// gives back something else, on every rank. @note Collective.
+Found file_with(const FileHooks& hooks, Context& context, const Point& point, const Stop& stop, const Clock& clock);
+
+}  // namespace tilewise::measure

@@ -1,0 +1,70 @@
+// Which strategy goes which way, and which cannot do what.
+#include "tilewise/measure/file_way.hpp"
+
+#include <array>
+
+#include "tilewise/base/names.hpp"
+#include "tilewise/io/strategy.hpp"
+
+namespace tilewise::measure {
+namespace {
+
+struct Ability {
+    std::string_view name;
+    bool blockwise;  ///< one call a block
+    bool alone;      ///< a rank can have a file for itself
+    bool direct;     ///< past the page cache
+};
+
+constexpr std::array abilities{
+    Ability{"root", false, false, false},
+    Ability{"root_collective", false, false, false},
+    Ability{"per_rank", true, true, true},
+    Ability{"collective", true, false, false},
+    Ability{"split_collective", true, false, false},
+    Ability{"independent", true, true, false},
+    Ability{"positioned", true, true, true},
+    Ability{"sieve", false, false, false},
+    Ability{"mapped", true, true, false},
+    Ability{"two_phase", false, false, false},
+    Ability{"uncached", false, false, true},
+};
+static_assert(abilities.size() == io::strategies.size(), "every strategy of io is told what it can");
+
+const Ability& ability(const std::string& name) {
+    std::array<std::string_view, abilities.size()> names;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        names[i] = abilities[i].name;
+    }
+    return abilities[index_of(names, name, "I/O strategy")];
+}
+
+}  // namespace
+
+std::string refuses(const std::string& name, FileLayout layout, const std::string& cache) {
+    const Ability& able = ability(name);
+    if (layout == FileLayout::per_rank && !able.alone) {
+        return name +
+               " works on one file of all ranks; a file for each rank is for per_rank, positioned, independent and "
+               "mapped";
+    }
+    if (name == "per_rank" && layout != FileLayout::per_rank) {
+        return "per_rank has a file for each rank, which is layout per_rank";
+    }
+    if (cache == "direct" && !able.direct) {
+        return name + " goes through the page cache; past it go positioned, per_rank and uncached";
+    }
+    return "";
+}
+
+bool is_blockwise(const std::string& name) { return ability(name).blockwise; }
+
+std::int64_t stage_bytes(const std::string& name, const FilePlace& place) {
+    return is_blockwise(name) ? place.bytes + FilePlace::page : place.memory_bytes();
+}
+
+std::unique_ptr<FileWay> make_way(const WayFields& fields) {
+    return is_blockwise(fields.name) ? make_blockwise(fields) : make_wholesale(fields);
+}
+
+}  // namespace tilewise::measure

@@ -1,0 +1,217 @@
+// How fast memory, and each cache on the way there, can be read and written: by size, and by number of threads.
+//
+//      one buffer a rank    ┌─ to ─┬┈┬─ a ─┬┈┬─ b ─┐    each thread has one piece of every array, at cache lines, which it
+//                           │0│1│2 │ │0│1│2│ │0│1│2│    is the first to touch; arrays lie a few lines more than whole pages
+//                           └──────┴┈┴─────┴┈┴─────┘    apart, so that what is read is not taken for what was just written
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "tilewise/base/buffer.hpp"
+#include "tilewise/base/error.hpp"
+#include "tilewise/measure/agreed.hpp"
+#include "tilewise/measure/measure.hpp"
+#include "tilewise/measure/memory_passes.hpp"
+#include "tilewise/measure/memory_team.hpp"
+#include "tilewise/measure/room.hpp"
+#include "tilewise/measure/samples.hpp"
+#include "tilewise/measure/shared_start.hpp"
+#include "tilewise/mpi/together.hpp"
+
+namespace tilewise::measure {
+namespace {
+
+constexpr std::int64_t line = 64, page = 4096, apart = 17 * line;
+constexpr std::int64_t worth_streaming = std::int64_t{1} << 20;  // bytes of an array: below, a cache is near
+constexpr std::int64_t on_huge_pages = std::int64_t{4} << 20;    // a buffer of that size gets them
+constexpr std::int64_t most_repetitions = 1'000'000;
+
+/// The arrays of one rank, and each thread's part of them.
+class HostArrays {
+public:
+    /// What the buffer needs.
+    static std::int64_t buffer_bytes(std::int64_t bytes, int arrays) {
+        return std::max(stride(bytes) * arrays, on_huge_pages);
+    }
+
+    HostArrays(std::int64_t bytes, int arrays, int threads)
+        : stride_(stride(bytes)),
+          buffer_(static_cast<std::size_t>(buffer_bytes(bytes, arrays))) {
+        const std::int64_t numbers = bytes / 8, lines = numbers / 8;
+        for (int thread = 0; thread < threads; ++thread) {
+            const std::int64_t first = lines * thread / threads * 8;
+            const std::int64_t end = thread + 1 < threads ? lines * (thread + 1) / threads * 8 : numbers;
+            parts_.push_back({array(0) + first, nullptr, nullptr, end - first});
+            Arrays& part = parts_.back();
+            part.a = arrays > 1 ? array(1) + first : part.to;
+            part.b = arrays > 2 ? array(2) + first : nullptr;
+        }
+        arrays_ = arrays;
+    }
+
+    const Arrays& part(int thread) const { return parts_[static_cast<std::size_t>(thread)]; }
+
+    /// By the thread that will use it, so that it lies in the memory next to that.
+    void touch(int thread) const {
+        const Arrays& part = parts_[static_cast<std::size_t>(thread)];
+        const std::int64_t first = part.to - array(0);
+        for (int which = 0; which < arrays_; ++which) {
+            std::fill_n(array(which) + first, part.count, 1.0 + which);
+        }
+    }
+
+private:
+    static std::int64_t stride(std::int64_t bytes) { return (bytes + page - 1) / page * page + apart; }
+    double* array(int which) const { return reinterpret_cast<double*>(buffer_.data() + which * stride_); }
+
+    std::int64_t stride_;
+    Buffer buffer_;
+    std::vector<Arrays> parts_;
+    int arrays_ = 0;
+};
+
+/// Does a pass `inner` times on all threads and ranks at once; keeps the sums, so that nothing can be left out.
+class Passes {
+public:
+    Passes(const Context& context, const HostArrays& memory, int threads, double overhead)
+        : context_(context),
+          memory_(memory),
+          team_(threads),
+          sums_(static_cast<std::size_t>(threads) * per_line),
+          overhead_(overhead) {
+        team_.run([&](int thread) { memory_.touch(thread); });
+    }
+
+    /// Seconds of one pass on this rank.
+    double seconds(Pass pass, std::int64_t inner) {
+        const double all = team_.run(
+            [&](int thread) {
+                const Arrays& part = memory_.part(thread);
+                std::uint64_t sum = 0;
+                for (std::int64_t i = 0; i < inner; ++i) {
+                    sum += pass(part);
+                }
+                sums_[static_cast<std::size_t>(thread) * per_line] += sum;
+            },
+            [&] { meet_all(context_.comm); });
+        return std::max(all + meet_all(context_.comm) - overhead_, 0.0) / static_cast<double>(inner);
+    }
+
+    /// The same by this thread alone, on its part, to tell how often it is to be done: roughly. Not collective.
+    double alone(Pass pass) {
+        constexpr double enough = 10e-6;
+        double seconds = 0;
+        for (std::int64_t inner = 1; inner <= 4096 && seconds * static_cast<double>(inner) < enough; inner *= 8) {
+            const double begin = now();
+            for (std::int64_t i = 0; i < inner; ++i) {
+                sums_[0] += pass(memory_.part(0));
+            }
+            seconds = (now() - begin) / static_cast<double>(inner);
+        }
+        return seconds;
+    }
+
+private:
+    static constexpr std::size_t per_line = 8;  // threads do not share the line that their sums are in
+
+    const Context& context_;
+    const HostArrays& memory_;
+    Team team_;
+    std::vector<std::uint64_t> sums_;
+    double overhead_;
+};
+
+struct Choice {
+    PassVariant variant;
+    std::int64_t inner;
+};
+
+/// The way that is fastest in a short trial; what counts of each is its best, on the slowest rank.
+Choice choose(const Context& context, Passes& passes, const std::vector<PassVariant>& variants) {
+    constexpr int rounds = 3;
+    constexpr double long_pass = 20e-3, clearly = 0.97;
+    const double lasting = sample_seconds(context.comm), trial = lasting / 2;
+    std::vector<std::int64_t> inner;
+    std::vector<double> best(variants.size(), std::numeric_limits<double>::infinity());
+    for (const PassVariant& variant : variants) {
+        inner.push_back(repetitions(context.comm, passes.alone(variant.pass), trial, most_repetitions));
+    }
+    for (int round = 0; round < rounds; ++round) {
+        for (std::size_t i = 0; i < variants.size(); ++i) {
+            best[i] = std::min(best[i], passes.seconds(variants[i].pass, inner[i]));
+        }
+        if (agreed(context.comm, variants.size() == 1 || *std::min_element(best.begin(), best.end()) > long_pass)) {
+            break;
+        }
+    }
+    mpi::check(MPI_Allreduce(MPI_IN_PLACE, best.data(), static_cast<int>(best.size()), MPI_DOUBLE, MPI_MAX,
+                             context.comm.get()),
+               "MPI_Allreduce");
+    std::size_t place = 0;  // the plain way, unless another is clearly faster: what is as fast would win now and then
+    for (std::size_t i = 1; i < variants.size(); ++i) {
+        place = best[i] < clearly * best[0] && best[i] < best[place] ? i : place;
+    }
+    return {variants[place], repetitions(context.comm, best[place], lasting, most_repetitions)};
+}
+
+std::string note_on(const PassVariant& variant) {
+    return variant.stores == "streaming" ? "stores past the caches, which was faster than through them"
+           : variant.stores == "library" ? "by the C library, which was faster than our own loops"
+                                         : "";
+}
+
+/// Why an array of this size cannot be shared out; empty where it can.
+std::string cannot_share(const Point& point) {
+    if (point.bytes % 8 != 0) {
+        return std::to_string(point.bytes) + " bytes are no whole number of float64, of which arrays consist";
+    }
+    if (point.bytes / line < point.threads) {
+        return "an array of " + std::to_string(point.bytes) + " bytes has fewer cache lines of " +
+               std::to_string(line) + " than there are threads, " + std::to_string(point.threads);
+    }
+    return "";
+}
+
+}  // namespace
+
+Found memory(Context& context, const Point& point, const Stop& stop, const Clock& clock) {
+    std::vector<PassVariant> variants;
+    mpi::together(context.comm, [&] {
+        variants = pass_variants(point.name);
+        if (variants.empty()) {
+            throw UsageError("memory has no operation '" + point.name + "': copy, triad, read or write");
+        }
+        if (point.bytes < 1 || point.threads < 1) {
+            throw UsageError("memory: " + std::to_string(point.bytes) + " bytes and " + std::to_string(point.threads) +
+                             " threads make no sense: at least 1 of each is expected");
+        }
+    });
+    Found found;
+    found.skipped = cannot_share(point);
+    if (found.skipped.empty()) {
+        found.skipped = lacks_host_memory(context.comm, HostArrays::buffer_bytes(point.bytes, arrays_of(point.name)));
+    }
+    if (!found.skipped.empty()) {
+        return found;
+    }
+    if (point.bytes < worth_streaming) {
+        std::erase_if(variants, [](const PassVariant& variant) { return variant.stores == "streaming"; });
+    }
+    std::unique_ptr<HostArrays> arrays;
+    std::unique_ptr<Passes> passes;
+    mpi::together(context.comm, [&] {
+        arrays = std::make_unique<HostArrays>(point.bytes, arrays_of(point.name), point.threads);
+        passes = std::make_unique<Passes>(context, *arrays, point.threads, clock.overhead);
+    });
+    const Choice choice = choose(context, *passes, variants);
+    found.inner = choice.inner;
+    found.series = take_samples(context.comm, stop, {"seconds"}, [&](int /*number*/) {
+        return std::vector{passes->seconds(choice.variant.pass, choice.inner)};
+    });
+    if (const std::string note = note_on(choice.variant); !note.empty()) {
+        found.notes.push_back(note);
+    }
+    return found;
+}
+
+}  // namespace tilewise::measure

@@ -1,0 +1,43 @@
+// One pass over arrays in memory – copy, triad, read, write – in every way in which this processor might do it fastest.
+//
+//      copy    to[i] = a[i]                stores:  plain      vector registers, through the caches
+//      triad   to[i] = a[i] + 3·b[i]                library    the C library's memcpy or memset
+//      read    the sum of a[i]                      streaming  past the caches, a line at a time
+//      write   to[i] = 1.5
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace tilewise::measure {
+
+/// A thread's part of each array: float64, beginning at a cache line, apart from each other. What an operation does not use may be null.
+struct Arrays {
+    double* to = nullptr;
+    const double* a = nullptr;
+    const double* b = nullptr;
+    std::int64_t count = 0;
+};
+
+inline constexpr double triad_factor = 3.0, written_value = 1.5;
+
+/// Returns the sum of the numbers' bit patterns as 64-bit integers (its order does not matter, so registers can share it) when it reads, else 0.
+using Pass = std::uint64_t (*)(const Arrays&);
+
+struct PassVariant {
+    std::string_view stores;  ///< plain, library or streaming
+    Pass pass;
+};
+
+/// All ways to do `operation` that can be fastest here, the plain one first; empty where there is no such operation. With
+/// `narrow` also what a processor with narrower registers would have, for tests.
+std::vector<PassVariant> pass_variants(std::string_view operation, bool narrow = false);
+
+/// Arrays that `operation` goes over: 1, 2 or 3.
+int arrays_of(std::string_view operation);
+
+/// The same, one number after the other, for tests. Throws UsageError where there is no such operation.
+std::uint64_t reference_pass(std::string_view operation, const Arrays& arrays);
+
+}  // namespace tilewise::measure

@@ -1,0 +1,52 @@
+// What the two ranks of a pair do to each other, again and again, with nothing else in between.
+//
+//                 roundtrip                        stream: 64 messages one way, a small answer
+//      first    out ──▶ in    other                out ─▶ ─▶ ─▶ … ─▶ in
+//               in  ◀── out                           ◀──────────── 4 bytes
+//
+//      put, get: the first alone acts on the other's window; one operation and its flush, or 64 and one flush
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "tilewise/mpi/mpi.hpp"
+
+namespace tilewise::measure {
+
+/// One rank's side of a pair. `out` and `in` are memory of their own, as long as a message each, which is `count` of
+/// `type`, as mpi::Span has them; a window is needed by put and get only, and has been locked.
+struct Side {
+    MPI_Comm comm = MPI_COMM_NULL;
+    int peer = 0;
+    bool first = false;  ///< sends first, or acts on the other's window
+    int count = 0;
+    MPI_Datatype type = MPI_BYTE;
+    const std::byte* out = nullptr;
+    std::byte* in = nullptr;
+    MPI_Win window = MPI_WIN_NULL;
+};
+
+/// Messages, puts or gets between two answers or flushes of a stream.
+inline constexpr int window_messages = 64;
+
+/// One way of exchanging. `run` does `count` round trips or windows; both sides of a pair call it with the same count,
+/// except where it is one-sided: then the first alone does.
+struct PingEntry {
+    std::string_view name, pattern;
+    void (*run)(const Side& side, std::int64_t count);
+    int messages;  ///< of each round trip or window that `run` counts
+    bool one_sided;
+};
+
+extern const std::array<PingEntry, 8> ping_table;
+
+/// The entry of the table, or null.
+const PingEntry* find_ping(std::string_view name, std::string_view pattern);
+
+/// An empty message there and back: when the first has its answer, the other is about to enter `run`.
+void meet_peer(const Side& side);
+
+}  // namespace tilewise::measure

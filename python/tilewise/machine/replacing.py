@@ -1,0 +1,24 @@
+"""Gives a file new content at once: whoever reads it finds the old one or the new one, never a part."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+
+
+def replace(path: str | os.PathLike[str], data: bytes) -> None:
+    """Writes `data` to `path`, by way of a hidden file beside it. Raises OSError, and leaves nothing then."""
+    real = os.path.realpath(path)
+    descriptor, part = tempfile.mkstemp(dir=os.path.dirname(real), prefix=".tilewise-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        mask = os.umask(0o077)
+        os.umask(mask)
+        os.chmod(part, 0o666 & ~mask)
+        os.replace(part, real)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise

@@ -1,0 +1,1 @@
+"""Measuring the machine: messages, files, memory, arithmetic; statistics, models and comparison of it."""

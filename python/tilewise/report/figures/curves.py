@@ -1,0 +1,251 @@
+"""Diagrams that every report needs: curves with intervals, and heat maps with values in the cells."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilewise.report.figures.style import (
+    DASHES,
+    MARKERS,
+    MUTED,
+    ORDERED,
+    PAPER,
+    SERIES,
+    WIDTH,
+    Plot,
+    Spot,
+    house,
+    sheet,
+)
+from tilewise.report.numbers import clean, finite, significant, size_text, time_text
+from tilewise.units import rate_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST = 8  # curves in a diagram: no eye holds more apart
+_LEGEND = 82  # characters abreast under a diagram
+_FEW = 8  # points: their intervals are lines, those of more a band
+_REACH = 4.0  # how far beyond the points of a logarithmic axis an interval is shown
+_NUANCE = 0.1  # of the largest value: smaller differences stay pale
+_WRITTEN = 16  # ranks: more cells are too small for values
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A named series of points: x, y, bounds of y (the same as y where unknown), and words for the pointer.
+
+    `group` gives the dash where several curves share a colour (`colour`, by place; None: next one).
+    """
+
+    name: str
+    points: list[tuple[float, float, float, float, str]]
+    colour: int | None = None
+    dash: int = 0
+    marker: bool = True
+    line: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """What an axis shows. `kind` is how its numbers are written: bytes, seconds, rate, or plain."""
+
+    label: str
+    kind: str = "plain"
+    log: bool = True
+    ticks: Sequence[float] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Guide:
+    """A reference line across the diagram: level with `y`, or upright at `x`."""
+
+    name: str
+    x: float | None = None
+    y: float | None = None
+
+
+def curves(
+    key: str,
+    title: str,
+    caption: str,
+    series: Sequence[Curve],
+    across: Axis,
+    up: Axis,
+    guides: Sequence[Guide] = (),
+    ordered: bool = False,
+) -> Plot:
+    """Curves with shaded intervals; what has no finite place on the axes is left out."""
+    drawable = [curve for curve in (_drawable(one, across, up) for one in series) if curve.points]
+    with house():
+        figure, axes = sheet(title)
+        plot = Plot(key, title, caption, figure)
+        shown = drawable[:MOST]
+        for place, curve in enumerate(shown):
+            _curve(plot, axes, curve, place, _colour(place, len(shown), curve, ordered), len(shown))
+        for axis, side, set_scale in (
+            (across, axes.xaxis, axes.set_xscale),
+            (up, axes.yaxis, axes.set_yscale),
+        ):
+            if axis.log:
+                set_scale("log", base=2 if axis.kind == "bytes" else 10)
+            _ticks(side, axis)
+        axes.set_xlabel(clean(across.label))
+        axes.set_ylabel(clean(up.label))
+        _limits(axes, shown, up)
+        for guide in guides:
+            _guide(axes, guide)
+        if shown:
+            figure.legend(loc="outside lower center", ncols=_abreast(shown))
+        else:
+            axes.text(0.5, 0.5, "nothing was measured", transform=axes.transAxes, ha="center", color=MUTED[0])
+    if len(drawable) > MOST:
+        plot.caption += f" {len(drawable) - MOST} more curves are in the table only."
+    return plot
+
+
+def _abreast(shown: Sequence[Curve]) -> int:
+    longest = max(len(curve.name) for curve in shown)
+    return max(1, min(4, len(shown), _LEGEND // (longest + 6)))
+
+
+def _drawable(curve: Curve, across: Axis, up: Axis) -> Curve:
+    points = []
+    for x, y, low, high, words in curve.points:
+        fits = all(
+            finite(value) is not None and (value > 0 or not axis.log)
+            for value, axis in ((x, across), (y, up))
+        )
+        if fits:
+            bottom = low if finite(low) is not None and (low > 0 or not up.log) else y
+            points.append((x, y, bottom, high if finite(high) is not None else y, words))
+    return dataclasses.replace(curve, points=sorted(points))
+
+
+def _colour(place: int, count: int, curve: Curve, ordered: bool) -> str:
+    if ordered:
+        step = place if count > len(ORDERED) or count < 2 else round(place * (len(ORDERED) - 1) / (count - 1))
+        return ORDERED[step % len(ORDERED)][0]
+    return SERIES[(place if curve.colour is None else curve.colour) % len(SERIES)][0]
+
+
+def _curve(plot: Plot, axes: Axes, curve: Curve, place: int, colour: str, among: int) -> None:
+    x, y, low, high, words = zip(*curve.points, strict=True)
+    if any(a < b < c for a, b, c in zip(low, y, high, strict=True)):
+        if len(x) > _FEW:
+            axes.fill_between(x, low, high, color=colour, alpha=0.18 if among < 5 else 0.08, linewidth=0)
+        else:
+            axes.vlines(x, low, high, color=colour, alpha=0.5, linewidth=1.1)
+    marker = MARKERS[place % len(MARKERS)] if curve.marker else ""
+    dash = DASHES[curve.dash % len(DASHES)] if curve.line else ""
+    axes.plot(x, y, color=colour, marker=marker, linestyle=dash, label=clean(curve.name))
+    plot.spots += [Spot(axes, *where) for where in zip(x, y, words, strict=True) if where[2]]
+
+
+def _limits(axes: Axes, shown: Sequence[Curve], up: Axis) -> None:
+    # The points decide; an interval that reaches far beyond them is cut.
+    values = [point[1] for curve in shown for point in curve.points]
+    if not values:
+        return
+    least, most = min(values), max(values)
+    high = min(max(point[3] for curve in shown for point in curve.points), most * (_REACH if up.log else 1.4))
+    low = max(min(point[2] for curve in shown for point in curve.points), least / _REACH)
+    margin = max(1.15, (high / low) ** 0.05) if up.log and low > 0 else 1.08
+    axes.set_ylim(low / margin if up.log else 0, max(high, most) * margin or 1)
+
+
+def _ticks(side: object, axis: Axis) -> None:
+    from matplotlib.axis import Axis as Side
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+
+    assert isinstance(side, Side)
+    if axis.ticks:
+        side.set_major_locator(FixedLocator(list(axis.ticks)))
+        side.set_minor_locator(NullLocator())
+    elif axis.log and axis.kind == "bytes":
+        side.set_major_locator(LogLocator(base=16, numticks=20))
+        side.set_minor_locator(NullLocator())
+    side.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value, axis.kind)))
+
+
+def tick_text(value: float, kind: str) -> str:
+    """A tick's number: `4 KiB`, `10 µs`, `0.1`."""
+    if kind == "bytes":
+        return size_text(value) if value >= 1 else significant(value)
+    if kind == "seconds" and value > 0:
+        number, unit = time_text(value).split()
+        return f"{float(number):g} {unit}"
+    if kind == "rate" and value > 0:
+        number, unit = rate_text(value, "B/s").split()
+        return f"{float(number):g} {unit}"
+    return f"{value:g}" if 1e-4 < abs(value) < 1e6 or value == 0 else f"{value:.0e}"
+
+
+def _guide(axes: Axes, guide: Guide) -> None:
+    style: dict[str, Any] = {"color": MUTED[0], "linewidth": 0.9, "linestyle": (0, (3, 2)), "zorder": 1}
+    words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7.5, "color": MUTED[0]}
+    name = clean(guide.name)
+    if guide.y is not None and finite(guide.y) and guide.y > 0:
+        axes.axhline(guide.y, **style)
+        # To the left: rates grow to the right, and would run through the words.
+        left = ("axes fraction", "data")
+        axes.annotate(name, (0, guide.y), xycoords=left, xytext=(4, 2), ha="left", va="bottom", **words)
+    if guide.x is not None and finite(guide.x) and guide.x > 0:
+        axes.axvline(guide.x, **style)
+        top = ("data", "axes fraction")
+        axes.annotate(name, (guide.x, 1), xycoords=top, xytext=(3, 0), ha="left", va="top", **words)
+
+
+def heat(
+    key: str, title: str, caption: str, names: Sequence[str], values: Sequence[Sequence[float]], unit: str
+) -> Plot:
+    """A map of every pair: row sends, column receives; NaN is blank; values stand in the cells."""
+    import numpy
+    from matplotlib.colors import LinearSegmentedColormap
+
+    count = len(names)
+    numbers = numpy.full((count, count), numpy.nan)
+    for row, told in enumerate(values[:count]):
+        numbers[row, : min(count, len(told))] = told[:count]
+    numbers[~numpy.isfinite(numbers)] = numpy.nan
+    known = numbers[~numpy.isnan(numbers)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    side = min(WIDTH, max(3.6, 1.6 + 0.42 * count))
+    with house():
+        figure, axes = sheet(title, WIDTH, side * 0.86)
+        plot = Plot(key, title, caption, figure)
+        scale = LinearSegmentedColormap.from_list("house", ["#e9f1f8", "#7fb3d9", "#2a76ae", "#0b3557"], N=48)
+        edges = numpy.arange(count + 1) - 0.5
+        spread = max(high - low, abs(high) * _NUANCE, 1e-300)
+        shown = numpy.ma.masked_invalid(numbers)
+        mesh = axes.pcolormesh(edges, edges, shown, cmap=scale, vmin=low, vmax=low + spread)
+        mesh.set(edgecolor=PAPER[0], linewidth=1)
+        for (row, column), value in numpy.ndenumerate(numbers):
+            if math.isnan(value):
+                continue
+            text = f"{names[row]} → {names[column]}: {significant(value)} {unit}"
+            plot.spots.append(Spot(axes, column - 0.5, row - 0.5, text, 1.0, 1.0))
+            if count <= _WRITTEN:
+                ink = "#ffffff" if (value - low) / spread > 0.45 else "#10202e"
+                axes.text(column, row, significant(value), ha="center", va="center", color=ink,
+                          fontsize=8.5 if count <= 8 else 6)  # fmt: skip
+        axes.set(xlabel="to", ylabel="from", aspect="equal")
+        axes.invert_yaxis()
+        axes.grid(False)
+        every = max(1, math.ceil(count / _WRITTEN))
+        places = list(range(0, count, every))
+        labels = [clean(names[place]) for place in places]
+        turn = 90 if max(map(len, labels), default=0) * len(labels) > 40 else 0
+        axes.set_xticks(places, labels, rotation=turn)
+        axes.set_yticks(places, labels)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        bar = figure.colorbar(mesh, ax=axes, shrink=0.8, label=unit)
+        if bar.solids is not None:
+            bar.solids.set(rasterized=False, edgecolor="face")
+        bar.outline.set_visible(False)
+        bar.ax.tick_params(length=2)
+    return plot

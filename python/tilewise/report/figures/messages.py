@@ -1,0 +1,186 @@
+"""Figures of messages: latency and bandwidth over size, every pair of ranks, the model over its points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tilewise.machine.model import Cost
+from tilewise.measure.fit import cost_key, one_operation
+from tilewise.measure.result import Line, Matrix, Measurement
+from tilewise.report import measured as ask
+from tilewise.report.figures.curves import Axis, Curve, Guide, curves, heat
+from tilewise.report.figures.style import Plot
+from tilewise.report.numbers import percent, size_text, time_text
+from tilewise.units import rate_text
+
+_DENSE = 96  # points of a model's curve
+_MOST = 8  # figures of one sort: more are in the tables
+
+Value = Callable[[Line], tuple[float, float, float] | None]
+
+
+def message_plots(measurement: Measurement) -> Iterator[Plot]:
+    """Latency and bandwidth of each exchange by level, or by exchange where there is one only."""
+    lines = ask.ran(ask.pick(measurement.lines, kind="ping"))
+    views = _views(lines)[:_MOST]
+    for key, title, name, group in views:
+        yield _latency(key, title, name, [line for line in group if line.pattern != "stream"])
+        yield _bandwidth(key, title, name, group)
+
+
+def _views(lines: list[Line]) -> list[tuple[str, str, Callable[[Line], str], list[Line]]]:
+    """Which lines share a diagram: key, title, what names a curve, the lines."""
+    among: list[tuple[str, str, Callable[[Line], str], list[Line]]] = []
+    views: list[tuple[str, str, Callable[[Line], str], list[Line]]] = []
+    for (level, pairs), group in ask.grouped(lines, lambda line: (line.level, line.pairs)).items():
+        title = f"by exchange, level {level}, {ask.pairs_text(pairs)}"
+        views.append((f"{level}-{pairs}", title, _exchange, group))
+    if len({line.level for line in lines}) > 1:
+        round_trips = [line for line in lines if line.pattern != "stream"]
+        first = round_trips[0].name if round_trips else ""
+        for pairs, group in ask.grouped(ask.pick(round_trips, name=first), lambda line: line.pairs).items():
+            title = f"by level, {first}, {ask.pairs_text(pairs)}"
+            among.append((f"levels-{pairs}", title, _level, group))
+    return among + views
+
+
+def _exchange(line: Line) -> str:
+    return f"{line.name}, stream" if line.pattern == "stream" else line.name
+
+
+def _level(line: Line) -> str:
+    return line.level
+
+
+def _series(lines: list[Line], name: Callable[[Line], str], value: Value) -> list[Curve]:
+    groups = ask.grouped(lines, name)
+    order = ask.by_level(groups)
+    found = []
+    for words in order:
+        points = []
+        for line in groups[words]:
+            told = value(line)
+            if told is not None:
+                text = f"{words}, {size_text(line.bytes)}: {{}}; {ask.hint(line)}"
+                points.append((float(line.bytes), *told, text))
+        found.append(Curve(words, points))
+    return found
+
+
+def _seconds(line: Line) -> tuple[float, float, float] | None:
+    middle, found = ask.one_way(line), ask.bounds(line)
+    if middle is None:
+        return None
+    low, high = (bound / ask.ways(line) for bound in found) if found else (middle, middle)
+    return middle, low, high
+
+
+def _rate(line: Line) -> tuple[float, float, float] | None:
+    told = _seconds(line)
+    if told is None or min(told) <= 0:
+        return None
+    return tuple(line.bytes / seconds for seconds in (told[0], told[2], told[1]))  # type: ignore[return-value]
+
+
+def _filled(series: list[Curve], words: Callable[[float], str]) -> list[Curve]:
+    """Puts the figure itself in front of what else is told of a point."""
+    return [
+        Curve(one.name, [(*point[:4], point[4].replace("{}", words(point[1]), 1)) for point in one.points])
+        for one in series
+    ]
+
+
+def _latency(key: str, title: str, name: Callable[[Line], str], lines: list[Line]) -> Plot:
+    series = _filled(_series(lines, name, _seconds), lambda value: f"{time_text(value)} one way")
+    caption = "Median time of a message in one direction; shaded: 95 % interval of the median."
+    across, up = Axis("message size", "bytes"), Axis("time, one way", "seconds")
+    return curves(f"latency-{key}", f"Latency {title}", caption, series, across, up)
+
+
+def _bandwidth(key: str, title: str, name: Callable[[Line], str], lines: list[Line]) -> Plot:
+    series = _filled(_series(lines, name, _rate), lambda value: rate_text(value, "B/s"))
+    carried = [line for line in lines if line.share and line.rate()]
+    guides = []
+    if carried:
+        largest = max(carried, key=lambda line: line.bytes)
+        carrier = (largest.rate() or 0.0) / (largest.share or 1.0)
+        guides.append(Guide(largest.carrier, y=carrier / max(largest.pairs, 1)))
+    caption = "Bytes a second of one pair in one direction; dashed: what carries them (shared by all pairs)."
+    across, up = Axis("message size", "bytes"), Axis("bandwidth of a pair, one way", "rate")
+    return curves(f"bandwidth-{key}", f"Bandwidth {title}", caption, series, across, up, guides)
+
+
+def matrix_plots(measurement: Measurement) -> Iterator[Plot]:
+    """A heat map for each table of pairs."""
+    for matrix in measurement.matrices:
+        if matrix.ranks and matrix.seconds:
+            yield _matrix(matrix)
+
+
+def _matrix(matrix: Matrix) -> Plot:
+    small, nothing = matrix.bytes < ask.SMALL, float("nan")
+    values = [
+        [
+            nothing
+            if own == place or seconds is None or not seconds > 0
+            else seconds * 1e6
+            if small
+            else matrix.bytes / seconds / 1e9
+            for place, seconds in enumerate(row)
+        ]
+        for own, row in enumerate(matrix.seconds)
+    ]
+    what, unit = ("Latency", "µs") if small else ("Bandwidth", "GB/s")
+    pair = "hosts" if matrix.level == "node" else "ranks"
+    title = f"{what} of every pair of {pair}, {size_text(matrix.bytes)}"
+    caption = f"One way, one pair at a time ({unit}); rows send, columns receive."
+    key = "-".join(filter(None, ["pairs", matrix.level, str(matrix.bytes), "map"]))
+    return heat(key, title, caption, matrix.ranks, values, unit)
+
+
+def model_plots(measurement: Measurement) -> Iterator[Plot]:
+    """The fitted pieces of message costs over the points they were fitted to."""
+    points: dict[str, list[tuple[int, float]]] = {}
+    for line in ask.ran(measurement.lines):
+        points.setdefault(cost_key(line), []).append((line.bytes, one_operation(line)))
+    wanted = [cost for cost in measurement.model.costs if cost.key.startswith("ping/") and cost.key in points]
+    for cost in wanted[:_MOST]:
+        yield _model(cost, sorted(points[cost.key]))
+
+
+def _model(cost: Cost, points: list[tuple[int, float]]) -> Plot:
+    sizes = [size for size, _ in points if size > 0]
+    steps = [0.0]
+    if sizes:
+        steps = [sizes[0] * (sizes[-1] / sizes[0]) ** (place / (_DENSE - 1)) for place in range(_DENSE)]
+    steps += [
+        piece.begin * nudge for piece in cost.pieces[1:] for nudge in (1 - 1e-9, 1)
+    ]  # jumps are upright
+    fitted = [(size, cost.seconds(size), 0.0, 0.0, "") for size in steps if size > 0]
+    told = []
+    for size, seconds in points:
+        said = cost.seconds(size)
+        miss = f", off by {percent(said / seconds - 1)}" if seconds > 0 else ""
+        words = f"{size_text(size)}: measured {time_text(seconds)}, model {time_text(said)}{miss}"
+        told.append((float(size), seconds, seconds, seconds, words))
+    guides = [Guide(f"from {size_text(piece.begin)}", x=piece.begin) for piece in cost.pieces[1:]]
+    errors = (
+        f" On sizes left out of the fit it misses by {percent(cost.median_error)} (median), "
+        f"{percent(cost.largest_error)} (largest)."
+        if cost.median_error is not None
+        else ""
+    )
+    rates = [f"{time_text(piece.alpha)} + bytes / {_beta(piece.beta)}" for piece in cost.pieces]
+    return curves(
+        f"model-{cost.key.replace('/', '-')}",
+        f"Cost model of {cost.key.removeprefix('ping/')} over what was measured",
+        f"{'; then '.join(rates)}.{errors}",
+        [Curve("model", fitted, colour=1, marker=False), Curve("measured", told, colour=0, line=False)],
+        Axis("message size", "bytes"),
+        Axis("time of one operation", "seconds"),
+        guides,
+    )
+
+
+def _beta(beta: float) -> str:
+    return rate_text(1 / beta, "B/s") if beta > 0 else "∞"

@@ -1,0 +1,75 @@
+"""Figures of one node: memory rates over array size with its caches, products over size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewise.measure.result import Line, Measurement
+from tilewise.report import measured as ask
+from tilewise.report.figures.curves import Axis, Curve, Guide, curves
+from tilewise.report.figures.style import Plot
+from tilewise.report.measure_node import cache_sizes
+from tilewise.report.numbers import significant, size_text
+
+_NAMES = ("copy", "triad", "read", "write")  # one colour each; threads are told by the dash
+
+
+def node_plots(measurement: Measurement) -> Iterator[Plot]:
+    """Memory, then arithmetic, where they were measured."""
+    memory = ask.ran(ask.pick(measurement.lines, kind="memory"))
+    if memory:
+        yield _memory(measurement, memory)
+    compute = ask.ran(ask.pick(measurement.lines, kind="compute"))
+    if compute:
+        yield _compute(compute)
+
+
+def _memory(measurement: Measurement, lines: list[Line]) -> Plot:
+    threads = sorted({line.threads for line in lines})
+    series = []
+    for (name, count), group in ask.grouped(lines, lambda line: (line.name, line.threads)).items():
+        colour = _NAMES.index(name) if name in _NAMES else None
+        words = f"{name}, {ask.threads_text(count)}"
+        points = [
+            _point(line, float(line.amount or line.bytes), f"{words}, {size_text(line.bytes)} an array")
+            for line in group
+        ]
+        series.append(Curve(words, points, colour, threads.index(count)))
+    guides = [Guide(f"{name} {size_text(size)}", x=size) for name, size in cache_sizes(measurement)]
+    caption = (
+        "Bytes read and written a second, over all bytes that a pass touches; upright: sizes of the caches."
+    )
+    return curves(
+        "memory-curve",
+        "Memory rate by size and threads",
+        caption,
+        series,
+        Axis("bytes touched", "bytes"),
+        Axis("GB/s"),
+        guides,
+    )
+
+
+def _compute(lines: list[Line]) -> Plot:
+    threads, types = sorted({line.threads for line in lines}), sorted({line.dtype for line in lines})
+    series = []
+    for (dtype, count), group in ask.grouped(lines, lambda line: (line.dtype, line.threads)).items():
+        words = f"{dtype}, {ask.threads_text(count)}"
+        points = [_point(line, float(line.size), f"{words}, {line.size}²") for line in group]
+        series.append(Curve(words, points, types.index(dtype), threads.index(count)))
+    sizes = sorted({float(line.size) for line in lines})
+    caption = "Products of square matrices; upright or shaded: 95 % interval of the median."
+    return curves(
+        "compute-curve",
+        "Arithmetic rate by size, type and threads",
+        caption,
+        series,
+        Axis("rows and columns", ticks=sizes[:10]),
+        Axis("GFLOP/s", log=False),
+    )
+
+
+def _point(line: Line, x: float, words: str) -> tuple[float, float, float, float, str]:
+    middle, low, high = ask.rates(line)
+    unit = "GFLOP/s" if line.unit == "flop" else "GB/s"
+    return x, middle, low, high, f"{words}: {significant(middle)} {unit}; {ask.hint(line)}"

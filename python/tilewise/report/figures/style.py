@@ -1,0 +1,182 @@
+"""House style of all figures: colours the colour-blind tell apart, type, sizes, and how a figure is kept.
+
+Every colour has a twin for dark pages: a figure is drawn in the light ones, and a page puts a CSS variable in
+the place of each (`themed`), so that one drawing serves both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tilewise.report.numbers import clean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, darkened where they are too pale on white; light and dark theme.
+SERIES = (
+    ("#0067a5", "#5ab4f0"),
+    ("#c9510c", "#ff9455"),
+    ("#00805e", "#35c99e"),
+    ("#a6478d", "#e897d2"),
+    ("#8a6d00", "#f0c330"),
+    ("#3f4a5a", "#c3cbd6"),
+    ("#7a3b2e", "#d9a08f"),
+    ("#4b5fc4", "#a3b1ff"),
+)
+# Sizes have an order: from pale to deep (dark theme: from deep to pale).
+ORDERED = (
+    ("#b9a51b", "#4a5fb8"),
+    ("#7fae2e", "#3f7cc0"),
+    ("#3fa864", "#2f9bb8"),
+    ("#1d968b", "#31b39b"),
+    ("#287c8e", "#57c785"),
+    ("#33638d", "#8ed468"),
+    ("#404788", "#c4da4c"),
+    ("#481567", "#f4e04d"),
+)
+INK = ("#1c2430", "#e6e9ee")
+MUTED = ("#5d6775", "#a3acb9")
+GRID = ("#e1e5ea", "#343c48")
+PAPER = ("#fefefe", "#171b21")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.5, 1.5)))
+WIDTH, HEIGHT = 5.4, 3.7  # inches; 72 points each, so that text is as large as the page's on a phone
+
+_FACTS: Any = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
+    "font.size": 9,
+    "text.color": INK[0],
+    "text.parse_math": False,
+    "axes.edgecolor": MUTED[0],
+    "axes.labelcolor": INK[0],
+    "axes.facecolor": "none",
+    "axes.linewidth": 0.7,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlepad": 9,
+    "axes.labelsize": 9,
+    "axes.formatter.useoffset": False,
+    "grid.color": GRID[0],
+    "grid.linewidth": 0.7,
+    "xtick.color": MUTED[0],
+    "ytick.color": MUTED[0],
+    "xtick.labelcolor": INK[0],
+    "ytick.labelcolor": INK[0],
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "xtick.minor.visible": False,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 3.6,
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "figure.dpi": 72,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "tilewise",
+}
+_PNG_DOTS = 200  # per inch
+
+
+@dataclasses.dataclass(frozen=True)
+class Spot:
+    """A place that says what it shows: a point or, where it has a size, a rectangle; in data units."""
+
+    axes: Axes
+    x: float
+    y: float
+    text: str
+    width: float = 0.0
+    height: float = 0.0
+
+
+@dataclasses.dataclass
+class Plot:
+    """A figure with its name, what it shows in words, and its spots."""
+
+    key: str
+    title: str
+    caption: str
+    figure: Figure
+    spots: list[Spot] = dataclasses.field(default_factory=list)
+
+
+@contextlib.contextmanager
+def house() -> Iterator[None]:
+    """Draws in the house style; whoever uses matplotlib besides keeps theirs."""
+    import matplotlib
+
+    with matplotlib.rc_context(_FACTS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        yield
+
+
+def sheet(title: str, width: float = WIDTH, height: float = HEIGHT) -> tuple[Figure, Axes]:
+    """An empty figure of one diagram."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(wrapped(title, width))
+    return figure, axes
+
+
+def wrapped(title: str, width: float = WIDTH) -> str:
+    """`title` in lines that fit `width` inches."""
+    import textwrap
+
+    return "\n".join(textwrap.wrap(clean(title), int(width * 10)))
+
+
+def svg(plot: Plot) -> str:
+    """A stand-alone SVG file: the same bytes each time, text as text, white paper."""
+    with house():
+        found = io.StringIO()
+        plot.figure.savefig(found, format="svg", metadata={"Date": None, "Creator": None}, facecolor=PAPER[0])
+    return re.sub(r"\s*<metadata>.*?</metadata>", "", found.getvalue(), flags=re.DOTALL)
+
+
+def png(plot: Plot) -> bytes:
+    """A picture for slides."""
+    with house():
+        found = io.BytesIO()
+        plot.figure.savefig(
+            found, format="png", dpi=_PNG_DOTS, metadata={"Software": None}, facecolor=PAPER[0]
+        )
+    return found.getvalue()
+
+
+def variables(side: int) -> str:
+    """CSS declarations of all colours: `side` 0 for light pages, 1 for dark ones."""
+    return "".join(f"--{name}:{pair[side]};" for name, pair in _named().items())
+
+
+def themed(text: str) -> str:
+    """`text` with each colour of the light theme replaced by its CSS variable."""
+    names = {pair[0]: name for name, pair in _named().items()}
+
+    def variable(found: re.Match[str]) -> str:
+        name = names.get(found.group().lower())
+        return f"var(--{name})" if name else found.group()
+
+    return re.sub(r"#[0-9a-fA-F]{6}\b", variable, text)
+
+
+def _named() -> dict[str, tuple[str, str]]:
+    lists = {"series": SERIES, "order": ORDERED}
+    colours = {f"{name}-{place}": pair for name, pairs in lists.items() for place, pair in enumerate(pairs)}
+    return {**colours, "ink": INK, "muted": MUTED, "grid": GRID, "paper": PAPER}

@@ -1,0 +1,242 @@
+"""Tables of messages: report 1's time per byte, latency and bandwidth, collectives, every pair of ranks."""
+
+from __future__ import annotations
+
+from tilewise.measure.result import Line, Matrix, Measurement
+from tilewise.report import measured as ask
+from tilewise.report.numbers import giga, interval_text, percent, significant, size_text, time_text, times
+from tilewise.report.table import Cell, Column, Marks, Table
+
+_WIDEST = 8  # ranks: more do not fit 80 columns
+_SIDES_WITH_MEANS = 3
+
+
+def per_byte(measurement: Measurement, brief: bool = False) -> list[Table]:
+    """Report 1's table, payload × levels, for each exchange and number of pairs.
+
+    Where there is one level only, the exchanges take the place of the levels. The plain mean stands beside
+    the median, but not (`brief`) where 80 columns have no room for it.
+    """
+    lines = [line for line in ask.pick(measurement.lines, kind="ping") if line.pattern != "stream"]
+    tables = []
+    for pairs, group in ask.grouped(lines, lambda line: line.pairs).items():
+        levels = ask.by_level(line.level for line in group)
+        names = list(dict.fromkeys(line.name for line in group))
+        if len(levels) == 1 and len(names) > 1:
+            sides = [(name, ask.pick(group, name=name)) for name in names]
+            tables.append(
+                _per_byte(f"{levels[0]}-{pairs}", f"level {levels[0]}, {ask.pairs_text(pairs)}", sides, brief)
+            )
+            continue
+        for name in names:
+            sides = [(level, ask.pick(group, name=name, level=level)) for level in levels]
+            tables.append(_per_byte(f"{name}-{pairs}", f"{name}, {ask.pairs_text(pairs)}", sides, brief))
+    return tables
+
+
+def _per_byte(key: str, what: str, sides: list[tuple[str, list[Line]]], brief: bool) -> Table:
+    lines = [line for _, side in sides for line in side]
+    means = not brief or len(sides) <= _SIDES_WITH_MEANS
+    crossings = {ask.ways(line) for line in lines}
+    words = {1: "One operation", 2: "Round trip"}.get(min(crossings) if len(crossings) == 1 else 0)
+    words = words or "Round trip (put, get: one operation)"
+    table = Table(f"per-byte-{key}", f"{words} per byte of payload: {what}", [Column("payload")])
+    for name, _ in sides:
+        table.columns.append(Column(name, "ns/B"))
+        if means:
+            table.columns.append(Column("mean", "ns/B"))
+    marks = Marks()
+    for size in sorted({line.bytes for line in lines}):
+        row = [ask.size_cell(size)]
+        for _, side in sides:
+            found = ask.pick(side, bytes=size)
+            row += _per_byte_cells(found[0] if found else None, marks, means)
+        table.rows.append(row)
+    table.notes = marks.notes()
+    return table
+
+
+def _per_byte_cells(line: Line | None, marks: Marks, means: bool) -> list[Cell]:
+    seconds = None if line is None else ask.median(line)
+    if line is None or seconds is None or line.summary is None or line.bytes <= 0:
+        blank = [Cell("", tone="faint")]
+        return [ask.not_run(line, marks), *(blank if means else [])]
+    mean = line.summary.mean
+    cells = [
+        Cell(
+            _nanoseconds(seconds / line.bytes),
+            seconds / line.bytes,
+            ask.hint(line),
+            marks.sign(*line.labels),
+        ),
+        Cell(_nanoseconds(mean / line.bytes), mean / line.bytes, tone="faint"),
+    ]
+    return cells if means else cells[:1]
+
+
+def _nanoseconds(seconds: float) -> str:
+    return significant(seconds * 1e9, 4 if seconds > 1e-10 else 3)
+
+
+def ends(measurement: Measurement) -> Table | None:
+    """Latency at the smallest size, bandwidth at the largest: one row for each level, exchange, pairs."""
+    lines = ask.pick(measurement.lines, kind="ping")
+    if not lines:
+        return None
+    table = Table(
+        "latency-bandwidth",
+        "Messages, one way: latency of the smallest, bandwidth of the largest",
+        [
+            Column("level", numbers=False),
+            Column("exchange", numbers=False),
+            Column("pairs"),
+            Column("n"),
+            Column("latency"),
+            Column("95 %", "interval"),
+            Column("bandwidth", "GB/s a pair"),
+            Column("share", "of all pairs"),
+        ],
+    )
+    marks = Marks()
+    groups = ask.grouped(lines, lambda line: (line.level, line.name, line.pattern, line.pairs))
+    order = {level: place for place, level in enumerate(ask.by_level(line.level for line in lines))}
+    carriers, sizes = [], set()
+    for (level, name, pattern, pairs), group in sorted(groups.items(), key=lambda item: order[item[0][0]]):
+        found = sorted(ask.ran(group), key=lambda line: line.bytes)
+        words = f"{name}, stream" if pattern == "stream" else name
+        if not found:
+            blank = ask.not_run(group[0], marks)
+            table.add(level, words, str(pairs), "", blank, "", "", "")
+            continue
+        first, last = found[0], found[-1]
+        sizes.add((first.bytes, last.bytes))
+        carriers.append(last.carrier)
+        table.add(
+            level,
+            words,
+            Cell(str(pairs), float(pairs)),
+            str(first.summary.n) if first.summary else "",
+            # A stream's seconds are the gap between two messages, and no latency.
+            *(["", ""] if pattern == "stream" else [_latency(first, marks), Cell(_interval(first))]),
+            Cell(giga(ask.pair_rate(last)), ask.pair_rate(last), ask.hint(last), marks.sign(*last.labels)),
+            Cell(percent(last.share) if last.share is not None else "", last.share, last.carrier),
+        )
+    told = [f"{size_text(low)} and {size_text(high)}" for low, high in sorted(sizes)]
+    table.notes = [f"sizes: {'; '.join(told)}"] if told else []
+    table.notes += [f"share of: {carrier}" for carrier in dict.fromkeys(filter(None, carriers))]
+    table.notes += marks.notes()
+    return table
+
+
+def _latency(line: Line, marks: Marks) -> Cell:
+    seconds = ask.one_way(line)
+    return Cell(time_text(seconds), seconds, ask.hint(line), marks.sign(*line.labels))
+
+
+def _interval(line: Line) -> str:
+    found, middle = ask.bounds(line), ask.median(line)
+    if found is not None and middle and found[1] > 2 * middle:
+        return ask.within(line)
+    return "" if found is None else interval_text(found[0] / ask.ways(line), found[1] / ask.ways(line))
+
+
+def collectives(measurement: Measurement, brief: bool = False) -> Table | None:
+    """Each collective beside its plain loop; `brief` keeps the smallest and the largest size."""
+    lines = ask.pick(measurement.lines, kind="collective")
+    if not lines:
+        return None
+    table = Table(
+        "collectives",
+        "Collectives: the library's beside a plain loop of messages",
+        [
+            Column("collective", numbers=False),
+            Column("ranks"),
+            Column("size"),
+            Column("library"),
+            Column("95 %"),
+            Column("loop"),
+            Column("95 %"),
+            Column("loop/library"),
+        ],
+    )
+    marks = Marks()
+    several = len({line.level for line in lines}) > 1
+    groups = ask.grouped(lines, lambda line: (line.name, line.level, line.ranks))
+    for (name, level, ranks), group in groups.items():
+        sizes = sorted({line.bytes for line in group})
+        for size in sorted({sizes[0], sizes[-1]}) if brief else sizes:
+            sides = [ask.pick(group, bytes=size, pattern=pattern) for pattern in ("library", "loop")]
+            cells, found = [], []
+            for side in sides:
+                line = side[0] if side else None
+                seconds = None if line is None else ask.median(line)
+                found.append(seconds)
+                if line is None or seconds is None:
+                    cells += [ask.not_run(line, marks), Cell("")]
+                else:
+                    mark = marks.sign(*line.labels)
+                    cells += [Cell(time_text(seconds), seconds, ask.hint(line), mark), Cell(ask.within(line))]
+            words = f"{name} ({level})" if several else name
+            table.add(words, Cell(str(ranks), float(ranks)), ask.size_cell(size), *cells, _ratio(*found))
+    table.notes = marks.notes()
+    return table
+
+
+def _ratio(library: float | None, loop: float | None) -> Cell:
+    if not library or loop is None:
+        return Cell("")
+    tone = "good" if loop > library * 1.05 else "bad" if loop < library * 0.95 else ""
+    return Cell(times(loop / library), loop / library, tone=tone)
+
+
+def matrices(measurement: Measurement, brief: bool = False) -> list[Table]:
+    """Every pair of ranks: latency of small messages, bandwidth of large ones."""
+    return [_matrix(found, brief) for found in measurement.matrices if found.seconds]
+
+
+def _matrix(matrix: Matrix, brief: bool) -> Table:
+    small = matrix.bytes < ask.SMALL
+    what = "Latency" if small else "Bandwidth"
+    pair = "hosts" if matrix.level == "node" else "ranks"
+    title = f"{what} of every pair of {pair}, {size_text(matrix.bytes)} one way, alone"
+    unit = "µs" if small else "GB/s"
+    key = "-".join(filter(None, ["pairs", matrix.level, str(matrix.bytes)]))
+    names = matrix.ranks
+    if brief and len(names) > _WIDEST:
+        return _extremes(matrix, key, title, small)
+    table = Table(key, title, [Column("from", numbers=False), *[Column(name, unit) for name in names]])
+    for own, (name, row) in enumerate(zip(names, matrix.seconds, strict=False)):
+        cells = enumerate(row[: len(names)])
+        table.add(name, *[_pair(seconds, matrix.bytes, small, own == place) for place, seconds in cells])
+    return table
+
+
+def _pair(seconds: float | None, size: int, small: bool, own: bool) -> Cell:
+    if own or seconds is None or not seconds > 0:
+        return Cell("·", tone="faint")
+    if small:
+        return Cell(significant(seconds * 1e6), seconds, time_text(seconds))
+    return Cell(giga(size / seconds), size / seconds, time_text(seconds))
+
+
+def _extremes(matrix: Matrix, key: str, title: str, small: bool) -> Table:
+    found = sorted(
+        (seconds, matrix.ranks[a], matrix.ranks[b])
+        for a, row in enumerate(matrix.seconds)
+        for b, seconds in enumerate(row)
+        if a != b and seconds is not None and seconds > 0
+    )
+    columns = [
+        Column("", numbers=False),
+        Column("from", numbers=False),
+        Column("to", numbers=False),
+        Column("one way"),
+    ]
+    table = Table(key, title, [*columns, Column("bandwidth", "GB/s")])
+    for word, place in (("fastest", 0), ("middle", len(found) // 2), ("slowest", -1)) if found else ():
+        seconds, source, target = found[place]
+        rate = matrix.bytes / seconds
+        table.add(
+            word, source, target, Cell(time_text(seconds), seconds), Cell("" if small else giga(rate), rate)
+        )
+    return table

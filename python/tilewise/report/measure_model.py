@@ -1,0 +1,52 @@
+"""The table of fitted costs: up to three pieces each, and how far they miss what was left out of the fit."""
+
+from __future__ import annotations
+
+from tilewise.machine.model import Cost, Model
+from tilewise.report.numbers import finite, giga, percent, significant, size_text, time_text
+from tilewise.report.table import Cell, Column, Table
+from tilewise.units import rate_text
+
+
+def model_table(model: Model) -> Table | None:
+    """One row for each piece: seconds of one operation = α + bytes / β."""
+    if not model.costs and model.injection is None and model.copy_rate is None:
+        return None
+    columns = [
+        Column("cost", numbers=False),
+        Column("from"),
+        Column("α"),
+        Column("β", "GB/s"),
+        Column("median", "error"),
+        Column("largest", "error"),
+    ]
+    table = Table(
+        "model", "Cost model: seconds = α + bytes / β; errors on sizes left out of the fit", columns
+    )
+    for cost in model.costs:
+        _rows(table, cost)
+    if model.costs:
+        table.notes.append("of a message one way, a collective, or one call on a block of a file")
+    injection, copying = finite(model.injection), finite(model.copy_rate)
+    if injection is not None:
+        table.notes.append(f"all pairs between two nodes together: {rate_text(injection, 'B/s')} at most")
+    if copying is not None:
+        table.notes.append(f"memory copy on all cores, read and written: {rate_text(copying, 'B/s')}")
+    return table
+
+
+def _rows(table: Table, cost: Cost) -> None:
+    for place, piece in enumerate(cost.pieces):
+        beta = (
+            Cell(giga(1 / piece.beta), 1 / piece.beta, f"{significant(piece.beta * 1e9)} ns/B")
+            if piece.beta > 0
+            else Cell("∞")
+        )
+        told = (cost.median_error, cost.largest_error) if place == 0 else (None, None)
+        table.add(
+            cost.key if place == 0 else "",
+            Cell(size_text(piece.begin) if piece.begin > 0 else "0 B", piece.begin),
+            Cell(time_text(piece.alpha), piece.alpha),
+            beta,
+            *[Cell(percent(error) if error is not None else "", error) for error in told],
+        )

@@ -1,0 +1,165 @@
+"""The page of a measurement: what was found, under which circumstances, every table and every figure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from tilewise.measure.result import Line, Measurement
+from tilewise.report import measure_files, measure_messages, measure_node
+from tilewise.report import measured as ask
+from tilewise.report.figures.files import file_plots
+from tilewise.report.figures.messages import matrix_plots, message_plots, model_plots
+from tilewise.report.figures.node import node_plots
+from tilewise.report.measure_model import model_table
+from tilewise.report.numbers import giga, significant, size_text, time_text
+from tilewise.report.page import Fact, Page, Section, write
+from tilewise.report.table import Cell, Column, Table
+from tilewise.units import plural
+
+_FACTS = 8
+
+
+def write_page(measurement: Measurement, path: str | os.PathLike[str]) -> None:
+    """Writes the page of `measurement` into the file `path`, replacing an older one. Raises OSError."""
+    write(page_of(measurement), path)
+
+
+def page_of(measurement: Measurement) -> Page:
+    """The page as a value."""
+    told = measurement.environment
+    host = str(told.get("host", "this machine"))
+    mpi = " ".join(str(told.get("mpi_library", "")).split("\n")[0].split())
+    words = [str(told.get("cpu", "")), mpi, measurement.time]
+    return Page(
+        title=f"Measured: {host}",
+        subtitle=" · ".join(filter(None, words)),
+        facts=_facts(measurement.lines)[:_FACTS],
+        warnings=[*measurement.warnings, *measure_node.disturbed_text(measurement)],
+        sections=list(_sections(measurement)),
+    )
+
+
+def _sections(measurement: Measurement) -> Iterator[Section]:
+    ends = measure_messages.ends(measurement)
+    found = [ends, *measure_messages.per_byte(measurement)]
+    words = ["Times are of one direction unless a title says otherwise: half a round trip of Send and Recv."]
+    pings = ask.pick(measurement.lines, kind="ping")
+    yield _section("messages", "Messages", words if pings else [], found, list(message_plots(measurement)))
+    matrices = measure_messages.matrices(measurement)
+    yield _section("pairs", "Every pair of ranks", [], matrices, list(matrix_plots(measurement)))
+    together = measure_messages.collectives(measurement)
+    yield _section("collectives", "Collectives", [], [together], [])
+    tables = [
+        *measure_files.rank_block(measurement),
+        *measure_files.per_rank(measurement),
+        *measure_files.strategies(measurement),
+    ]
+    yield _section("files", "Files", _cache_words(measurement), tables, list(file_plots(measurement)))
+    node = [measure_node.memory(measurement), measure_node.compute(measurement)]
+    yield _section("node", "Memory and arithmetic", [], node, list(node_plots(measurement)))
+    costs = model_table(measurement.model)
+    yield _section("model", "Cost model", [], [costs], list(model_plots(measurement)))
+    yield _section("how", "How it was measured", _how(measurement), _circumstances(measurement), [])
+    every = [measure_node.every_line(measurement)] if measurement.lines else []
+    yield _section("lines", "All lines", [], every, [])
+
+
+def _section(key: str, title: str, words: list[str], tables: Any, plots: Any) -> Section:
+    return Section(key, title, words, [table for table in tables if table is not None], plots)
+
+
+def _facts(lines: list[Line]) -> list[Fact]:
+    facts = []
+    pings = [line for line in ask.ran(ask.pick(lines, kind="ping")) if line.pattern != "stream"]
+    for level in ask.by_level(line.level for line in pings)[:2]:
+        there = ask.pick(pings, level=level, pairs=min(line.pairs for line in ask.pick(pings, level=level)))
+        there = ask.pick(there, name=there[0].name)
+        small, large = min(there, key=lambda line: line.bytes), max(there, key=lambda line: line.bytes)
+        where = f"{level}, {small.name}"
+        facts.append(Fact("Latency", time_text(ask.one_way(small)), f"{where}, {size_text(small.bytes)}"))
+        facts.append(
+            Fact("Bandwidth", f"{giga(ask.pair_rate(large))} GB/s", f"{where}, {size_text(large.bytes)}")
+        )
+    for series, name in (("write_new", "First write"), ("read", "Read")):
+        found = [line for line in ask.ran(ask.pick(lines, kind="file", series=series)) if line.rate()]
+        if found:
+            best = max(found, key=lambda line: line.rate() or 0.0)
+            note = f"{best.name}, {plural(best.ranks, 'rank')}, {size_text(best.bytes)} blocks"
+            note += f", {best.cache} cache" if best.cache else ""
+            facts.append(Fact(f"{name}, best", f"{giga(best.rate())} GB/s", note))
+    copies = [line for line in ask.ran(ask.pick(lines, kind="memory", name="copy")) if line.rate()]
+    if copies:
+        far = max(copies, key=lambda line: (line.bytes, line.threads))
+        note = f"{size_text(far.bytes)} arrays, {ask.threads_text(far.threads)}, read and written"
+        facts.append(Fact("Memory copy", f"{giga(far.rate())} GB/s", note))
+    products = [line for line in ask.ran(ask.pick(lines, kind="compute")) if line.rate()]
+    if products:
+        best = max(products, key=lambda line: (line.dtype == "float64", line.rate() or 0.0))
+        note = f"{best.dtype}, {best.size}², {ask.threads_text(best.threads)}"
+        facts.append(Fact("Arithmetic", f"{giga(best.rate())} GFLOP/s", note))
+    return facts
+
+
+def _cache_words(measurement: Measurement) -> list[str]:
+    caches = {line.cache for line in ask.pick(measurement.lines, kind="file")}
+    words = {
+        "warm": "Warm: the file was just written, so that reading may find it in memory.",
+        "cold": "Cold: the file's pages were dropped from memory before each reading.",
+        "direct": "Direct: reading and writing past the page cache.",
+    }
+    return [" ".join(text for name, text in words.items() if name in caches)] if caches & set(words) else []
+
+
+def _how(measurement: Measurement) -> list[str]:
+    counts = sorted({len(line.launches) for line in ask.ran(measurement.lines)})
+    samples = [line.summary.n for line in measurement.lines if line.summary is not None]
+    words = [f"Command: {' '.join(measurement.command)}; {significant(measurement.seconds)} s."]
+    if samples:
+        launches = (
+            "–".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])) if counts)
+            if counts
+            else "no"
+        )
+        words.append(
+            f"Each line has the samples of {launches} launches ({min(samples)} to {max(samples)} samples), "
+            "after warm-up samples that do not count. A sample is the largest time of all ranks after a "
+            "synchronised start; the interval bounds the median with 95 % confidence; outliers are marked, "
+            "not dropped."
+        )
+    clock = measure_node.clock_text(measurement)
+    return [*words, *([clock[0].upper() + clock[1:] + "."] if clock else [])]
+
+
+def _circumstances(measurement: Measurement) -> list[Table | None]:
+    skipped = Table("skipped", "Not run", [Column("lines"), Column("reason", numbers=False)])
+    found = [line for line in measurement.lines if line.skipped]
+    for reason, lines in ask.grouped(found, lambda line: line.skipped).items():
+        skipped.add(Cell(str(len(lines)), float(len(lines))), reason)
+    return [
+        measure_node.levels(measurement),
+        skipped if skipped.rows else None,
+        measure_node.disturbances(measurement),
+        _environment(measurement.environment),
+    ]
+
+
+def _environment(told: dict[str, Any]) -> Table | None:
+    table = Table("environment", "Environment", [Column("what", numbers=False), Column("", numbers=False)])
+    for name, value in _flat(told):
+        table.add(name, value)
+    return table if table.rows else None
+
+
+def _flat(told: Any, before: str = "") -> Iterator[tuple[str, str]]:
+    items = told.items() if isinstance(told, dict) else enumerate(told, 1)
+    for name, value in items:
+        whole = f"{before} {name}".strip()
+        if isinstance(value, dict) or (
+            isinstance(value, list) and any(isinstance(part, dict) for part in value)
+        ):
+            yield from _flat(value, whole)
+        else:
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            yield whole.replace("_", " "), " ".join(text.split())

@@ -1,0 +1,154 @@
+"""Questions that tables and plots ask of a measurement's lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, TypeVar
+
+from tilewise.measure.request import LEVELS
+from tilewise.measure.result import Line
+from tilewise.report import numbers
+from tilewise.report.numbers import finite, interval_text, significant, size_text, time_text
+from tilewise.report.table import Cell, Marks
+from tilewise.units import plural
+
+NOT_RUN = "not run"
+SMALL = 4096  # bytes: smaller messages are told as latency, larger ones as bandwidth
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def pick(lines: Iterable[Line], **wanted: Any) -> list[Line]:
+    """The lines whose fields have these values."""
+    return [line for line in lines if all(getattr(line, name) == value for name, value in wanted.items())]
+
+
+def ran(lines: Iterable[Line]) -> list[Line]:
+    """The lines that were measured."""
+    return [line for line in lines if median(line) is not None]
+
+
+def grouped(lines: Iterable[Line], key: Callable[[Line], Key]) -> dict[Key, list[Line]]:
+    """Lines by `key`, in order of first appearance."""
+    groups: dict[Key, list[Line]] = {}
+    for line in lines:
+        groups.setdefault(key(line), []).append(line)
+    return groups
+
+
+def by_level(names: Iterable[str]) -> list[str]:
+    """Levels from near to far; unknown ones after them, in order of appearance."""
+    unique = list(dict.fromkeys(names))
+    return sorted(unique, key=lambda name: LEVELS.index(name) if name in LEVELS else len(LEVELS))
+
+
+def median(line: Line) -> float | None:
+    """Seconds of one operation, where there are any."""
+    return None if line.summary is None or line.skipped else finite(line.summary.median)
+
+
+def ways(line: Line) -> int:
+    """How many times an operation of `line` crosses the wire: a round trip twice, a put or get once."""
+    return 2 if line.pattern == "roundtrip" and line.name not in ("put", "get") else 1
+
+
+def one_way(line: Line) -> float | None:
+    """Seconds of a message in one direction."""
+    seconds = median(line)
+    return None if seconds is None else seconds / ways(line)
+
+
+def pair_rate(line: Line) -> float | None:
+    """Bytes a second in one direction, of one pair."""
+    seconds = one_way(line)
+    return None if not seconds or seconds < 0 else line.bytes / seconds
+
+
+def bounds(line: Line) -> tuple[float, float] | None:
+    """The 95 % interval of the median, in seconds of one operation."""
+    if line.summary is None:
+        return None
+    low, high = finite(line.summary.low), finite(line.summary.high)
+    return None if low is None or high is None else (low, high)
+
+
+def within(line: Line) -> str:
+    """How far the interval reaches from the median: `±1.3 %`, `> ±100 %`."""
+    part = _reach(line)
+    return "" if part is None else numbers.within(part)
+
+
+def _reach(line: Line) -> float | None:
+    found, middle = bounds(line), median(line)
+    if found is None or not middle or middle <= 0:
+        return None
+    return max(found[1] - middle, middle - found[0]) / middle
+
+
+def certainty(lines: Iterable[Line]) -> list[str]:
+    """A note on the figures of a table that has no room for n and the interval of each."""
+    found = [line for line in ran(lines) if line.summary is not None]
+    reach = sorted(part for line in found if (part := _reach(line)) is not None)
+    if not reach:
+        return []
+    counts = sorted(line.summary.n for line in found if line.summary is not None)
+    most = f"n = {counts[0]}" + (f" to {counts[-1]}" if counts[-1] > counts[0] else "")
+    middle = numbers.within(reach[len(reach) // 2])
+    return [f"medians; {most}; 95 % intervals {middle} in the middle, {numbers.within(reach[-1])} at most"]
+
+
+def rates(line: Line, share: int = 1) -> tuple[float, float, float]:
+    """The rate at the median and the ends of its interval, in units of 10⁹; one of `share` equal parts."""
+    middle, found = median(line), bounds(line)
+    low, high = found if found else (middle, middle)
+    told = [
+        line.amount / share / seconds / 1e9 if seconds is not None and seconds > 0 else float("nan")
+        for seconds in (middle, high, low)
+    ]
+    return told[0], told[1], told[2]
+
+
+def rate_of(line: Line, amount: float, seconds: float | None) -> Cell:
+    """`amount` in `seconds`, in units of 10⁹, as a cell of `line`."""
+    rate = amount / seconds if seconds is not None and seconds > 0 and amount > 0 else None
+    text = significant(None if rate is None else rate / 1e9)
+    return Cell(text, rate, hint(line)) if rate is not None else not_run(line, None)
+
+
+def hint(line: Line) -> str:
+    """All that is known of one figure, for whoever points at it."""
+    found = line.summary
+    if found is None:
+        return line.skipped
+    samples = f"n = {found.n} in {plural(len(line.launches), 'launch')}"
+    parts = [
+        f"median {time_text(found.median)}",
+        f"95 % interval {interval_text(found.low, found.high)}",
+        samples,
+        f"mean {time_text(found.mean)}, {time_text(found.minimum)} to {time_text(found.maximum)}",
+        f"outliers {found.outliers}, warm-up {line.warmup}",
+    ]
+    if line.cache:
+        parts.append(f"cache {line.cache}")
+    return "; ".join([*parts, *line.labels, *line.notes])
+
+
+def not_run(line: Line | None, marks: Marks | None) -> Cell:
+    """Says that there is no figure, and why (as a footnote where `marks` are kept)."""
+    reason = line.skipped if line is not None else ""
+    return Cell(NOT_RUN, None, reason, marks.sign(reason) if marks else "", "faint")
+
+
+def pairs_text(count: int) -> str:
+    """`1 pair`, `3 pairs`."""
+    return plural(count, "pair")
+
+
+def threads_text(count: int) -> str:
+    """`1 thread`, `2 threads`."""
+    return plural(count, "thread")
+
+
+def size_cell(count: int) -> Cell:
+    """A size in bytes as a cell."""
+    return Cell(size_text(count), float(count))

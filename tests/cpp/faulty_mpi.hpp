@@ -1,0 +1,18 @@
+// MPI calls that fail or answer otherwise on purpose, while an object of this file lives: what no test can wait for.
+#pragma once
+
+namespace tilewise::test {
+
+/// On the rank that makes it. Nested ones are not needed, and not possible.
+struct FaultyMpi {
+    bool close_fails = false;      ///< MPI_File_close closes, and then says MPI_ERR_NO_SPACE
+    bool no_windows = false;       ///< MPI_Win_allocate makes none, on any rank that has such an object
+    bool everybody_alone = false;  ///< MPI_Comm_split_type by shared memory: each rank is a node
+
+    FaultyMpi();
+    FaultyMpi(const FaultyMpi&) = delete;
+    FaultyMpi& operator=(const FaultyMpi&) = delete;
+    ~FaultyMpi();
+};
+
+}  // namespace tilewise::test
