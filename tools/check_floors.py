@@ -27,8 +27,9 @@ PYTHON_FLOORS: list[set[str]] = [
     {"launch"},
     {"plan"},
     {"measure"},  # asks the plan for names of strategies
-    {"report", "study"},
-    {"cli"},
+    {"study"},
+    {"report"},  # draws what a study has found
+    {"cli", "api"},
     {"__main__"},
 ]
 MAX_LINES = 400

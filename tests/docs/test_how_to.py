@@ -11,8 +11,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "how-to/compress-a-picture.md",
     "how-to/measure-a-machine.md",
+    "how-to/read-a-report.md",
+    "how-to/repeat-the-reports.md",
     "how-to/smooth-an-image.md",
     "reference/svd.md",
+    "tutorial/first-report.md",
 )
 
 

@@ -120,8 +120,8 @@ private:
     std::unique_ptr<T> item_;
 };
 
-void one_tile(const Product& p, Kernel kernel, const Between& between, std::int64_t slice) {
-    const bool tiled = kernel == Kernel::fast && tiled_gemm_suits(p);
+/// `tiled`: by our own kernel; decided for the whole product, so that its bits do not depend on how it is cut.
+void one_tile(const Product& p, Kernel kernel, bool tiled, const Between& between, std::int64_t slice) {
     const bool blas = kernel != Kernel::plain && blas_takes(p);
     const Lent<TiledGemm> tiled_gemm;
     // BLAS sums all of k in one go where C is small; in slices, rounding errors that all point one way stay few.
@@ -200,7 +200,8 @@ void gemm(const Product& product, int threads, Kernel kernel, const Between& bet
     }
     const bool tiny =
         2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k) < 4e6;
-    const bool dynamic = !tiny && threads > 1 && kernel == Kernel::fast && tiled_gemm_suits(product);
+    const bool tiled = kernel == Kernel::fast && tiled_gemm_suits(product);
+    const bool dynamic = !tiny && threads > 1 && tiled;
     const Cuts wanted = tiny      ? Cuts{1, 1}
                         : dynamic ? cuts_for_tiles(product.m, product.n, threads)
                                   : cuts_for(product.m, product.n, threads);
@@ -224,7 +225,7 @@ void gemm(const Product& product, int threads, Kernel kernel, const Between& bet
                     between(std::clamp((before + of_tile * workers) / static_cast<double>(tiles), 0.0, 1.0));
                 };
             }
-            one_tile(tile(product, rows.begin, rows.size(), columns.begin, columns.size()), kernel, mine, slice);
+            one_tile(tile(product, rows.begin, rows.size(), columns.begin, columns.size()), kernel, tiled, mine, slice);
         }
     });
 }

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "tilewise/kernel/gemm.hpp"
-#include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/build.hpp"
 
 namespace tilewise::worker {
@@ -164,43 +163,6 @@ json gather_record(const Context& context, const Binding& binding, const Job& jo
           {"worker_version", build_version()},
           {"compiler", build_compiler()}}},
         {"oversubscribed", binding.oversubscribed}};
-}
-
-void write_trace(const Context& context, const std::string& path) {
-    const int rank = context.comm.rank();
-    json mine = json::array();
-    mine.push_back({{"name", "process_name"},
-                    {"ph", "M"},
-                    {"pid", rank},
-                    {"tid", 0},
-                    {"args", {{"name", "rank " + std::to_string(rank)}}}});
-    mine.push_back(
-        {{"name", "process_sort_index"}, {"ph", "M"}, {"pid", rank}, {"tid", 0}, {"args", {{"sort_index", rank}}}});
-    for (const Span& span : context.ledger.spans()) {
-        mine.push_back({{"name", span.name},
-                        {"cat", phase_names[static_cast<std::size_t>(span.phase)]},
-                        {"ph", "X"},
-                        {"pid", rank},
-                        {"tid", 0},
-                        {"ts", span.begin * 1e6},
-                        {"dur", (span.end - span.begin) * 1e6},
-                        {"args", {{"phase", phase_names[static_cast<std::size_t>(span.phase)]}}}});
-    }
-    const std::string text = mine.dump(-1, ' ', false, json::error_handler_t::replace);
-    const auto texts = gather_texts(context.comm, text.substr(1, text.size() - 2));
-    mpi::together(context.comm, [&] {
-        if (rank == 0) {
-            std::ofstream out(path);
-            out << "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
-            for (std::size_t i = 0; i < texts.size(); ++i) {
-                out << texts[i] << (i + 1 < texts.size() ? ",\n" : "\n");
-            }
-            out << "]}\n";
-            if (!out.flush()) {
-                throw IoError(path + ": the timeline could not be written");
-            }
-        }
-    });
 }
 
 }  // namespace tilewise::worker

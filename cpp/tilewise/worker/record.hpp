@@ -1,4 +1,4 @@
-// What the ranks know at the end, gathered on rank 0: the `record` event, and the timeline.
+// What the ranks know at the end, gathered on rank 0: the `record` event.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,5 @@ nlohmann::json gather_ranks(const mpi::Communicator& comm, const Binding& bindin
 /// The whole `record` event; only rank 0's result means anything. @note Collective.
 nlohmann::json gather_record(const Context& context, const Binding& binding, const Job& job, const Outcome& outcome,
                              double peak_flops);
-
-/// Writes all ranks' spans to `path` in Chrome's trace format. Throws IoError on every rank. @note Collective.
-void write_trace(const Context& context, const std::string& path);
 
 }  // namespace tilewise::worker

@@ -16,6 +16,7 @@
 #include "tilewise/worker/run_stencil.hpp"
 #include "tilewise/worker/run_svd.hpp"
 #include "tilewise/worker/segments.hpp"
+#include "tilewise/worker/trace.hpp"
 
 namespace tilewise::worker {
 namespace {
@@ -128,6 +129,7 @@ void run(const mpi::Communicator& comm, const Job& job) {
     mpi::together(comm, [&] { fail_if_told(job.fault, comm.rank()); });
     comm.barrier();
     ledger.start(Phase::input, !job.trace.empty(), fault_hook(job.fault, comm.rank()));
+    const Tracing tracing(!job.trace.empty(), comm, ledger);
     Outcome outcome = run_command(context, job);
     {
         // What a rank waits for at the end belongs to the last thing that it did.
@@ -138,12 +140,13 @@ void run(const mpi::Communicator& comm, const Job& job) {
         comm.barrier();
     }
     ledger.stop();
+    message_trace().stop();
     if (outcome.afterwards) {
         std::exchange(outcome.afterwards, {})(outcome);
     }
     const double peak = job.calibrate ? measure::gemm_rate(context, dtype_of(job.dtype)) : 0;
     if (!job.trace.empty()) {
-        write_trace(context, job.trace);
+        write_trace(context, message_trace(), job.command, job.trace);
     }
     const nlohmann::json record = gather_record(context, binding, job, outcome, peak);
     if (comm.rank() == 0) {

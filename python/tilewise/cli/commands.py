@@ -14,6 +14,8 @@ COMMANDS = {
     "show": "print some of its numbers:  tilewise show A.npy 0:3 0:5",
     "measure": "how fast this machine is:   tilewise measure",
     "plan": "say what a job would do:    tilewise plan multiply A.npy B.npy -o C.npy",
+    "study": "sweep, tabulate, compare:   tilewise study run quick",
+    "report": "a page of results:          tilewise report results/quick -o report.html",
     "doctor": "say what is installed and what will go wrong",
 }
 JOBS = ("multiply", "transpose", "svd", "stencil", "convert", "generate")

@@ -82,6 +82,12 @@ def read(function: Callable[..., Any], words: list[str]) -> Arguments | None:
     return Arguments(positions, {**given, **{owner: classes[owner](**named[owner]) for owner in named}})
 
 
+def flags(function: Callable[..., Any]) -> dict[str, Any]:
+    """Every spelling of every flag of `function`, with the type of its value."""
+    _, found, _ = _declared(function)
+    return {spelt: flag.kind for spelt, flag in found.items() if spelt.startswith("-")}
+
+
 def _declared(function: Callable[..., Any]) -> tuple[dict[str, Any], dict[str, _Flag], dict[str, Any]]:
     """The type of each argument, every spelling of a flag, and the classes whose fields are flags."""
     kinds: dict[str, Any] = {}

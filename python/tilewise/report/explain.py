@@ -18,7 +18,7 @@ _BAR = 10  # characters of a whole bar: with it the table fits 80 columns
 
 def explain(record: Record) -> RenderableType:
     """The closing table of `record`."""
-    return Group(_phases(record), *_lines(record))
+    return Group(_phases(record), *closing_lines(record))
 
 
 def variant_line(record: Record) -> str:
@@ -78,7 +78,8 @@ def _phases(record: Record) -> Table:
     return table
 
 
-def _lines(record: Record) -> list[Text]:
+def closing_lines(record: Record) -> list[Text]:
+    """What stands under the phases: memory, proof, how, result; the first ten characters are the label."""
     memory = record.peak_rss_bytes
     where = "on the largest rank, " if record.variant.ranks > 1 else ""
     node = f"{bytes_text(memory.node_sum)} on the node" if record.variant.ranks > 1 else ""

@@ -9,6 +9,7 @@ from typing import Any
 from tilewise.measure.result import Line, Measurement
 from tilewise.report import measure_files, measure_messages, measure_node
 from tilewise.report import measured as ask
+from tilewise.report.environment import environment_table
 from tilewise.report.figures.files import file_plots
 from tilewise.report.figures.messages import matrix_plots, message_plots, model_plots
 from tilewise.report.figures.node import node_plots
@@ -141,25 +142,5 @@ def _circumstances(measurement: Measurement) -> list[Table | None]:
         measure_node.levels(measurement),
         skipped if skipped.rows else None,
         measure_node.disturbances(measurement),
-        _environment(measurement.environment),
+        environment_table(measurement.environment),
     ]
-
-
-def _environment(told: dict[str, Any]) -> Table | None:
-    table = Table("environment", "Environment", [Column("what", numbers=False), Column("", numbers=False)])
-    for name, value in _flat(told):
-        table.add(name, value)
-    return table if table.rows else None
-
-
-def _flat(told: Any, before: str = "") -> Iterator[tuple[str, str]]:
-    items = told.items() if isinstance(told, dict) else enumerate(told, 1)
-    for name, value in items:
-        whole = f"{before} {name}".strip()
-        if isinstance(value, dict) or (
-            isinstance(value, list) and any(isinstance(part, dict) for part in value)
-        ):
-            yield from _flat(value, whole)
-        else:
-            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-            yield whole.replace("_", " "), " ".join(text.split())

@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tilewise.machine.replacing import replace
 from tilewise.measure.result import Measurement
 from tilewise.report.figures.files import file_plots
 from tilewise.report.figures.messages import matrix_plots, message_plots, model_plots
 from tilewise.report.figures.node import node_plots
-from tilewise.report.figures.style import Plot, png, svg
-from tilewise.report.file_names import FileNames
+from tilewise.report.figures.style import Plot
+from tilewise.report.page_files import files_of_plot, write_files
 
 
 def plots_of(measurement: Measurement) -> Iterator[Plot]:
@@ -29,14 +28,4 @@ def write_plots(measurement: Measurement, folder: str | os.PathLike[str]) -> lis
 
     Files with the same names are replaced. Returns the paths. Raises OSError.
     """
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    written: list[Path] = []
-    names = FileNames()
-    for plot in plots_of(measurement):
-        name = names.fresh(plot.key)
-        for ending, content in ((".svg", svg(plot).encode()), (".png", png(plot))):
-            path = place / (name + ending)
-            replace(path, content)
-            written.append(path)
-    return written
+    return write_files(folder, map(files_of_plot, plots_of(measurement)))

@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -38,29 +39,48 @@ class Fact:
 
 
 @dataclasses.dataclass
+class Drawing:
+    """A figure that is markup already, drawn by us with everything escaped: an <svg> in the page's colours.
+
+    `alone` is the same as a file of its own, empty where there is none; `plot` is what a picture is made of;
+    a wide one has a row for itself.
+    """
+
+    key: str
+    title: str
+    caption: str
+    markup: str
+    alone: str = ""
+    wide: bool = False
+    plot: Plot | None = None
+
+
+@dataclasses.dataclass
 class Section:
-    """A part of a page: words first, then tables and figures."""
+    """A part of a page: words first, then figures and tables."""
 
     key: str
     title: str
     words: list[str] = dataclasses.field(default_factory=list)
     tables: list[Table] = dataclasses.field(default_factory=list)
     plots: list[Plot] = dataclasses.field(default_factory=list)
+    drawings: list[Drawing] = dataclasses.field(default_factory=list)
 
     def empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not (self.words or self.tables or self.plots)
+        return not (self.words or self.tables or self.plots or self.drawings)
 
 
 @dataclasses.dataclass
 class Page:
-    """A whole report."""
+    """A whole report; `scripts` are our own, for drawings that need more than the page's."""
 
     title: str
     subtitle: str
     sections: list[Section]
     facts: list[Fact] = dataclasses.field(default_factory=list)
     warnings: list[str] = dataclasses.field(default_factory=list)
+    scripts: list[str] = dataclasses.field(default_factory=list)
 
 
 def write(page: Page, path: str | os.PathLike[str]) -> None:
@@ -73,9 +93,9 @@ def html(page: Page) -> str:
     names = FileNames()
     sections = [section for section in page.sections if not section.empty()]
     anchors = [names.fresh(section.key) for section in sections]
-    script = (_FOLDER / "page.js").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    scripts = [(_FOLDER / "page.js").read_text(encoding="utf-8"), *dict.fromkeys(page.scripts)]
+    allowed = " ".join(map(_digest, scripts))
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
     links = [
         f'<li><a href="#{anchor}">{_text(section.title)}</a></li>'
         for anchor, section in zip(anchors, sections, strict=True)
@@ -91,9 +111,16 @@ def html(page: Page) -> str:
         _list("warnings", page.warnings),
         f'<nav aria-label="Contents"><ul>{"".join(links)}</ul></nav>\n{_HINT}</header>\n<main>',
         *[_section(anchor, section, names) for anchor, section in zip(anchors, sections, strict=True)],
-        f"</main>\n<footer>{_GENERATED}</footer>\n<script>{script}</script>\n</body>\n</html>\n",
+        f"</main>\n<footer>{_GENERATED}</footer>",
+        *[f"<script>{script}</script>" for script in scripts],
+        "</body>\n</html>\n",
     ]
     return "\n".join(filter(None, parts))
+
+
+def _digest(script: str) -> str:
+    """What a page's policy calls `script` by: no other may run in it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
 def _style() -> str:
@@ -106,6 +133,11 @@ def _style() -> str:
 
 def _text(words: object) -> str:
     return escape(clean(words), quote=True)
+
+
+def _prose(words: str) -> str:
+    """Words in which `backticks` stand around what one types."""
+    return re.sub(r"`([^`<>]+)`", r"<code>\1</code>", _text(words))
 
 
 def _facts(facts: Sequence[Fact]) -> str:
@@ -124,11 +156,11 @@ def _list(kind: str, items: Sequence[str]) -> str:
 
 def _section(anchor: str, section: Section, names: FileNames) -> str:
     parts = [f'<section id="{anchor}">\n<h2>{_text(section.title)}</h2>']
-    parts += [f"<p>{_text(words)}</p>" for words in section.words]
-    if section.plots:
-        parts.append(
-            f'<div class="figures">\n{"".join(_figure(plot, names) for plot in section.plots)}</div>'
-        )
+    parts += [f"<p>{_prose(words)}</p>" for words in section.words]
+    figures = [_drawing(drawing, names) for drawing in section.drawings]
+    figures += [_figure(plot, names) for plot in section.plots]
+    if figures:
+        parts.append(f'<div class="figures">\n{"".join(figures)}</div>')
     open_ones = [table for table in section.tables if not table.folded]
     if open_ones:
         parts.append(f'<div class="tables">\n{"".join(_table(table, names) for table in open_ones)}</div>')
@@ -143,6 +175,13 @@ def _figure(plot: Plot, names: FileNames) -> str:
     name = names.fresh(f"figure-{plot.key}")
     drawing = inline(dataclasses.replace(plot, key=name))
     return f'<figure id="{name}">{drawing}<figcaption>{_text(plot.caption)}</figcaption></figure>\n'
+
+
+def _drawing(drawing: Drawing, names: FileNames) -> str:
+    name = names.fresh(f"figure-{drawing.key}")
+    kind = ' class="wide"' if drawing.wide else ""
+    words = f"<figcaption>{_text(drawing.caption)}</figcaption>"
+    return f'<figure id="{name}"{kind}>{drawing.markup}{words}</figure>\n'
 
 
 def _table(table: Table, names: FileNames) -> str:

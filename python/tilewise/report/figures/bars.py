@@ -10,6 +10,7 @@ from tilewise.report.numbers import clean, finite
 
 _ROW = 0.15  # inches a bar
 _FRAME = 1.2
+_LEGEND = 82  # characters abreast under a diagram
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,5 +48,7 @@ def bars(key: str, title: str, caption: str, rows: Sequence[Bar], unit: str) -> 
         axes.grid(False, axis="y")
         axes.tick_params(axis="y", length=0)
         if axes.get_legend_handles_labels()[0]:
-            figure.legend(loc="outside lower center", ncols=len(kinds))
+            longest = max(len(kind) for kind in kinds)
+            abreast = max(1, min(len(kinds), _LEGEND // (longest + 6)))
+            figure.legend(loc="outside lower center", ncols=abreast)
     return plot

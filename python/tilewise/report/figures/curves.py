@@ -30,6 +30,8 @@ MOST = 8  # curves in a diagram: no eye holds more apart
 _LEGEND = 82  # characters abreast under a diagram
 _FEW = 8  # points: their intervals are lines, those of more a band
 _REACH = 4.0  # how far beyond the points of a logarithmic axis an interval is shown
+_FEW_POWERS = 200.0  # greatest over least: below, powers of ten alone are too few ticks
+_LITTLE = 4.0  # greatest over least: below, there may be no such tick at all
 _NUANCE = 0.1  # of the largest value: smaller differences stay pale
 _WRITTEN = 16  # ranks: more cells are too small for values
 
@@ -84,8 +86,11 @@ def curves(
         figure, axes = sheet(title)
         plot = Plot(key, title, caption, figure)
         shown = drawable[:MOST]
+        free = [curve for curve in shown if curve.colour is None] if ordered else shown
         for place, curve in enumerate(shown):
-            _curve(plot, axes, curve, place, _colour(place, len(shown), curve, ordered), len(shown))
+            own = free.index(curve) if curve in free else place
+            colour = _colour(own, len(free), curve, ordered and curve in free)
+            _curve(plot, axes, curve, place, colour, len(shown))
         for axis, side, set_scale in (
             (across, axes.xaxis, axes.set_xscale),
             (up, axes.yaxis, axes.set_yscale),
@@ -96,6 +101,8 @@ def curves(
         axes.set_xlabel(clean(across.label))
         axes.set_ylabel(clean(up.label))
         _limits(axes, shown, up)
+        for axis, side in ((across, axes.xaxis), (up, axes.yaxis)):
+            _within_a_power(side, axis)
         for guide in guides:
             _guide(axes, guide)
         if shown:
@@ -159,7 +166,7 @@ def _limits(axes: Axes, shown: Sequence[Curve], up: Axis) -> None:
 
 def _ticks(side: object, axis: Axis) -> None:
     from matplotlib.axis import Axis as Side
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     assert isinstance(side, Side)
     if axis.ticks:
@@ -168,7 +175,28 @@ def _ticks(side: object, axis: Axis) -> None:
     elif axis.log and axis.kind == "bytes":
         side.set_major_locator(LogLocator(base=16, numticks=20))
         side.set_minor_locator(NullLocator())
+    elif axis.log:
+        side.set_minor_formatter(FuncFormatter(lambda value, _: _between(value, side, axis.kind)))
+    else:
+        side.set_minor_formatter(NullFormatter())
     side.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value, axis.kind)))
+
+
+def _within_a_power(side: Any, axis: Axis) -> None:
+    """Ticks as on an even axis where a logarithmic one shows too little for powers of ten."""
+    from matplotlib.ticker import MaxNLocator, NullLocator
+
+    low, high = side.get_view_interval()
+    if axis.log and not axis.ticks and axis.kind != "bytes" and high < _LITTLE * low:
+        side.set_major_locator(MaxNLocator(4))
+        side.set_minor_locator(NullLocator())
+
+
+def _between(value: float, side: Any, kind: str) -> str:
+    """What stands at a minor tick of a logarithmic axis: where there are few powers of ten, 2 and 5 too."""
+    low, high = side.get_view_interval()
+    first = f"{value:e}"[0]
+    return tick_text(value, kind) if high < _FEW_POWERS * low and first in "25" else ""
 
 
 def tick_text(value: float, kind: str) -> str:
@@ -188,7 +216,9 @@ def _guide(axes: Axes, guide: Guide) -> None:
     style: dict[str, Any] = {"color": MUTED[0], "linewidth": 0.9, "linestyle": (0, (3, 2)), "zorder": 1}
     words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7.5, "color": MUTED[0]}
     name = clean(guide.name)
-    if guide.y is not None and finite(guide.y) and guide.y > 0:
+    low, high = axes.get_ylim()
+    # One far beyond the points would press them flat, to make room for its words.
+    if guide.y is not None and max(low / _REACH, 0.0) < guide.y < high * _REACH:
         axes.axhline(guide.y, **style)
         # To the left: rates grow to the right, and would run through the words.
         left = ("axes fraction", "data")

@@ -42,6 +42,13 @@ ORDERED = (
     ("#404788", "#c4da4c"),
     ("#481567", "#f4e04d"),
 )
+PHASES = {  # of a job, the same in every figure
+    "input": SERIES[0],
+    "compute": SERIES[2],
+    "exchange": SERIES[1],
+    "output": SERIES[3],
+    "verify": SERIES[5],
+}
 INK = ("#1c2430", "#e6e9ee")
 MUTED = ("#5d6775", "#a3acb9")
 GRID = ("#e1e5ea", "#343c48")
@@ -174,6 +181,12 @@ def themed(text: str) -> str:
         return f"var(--{name})" if name else found.group()
 
     return re.sub(r"#[0-9a-fA-F]{6}\b", variable, text)
+
+
+def themed_names(text: str) -> str:
+    """`text` with each CSS variable replaced by its colour of the light theme: what `themed` undoes."""
+    named = _named()
+    return re.sub(r"var\(--([\w-]+)\)", lambda found: named[found.group(1)][0], text)
 
 
 def _named() -> dict[str, tuple[str, str]]:

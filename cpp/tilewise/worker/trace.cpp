@@ -1,0 +1,205 @@
+// Sets the clocks, matches the messages, and has rank 0 write the ranks' events one after another.
+#include "tilewise/worker/trace.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "tilewise/mpi/together.hpp"
+#include "tilewise/worker/match.hpp"
+
+namespace tilewise::worker {
+namespace {
+
+using mpi::check;
+using nlohmann::json;
+
+double clock_seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// What this rank's clock lacks to that of rank 0. @note Collective.
+double clock_offset(const mpi::Communicator& comm) {
+    constexpr int trips = 32;
+    const mpi::Communicator node = comm.node();
+    int first = comm.rank();
+    check(PMPI_Bcast(&first, 1, MPI_INT, 0, node.get()), "MPI_Bcast");
+    int far = first == 0 ? 0 : 1;
+    std::vector<int> all(static_cast<std::size_t>(comm.size()));
+    check(PMPI_Allgather(&far, 1, MPI_INT, all.data(), 1, MPI_INT, comm.get()), "MPI_Allgather");
+    double offset = 0, fastest = std::numeric_limits<double>::infinity();
+    for (int other = 1; other < comm.size(); ++other) {
+        for (int trip = 0; all[static_cast<std::size_t>(other)] != 0 && trip < trips; ++trip) {
+            if (comm.rank() == other) {
+                const double asked = clock_seconds();
+                double theirs = 0;
+                check(PMPI_Send(&asked, 1, MPI_DOUBLE, 0, 0, comm.get()), "MPI_Send");
+                check(PMPI_Recv(&theirs, 1, MPI_DOUBLE, 0, 0, comm.get(), MPI_STATUS_IGNORE), "MPI_Recv");
+                const double told = clock_seconds();
+                if (told - asked < fastest) {
+                    fastest = told - asked;
+                    offset = theirs - (asked + told) / 2;
+                }
+            } else if (comm.rank() == 0) {
+                double asked = 0;
+                check(PMPI_Recv(&asked, 1, MPI_DOUBLE, other, 0, comm.get(), MPI_STATUS_IGNORE), "MPI_Recv");
+                const double mine = clock_seconds();
+                check(PMPI_Send(&mine, 1, MPI_DOUBLE, other, 0, comm.get()), "MPI_Send");
+            }
+        }
+    }
+    return offset;
+}
+
+/// One event a line, in strings of bounded length: a tree of JSON values would need a hundred times the memory.
+class Events {
+public:
+    using Sink = std::function<void(const std::string& text)>;
+    Events(int rank, Sink sink) : rank_(rank), is_first_(rank == 0), sink_(std::move(sink)) {}
+
+    void finish() { sink_(std::exchange(text_, {})); }
+    void name_rank() {
+        const std::string pid = std::to_string(rank_);
+        add("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":" + pid + ",\"tid\":0,\"args\":{\"name\":\"rank " + pid +
+            "\"}}");
+        add("{\"name\":\"process_sort_index\",\"ph\":\"M\",\"pid\":" + pid +
+            ",\"tid\":0,\"args\":{\"sort_index\":" + pid + "}}");
+    }
+    void slice(const std::string& quoted_name, std::string_view category, double begin, double end) {
+        std::array<char, 160> text{};
+        std::snprintf(text.data(), text.size(),
+                      ",\"cat\":\"%.*s\",\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%.3f,\"dur\":%.3f}",
+                      static_cast<int>(category.size()), category.data(), rank_, begin * 1e6, (end - begin) * 1e6);
+        add("{\"name\":" + quoted_name + text.data());
+    }
+    /// Both ends; `id` is the line's own among this rank's. Each is bound to the slice that is open at its time.
+    void line(const Line& line, std::int64_t id) {
+        const auto whole = static_cast<long long>(rank_) * 2 * static_cast<long long>(most_messages) + id;
+        const char* kind = line.tag >= 0 ? "message" : "one-sided";
+        std::array<char, 256> text{};
+        std::snprintf(text.data(), text.size(),
+                      "{\"name\":\"%s\",\"cat\":\"message\",\"ph\":\"s\",\"id\":%lld,\"pid\":%d,\"tid\":0,\"ts\":%.3f,"
+                      "\"args\":{\"bytes\":%lld,\"tag\":%s}}",
+                      kind, whole, line.from, line.left * 1e6, static_cast<long long>(line.bytes),
+                      line.tag >= 0 ? std::to_string(line.tag).c_str() : "null");
+        add(text.data());
+        // A slice does not hold its own end: a nanosecond earlier is in it still.
+        const double arrived = std::max(line.left, line.arrived - 1e-9);
+        std::snprintf(text.data(), text.size(),
+                      "{\"name\":\"%s\",\"cat\":\"message\",\"ph\":\"f\",\"bp\":\"e\",\"id\":%lld,\"pid\":%d,\"tid\":0,"
+                      "\"ts\":%.3f}",
+                      kind, whole, line.to, arrived * 1e6);
+        add(text.data());
+    }
+
+private:
+    void add(const std::string& event) {
+        text_ += std::exchange(is_first_, false) ? "" : ",\n";
+        text_ += event;
+        if (text_.size() > std::size_t{1} << 20U) {
+            finish();
+        }
+    }
+    int rank_;
+    bool is_first_;
+    Sink sink_;
+    std::string text_;
+};
+
+std::string quoted(const std::string& words) {
+    return json(words).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// Calls `make` on each rank with what takes its texts, and `write` on rank 0 with all of them, rank by rank. @note Collective.
+template <class Make, class Write> void in_turn(const mpi::Communicator& comm, const Make& make, const Write& write) {
+    const auto send = [&](const std::string& text) {
+        const auto size = static_cast<int>(text.size());
+        check(PMPI_Send(text.data(), size, MPI_CHAR, 0, 0, comm.get()), "MPI_Send");
+    };
+    if (comm.rank() > 0) {
+        make([&](const std::string& text) {
+            if (!text.empty()) {
+                send(text);
+            }
+        });
+        send("");
+        return;
+    }
+    make(write);
+    std::string theirs;
+    for (int other = 1; other < comm.size(); ++other) {
+        do {
+            MPI_Status status;
+            int size = 0;
+            check(PMPI_Probe(other, 0, comm.get(), &status), "MPI_Probe");
+            check(PMPI_Get_count(&status, MPI_CHAR, &size), "MPI_Get_count");
+            theirs.resize(static_cast<std::size_t>(size));
+            check(PMPI_Recv(theirs.data(), size, MPI_CHAR, other, 0, comm.get(), MPI_STATUS_IGNORE), "MPI_Recv");
+            write(theirs);
+        } while (!theirs.empty());
+    }
+}
+
+}  // namespace
+
+void write_trace(const Context& context, const MessageTrace& messages, const std::string& command,
+                 const std::string& path) {
+    const mpi::Communicator& comm = context.comm;
+    const Ledger& ledger = context.ledger;
+    const double began = clock_seconds() - ledger.now() + clock_offset(comm);
+    double first = 0;
+    check(PMPI_Allreduce(&began, &first, 1, MPI_DOUBLE, MPI_MIN, comm.get()), "MPI_Allreduce");
+    const double shift = began - first;
+    const Matched matched = match(comm, messages, shift);
+
+    const auto make = [&](const Events::Sink& sink) {
+        Events events(comm.rank(), sink);
+        events.name_rank();
+        events.slice(quoted(command), "job", shift, messages.stopped() + shift);
+        for (const Span& span : ledger.spans()) {
+            events.slice(quoted(span.name), phase_names[static_cast<std::size_t>(span.phase)], span.begin + shift,
+                         span.end + shift);
+        }
+        for (const Call& call : messages.calls()) {
+            events.slice('"' + std::string(call.name) + '"', call.collective ? "collective" : "mpi", call.begin + shift,
+                         call.end + shift);
+        }
+        std::int64_t id = 0;
+        for (const Line& line : matched.lines) {
+            events.line(line, id++);
+        }
+        events.finish();
+    };
+    const auto lines = static_cast<std::int64_t>(matched.lines.size());
+    const std::array<std::int64_t, 5> mine{lines, matched.unmatched, messages.dropped(), matched.hasty,
+                                           messages.dropped_calls()};
+    std::array<std::int64_t, 5> sums{};
+    check(PMPI_Reduce(mine.data(), sums.data(), 5, MPI_INT64_T, MPI_SUM, 0, comm.get()), "MPI_Reduce");
+    std::ofstream out;
+    if (comm.rank() == 0) {
+        out.open(path);
+        out << "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
+    }
+    in_turn(comm, make, [&](const std::string& text) { out << text; });
+    mpi::together(comm, [&] {
+        if (comm.rank() == 0) {
+            const json about{{"command", command},       {"ranks", comm.size()},
+                             {"messages", sums[0]},      {"unmatched", sums[1]},
+                             {"dropped", sums[2]},       {"hasty", sums[3]},
+                             {"dropped_calls", sums[4]}, {"most_per_rank", most_messages}};
+            out << "\n], \"otherData\": " << about.dump() << "}\n";
+            if (!out.flush()) {
+                throw IoError(path + ": the timeline could not be written");
+            }
+        }
+    });
+}
+
+}  // namespace tilewise::worker

@@ -1,0 +1,150 @@
+"""tilewise from Python: jobs as function calls that return their record, and studies as data frames.
+
+import tilewise
+record = tilewise.run("multiply", "A.npy", "B.npy", out="C.npy", ranks=4)
+record.seconds.total.max
+frame = tilewise.load_study("results/quick")
+"""
+
+from __future__ import annotations
+
+import html
+import numbers
+import os
+from typing import Any
+
+import msgspec
+
+from tilewise.errors import RunError, UsageError
+from tilewise.launch.record import Record, Spread
+from tilewise.study.child import run_words
+from tilewise.study.export import rows
+from tilewise.units import plural, seconds_text
+
+_PHASES = ("input", "compute", "exchange", "output", "verify", "total")
+_TALKS = ("info", "show", "plan", "study", "report", "doctor")  # what they say is for people
+
+
+class JobRecord(Record, kw_only=True):
+    """The record of a job, which a notebook shows as a table of its phases."""
+
+    def _repr_html_(self) -> str:
+        """Files, variant, phases over ranks, proof and warnings; everything in it escaped."""
+        names = ", ".join(
+            f"{each.path} ({'×'.join(map(str, each.shape))})" for each in (*self.inputs, *self.outputs)
+        )
+        variant = self.variant
+        size = f"{plural(variant.ranks, 'rank')} × {plural(variant.threads, 'thread')}"
+        how = f"{variant.algorithm}, {variant.exchange}, io {variant.io}, {size}"
+        parts = [
+            f"<p><b>tilewise {_safe(self.command)}</b> {_safe(names)}<br>{_safe(how)}</p>",
+            "<table><thead><tr><th>seconds</th><th>min</th><th>mean</th><th>max</th></tr></thead><tbody>",
+        ]
+        for name in _PHASES:
+            spread: Spread = getattr(self.seconds, name)
+            cells = "".join(
+                f"<td>{seconds_text(each)}</td>" for each in (spread.min, spread.mean, spread.max)
+            )
+            parts.append(f"<tr><th>{name}</th>{cells}</tr>")
+        parts.append(
+            f"<tr><th>wall</th><td></td><td></td><td>{seconds_text(self.seconds.wall)}</td></tr></tbody></table>"
+        )
+        proof = self.verification
+        said = (
+            "not verified"
+            if proof is None
+            else f"verified: {proof.method}, {'passed' if proof.passed else 'failed'}"
+        )
+        parts.append(f"<p>{_safe(said)}</p>")
+        if self.warnings:
+            parts.append(f"<ul>{''.join(f'<li>{_safe(each)}</li>' for each in self.warnings)}</ul>")
+        return "".join(parts)
+
+
+def run(command: str, *arguments: Any, out: Any = None, timeout: float | None = None, **flags: Any) -> Any:
+    """Runs a job or `measure` in processes of its own, and returns its record.
+
+    `arguments` are its positions, names of files or words; `out` is `--output`. Every other flag goes by its
+    name, with `_` for `-`: `ranks=4`, `sync=True`, `hint=["a=1", "b=2"]`; None and False are not
+    said. Returns a JobRecord, or of `measure` a Measurement. Raises UsageError, RunError or VerificationError
+    with the words of the command; a KeyboardInterrupt first ends all ranks.
+    """
+    if command in _TALKS:
+        raise UsageError(
+            f"tilewise.run runs jobs and measure, which have a record to return, not {command!r}"
+        )
+    for name, why in (("json", "the record is what run returns"), ("help", "help(tilewise.run) is")):
+        if name in flags:
+            raise UsageError(f"tilewise.run takes no {name!r}: {why}")
+    words = [command, *(_word(each, f"position {n}") for n, each in enumerate(arguments, 1))]
+    for word in words:
+        if word.startswith("-"):
+            raise UsageError(f"{word!r} stands where a file or a word is wanted", "flags by name: ranks=4")
+    if out is not None:
+        words.append(f"--output={_word(out, 'out')}")
+    if timeout is not None:
+        if isinstance(timeout, bool) or not isinstance(timeout, numbers.Real):
+            raise UsageError(f"timeout is a number of seconds, not {timeout!r}")
+        words.append(f"--timeout={float(timeout):g}")
+    for name, value in flags.items():
+        if name == "verify" and value is False:  # what is not said is proved
+            raise UsageError("verify is no switch that could be False", 'verify="off"')
+        words += _flag(f"--{name.replace('_', '-')}", value)
+    ended = run_words([*words, "--json", "-"], os.getcwd())
+    if ended.exit_code:
+        ended.fail()
+    try:
+        return msgspec.json.decode(ended.output, type=_type_of(command))
+    except msgspec.MsgspecError as error:
+        raise RunError(f"{command} gave no record that can be read: {error}") from None
+
+
+def load_study(folder: str) -> Any:
+    """All launches of a study's results: a pandas DataFrame where pandas is installed, else a list of dicts.
+
+    `folder` is the results folder, or the one above it, of which the newest results are taken. A row is a
+    launch, or a line of a measurement; the reference names the columns. UsageError where there are none.
+    """
+    made = rows(os.fspath(folder))
+    try:
+        import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        return made
+    return pandas.DataFrame(made)
+
+
+def _flag(spelt: str, value: Any) -> list[str]:
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [spelt]
+    if isinstance(value, (list, tuple)):
+        return [word for each in value for word in _flag(spelt, each)]
+    return [f"{spelt}={_word(value, spelt)}"]
+
+
+def _word(value: Any, what: str) -> str:
+    """A text, a path or a number as a word of the command line; UsageError for all else, such as an array."""
+    if isinstance(value, (str, os.PathLike)):
+        word = os.fsdecode(value)
+        if "\0" in word:
+            raise UsageError(f"{what} has a null character in it: {word!r}")
+        return word
+    if isinstance(value, numbers.Real):
+        return str(value)
+    raise UsageError(
+        f"{what} is the name of a file, a word or a number, not of type {type(value).__name__}",
+        "numpy.save, for a matrix that is in memory" if hasattr(value, "shape") else "",
+    )
+
+
+def _type_of(command: str) -> Any:
+    if command != "measure":
+        return JobRecord
+    from tilewise.measure.result import Measurement
+
+    return Measurement
+
+
+def _safe(text: str) -> str:
+    return html.escape(text, quote=True)

@@ -1,0 +1,175 @@
+"""`tilewise study compare` and `export`, and what is told at the end of a run."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from tilewise.cli.declare import SHOW, WHAT, Parameter
+from tilewise.cli.parse import parse
+from tilewise.errors import UsageError
+from tilewise.units import plural
+
+if TYPE_CHECKING:
+    from tilewise.study.claims import Verdict
+    from tilewise.study.run import Outcome
+    from tilewise.study.tables import Cell, Table
+
+
+def tell(folder: str, outcome: Outcome) -> None:
+    """Tables, claims, and where everything is."""
+    show_results(folder)
+    counts = ["1 launch" if outcome.launched == 1 else f"{outcome.launched} launches"]
+    if outcome.reused:
+        counts.append(f"{outcome.reused} already there")
+    counts.append(f"{plural(outcome.done, 'point')} done")
+    counts += [f"{outcome.failed} failed"] if outcome.failed else []
+    counts += [f"{outcome.not_run} not run"] if outcome.not_run else []
+    print(f"\n{', '.join(counts)}; results are in {folder}")
+
+
+def show_results(folder: str) -> None:
+    """All tables of a results folder with notes and reasons, and the verdicts on its claims."""
+    from tilewise.report.terminal import show
+    from tilewise.study.evaluated import load
+
+    found = load(folder)
+    for note in found.results.notes:
+        print(f"note: {note}")
+    for table in found.tables:
+        print(f"{table.title}{f'; compared with {table.base}' if table.base else ''}")
+        show(_drawn(table))
+        reasons = [cell.reason for row in table.cells for cell in row if cell.reason]
+        for line in (*table.notes, *dict.fromkeys(reasons)):
+            print(f"  {line}")
+        print()
+    for verdict in found.verdicts:
+        print(_said(verdict))
+
+
+def _drawn(table: Table) -> Any:
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table as Grid
+
+    grid = Grid(box=SIMPLE_HEAD, pad_edge=False)
+    for name in table.row_names:
+        grid.add_column(escape(name))
+    for column, unit in zip(table.columns, table.units, strict=True):
+        named = zip(table.column_names or [""] * len(column), column, strict=True)
+        head = ", ".join(f"{name} {value}".strip() for name, value in named) or table.title
+        grid.add_column(escape(f"{head} [{unit}]" if unit else head), justify="right")
+    for row, cells in zip(table.rows, table.cells, strict=True):
+        grid.add_row(*(escape(str(each)) for each in row), *(escape(_figure(cell)) for cell in cells))
+    return grid
+
+
+def _figure(cell: Cell) -> str:
+    if cell.value is None:
+        return "not run" if cell.reason.startswith("not run") else cell.reason.partition(":")[0]
+    base = f" (base {cell.base:.4g})" if cell.base is not None else ""
+    chosen = f" ({cell.chosen})" if cell.chosen else ""
+    return f"{cell.value:.4g}{base}{chosen}"
+
+
+def _said(verdict: Verdict) -> str:
+    figure = (
+        ""
+        if verdict.figure is None
+        else f" ({verdict.figure:.4g}{f' {verdict.unit}' if verdict.unit else ''})"
+    )
+    reason = f": {verdict.reason}" if verdict.reason else ""
+    note = f"; {verdict.note}" if verdict.note else ""
+    return f"{verdict.verdict}{figure}{reason}: {verdict.text}{note}"
+
+
+def compare(words: list[str]) -> int:
+    """Compares two results; returns the exit code."""
+    asked = parse("study compare", _compared, words)
+    if asked is None:
+        return 0
+    from tilewise.study import results
+    from tilewise.study.compare import compare as compared
+
+    old, new, metric, json = asked
+    found = compared(results.load(old), results.load(new), metric or "")
+    if not found.changes:
+        raise UsageError(f"{old} and {new} have no point in common")
+    if json is not None:
+        text = msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+        if json == "-":
+            sys.stdout.write(text.decode())
+            return 0
+        _write(json, text)
+    print(f"{found.metric}, new over old; a change is named from 5 % on")
+    for difference in found.differences:
+        print(f"another environment: {difference}")
+    for each in found.changes:
+        axes = ", ".join(f"{axis} = {value}" for axis, value in each.axes.items())
+        ratio = "" if each.ratio is None else f" {each.ratio:.3f}"
+        span = "" if each.low is None or each.high is None else f" [{each.low:.3f}, {each.high:.3f}]"
+        reason = f" ({each.reason})" if each.reason else ""
+        print(f"{each.verdict:<19}{ratio}{span}  {each.run} {axes} {each.line}{reason}".rstrip())
+    if found.only_old or found.only_new:
+        print(f"only in the old: {found.only_old}, only in the new: {found.only_new}")
+    return 0
+
+
+def _compared(
+    old: Annotated[str, Parameter(name="OLD", group=WHAT, help="A results folder.")],
+    new: Annotated[str, Parameter(name="NEW", group=WHAT, help="Another one of the same study.")],
+    /,
+    *,
+    metric: Annotated[
+        str | None, Parameter(name="--metric", group=WHAT, help="Path into the record; seconds.total.max.")
+    ] = None,
+    json: Annotated[
+        str | None,
+        Parameter(name="--json", group=SHOW, allow_leading_hyphen=True, help="FILE; - for standard output."),
+    ] = None,
+) -> tuple[str, str, str | None, str | None]:
+    """Say for each point whether it became faster or slower, or cannot be told apart."""
+    return old, new, metric, json
+
+
+def export(words: list[str]) -> int:
+    """Writes flat files; returns the exit code."""
+    asked = parse("study export", _exported, words)
+    if asked is None:
+        return 0
+    folder, csv, parquet = asked
+    if csv is None and parquet is None:
+        raise UsageError("export needs a file to write", "--csv FILE, or --parquet FILE")
+    from tilewise.study import export as exporting
+
+    made = exporting.rows(folder)
+    if csv is not None:
+        exporting.write_csv(made, csv)
+    if parquet is not None:
+        exporting.write_parquet(made, parquet)
+    return 0
+
+
+def _exported(
+    folder: Annotated[str, Parameter(name="DIR", group=WHAT, help="A results folder.")],
+    /,
+    *,
+    csv: Annotated[str | None, Parameter(name="--csv", group=WHAT, help="FILE to write as CSV.")] = None,
+    parquet: Annotated[
+        str | None, Parameter(name="--parquet", group=WHAT, help="FILE to write as Parquet (needs pyarrow).")
+    ] = None,
+) -> tuple[str, str | None, str | None]:
+    """Write all launches as flat rows."""
+    return folder, csv, parquet
+
+
+def _write(path: str, text: bytes) -> None:
+    from tilewise.errors import RunError
+
+    try:
+        with open(path, "wb") as file:
+            file.write(text)
+    except OSError as error:
+        raise RunError(f"{path} cannot be written: {error.strerror or error}") from None

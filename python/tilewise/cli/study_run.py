@@ -1,0 +1,385 @@
+"""`tilewise study list`, `show` and `run`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from tilewise.cli.declare import HOW, SHOW, WHAT, WHERE, Parameter
+from tilewise.cli.parse import parse
+from tilewise.errors import Interrupted, UsageError
+from tilewise.units import plural
+
+if TYPE_CHECKING:
+    from tilewise.launch.signals import Signals
+    from tilewise.study.points import Point
+    from tilewise.study.store import Entry, Environment
+    from tilewise.study.study import Study
+
+
+def list_all(words: list[str]) -> int:
+    """What is shipped, a line each."""
+    if parse("study list", _nothing, words) is None:
+        return 0
+    from tilewise.study import shipped
+    from tilewise.study.study import read
+
+    found = [(name, read(shipped.path_of(name)).file.title) for name in shipped.names()]
+    width = max(len(name) for name, _ in found)
+    for name, title in found:
+        print(f"{name:<{width}}  {title}")
+    return 0
+
+
+def _nothing() -> bool:
+    """List the studies that come with the package."""
+    return True
+
+
+def show(words: list[str]) -> int:
+    """What a study is: its points, what is out of reach here, its tables and its file."""
+    asked = parse("study show", _shown, words)
+    if asked is None:
+        return 0
+    from tilewise.study import shipped, store
+
+    holds = store.points_in(store.newest(asked[0]))
+    if holds or (os.path.isdir(asked[0]) and asked[0] not in shipped.names()):
+        from tilewise.cli.study_results import show_results
+
+        show_results(asked[0])
+        return 0
+    from tilewise.study.study import read
+
+    study = read(shipped.path_of(asked[0]), asked[1])
+    _, points = _points(study, ".", "")
+    there = sum(not point.reason for point in points)
+    print(f"{study.name}: {study.file.title}\n{study.file.description.strip()}\n")
+    print(f"source: {study.file.source}") if study.file.source else None
+    print(f"scale {study.scale}: {plural(there, 'point')} to run here, {len(points) - there} out of reach")
+    for run in study.runs:
+        own = [point for point in points if point.run == run.name]
+        axes = "; ".join(f"{axis}: {', '.join(map(str, values))}" for axis, values in run.axes.items())
+        print(f"  {run.name}: {run.command}, {plural(len(own), 'point')}; {axes}")
+    for kind in ("tables", "plots"):
+        for each in getattr(study.file, kind):
+            print(f"  {kind[:-1]} {each.name}: {each.title or each.name}")
+    for claim in study.file.claims:
+        print(f"  claim: {claim.text}")
+    print(f"\n{study.path}")
+    return 0
+
+
+def _shown(
+    name: Annotated[
+        str, Parameter(name="NAME", group=WHAT, help="A shipped study, a TOML file, or a results folder.")
+    ],
+    /,
+    *,
+    scale: Annotated[str, Parameter(name="--scale", group=WHAT, help="tiny, default or report.")] = "default",
+) -> tuple[str, str]:
+    """Say what a study would run, and what it makes of it; of results, show the tables."""
+    return name, scale
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The flags of `study run`."""
+
+    name: str
+    scale: str
+    resume: bool
+    retry: bool
+    dry_run: bool
+    results: str
+    into: str | None
+    only: tuple[str, ...]
+    work: str | None
+    keep: bool
+    machine: str
+    point: str
+    part: str
+    submit: str | None
+    per_point: bool
+    go: bool
+    account: str
+    partition: str
+    time: str
+    quiet: bool
+    verbose: bool
+
+
+def asked(
+    name: Annotated[str, Parameter(name="NAME", group=WHAT, help="A shipped study, or a TOML file.")],
+    /,
+    *,
+    scale: Annotated[str, Parameter(name="--scale", group=WHAT, help="tiny, default or report.")] = "default",
+    only: Annotated[
+        tuple[str, ...],
+        Parameter(name="--only", group=WHAT, help="K=V[,V…]: points of these values of an axis; repeatable."),
+    ] = (),
+    point: Annotated[
+        str, Parameter(name="--point", group=WHAT, help="Only the point whose key begins so.")
+    ] = "",
+    resume: Annotated[
+        bool, Parameter(name="--resume", group=HOW, help="Go on in the newest results of this study.")
+    ] = False,
+    retry: Annotated[
+        bool, Parameter(name="--retry", group=HOW, help="With --resume: run points again that have failed.")
+    ] = False,
+    dry_run: Annotated[
+        bool, Parameter(name="--dry-run", group=HOW, help="Show every command line, and run nothing.")
+    ] = False,
+    results: Annotated[
+        str, Parameter(name="--results", group=WHERE, help="Results go to DIR/STUDY/DATE; results.")
+    ] = "results",
+    into: Annotated[
+        str | None, Parameter(name="--into", group=WHERE, help="Go on in exactly this folder, or begin it.")
+    ] = None,
+    work: Annotated[
+        str | None, Parameter(name="--work", group=WHERE, help="Folder for matrices; work beside the points.")
+    ] = None,
+    keep: Annotated[
+        bool, Parameter(name="--keep", group=WHERE, help="Keep the matrices that were made for the points.")
+    ] = False,
+    machine: Annotated[
+        str,
+        Parameter(name="--machine", group=WHERE, help="One name for hosts that are alike; this host's name."),
+    ] = "",
+    part: Annotated[
+        str, Parameter(name="--part", group=WHERE, help="Write to points.PART.jsonl: for several at once.")
+    ] = "",
+    submit: Annotated[
+        str | None, Parameter(name="--submit", group=WHERE, help="slurm: write batch scripts, run nothing.")
+    ] = None,
+    per_point: Annotated[
+        bool, Parameter(name="--per-point", group=WHERE, help="With --submit: a script for each point.")
+    ] = False,
+    go: Annotated[
+        bool, Parameter(name="--go", group=WHERE, help="With --submit: hand them to sbatch.")
+    ] = False,
+    account: Annotated[str, Parameter(name="--account", group=WHERE, help="For the batch scripts.")] = "",
+    partition: Annotated[str, Parameter(name="--partition", group=WHERE, help="For the batch scripts.")] = "",
+    time: Annotated[str, Parameter(name="--time", group=WHERE, help="For the batch scripts: 01:00:00.")] = "",
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Only errors.")] = False,
+    verbose: Annotated[
+        bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Each command line as it ends.")
+    ] = False,
+) -> Asked:
+    """Run every point of a study, keep each result as it comes, and show the tables at the end."""
+    given = dict(locals())
+    return Asked(**given)
+
+
+def run(words: list[str]) -> int:
+    """Runs a study; returns its exit code."""
+    wanted: Asked | None = parse("study run", asked, words)
+    if wanted is None:
+        return 0
+    from tilewise.launch import signals
+    from tilewise.study import inputs, shipped, store
+    from tilewise.study.study import read
+
+    if "" in (wanted.into, wanted.work):
+        raise UsageError("--into and --work want the name of a folder, and got nothing")
+    study = read(shipped.path_of(wanted.name), wanted.scale)
+    folder = wanted.into or store.folder_for(wanted.results, study.name, wanted.resume)
+    work = wanted.work or os.path.join(folder, inputs.FOLDER)
+    if wanted.part:  # others run at the same time, and remove what they have made
+        work = os.path.join(work, wanted.part)
+    environment, points = _points(study, _existing(work), wanted.machine)
+    points = _picked(points, wanted)
+    if wanted.dry_run:
+        return _dry_run(points)
+    if not any(not point.reason for point in points):
+        raise UsageError(f"{study.path}: every point is out of reach here; {points[0].reason}")
+    if wanted.submit is not None or wanted.go or wanted.per_point:
+        return _submit(study, points, wanted, folder)
+    with signals.watched() as caught:
+        return _run(study, points, wanted, folder, work, environment, caught)
+
+
+def _run(
+    study: Study,
+    points: list[Point],
+    wanted: Asked,
+    folder: str,
+    work_folder: str,
+    environment: Environment,
+    caught: Signals,
+) -> int:
+    import shlex
+
+    from tilewise.report.progress import ProgressBar
+    from tilewise.study import run as running
+    from tilewise.study import store
+    from tilewise.study.inputs import Work
+    from tilewise.study.store import Store
+
+    own = wanted.work is None
+    work = Work(work_folder, wanted.keep, ours=own or bool(wanted.part), alone=own)
+    try:
+        kept = Store(folder, wanted.part)
+        try:
+            kept.keep(study.text, study.scale, environment, study.name)
+        except BaseException:
+            kept.close()
+            raise
+    except BaseException:
+        work.close()
+        raise
+    for note in kept.notes:
+        print(f"tilewise: note: {note}", file=sys.stderr)
+    bar = ProgressBar(wanted=not wanted.quiet)
+    before = len(kept.entries)
+
+    def told(entry: Entry) -> None:
+        caught.check()
+        if wanted.verbose:
+            said = f"{entry.seconds:.2f} s" if entry.status == store.DONE else f"failed: {entry.message}"
+            print(f"tilewise {shlex.join(entry.command)}: {said}", file=sys.stderr, flush=True)
+
+    try:
+        outcome = running.run(
+            study, points, kept, work, environment, progress=bar.update, retry=wanted.retry, told=told
+        )
+    except (Interrupted, KeyboardInterrupt):
+        again = f"tilewise study run {wanted.name} --scale {wanted.scale} --into {folder}"
+        count = plural(len(kept.entries) - before, "result")
+        raise Interrupted(f"interrupted; {count} of this run are kept in {folder}", again) from None
+    finally:
+        bar.close()
+        work.close()
+        kept.close()
+    if not wanted.quiet and not wanted.part:
+        from tilewise.cli.study_results import tell
+
+        tell(folder, outcome)
+    error = running.errors_of(outcome, folder)
+    if error is not None:
+        raise error
+    return 0
+
+
+def _points(study: Study, work: str, machine: str) -> tuple[Environment, list[Point]]:
+    import shutil
+
+    from tilewise import __version__
+    from tilewise.cli.flags import flags_of
+    from tilewise.launch import worker
+    from tilewise.machine.facts import gather
+    from tilewise.study.evaluated import check
+    from tilewise.study.points import expand
+    from tilewise.study.store import Environment
+
+    facts = gather()
+    found = worker.find()
+    build = worker.build_facts(found) if found is not None else {}
+    environment = Environment(
+        tilewise=__version__,
+        machine=machine or facts.host,
+        cpu=facts.cpu,
+        cores=facts.cores,
+        mpi={key: build[key] for key in ("mpi", "blas", "compiler", "version") if key in build},
+    )
+    known = {
+        "cores": facts.cores,
+        "cpus": facts.cpus,
+        "gpus": _graphics(found) if found is not None and "gpus" in study.text else 0,
+        "memory": facts.memory_available,
+        "disk": shutil.disk_usage(work).free,
+    }
+    points = expand(study, known, flags_of)
+    check(study, points)
+    return environment, points
+
+
+def _graphics(worker: str) -> int:
+    """Graphics processors that the worker can have buffers on; 0 where it was built without."""
+    import json
+    import subprocess
+
+    try:
+        said = subprocess.run([worker, "--describe"], capture_output=True, timeout=30, check=True)
+        return int(json.loads(said.stdout).get("gpus", 0))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return 0
+
+
+def _existing(path: str) -> str:
+    """The folder nearest to `path` that is there already: its file system will be `path`'s."""
+    path = os.path.abspath(path)
+    while not os.path.isdir(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def _picked(points: list[Point], wanted: Asked) -> list[Point]:
+    """The points that --only and --point leave; UsageError where that is none."""
+    left = [point for point in points if point.key.startswith(wanted.point)]
+    for text in wanted.only:
+        axis, equals, values = text.partition("=")
+        axes = list(dict.fromkeys(["run", *(axis for point in points for axis in point.axes)]))
+        if not equals or axis not in axes:
+            raise UsageError(f"--only wants AXIS=VALUE, not {text!r}; axes are {', '.join(axes)}")
+        picked = values.split(",")
+        left = [p for p in left if _spellings(p.run if axis == "run" else p.axes.get(axis)) & {*picked}]
+    if not left:
+        said = [*wanted.only, f"--point {wanted.point}" if wanted.point else ""]
+        raise UsageError(f"no point is left by {' and '.join(filter(None, said))}")
+    return left
+
+
+def _spellings(value: object) -> set[str]:
+    """How a value of an axis may be written behind --only: as in the study's file, and as Python has it."""
+    return {str(value), msgspec.json.encode(value).decode()}
+
+
+def _dry_run(points: list[Point]) -> int:
+    shown: set[str] = set()
+    for point in points:
+        for made in point.inputs:
+            if made.generate and made.word not in shown and not point.reason:
+                import shlex
+
+                shown.add(made.word)
+                print(shlex.join(["tilewise", *made.generate]))
+        print(f"# not run: {point.reason}: {point.line()}" if point.reason else point.line())
+    return 0
+
+
+def _submit(study: Study, points: list[Point], wanted: Asked, folder: str) -> int:
+    from tilewise.study import slurm
+
+    if wanted.submit != "slurm":
+        raise UsageError(f"--submit {wanted.submit or ''} is unknown; known is slurm", "--submit slurm")
+    sbatch = slurm.require() if wanted.go else ""
+    given = {key: getattr(wanted, key) for key in ("account", "partition", "time") if getattr(wanted, key)}
+    settings = msgspec.structs.replace(study.file.slurm, **given)
+    folder = os.path.abspath(folder)
+    words = ["study", "run", os.path.abspath(study.path), "--scale", study.scale, "--into", folder, "-q"]
+    for each in wanted.only:
+        words += ["--only", each]
+    for flag in ("machine", "part", "point"):
+        if (value := getattr(wanted, flag)) and not (wanted.per_point and flag != "machine"):
+            words += [f"--{flag}", value]
+    words += [f"--{flag}" for flag in ("keep", "retry") if getattr(wanted, flag)]
+    if wanted.work:
+        words += ["--work", os.path.abspath(wanted.work)]
+    paths = slurm.write(slurm.scripts(study.name, points, words, settings, folder, wanted.per_point), folder)
+    if sbatch:
+        print("\n".join(slurm.submit(sbatch, paths)))
+    else:
+        print("\n".join(paths))
+    beyond = sum(bool(point.reason) for point in points)
+    if beyond and not wanted.quiet:
+        print(
+            f"tilewise: note: {plural(beyond, 'point')} out of reach on this host; no script asks for what"
+            " more they need",
+            file=sys.stderr,
+        )
+    return 0

@@ -1,0 +1,30 @@
+"""The circumstances of a job or a measurement as a table: one row for each thing that is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tilewise.report.table import Column, Table
+
+
+def environment_table(told: dict[str, Any]) -> Table | None:
+    """Every circumstance by its name; None where nothing is told."""
+    table = Table("environment", "Environment", [Column("what", numbers=False), Column("", numbers=False)])
+    for name, value in flat(told):
+        table.add(name, value)
+    return table if table.rows else None
+
+
+def flat(told: Any, before: str = "") -> Iterator[tuple[str, str]]:
+    """What is inside of dictionaries and of lists of them, by names that lead there."""
+    items = told.items() if isinstance(told, dict) else enumerate(told, 1)
+    for name, value in items:
+        whole = f"{before} {name}".strip()
+        if isinstance(value, dict) or (
+            isinstance(value, list) and any(isinstance(part, dict) for part in value)
+        ):
+            yield from flat(value, whole)
+        else:
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            yield whole.replace("_", " "), " ".join(text.split())

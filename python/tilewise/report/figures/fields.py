@@ -1,0 +1,75 @@
+"""A heat map of two quantities: a cell for each pair of values, deeper where more, with the value in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tilewise.report.figures.style import PAPER, WIDTH, Plot, Spot, house, sheet
+from tilewise.report.numbers import clean, significant
+
+_SHADES = ["#e9f1f8", "#7fb3d9", "#2a76ae", "#0b3557"]
+_WRITTEN = 120  # cells: more are too small for values
+_ABREAST, _BELOW = 62, 40  # letters that have room along the figure, names that have room down it
+_INK = ("#10202e", "#ffffff")
+
+
+def field(
+    key: str,
+    title: str,
+    caption: str,
+    across: tuple[str, Sequence[str]],
+    down: tuple[str, Sequence[str]],
+    values: Sequence[Sequence[float]],
+    unit: str,
+    log: bool = False,
+) -> Plot:
+    """`values[row][column]`, a row for each name of `down`; NaN is blank; `across`, `down`: title and names.
+
+    `log` spreads the shades by ratios.
+    """
+    import numpy
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
+
+    numbers = numpy.array(values, dtype=float).reshape(len(down[1]), len(across[1]))
+    numbers[~numpy.isfinite(numbers)] = numpy.nan
+    if log:
+        numbers[numbers <= 0] = numpy.nan
+    known = numbers[~numpy.isnan(numbers)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (1.0, 1.0)
+    high = high if high > low else low + (abs(low) or 1.0)
+    scale = (LogNorm if log else Normalize)(low, high)
+    height = min(7.0, max(2.4, 1.5 + 0.36 * len(down[1])))
+    with house():
+        figure, axes = sheet(title, WIDTH, height)
+        plot = Plot(key, title, caption, figure)
+        shades = LinearSegmentedColormap.from_list("house", _SHADES, N=48)
+        edges = numpy.arange(len(across[1]) + 1) - 0.5, numpy.arange(len(down[1]) + 1) - 0.5
+        mesh = axes.pcolormesh(*edges, numpy.ma.masked_invalid(numbers), cmap=shades, norm=scale)
+        mesh.set(edgecolor=PAPER[0], linewidth=1)
+        for (row, column), value in numpy.ndenumerate(numbers):
+            if math.isnan(value):
+                continue
+            words = f"{down[0]} {down[1][row]}, {across[0]} {across[1][column]}; {significant(value)} {unit}"
+            plot.spots.append(Spot(axes, column - 0.5, row - 0.5, words, 1.0, 1.0))
+            if numbers.size <= _WRITTEN:
+                ink = _INK[float(scale(value)) > 0.45]
+                axes.text(column, row, significant(value), ha="center", va="center", color=ink, fontsize=7.5)
+        axes.set(xlabel=clean(across[0]), ylabel=clean(down[0]))
+        for names, room, set_ticks in (
+            (across[1], _ABREAST, axes.set_xticks),
+            (down[1], _BELOW, axes.set_yticks),
+        ):
+            # Names that would touch their neighbours are left out; pointing at a cell tells all of them.
+            letters = max(map(len, names), default=1) + 1 if names is across[1] else 1
+            every = max(1, math.ceil(len(names) * letters / room))
+            set_ticks(range(0, len(names), every), [clean(name) for name in names[::every]])
+        axes.invert_yaxis()
+        axes.grid(False)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        bar = figure.colorbar(mesh, ax=axes, label=clean(unit))
+        if bar.solids is not None:
+            bar.solids.set(rasterized=False, edgecolor="face")
+        bar.outline.set_visible(False)
+    return plot

@@ -1,0 +1,58 @@
+"""Stacked bars: a row for each job or rank, in it a part for each phase, in the colours of phases."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from tilewise.report.figures.style import PHASES, WIDTH, Plot, Spot, house, sheet
+from tilewise.report.numbers import clean, finite, percent, time_text
+
+_ROW = 0.19  # inches a bar
+_FRAME = 1.2
+_WIDEST = 34  # characters of a row's name
+
+
+@dataclasses.dataclass(frozen=True)
+class Stack:
+    """A row: seconds of each phase, and words for the pointer beside the phase's own."""
+
+    name: str
+    seconds: Mapping[str, float]
+    words: str = ""
+
+
+def stacks(key: str, title: str, caption: str, rows: Sequence[Stack]) -> Plot:
+    """One bar for each row from top to bottom, its phases from left to right, in seconds."""
+    known = [name for name in PHASES if any(row.seconds.get(name, 0.0) > 0 for row in rows)]
+    with house():
+        figure, axes = sheet(title, WIDTH, _FRAME + _ROW * len(rows))
+        plot = Plot(key, title, caption, figure)
+        for place, row in enumerate(rows):
+            left, whole = 0.0, sum(row.seconds.get(name, 0.0) for name in known)
+            for name in known:
+                width = finite(row.seconds.get(name)) or 0.0
+                if width <= 0:
+                    continue
+                axes.barh(place, width, 0.78, left=left, color=PHASES[name][0])
+                words = (
+                    f"{row.name}: {name} {time_text(width)}; {percent(width / whole)} of {time_text(whole)}"
+                )
+                words += f"; {row.words}" if row.words else ""
+                plot.spots.append(Spot(axes, left, place - 0.39, words, width, 0.78))
+                left += width
+        for name in known:
+            axes.barh(0, 0, color=PHASES[name][0], label=name)
+        axes.set_yticks(range(len(rows)), [_short(clean(row.name)) for row in rows])
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_xlim(left=0)
+        axes.set_xlabel("seconds")
+        axes.grid(False, axis="y")
+        axes.tick_params(axis="y", length=0)
+        if known:
+            figure.legend(loc="outside lower center", ncols=len(known))
+    return plot
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _WIDEST else name[: _WIDEST - 1] + "…"

@@ -1,0 +1,80 @@
+"""What to call each of several results of one study, and names of axes and values in words."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tilewise.study.evaluated import Evaluated
+from tilewise.study.results import Results
+from tilewise.study.schema import Figures
+from tilewise.study.store import Session
+
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(-\d+)?")  # a folder's name
+
+
+def labels(found: Sequence[Evaluated]) -> list[str]:
+    """The shortest that tells them apart: the machine, the day, the time, both, else the folder."""
+    machines = [_machine(each.results) for each in found]
+    stamps = [date(each.results) for each in found]
+    if all(map(_STAMP.fullmatch, stamps)):
+        days = [stamp[:10] for stamp in stamps]
+        times = [stamp[11:16].replace("-", ":") for stamp in stamps]
+        moments = [f"{day[5:]} {time}" for day, time in zip(days, times, strict=True)]
+        both = [f"{machine} {moment}" for machine, moment in zip(machines, moments, strict=True)]
+        candidates = [machines, days, times if len(set(days)) == 1 else moments, moments, both, stamps]
+    else:
+        candidates = [machines, stamps]
+    for names in candidates:
+        if len(set(names)) == len(found) and all(names):
+            return names
+    return [each.results.folder for each in found]
+
+
+def date(results: Results) -> str:
+    """When it was measured, as its folder says."""
+    return os.path.basename(os.path.abspath(results.folder))
+
+
+def last(results: Results) -> Session | None:
+    """The newest session, whose environment is told."""
+    return results.sessions[-1] if results.sessions else None
+
+
+def _machine(results: Results) -> str:
+    session = last(results)
+    return session.environment.machine if session else ""
+
+
+def named(names: Sequence[str], values: Sequence[Any]) -> str:
+    """`ranks 2, io root`; of a figure's column, which has no names, its title."""
+    if not names:
+        return " ".join(map(str, values))
+    return ", ".join(said(name, value) for name, value in zip(names, values, strict=True))
+
+
+def said(name: str, value: Any) -> str:
+    """`ranks 2`, but `root` for itself: words tell what they are."""
+    plain = name.replace("_", " ").removeprefix("line.")
+    return f"{plain} {value}" if isinstance(value, (int, float)) else str(value)
+
+
+def telling(points: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The axes that tell `points` apart, in their order: those with one value, or that follow another, go."""
+    kept: list[str] = []
+    told = 1
+    for axis in dict.fromkeys(axis for point in points for axis in point):
+        there = {repr([point.get(each) for each in (*kept, axis)]) for point in points}
+        if len(there) > told:
+            kept.append(axis)
+            told = len(there)
+    return kept
+
+
+def base_unit(wanted: Figures) -> str:
+    """The unit of what a ratio is made of, where the path into the record tells it."""
+    seconds = ("seconds.", "samples.", "command_seconds")
+    plain = wanted.value.strip()
+    return "s" if plain.startswith(seconds) and plain.replace(".", "").replace("_", "").isalnum() else ""

@@ -1,0 +1,97 @@
+"""The page of a study: claims and verdicts first, then its tables and plots, data paths, what is missing.
+
+Several results of one study stand side by side: columns of one table, curves of one figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tilewise.report import study_tables
+from tilewise.report.figures.style import Plot
+from tilewise.report.page import Fact, Page, Section
+from tilewise.report.roofline import Work, roofline, work_of
+from tilewise.report.study_labels import date, labels, last
+from tilewise.report.study_paths import paths, timelines
+from tilewise.report.study_plots import declared, phases
+from tilewise.report.table import Table
+from tilewise.report.timeline_page import timeline_script
+from tilewise.study.claims import FAILS, HOLDS, UNTESTABLE
+from tilewise.study.evaluated import Evaluated
+from tilewise.units import plural
+
+
+def study_page(found: Sequence[Evaluated]) -> Page:
+    """The page of one study; `found` are results of it, oldest first, at least one."""
+    study = found[0].results.study
+    session = last(found[0].results)
+    words = [f"study {study.name}"]
+    if len(found) > 1:
+        words += labels(found)
+    elif session is not None:
+        words += [session.environment.machine, session.environment.cpu, date(found[0].results)]
+    sections = list(_sections(found))
+    return Page(
+        title=study.file.title,
+        subtitle=" · ".join(filter(None, words)),
+        sections=sections,
+        facts=list(_facts(found)),
+        warnings=list(dict.fromkeys(note for each in found for note in each.results.notes)),
+        scripts=[timeline_script()] if any(section.key == "timeline" for section in sections) else [],
+    )
+
+
+def _facts(found: Sequence[Evaluated]) -> Iterator[Fact]:
+    names = labels(found) if len(found) > 1 else [""]
+    for each, name in zip(found, names, strict=True):
+        told = study_tables.counts(each.verdicts)
+        if each.verdicts:
+            note = f"{told[FAILS]} do not, {told[UNTESTABLE]} not testable here"
+            yield Fact(f"Claims that hold {name or 'here'}", f"{told[HOLDS]} of {len(each.verdicts)}", note)
+        points = each.results.points
+        ran = sum(bool(point.entries) for point in points)
+        failed = sum(point.reason.startswith("failed") for point in points)
+        note = f"{plural(failed, 'point')} failed, {len(points) - ran - failed} not run"
+        yield Fact(f"Points {name}".strip(), f"{ran} of {len(points)}", note)
+        launches = [entry for point in points for entry in point.entries]
+        minutes = sum(entry.seconds for entry in launches) / 60
+        yield Fact(f"Launches {name}".strip(), str(len(launches)), f"{minutes:.1f} minutes of measuring")
+    session = last(found[0].results)
+    if session is not None and len(found) == 1:
+        yield Fact("Cores", str(session.environment.cores), f"scale {session.scale}")
+
+
+def _sections(found: Sequence[Evaluated]) -> Iterator[Section]:
+    file = found[0].results.study.file
+    words = [" ".join(part.split()) for part in file.description.strip().split("\n\n") if part.strip()]
+    words += [f"After {file.source}."] if file.source else []
+    around = study_tables.environment(found)
+    around.folded = len(found) == 1
+    yield Section("about", "What this is", words, [around])
+    claims = study_tables.claims(found)
+    yield Section("claims", "Claims", [], [claims] if claims else [])
+    plots = [plot for place in range(len(file.plots)) for plot in declared(found, place)]
+    yield Section("plots", "Figures", [], [], plots)
+    tables = [table for place in range(len(file.tables)) for table in study_tables.figures(found, place)]
+    yield Section("tables", "Tables", [], tables)
+    yield Section("phases", "Where the time goes", [], [], [*phases(found), *_rooflines(found)])
+    timeline = timelines(found)
+    if timeline is not None:
+        yield timeline
+    drawings = list(paths(found))
+    told = ["Drawn for four ranks on a 2 × 2 grid; a colour says to which rank a piece belongs."]
+    yield Section("paths", "Data paths", told if drawings else [], [], [], drawings)
+    missing = study_tables.missing(found)
+    every: list[Table] = [missing] if missing else []
+    yield Section("missing", "Not run, and failed", [], every)
+    yield Section("points", "Points", [], [study_tables.points(found)])
+
+
+def _rooflines(found: Sequence[Evaluated]) -> list[Plot]:
+    works: list[Work] = []
+    for each in found:
+        for point in each.results.points:
+            records = [entry.record for entry in point.entries[-1:] if isinstance(entry.record, dict)]
+            works += [work for record in records if (work := work_of(record)) is not None]
+    plot = roofline("roofline", works)
+    return [plot] if plot is not None else []

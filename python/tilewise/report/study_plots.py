@@ -1,0 +1,235 @@
+"""Figures of a study: the plots that it declares, and of every run where its time goes and its roofline."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tilewise.errors import UsageError
+from tilewise.report.figures.bars import Bar, bars
+from tilewise.report.figures.curves import MOST, Axis, Curve, curves
+from tilewise.report.figures.fields import field
+from tilewise.report.figures.stacks import Stack, stacks
+from tilewise.report.figures.style import PHASES, Plot
+from tilewise.report.numbers import finite, significant
+from tilewise.report.study_labels import labels, said, telling
+from tilewise.report.study_tables import phase_seconds
+from tilewise.study import plots as study
+from tilewise.study.evaluated import Evaluated
+from tilewise.study.results import Measured
+from tilewise.units import parse_size
+
+_SLATE = 5  # the colour of what is no measurement of ours
+_BARS = 30  # rows of a figure: more are in the table
+_SIZE = re.compile(r"\d+(\.\d+)?\s*([kmgtp]i?b?|b)", re.IGNORECASE)
+_SIZES = ("block", "bytes", "buffer")  # axes whose numbers are bytes
+
+_NOT_ALL = "{} more are in the table only."
+
+
+def declared(found: Sequence[Evaluated], place: int) -> Iterator[Plot]:
+    """The study's plot number `place`, with the curves of all results in `found`."""
+    mine = [each.plots[place] for each in found]
+    names = labels(found) if len(found) > 1 else [""]
+    first = mine[0]
+    if first.kind == "heat":
+        for each, name in zip(mine, names, strict=True):
+            yield _heat(each, name)
+        return
+    every = [x for each in mine for one in each.series for x in one.x]
+    if first.kind == "bar" or any(_number(x) is None for x in every):
+        yield _bars(mine, names)
+    else:
+        yield _lines(mine, names)
+
+
+def _lines(mine: Sequence[study.Plot], names: Sequence[str]) -> Plot:
+    first = mine[0]
+    longest = max(mine, key=lambda plot: len(plot.ideal.x) if plot.ideal else 0)
+    beside = [*_ideal(longest), *_references(first)]
+    ours = list(_curves(mine, names))
+    room = max(1, MOST - len(beside))
+    shown = [*ours[:room], *beside]
+    axis = first.table.row_names[0]
+    sizes = axis in _SIZES or any(isinstance(x, str) for one in first.series for x in one.x)
+    xs = sorted({point[0] for curve in shown for point in curve.points})
+    across = Axis(
+        first.x_title,
+        kind="bytes" if sizes else "plain",
+        log="x" in first.log,
+        ticks=xs if len(xs) <= 9 and not sizes else (),
+    )
+    values = [each.values for plot in mine for each in plot.series]
+    rising = bool(values) and all(
+        len(one) == 1 and isinstance(next(iter(one.values())), (int, float)) for one in values
+    )
+    made = curves(
+        f"plot-{first.name}",
+        first.title,
+        _caption(mine, names, ours),
+        shown,
+        across,
+        Axis(_y_title(first), kind="seconds" if first.unit == "s" else "plain", log="y" in first.log),
+        ordered=rising and len(ours) > 2,
+    )
+    if len(ours) > room:
+        made.caption += f" {_NOT_ALL.format(f'{len(ours) - room} curves')}"
+    return made
+
+
+def _curves(mine: Sequence[study.Plot], names: Sequence[str]) -> Iterator[Curve]:
+    """A colour for each series, a dash for each of the results."""
+    short = _short(mine)
+    known = list(short)
+    for dash, (plot, name) in enumerate(zip(mine, names, strict=True)):
+        for one in plot.series:
+            label = " · ".join(filter(None, (short[one.label], name)))
+            points = []
+            for x, y, low, high in zip(one.x, one.y, one.low, one.high, strict=True):
+                place = _number(x)
+                if place is None:
+                    continue
+                words = f"{label}; {plot.x_title} {x}: {significant(y)} {plot.unit}".rstrip()
+                if low is not None and high is not None:
+                    words += f"; 95 % interval {significant(low)} – {significant(high)}"
+                points.append((place, y, y if low is None else low, y if high is None else high, words))
+            colour = known.index(one.label) if name else None
+            yield Curve(label, points, colour=colour, dash=dash if name else 0, line=plot.kind != "scatter")
+
+
+def _short(mine: Sequence[study.Plot]) -> dict[str, str]:
+    """What to call each series: of its axes those that tell it from the others."""
+    series = {one.label: one.values for each in mine for one in each.series}
+    axes = telling(list(series.values()))
+    short = {
+        label: ", ".join(said(axis, values[axis]) for axis in axes if axis in values)
+        for label, values in series.items()
+    }
+    return {label: name or label for label, name in short.items()}
+
+
+def _ideal(plot: study.Plot) -> Iterator[Curve]:
+    if plot.ideal is not None and plot.ideal.x:
+        pairs = ((_number(x), y) for x, y in zip(plot.ideal.x, plot.ideal.y, strict=True))
+        points = [(x, y, y, y, "") for x, y in pairs if x is not None]
+        yield Curve(plot.ideal.label, points, colour=_SLATE, dash=2, marker=False)
+
+
+def _references(plot: study.Plot) -> Iterator[Curve]:
+    own = [one.label for one in plot.series]
+    for number, told in enumerate(plot.references):
+        label = f"{told.label} ({told.source})"
+        pairs = ((_number(x), x, y) for x, y in zip(told.x, told.y, strict=False))
+        points = []
+        for x, word, y in pairs:
+            if x is not None:
+                points.append((x, y, y, y, f"{label}; {plot.x_title} {word}: {significant(y)}"))
+        colour = own.index(told.label) if told.label in own else len(own) + number
+        yield Curve(label, points, colour=colour, dash=1)
+
+
+def _caption(mine: Sequence[study.Plot], names: Sequence[str], ours: Sequence[Curve]) -> str:
+    table = mine[0].table
+    words = [f"{table.aggregate.capitalize()} of all samples"]
+    if table.base:
+        words.append(f"compared with {table.base}")
+    if any(low < y < high for curve in ours for _, y, low, high, _ in curve.points):
+        words.append("upright or shaded: 95 % interval over launches")
+    if mine[0].references:
+        words.append("dashed: the source's own figures")
+    elif names[0]:
+        words.append("a dash for each of the results")
+    cells = [cell for each in mine for row in each.table.cells for cell in row if cell.value is None]
+    gaps = sum(cell.reason != "no such point" for cell in cells)
+    if gaps:
+        words.append(f"{gaps} points are missing, for the reasons told below")
+    return ". ".join(["; ".join(words), *mine[0].notes]).rstrip(".") + "."
+
+
+def _y_title(plot: study.Plot) -> str:
+    if plot.y_title == plot.title:  # said above the figure already
+        return "seconds" if plot.unit == "s" else plot.unit or ("ratio" if plot.table.base else "value")
+    return f"{plot.y_title} ({plot.unit})" if plot.unit and plot.unit not in plot.y_title else plot.y_title
+
+
+def _bars(mine: Sequence[study.Plot], names: Sequence[str]) -> Plot:
+    rows: dict[str, dict[str, tuple[float, float, float, str]]] = {}
+    short = _short(mine)
+    for plot, name in zip(mine, names, strict=True):
+        for one in plot.series:
+            kind = " · ".join(filter(None, (short[one.label], name)))
+            for x, y, low, high in zip(one.x, one.y, one.low, one.high, strict=True):
+                row = rows.setdefault(said(plot.table.row_names[0], x), {})
+                bounds = (y if low is None else low, y if high is None else high)
+                row[kind] = (y, *bounds, f"{significant(y)} {plot.unit}".strip())
+    first = mine[0]
+    shown = [Bar(name, values) for name, values in list(rows.items())[:_BARS]]
+    caption = _caption(mine, names, [])
+    if len(rows) > _BARS:
+        caption += f" {_NOT_ALL.format(len(rows) - _BARS)}"
+    return bars(f"plot-{first.name}", first.title, caption, shown, _y_title(first))
+
+
+def _heat(plot: study.Plot, name: str) -> Plot:
+    table = plot.table
+    down = [one.label for one in plot.series]
+    across = [str(row[0]) for row in table.rows]
+    values = [[float("nan")] * len(across) for _ in down]
+    for place, one in enumerate(plot.series):
+        for x, y in zip(one.x, one.y, strict=True):
+            values[place][across.index(str(x))] = y
+    title = f"{plot.title} · {name}" if name else plot.title
+    return field(
+        f"plot-{plot.name}",
+        title,
+        _caption([plot], [""], []),
+        (plot.x_title, across),
+        (" · ".join(each.replace("_", " ") for each in table.column_names), down),
+        values,
+        plot.unit,
+        log="y" in plot.log,
+    )
+
+
+def _number(value: Any) -> float | None:
+    """A place on an axis: a number, or a size such as `128K`."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return finite(float(value))
+    if isinstance(value, str) and _SIZE.fullmatch(value.strip()):
+        try:
+            return float(parse_size(value, "axis"))
+        except UsageError:
+            return None
+    return None
+
+
+def phases(found: Sequence[Evaluated]) -> Iterator[Plot]:
+    """Of every run: where the time of each point goes, as the mean over ranks; one figure for each run."""
+    names = labels(found) if len(found) > 1 else [""]
+    runs = dict.fromkeys(point.run for each in found for point in each.results.points)
+    for run in runs:
+        rows = []
+        mine = [
+            point for each in found for point in each.results.points if point.run == run and point.entries
+        ]
+        axes = telling([point.axes for point in mine])
+        for each, name in zip(found, names, strict=True):
+            for point in each.results.points:
+                if point.run == run and (seconds := _of_phases(point)):
+                    text = ", ".join(said(axis, point.axes[axis]) for axis in axes if axis in point.axes)
+                    rows.append(Stack(" · ".join(filter(None, (text, name))) or run, seconds))
+        rows.sort(key=lambda row: -sum(row.seconds.values()))
+        if len(rows) < 1:
+            continue
+        shown = rows[:_BARS]
+        caption = "Mean over ranks, median over launches; the longest first."
+        if len(rows) > _BARS:
+            caption += f" {_NOT_ALL.format(f'{len(rows) - _BARS} points')}"
+        yield stacks(f"phases-{run}", f"Where the time goes: {run}", caption, shown)
+
+
+def _of_phases(point: Measured) -> dict[str, float]:
+    told = {name: phase_seconds(point, f"seconds.{name}.mean") for name in PHASES}
+    there = {name: value for name, value in told.items() if value is not None}
+    return there if sum(there.values()) > 0 else {}

@@ -1,0 +1,278 @@
+"""Tables of a study's page: figures with their bases, claims with verdicts, what was not run, all points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tilewise.report.numbers import NONE, significant
+from tilewise.report.study_labels import base_unit, date, labels, last, named
+from tilewise.report.table import Cell, Column, Table
+from tilewise.study import statistics
+from tilewise.study import tables as study
+from tilewise.study.claims import FAILS, HOLDS, UNTESTABLE, Verdict
+from tilewise.study.evaluated import Evaluated
+from tilewise.study.paths import figure_of
+from tilewise.study.results import Measured
+from tilewise.study.schema import Reference, TableWanted
+from tilewise.units import plural
+
+_TONE = {HOLDS: "good", FAILS: "bad", UNTESTABLE: "faint"}
+_PHASES = ("input", "compute", "exchange", "output", "total")
+
+
+def figures(found: Sequence[Evaluated], place: int) -> list[Table]:
+    """The study's table number `place`, the results side by side, and the source's own beside it."""
+    mine = [each.tables[place] for each in found]
+    wanted = found[0].results.study.file.tables[place]
+    made = _joined(mine, wanted, labels(found) if len(found) > 1 else [""])
+    return [made, *([_reference(mine[0], mine[0].reference)] if mine[0].reference else [])]
+
+
+def _joined(mine: Sequence[study.Table], wanted: TableWanted, names: Sequence[str]) -> Table:
+    rows = _union([table.rows for table in mine])
+    columns = _union([table.columns for table in mine])
+    table = Table(f"study-{wanted.name}", _titled(mine[0]), [])
+    table.columns = [
+        Column(name.replace("_", " ").removeprefix("line."), numbers=False) for name in mine[0].row_names
+    ]
+    with_base = bool(wanted.base)
+    alone = [with_base and _one_base(each) for each in mine]
+    for name, single in zip(names, alone, strict=True):
+        if single:
+            heading = f"base: {mine[0].base}"
+            table.columns.append(Column(f"{name}: {heading}" if name else heading, base_unit(wanted)))
+    for column in columns:
+        for each, name, single in zip(mine, names, alone, strict=True):
+            heading = named(each.column_names, column)
+            heading = f"{heading} · {name}" if name and heading else heading or name or "value"
+            table.columns.append(Column(heading, _unit(each, column)))
+            if with_base and not single:
+                table.columns.append(Column(f"its base{f' · {name}' if name else ''}", base_unit(wanted)))
+    for row in rows:
+        cells = [_label(value) for value in row]
+        for each, single in zip(mine, alone, strict=True):
+            cells += [_base(each, row)] if single else []
+        for column in columns:
+            for each, single in zip(mine, alone, strict=True):
+                cell = _look(each, row, column)
+                cells.append(_figure(cell, each))
+                if with_base and not single:
+                    cells.append(Cell(significant(cell.base), cell.base, tone="faint"))
+        table.rows.append(cells)
+    table.notes = list(dict.fromkeys(note for each in mine for note in each.notes))
+    table.notes += _reasons(mine)
+    table.notes += [] if rows else ["No point of this was planned at this scale."]
+    return table
+
+
+def _titled(table: study.Table) -> str:
+    how = "" if table.aggregate == "median" else f" ({table.aggregate})"
+    return f"{table.title}{how}"
+
+
+def _union(lists: Sequence[list[list[Any]]]) -> list[list[Any]]:
+    return list({repr(label): label for each in lists for label in each}.values())
+
+
+def _unit(table: study.Table, column: list[Any]) -> str:
+    return table.units[table.columns.index(column)] if column in table.columns else ""
+
+
+def _look(table: study.Table, row: list[Any], column: list[Any]) -> study.Cell:
+    if row not in table.rows or column not in table.columns:
+        return study.Cell(reason="no such point")
+    return table.cells[table.rows.index(row)][table.columns.index(column)]
+
+
+def _one_base(table: study.Table) -> bool:
+    """Whether all ratios of each row have one base, which then stands once in the row."""
+    return all(len({cell.base for cell in row if cell.base is not None}) <= 1 for row in table.cells)
+
+
+def _base(table: study.Table, row: list[Any]) -> Cell:
+    cells = table.cells[table.rows.index(row)] if row in table.rows else []
+    base = next((cell.base for cell in cells if cell.base is not None), None)
+    return Cell(significant(base), base, tone="faint")
+
+
+def _label(value: Any) -> Cell:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return Cell(str(value), float(value) if number else None)
+
+
+def _figure(cell: study.Cell, table: study.Table) -> Cell:
+    if cell.value is None:
+        short = cell.reason.partition(":")[0]
+        return Cell("" if short == "no such point" else short, hint=cell.reason, tone="faint")
+    hint = [f"{table.aggregate} of {plural(cell.n, 'sample')}"]
+    if cell.low is not None and cell.high is not None:
+        hint.append(f"95 % interval {significant(cell.low)} – {significant(cell.high)}")
+    if cell.base is not None:
+        hint.append(f"base {significant(cell.base)} ({table.base})")
+    text = significant(cell.value)
+    if cell.chosen:
+        text += f" ({cell.chosen})"
+    return Cell(text, cell.value, "; ".join(hint))
+
+
+def _reasons(mine: Sequence[study.Table]) -> list[str]:
+    """What stands behind the empty cells."""
+    cells = [cell for each in mine for row in each.cells for cell in row if cell.value is None]
+    reasons = dict.fromkeys(cell.reason for cell in cells if cell.reason and cell.reason != "no such point")
+    return list(reasons)[:6] + ([f"… and {len(reasons) - 6} more reasons"] if len(reasons) > 6 else [])
+
+
+def _reference(beside: study.Table, told: Reference) -> Table:
+    """The source's own figures, in the shape of the table that they stand beside."""
+    labels_of = [row if isinstance(row, list) else [row] for row in told.rows]
+    width = max((len(label) for label in labels_of), default=1)
+    heads = [name.replace("_", " ") for name in beside.row_names[:width]]
+    heads += [""] * (width - len(heads))
+    table = Table(
+        f"{beside.name}-reference",
+        f"{told.source}: {beside.title}",
+        [Column(h, numbers=False) for h in heads],
+    )
+    for column in told.columns:
+        values = column if isinstance(column, list) else [column]
+        names = beside.column_names if len(beside.column_names) == len(values) else []
+        table.columns.append(Column(named(names, values)))
+    for label, line in zip(labels_of, told.values, strict=False):
+        cells = [_label(value) for value in label] + [Cell("")] * (width - len(label))
+        cells += [_told(value) for value in line[: len(told.columns)]]
+        cells += [Cell("")] * (len(table.columns) - len(cells))
+        table.rows.append(cells)
+    table.notes = [told.note] if told.note else []
+    return table
+
+
+def _told(value: Any) -> Cell:
+    if isinstance(value, (int, float)):
+        return Cell(str(value), float(value))
+    return Cell(str(value))
+
+
+def claims(found: Sequence[Evaluated]) -> Table | None:
+    """Every claim of the source with its verdict and the figure that decides; None without any."""
+    verdicts = [each.verdicts for each in found]
+    if not verdicts[0]:
+        return None
+    names = labels(found) if len(found) > 1 else [""]
+    table = Table("claims", "What the source claims", [Column("claim", numbers=False)])
+    for name in names:
+        table.columns.append(Column(name or "verdict", numbers=False))
+        table.columns.append(Column("figure" + (f" · {name}" if name else "")))
+    table.columns += [
+        Column("decided by", numbers=False),
+        Column("where it stands, and notes", numbers=False),
+    ]
+    for place, first in enumerate(verdicts[0]):
+        cells = [Cell(first.text)]
+        for each in verdicts:
+            verdict = each[place] if place < len(each) else Verdict(text=first.text, verdict=UNTESTABLE)
+            cells.append(
+                Cell(_short(verdict, bool(names[0])), hint=verdict.reason, tone=_TONE[verdict.verdict])
+            )
+            unit = f" {verdict.unit}" if verdict.unit and verdict.figure is not None else ""
+            cells.append(Cell(f"{significant(verdict.figure)}{unit}", verdict.figure))
+        reason = next(
+            (each[place].reason for each in verdicts if place < len(each) and each[place].reason), ""
+        )
+        rule = found[0].results.study.file.claims[place].figure
+        hint = f"figure = {rule}" if rule else ""
+        notes = filter(None, (first.source, reason if first.holds else "", first.note))
+        cells += [Cell(first.holds or reason, hint=hint), Cell("; ".join(notes))]
+        table.rows.append(cells)
+    return table
+
+
+def _short(verdict: Verdict, many: bool) -> str:
+    return verdict.verdict.removesuffix(" here") if many else verdict.verdict
+
+
+def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """How many claims have each verdict."""
+    return {name: sum(each.verdict == name for each in verdicts) for name in (HOLDS, FAILS, UNTESTABLE)}
+
+
+def missing(found: Sequence[Evaluated]) -> Table | None:
+    """Points that were not run or that failed, with the reason; None where there is none."""
+    table = Table("missing", "Points without a result", [])
+    table.columns = [Column(name, numbers=False) for name in ("run", "point", "reason")]
+    names = labels(found) if len(found) > 1 else [""]
+    table.columns += [Column("where", numbers=False)] if names[0] else []
+    for each, name in zip(found, names, strict=True):
+        for point in each.results.points:
+            if point.reason:
+                tone = "bad" if point.reason.startswith("failed") else ""
+                cells = [Cell(point.run), Cell(_axes(point)), Cell(point.reason, tone=tone)]
+                table.rows.append(cells + ([Cell(name)] if name else []))
+    table.folded = len(table.rows) > 12
+    return table if table.rows else None
+
+
+def points(found: Sequence[Evaluated]) -> Table:
+    """Every point that was run: its axes, launches, median seconds of each phase over all samples."""
+    axes = list(dict.fromkeys(axis for each in found for point in each.results.points for axis in point.axes))
+    names = labels(found) if len(found) > 1 else [""]
+    table = Table("points", "All points", [], folded=True)
+    table.columns = [Column("run", numbers=False)] + [
+        Column(axis.replace("_", " "), numbers=False) for axis in axes
+    ]
+    table.columns += [Column("where", numbers=False)] if names[0] else []
+    table.columns += [Column("launches"), Column("command", "s"), *[Column(name, "s") for name in _PHASES]]
+    for each, name in zip(found, names, strict=True):
+        for point in each.results.points:
+            if not point.entries:
+                continue
+            cells = [Cell(point.run)] + [_label(point.axes.get(axis, "")) for axis in axes]
+            cells += [Cell(name)] if name else []
+            cells.append(Cell(str(len(point.entries)), float(len(point.entries))))
+            whole = statistics.aggregate([entry.seconds for entry in point.entries], "median")
+            cells.append(Cell(significant(whole), whole))
+            cells += [_median(point, f"seconds.{phase}.max") for phase in _PHASES]
+            table.rows.append(cells)
+    return table
+
+
+def _median(point: Measured, path: str) -> Cell:
+    value = phase_seconds(point, path)
+    return Cell(NONE, tone="faint") if value is None else Cell(significant(value), value)
+
+
+def phase_seconds(point: Measured, path: str) -> float | None:
+    """The median of a figure of the record over the launches of `point`; None where it has none."""
+    seen = (figure_of(path, entry) for entry in point.entries)
+    there = [value for value in seen if value is not None]
+    return statistics.aggregate(there, "median") if there else None
+
+
+def _axes(point: Measured) -> str:
+    return ", ".join(f"{axis.replace('_', ' ')} {value}" for axis, value in point.axes.items())
+
+
+def environment(found: Sequence[Evaluated]) -> Table:
+    """A column for each of the results: machine, versions, scale, when."""
+    names = labels(found) if len(found) > 1 else [""]
+    table = Table("environment", "Environment", [Column("what", numbers=False)])
+    table.columns += [Column(name, numbers=False) for name in names]
+    told = [dict(_told_of(each)) for each in found]
+    for what in dict.fromkeys(key for each in told for key in each):
+        table.add(what, *[each.get(what, "") for each in told])
+    return table
+
+
+def _told_of(each: Evaluated) -> Iterator[tuple[str, str]]:
+    results = each.results
+    yield "results", results.folder
+    session = last(results)
+    if session is not None:
+        of = session.environment
+        yield from (("machine", of.machine), ("processor", of.cpu), ("cores", str(of.cores)))
+        yield from ((name.replace("_", " "), str(value)) for name, value in of.mpi.items())
+        yield from (("tilewise", of.tilewise), ("scale", session.scale), ("measured", session.time))
+        if len(results.sessions) > 1:
+            yield "sessions", f"{len(results.sessions)}, from {results.sessions[0].time}"
+    else:
+        yield "measured", date(results)

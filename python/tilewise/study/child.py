@@ -1,0 +1,106 @@
+"""Runs one command line of ours as a process of its own, as a user would, and keeps what it said."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+import msgspec
+
+from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError
+
+_PR_SET_PDEATHSIG = 1
+_LEAVING = 5.0  # seconds in which a command that was asked to end removes what it has made
+_TYPES: tuple[type[TilewiseError], ...] = (UsageError, VerificationError, Interrupted)
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a command ended; `seconds` is its whole time, from before its start to after its end."""
+
+    exit_code: int
+    output: bytes
+    errors: str
+    seconds: float
+    timed_out: bool = False
+
+    def message(self) -> str:
+        """The one sentence it said on failure, with its advice; a dead process says by which signal."""
+        said = " ".join(self.errors.split()).removeprefix("tilewise: ")
+        if self.timed_out:
+            return f"ended after {self.seconds:.0f} s, which was its time limit{': ' if said else ''}{said}"
+        if self.exit_code < 0:
+            return f"killed by {signal.Signals(-self.exit_code).name}{': ' if said else ''}{said}"
+        return said or f"exit code {self.exit_code}"
+
+    def fail(self) -> NoReturn:
+        """Raises the error that its exit code stands for, with its own words."""
+        lines = self.errors.strip().splitlines() or [self.message()]
+        begin = max((i for i, line in enumerate(lines) if line.startswith("tilewise: ")), default=0)
+        advice = [line.removeprefix("  try: ") for line in lines[begin + 1 :] if line.startswith("  try: ")]
+        kind = next((each for each in _TYPES if each.exit_code == self.exit_code), RunError)
+        raise kind(lines[begin].removeprefix("tilewise: "), advice[0] if advice else "")
+
+
+def run_words(words: list[str], folder: str, timeout: float | None = None) -> Ended:
+    """Runs `tilewise words…` in `folder` by this Python; on any exception, the child is ended first."""
+    begin = time.perf_counter()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tilewise", *words],
+        cwd=folder,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is ours to pass on, once
+        preexec_fn=_dies_with_us(),  # noqa: PLW1509 - calls nothing but prctl and getppid
+    )
+    try:
+        output, errors = child.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        output, errors = _end(child)
+        return Ended(
+            child.returncode, output, errors.decode(errors="replace"), time.perf_counter() - begin, True
+        )
+    except BaseException:
+        _end(child)
+        raise
+    return Ended(child.returncode, output, errors.decode(errors="replace"), time.perf_counter() - begin)
+
+
+def _end(child: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """Asks the command to end, which removes its part files and ranks; kills what does not hear."""
+    child.terminate()
+    try:
+        return child.communicate(timeout=_LEAVING)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        return child.communicate()
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with this very package found first by the child."""
+    import tilewise
+
+    ours = os.path.dirname(os.path.abspath(next(iter(tilewise.__path__))))
+    paths = [ours, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+
+
+def _dies_with_us() -> Callable[[], None]:
+    """For the child to call: where this process is killed, it is asked to end too."""
+    parent = os.getpid()
+    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+
+    def prepare() -> None:
+        if prctl is not None:
+            prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+            if os.getppid() != parent:
+                os._exit(1)
+
+    return prepare

@@ -1,0 +1,171 @@
+"""Two results of a study, point by point: faster, slower, or not distinguishable, by a test and not by eye.
+
+A launch is the unit: repetitions in one process share memory pages, cores and their moment. Logarithms of
+the launches' figures are compared by a t whose variance is drawn half-way to that of all points, as the few
+launches of one say little of it (the idea of Smyth 2004, with fixed weights). Probabilities are corrected for
+the number of points (Benjamini and Hochberg 1995); a change below `LEAST` gets no name, however certain.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics as plain
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tilewise.errors import UsageError
+from tilewise.study import statistics
+from tilewise.study.expression import Expression, Missing
+from tilewise.study.paths import figure_of, lines_of, numbers
+from tilewise.study.results import Measured, Results
+from tilewise.study.store import Entry
+from tilewise.units import plural
+
+LEAST = 0.05  # part of the time: a smaller change is no change
+FALSE = 0.05  # part of the named changes that may be none
+PRIOR = 4  # degrees of freedom that all points lend to each: those of three launches on two sides
+QUIET = 1e-3  # relative spread that no point goes below: launches that agree better do so by chance
+FASTER, SLOWER, SAME = "faster", "slower", "not distinguishable"
+
+
+class Change(msgspec.Struct, kw_only=True):
+    """One point, or one line of it, in both: medians over launches, new over old, and what that means.
+
+    `low` and `high` bound the ratio with 95 % confidence; `difference` and `variance` are of logarithms.
+    """
+
+    run: str
+    axes: dict[str, Any]
+    line: str = ""
+    old: float | None = None
+    new: float | None = None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    verdict: str = SAME
+    reason: str = ""
+    difference: float = 0.0
+    variance: float | None = None
+    launches: tuple[int, int] = (0, 0)
+
+
+class Comparison(msgspec.Struct, kw_only=True):
+    """`differences` are those of the environments: numbers from two machines are no two versions."""
+
+    metric: str
+    changes: list[Change]
+    differences: list[str]
+    only_old: int = 0
+    only_new: int = 0
+
+
+def compare(old: Results, new: Results, metric: str = "") -> Comparison:
+    """Compares what both have; `metric` is the study's own for its stop, or `seconds.total.max`, if empty."""
+    stop = next((run.stop for run in new.study.runs if run.stop is not None), None)
+    metric = metric or (stop.metric if stop is not None else "seconds.total.max")
+    Expression(metric, "--metric")  # says what is wrong with it before any launch is looked at
+    olds, news = _samples(old, metric), _samples(new, metric)
+    for side, found in ((old, olds), (new, news)):
+        launches = sum(len(point.entries) for point in side.points)
+        if launches and not any(samples for _, samples in found.values()):
+            raise UsageError(f"{side.folder}: {plural(launches, 'launch')}, none with a figure at {metric!r}")
+    changes = [_change(key[1], olds[key], seen) for key, seen in news.items() if key in olds]
+    _decide(changes)
+    return Comparison(
+        metric=metric,
+        changes=changes,
+        differences=_differences(old, new),
+        only_old=len(olds.keys() - news.keys()),
+        only_new=len(news.keys() - olds.keys()),
+    )
+
+
+_Seen = tuple[Measured, list[float]]
+
+
+def _samples(results: Results, metric: str) -> dict[tuple[str, str], _Seen]:
+    """One figure a launch, by point and line."""
+    found: dict[tuple[str, str], _Seen] = {}
+    for point in results.points:
+        found[(point.key, "")] = (point, [])
+        for entry in point.entries:
+            lines = lines_of(entry, {})
+            for line in (*lines,) or (None,):
+                name = f"{line.get('key')}/{line.get('series')}" if line is not None else ""
+                samples = _of_launch(entry, metric) if line is None else _of_line(line)
+                if samples:
+                    found.setdefault((point.key, name), (point, []))[1].extend(samples)
+    return {key: seen for key, seen in found.items() if seen[1] or (key[1] == "" and not seen[0].entries)}
+
+
+def _of_launch(entry: Entry, metric: str) -> list[float]:
+    found = figure_of(metric, entry)
+    return [] if found is None else [found]
+
+
+def _of_line(line: Mapping[str, Any]) -> list[float]:
+    """A measurement has launches of its own."""
+    launches = line.get("launches")
+    if not isinstance(launches, list):
+        return []
+    try:
+        return [plain.median(numbers(each)) for each in launches if each]
+    except Missing:  # of foreign make
+        return []
+
+
+def _change(line: str, old: _Seen, new: _Seen) -> Change:
+    made = Change(run=old[0].run, axes=old[0].axes, line=line)
+    if not old[1] or not new[1]:
+        made.reason = old[0].reason or new[0].reason or "no figure"
+        return made
+    made.old, made.new = plain.median(old[1]), plain.median(new[1])
+    if min(*old[1], *new[1]) <= 0:
+        made.reason = "a time of zero"
+        return made
+    made.ratio = made.new / made.old
+    if len(old[1]) < 2 or len(new[1]) < 2:
+        made.reason = "one launch says nothing of how launches differ"
+        return made
+    made.difference = plain.fmean(map(math.log, new[1])) - plain.fmean(map(math.log, old[1]))
+    made.variance = statistics.variance_of([[math.log(x) for x in side] for side in (old[1], new[1])])
+    made.launches = (len(old[1]), len(new[1]))
+    return made
+
+
+def _decide(changes: list[Change]) -> None:
+    """Tests all, and names a change where it is certain enough among so many, and large enough."""
+    tested = [each for each in changes if each.variance is not None]
+    common = plain.fmean([each.variance or 0.0 for each in tested]) if tested else 0.0
+    for each in tested:
+        _test(each, common)
+    tested.sort(key=lambda each: each.p if each.p is not None else 1.0)
+    certain = 0
+    for place, each in enumerate(tested, 1):
+        if each.p is not None and each.p <= FALSE * place / len(tested):
+            certain = place
+    for each in tested[:certain]:
+        if each.ratio is not None and abs(math.log(each.ratio)) >= math.log1p(LEAST):
+            each.verdict = SLOWER if each.ratio > 1 else FASTER
+
+
+def _test(change: Change, common: float) -> None:
+    assert change.variance is not None and change.ratio is not None
+    own = sum(change.launches) - 2
+    degrees = own + PRIOR
+    variance = max((own * change.variance + PRIOR * common) / degrees, QUIET**2)
+    error = math.sqrt(variance * sum(1 / count for count in change.launches))
+    middle = change.difference
+    change.p = statistics.chance(middle / error, degrees)
+    half = statistics.student(degrees) * error
+    change.low, change.high = math.exp(middle - half), math.exp(middle + half)
+
+
+def _differences(old: Results, new: Results) -> list[str]:
+    if not old.sessions or not new.sessions:
+        return []
+    one, two = (msgspec.to_builtins(each.sessions[-1].environment) for each in (old, new))
+    return [f"{key}: {one[key]} → {two[key]}" for key in one if one[key] != two[key]]

@@ -1,0 +1,45 @@
+"""Everything there is to show of a results folder, in one call: for the terminal and for reports."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tilewise.study import claims_check, plots, results, tables
+from tilewise.study.claims import Verdict, judge
+from tilewise.study.plots import Plot, draw
+from tilewise.study.points import Point
+from tilewise.study.results import Results
+from tilewise.study.study import Study
+from tilewise.study.tables import Table, evaluate
+
+
+class Evaluated(msgspec.Struct, kw_only=True):
+    """A study's results with its tables, plots and verdicts on claims, in the order of the file."""
+
+    results: Results
+    tables: list[Table]
+    plots: list[Plot]
+    verdicts: list[Verdict]
+
+
+def check(study: Study, points: list[Point]) -> None:
+    """Raises UsageError, before anything runs, where tables, plots or claims ask for what is not there."""
+    for table in study.file.tables:
+        tables.check(study, points, table)
+    for plot in study.file.plots:
+        plots.check(study, points, plot)
+    for number, claim in enumerate(study.file.claims, 1):
+        claims_check.check(study, claim, f"{study.path}: claims {number}")
+
+
+def load(folder: str) -> Evaluated:
+    """Reads and evaluates `folder`, or the newest results below it; UsageError where there are none."""
+    found = results.load(folder)
+    file = found.study.file
+    made = [evaluate(found, wanted) for wanted in file.tables]
+    return Evaluated(
+        results=found,
+        tables=made,
+        plots=[draw(found, wanted) for wanted in file.plots],
+        verdicts=[judge(found, made, claim) for claim in file.claims],
+    )

@@ -1,0 +1,108 @@
+"""All launches of a study as flat rows, for data frames, CSV and Parquet.
+
+A row is one launch; of a measurement, one of its lines. Columns: run, axes, status …, then every number, text
+and truth of the record under its dotted path, such as `seconds.total.max`. Lists are left to points.jsonl.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from tilewise.errors import RunError, UsageError
+from tilewise.machine.replacing import replace
+from tilewise.study import store
+from tilewise.study.store import Entry
+
+_OWN = (
+    "run",
+    "point",
+    "launch",
+    "warmup",
+    "status",
+    "seconds",
+    "exit_code",
+    "message",
+    "started",
+    "environment",
+)
+
+
+def rows(folder: str) -> list[dict[str, Any]]:
+    """Every entry of a results folder as flat dictionaries that all have the same keys, in one order."""
+    entries, _ = store.load_entries(store.newest(folder))
+    made = [row for entry in entries for row in _rows(entry)]
+    keys = list(dict.fromkeys(key for row in made for key in row))
+    return [{key: row.get(key) for key in keys} for row in made]
+
+
+def _rows(entry: Entry) -> Iterator[dict[str, Any]]:
+    own: dict[str, Any] = {
+        "command_seconds" if name == "seconds" else name: getattr(entry, name) for name in _OWN
+    }
+    base = {**entry.axes, **{key: value for key, value in own.items() if key not in entry.axes}}
+    for key, value in base.items():
+        if isinstance(value, (list, dict)):
+            base[key] = str(value)
+    record = entry.record if isinstance(entry.record, dict) else {}
+    plain = dict(_flat(record, ""))
+    lines = record.get("lines")
+    if not isinstance(lines, list):
+        yield {**base, **_free(plain, base)}
+        return
+    for line in lines:
+        flat = dict(_flat(line, ""))
+        yield {**base, **_free(flat, base), **_free(plain, {**base, **flat})}
+
+
+def _free(more: dict[str, Any], taken: dict[str, Any]) -> dict[str, Any]:
+    """`more` under names of its own: an axis and a field of the record may be called the same."""
+    return {f"record.{key}" if key in taken else key: value for key, value in more.items()}
+
+
+def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flat(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, (str, int, float, bool)) or value is None:
+        yield path, value
+
+
+def write_csv(made: list[dict[str, Any]], path: str) -> None:
+    """The rows as CSV with a header; numbers with all their digits, what is missing as nothing."""
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, list(made[0]) if made else ["run"])
+    writer.writeheader()
+    writer.writerows(made)
+    try:
+        replace(path, file.getvalue().encode())
+    except OSError as error:
+        raise RunError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def write_parquet(made: list[dict[str, Any]], path: str) -> None:
+    """The rows as Parquet; a column of several types becomes texts. UsageError without pyarrow."""
+    try:
+        import pyarrow  # type: ignore[import-not-found, unused-ignore]
+        from pyarrow import parquet  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        raise UsageError(
+            "Parquet needs the package pyarrow, which is not installed", "pip install pyarrow"
+        ) from None
+    columns = {}
+    for key in made[0] if made else ():
+        values = [row[key] for row in made]
+        kinds = {type(value) for value in values if value is not None}
+        if kinds == {int, float}:
+            values = [None if value is None else float(value) for value in values]
+        elif len(kinds) > 1:
+            values = [None if value is None else str(value) for value in values]
+        columns[key] = values
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), file)
+    try:
+        replace(path, file.getvalue())
+    except OSError as error:
+        raise RunError(f"{path} cannot be written: {error.strerror or error}") from None

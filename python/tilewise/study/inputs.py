@@ -1,0 +1,190 @@
+"""The matrices that points need: made once by `tilewise generate` and reused, or files of the user's."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable
+
+import msgspec
+
+from tilewise.errors import RunError, UsageError
+from tilewise.study.child import Ended, run_words
+from tilewise.study.schema import Input
+from tilewise.units import parse_shape
+
+_TEXT_BYTES = 25  # of a number with all its digits, in a text
+_TEXTS = ("txt", "csv", "tsv", "mtx")
+FOLDER, TRACES = "work", "traces"  # beside the points
+_WHOLE = 256 << 20  # bytes up to which a file's whole content is its identity
+_SAMPLE = 1 << 20
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """An input of a point: `word` stands in the command line; `generate` makes it, empty for a file.
+
+    `bytes` is what it takes on disk, about; `identity` changes with what it holds.
+    """
+
+    name: str
+    word: str
+    identity: str
+    bytes: int
+    generate: list[str] = []
+
+
+def resolve(name: str, wanted: Input, fill: Callable[[str], str], study_path: str) -> Made:
+    """The input as one point needs it; `fill` fills holes. UsageError where there is no such file."""
+    if wanted.path:
+        path = os.path.join(
+            os.path.dirname(os.path.abspath(study_path)), os.path.expanduser(fill(wanted.path))
+        )
+        return _file(name, path)
+    shape, kind, dtype = fill(wanted.shape), fill(wanted.kind), fill(wanted.dtype)
+    seed, ending = fill(str(wanted.seed)), fill(wanted.format).lstrip(".")
+    rows, columns = parse_shape(shape, f"{study_path}: inputs.{name}.shape")
+    word = f"{kind}-{rows}x{columns}-{dtype}-{seed}.{ending}"
+    if re.search(r"[/\s]|^[-.]", word):
+        raise UsageError(f"{study_path}: inputs.{name} cannot be made as a file called {word!r}")
+    bits = re.search(r"(\d+)$", dtype)
+    each = _TEXT_BYTES if ending in _TEXTS else int(bits[1]) // 8 if bits else 8
+    words = [
+        "generate",
+        "-o",
+        word,
+        "--shape",
+        f"{rows}x{columns}",
+        "--dtype",
+        dtype,
+        "--kind",
+        kind,
+        "--seed",
+        seed,
+    ]
+    return Made(name=name, word=word, identity=word, bytes=rows * columns * each, generate=words)
+
+
+def plain_name(output: str, where: str) -> str:
+    """`output` itself; UsageError where it is no name in the work folder, where outputs are removed."""
+    if os.sep in output or ":" in output or output.startswith("-"):
+        raise UsageError(
+            f"{where}: output is the name of a file in the work folder, such as C.npy, not {output!r}",
+            "--work DIR, to choose where matrices lie",
+        )
+    return output
+
+
+_identities: dict[tuple[str, int, int], str] = {}
+
+
+def _file(name: str, path: str) -> Made:
+    plain = path
+    try:
+        found = os.stat(plain)
+        if os.path.isdir(plain):
+            identity = f"folder {found.st_mtime_ns}"
+        elif not stat.S_ISREG(found.st_mode):
+            raise UsageError(f"the input {name!r} at {plain} is neither a file nor a folder")
+        else:
+            key = (plain, found.st_size, found.st_mtime_ns)
+            identity = _identities.get(key) or _identities.setdefault(key, _content(plain, found))
+    except OSError as error:
+        raise UsageError(f"the input {name!r} cannot be read at {plain}: {error.strerror or error}") from None
+    return Made(name=name, word=path, identity=identity, bytes=0)
+
+
+def _content(path: str, found: os.stat_result) -> str:
+    """What a file holds: all of it up to 256 MiB; of a larger one size, time, beginning, middle and end."""
+    made = hashlib.blake2b(digest_size=16)
+    with open(path, "rb") as file:
+        if found.st_size <= _WHOLE:
+            while piece := file.read(_SAMPLE):
+                made.update(piece)
+        else:
+            made.update(f"{found.st_size} {found.st_mtime_ns}".encode())
+            for offset in (0, found.st_size // 2, found.st_size - _SAMPLE):
+                file.seek(offset)
+                made.update(file.read(_SAMPLE))
+    return made.hexdigest()
+
+
+class Work:
+    """The folder in which points run; what it made is removed at the end, unless it is to be kept.
+
+    `ours`: the folder itself goes too where it is empty. `alone`: nobody else lays files there, so that
+    an input that is there already is what a run before left when it was killed, and goes as well.
+    """
+
+    def __init__(self, folder: str, keep: bool, ours: bool = True, alone: bool | None = None) -> None:
+        self.folder = os.path.abspath(folder)
+        self._keep = keep
+        self._ours = ours
+        self._alone = ours if alone is None else alone
+        self._made: set[str] = set()
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"no folder can be made at {folder}: {error.strerror or error}") from None
+
+    def prepare(self, made: Made, run: Callable[[list[str], str, float | None], Ended] = run_words) -> None:
+        """Makes an input unless it is there already, complete; raises RunError when that fails."""
+        if not made.generate:
+            return
+        path = os.path.join(self.folder, made.word)
+        if os.path.exists(path):
+            if self._alone:
+                self._made.add(path)
+            return
+        ended = run([*made.generate, "-q"], self.folder, None)
+        if not ended.exit_code:
+            self._made.add(path)
+        elif not os.path.exists(path):  # another process may have been faster
+            raise RunError(f"the input {made.name} could not be made: {ended.message()}")
+
+    def again(self) -> None:
+        """Makes the folder once more where somebody has removed it; RunError where that fails."""
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"no folder can be made at {self.folder}: {error.strerror or error}") from None
+
+    def keep_trace(self, name: str, results: str) -> str:
+        """Moves a timeline to the results; returns its path from there. RunError where there is none."""
+        goal = os.path.join(TRACES, name)
+        try:
+            os.makedirs(os.path.join(results, TRACES), exist_ok=True)
+            shutil.move(os.path.join(self.folder, name), os.path.join(results, goal))
+        except OSError as error:
+            raise RunError(f"the timeline {name} cannot be kept: {error.strerror or error}") from None
+        return goal
+
+    def discard(self, output: str) -> None:
+        """Removes a point's output, file or folder, and what stands beside it under its name."""
+        if not output or not os.path.isdir(self.folder):
+            return
+        stem = os.path.splitext(output)[0]
+        for name in os.listdir(self.folder):
+            if name == output or name.startswith(stem):
+                path = os.path.join(self.folder, name)
+                if os.path.isdir(path) and not os.path.islink(path):
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    with contextlib.suppress(OSError):
+                        os.unlink(path)
+
+    def close(self) -> None:
+        """Removes the inputs that were made, and the folder where it is empty and ours."""
+        if self._keep:
+            return
+        for path in self._made:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+        if self._ours:
+            with contextlib.suppress(OSError):
+                os.rmdir(self.folder)
+                if os.path.basename(os.path.dirname(self.folder)) == FOLDER:  # one of several parts
+                    os.rmdir(os.path.dirname(self.folder))

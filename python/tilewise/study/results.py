@@ -1,0 +1,107 @@
+"""A results folder read back: the study, its points with the launches that count, what is missing and why."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+
+from tilewise.errors import UsageError
+from tilewise.study import store
+from tilewise.study.points import combinations
+from tilewise.study.schema import SCALES
+from tilewise.study.store import DONE, FAILED, NOT_RUN, Entry, Session
+from tilewise.study.study import Study, parse
+
+
+class Measured(msgspec.Struct, kw_only=True):
+    """A point and its counted launches; where there is none, `reason` says why."""
+
+    key: str
+    run: str
+    axes: dict[str, Any]
+    entries: list[Entry]
+    reason: str = ""
+
+
+class Results(msgspec.Struct, kw_only=True):
+    """Everything of one folder. `sessions` are the runs that added to it, oldest first."""
+
+    folder: str
+    study: Study
+    sessions: list[Session]
+    points: list[Measured]
+    notes: list[str]
+
+    def order(self, name: str) -> list[Any]:
+        """All values of an axis in the order of the study; of `run`, the names of the runs."""
+        if name == "run":
+            return [run.name for run in self.study.runs]
+        values = [value for run in self.study.runs for value in run.axes.get(name, [])]
+        values += [point.axes[name] for point in self.points if name in point.axes]
+        return list({repr(value): value for value in values}.values())
+
+
+def load(folder: str) -> Results:
+    """The results in `folder`, or in the newest one below it; UsageError where there are none."""
+    folder = store.newest(folder)
+    entries, notes = store.load_entries(folder)
+    sessions = store.load_sessions(folder, notes)
+    path = os.path.join(folder, store.STUDY)
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is no text in UTF-8, as TOML files are") from None
+    told = next((each.study for each in reversed(sessions) if each.study), "")
+    name = told or os.path.basename(os.path.dirname(os.path.abspath(folder))) or "study"
+    scale = sessions[-1].scale if sessions else "default"
+    if scale not in SCALES:
+        notes.append(f"{folder}: its last run names the scale {scale!r}, which is none; shown as default")
+        scale = "default"
+    study = parse(text, path, name, scale)
+    points, more = _points(entries, study)
+    return Results(folder=folder, study=study, sessions=sessions, points=points, notes=[*notes, *more])
+
+
+def _points(entries: list[Entry], study: Study) -> tuple[list[Measured], list[str]]:
+    """Points in the order of the study. Of a point measured on several machines, the last one counts."""
+    of_point: dict[str, list[Entry]] = {}
+    for entry in entries:
+        of_point.setdefault(entry.point, []).append(entry)
+    points, others = [], 0
+    for key, found in of_point.items():
+        ran = [entry for entry in found if entry.status != NOT_RUN]
+        newest = ran[-1].environment if ran else ""
+        others += any(entry.environment != newest for entry in ran)
+        last = {
+            entry.launch: entry for entry in ran if entry.environment == newest
+        }  # the last try of each launch
+        counted = [entry for entry in last.values() if entry.status == DONE and not entry.warmup]
+        first = found[0]
+        reason = "" if counted else _reason(found, list(last.values()))
+        points.append(Measured(key=key, run=first.run, axes=first.axes, entries=counted, reason=reason))
+    place = {
+        (run.name, _text(axes)): (number, inner)
+        for number, run in enumerate(study.runs)
+        for inner, axes in enumerate(combinations(run))
+    }
+    behind = (len(study.runs), 0)
+    points.sort(key=lambda point: place.get((point.run, _text(point.axes)), behind))
+    notes = [f"{others} points were measured on several machines; the last one counts"] if others else []
+    return points, notes
+
+
+def _reason(found: list[Entry], last: list[Entry]) -> str:
+    failed = [entry for entry in last if entry.status == FAILED]
+    if failed:
+        return f"failed: {failed[-1].message}"
+    skipped = [entry for entry in found if entry.status == NOT_RUN]
+    return f"not run: {skipped[-1].message}" if skipped else "not run yet"
+
+
+def _text(axes: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(axes, order="sorted")

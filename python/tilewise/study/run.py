@@ -1,0 +1,235 @@
+"""Runs the points of a study: in rounds of shuffled order, one process each, every end kept at once.
+
+round 0   C A D B     each letter a point, each column a launch of it: slow drift of the machine
+round 1   B D A C     hits all points alike, and no point always follows the same other one
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from tilewise.errors import RunError, TilewiseError
+from tilewise.study import statistics, store
+from tilewise.study.child import Ended, run_words
+from tilewise.study.inputs import Work
+from tilewise.study.paths import figure_of
+from tilewise.study.points import Point
+from tilewise.study.store import DONE, FAILED, NOT_RUN, Entry, Environment, Store
+from tilewise.study.study import Study, launches_of, warmups_of
+
+Runner = Callable[[list[str], str, "float | None"], Ended]
+Progress = Callable[[str, float], None]
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """How many launches there were, and how many points ended how; `first` failure in words."""
+
+    launched: int = 0
+    reused: int = 0
+    done: int = 0
+    failed: int = 0
+    not_run: int = 0
+    first: str = ""
+
+
+def run(
+    study: Study,
+    points: list[Point],
+    kept: Store,
+    work: Work,
+    environment: Environment,
+    *,
+    progress: Progress = lambda phase, done: None,
+    runner: Runner = run_words,
+    retry: bool = False,
+    told: Callable[[Entry], None] = lambda entry: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """Runs what `kept` does not have yet; returns how all points ended. Failures are kept, not raised."""
+    schedule = _Schedule(study, kept, environment, retry)
+    outcome = Outcome()
+    for point in points:
+        if point.reason:
+            _keep_not_run(point, kept, environment)
+    there = [point for point in points if not point.reason]
+    begin, expected = clock(), sum(schedule.expected(point) for point in there)
+    for launch in range(max((schedule.most(point) for point in there), default=0)):
+        for point in _shuffled(there, study.file.seed, launch):
+            if not schedule.wanted(point, launch):
+                outcome.reused += schedule.has(point, launch)
+                continue
+            progress(_left(outcome.launched, expected, clock() - begin), outcome.launched / max(1, expected))
+            entry = schedule.entry(point, launch)
+            trace = schedule.trace(point, launch)
+            entry = _launch(point, entry, trace, work, kept.folder, runner)
+            kept.append(entry)
+            schedule.add(entry)
+            told(entry)
+            outcome.launched += 1
+            expected = max(expected, outcome.launched)
+    for point in points:
+        failure = schedule.failure(point)
+        if point.reason:
+            outcome.not_run += 1
+        elif failure is not None:
+            outcome.failed += 1
+            outcome.first = outcome.first or f"tilewise {' '.join(failure.command)}: {failure.message}"
+        else:
+            outcome.done += 1
+    return outcome
+
+
+class _Schedule:
+    """Which launches a point still needs, by what is kept."""
+
+    def __init__(self, study: Study, kept: Store, environment: Environment, retry: bool) -> None:
+        self._runs = {each.name: each for each in study.runs}
+        self._environment = environment
+        self._entries: dict[str, Entry] = {}
+        self._of_point: dict[str, dict[int, Entry]] = {}
+        for entry in kept.entries:
+            if entry.status == DONE or (entry.status == FAILED and not retry):
+                self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        self._entries[entry.hash] = entry
+        if entry.environment == self._environment.id():
+            self._of_point.setdefault(entry.point, {})[entry.launch] = entry
+
+    def has(self, point: Point, launch: int) -> bool:
+        return store.hash_of(point.key, launch, self._environment) in self._entries
+
+    def failure(self, point: Point) -> Entry | None:
+        return next((e for e in self._of_point.get(point.key, {}).values() if e.status == FAILED), None)
+
+    def entry(self, point: Point, launch: int) -> Entry:
+        """The entry of a launch that is about to begin."""
+        return Entry(
+            hash=store.hash_of(point.key, launch, self._environment),
+            point=point.key,
+            run=point.run,
+            axes=point.axes,
+            status=DONE,
+            launch=launch,
+            warmup=launch < warmups_of(self._runs[point.run]),
+            command=point.words,
+            environment=self._environment.id(),
+            started=store.now(),
+        )
+
+    def trace(self, point: Point, launch: int) -> str:
+        """The name of the timeline that a launch is to keep; empty for nearly all."""
+        run = self._runs[point.run]
+        return f"{point.key[:16]}.json.gz" if run.trace and launch == warmups_of(run) - 1 else ""
+
+    def most(self, point: Point) -> int:
+        return warmups_of(self._runs[point.run]) + launches_of(self._runs[point.run])[1]
+
+    def expected(self, point: Point) -> int:
+        """Launches that are left if the least number is enough."""
+        count = warmups_of(self._runs[point.run]) + launches_of(self._runs[point.run])[0]
+        return sum(self.wanted(point, launch) for launch in range(count))
+
+    def wanted(self, point: Point, launch: int) -> bool:
+        """A point that has failed once is left alone, and so is one whose interval is narrow enough."""
+        if self.has(point, launch) or launch >= self.most(point) or self.failure(point) is not None:
+            return False
+        least, _, stop = launches_of(self._runs[point.run])
+        counted = [
+            e for e in self._of_point.get(point.key, {}).values() if not e.warmup and e.launch < launch
+        ]
+        if stop is None or len(counted) < least:
+            return True
+        samples = [figure_of(stop.metric, entry) for entry in counted]
+        return not statistics.narrow([each for each in samples if each is not None], stop.relative)
+
+
+def _launch(point: Point, entry: Entry, trace: str, work: Work, folder: str, runner: Runner) -> Entry:
+    words = [*point.words, *(["--trace", trace] if trace else [])]
+    entry = msgspec.structs.replace(entry, command=words)
+    try:
+        work.again()
+        for made in point.inputs:
+            work.prepare(made)
+        work.discard(point.output)
+        ended = runner([*words, "--json", "-"], work.folder, point.timeout)
+        if trace and not ended.exit_code:
+            entry = msgspec.structs.replace(entry, trace=work.keep_trace(trace, folder))
+    except RunError as error:
+        return msgspec.structs.replace(entry, status=FAILED, exit_code=error.exit_code, message=error.message)
+    finally:
+        work.discard(point.output)
+    return _judged(entry, ended)
+
+
+def _judged(entry: Entry, ended: Ended) -> Entry:
+    record: Any = None
+    message = ended.message() if ended.exit_code else ""
+    if ended.output.strip():
+        try:
+            record = msgspec.json.decode(ended.output)
+        except msgspec.MsgspecError as error:
+            message = message or f"its record is no JSON: {error}"
+    elif not ended.exit_code:
+        message = "it gave no record"
+    return msgspec.structs.replace(
+        entry,
+        status=FAILED if message else DONE,
+        seconds=ended.seconds,
+        exit_code=ended.exit_code,
+        message=message,
+        record=record,
+    )
+
+
+def _keep_not_run(point: Point, kept: Store, environment: Environment) -> None:
+    """One entry that says why, unless the same is there already."""
+    if any(e.point == point.key and e.status == NOT_RUN and e.message == point.reason for e in kept.entries):
+        return
+    kept.append(
+        Entry(
+            hash=store.hash_of(point.key, -1, environment),
+            point=point.key,
+            run=point.run,
+            axes=point.axes,
+            status=NOT_RUN,
+            launch=-1,
+            command=point.words,
+            environment=environment.id(),
+            started=store.now(),
+            message=point.reason,
+        )
+    )
+
+
+def _shuffled(points: list[Point], seed: int, launch: int) -> list[Point]:
+    return random.Random(f"{seed} {launch}").sample(points, len(points))
+
+
+def _left(done: int, expected: int, seconds: float) -> str:
+    """`3 of 40, 1 min 20 s left`."""
+    text = f"{done + 1} of {expected}"
+    if done == 0:
+        return text
+    left = seconds / done * (expected - done)
+    return (
+        f"{text}, {int(left // 60)} min {int(left % 60)} s left"
+        if left >= 60
+        else f"{text}, {left:.0f} s left"
+    )
+
+
+def errors_of(outcome: Outcome, folder: str) -> TilewiseError | None:
+    """What `study run` fails with at its end where points have failed."""
+    if not outcome.failed:
+        return None
+    total = outcome.failed + outcome.done
+    return RunError(
+        f"{outcome.failed} of {total} points failed, the first: {outcome.first}",
+        f"its whole message is in {folder}/{store.POINTS}; --resume --retry runs failed points again",
+    )

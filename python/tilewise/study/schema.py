@@ -1,0 +1,197 @@
+"""What a study file may say, as structs: every key of the TOML file is a field here, no other is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class _Table(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A table of the file; unknown keys are mistakes."""
+
+
+class Input(_Table, kw_only=True):
+    """A matrix that the points need: made by `tilewise generate` in the work folder, or a file (`path`).
+
+    Texts may hold {expressions} over the axes. `format` is the ending of the made file.
+    """
+
+    shape: str = ""
+    kind: str = "random"
+    dtype: str = "float64"
+    seed: int | str = 0
+    format: str = "npy"
+    path: str = ""
+
+
+class Stop(_Table, kw_only=True):
+    """Launches go on until the 95 % interval of the median of `metric` is within `relative` of it."""
+
+    metric: str = "seconds.total.max"
+    relative: float = 0.05
+    least: int = 3
+    most: int = 10
+
+
+class Launcher(_Table, kw_only=True):
+    """How ranks are started: `--launcher` and `--hosts`, a file beside the study."""
+
+    launcher: str = ""
+    hosts: str = ""
+
+
+class Slurm(_Table, kw_only=True):
+    """What goes into a batch script; the flags of `study run` of the same names come first."""
+
+    account: str = ""
+    partition: str = ""
+    time: str = ""
+    modules: list[str] = []
+    options: list[str] = []
+    setup: list[str] = []
+
+
+class Settings(_Table, kw_only=True):
+    """What a run says; on top of a file, what all runs have if they do not say it themselves.
+
+    `None` is not said. `flags`, `axes` and `inputs` are joined key by key, `constraints` and `limits` one
+    behind the other; all else is replaced. `trace` adds a launch that keeps its timeline and is not counted.
+    """
+
+    command: str | None = None
+    words: list[str] | None = None
+    output: str | None = None
+    flags: dict[str, Any] = {}
+    axes: dict[str, list[Any]] = {}
+    zip: list[list[str]] | None = None
+    constraints: list[str] = []
+    limits: list[str] = []
+    inputs: dict[str, Input] = {}
+    launches: int | None = None
+    warmup_launches: int | None = None
+    stop: Stop | None = None
+    timeout: float | None = None
+    trace: bool | None = None
+    launcher: Launcher | None = None
+
+
+class Change(_Table, kw_only=True):
+    """What a scale changes; `axes` only of runs that have them. `skip` is why a run is left out there."""
+
+    axes: dict[str, list[Any]] = {}
+    flags: dict[str, Any] = {}
+    limits: list[str] | None = None
+    inputs: dict[str, Input] = {}
+    launches: int | None = None
+    warmup_launches: int | None = None
+    stop: Stop | None = None
+    timeout: float | None = None
+    trace: bool | None = None
+    skip: str = ""
+
+
+class Run(Settings, kw_only=True):
+    """One block of points of one command."""
+
+    name: str
+    scales: dict[str, Change] = {}
+
+
+class Value(_Table, kw_only=True):
+    """A column of a table that has a figure of its own."""
+
+    title: str
+    value: str
+    unit: str = ""
+
+
+class Reference(_Table, kw_only=True):
+    """The source's own figures, in the shape of the table they stand beside; numbers or texts."""
+
+    source: str
+    rows: list[Any]
+    columns: list[Any]
+    values: list[list[Any]]
+    note: str = ""
+
+
+class Figures(_Table, kw_only=True):
+    """What tables and plots share: which points, which figure of them, against what base."""
+
+    name: str
+    title: str = ""
+    value: str = "seconds.total.max"
+    unit: str = ""
+    runs: list[str] | None = None
+    where: str = ""
+    lines: dict[str, Any] = {}
+    aggregate: str = "median"
+    best: str = ""
+    base: dict[str, Any] = {}
+    cell: str = ""
+    notes: list[str] = []
+
+
+class TableWanted(Figures, kw_only=True):
+    """`rows` and `columns` name axes (or `run`, or fields of lines); or `columns` are figures."""
+
+    rows: str | list[str]
+    columns: str | list[str | Value] = []
+    reference: Reference | None = None
+
+
+class Curve(_Table, kw_only=True):
+    """A curve of the source's own figures, drawn beside ours."""
+
+    label: str
+    source: str
+    x: list[Any]
+    y: list[float]
+
+
+class PlotWanted(Figures, kw_only=True):
+    """`value` over `x`, a curve for each combination of `series`; `ideal` is an expression of `x`."""
+
+    x: str
+    series: str | list[str] = []
+    kind: str = "line"
+    log: str = ""
+    ideal: str = ""
+    x_title: str = ""
+    y_title: str = ""
+    references: list[Curve] = []
+
+
+class Claim(_Table, kw_only=True):
+    """A sentence of the source, and what decides here whether it holds."""
+
+    text: str
+    holds: str = ""
+    figure: str = ""
+    unit: str = ""
+    source: str = ""
+    needs: str = ""
+    note: str = ""
+    untestable: str = ""
+
+
+class File(Settings, kw_only=True):
+    """A whole study file."""
+
+    title: str
+    description: str = ""
+    source: str = ""
+    seed: int = 0
+    runs: list[Run] = []
+    scales: dict[str, Change] = {}
+    slurm: Slurm = msgspec.field(default_factory=Slurm)
+    tables: list[TableWanted] = []
+    plots: list[PlotWanted] = []
+    claims: list[Claim] = []
+
+
+SCALES = ("tiny", "default", "report")
+AGGREGATES = ("median", "mean", "min", "max", "sum")
+KINDS = ("line", "bar", "heat", "scatter")
+LOGS = ("", "x", "y", "xy")

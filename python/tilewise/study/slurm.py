@@ -1,0 +1,137 @@
+"""Batch scripts for Slurm: one for a whole study, or one for each point; `sbatch` takes them with --go."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+import msgspec
+
+from tilewise.errors import RunError, UsageError
+from tilewise.study.points import Point
+from tilewise.study.schema import Slurm
+
+
+class Script(msgspec.Struct, frozen=True):
+    """A batch script and the name of its file."""
+
+    name: str
+    text: str
+
+
+def scripts(
+    study: str, points: list[Point], words: list[str], settings: Slurm, folder: str, per_point: bool
+) -> list[Script]:
+    """The scripts that run `words` (of `tilewise`), which is `study run …` with everything but the points.
+
+    One for all asks for the most ranks and threads of any point; each point's own for just that point's, and
+    its script writes its entries into a file of its own.
+    """
+    there = [point for point in points if not point.reason]
+    if not per_point:
+        ranks = max((_number(point, "ranks") for point in there), default=1)
+        threads = max((_number(point, "threads") for point in there), default=1)
+        return [Script(f"{study}.sbatch", _text(study, ranks, threads, words, settings, folder))]
+    made = []
+    for point in there:
+        short = point.key[:8]
+        own = [*words, "--point", short, "--part", short]
+        text = _text(
+            f"{study}-{short}", _number(point, "ranks"), _number(point, "threads"), own, settings, folder
+        )
+        made.append(Script(f"{study}-{short}.sbatch", text))
+    return made
+
+
+def _text(name: str, ranks: int, threads: int, words: list[str], settings: Slurm, folder: str) -> str:
+    options = [
+        f"--job-name={name}",
+        f"--ntasks={ranks}",
+        f"--cpus-per-task={threads}",
+        f"--output={os.path.join(folder, name)}-%j.out",
+        *(
+            f"--{key}={value}"
+            for key in ("account", "partition", "time")
+            if (value := getattr(settings, key))
+        ),
+        *settings.options,
+    ]
+    for option in options:
+        if "\n" in option:
+            raise UsageError(f"an option of sbatch has more than one line: {option!r}")
+        if '"' in option:  # Slurm's own reader of these lines knows no way to write one
+            raise UsageError(
+                f"an option of sbatch cannot have a quotation mark in it: {option}",
+                "--into FOLDER, where it stands in a folder's name",
+            )
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            *(f"#SBATCH {_quoted(option)}" for option in options),
+            "set -eu",
+            *(f"module load {shlex.quote(module)}" for module in settings.modules),
+            *settings.setup,
+            f"cd {shlex.quote(os.getcwd())}",
+            f"exec {shlex.join([sys.executable, '-m', 'tilewise', *words])}",
+            "",
+        ]
+    )
+
+
+def _quoted(option: str) -> str:
+    """Slurm reads its lines as a shell would, up to quotes only."""
+    return option if re.fullmatch(r"[^\s\"']*", option) else f'"{option}"'
+
+
+def _number(point: Point, name: str) -> int:
+    """How many ranks or threads a point has, by its axis or its flag; 1 where it leaves that to the plan."""
+    value: Any = point.axes.get(name)
+    if value is None and f"--{name}" in point.words:
+        value = point.words[point.words.index(f"--{name}") + 1]
+    try:
+        return max(int(each) for each in str(value).split(",")) if value is not None else 1
+    except ValueError:
+        return 1
+
+
+def write(made: list[Script], folder: str) -> list[str]:
+    """Writes the scripts into `folder`; returns their paths."""
+    paths = []
+    try:
+        os.makedirs(folder, exist_ok=True)
+        for script in made:
+            path = os.path.join(folder, script.name)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(script.text)
+            os.chmod(path, 0o755)
+            paths.append(path)
+    except OSError as error:
+        raise RunError(f"batch scripts cannot be written to {folder}: {error.strerror or error}") from None
+    return paths
+
+
+def require() -> str:
+    """The path of sbatch; UsageError where there is none."""
+    found = shutil.which("sbatch")
+    if found is None:
+        raise UsageError(
+            "--go needs sbatch, and there is none here", "without --go, to only write the scripts"
+        )
+    return found
+
+
+def submit(sbatch: str, paths: list[str]) -> list[str]:
+    """Hands every script over; returns what sbatch said of each. RunError at a refusal."""
+    said: list[str] = []
+    for path in paths:
+        done = subprocess.run([sbatch, path], capture_output=True, text=True, check=False)
+        if done.returncode:
+            reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+            raise RunError(f"sbatch refused {path} after {len(said)} of {len(paths)} scripts: {reason}")
+        said.append(done.stdout.strip())
+    return said

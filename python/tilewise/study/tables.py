@@ -1,0 +1,349 @@
+"""Tables of a study as plain data: each cell a figure with interval and base, or why there is none.
+
+observations (a point, or a line of one, with the samples of all launches)
+    ── rows × columns ──▶ cells ── base, cell ──▶ speedups, shares, efficiency …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from tilewise.errors import UsageError
+from tilewise.study import statistics
+from tilewise.study.expression import Missing
+from tilewise.study.observations import Bases, Observation, fits, observe, unknown
+from tilewise.study.paths import parsed, reason_of
+from tilewise.study.points import Point
+from tilewise.study.results import Measured, Results
+from tilewise.study.schema import Figures, Reference, TableWanted, Value
+from tilewise.study.study import Study, expression, line_of
+
+
+class Cell(msgspec.Struct, kw_only=True):
+    """A figure of `n` samples, with the 95 % interval over launches where there are several.
+
+    `base` is what it was compared with, `chosen` says which point was the best; `reason` why `value` is None.
+    """
+
+    value: float | None = None
+    n: int = 0
+    low: float | None = None
+    high: float | None = None
+    base: float | None = None
+    chosen: str = ""
+    reason: str = ""
+
+
+class Table(msgspec.Struct, kw_only=True):
+    """`cells[i][j]` belongs to `rows[i]`, `columns[j]`: values of the axes `row_names` and `column_names`.
+
+    Where columns are figures, `column_names` is empty and `columns` are titles; `units` has one a column.
+    """
+
+    name: str
+    title: str
+    row_names: list[str]
+    column_names: list[str]
+    rows: list[list[Any]]
+    columns: list[list[Any]]
+    units: list[str]
+    cells: list[list[Cell]]
+    base: str = ""
+    aggregate: str = "median"
+    notes: list[str] = []
+    reference: Reference | None = None
+
+    def look(self, row: Any, column: Any) -> Cell:
+        """The cell of a row and a column, each a value or a list of values; Missing where there is none."""
+        return self.cells[self._place(self.rows, row, "row")][self._place(self.columns, column, "column")]
+
+    def _place(self, labels: list[list[Any]], label: Any, what: str) -> int:
+        wanted = label if isinstance(label, list) else [label]
+        if wanted not in labels:
+            raise Missing(f"table {self.name} has no {what} {', '.join(map(str, wanted))}")
+        return labels.index(wanted)
+
+
+Grid = tuple[list[list[Any]], list[list[Any]], list[list[Cell]]]
+Order = Callable[[str], list[Any]]  # all values of an axis, in the order of the study
+MakeCell = Callable[[list[Observation], Bases, Figures, dict[str, Any], str], Cell]
+
+
+def evaluate(results: Results, wanted: TableWanted) -> Table:
+    """The table that is wanted; a cell that cannot be computed holds the reason instead.
+
+    Where columns are both axes and figures, which `check` refuses, the figures are what is shown.
+    """
+    row_names, where = _list(wanted.rows), f"{results.study.path}: tables {wanted.name}"
+    figures = (
+        [each for each in wanted.columns if isinstance(each, Value)]
+        if isinstance(wanted.columns, list)
+        else []
+    )
+    named = wanted.columns if isinstance(wanted.columns, list) else [wanted.columns]
+    column_names = [] if figures else [each for each in named if isinstance(each, str)]
+    lost: list[str] = []
+
+    def grid(value: str) -> Grid:
+        seen = observe(results.points, wanted, value)
+        bases = Bases(seen, tied(results.study))
+        return _grid(
+            results.order, seen, bases, wanted, row_names, column_names, where, lost, _cell_or_reason
+        )
+
+    wholes = [grid(each.value) for each in figures]
+    if not figures:
+        rows, columns, cells = grid(wanted.value)
+        units = [wanted.unit] * len(columns)
+    else:
+        rows = _ordered(results.order, row_names, [row for whole in wholes for row in whole[0]])
+        columns, units = [[each.title] for each in figures], [each.unit or wanted.unit for each in figures]
+        parts = [
+            {_key(row): line[0] for row, line in zip(whole[0], whole[2], strict=True)} for whole in wholes
+        ]
+        cells = [[part.get(_key(row), Cell(reason="not run")) for part in parts] for row in rows]
+    return Table(
+        name=wanted.name,
+        title=wanted.title or wanted.name,
+        row_names=row_names,
+        column_names=column_names,
+        rows=rows,
+        columns=columns,
+        units=units,
+        cells=cells,
+        base=", ".join(f"{name} = {value}" for name, value in wanted.base.items()),
+        aggregate=wanted.aggregate,
+        notes=[*wanted.notes, *dict.fromkeys(lost)],
+        reference=wanted.reference,
+    )
+
+
+def check(study: Study, points: list[Point], wanted: TableWanted) -> None:
+    """Raises UsageError, before anything runs, for unknown names and cells that would hold several points."""
+    where = f"{study.path}: tables {wanted.name}"
+    columns = wanted.columns if isinstance(wanted.columns, list) else [wanted.columns]
+    names = [*_list(wanted.rows), *(each for each in columns if isinstance(each, str))]
+    texts = [each.value for each in columns if isinstance(each, Value)]
+    if texts and len(texts) < len(columns):
+        raise UsageError(f"{where}: columns are either axes or figures, not both")
+    for text in texts or [wanted.value]:
+        expression(study, text, f"tables {wanted.name}")
+    asked = _names(study, wanted.where, wanted.name)
+    runs = [run for run in study.runs if wanted.runs is None or run.name in wanted.runs]
+    axes = {"run", *(axis for run in runs for axis in run.axes)}
+    everywhere = {"run", *(axis for run in study.runs for axis in run.axes)}
+    if not wanted.lines:  # whose fields are known only once they are measured
+        _known(study, where, "no run has an axis", names, axes)
+        _known(study, where, "where: no run has an axis", asked, axes)
+        _known(study, where, "base: no run has an axis", wanted.base, everywhere)
+    own = {*names, "value", *(["base"] if wanted.base else [])}
+    _known(study, where, "cell has no", _names(study, wanted.cell, wanted.name), own)
+    if wanted.lines:
+        return
+    seen = []
+    for point in points:
+        planned = Measured(key=point.key, run=point.run, axes=point.axes, entries=[], reason=point.reason)
+        seen.append(Observation(planned, None, [] if point.reason else [[1.0]], point.reason))
+    cell = msgspec.structs.replace(wanted, cell="1" if wanted.cell else "")
+    rows = _list(wanted.rows)
+    _grid(lambda name: [], seen, Bases(seen, tied(study)), cell, rows, names[len(rows) :], where, [], _cell)
+
+
+def _names(study: Study, text: str, table: str) -> list[str]:
+    return sorted(expression(study, text, f"tables {table}").names) if text else []
+
+
+def _known(study: Study, where: str, said: str, names: Iterable[str], known: set[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"{where}: {said} {name!r}{line_of(study.text, name)}; known are {', '.join(sorted(known))}"
+            )
+
+
+def tied(study: Study) -> list[set[str]]:
+    """Groups of axes that are zipped."""
+    return [set(group) for run in study.runs for group in run.zip or ()]
+
+
+def _grid(
+    order: Order,
+    every: list[Observation],
+    bases: Bases,
+    wanted: Figures,
+    row_names: list[str],
+    column_names: list[str],
+    where: str,
+    lost: list[str],
+    make: MakeCell,
+) -> Grid:
+    """Labels of rows and of columns, and cells by `make`; why points have no place goes to `lost`."""
+    mine = [each for each in every if wanted.runs is None or each.point.run in wanted.runs]
+    if wanted.where and mine and (name := unknown(mine, sorted(parsed(wanted.where).names))):
+        lost.append(f"where asks for {name!r}, which nothing here has")
+    seen = _fitting(mine, wanted.where, lost if make is _cell_or_reason else None)
+    at: dict[str, list[Observation]] = {}
+    labels: list[tuple[list[Any], list[Any]]] = []
+    for each in seen:
+        try:
+            row, column = ([each.label(name) for name in names] for names in (row_names, column_names))
+        except Missing as missing:
+            axes = ", ".join(f"{name} = {axis}" for name, axis in each.point.axes.items())
+            lost.append(f"{each.point.run}, {axes}: {each.reason or missing}")
+            continue
+        at.setdefault(_key([row, column]), []).append(each)
+        labels.append((row, column))
+    rows = _ordered(order, row_names, [row for row, _ in labels])
+    columns = _ordered(order, column_names, [column for _, column in labels])
+    names = [*row_names, *column_names]
+    cells = []
+    for row in rows:
+        line = []
+        for column in columns:
+            found = at.get(_key([row, column]), [])
+            own = dict(zip(names, [*row, *column], strict=True))
+            line.append(make(found, bases, wanted, own, where))
+        cells.append(line)
+    return rows, columns, cells
+
+
+def _fitting(every: list[Observation], where: str, lost: list[str] | None) -> list[Observation]:
+    """Those for which `where` holds; why it cannot be told goes to `lost`, or is raised without one."""
+    found = []
+    for each in every:
+        try:
+            if fits(each, where):
+                found.append(each)
+        except UsageError as error:
+            if lost is None:
+                raise
+            lost.append(f"where: {reason_of(error)}")
+    return found
+
+
+def _cell_or_reason(
+    found: list[Observation], bases: Bases, wanted: Figures, own: dict[str, Any], where: str
+) -> Cell:
+    try:
+        return _cell(found, bases, wanted, own, where)
+    except UsageError as error:
+        return Cell(reason=reason_of(error, where), n=sum(len(each.samples()) for each in found))
+
+
+def _cell(found: list[Observation], bases: Bases, wanted: Figures, own: dict[str, Any], where: str) -> Cell:
+    one = _one(found, wanted, where, "cell")
+    if one is None:
+        reasons = [each.reason for each in found if each.reason]
+        return Cell(reason=reasons[0] if reasons else "no such point")
+    samples = one.samples()
+    value = statistics.aggregate(samples, wanted.aggregate)
+    bounds = statistics.interval(
+        [statistics.aggregate(each, wanted.aggregate) for each in one.launches if each]
+    )
+    cell = Cell(value=value, n=len(samples), chosen=_chosen(one, found) if wanted.best else "")
+    if bounds is not None:
+        cell.low, cell.high = bounds
+    return _compared(cell, one, bases, wanted, own, where)
+
+
+def _compared(
+    cell: Cell, one: Observation, bases: Bases, wanted: Figures, own: dict[str, Any], where: str
+) -> Cell:
+    """The cell as part of, or beside, its base."""
+    if not wanted.base and not wanted.cell:
+        return cell
+    if wanted.base:
+        if name := bases.unknown(wanted):
+            return Cell(reason=f"no base: nothing here has {name!r}", n=cell.n)
+        found = bases.of(one, own, wanted)
+        base = _one(found, wanted, where, "base")
+        if base is None:
+            said = next((each.reason for each in found if each.reason), "no such point")
+            return Cell(reason=f"no base: {said}", n=cell.n)
+        cell.base = statistics.aggregate(base.samples(), wanted.aggregate)
+    rule = parsed(wanted.cell or "base / value")
+
+    def at(value: float) -> float:
+        names = {**own, "value": value, "base": cell.base}
+
+        def look(name: str) -> Any:
+            if names.get(name) is None:
+                raise UsageError(f"{where}: cell asks for {name!r}; known are {', '.join(names)}")
+            return names[name]
+
+        return rule.number(look)
+
+    assert cell.value is not None
+    try:
+        ends = sorted(at(end) for end in (cell.low, cell.high) if end is not None and end > 0)
+        cell.value = at(cell.value)
+    except Missing as missing:
+        return Cell(reason=reason_of(missing), n=cell.n, base=cell.base)
+    cell.low, cell.high = (ends[0], ends[1]) if len(ends) == 2 else (None, None)
+    return cell
+
+
+def _one(found: list[Observation], wanted: Figures, where: str, what: str) -> Observation | None:
+    """The one with samples, or the best of them."""
+    there = [each for each in found if each.samples()]
+    if len(there) > 1 and wanted.best:
+        pick = min if wanted.best == "min" else max
+        return pick(there, key=lambda each: statistics.aggregate(each.samples(), wanted.aggregate))
+    if len(there) > 1:
+        raise UsageError(
+            f"{where}: a {what} holds {len(there)} figures, which differ in {_difference(there)}",
+            'put that into rows, columns, where or runs; or say best = "min"',
+        )
+    return there[0] if there else None
+
+
+def _difference(found: list[Observation]) -> str:
+    one, two = found[:2]
+    if one.point.run != two.point.run:
+        return "run"
+    differing = [axis for axis in one.point.axes if one.point.axes[axis] != two.point.axes.get(axis)]
+    if not differing and one.line is not None and two.line is not None:
+        differing = [
+            k for k in one.line if k not in ("launches", "summary", "key") and one.line[k] != two.line.get(k)
+        ]
+    return ", ".join(differing) or "nothing"
+
+
+def _chosen(one: Observation, found: list[Observation]) -> str:
+    runs = {each.point.run for each in found}
+    said = [one.point.run] if len(runs) > 1 else []
+    for axis, value in one.point.axes.items():
+        if any(each.point.axes.get(axis) != value for each in found):
+            said.append(f"{axis} = {value}")
+    return ", ".join(said)
+
+
+def _ordered(order: Order, names: list[str], labels: list[list[Any]]) -> list[list[Any]]:
+    """Labels once each, in the order of the study's axes; what is no axis goes by size, or by name."""
+    unique = list({_key(label): label for label in labels}.values())
+    orders = {name: order(name) for name in names}
+
+    def place(label: list[Any]) -> list[tuple[int, float, str]]:
+        found = []
+        for name, value in zip(names, label, strict=True):
+            known = orders[name]
+            if value in known:
+                found.append((0, float(known.index(value)), ""))
+            elif isinstance(value, (int, float)):
+                found.append((1, float(value), ""))
+            else:
+                found.append((2, 0.0, str(value)))
+        return found
+
+    return sorted(unique, key=place)
+
+
+def _key(label: Any) -> str:
+    return repr(label)
+
+
+def _list(names: str | list[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)

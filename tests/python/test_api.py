@@ -1,0 +1,128 @@
+"""tilewise from Python: records with types, errors with types, and an import that costs nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+import tilewise as package
+from conftest import Tilewise
+from studies import Runner, run
+from tilewise.errors import RunError, UsageError, VerificationError
+from tilewise.launch.record import Record
+
+
+@pytest.fixture
+def there(fake: Tilewise, monkeypatch: pytest.MonkeyPatch) -> Tilewise:
+    monkeypatch.chdir(fake.folder)
+    for key, value in fake.environment.items():
+        monkeypatch.setenv(key, value)
+    return fake
+
+
+def test_a_record_with_types(there: Tilewise) -> None:
+    record = package.run(
+        "multiply", "A.npy", Path("B.npy"), out=Path("C.npy"), ranks=2, io="root", verify="off"
+    )
+    assert isinstance(record, Record)
+    assert (record.command, record.variant.ranks, record.variant.io) == ("multiply", 2, "root:root")
+    assert record.seconds.total.max >= record.seconds.total.min > 0
+    assert Path("C.npy").exists()
+
+
+def test_a_real_product(tilewise: Tilewise, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tilewise.folder)
+    a, b = numpy.random.default_rng(1).random((2, 30, 30))
+    numpy.save("A.npy", a)
+    numpy.save("B.npy", b)
+    record = package.run(
+        "multiply", "A.npy", "B.npy", out="C.npy", ranks=2, transpose_a=True, hint=["cb_nodes=1"]
+    )
+    assert record.verification is not None and record.verification.passed
+    numpy.testing.assert_allclose(numpy.load("C.npy"), a.T @ b)
+
+
+def test_it_is_shown_escaped(there: Tilewise) -> None:
+    Path("<b>&.npy").write_bytes(Path("A.npy").read_bytes())
+    record = package.run("multiply", "<b>&.npy", "B.npy", out="C.npy", ranks=1)
+    shown = record._repr_html_()
+    assert "&lt;b&gt;&amp;.npy" in shown and "<b>&" not in shown
+    for phase in ("input", "compute", "exchange", "output", "verify", "total", "wall"):
+        assert f"<th>{phase}</th>" in shown
+    from html.parser import HTMLParser
+
+    class Balance(HTMLParser):
+        depth = 0
+
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            self.depth += tag != "br"
+
+        def handle_endtag(self, tag: str) -> None:
+            self.depth -= 1
+
+    parser = Balance()
+    parser.feed(shown)
+    assert parser.depth == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "flags", "how", "kind", "said"),
+    [
+        (("nope.npy", "B.npy"), {}, "", UsageError, "nope.npy does not exist"),
+        (("A.npy", "B.npy"), {"rnks": 2}, "", UsageError, "multiply has no flag --rnks"),
+        (("A.npy", "B.npy"), {"ranks": 2}, "die", RunError, "rank"),
+        (("A.npy", "B.npy"), {"verify": "fast"}, "wrong", VerificationError, "verification"),
+    ],
+)
+def test_errors_with_types(
+    there: Tilewise, monkeypatch: pytest.MonkeyPatch, words, flags, how, kind, said
+) -> None:
+    monkeypatch.setenv("FAKE", how)
+    with pytest.raises(kind, match=said) as caught:
+        package.run("multiply", *words, out="C.npy", **flags)
+    assert type(caught.value) is kind and not caught.value.message.startswith("tilewise")
+    assert not Path("C.npy").exists()
+
+
+def test_unknown_flags_come_with_advice(there: Tilewise) -> None:
+    with pytest.raises(UsageError) as caught:
+        package.run("multiply", "A.npy", "B.npy", out="C.npy", rnks=2)
+    assert caught.value.advice == "tilewise multiply --help"
+
+
+def test_an_interrupt_ends_the_ranks(there: Tilewise, processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    from conftest import wait_for
+
+    monkeypatch.setenv("FAKE", "hang")
+    monkeypatch.setenv("FAKE_LOG", there.environment["FAKE_LOG"])
+    press = lambda: (wait_for(processes), os.kill(os.getpid(), signal.SIGINT))  # noqa: E731
+    threading.Thread(target=press).start()
+    with pytest.raises(KeyboardInterrupt):
+        package.run("multiply", "A.npy", "B.npy", out="C.npy", ranks=2)
+    assert not processes() and not Path("C.npy").exists()
+
+
+def test_studies_load_as_frames(tmp_path: Path) -> None:
+    run(tmp_path / "results/s/2026", "command = 'multiply'\naxes.ranks = [1, 2]\nlaunches = 2", Runner())
+    frame = package.load_study(tmp_path / "results/s")
+    rows = frame if isinstance(frame, list) else frame.to_dict("records")
+    assert (
+        sorted((row["ranks"], row["seconds.total.max"]) for row in rows) == [(1, 12.0)] * 2 + [(2, 6.0)] * 2
+    )
+    with pytest.raises(UsageError, match="no results of a study"):
+        package.load_study(tmp_path)
+
+
+def test_importing_it_imports_nothing() -> None:
+    code = "import sys, tilewise; print([m for m in sys.modules if m.startswith(('tilewise.', 'msgspec'))])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        package.nonsense  # noqa: B018

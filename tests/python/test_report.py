@@ -1,0 +1,264 @@
+"""`tilewise report`: how results are recognised, the pages of records and timelines, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from measurements import ping, wrap
+from reports import record, results
+from shown import Tree
+from tilewise.cli import main
+from tilewise.measure import stored
+from tilewise.report.data_path import WORDS, data_path, way_of
+from tilewise.report.found import find, report_page
+from tilewise.report.page import Page, html
+from tilewise.report.roofline import roofline, work_of
+from timelines import made_up
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def kept(path: Path, **more: Any) -> str:
+    path.write_text(json.dumps(record(**more)), encoding="utf-8")
+    return str(path)
+
+
+def text_of(page: Page) -> str:
+    return Tree(html(page)).text()
+
+
+def test_a_record_is_told_in_full(tmp_path: Path) -> None:
+    page = report_page(find([kept(tmp_path / "r.json")]))
+    shown = text_of(page)
+    for words in (
+        "Where the time went",
+        "of it distribute",
+        "proved by Freivalds' check: error 1.0e-16 ≤ 1.0e-14",
+        "cannon: the grid is square",
+        "1.00 MiB on the largest rank",
+        "A Processor 9000",
+        "OMP NUM THREADS",
+        "Repetitions",
+        "beware of",
+        "3.00 GFLOP/s",
+    ):
+        assert words in shown
+    assert {fact.name: fact.value for fact in page.facts}["Most of it"] == "compute"
+    drawn = [plot.key for section in page.sections for plot in section.plots]
+    assert drawn == ["phases", "roofline"]
+    phases = page.sections[0].plots[0]
+    assert [spot.width for spot in phases.spots[:5]] == [0.5, 1.5, 0.5, 0.5, 0.5]
+    assert "root_collective" in next(s.drawings[0].markup for s in page.sections if s.drawings)
+
+
+def test_hostile_words_of_a_record_stay_words(tmp_path: Path) -> None:
+    text = html(report_page(find([kept(tmp_path / "r.json")])))
+    assert text.count("<script") == 1 and "\x00" not in text and "\x1b" not in text
+    assert "<script>alert('x')" in Tree(text).text()
+    assert not re.search(r"https?:|<link|<iframe|<img", text.replace('"http" + "://', ""))
+
+
+def test_records_are_compared(tmp_path: Path) -> None:
+    failed = {"method": "serial", "passed": False, "error": 1.0, "tolerance": 1e-14}
+    paths = [kept(tmp_path / "one.json"), kept(tmp_path / "two.json", verification=failed)]
+    page = report_page(find(paths))
+    (table,) = page.sections[0].tables
+    assert [row[0].text for row in table.rows] == ["one.json", "two.json"]
+    assert [(row[-1].text, row[-1].tone) for row in table.rows] == [("passed", "good"), ("FAILED", "bad")]
+    assert [plot.key for plot in page.sections[0].plots] == ["records", "roofline"]
+
+
+def test_a_timeline_gives_each_rank_its_seconds(tmp_path: Path) -> None:
+    path = made_up(tmp_path / "t.json", ranks=3)
+    page = report_page(find([str(path)]))
+    spans = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+    table = next(table for section in page.sections for table in section.tables)
+    assert [row[0].text for row in table.rows] == ["rank 0", "rank 1", "rank 2"]
+    for rank, row in enumerate(table.rows):
+        told = sum(event["dur"] for event in spans if event["pid"] == rank and event["name"] != "job") / 1e6
+        assert sum(cell.value or 0.0 for cell in row[1:]) == pytest.approx(told, rel=0.05)
+    assert page.scripts and html(page).count("<script>") == 2
+
+
+def test_a_file_is_known_by_what_is_in_it(tmp_path: Path) -> None:
+    stored.write(wrap(ping(sizes=3)), str(tmp_path / "m.txt"))
+    folder = results(tmp_path / "s" / "d", sizes=1, launches=1)
+    trace, plain = made_up(tmp_path / "t"), kept(tmp_path / "r")
+    found = find([str(tmp_path / "m.txt"), str(folder), str(trace), plain])
+    assert [len(each) for each in (found.measurements, found.studies, found.traces, found.records)] == [
+        1,
+        1,
+        1,
+        1,
+    ]
+    page = report_page(found)
+    names = [section.key for section in page.sections]
+    assert len(set(names)) == len(names) and names[0].startswith("1-") and names[-1].startswith("4-")
+    assert all(words in text_of(page) for words in ("Timeline", "Messages", "Claims", "Files and ranks"))
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", "no JSON", '{"variant": 1}', '{"traceEvents": 7}', "\x00" * 9]
+)
+def test_what_is_no_result_is_refused(
+    content: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.json").write_text(content, encoding="utf-8")
+    assert main(["report", str(tmp_path / "x.json"), "-o", str(tmp_path / "o.html")]) == 2
+    said = capfd.readouterr().err
+    assert "x.json" in said and "internal" not in said and not (tmp_path / "o.html").exists()
+
+
+def test_a_wrong_request_is_refused_before_anything_is_read(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    here, page = kept(tmp_path / "r.json"), str(tmp_path / "o.html")
+    for words, said in (
+        ([], "wants results"),
+        ([here], "-o FILE.html"),
+        ([here, "--output=-"], "-"),
+        ([here, "-o", here], "also an input"),
+        ([here, "-o", str(tmp_path)], "is a folder"),
+        ([str(tmp_path / "none"), "-o", page], "does not exist"),
+        ([str(tmp_path), "-o", page], "no results of a study"),
+        ([here, "-o", page, "--plots", here], "--plots wants a folder"),
+        ([here, "-o", str(tmp_path / "no" / "o.html")], "no"),
+    ):
+        assert main(["report", *words]) == 2
+        assert said in capfd.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.json"]
+
+
+def test_everything_is_written_where_it_is_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["report", kept(tmp_path / "r.json"), "-o", str(tmp_path / "o.html")]
+    assert main([*words, "--plots", str(tmp_path / "p"), "--tables", str(tmp_path / "t")]) == 0
+    said = capsys.readouterr().out
+    assert "o.html" in said and "files" in said
+    assert {"phases.svg", "phases.png", "path.svg", "roofline.png"} <= {
+        path.name for path in (tmp_path / "p").iterdir()
+    }
+    assert {"phases.csv", "phases.md"} <= {path.name for path in (tmp_path / "t").iterdir()}
+    assert main([*words, "-q"]) == 0 and capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("strategy", WORDS)
+def test_a_data_path_is_drawn_within_its_frame(strategy: str) -> None:
+    drawing = data_path("k", "a <job>", strategy, strategy, "cannon, nonblocking")
+    tree = Tree(f"<p>{drawing.markup}</p>")
+    assert [one["viewbox"] for one in tree.named("svg")] == ["0 0 420 262"]
+    assert (
+        "rank 3" in tree.text()
+        and "between: cannon, nonblocking" in tree.text()
+        and "a <job>" in drawing.caption
+    )
+    for _, told in tree.tags:
+        for x, y in re.findall(
+            r"(-?[\d.]+)[, ](-?[\d.]+)", f"{told.get('points') or ''} {told.get('d') or ''}"
+        ):
+            assert 0 <= float(x) <= 420 and 0 <= float(y) <= 262
+
+
+def test_a_data_path_runs_from_the_file_to_its_ranks_and_back() -> None:
+    """As many arrows as there are pieces, ranks or messages, on each side; heads are triangles."""
+    counts = {"root": 4, "root_collective": 4, "per_rank": 4, "positioned": 8, "two_phase": 8, "none": 0}
+    for strategy, arrows in counts.items():
+        heads = len(re.findall(r'stroke-width="(?:3|1\.4)"', data_path("k", "t", strategy, "none").markup))
+        assert heads == arrows, strategy
+    assert len(re.findall('stroke-width="3"', data_path("k", "t", "root", "root").markup)) == 2
+
+
+def test_the_way_of_the_data_follows_from_the_record() -> None:
+    def way(**fields: Any) -> Any:
+        told = record(command=fields.pop("command", "multiply"), inputs=fields.pop("inputs", [{}]))
+        told["variant"].update(fields)
+        return way_of(told)
+
+    assert way() == ("root_collective", "positioned", "cannon, nonblocking")
+    assert way(io="mapped") == ("mapped", "mapped", "cannon, nonblocking")
+    assert way(ranks=1)[2] == way(exchange="none")[2] == "" and way(inputs=[])[0] == "none"
+    assert way(command="stencil", algorithm="sweeps", decomposition="rows")[2] == "rows, nonblocking"
+    gathered = way(command="transpose", algorithm="gather", io="collective:positioned")
+    assert gathered == ("collective", "root", "gather, nonblocking")
+    swapped, plain = (
+        data_path("k", "t", "none", "none", "swap, x"),
+        data_path("k", "t", "none", "none", "gather, x"),
+    )
+    assert [drawing.markup.count("<path") for drawing in (swapped, plain)] == [6, 0]
+    assert way_of({}) is None and way_of({"variant": {"io": 7}}) is None
+
+
+def test_a_roofline_bounds_what_is_under_it() -> None:
+    work = work_of(record())
+    assert work is not None and work.rate == 3e9 and work.peak == 16e9
+    assert work.intensity == pytest.approx(2 * 64**3 / (3 * 64 * 64 * 8))
+    swept = {"sweeps": 10, "points_per_second": 1e8, "fraction_of_copy": 0.5}
+    sweep = work_of(record(command="stencil", result=swept, flops=5 * 64 * 64 * 10.0))
+    assert (
+        sweep is not None and sweep.intensity == pytest.approx(5 / 16) and sweep.copy == pytest.approx(3.2e9)
+    )
+    plot = roofline("k", [work, sweep])
+    assert plot is not None
+    roof = plot.figure.axes[0].get_lines()[-1].get_xydata()
+    assert roof[1] == pytest.approx([5.0, 16.0]) and roof[0][1] == pytest.approx(3.2 * roof[0][0])
+    assert work_of(record(flops=0.0)) is None and roofline("k", []) is None
+
+
+PROBE = """<script>
+const told = { wrong: [] };
+addEventListener("error", (event) => { told.wrong.push(event.message); });
+addEventListener("load", () => {
+  const plots = [...document.querySelectorAll("figure svg")];
+  told.drawn = plots.filter((one) => one.getBoundingClientRect().width > 100).length;
+  const spot = document.querySelector(".spots rect"), tip = document.getElementById("tip");
+  spot.dispatchEvent(new PointerEvent("pointermove", { clientX: 50, clientY: 50, bubbles: true }));
+  told.tip = !tip.hidden && tip.textContent;
+  told.wide = document.documentElement.scrollWidth - innerWidth;
+  told.ready = performance.now();
+  document.body.dataset.told = JSON.stringify(told);
+});
+</script>"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs chromium, which is not installed")
+def test_a_browser_opens_a_study_of_five_hundred_points(tmp_path: Path) -> None:
+    """No script error, every figure drawn, nothing scrolls sideways; a screenshot is kept."""
+    folder = results(tmp_path / "s" / "d", sizes=42, launches=1)
+    page = report_page(find([str(folder), kept(tmp_path / "r.json"), str(made_up(tmp_path / "t.json"))]))
+    text = html(page)
+    path, watched, shot = tmp_path / "o.html", tmp_path / "watched.html", tmp_path / "o.png"
+    path.write_text(text, encoding="utf-8")
+    # The page's policy admits its own scripts only: it must be off for ours to watch.
+    watched.write_text(
+        re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', PROBE, text), encoding="utf-8"
+    )
+    words = [
+        str(BROWSER),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'browser'}",
+    ]
+
+    def browse(*more: str) -> str:
+        done = subprocess.run([*words, *more], capture_output=True, text=True, timeout=100, check=True)
+        assert "CONSOLE" not in done.stderr.replace("INFO:CONSOLE", "CONSOLE"), done.stderr
+        return done.stdout
+
+    figures = sum(len(section.plots) + len(section.drawings) for section in page.sections)
+    for width in (1200, 500):  # a headless window is no narrower than 500
+        seen = browse(
+            "--enable-logging=stderr", f"--window-size={width},1000", "--dump-dom", f"file://{watched}"
+        )
+        told = json.loads(unescape(re.findall(r'data-told="([^"]*)"', seen)[0]))
+        assert told["wrong"] == [] and told["wide"] <= 0 and told["tip"]
+        assert told["drawn"] >= figures - 1  # the still timeline makes room for the one to move about in
+    assert 'class="scripted"' in browse("--enable-logging=stderr", "--dump-dom", f"file://{path}")
+    browse("--window-size=1200,2000", f"--screenshot={shot}", f"file://{path}")
+    assert shot.stat().st_size > 20000
