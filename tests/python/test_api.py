@@ -102,10 +102,14 @@ def test_an_interrupt_ends_the_ranks(there: Tilewise, processes, monkeypatch: py
 
     monkeypatch.setenv("FAKE", "hang")
     monkeypatch.setenv("FAKE_LOG", there.environment["FAKE_LOG"])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored
     press = lambda: (wait_for(processes), os.kill(os.getpid(), signal.SIGINT))  # noqa: E731
     threading.Thread(target=press).start()
-    with pytest.raises(KeyboardInterrupt):
-        package.run("multiply", "A.npy", "B.npy", out="C.npy", ranks=2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            package.run("multiply", "A.npy", "B.npy", out="C.npy", ranks=2)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not processes() and not Path("C.npy").exists()
 
 
