@@ -55,7 +55,9 @@ def test_no_plan_promises_too_little(
         record = done("A.npy", "--io", "positioned", *threads, *words)
     ranks = record["variant"]["ranks"]
     promised, held = record["needed_bytes"] - ranks * need.FIXED, watch.most - ranks * OWN
-    assert 0.05 * promised <= held <= promised + ranks * LIBRARIES
+    peak = record["peak_rss_bytes"]["node_sum"]  # what a rank holds for a moment only may escape the watch
+    assert held <= promised + ranks * LIBRARIES
+    assert 0.05 * promised <= peak - ranks * OWN
     assert watch.most <= record["needed_bytes"]
 
 

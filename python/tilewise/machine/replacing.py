@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 
 
 def replace(path: str | os.PathLike[str], data: bytes) -> None:
     """Writes `data` to `path`, by way of a hidden file beside it. Raises OSError, and leaves nothing then."""
+    import tempfile  # takes longer than all else that a small job imports of the library
+
     real = os.path.realpath(path)
     descriptor, part = tempfile.mkstemp(dir=os.path.dirname(real), prefix=".tilewise-")
     try:
