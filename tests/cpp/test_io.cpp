@@ -88,6 +88,39 @@ TEST_CASE("every strategy reads and writes every cut, at an odd offset") {
     }
 }
 
+TEST_CASE("root_collective collects bands by Gatherv, by Igatherv, and ahead of what is written") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    for (const char* gather : {"blocking", "nonblocking", "overlap"}) {
+        CAPTURE(gather);
+        const io::Hints hints{{"gather", gather}};
+        for (const auto& [rows, columns] : std::vector<std::array<std::int64_t, 2>>{{97, 61}, {1500, 3001}, {0, 5}}) {
+            for (const Cut cut : cuts) {
+                Ledger ledger;
+                ledger.start(Phase::output);
+                Context context{comm, ledger, 1};
+                const Scratch scratch(comm);
+                const auto size = static_cast<std::size_t>(rows * columns);
+                scratch.fill(13, std::vector<std::int32_t>(size));
+                const auto share_of = [&, cut](int rank) { return cut(rank, comm.size(), rows, columns); };
+                std::vector<std::int32_t> share;
+                for_elements(share_of(comm.rank()), [&](std::int64_t i, std::int64_t j) {
+                    share.push_back(static_cast<std::int32_t>(3 * (i * columns + j) + 1));
+                });
+                const io::Region r = region(scratch.path, rows, columns, 13);
+                io::Output output(context, r, "root_collective", hints, true);
+                output.store(context, share_of, reinterpret_cast<std::byte*>(share.data()));
+                output.finish(context, false);
+                std::vector<std::int32_t> expected(size);
+                for (std::size_t k = 0; k < size; ++k) {
+                    expected[k] = static_cast<std::int32_t>(3 * k + 1);
+                }
+                CHECK(scratch.numbers(13, size) == expected);
+            }
+        }
+    }
+    CHECK_THROWS_AS(io::strategy_named("root_collective", {{"gather", "late"}}), UsageError);
+}
+
 TEST_CASE("load converts, and gives the transpose of what is stored by columns") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
     Ledger ledger;

@@ -5,6 +5,7 @@
 //        [ a a | b b ]                                        rank 1: b b b b
 //
 // On the way out the next band is gathered while rank 0 writes the one before (as far as the library moves data by itself).
+// The hint `gather` takes that apart: `blocking` is Gatherv, `nonblocking` Igatherv that is waited for at once, `overlap` the above.
 #include <array>
 
 #include "tilewise/base/buffer.hpp"
@@ -62,8 +63,12 @@ struct Cut {
     }
 };
 
+enum class Gather { blocking, nonblocking, overlap };
+
 class RootCollective final : public Strategy {
 public:
+    explicit RootCollective(Gather gather) : gather_(gather) {}
+
     void read(Context& context, const Transfer& transfer) const override {
         const Timed timed(context.ledger, context.ledger.phase(), Step::move, "Scatterv " + transfer.region.name);
         mpi::no_return(context.comm, [&] {
@@ -96,34 +101,48 @@ public:
     }
 
     void write(Context& context, const Transfer& transfer) const override {
-        const Timed timed(context.ledger, context.ledger.phase(), Step::move, "Igatherv " + transfer.region.name);
+        const std::string call = gather_ == Gather::blocking ? "Gatherv " : "Igatherv ";
+        const Timed timed(context.ledger, context.ledger.phase(), Step::move, call + transfer.region.name);
         mpi::no_return(context.comm, [&] {
             const Desk desk(context, transfer, PosixFile::Mode::write);
-            const MPI_Datatype item = mpi::type_of(transfer.region.dtype);
             std::vector<Cut> cuts;  // their counts must live until a gathering is over
             cuts.reserve(static_cast<std::size_t>(desk.bands.count()));
             std::array<MPI_Request, 2> requests{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-            for (std::int64_t index = 0; index <= desk.bands.count(); ++index) {
+            const std::int64_t ahead = gather_ == Gather::overlap ? 1 : 0;
+            for (std::int64_t index = 0; index < desk.bands.count() + ahead; ++index) {
                 if (index < desk.bands.count()) {
                     const auto here = static_cast<std::size_t>(index % 2);
                     const Cut& cut = cuts.emplace_back(context, transfer, desk.shares, desk.bands[index]);
-                    check(MPI_Igatherv(cut.mine, cut.my_count, item, desk.packed[here].data(), cut.counts.data(),
-                                       cut.places.data(), item, 0, context.comm.get(), &requests[here]),
-                          "MPI_Igatherv");
+                    collect(context, transfer, cut, desk.packed[here].data(), requests[here]);
                 }
-                if (index > 0) {
-                    const auto before = static_cast<std::size_t>((index - 1) % 2);
-                    check(MPI_Wait(&requests[before], MPI_STATUS_IGNORE), "MPI_Wait");
-                    write_band(context, transfer, desk, desk.bands[index - 1],
-                               cuts[static_cast<std::size_t>(index - 1)], desk.packed[before]);
+                if (const std::int64_t before = index - ahead; before >= 0) {
+                    const auto there = static_cast<std::size_t>(before % 2);
+                    check(MPI_Wait(&requests[there], MPI_STATUS_IGNORE), "MPI_Wait");
+                    write_band(context, transfer, desk, desk.bands[before], cuts[static_cast<std::size_t>(before)],
+                               desk.packed[there]);
                     context.report(context.ledger.phase(),
-                                   static_cast<double>(index) / static_cast<double>(desk.bands.count()));
+                                   static_cast<double>(before + 1) / static_cast<double>(desk.bands.count()));
                 }
             }
         });
     }
 
 private:
+    /// Starts to collect a band; a blocking call leaves no request behind.
+    void collect(const Context& context, const Transfer& transfer, const Cut& cut, std::byte* packed,
+                 MPI_Request& request) const {
+        const MPI_Datatype item = mpi::type_of(transfer.region.dtype);
+        if (gather_ == Gather::blocking) {
+            check(MPI_Gatherv(cut.mine, cut.my_count, item, packed, cut.counts.data(), cut.places.data(), item, 0,
+                              context.comm.get()),
+                  "MPI_Gatherv");
+        } else {
+            check(MPI_Igatherv(cut.mine, cut.my_count, item, packed, cut.counts.data(), cut.places.data(), item, 0,
+                               context.comm.get(), &request),
+                  "MPI_Igatherv");
+        }
+    }
+
     static void write_band(Context& context, const Transfer& transfer, const Desk& desk, grid::Range band,
                            const Cut& cut, const Buffer& packed) {
         if (!desk.file) {
@@ -135,10 +154,30 @@ private:
         const Timed writing(context.ledger, context.ledger.phase(), Step::file, "write " + transfer.region.name);
         write_owned(*desk.file, context.ledger.count(), desk.shares, band, desk.rows.data());
     }
+
+    Gather gather_;
 };
+
+/// The value of the hint `gather`; `overlap` without one.
+Gather gather_of(const Hints& hints) {
+    const auto found = hints.find("gather");
+    const std::string name = found == hints.end() ? "overlap" : found->second;
+    if (name == "blocking") {
+        return Gather::blocking;
+    }
+    if (name == "nonblocking") {
+        return Gather::nonblocking;
+    }
+    if (name == "overlap") {
+        return Gather::overlap;
+    }
+    throw UsageError("--hint gather=" + name + ": there are blocking, nonblocking and overlap");
+}
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_root_collective(const Hints&) { return std::make_unique<RootCollective>(); }
+std::unique_ptr<Strategy> make_root_collective(const Hints& hints) {
+    return std::make_unique<RootCollective>(gather_of(hints));
+}
 
 }  // namespace tilewise::io
