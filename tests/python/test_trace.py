@@ -18,7 +18,7 @@ from conftest import Tilewise, environment
 from oracle import record_of
 from test_openmpi import WORKER as OPEN_MPI_WORKER
 
-CATEGORIES = {"job", "input", "compute", "exchange", "output", "verify", "mpi", "collective"}
+CATEGORIES = {"job", "input", "compute", "exchange", "output", "verify", "mpi", "collective", "message"}
 PRODUCT = ("multiply", "random:40x30:float64", "random:30x50:float64", "-o", "C.npy", "-n", 4)
 TURNED = ("transpose", "random:41x40:float64", "-o", "C.npy", "-n", 4, "--algorithm", "swap")
 STENCIL = ("stencil", "random:40x30:float64", "-o", "C.npy", "-n", 4, "--steps", 5, "--depth", 1)
@@ -61,7 +61,7 @@ def traced(run: Tilewise, *words: object) -> tuple[dict[str, Any], dict[str, Any
 
 def check(found: dict[str, Any], ranks: int) -> None:
     """What Chrome's format asks of events, and that slices lie within one another."""
-    begun, ended = {}, {}
+    begun, ended, arrivals = {}, {}, set()
     slices = collections.defaultdict(list)
     for event in found["traceEvents"]:
         assert event["ph"] in ("M", "X", "s", "f") and isinstance(event["name"], str)
@@ -72,6 +72,8 @@ def check(found: dict[str, Any], ranks: int) -> None:
         if event["ph"] == "X":
             assert event["dur"] >= 0 and event["cat"] in CATEGORIES
             slices[event["pid"]].append((event["ts"], -event["dur"]))
+            if event["cat"] == "message":
+                arrivals.add((event["name"], event["pid"], event["ts"], str(event["args"])))
         else:
             ends = begun if event["ph"] == "s" else ended
             assert event["id"] not in ends
@@ -81,6 +83,9 @@ def check(found: dict[str, Any], ranks: int) -> None:
         arrived = ended[one]
         assert arrived["ts"] >= left["ts"] and arrived["pid"] != left["pid"]
         assert left["args"]["bytes"] >= 0 and "tag" in left["args"] and arrived["bp"] == "e"
+        # Perfetto draws a line from the slice that began first: the later end needs one that begins there.
+        words = (f"from rank {left['pid']}", arrived["pid"], arrived["ts"], str(left["args"]))
+        assert words in arrivals
         for event in (left, arrived):  # each in a slice, else it is not drawn
             assert any(at <= event["ts"] <= at - long for at, long in slices[event["pid"]])
     for mine in slices.values():

@@ -79,7 +79,7 @@ public:
                       static_cast<int>(category.size()), category.data(), rank_, begin * 1e6, (end - begin) * 1e6);
         add("{\"name\":" + quoted_name + text.data());
     }
-    /// Both ends; `id` is the line's own among this rank's. Each is bound to the slice that is open at its time.
+    /// Both ends; `id` is the line's own among this rank's. Each is bound to the innermost slice that is open at its time.
     void line(const Line& line, std::int64_t id) {
         const auto whole = static_cast<long long>(rank_) * 2 * static_cast<long long>(most_messages) + id;
         const char* kind = line.tag >= 0 ? "message" : "one-sided";
@@ -90,8 +90,15 @@ public:
                       kind, whole, line.from, line.left * 1e6, static_cast<long long>(line.bytes),
                       line.tag >= 0 ? std::to_string(line.tag).c_str() : "null");
         add(text.data());
-        // A slice does not hold its own end: a nanosecond earlier is in it still.
+        // Perfetto lets a line run from the slice that began first to the other, whatever its ends say, and a receiver often waits
+        // before the sender sends: the line ends in a slice of its own, the last nanosecond before the message was there.
         const double arrived = std::max(line.left, line.arrived - 1e-9);
+        std::snprintf(text.data(), text.size(),
+                      "{\"name\":\"from rank %d\",\"cat\":\"message\",\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%.3f,"
+                      "\"dur\":0.001,\"args\":{\"bytes\":%lld,\"tag\":%s}}",
+                      line.from, line.to, arrived * 1e6, static_cast<long long>(line.bytes),
+                      line.tag >= 0 ? std::to_string(line.tag).c_str() : "null");
+        add(text.data());
         std::snprintf(text.data(), text.size(),
                       "{\"name\":\"%s\",\"cat\":\"message\",\"ph\":\"f\",\"bp\":\"e\",\"id\":%lld,\"pid\":%d,\"tid\":0,"
                       "\"ts\":%.3f}",

@@ -3,7 +3,8 @@
 //     { "traceEvents": [ {"ph": "M" …}          the name of each rank, which is a process (pid) with one thread
 //                        {"ph": "X" …}          a slice: the job, a span (cat is its phase), an MPI call (cat "mpi", "collective")
 //                        {"ph": "s" …, "id"}    a message leaves: bytes and tag in its args
-//                        {"ph": "f" …, "id"} ], … and was there
+//                        {"ph": "X" …}          a slice of a nanosecond (cat "message") where it was there,
+//                        {"ph": "f" …, "id"} ], … in which its line ends
 //       "otherData": { messages, unmatched, dropped, … } }
 //
 // Times are microseconds on the clock of rank 0, from the moment that the first rank began. Ranks on its node share that clock; that of
