@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from tilewise import errors
 from tilewise.files import FORMATS, format_module
+from tilewise.files.generated import KINDS
 from tilewise.launch.record import Record
 from tilewise.plan.names import (
     ALGORITHMS,
@@ -117,6 +118,10 @@ def test_stencil_says_which_halo_goes_with_which_exchange() -> None:
     assert said == {
         name: {halo for halo, fitting in HALOS.items() if name in fitting} for name in exchanges_of("stencil")
     }
+
+
+def test_generate_lists_every_kind() -> None:
+    assert sorted(first_column(section(page("generate.md"), "Kinds"))) == sorted(KINDS)
 
 
 def test_formats_lists_every_way_of_reading_and_writing() -> None:
