@@ -1,4 +1,4 @@
-"""`tilewise study …`: lists, shows and runs studies, compares and exports their results."""
+"""`tilewise study …`: lists, shows and runs studies, compares, exports and queries their results."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _USAGE = """usage: tilewise study list
        tilewise study run NAME|FILE.toml [--scale S] [--resume] [--dry-run] [--results DIR] [--only K=V] …
        tilewise study compare OLD NEW [--metric PATH] [--json FILE]
        tilewise study export DIR [--csv FILE] [--parquet FILE]
+       tilewise study query DIR ["SQL"] [--csv FILE] [--json FILE]
 
 A study is a TOML file that says which jobs to run over which values, and which tables and plots to make of
 them; tilewise study SUBCOMMAND --help tells more."""
@@ -24,7 +25,7 @@ def main(words: list[str], joined: Join | None) -> int:
         return 0
     if joined is not None:
         raise UsageError("a study starts the ranks of its points itself", "tilewise study … without mpiexec")
-    from tilewise.cli import study_results, study_run
+    from tilewise.cli import study_query, study_results, study_run
 
     known: dict[str, Callable[[list[str]], int]] = {
         "list": study_run.list_all,
@@ -32,6 +33,7 @@ def main(words: list[str], joined: Join | None) -> int:
         "run": study_run.run,
         "compare": study_results.compare,
         "export": study_results.export,
+        "query": study_query.query,
     }
     if words[0] not in known:
         raise UsageError(f"study has no {words[0]!r}; there are {', '.join(known)}", "tilewise study --help")
