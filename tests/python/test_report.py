@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import browser, needs_browser
 from measurements import ping, wrap
 from reports import record, results
 from shown import Tree
@@ -21,8 +19,6 @@ from tilewise.report.found import find, report_page
 from tilewise.report.page import Page, html
 from tilewise.report.roofline import roofline, work_of
 from timelines import made_up
-
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 def kept(path: Path, **more: Any) -> str:
@@ -210,55 +206,79 @@ def test_a_roofline_bounds_what_is_under_it() -> None:
     assert work_of(record(flops=0.0)) is None and roofline("k", []) is None
 
 
-PROBE = """<script>
-const told = { wrong: [] };
-addEventListener("error", (event) => { told.wrong.push(event.message); });
-addEventListener("load", () => {
-  const plots = [...document.querySelectorAll("figure svg")];
-  told.drawn = plots.filter((one) => one.getBoundingClientRect().width > 100).length;
-  const spot = document.querySelector(".spots rect"), tip = document.getElementById("tip");
-  spot.dispatchEvent(new PointerEvent("pointermove", { clientX: 50, clientY: 50, bubbles: true }));
-  told.tip = !tip.hidden && tip.textContent;
-  told.wide = document.documentElement.scrollWidth - innerWidth;
-  told.ready = performance.now();
-  document.body.dataset.told = JSON.stringify(told);
-});
-</script>"""
-
-
-@pytest.mark.skipif(BROWSER is None, reason="needs chromium, which is not installed")
+@needs_browser
 def test_a_browser_opens_a_study_of_five_hundred_points(tmp_path: Path) -> None:
-    """No script error, every figure drawn, nothing scrolls sideways; a screenshot is kept."""
+    """On a desk, on a phone and at night: no script error, every figure drawn, all text in its place."""
     folder = results(tmp_path / "s" / "d", sizes=42, launches=1)
     page = report_page(find([str(folder), kept(tmp_path / "r.json"), str(made_up(tmp_path / "t.json"))]))
-    text = html(page)
-    path, watched, shot = tmp_path / "o.html", tmp_path / "watched.html", tmp_path / "o.png"
-    path.write_text(text, encoding="utf-8")
-    # The page's policy admits its own scripts only: it must be off for ours to watch.
-    watched.write_text(
-        re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', PROBE, text), encoding="utf-8"
-    )
-    words = [
-        str(BROWSER),
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={tmp_path / 'browser'}",
-    ]
-
-    def browse(*more: str) -> str:
-        done = subprocess.run([*words, *more], capture_output=True, text=True, timeout=100, check=True)
-        assert "CONSOLE" not in done.stderr.replace("INFO:CONSOLE", "CONSOLE"), done.stderr
-        return done.stdout
-
-    figures = sum(len(section.plots) + len(section.drawings) for section in page.sections)
-    for width in (1200, 500):  # a headless window is no narrower than 500
-        seen = browse(
-            "--enable-logging=stderr", f"--window-size={width},1000", "--dump-dom", f"file://{watched}"
+    path = tmp_path / "o.html"
+    path.write_text(html(page), encoding="utf-8")
+    with browser() as seen:
+        for width, dark in ((1200, False), (400, False), (1200, True)):
+            assert seen.open(path, width, dark=dark) == []
+            assert seen.run("document.querySelectorAll('figure').length") == sum(
+                len(section.plots) + len(section.drawings) for section in page.sections
+            )
+            name = f"report-{width}{'-dark' * dark}"
+            assert len(seen.picture(tmp_path / f"{name}.png")) > 20000
+        said = seen.run(
+            """(() => {
+              const spot = document.querySelector(".spots rect"), tip = document.getElementById("tip");
+              const at = { clientX: 50, clientY: 50, bubbles: true };
+              spot.dispatchEvent(new PointerEvent("pointermove", at));
+              return !tip.hidden && tip.textContent;
+            })()"""
         )
-        told = json.loads(unescape(re.findall(r'data-told="([^"]*)"', seen)[0]))
-        assert told["wrong"] == [] and told["wide"] <= 0 and told["tip"]
-        assert told["drawn"] >= figures - 1  # the still timeline makes room for the one to move about in
-    assert 'class="scripted"' in browse("--enable-logging=stderr", "--dump-dom", f"file://{path}")
-    browse("--window-size=1200,2000", f"--screenshot={shot}", f"file://{path}")
-    assert shot.stat().st_size > 20000
+        assert said and seen.run("document.documentElement.className") == "scripted" and not seen.errors
+
+
+@needs_browser
+def test_a_report_prints_whole(tmp_path: Path) -> None:
+    """On paper the still timeline alone, folded tables open, and no table wider than the page."""
+    folder = results(tmp_path / "s" / "d", sizes=3, launches=1)
+    page = report_page(find([str(folder), str(made_up(tmp_path / "t.json"))]))
+    path = tmp_path / "o.html"
+    path.write_text(html(page), encoding="utf-8")
+    with browser() as seen:
+        assert seen.open(path) == []
+        seen.run("addEventListener('afterprint', () => { document.body.dataset.printed = told(); })")
+        seen.run(
+            """window.told = () => JSON.stringify({
+              canvas: getComputedStyle(document.querySelector("canvas")).display,
+              still: getComputedStyle(document.querySelector(".still")).display,
+            })"""
+        )
+        seen.run("addEventListener('beforeprint', () => { document.body.dataset.printing = told(); })")
+        printed = seen.printed(tmp_path / "report.pdf")
+        assert printed.startswith(b"%PDF-") and len(printed) > 20000
+        now = [json.loads(seen.run(f"document.body.dataset.{when}")) for when in ("printing", "printed")]
+        assert now == [{"canvas": "none", "still": "block"}, {"canvas": "block", "still": "none"}]
+        assert seen.run("[...document.querySelectorAll('details')].every((one) => one.open)")
+        assert seen.paper_overflow() == []
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("</main>", "<script>nothing.there()</script></main>", "Refused|violates|Content Security Policy"),
+        ('"use strict";', '"use strict"; nothing.there();', "nothing is not defined"),
+        ("</main>", '<figure id="empty"><svg class="plot"></svg></figure></main>', "empty is not drawn"),
+        (
+            "</main>",
+            '<p style="white-space:nowrap">' + "word " * 400 + "</p></main>",
+            "wider than its window",
+        ),
+        ("</text>", "word" * 90 + "</text>", "leaves figure-"),
+    ],
+)
+def test_a_broken_page_is_noticed(tmp_path: Path, old: str, new: str, fault: str) -> None:
+    """What the tests above would say of a page that is broken on purpose."""
+    text = html(report_page(find([kept(tmp_path / "r.json"), str(made_up(tmp_path / "t.json"))])))
+    assert old in text
+    broken = text.replace(old, new, 1)
+    if '"use strict"' in old:  # else the policy of the page would keep it from running
+        broken = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", broken)
+    (tmp_path / "b.html").write_text(broken, encoding="utf-8")
+    with browser() as seen:
+        assert any(re.search(fault, words) for words in seen.open(tmp_path / "b.html"))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
-from html import unescape
 from pathlib import Path
 
 import pytest
+from browser import browser, needs_browser
 from measurements import EVIL, hostile, ping, whole, wrap
 from shown import Tree
 from tilewise.report.measure import everything
@@ -19,7 +16,6 @@ from tilewise.report.page import Fact, Page, Section, html, write
 from tilewise.report.table import Column, Table
 
 SIZE = 3 << 20
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @pytest.fixture(scope="module")
@@ -140,14 +136,11 @@ def test_other_reports_use_the_same_page() -> None:
     assert all(words in tree.text() for words in ("Speedup", "3.1×", "base 2.0 s", "beware", "of nothing"))
 
 
-PROBE = """<script>
-Element.prototype.setPointerCapture = () => {};
-const told = {};
-addEventListener("error", (event) => { told.wrong = event.message; });
-addEventListener("load", () => {
+PROBE = """(() => {
+  Element.prototype.setPointerCapture = () => {};
+  const told = {};
   const at = (x, y) => ({ clientX: x, clientY: y, bubbles: true, pointerType: "mouse", button: 0 });
   const plots = [...document.querySelectorAll("svg.plot")];
-  told.drawn = plots.filter((one) => one.getBBox().width > 100).length;
   const spot = document.querySelector(".spots circle"), tip = document.getElementById("tip");
   spot.dispatchEvent(new PointerEvent("pointermove", at(50, 50)));
   told.tip = !tip.hidden && tip.textContent;
@@ -166,39 +159,20 @@ addEventListener("load", () => {
   bytes.tHead.rows[0].cells[1].click();
   const shown = [...bytes.tBodies[0].rows].map((row) => parseFloat(row.cells[1].textContent));
   told.shown = shown.length > 5 && shown.every((value, place) => !place || shown[place - 1] <= value);
-  told.wide = document.documentElement.scrollWidth - innerWidth;
-  document.body.dataset.told = JSON.stringify(told);
-});
-</script>"""
+  return told;
+})()"""
 
 
-@pytest.mark.skipif(BROWSER is None, reason="needs chromium, which is not installed")
+@needs_browser
 def test_a_browser_runs_it(tmp_path: Path) -> None:
     """No script error, every figure drawn; pointing, enlarging and sorting work; nothing scrolls sideways."""
-    path, watched, shot = tmp_path / "m.html", tmp_path / "watched.html", tmp_path / "m.png"
+    path = tmp_path / "m.html"
     write_page(wrap(ping()), path)
-    # The page's policy admits its own script only: it must be off for ours to watch.
-    text = path.read_text(encoding="utf-8")
-    watched.write_text(
-        re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', PROBE, text), encoding="utf-8"
-    )
-    words = [
-        str(BROWSER),
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={tmp_path / 'browser'}",
-    ]
-
-    def browse(*more: str) -> str:
-        done = subprocess.run([*words, *more], capture_output=True, text=True, timeout=100, check=True)
-        return done.stdout
-
-    for width in (1200, 500):  # a headless window is no narrower than 500
-        seen = browse(f"--window-size={width},1000", "--dump-dom", f"file://{watched}")
-        told = json.loads(unescape(re.findall(r'data-told="([^"]*)"', seen)[0]))
-        assert "1 B" in told.pop("tip") and told.pop("wide") <= 0
-        assert told == {"drawn": 2, "nearer": True, "whole": True, "sorted": True, "shown": True}
-    assert 'class="scripted"' in browse("--dump-dom", f"file://{path}")  # its policy lets its script run
-    browse("--window-size=1200,2000", f"--screenshot={shot}", f"file://{path}")
-    assert shot.stat().st_size > 20000
+    with browser() as seen:
+        for width in (1200, 400):
+            assert seen.open(path, width) == []
+            assert len(seen.picture(tmp_path / f"measure-{width}.png")) > 20000
+            told = seen.run(PROBE)
+            assert "1 B" in told.pop("tip")
+            assert told == {"nearer": True, "whole": True, "sorted": True, "shown": True}
+            assert not seen.errors

@@ -115,8 +115,14 @@ def curves(
 
 
 def _abreast(shown: Sequence[Curve]) -> int:
-    longest = max(len(curve.name) for curve in shown)
-    return max(1, min(4, len(shown), _LEGEND // (longest + 6)))
+    """How many columns the legend may have; each is as wide as its own longest name."""
+    names = [len(curve.name) + 6 for curve in shown]
+    for columns in range(min(4, len(names)), 1, -1):
+        share, more = divmod(len(names), columns)  # the first `more` columns have one name more
+        ends = [part * share + min(part, more) for part in range(columns + 1)]
+        if sum(max(names[ends[part] : ends[part + 1]]) for part in range(columns)) <= _LEGEND:
+            return columns
+    return 1
 
 
 def _drawable(curve: Curve, across: Axis, up: Axis) -> Curve:
@@ -209,7 +215,7 @@ def tick_text(value: float, kind: str) -> str:
     if kind == "rate" and value > 0:
         number, unit = rate_text(value, "B/s").split()
         return f"{float(number):g} {unit}"
-    return f"{value:g}" if 1e-4 < abs(value) < 1e6 or value == 0 else f"{value:.0e}"
+    return f"{value:g}" if 9e-5 < abs(value) < 1e6 or value == 0 else f"{value:.0e}"
 
 
 def _guide(axes: Axes, guide: Guide) -> None:
