@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -15,7 +15,6 @@ from tilewise.units import plural
 if TYPE_CHECKING:
     from tilewise.study.claims import Verdict
     from tilewise.study.run import Outcome
-    from tilewise.study.tables import Cell, Table
 
 
 def tell(folder: str, outcome: Outcome) -> None:
@@ -25,6 +24,7 @@ def tell(folder: str, outcome: Outcome) -> None:
     if outcome.reused:
         counts.append(f"{outcome.reused} already there")
     counts.append(f"{plural(outcome.done, 'point')} done")
+    counts += [f"{plural(outcome.left, 'launch')} left to other parts"] if outcome.left else []
     counts += [f"{outcome.failed} failed"] if outcome.failed else []
     counts += [f"{outcome.not_run} not run"] if outcome.not_run else []
     print(f"\n{', '.join(counts)}; results are in {folder}")
@@ -32,57 +32,36 @@ def tell(folder: str, outcome: Outcome) -> None:
 
 def show_results(folder: str) -> None:
     """All tables of a results folder with notes and reasons, and the verdicts on its claims."""
-    from tilewise.report.terminal import show
+    import shutil
+
+    from tilewise.report.study_terminal import lines
     from tilewise.study.evaluated import load
 
     found = load(folder)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     for note in found.results.notes:
         print(f"note: {note}")
-    for table in found.tables:
-        print(f"{table.title}{f'; compared with {table.base}' if table.base else ''}")
-        show(_drawn(table))
-        reasons = [cell.reason for row in table.cells for cell in row if cell.reason]
-        for line in (*table.notes, *dict.fromkeys(reasons)):
-            print(f"  {line}")
+    for table, wanted in zip(found.tables, found.results.study.file.tables, strict=True):
+        for line in lines(table, wanted, width):
+            print(line)
         print()
     for verdict in found.verdicts:
         print(_said(verdict))
 
 
-def _drawn(table: Table) -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table as Grid
-
-    grid = Grid(box=SIMPLE_HEAD, pad_edge=False)
-    for name in table.row_names:
-        grid.add_column(escape(name))
-    for column, unit in zip(table.columns, table.units, strict=True):
-        named = zip(table.column_names or [""] * len(column), column, strict=True)
-        head = ", ".join(f"{name} {value}".strip() for name, value in named) or table.title
-        grid.add_column(escape(f"{head} [{unit}]" if unit else head), justify="right")
-    for row, cells in zip(table.rows, table.cells, strict=True):
-        grid.add_row(*(escape(str(each)) for each in row), *(escape(_figure(cell)) for cell in cells))
-    return grid
-
-
-def _figure(cell: Cell) -> str:
-    if cell.value is None:
-        return "not run" if cell.reason.startswith("not run") else cell.reason.partition(":")[0]
-    base = f" (base {cell.base:.4g})" if cell.base is not None else ""
-    chosen = f" ({cell.chosen})" if cell.chosen else ""
-    return f"{cell.value:.4g}{base}{chosen}"
-
-
 def _said(verdict: Verdict) -> str:
-    figure = (
-        ""
-        if verdict.figure is None
-        else f" ({verdict.figure:.4g}{f' {verdict.unit}' if verdict.unit else ''})"
-    )
+    from tilewise.report.study_figures import number
+
+    figure = "" if verdict.figure is None else f" ({f'{number(verdict.figure)} {verdict.unit}'.rstrip()})"
     reason = f": {verdict.reason}" if verdict.reason else ""
     note = f"; {verdict.note}" if verdict.note else ""
     return f"{verdict.verdict}{figure}{reason}: {verdict.text}{note}"
+
+
+def tell_notes(notes: list[str], before: str = "") -> None:
+    """Says on stderr what was left out or stands out, apart from what may be read by a program."""
+    for note in notes:
+        print(f"tilewise: note: {before}{note}", file=sys.stderr)
 
 
 def compare(words: list[str]) -> int:
@@ -94,7 +73,10 @@ def compare(words: list[str]) -> int:
     from tilewise.study.compare import compare as compared
 
     old, new, metric, json = asked
-    found = compared(results.load(old), results.load(new), metric or "")
+    loaded = results.load(old), results.load(new)
+    for name, result in zip((old, new), loaded, strict=True):
+        tell_notes(result.notes, f"{name}: " if old != new else "")
+    found = compared(*loaded, metric or "")
     if not found.changes:
         raise UsageError(f"{old} and {new} have no point in common")
     if json is not None:
@@ -143,7 +125,9 @@ def export(words: list[str]) -> int:
     if csv is None and parquet is None:
         raise UsageError("export needs a file to write", "--csv FILE, or --parquet FILE")
     from tilewise.study import export as exporting
+    from tilewise.study import store
 
+    tell_notes(store.load_entries(store.newest(folder))[1])
     made = exporting.rows(folder)
     if csv is not None:
         exporting.write_csv(made, csv)

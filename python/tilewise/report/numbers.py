@@ -39,6 +39,15 @@ def time_text(seconds: float | None, digits: int = 3) -> str:
     raise AssertionError("unreachable")
 
 
+def time_scale(seconds: list[float]) -> tuple[str, float]:
+    """One unit for all of them, and what it is in seconds: that of the middle between least and most."""
+    sizes = [abs(each) for each in seconds if finite(each)]
+    if not sizes:
+        return _TIMES[0]
+    middle = math.sqrt(min(sizes)) * math.sqrt(max(sizes))
+    return next((each for each in _TIMES if middle >= each[1]), _TIMES[-1])
+
+
 def giga(per_second: float | None) -> str:
     """A rate in units of 10⁹ a second: `7.19`, `0.112`."""
     value = finite(per_second)

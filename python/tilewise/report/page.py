@@ -193,11 +193,15 @@ def _table(table: Table, names: FileNames) -> str:
     rows = [f"<tr>{_row(table, row)}</tr>" for row in table.rows]
     tall = " tall" if len(rows) > _TALL else ""
     name = names.fresh(f"table-{table.key}")
-    return (
-        f'<div class="table" id="{name}"><h3 id="{name}-title">{_text(table.title)}</h3>\n'
+    grid = (
         f'<div class="scroll{tall}" tabindex="0"><table class="sortable" aria-labelledby="{name}-title">\n'
         f"<thead><tr>{''.join(heads)}</tr></thead>\n"
-        f"<tbody>{chr(10).join(rows)}</tbody></table></div>{_list('notes', table.notes)}</div>\n"
+        f"<tbody>{chr(10).join(rows)}</tbody></table></div>"
+    )
+    # Heads alone tell nothing: then the notes say why there is no more.
+    return (
+        f'<div class="table" id="{name}"><h3 id="{name}-title">{_text(table.title)}</h3>\n'
+        f"{grid if rows else ''}{_list('notes', table.notes)}</div>\n"
     )
 
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewise.study.evaluated import Evaluated
+from tilewise.study.paths import parsed
 from tilewise.study.results import Results
-from tilewise.study.schema import Figures
+from tilewise.study.schema import Figures, TableWanted, Value
 from tilewise.study.store import Session
 
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(-\d+)?")  # a folder's name
@@ -74,7 +75,12 @@ def telling(points: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def base_unit(wanted: Figures) -> str:
-    """The unit of what a ratio is made of, where the path into the record tells it."""
-    seconds = ("seconds.", "samples.", "command_seconds")
-    plain = wanted.value.strip()
-    return "s" if plain.startswith(seconds) and plain.replace(".", "").replace("_", "").isalnum() else ""
+    """The unit of what a ratio is made of, where paths into the record tell it: a time, or a sum of times."""
+    columns = wanted.columns if isinstance(wanted, TableWanted) else []
+    values = [each.value for each in columns if isinstance(each, Value)] or [wanted.value]
+    return "s" if all(map(_is_time, values)) else ""
+
+
+def _is_time(value: str) -> bool:
+    times = [name.startswith(("seconds.", "samples.", "command_seconds")) for name in parsed(value).names]
+    return bool(times) and all(times) and not set("*/<>=%[") & set(value)

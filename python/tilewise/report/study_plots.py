@@ -143,7 +143,8 @@ def _caption(mine: Sequence[study.Plot], names: Sequence[str], ours: Sequence[Cu
     cells = [cell for each in mine for row in each.table.cells for cell in row if cell.value is None]
     gaps = sum(cell.reason != "no such point" for cell in cells)
     if gaps:
-        words.append(f"{gaps} points are missing, for the reasons told below")
+        said = "1 point is" if gaps == 1 else f"{gaps} points are"
+        words.append(f"{said} missing, for the reasons told below")
     return ". ".join(["; ".join(words), *mine[0].notes]).rstrip(".") + "."
 
 

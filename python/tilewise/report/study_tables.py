@@ -6,7 +6,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewise.report.numbers import NONE, significant
-from tilewise.report.study_labels import base_unit, date, labels, last, named
+from tilewise.report.study_figures import (
+    Scales,
+    base_of,
+    base_place,
+    further_of,
+    is_further,
+    look,
+    number,
+    plain,
+    reasons,
+    short,
+)
+from tilewise.report.study_labels import date, labels, last, named
 from tilewise.report.table import Cell, Column, Table
 from tilewise.study import statistics
 from tilewise.study import tables as study
@@ -33,36 +45,37 @@ def _joined(mine: Sequence[study.Table], wanted: TableWanted, names: Sequence[st
     rows = _union([table.rows for table in mine])
     columns = _union([table.columns for table in mine])
     table = Table(f"study-{wanted.name}", _titled(mine[0]), [])
-    table.columns = [
-        Column(name.replace("_", " ").removeprefix("line."), numbers=False) for name in mine[0].row_names
-    ]
-    with_base = bool(wanted.base)
-    alone = [with_base and _one_base(each) for each in mine]
-    for name, single in zip(names, alone, strict=True):
-        if single:
+    table.columns = [Column(plain(name), numbers=False) for name in mine[0].row_names]
+    scales = Scales(mine, wanted, plainly=wanted.reference is not None)
+    places = [base_place(each) if wanted.base else "" for each in mine]
+    if len(mine) == 1 and places[0] == "title":
+        table.title += f"; {scales.compared(mine[0])}"
+    else:
+        places = [{"title": "row", "column": "cell"}.get(each, each) for each in places]
+    for name, where in zip(names, places, strict=True):
+        if where == "row":
             heading = f"base: {mine[0].base}"
-            table.columns.append(Column(f"{name}: {heading}" if name else heading, base_unit(wanted)))
+            table.columns.append(scales.base(f"{name}: {heading}" if name else heading))
     for column in columns:
-        for each, name, single in zip(mine, names, alone, strict=True):
-            heading = named(each.column_names, column)
+        for each, name, where in zip(mine, names, places, strict=True):
+            heading = column[0] if is_further(each, column) else named(each.column_names, column)
             heading = f"{heading} · {name}" if name and heading else heading or name or "value"
-            table.columns.append(Column(heading, _unit(each, column)))
-            if with_base and not single:
-                table.columns.append(Column(f"its base{f' · {name}' if name else ''}", base_unit(wanted)))
+            table.columns.append(scales.column(each, column, heading))
+            if where == "cell" and not is_further(each, column):
+                table.columns.append(scales.base(f"its base{f' · {name}' if name else ''}"))
     for row in rows:
         cells = [_label(value) for value in row]
-        for each, single in zip(mine, alone, strict=True):
-            cells += [_base(each, row)] if single else []
+        for each, where in zip(mine, places, strict=True):
+            cells += [scales.base_cell(base_of(each, row))] if where == "row" else []
         for column in columns:
-            for each, single in zip(mine, alone, strict=True):
-                cell = _look(each, row, column)
-                cells.append(_figure(cell, each))
-                if with_base and not single:
-                    cells.append(Cell(significant(cell.base), cell.base, tone="faint"))
+            for each, where in zip(mine, places, strict=True):
+                cell = look(each, row, column)
+                cells.append(_figure(cell, each, column, scales))
+                if where == "cell" and not is_further(each, column):
+                    cells.append(scales.base_cell(cell.base))
         table.rows.append(cells)
     table.notes = list(dict.fromkeys(note for each in mine for note in each.notes))
-    table.notes += _reasons(mine)
-    table.notes += [] if rows else ["No point of this was planned at this scale."]
+    table.notes += reasons(mine)
     return table
 
 
@@ -75,52 +88,24 @@ def _union(lists: Sequence[list[list[Any]]]) -> list[list[Any]]:
     return list({repr(label): label for each in lists for label in each}.values())
 
 
-def _unit(table: study.Table, column: list[Any]) -> str:
-    return table.units[table.columns.index(column)] if column in table.columns else ""
-
-
-def _look(table: study.Table, row: list[Any], column: list[Any]) -> study.Cell:
-    if row not in table.rows or column not in table.columns:
-        return study.Cell(reason="no such point")
-    return table.cells[table.rows.index(row)][table.columns.index(column)]
-
-
-def _one_base(table: study.Table) -> bool:
-    """Whether all ratios of each row have one base, which then stands once in the row."""
-    return all(len({cell.base for cell in row if cell.base is not None}) <= 1 for row in table.cells)
-
-
-def _base(table: study.Table, row: list[Any]) -> Cell:
-    cells = table.cells[table.rows.index(row)] if row in table.rows else []
-    base = next((cell.base for cell in cells if cell.base is not None), None)
-    return Cell(significant(base), base, tone="faint")
-
-
 def _label(value: Any) -> Cell:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return Cell(str(value), float(value) if number else None)
+    counts = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return Cell(str(value), value if counts else None)
 
 
-def _figure(cell: study.Cell, table: study.Table) -> Cell:
+def _figure(cell: study.Cell, table: study.Table, column: list[Any], scales: Scales) -> Cell:
     if cell.value is None:
-        short = cell.reason.partition(":")[0]
-        return Cell("" if short == "no such point" else short, hint=cell.reason, tone="faint")
+        return Cell(short(cell), hint=cell.reason, tone="faint")
+    text = scales.text(cell.value, table, column)
+    if is_further(table, column):
+        return Cell(text, cell.value, f"{column[0]} = {further_of(table, column)}")
     hint = [f"{table.aggregate} of {plural(cell.n, 'sample')}"]
     if cell.low is not None and cell.high is not None:
-        hint.append(f"95 % interval {significant(cell.low)} – {significant(cell.high)}")
+        ends = (scales.text(end, table, column) for end in (cell.low, cell.high))
+        hint.append(f"95 % interval {' – '.join(ends)}")
     if cell.base is not None:
-        hint.append(f"base {significant(cell.base)} ({table.base})")
-    text = significant(cell.value)
-    if cell.chosen:
-        text += f" ({cell.chosen})"
-    return Cell(text, cell.value, "; ".join(hint))
-
-
-def _reasons(mine: Sequence[study.Table]) -> list[str]:
-    """What stands behind the empty cells."""
-    cells = [cell for each in mine for row in each.cells for cell in row if cell.value is None]
-    reasons = dict.fromkeys(cell.reason for cell in cells if cell.reason and cell.reason != "no such point")
-    return list(reasons)[:6] + ([f"… and {len(reasons) - 6} more reasons"] if len(reasons) > 6 else [])
+        hint.append(f"base {scales.base_text(cell.base)} ({table.base})")
+    return Cell(f"{text} ({cell.chosen})" if cell.chosen else text, cell.value, "; ".join(hint))
 
 
 def _reference(beside: study.Table, told: Reference) -> Table:
@@ -134,10 +119,16 @@ def _reference(beside: study.Table, told: Reference) -> Table:
         f"{told.source}: {beside.title}",
         [Column(h, numbers=False) for h in heads],
     )
+    units = {repr(title): unit for title, unit in zip(beside.columns, beside.units, strict=True)}
+    labels_there = [repr(each if isinstance(each, list) else [each]) for each in told.columns]
+    # Values of an axis beyond ours have the unit that all of ours have.
+    alike = beside.column_names and len(set(units.values())) == 1 and any(map(units.get, labels_there))
+    rest = beside.units[0] if alike else ""
     for column in told.columns:
         values = column if isinstance(column, list) else [column]
         names = beside.column_names if len(beside.column_names) == len(values) else []
-        table.columns.append(Column(named(names, values)))
+        unit = units.get(repr(values), rest)
+        table.columns.append(Column(named(names, values), unit, base=unit))
     for label, line in zip(labels_of, told.values, strict=False):
         cells = [_label(value) for value in label] + [Cell("")] * (width - len(label))
         cells += [_told(value) for value in line[: len(told.columns)]]
@@ -149,7 +140,7 @@ def _reference(beside: study.Table, told: Reference) -> Table:
 
 def _told(value: Any) -> Cell:
     if isinstance(value, (int, float)):
-        return Cell(str(value), float(value))
+        return Cell(str(value), value)
     return Cell(str(value))
 
 
@@ -175,7 +166,7 @@ def claims(found: Sequence[Evaluated]) -> Table | None:
                 Cell(_short(verdict, bool(names[0])), hint=verdict.reason, tone=_TONE[verdict.verdict])
             )
             unit = f" {verdict.unit}" if verdict.unit and verdict.figure is not None else ""
-            cells.append(Cell(f"{significant(verdict.figure)}{unit}", verdict.figure))
+            cells.append(Cell(f"{number(verdict.figure, 3)}{unit}", verdict.figure))
         reason = next(
             (each[place].reason for each in verdicts if place < len(each) and each[place].reason), ""
         )
@@ -270,6 +261,7 @@ def _told_of(each: Evaluated) -> Iterator[tuple[str, str]]:
     if session is not None:
         of = session.environment
         yield from (("machine", of.machine), ("processor", of.cpu), ("cores", str(of.cores)))
+        yield from [("file system", of.storage)] if of.storage else []
         yield from ((name.replace("_", " "), str(value)) for name, value in of.mpi.items())
         yield from (("tilewise", of.tilewise), ("scale", session.scale), ("measured", session.time))
         if len(results.sessions) > 1:

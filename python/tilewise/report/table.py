@@ -19,11 +19,15 @@ _MARKS = ("*", "†", "‡", "§", "¶", "#")
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """One column. `unit` stands under the title; numbers go to the right."""
+    """One column. `unit` stands under the title; numbers go to the right.
+
+    `base` is the unit of the numbers behind its cells, where `unit` does not tell.
+    """
 
     title: str
     unit: str = ""
     numbers: bool = True
+    base: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +116,7 @@ def as_csv(table: Table) -> str:
     """`table` for a spreadsheet: base units where a number stands behind a cell, else its words."""
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow([_heading(column, _base(column.unit)) for column in table.columns])
+    writer.writerow([_heading(column, column.base or _base(column.unit)) for column in table.columns])
     for row in table.rows:
         writer.writerow([repr(cell.value) if cell.value is not None else _tame(cell.text) for cell in row])
     return lines.getvalue()

@@ -74,6 +74,32 @@ def _sample(made: Observation, figure: Expression, scope: Any) -> None:
         made.reason = made.reason or reason_of(error)
 
 
+class Lost:
+    """Why points have no place in a table: each reason once, with the points of a run that it holds for."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, None] = {}
+        self._points: dict[tuple[str, str], dict[str, None]] = {}
+
+    def say(self, text: str) -> None:
+        """Adds a reason that is about no single point."""
+        self._said[text] = None
+
+    def point(self, point: Measured, reason: str) -> None:
+        """Adds a point that has no place."""
+        axes = ", ".join([point.run, *(f"{name} = {axis}" for name, axis in point.axes.items())])
+        self._points.setdefault((point.run, reason), {})[axes] = None
+
+    def sentences(self) -> list[str]:
+        """One for each reason."""
+        made = list(self._said)
+        for (run, reason), axes in self._points.items():
+            made.append(
+                f"{run}, {len(axes)} points: {reason}" if len(axes) > 1 else f"{next(iter(axes))}: {reason}"
+            )
+        return made
+
+
 class Bases:
     """Finds observations by their names. A name that an observation does not have does not count.
 

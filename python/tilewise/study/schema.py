@@ -99,7 +99,16 @@ class Run(Settings, kw_only=True):
 
 
 class Value(_Table, kw_only=True):
-    """A column of a table that has a figure of its own."""
+    """A column of a table that has a figure of its own; `lines` is joined with that of the table."""
+
+    title: str
+    value: str
+    unit: str = ""
+    lines: dict[str, Any] = {}
+
+
+class Further(_Table, kw_only=True):
+    """A column that is made out of the other columns of its row, by their names."""
 
     title: str
     value: str
@@ -117,9 +126,13 @@ class Reference(_Table, kw_only=True):
 
 
 class Figures(_Table, kw_only=True):
-    """What tables and plots share: which points, which figure of them, against what base."""
+    """What tables and plots share: which points, which figure of them, against what base.
+
+    All keys that it does not say itself are those of the one above that it is `like`.
+    """
 
     name: str
+    like: str = ""
     title: str = ""
     value: str = "seconds.total.max"
     unit: str = ""
@@ -134,10 +147,14 @@ class Figures(_Table, kw_only=True):
 
 
 class TableWanted(Figures, kw_only=True):
-    """`rows` and `columns` name axes (or `run`, or fields of lines); or `columns` are figures."""
+    """`rows` and `columns` name axes (or `run`, or fields of lines); or `columns` are figures.
+
+    `also` are columns behind them, made out of those before.
+    """
 
     rows: str | list[str]
     columns: str | list[str | Value] = []
+    also: list[Further] = []
     reference: Reference | None = None
 
 

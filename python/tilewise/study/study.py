@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
@@ -14,7 +15,7 @@ from tilewise.errors import UsageError
 from tilewise.study.expression import Expression
 from tilewise.study.schema import AGGREGATES, KINDS, LOGS, SCALES, Change, Figures, File, Run, Settings, Stop
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _RESERVED = {"run", "output", "cores", "cpus", "gpus", "memory", "disk", "value", "base", "launch"}
 _ANYWHERE = "main"
@@ -43,7 +44,7 @@ def read(path: str, scale: str = "default") -> Study:
     except UnicodeDecodeError:
         raise UsageError(f"{path} is no text in UTF-8, as TOML files are") from None
     name = os.path.basename(path).removesuffix(".toml")
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise UsageError(f"{path}: a study's name has letters, digits, '.', '-' and '_', not {name!r}")
     return parse(text, path, name, scale)
 
@@ -51,7 +52,7 @@ def read(path: str, scale: str = "default") -> Study:
 def parse(text: str, path: str, name: str, scale: str = "default") -> Study:
     """The study in `text`; `path` stands in messages. Raises UsageError as `read` does."""
     try:
-        found = msgspec.toml.decode(text, type=File)
+        found = msgspec.convert(_alike(msgspec.toml.decode(text), path), File)
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {_sentence(str(error), text)}", "tilewise study show quick") from None
     except msgspec.DecodeError as error:
@@ -68,6 +69,28 @@ def parse(text: str, path: str, name: str, scale: str = "default") -> Study:
     study = Study(name=name, path=path, text=text, scale=scale, file=found, runs=runs, skipped=skipped)
     _check(study)
     return study
+
+
+def _alike(plain: dict[str, Any], path: str) -> dict[str, Any]:
+    """The file's tables and plots with what each takes from the one above that it is `like`."""
+    for kind in ("tables", "plots"):
+        above: dict[str, dict[str, Any]] = {}
+        listed = plain.get(kind)
+        for each in listed if isinstance(listed, list) else []:
+            if not isinstance(each, dict):
+                continue  # which is said when types are checked
+            name, like = each.get("name"), each.get("like")
+            if like:
+                _known(f"{path}: {kind} {name}", "like", [like], above)
+                from_there = above[like]
+                joined = {
+                    key: {**from_there[key], **each[key]}
+                    for key in ("lines", "reference")
+                    if isinstance(from_there.get(key), dict) and isinstance(each.get(key), dict)
+                }
+                each.update({**from_there, **each, **joined})
+            above[str(name)] = dict(each)
+    return plain
 
 
 def line_of(text: str, needle: str) -> str:
@@ -123,7 +146,7 @@ def _scaled(file: File, scale: str, path: str) -> tuple[list[Run], dict[str, str
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"{path}: two runs are called {name!r}")
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise UsageError(f"{path}: a run's name has letters, digits, '.', '-' and '_', not {name!r}")
     made, skipped = [], {}
     everywhere = file.scales.get(scale, Change())

@@ -1,7 +1,7 @@
 """Tables of a study as plain data: each cell a figure with interval and base, or why there is none.
 
 observations (a point, or a line of one, with the samples of all launches)
-    ── rows × columns ──▶ cells ── base, cell ──▶ speedups, shares, efficiency …
+    ── rows × columns ──▶ cells ── base, cell ──▶ speedups, shares, efficiency … ── also ──▶ further columns
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 
 from tilewise.errors import UsageError
-from tilewise.study import statistics
-from tilewise.study.expression import Missing
-from tilewise.study.observations import Bases, Observation, fits, observe, unknown
+from tilewise.study import derived, statistics
+from tilewise.study.expression import Expression, Missing
+from tilewise.study.observations import Bases, Lost, Observation, fits, observe, unknown
 from tilewise.study.paths import parsed, reason_of
 from tilewise.study.points import Point
 from tilewise.study.results import Measured, Results
-from tilewise.study.schema import Figures, Reference, TableWanted, Value
+from tilewise.study.schema import Figures, Further, Reference, TableWanted, Value
 from tilewise.study.study import Study, expression, line_of
 
 
@@ -40,7 +40,8 @@ class Cell(msgspec.Struct, kw_only=True):
 class Table(msgspec.Struct, kw_only=True):
     """`cells[i][j]` belongs to `rows[i]`, `columns[j]`: values of the axes `row_names` and `column_names`.
 
-    Where columns are figures, `column_names` is empty and `columns` are titles; `units` has one a column.
+    Where columns are figures, `column_names` is empty and `columns` are titles; `units` has one a column. The
+    last columns are titles too where they are made out of those before, by the expressions `also`.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Table(msgspec.Struct, kw_only=True):
     cells: list[list[Cell]]
     base: str = ""
     aggregate: str = "median"
+    also: list[str] = []
     notes: list[str] = []
     reference: Reference | None = None
 
@@ -73,7 +75,7 @@ MakeCell = Callable[[list[Observation], Bases, Figures, dict[str, Any], str], Ce
 
 
 def evaluate(results: Results, wanted: TableWanted) -> Table:
-    """The table that is wanted; a cell that cannot be computed holds the reason instead.
+    """The table that is wanted; a cell that cannot be computed holds the reason; without rows, its notes do.
 
     Where columns are both axes and figures, which `check` refuses, the figures are what is shown.
     """
@@ -85,18 +87,17 @@ def evaluate(results: Results, wanted: TableWanted) -> Table:
     )
     named = wanted.columns if isinstance(wanted.columns, list) else [wanted.columns]
     column_names = [] if figures else [each for each in named if isinstance(each, str)]
-    lost: list[str] = []
+    lost = Lost()
 
-    def grid(value: str) -> Grid:
-        seen = observe(results.points, wanted, value)
+    def grid(value: str, lines: dict[str, Any]) -> Grid:
+        own = msgspec.structs.replace(wanted, lines={**wanted.lines, **lines})
+        seen = observe(results.points, own, value)
         bases = Bases(seen, tied(results.study))
-        return _grid(
-            results.order, seen, bases, wanted, row_names, column_names, where, lost, _cell_or_reason
-        )
+        return _grid(results.order, seen, bases, own, row_names, column_names, where, lost, _cell_or_reason)
 
-    wholes = [grid(each.value) for each in figures]
+    wholes = [grid(each.value, each.lines) for each in figures]
     if not figures:
-        rows, columns, cells = grid(wanted.value)
+        rows, columns, cells = grid(wanted.value, {})
         units = [wanted.unit] * len(columns)
     else:
         rows = _ordered(results.order, row_names, [row for whole in wholes for row in whole[0]])
@@ -104,8 +105,9 @@ def evaluate(results: Results, wanted: TableWanted) -> Table:
         parts = [
             {_key(row): line[0] for row, line in zip(whole[0], whole[2], strict=True)} for whole in wholes
         ]
-        cells = [[part.get(_key(row), Cell(reason="not run")) for part in parts] for row in rows]
-    return Table(
+        cells = [[part.get(_key(row), Cell(reason="no such point")) for part in parts] for row in rows]
+    missing = lost.sentences()
+    table = Table(
         name=wanted.name,
         title=wanted.title or wanted.name,
         row_names=row_names,
@@ -116,9 +118,41 @@ def evaluate(results: Results, wanted: TableWanted) -> Table:
         cells=cells,
         base=", ".join(f"{name} = {value}" for name, value in wanted.base.items()),
         aggregate=wanted.aggregate,
-        notes=[*wanted.notes, *dict.fromkeys(lost)],
-        reference=wanted.reference,
+        notes=[*wanted.notes, *missing] if rows else missing or ["no point of this is planned at this scale"],
+        reference=wanted.reference and derived.beside(wanted.reference, row_names, wanted.also),
     )
+    for each in wanted.also:
+        _add(table, each)
+    return table
+
+
+def _add(table: Table, further: Further) -> None:
+    """A column more, made out of those that are there."""
+    places = derived.names(table.column_names, table.columns)
+    rule = parsed(further.value)
+    for row, line in zip(table.rows, table.cells, strict=True):
+        there = {name: line[place] for name, place in places.items()}
+        line.append(_made(rule, dict(zip(table.row_names, row, strict=True)), there))
+    table.columns.append([further.title])
+    table.units.append(further.unit)
+    table.also.append(further.value)
+
+
+def _made(rule: Expression, row: dict[str, Any], there: dict[str, Cell]) -> Cell:
+    """What `rule` makes of the cells that are there; of how many samples is told by the one with fewest."""
+    cells = [there[name] for name in rule.names if name in there]
+
+    def look(name: str) -> Any:
+        if name in there and there[name].value is None:
+            raise Missing(there[name].reason)
+        if name not in there and name not in row:
+            raise Missing(f"there is no column {name!r} here")
+        return there[name].value if name in there else row[name]
+
+    try:
+        return Cell(value=rule.number(look), n=min((cell.n for cell in cells), default=0))
+    except (Missing, UsageError) as error:
+        return Cell(reason=reason_of(error))
 
 
 def check(study: Study, points: list[Point], wanted: TableWanted) -> None:
@@ -131,17 +165,19 @@ def check(study: Study, points: list[Point], wanted: TableWanted) -> None:
         raise UsageError(f"{where}: columns are either axes or figures, not both")
     for text in texts or [wanted.value]:
         expression(study, text, f"tables {wanted.name}")
+    derived.check(study, wanted)
     asked = _names(study, wanted.where, wanted.name)
     runs = [run for run in study.runs if wanted.runs is None or run.name in wanted.runs]
     axes = {"run", *(axis for run in runs for axis in run.axes)}
     everywhere = {"run", *(axis for run in study.runs for axis in run.axes)}
-    if not wanted.lines:  # whose fields are known only once they are measured
+    lines = wanted.lines or any(each.lines for each in columns if isinstance(each, Value))
+    if not lines:  # whose fields are known only once they are measured
         _known(study, where, "no run has an axis", names, axes)
         _known(study, where, "where: no run has an axis", asked, axes)
         _known(study, where, "base: no run has an axis", wanted.base, everywhere)
     own = {*names, "value", *(["base"] if wanted.base else [])}
     _known(study, where, "cell has no", _names(study, wanted.cell, wanted.name), own)
-    if wanted.lines:
+    if lines:
         return
     seen = []
     for point in points:
@@ -149,7 +185,8 @@ def check(study: Study, points: list[Point], wanted: TableWanted) -> None:
         seen.append(Observation(planned, None, [] if point.reason else [[1.0]], point.reason))
     cell = msgspec.structs.replace(wanted, cell="1" if wanted.cell else "")
     rows = _list(wanted.rows)
-    _grid(lambda name: [], seen, Bases(seen, tied(study)), cell, rows, names[len(rows) :], where, [], _cell)
+    bases = Bases(seen, tied(study))
+    _grid(lambda name: [], seen, bases, cell, rows, names[len(rows) :], where, Lost(), _cell)
 
 
 def _names(study: Study, text: str, table: str) -> list[str]:
@@ -177,22 +214,22 @@ def _grid(
     row_names: list[str],
     column_names: list[str],
     where: str,
-    lost: list[str],
+    lost: Lost,
     make: MakeCell,
 ) -> Grid:
     """Labels of rows and of columns, and cells by `make`; why points have no place goes to `lost`."""
     mine = [each for each in every if wanted.runs is None or each.point.run in wanted.runs]
-    if wanted.where and mine and (name := unknown(mine, sorted(parsed(wanted.where).names))):
-        lost.append(f"where asks for {name!r}, which nothing here has")
-    seen = _fitting(mine, wanted.where, lost if make is _cell_or_reason else None)
+    asked = sorted(parsed(wanted.where).names) if wanted.where else []
+    if any(each.launches for each in mine) and (name := unknown(mine, asked)):
+        lost.say(f"where asks for {name!r}, which nothing here has")
+    seen = _fitting(mine, wanted, lost if make is _cell_or_reason else None)
     at: dict[str, list[Observation]] = {}
     labels: list[tuple[list[Any], list[Any]]] = []
     for each in seen:
         try:
             row, column = ([each.label(name) for name in names] for names in (row_names, column_names))
         except Missing as missing:
-            axes = ", ".join(f"{name} = {axis}" for name, axis in each.point.axes.items())
-            lost.append(f"{each.point.run}, {axes}: {each.reason or missing}")
+            lost.point(each.point, each.reason or str(missing))
             continue
         at.setdefault(_key([row, column]), []).append(each)
         labels.append((row, column))
@@ -210,17 +247,19 @@ def _grid(
     return rows, columns, cells
 
 
-def _fitting(every: list[Observation], where: str, lost: list[str] | None) -> list[Observation]:
+def _fitting(every: list[Observation], wanted: Figures, lost: Lost | None) -> list[Observation]:
     """Those for which `where` holds; why it cannot be told goes to `lost`, or is raised without one."""
     found = []
     for each in every:
         try:
-            if fits(each, where):
+            if fits(each, wanted.where):
                 found.append(each)
+            elif lost and wanted.lines and each.reason and unknown([each], parsed(wanted.where).names):
+                lost.point(each.point, each.reason)  # it has none of the lines that are asked for
         except UsageError as error:
             if lost is None:
                 raise
-            lost.append(f"where: {reason_of(error)}")
+            lost.say(f"where: {reason_of(error)}")
     return found
 
 
@@ -313,11 +352,15 @@ def _difference(found: list[Observation]) -> str:
 
 
 def _chosen(one: Observation, found: list[Observation]) -> str:
+    """What tells `one` from the others: its run, and of its axes those that say more, so one of a zip."""
     runs = {each.point.run for each in found}
     said = [one.point.run] if len(runs) > 1 else []
+    alike = [each for each in found if each.point.run == one.point.run]
     for axis, value in one.point.axes.items():
-        if any(each.point.axes.get(axis) != value for each in found):
+        left = [each for each in alike if each.point.axes.get(axis) == value]
+        if len(left) < len(alike):
             said.append(f"{axis} = {value}")
+            alike = left
     return ", ".join(said)
 
 
