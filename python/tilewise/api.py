@@ -17,11 +17,14 @@ import msgspec
 
 from tilewise.errors import RunError, UsageError
 from tilewise.launch.record import Record, Spread
+from tilewise.measure.result import Measurement
 from tilewise.study.child import run_words
 from tilewise.study.export import rows
 from tilewise.units import plural, seconds_text
 
 _PHASES = ("input", "compute", "exchange", "output", "verify", "total")
+_REPEATED = ("hint",)  # flags that are given once for each value
+_EXTENTS = ("shape", "grid")  # flags of two numbers with an x between them
 _TALKS = ("info", "show", "plan", "study", "report", "doctor")  # what they say is for people
 
 
@@ -61,13 +64,24 @@ class JobRecord(Record, kw_only=True):
         return "".join(parts)
 
 
+class MeasurementRecord(Measurement, kw_only=True):
+    """A measurement, which a notebook shows as its tables."""
+
+    def _repr_html_(self) -> str:
+        """The tables of `tilewise measure`; everything in them escaped."""
+        from tilewise.report.notebook import measurement_html
+
+        return measurement_html(self)
+
+
 def run(command: str, *arguments: Any, out: Any = None, timeout: float | None = None, **flags: Any) -> Any:
     """Runs a job or `measure` in processes of its own, and returns its record.
 
     `arguments` are its positions, names of files or words; `out` is `--output`. Every other flag goes by its
-    name, with `_` for `-`: `ranks=4`, `sync=True`, `hint=["a=1", "b=2"]`; None and False are not
-    said. Returns a JobRecord, or of `measure` a Measurement. Raises UsageError, RunError or VerificationError
-    with the words of the command; a KeyboardInterrupt first ends all ranks.
+    name, with `_` for `-`: `ranks=4`, `sync=True`, `hint=["a=1", "b=2"]`, `grid=(2, 3)`, of `measure` also
+    `bytes=[8, 64]`; None and False are not said. Returns a JobRecord, or of `measure` a MeasurementRecord.
+    Raises UsageError, RunError or VerificationError with the words of the command; a KeyboardInterrupt first
+    ends all ranks.
     """
     if command in _TALKS:
         raise UsageError(
@@ -89,7 +103,7 @@ def run(command: str, *arguments: Any, out: Any = None, timeout: float | None = 
     for name, value in flags.items():
         if name == "verify" and value is False:  # what is not said is proved
             raise UsageError("verify is no switch that could be False", 'verify="off"')
-        words += _flag(f"--{name.replace('_', '-')}", value)
+        words += _flag(command, name, value)
     ended = run_words([*words, "--json", "-"], os.getcwd())
     if ended.exit_code:
         ended.fail()
@@ -113,13 +127,21 @@ def load_study(folder: str) -> Any:
     return pandas.DataFrame(made)
 
 
-def _flag(spelt: str, value: Any) -> list[str]:
+def _flag(command: str, name: str, value: Any) -> list[str]:
+    spelt = f"--{name.replace('_', '-')}"
     if value is None or value is False:
         return []
     if value is True:
         return [spelt]
     if isinstance(value, (list, tuple)):
-        return [word for each in value for word in _flag(spelt, each)]
+        words = [_word(each, spelt) for each in value]
+        if name in _REPEATED or not words:
+            return [f"{spelt}={word}" for word in words]
+        if name in _EXTENTS and len(words) == 2:
+            return [f"{spelt}={'x'.join(words)}"]
+        if command != "measure":
+            raise UsageError(f"{spelt} takes one value, not a {type(value).__name__}: {value!r}")
+        return [f"{spelt}={','.join(words)}"]
     return [f"{spelt}={_word(value, spelt)}"]
 
 
@@ -132,18 +154,17 @@ def _word(value: Any, what: str) -> str:
         return word
     if isinstance(value, numbers.Real):
         return str(value)
+    matrix = hasattr(value, "shape") or isinstance(value, (list, tuple))
     raise UsageError(
         f"{what} is the name of a file, a word or a number, not of type {type(value).__name__}",
-        "numpy.save, for a matrix that is in memory" if hasattr(value, "shape") else "",
+        "numpy.save, for a matrix that is in memory" if matrix else "",
     )
 
 
 def _type_of(command: str) -> Any:
     if command != "measure":
         return JobRecord
-    from tilewise.measure.result import Measurement
-
-    return Measurement
+    return MeasurementRecord
 
 
 def _safe(text: str) -> str:

@@ -14,6 +14,7 @@ PAGES = (
     "how-to/read-a-report.md",
     "how-to/repeat-the-reports.md",
     "how-to/smooth-an-image.md",
+    "how-to/studies-on-a-cluster.md",
     "reference/svd.md",
     "tutorial/first-report.md",
 )

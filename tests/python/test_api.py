@@ -130,3 +130,31 @@ def test_importing_it_imports_nothing() -> None:
     assert done.stdout.strip() == "[]"
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         package.nonsense  # noqa: B018
+
+
+def test_values_that_are_lists(there: Tilewise) -> None:
+    record = package.run("multiply", "A.npy", "B.npy", out="C.npy", ranks=2, grid=(2, 1), hint=["a=1", "b=2"])
+    assert record.variant.grid == (2, 1)
+    assert package.run("generate", out="G.npy", shape=[5, 6]).outputs[0].shape == (5, 6)
+    for flags, said in (
+        (
+            {"weights": [[1, 2], [3, 4]]},
+            "--weights is the name of a file, a word or a number, not of type list",
+        ),
+        ({"weights": [1, 2, 3]}, r"--weights takes one value, not a list: \[1, 2, 3\]"),
+        ({"grid": (1, 2, 3)}, r"--grid takes one value, not a tuple: \(1, 2, 3\)"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            package.run("stencil", "A.npy", out="S.npy", **flags)
+
+
+def test_a_measurement_is_shown_escaped(tilewise: Tilewise, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tilewise.folder)
+    found = package.run("measure", "compute", sizes=[16, 32], dtypes=["float64"], launches=1, runs=2)
+    assert {line.size for line in found.lines} == {16, 32}
+    found.warnings.append("<b>&")
+    shown = found._repr_html_()
+    assert "&lt;b&gt;&amp;" in shown and "<b>&" not in shown
+    assert "<td>16²</td>" in shown and "GFLOP/s" in shown
+    for tag in ("table", "tr", "td", "th", "details", "p"):
+        assert shown.count(f"<{tag}>") == shown.count(f"</{tag}>") > 0

@@ -32,9 +32,14 @@ MADE = Made(name="A", word="a.npy", identity="a", bytes=1, generate=["generate"]
 def test_files_that_the_study_did_not_make_stay(tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_text("precious")
     work = Work(str(tmp_path), keep=False, ours=False)
-    work.prepare(MADE)
+
+    def generate(words: list[str], folder: str, timeout: float | None) -> Ended:
+        (tmp_path / "check-a.npy").write_text("precious")
+        return Ended(0, b"", "", 0.0)
+
+    work.prepare(MADE, generate)
     work.close()
-    assert (tmp_path / "a.npy").read_text() == "precious"
+    assert os.listdir(tmp_path) == ["a.npy"] and (tmp_path / "a.npy").read_text() == "precious"
     work = Work(str(tmp_path), keep=False, ours=False)
     failing = Made(name="B", word="b.npy", identity="b", bytes=1, generate=["generate"])
     with pytest.raises(RunError, match="could not be made"):
@@ -118,11 +123,12 @@ def test_a_shipped_study_is_shown_beside_a_folder_of_its_name(here: InProcess) -
 
 def test_only_says_and_knows_what_was_asked(here: InProcess) -> None:
     Path("s.toml").write_text(
-        'title = "T"\ncommand = "multiply"\naxes.sync = [true, false]\naxes.io = ["root"]\n'
+        'title = "T"\ncommand = "generate"\naxes.sync = [true, false]\naxes.io = ["root"]\n'
+        'output = "C.npy"\nflags.shape = "2x2"\n'
     )
     asked = ("study", "run", "s.toml", "--dry-run", "--only")
     for spelling in ("sync=true", "sync=True"):
-        assert here(*asked, spelling).stdout.count("tilewise multiply") == 1
+        assert here(*asked, spelling).stdout.count("tilewise generate") == 1
     assert one_message(here(*asked, "io=sand"), 2).strip().endswith("no point is left by io=sand")
 
 
@@ -138,12 +144,13 @@ def test_a_metric_that_no_launch_has(here: InProcess, tmp_path: Path) -> None:
 
 
 def test_scripts_for_some_points_run_those(here: InProcess) -> None:
-    Path("s.toml").write_text(f'title = "T"\n{STUDY}')
+    text = f'{STUDY}words = ["A.npy", "B.npy"]\noutput = "C.npy"\n'
+    Path("s.toml").write_text(f'title = "T"\n{text}')
+    key = points(text)[0].key[:6]
     words = ("study", "run", "s.toml", "--submit", "slurm")
     done = here(*words, "--point", "", "--only", "ranks=2", "--keep", "--retry", "--part", "p", "--into", "r")
     text = Path(done.stdout.split()[0]).read_text()
     assert all(word in text for word in ("--only ranks=2", "--keep", "--retry", "--part p"))
-    key = points(STUDY)[0].key[:6]
     text = Path(here(*words, "--point", key, "--into", "q").stdout.split()[0]).read_text()
     assert f"--point {key}" in text
     assert "quotation mark" in one_message(here(*words, "--into", 'a"b'), 2)

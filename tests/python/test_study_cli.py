@@ -206,9 +206,9 @@ def test_show_results(here: InProcess, tmp_path: Path) -> None:
     text = TEXT.replace("root", "[red]x[/red]") + 'limits = ["ranks < 2"]\n' + tables
     run(tmp_path / "r", text, Runner())
     shown = here("study", "show", "r").stdout.splitlines()
-    assert shown[0] == "A [b]title[/b]"
-    assert any(line.split() == ["io", "ranks", "1", "[s]", "ranks", "2", "[s]"] for line in shown)
-    assert any(line.split() == ["[red]x[/red]", "12", "not", "run"] for line in shown)
+    assert shown[0] == "A [b]title[/b]; by ranks, in s"
+    assert any(line.split() == ["io", "1", "2"] for line in shown)
+    assert any(line.split() == ["[red]x[/red]", "12.00", "not", "run"] for line in shown)
     assert shown.count("  not run: ranks < 2 does not hold here: 2 against 2") == 1
 
 

@@ -261,6 +261,7 @@ def test_the_reference_names_every_key() -> None:
         schema.Reference,
         schema.Curve,
         schema.Value,
+        schema.Further,
     ]
     for struct in structs:
         for key in struct.__struct_fields__:

@@ -23,6 +23,7 @@ from tilewise.study.evaluated import load
 from tilewise.study.store import Store
 
 STUDY = 'command = "multiply"\naxes.ranks = [1, 2, 3]\naxes.io = ["root", "sieve"]\nlaunches = 2\n'
+BESIDE = {"points.jsonl", "study.toml", "environment.json", "points.lock"}
 
 
 def lines(folder: Path, name: str = "points.jsonl") -> list[dict]:
@@ -119,10 +120,10 @@ def test_failed_points_are_kept_and_the_rest_goes_on(tmp_path: Path) -> None:
     outcome = run(tmp_path, STUDY, runner)
     assert (outcome.launched, outcome.done, outcome.failed) == (11, 5, 1)  # not tried a second time
     (failed,) = [e for e in lines(tmp_path) if e["status"] == "failed"]
-    assert (failed["exit_code"], failed["message"]) == (1, "the disk is full try: another disk")
+    assert (failed["exit_code"], failed["message"]) == (1, "the disk is full; try: another disk")
     assert "the disk is full" in outcome.first
     found = results.load(str(tmp_path))
-    assert [p.reason for p in found.points if p.reason] == ["failed: the disk is full try: another disk"]
+    assert [p.reason for p in found.points if p.reason] == ["failed: the disk is full; try: another disk"]
 
     kept = Runner()
     assert run(tmp_path, STUDY, kept).failed == 1 and not kept.calls
@@ -235,7 +236,7 @@ def test_killed_in_the_middle_and_resumed(fake: Tilewise, processes) -> None:
     assert len(kept) == 8 == len({e["hash"] for e in kept})
     assert Counter(e["axes"]["ranks"] for e in kept) == {1: 2, 2: 2, 3: 2, 4: 2}
     assert fake.files() == {"A.npy", "B.npy", "s.toml", "r", "processes.log"}
-    assert {p.name for p in into.iterdir()} == {"points.jsonl", "study.toml", "environment.json"}
+    assert {p.name for p in into.iterdir()} == BESIDE
 
 
 def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(fake: Tilewise, processes) -> None:
@@ -255,12 +256,14 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(fake: Tilewise, proces
 def test_exit_code_1_when_a_point_failed(fake: Tilewise) -> None:
     write(
         fake.folder,
-        REAL.replace("axes.ranks", "# ").replace("launches = 2", "axes.io = ['root', 'nonsense']"),
+        REAL.replace("axes.ranks", "flags.ranks = 2 #")
+        .replace("launches = 2", "axes.algorithm = ['replicated', 'cannon']")
+        .replace("flags = { verify", "flags.verify = 'off' # {"),
     )
     done = fake("study", "run", "s.toml")
     assert done.returncode == 1
     assert "1 of 2 points failed, the first: tilewise multiply" in done.stderr
-    assert "--io 'nonsense' is unknown" in done.stderr
+    assert "cannon works on square rank counts (1, 4, 9, 16, …), not on 2; try: -n 1" in done.stderr
     assert "2 launches, 1 point done, 1 failed; results are in results/s/" in done.stdout
 
 
@@ -304,12 +307,12 @@ def test_study_of_real_jobs(tilewise: Tilewise) -> None:
     assert done.returncode == 0, done.stderr
     assert "28 launches, 12 points done; results are in results/quick/" in done.stdout
     assert done.stderr == ""
-    assert "Speedup over one rank; compared with ranks = 1\n" in done.stdout
+    assert "Speedup over one rank; by ranks; compared with ranks = 1\n" in done.stdout
     assert "not testable here: needs 1024 nodes" in done.stdout
     again = tilewise("study", "run", "quick", "--scale", "tiny", "--resume", timeout=60)
     assert "0 launches, 28 already there, 12 points done" in again.stdout
     (folder,) = (tilewise.folder / "results/quick").iterdir()
-    assert {p.name for p in folder.iterdir()} == {"points.jsonl", "study.toml", "environment.json", "traces"}
+    assert {p.name for p in folder.iterdir()} == BESIDE | {"traces"}
     traced = [entry for entry in lines(folder) if entry["trace"]]
     assert len(traced) == 4 and all(entry["warmup"] and entry["run"] == "multiply" for entry in traced)
     for entry in traced:

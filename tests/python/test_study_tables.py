@@ -116,7 +116,7 @@ def test_what_is_missing_says_why(tmp_path: Path) -> None:
     )
     plain, ratio, unknown = tables(tmp_path, text, Runner(lambda words: "2" in words and "root" in words))
     assert plain.look(4, "root") == Cell(reason="not run: ranks <= cores does not hold here: 4 against 2")
-    assert plain.look(2, "root").reason == "failed: the disk is full try: another disk"
+    assert plain.look(2, "root").reason == "failed: the disk is full; try: another disk"
     assert ratio.look("sieve", 1).reason.startswith("no base: not run: ranks <= cores")
     assert unknown.look("sieve", 1).reason == "the record has no seconds.nothing"
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import re
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from tilewise.cli.declare import HOW, SHOW, WHAT, WHERE, Parameter
 from tilewise.cli.parse import parse
+from tilewise.cli.study_points import dry_run, existing, picked, points_of
 from tilewise.errors import Interrupted, UsageError
 from tilewise.units import plural
 
@@ -56,7 +58,7 @@ def show(words: list[str]) -> int:
     from tilewise.study.study import read
 
     study = read(shipped.path_of(asked[0]), asked[1])
-    _, points = _points(study, ".", "")
+    _, points = points_of(study, ".", "")
     there = sum(not point.reason for point in points)
     print(f"{study.name}: {study.file.title}\n{study.file.description.strip()}\n")
     print(f"source: {study.file.source}") if study.file.source else None
@@ -86,7 +88,7 @@ def _shown(
     return name, scale
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Asked:
     """The flags of `study run`."""
 
@@ -182,23 +184,26 @@ def run(words: list[str]) -> int:
         return 0
     from tilewise.launch import signals
     from tilewise.study import inputs, shipped, store
-    from tilewise.study.study import read
+    from tilewise.study.study import NAME, read
 
     if "" in (wanted.into, wanted.work):
         raise UsageError("--into and --work want the name of a folder, and got nothing")
+    if wanted.part and not re.fullmatch(NAME, wanted.part):
+        raise UsageError(f"--part wants a name of letters, digits, '.', '-' and '_', not {wanted.part!r}")
     study = read(shipped.path_of(wanted.name), wanted.scale)
     folder = wanted.into or store.folder_for(wanted.results, study.name, wanted.resume)
     work = wanted.work or os.path.join(folder, inputs.FOLDER)
     if wanted.part:  # others run at the same time, and remove what they have made
         work = os.path.join(work, wanted.part)
-    environment, points = _points(study, _existing(work), wanted.machine)
-    points = _picked(points, wanted)
+    environment, points = points_of(study, existing(work), wanted.machine)
+    points = picked(points, wanted.only, wanted.point)
     if wanted.dry_run:
-        return _dry_run(points)
-    if not any(not point.reason for point in points):
+        return dry_run(points)
+    submitted = wanted.submit is not None or wanted.go or wanted.per_point
+    if all(point.reason for point in points) and (submitted or not wanted.part):  # a part says so in its file
         raise UsageError(f"{study.path}: every point is out of reach here; {points[0].reason}")
-    if wanted.submit is not None or wanted.go or wanted.per_point:
-        return _submit(study, points, wanted, folder)
+    if submitted:
+        return _submit(study, points, wanted, folder, environment)
     with signals.watched() as caught:
         return _run(study, points, wanted, folder, work, environment, caught)
 
@@ -221,7 +226,7 @@ def _run(
     from tilewise.study.store import Store
 
     own = wanted.work is None
-    work = Work(work_folder, wanted.keep, ours=own or bool(wanted.part), alone=own)
+    work = Work(work_folder, wanted.keep, ours=own or bool(wanted.part), alone=own, owner=folder)
     try:
         kept = Store(folder, wanted.part)
         try:
@@ -235,9 +240,11 @@ def _run(
     for note in kept.notes:
         print(f"tilewise: note: {note}", file=sys.stderr)
     bar = ProgressBar(wanted=not wanted.quiet)
-    before = len(kept.entries)
+    ended = 0
 
     def told(entry: Entry) -> None:
+        nonlocal ended
+        ended += 1
         caught.check()
         if wanted.verbose:
             said = f"{entry.seconds:.2f} s" if entry.status == store.DONE else f"failed: {entry.message}"
@@ -248,13 +255,15 @@ def _run(
             study, points, kept, work, environment, progress=bar.update, retry=wanted.retry, told=told
         )
     except (Interrupted, KeyboardInterrupt):
-        again = f"tilewise study run {wanted.name} --scale {wanted.scale} --into {folder}"
-        count = plural(len(kept.entries) - before, "result")
+        again = shlex.join(["tilewise", *_words(wanted, wanted.name, folder, wanted.work)])
+        count = plural(ended, "result")
         raise Interrupted(f"interrupted; {count} of this run are kept in {folder}", again) from None
     finally:
         bar.close()
         work.close()
         kept.close()
+    for note in outcome.notes:
+        print(f"tilewise: note: {note}", file=sys.stderr)
     if not wanted.quiet and not wanted.part:
         from tilewise.cli.study_results import tell
 
@@ -265,114 +274,50 @@ def _run(
     return 0
 
 
-def _points(study: Study, work: str, machine: str) -> tuple[Environment, list[Point]]:
-    import shutil
-
-    from tilewise import __version__
-    from tilewise.cli.flags import flags_of
-    from tilewise.launch import worker
-    from tilewise.machine.facts import gather
-    from tilewise.study.evaluated import check
-    from tilewise.study.points import expand
-    from tilewise.study.store import Environment
-
-    facts = gather()
-    found = worker.find()
-    build = worker.build_facts(found) if found is not None else {}
-    environment = Environment(
-        tilewise=__version__,
-        machine=machine or facts.host,
-        cpu=facts.cpu,
-        cores=facts.cores,
-        mpi={key: build[key] for key in ("mpi", "blas", "compiler", "version") if key in build},
-    )
-    known = {
-        "cores": facts.cores,
-        "cpus": facts.cpus,
-        "gpus": _graphics(found) if found is not None and "gpus" in study.text else 0,
-        "memory": facts.memory_available,
-        "disk": shutil.disk_usage(work).free,
-    }
-    points = expand(study, known, flags_of)
-    check(study, points)
-    return environment, points
+def _words(wanted: Asked, name: str, folder: str, work: str | None) -> list[str]:
+    """`study run …` that goes on with just what is asked for, in `folder`."""
+    words = ["study", "run", name, "--scale", wanted.scale, "--into", folder]
+    words += [*(["-q"] if wanted.quiet else []), *(["-v"] if wanted.verbose else [])]
+    for each in wanted.only:
+        words += ["--only", each]
+    for flag, value in (
+        ("machine", wanted.machine),
+        ("part", wanted.part),
+        ("point", wanted.point),
+        ("work", work),
+    ):
+        words += [f"--{flag}", value] if value else []
+    words += [f"--{flag}" for flag in ("keep", "retry") if getattr(wanted, flag)]
+    return words
 
 
-def _graphics(worker: str) -> int:
-    """Graphics processors that the worker can have buffers on; 0 where it was built without."""
-    import json
-    import subprocess
-
-    try:
-        said = subprocess.run([worker, "--describe"], capture_output=True, timeout=30, check=True)
-        return int(json.loads(said.stdout).get("gpus", 0))
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return 0
-
-
-def _existing(path: str) -> str:
-    """The folder nearest to `path` that is there already: its file system will be `path`'s."""
-    path = os.path.abspath(path)
-    while not os.path.isdir(path):
-        path = os.path.dirname(path)
-    return path
-
-
-def _picked(points: list[Point], wanted: Asked) -> list[Point]:
-    """The points that --only and --point leave; UsageError where that is none."""
-    left = [point for point in points if point.key.startswith(wanted.point)]
-    for text in wanted.only:
-        axis, equals, values = text.partition("=")
-        axes = list(dict.fromkeys(["run", *(axis for point in points for axis in point.axes)]))
-        if not equals or axis not in axes:
-            raise UsageError(f"--only wants AXIS=VALUE, not {text!r}; axes are {', '.join(axes)}")
-        picked = values.split(",")
-        left = [p for p in left if _spellings(p.run if axis == "run" else p.axes.get(axis)) & {*picked}]
-    if not left:
-        said = [*wanted.only, f"--point {wanted.point}" if wanted.point else ""]
-        raise UsageError(f"no point is left by {' and '.join(filter(None, said))}")
-    return left
-
-
-def _spellings(value: object) -> set[str]:
-    """How a value of an axis may be written behind --only: as in the study's file, and as Python has it."""
-    return {str(value), msgspec.json.encode(value).decode()}
-
-
-def _dry_run(points: list[Point]) -> int:
-    shown: set[str] = set()
-    for point in points:
-        for made in point.inputs:
-            if made.generate and made.word not in shown and not point.reason:
-                import shlex
-
-                shown.add(made.word)
-                print(shlex.join(["tilewise", *made.generate]))
-        print(f"# not run: {point.reason}: {point.line()}" if point.reason else point.line())
-    return 0
-
-
-def _submit(study: Study, points: list[Point], wanted: Asked, folder: str) -> int:
+def _submit(study: Study, points: list[Point], wanted: Asked, folder: str, environment: Environment) -> int:
+    from tilewise.study import run as running
     from tilewise.study import slurm
 
     if wanted.submit != "slurm":
-        raise UsageError(f"--submit {wanted.submit or ''} is unknown; known is slurm", "--submit slurm")
+        if wanted.submit is None:
+            flag = "--go" if wanted.go else "--per-point"
+            raise UsageError(f"{flag} makes no sense without --submit", f"--submit slurm {flag}")
+        raise UsageError(f"--submit {wanted.submit} is unknown; known is slurm", "--submit slurm")
     sbatch = slurm.require() if wanted.go else ""
     given = {key: getattr(wanted, key) for key in ("account", "partition", "time") if getattr(wanted, key)}
     settings = msgspec.structs.replace(study.file.slurm, **given)
     folder = os.path.abspath(folder)
-    words = ["study", "run", os.path.abspath(study.path), "--scale", study.scale, "--into", folder, "-q"]
-    for each in wanted.only:
-        words += ["--only", each]
-    for flag in ("machine", "part", "point"):
-        if (value := getattr(wanted, flag)) and not (wanted.per_point and flag != "machine"):
-            words += [f"--{flag}", value]
-    words += [f"--{flag}" for flag in ("keep", "retry") if getattr(wanted, flag)]
-    if wanted.work:
-        words += ["--work", os.path.abspath(wanted.work)]
+    if wanted.machine:  # else nobody knows which host will be asked
+        left = running.unfinished(study, points, folder, environment, wanted.retry)
+        if all(point.reason for point in left):
+            print(f"every point is there already, of {wanted.machine}: {folder}")
+            return 0
+        points = left if wanted.per_point else points
+    plain = dataclasses.replace(wanted, quiet=True, verbose=False)
+    if wanted.per_point:
+        plain = dataclasses.replace(plain, part="", point="")
+    work = os.path.abspath(wanted.work) if wanted.work else None
+    words = _words(plain, os.path.abspath(study.path), folder, work)
     paths = slurm.write(slurm.scripts(study.name, points, words, settings, folder, wanted.per_point), folder)
     if sbatch:
-        print("\n".join(slurm.submit(sbatch, paths)))
+        slurm.submit(sbatch, paths, lambda said: print(said, flush=True))
     else:
         print("\n".join(paths))
     beyond = sum(bool(point.reason) for point in points)

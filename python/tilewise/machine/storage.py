@@ -7,29 +7,51 @@ import os
 
 _SAMPLES = 24
 _PSEUDO = ("rootfs",)
+_IN_MEMORY = ("tmpfs", "ramfs")
 _REMOTE = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "9p", "fuse")
 
 
 def file_system(path: str, mounts: str = "/proc/self/mountinfo") -> str:
     """The type of the file system that holds `path` (`ext4`, `xfs`, `tmpfs`, `lustre`, …), or `unknown`."""
+    return _mounted(path, mounts)[0]
+
+
+def described(path: str, devices: bool = True, mounts: str = "/proc/self/mountinfo") -> str:
+    """The file system that holds `path` and what it lies on: `ext4 on /dev/vda1`, `nfs4 on server:/home`.
+
+    One in memory lies on nothing; without `devices`, disks of this machine are left out too.
+    """
+    kind, device = _mounted(path, mounts)
+    local = device.startswith("/") and not kind.startswith(_REMOTE)
+    if not device or kind in _IN_MEMORY or device in ("none", kind) or (local and not devices):
+        return kind
+    return f"{kind} on {device}"
+
+
+def _mounted(path: str, mounts: str) -> tuple[str, str]:
+    """Type and device of the file system that holds `path`: `unknown` and nothing where nobody knows."""
     try:
         with open(mounts, encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()
     except OSError:
-        return "unknown"
+        return "unknown", ""
     real = os.path.realpath(path)
-    best, kind = "", "unknown"
+    best, kind, device = "", "unknown", ""
     for line in lines:
         left, _, right = line.partition(" - ")
         fields = left.split()
         if len(fields) < 5 or not right:
             continue
-        # The kernel writes blanks and the like as octal.
-        point = fields[4].encode().decode("unicode_escape") if "\\" in fields[4] else fields[4]
+        point = _plain(fields[4])
         inside = real == point or real.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best) and right.split()[0] not in _PSEUDO:
-            best, kind = point, right.split()[0]
-    return kind
+            best, (kind, device) = point, (*right.split(), "")[:2]
+    return kind, _plain(device)
+
+
+def _plain(field: str) -> str:
+    """The kernel writes blanks and the like as octal."""
+    return field.encode().decode("unicode_escape") if "\\" in field else field
 
 
 def is_local(path: str) -> bool:

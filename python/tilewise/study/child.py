@@ -31,7 +31,8 @@ class Ended(msgspec.Struct, frozen=True):
 
     def message(self) -> str:
         """The one sentence it said on failure, with its advice; a dead process says by which signal."""
-        said = " ".join(self.errors.split()).removeprefix("tilewise: ")
+        said = "; try: ".join(" ".join(part.split()) for part in self.errors.split("\n  try: "))
+        said = said.removeprefix("tilewise: ")
         if self.timed_out:
             return f"ended after {self.seconds:.0f} s, which was its time limit{': ' if said else ''}{said}"
         if self.exit_code < 0:

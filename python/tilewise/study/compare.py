@@ -168,4 +168,8 @@ def _differences(old: Results, new: Results) -> list[str]:
     if not old.sessions or not new.sessions:
         return []
     one, two = (msgspec.to_builtins(each.sessions[-1].environment) for each in (old, new))
-    return [f"{key}: {one[key]} → {two[key]}" for key in one if one[key] != two[key]]
+    return [
+        f"{key}: {one.get(key, 'not told')} → {two.get(key, 'not told')}"
+        for key in {**one, **two}
+        if one.get(key) != two.get(key)
+    ]

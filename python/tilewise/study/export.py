@@ -42,7 +42,8 @@ def _rows(entry: Entry) -> Iterator[dict[str, Any]]:
     own: dict[str, Any] = {
         "command_seconds" if name == "seconds" else name: getattr(entry, name) for name in _OWN
     }
-    base = {**entry.axes, **{key: value for key, value in own.items() if key not in entry.axes}}
+    axes = {f"axes.{key}" if key in own else key: value for key, value in entry.axes.items()}
+    base = {**axes, **own}
     for key, value in base.items():
         if isinstance(value, (list, dict)):
             base[key] = str(value)

@@ -9,10 +9,15 @@ import re
 import shutil
 import stat
 from collections.abc import Callable
+from functools import lru_cache
 
 import msgspec
 
 from tilewise.errors import RunError, UsageError
+from tilewise.files import format_module, split_name
+from tilewise.files.dtypes import parse_dtype
+from tilewise.files.generated import generated, parse_seed
+from tilewise.study import stamps
 from tilewise.study.child import Ended, run_words
 from tilewise.study.schema import Input
 from tilewise.units import parse_shape
@@ -20,6 +25,7 @@ from tilewise.units import parse_shape
 _TEXT_BYTES = 25  # of a number with all its digits, in a text
 _TEXTS = ("txt", "csv", "tsv", "mtx")
 FOLDER, TRACES = "work", "traces"  # beside the points
+_CONVERTED = ("h5", "hdf5", "tiles")  # whose bytes are not the same each time they are made
 _WHOLE = 256 << 20  # bytes up to which a file's whole content is its identity
 _SAMPLE = 1 << 20
 
@@ -43,13 +49,24 @@ def resolve(name: str, wanted: Input, fill: Callable[[str], str], study_path: st
         path = os.path.join(
             os.path.dirname(os.path.abspath(study_path)), os.path.expanduser(fill(wanted.path))
         )
-        return _file(name, path)
+        base, member = split_name(path)
+        return _file(name, base, member)
     shape, kind, dtype = fill(wanted.shape), fill(wanted.kind), fill(wanted.dtype)
     seed, ending = fill(str(wanted.seed)), fill(wanted.format).lstrip(".")
-    rows, columns = parse_shape(shape, f"{study_path}: inputs.{name}.shape")
+    return _generated(name, shape, kind, dtype, seed, ending, study_path)
+
+
+@lru_cache(maxsize=4096)
+def _generated(name: str, shape: str, kind: str, dtype: str, seed: str, ending: str, study_path: str) -> Made:
+    """The input that `generate` makes; UsageError for what it would refuse."""
+    where = f"{study_path}: inputs.{name}"
+    rows, columns = parse_shape(shape, f"{where}.shape")
+    if not rows * columns:
+        raise UsageError(f"{where}.shape {shape} has no elements, and there is nothing to measure")
     word = f"{kind}-{rows}x{columns}-{dtype}-{seed}.{ending}"
     if re.search(r"[/\s]|^[-.]", word):
-        raise UsageError(f"{study_path}: inputs.{name} cannot be made as a file called {word!r}")
+        raise UsageError(f"{where} cannot be made as a file called {word!r}")
+    _check_makeable(kind, dtype, seed, ending, where)
     bits = re.search(r"(\d+)$", dtype)
     each = _TEXT_BYTES if ending in _TEXTS else int(bits[1]) // 8 if bits else 8
     words = [
@@ -68,6 +85,19 @@ def resolve(name: str, wanted: Input, fill: Callable[[str], str], study_path: st
     return Made(name=name, word=word, identity=word, bytes=rows * columns * each, generate=words)
 
 
+def _check_makeable(kind: str, dtype: str, seed: str, ending: str, where: str) -> None:
+    """Raises UsageError for what `generate` would refuse."""
+    try:
+        number = parse_dtype(dtype, "dtype")
+        generated(kind, (1, 1), number, parse_seed(seed, "seed"), "")
+        known: tuple[str, ...] = format_module(f"A.{ending}").NUMBERS
+    except UsageError as error:
+        raise UsageError(f"{where}: {error.message}", error.advice) from None
+    if number not in known:
+        holds = ", ".join(known) or "nothing that is written"
+        raise UsageError(f"{where}: a .{ending} file cannot hold {dtype}; it holds {holds}")
+
+
 def plain_name(output: str, where: str) -> str:
     """`output` itself; UsageError where it is no name in the work folder, where outputs are removed."""
     if os.sep in output or ":" in output or output.startswith("-"):
@@ -81,20 +111,24 @@ def plain_name(output: str, where: str) -> str:
 _identities: dict[tuple[str, int, int], str] = {}
 
 
-def _file(name: str, path: str) -> Made:
-    plain = path
+def _file(name: str, path: str, member: str) -> Made:
+    """The input that is the file or folder at `path`, or the `member` of it, such as a dataset."""
     try:
-        found = os.stat(plain)
-        if os.path.isdir(plain):
+        found = os.stat(path)
+        count = found.st_size
+        if os.path.isdir(path):
             identity = f"folder {found.st_mtime_ns}"
+            count = stamps.state_of(path)[0]
         elif not stat.S_ISREG(found.st_mode):
-            raise UsageError(f"the input {name!r} at {plain} is neither a file nor a folder")
+            raise UsageError(f"the input {name!r} at {path} is neither a file nor a folder")
         else:
-            key = (plain, found.st_size, found.st_mtime_ns)
-            identity = _identities.get(key) or _identities.setdefault(key, _content(plain, found))
+            key = (path, found.st_size, found.st_mtime_ns)
+            identity = _identities.get(key) or _identities.setdefault(key, _content(path, found))
     except OSError as error:
-        raise UsageError(f"the input {name!r} cannot be read at {plain}: {error.strerror or error}") from None
-    return Made(name=name, word=path, identity=identity, bytes=0)
+        raise UsageError(f"the input {name!r} cannot be read at {path}: {error.strerror or error}") from None
+    if member:
+        path, identity = f"{path}:{member}", f"{identity}:{member}"
+    return Made(name=name, word=path, identity=identity, bytes=count)
 
 
 def _content(path: str, found: os.stat_result) -> str:
@@ -116,10 +150,16 @@ class Work:
     """The folder in which points run; what it made is removed at the end, unless it is to be kept.
 
     `ours`: the folder itself goes too where it is empty. `alone`: nobody else lays files there, so that
-    an input that is there already is what a run before left when it was killed, and goes as well.
+    an input that is there already is what a run before left when it was killed, and goes as well. Where
+    others do, stamps tell what the study of `owner`, a results folder, has made; all else is compared with
+    what would be made, and stays.
     """
 
-    def __init__(self, folder: str, keep: bool, ours: bool = True, alone: bool | None = None) -> None:
+    def __init__(
+        self, folder: str, keep: bool, ours: bool = True, alone: bool | None = None, owner: str = ""
+    ) -> None:
+        self._owner = os.path.abspath(owner) if owner else ""
+        self._known: set[str] = set()
         self.folder = os.path.abspath(folder)
         self._keep = keep
         self._ours = ours
@@ -131,19 +171,72 @@ class Work:
             raise UsageError(f"no folder can be made at {folder}: {error.strerror or error}") from None
 
     def prepare(self, made: Made, run: Callable[[list[str], str, float | None], Ended] = run_words) -> None:
-        """Makes an input unless it is there already, complete; raises RunError when that fails."""
+        """Makes an input unless it is there already, complete; raises RunError when that fails.
+
+        UsageError where a file that is not this study's is there under its name, and holds something else.
+        """
         if not made.generate:
             return
         path = os.path.join(self.folder, made.word)
-        if os.path.exists(path):
-            if self._alone:
-                self._made.add(path)
+        if os.path.exists(path) and (path in self._known or self._is_there(path, made, run)):
+            self._known.add(path)
             return
+        if not self._alone:
+            self._stamp(path, made=False)
         ended = run([*made.generate, "-q"], self.folder, None)
         if not ended.exit_code:
             self._made.add(path)
+            self._known.add(path)
+            if not self._alone:
+                self._stamp(path, made=True)
         elif not os.path.exists(path):  # another process may have been faster
+            stamps.remove(path)
             raise RunError(f"the input {made.name} could not be made: {ended.message()}")
+
+    def _is_there(self, path: str, made: Made, run: Callable[[list[str], str, float | None], Ended]) -> bool:
+        """Whether the file at `path` is the input, so that it need not be made."""
+        stamp = None if self._alone else stamps.read(path)
+        ours = self._alone or (stamp is not None and stamp.owner == self._owner != "")
+        if ours and stamp is not None and stamp.state is None:  # killed before it could be stamped
+            stamps.remove(path)
+            return False
+        if self._alone or stamps.is_untouched(path, stamp):
+            if ours:
+                self._made.add(path)
+            return True
+        self._compare(path, made, run)
+        return True
+
+    def _compare(self, path: str, made: Made, run: Callable[[list[str], str, float | None], Ended]) -> None:
+        """Makes the input once more under another name; UsageError where `path` holds something else."""
+        stem, ending = os.path.splitext(made.word)
+        converted = ending[1:] in _CONVERTED
+        again = f"check-{stem}{'.npy' if converted else ending}"
+        old = f"check-old-{stem}.npy"
+        words = [again if word == made.word else word for word in made.generate]
+        jobs = [[*words, "--force", "-q"]]
+        if converted:
+            jobs.append(["convert", made.word, "-o", old, "--force", "-q"])
+        try:
+            for each in jobs:
+                ended = run(each, self.folder, None)
+                if ended.exit_code and each[0] == "generate":
+                    raise RunError(f"the input {made.name} could not be checked: {ended.message()}")
+            other = os.path.join(self.folder, old) if converted else path
+            if not stamps.same(os.path.join(self.folder, again), other):
+                raise UsageError(
+                    f"{path} is there already, and is not the matrix that the input {made.name} asks for",
+                    "move it away, or --work with another folder",
+                )
+        finally:
+            for name in (again, old):
+                stamps.remove(os.path.join(self.folder, name))
+
+    def _stamp(self, path: str, made: bool) -> None:
+        try:
+            stamps.write(path, self._owner, made)
+        except OSError as error:
+            raise RunError(f"{self.folder} cannot be written: {error.strerror or error}") from None
 
     def again(self) -> None:
         """Makes the folder once more where somebody has removed it; RunError where that fails."""
@@ -179,10 +272,12 @@ class Work:
     def close(self) -> None:
         """Removes the inputs that were made, and the folder where it is empty and ours."""
         if self._keep:
+            for path in self._made if not self._alone else ():
+                with contextlib.suppress(OSError):  # from now on it is nobody's to remove
+                    stamps.write(path, "", made=True)
             return
         for path in self._made:
-            with contextlib.suppress(OSError):
-                shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+            stamps.remove(path)
         if self._ours:
             with contextlib.suppress(OSError):
                 os.rmdir(self.folder)

@@ -58,10 +58,28 @@ def _rate(line: Mapping[str, Any]) -> float:
 
 
 def lines_of(entry: Entry, wanted: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The lines of a measurement whose fields are as wanted; a list stands for any of its values."""
-    found = entry.record.get("lines") if isinstance(entry.record, dict) else None
+    """The lines of a measurement whose fields are as wanted; a list stands for any of its values.
+
+    The kind `matrix` has a line for each two ranks of a measured table of pairs.
+    """
+    record = entry.record if isinstance(entry.record, dict) else {}
+    found = _pairs(record.get("matrices")) if wanted.get("kind") == "matrix" else record.get("lines")
     lines = [line for line in found if isinstance(line, Mapping)] if isinstance(found, list) else []
     return [line for line in lines if all(_fits(line.get(key), value) for key, value in wanted.items())]
+
+
+def _pairs(matrices: Any) -> list[Mapping[str, Any]]:
+    """The cells of tables of pairs as lines: `summary.median` are seconds of a message, one way."""
+    made: list[Mapping[str, Any]] = []
+    for matrix in matrices if isinstance(matrices, list) else []:
+        own = {"kind": "matrix", "series": "", "level": matrix["level"] or "core", "bytes": matrix["bytes"]}
+        for rank, row in enumerate(matrix["seconds"]):
+            for partner, seconds in enumerate(row):
+                if rank != partner and seconds is not None:
+                    key = f"matrix/{own['level']}/{matrix['bytes']}B/{rank}/{partner}"
+                    pair = {"key": key, "rank": rank, "partner": partner}
+                    made.append({**own, **pair, "summary": {"median": seconds}})
+    return made
 
 
 def _fits(value: Any, wanted: Any) -> bool:

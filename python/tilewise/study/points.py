@@ -28,6 +28,7 @@ MACHINE = ("cores", "cpus", "gpus", "memory", "disk")
 _MOST_COMBINATIONS = 100_000  # of one run: more than anybody waits for
 _WORD = 1 << 63
 _LEAST = {"--ranks": 1, "--threads": 1}  # other flags are checked by their command
+_OURS = ("--json", "--output", "-o", "--trace", "--quiet", "-q", "--verbose", "-v", "--schema")
 _HOLE = re.compile(r"\{([^{}]+)\}")
 
 # The flags of a command, such as {"--ranks": int, "--sync": bool}; UsageError for what is no command.
@@ -142,8 +143,12 @@ class _Template:
 
     def __init__(self, study: Study, run: Run, flags: Mapping[str, Any], where: str) -> None:
         self._study, self._run, self._flags, self._where = study, run, flags, where
+        self._folder = os.path.dirname(os.path.abspath(study.path))
+        self._holes: dict[tuple[str, str], Expression] = {}
         self._fixed = {name: self._spelt(name) for name in run.flags}
         self._axes = {name: spelt for name in run.axes if (spelt := self._found(name))}
+        for name, spelt in self._axes.items():
+            self._check_ours(name, spelt)
         both = [axis for axis in self._axes if self._axes[axis] in self._fixed.values()]
         if both:
             raise UsageError(
@@ -165,8 +170,7 @@ class _Template:
             name: resolve(name, each, lambda text: self._fill(text, axes), self._study.path)
             for name, each in run.inputs.items()
         }
-        folder = os.path.dirname(os.path.abspath(self._study.path))
-        words = self._words(axes, {name: made.word for name, made in inputs.items()}, folder)
+        words = self._words(axes, {name: made.word for name, made in inputs.items()}, self._folder)
         # A file is what it holds, not where it lies.
         plain = self._words(axes, {name: f"{{{name}}}" for name in inputs}, "")
         key = digest([run.name, axes, plain, [made.identity for made in inputs.values()]])
@@ -217,9 +221,14 @@ class _Template:
                 f"{self._where}: {self._run.command} has no flag --{name.replace('_', '-')}"
                 f"{line_of(self._study.text, name)}{hint}"
             )
-        if spelt in ("--json", "--output", "--trace", "--quiet", "--verbose"):
-            raise UsageError(f"{self._where}: {spelt} is set by the study itself")
+        self._check_ours(name, spelt)
         return spelt
+
+    def _check_ours(self, name: str, spelt: str) -> None:
+        if spelt in _OURS:
+            raise UsageError(
+                f"{self._where}: {spelt} is set by the study itself{line_of(self._study.text, name)}"
+            )
 
     def _check_used(self) -> None:
         """Raises UsageError for an axis that changes nothing: neither a flag, nor in a hole, nor zipped."""
@@ -258,11 +267,13 @@ class _Template:
 
     def _fill(self, text: str, axes: Mapping[str, Any], names: Mapping[str, str] = {}) -> str:
         """`text` with each {expression} replaced by what it comes to."""
+        if "{" not in text:
+            return text
         scope = scope_of({**axes, **names}, f"{self._where}: {text!r}")
 
         def filled(match: re.Match[str]) -> str:
             try:
-                value = Expression(match[1], f"{self._where}: {text!r}").value(scope)
+                value = self._parsed(match[1], text).value(scope)
             except Missing as missing:
                 raise UsageError(
                     f"{self._where}: {text!r}: {missing}{line_of(self._study.text, text)}"
@@ -270,6 +281,13 @@ class _Template:
             return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
         return _HOLE.sub(filled, text)
+
+    def _parsed(self, hole: str, text: str) -> Expression:
+        """Parsed once for all points, of which there may be very many."""
+        found = self._holes.get((hole, text))
+        if found is None:
+            found = self._holes[hole, text] = Expression(hole, f"{self._where}: {text!r}")
+        return found
 
 
 def _flag(spelt: str, value: Any) -> list[str]:

@@ -11,8 +11,9 @@ from tilewise.errors import UsageError
 from tilewise.study import store
 from tilewise.study.points import combinations
 from tilewise.study.schema import SCALES
-from tilewise.study.store import DONE, FAILED, NOT_RUN, Entry, Session
+from tilewise.study.store import DONE, FAILED, NOT_RUN, Entry, Environment, Session
 from tilewise.study.study import Study, parse
+from tilewise.units import listing, plural
 
 
 class Measured(msgspec.Struct, kw_only=True):
@@ -64,7 +65,20 @@ def load(folder: str) -> Results:
         scale = "default"
     study = parse(text, path, name, scale)
     points, more = _points(entries, study)
-    return Results(folder=folder, study=study, sessions=sessions, points=points, notes=[*notes, *more])
+    notes += [*more, *_mixed(points, sessions)]
+    return Results(folder=folder, study=study, sessions=sessions, points=points, notes=notes)
+
+
+def _mixed(points: list[Measured], sessions: list[Session]) -> list[str]:
+    """A note where points that stand side by side were measured in different environments, and in what."""
+    there = {entry.environment for point in points for entry in point.entries}
+    told = {each.id: msgspec.structs.asdict(each.environment) for each in sessions if each.id in there}
+    if len(told) < 2:
+        return []
+    differs = [
+        key for key in Environment.__struct_fields__ if len({str(each[key]) for each in told.values()}) > 1
+    ]
+    return [f"the points come from {len(told)} environments, which differ in {listing(differs)}"]
 
 
 def _points(entries: list[Entry], study: Study) -> tuple[list[Measured], list[str]]:
@@ -91,7 +105,10 @@ def _points(entries: list[Entry], study: Study) -> tuple[list[Measured], list[st
     }
     behind = (len(study.runs), 0)
     points.sort(key=lambda point: place.get((point.run, _text(point.axes)), behind))
-    notes = [f"{others} points were measured on several machines; the last one counts"] if others else []
+    notes = []
+    if others:
+        count = plural(others, "point")
+        notes.append(f"{count} measured on several machines or file systems; the last one counts")
     return points, notes
 
 

@@ -2,6 +2,9 @@
 
 round 0   C A D B     each letter a point, each column a launch of it: slow drift of the machine
 round 1   B D A C     hits all points alike, and no point always follows the same other one
+
+Several parts may run at once: a point that another one is just launching is passed over, and looked at again
+at the end, since that other part may have died meanwhile. Whoever is last finds nothing held, and runs all.
 """
 
 from __future__ import annotations
@@ -21,20 +24,27 @@ from tilewise.study.paths import figure_of
 from tilewise.study.points import Point
 from tilewise.study.store import DONE, FAILED, NOT_RUN, Entry, Environment, Store
 from tilewise.study.study import Study, launches_of, warmups_of
+from tilewise.units import plural
 
 Runner = Callable[[list[str], str, "float | None"], Ended]
 Progress = Callable[[str, float], None]
 
 
 class Outcome(msgspec.Struct, kw_only=True):
-    """How many launches there were, and how many points ended how; `first` failure in words."""
+    """How many launches there were, and how many points ended how; `first` failure in words.
+
+    `left` counts launches that another part was at when this one ended; it goes on with their points.
+    `notes` are sentences on what did not go as the study's file has it.
+    """
 
     launched: int = 0
     reused: int = 0
+    left: int = 0
     done: int = 0
     failed: int = 0
     not_run: int = 0
     first: str = ""
+    notes: list[str] = []
 
 
 def run(
@@ -51,31 +61,51 @@ def run(
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Runs what `kept` does not have yet; returns how all points ended. Failures are kept, not raised."""
-    schedule = _Schedule(study, kept, environment, retry)
+    schedule = _Schedule(study, kept.entries, environment, retry)
     outcome = Outcome()
-    for point in points:
-        if point.reason:
-            _keep_not_run(point, kept, environment)
+    _keep_not_run(points, kept, environment)
     there = [point for point in points if not point.reason]
     begin, expected = clock(), sum(schedule.expected(point) for point in there)
-    for launch in range(max((schedule.most(point) for point in there), default=0)):
-        for point in _shuffled(there, study.file.seed, launch):
+    rounds = range(max((schedule.most(point) for point in there), default=0))
+    ahead = [(point, launch) for launch in rounds for point in _shuffled(there, study.file.seed, launch)]
+    passed: list[tuple[Point, int]] = []
+    while ahead:
+        before, passed = outcome.launched, []
+        for point, launch in ahead:
             if not schedule.wanted(point, launch):
-                outcome.reused += schedule.has(point, launch)
                 continue
-            progress(_left(outcome.launched, expected, clock() - begin), outcome.launched / max(1, expected))
-            entry = schedule.entry(point, launch)
-            trace = schedule.trace(point, launch)
-            entry = _launch(point, entry, trace, work, kept.folder, runner)
-            kept.append(entry)
+            with kept.locked(point.key, environment) as ours:
+                if not ours:
+                    passed.append((point, launch))
+                    continue
+                for entry in kept.news():
+                    schedule.add(entry)
+                if not schedule.wanted(point, launch):
+                    continue
+                done = outcome.launched
+                progress(_left(done, expected, clock() - begin), done / max(1, expected))
+                entry = schedule.entry(point, launch)
+                trace = schedule.trace(point, launch)
+                entry = _launch(point, entry, trace, work, kept.folder, runner)
+                kept.append(entry)
             schedule.add(entry)
             told(entry)
             outcome.launched += 1
             expected = max(expected, outcome.launched)
+        if outcome.launched == before:
+            break
+        ahead = passed
+    outcome.left = len(passed)
+    outcome.reused = sum(schedule.has(point, launch) for launch in rounds for point in there)
+    outcome.reused -= outcome.launched
+    outcome.notes = schedule.notes()
+    others = {point.key for point, _ in passed}
     for point in points:
         failure = schedule.failure(point)
         if point.reason:
             outcome.not_run += 1
+        elif point.key in others:
+            continue
         elif failure is not None:
             outcome.failed += 1
             outcome.first = outcome.first or f"tilewise {' '.join(failure.command)}: {failure.message}"
@@ -84,19 +114,43 @@ def run(
     return outcome
 
 
+def unfinished(
+    study: Study, points: list[Point], folder: str, environment: Environment, retry: bool
+) -> list[Point]:
+    """Points that a machine called as ours still has to run; all of them where `folder` has none of it yet.
+
+    Its processor and its cores are not compared: a batch system's hosts may not be asked from here.
+    """
+    if not store.points_in(folder):
+        return points
+    entries, _ = store.load_entries(folder)
+    schedules = [
+        _Schedule(study, entries, there, retry)
+        for there in {
+            each.environment.id(): each.environment for each in store.load_sessions(folder)
+        }.values()
+        if (there.machine, there.tilewise, there.mpi, there.storage)
+        == (environment.machine, environment.tilewise, environment.mpi, environment.storage)
+    ]
+    return [point for point in points if point.reason or all(each.open(point) for each in schedules)]
+
+
 class _Schedule:
     """Which launches a point still needs, by what is kept."""
 
-    def __init__(self, study: Study, kept: Store, environment: Environment, retry: bool) -> None:
+    def __init__(self, study: Study, kept: list[Entry], environment: Environment, retry: bool) -> None:
         self._runs = {each.name: each for each in study.runs}
         self._environment = environment
         self._entries: dict[str, Entry] = {}
         self._of_point: dict[str, dict[int, Entry]] = {}
-        for entry in kept.entries:
+        self._blind: dict[str, str] = {}
+        for entry in kept:
             if entry.status == DONE or (entry.status == FAILED and not retry):
                 self.add(entry)
 
     def add(self, entry: Entry) -> None:
+        if entry.status == NOT_RUN:
+            return
         self._entries[entry.hash] = entry
         if entry.environment == self._environment.id():
             self._of_point.setdefault(entry.point, {})[entry.launch] = entry
@@ -135,6 +189,10 @@ class _Schedule:
         count = warmups_of(self._runs[point.run]) + launches_of(self._runs[point.run])[0]
         return sum(self.wanted(point, launch) for launch in range(count))
 
+    def open(self, point: Point) -> bool:
+        """Whether any launch is still wanted."""
+        return any(self.wanted(point, launch) for launch in range(self.most(point)))
+
     def wanted(self, point: Point, launch: int) -> bool:
         """A point that has failed once is left alone, and so is one whose interval is narrow enough."""
         if self.has(point, launch) or launch >= self.most(point) or self.failure(point) is not None:
@@ -145,8 +203,18 @@ class _Schedule:
         ]
         if stop is None or len(counted) < least:
             return True
-        samples = [figure_of(stop.metric, entry) for entry in counted]
-        return not statistics.narrow([each for each in samples if each is not None], stop.relative)
+        found = [figure_of(stop.metric, entry) for entry in counted]
+        samples = [each for each in found if each is not None]
+        if not samples:
+            self._blind[point.key] = f"{stop.metric}, the metric of stop, in its records: {point.line()}"
+        return not statistics.narrow(samples, stop.relative)
+
+    def notes(self) -> list[str]:
+        """A sentence where nothing could be told from launches, so that as many were run as are allowed."""
+        if not self._blind:
+            return []
+        first = next(iter(self._blind.values()))
+        return [f"{plural(len(self._blind), 'point')} ran to the most launches without {first}"]
 
 
 def _launch(point: Point, entry: Entry, trace: str, work: Work, folder: str, runner: Runner) -> Entry:
@@ -187,24 +255,26 @@ def _judged(entry: Entry, ended: Ended) -> Entry:
     )
 
 
-def _keep_not_run(point: Point, kept: Store, environment: Environment) -> None:
-    """One entry that says why, unless the same is there already."""
-    if any(e.point == point.key and e.status == NOT_RUN and e.message == point.reason for e in kept.entries):
-        return
-    kept.append(
-        Entry(
-            hash=store.hash_of(point.key, -1, environment),
-            point=point.key,
-            run=point.run,
-            axes=point.axes,
-            status=NOT_RUN,
-            launch=-1,
-            command=point.words,
-            environment=environment.id(),
-            started=store.now(),
-            message=point.reason,
+def _keep_not_run(points: list[Point], kept: Store, environment: Environment) -> None:
+    """An entry for each point out of reach that says why, unless the same is there already."""
+    there = {(entry.point, entry.message) for entry in kept.entries if entry.status == NOT_RUN}
+    for point in points:
+        if not point.reason or (point.key, point.reason) in there:
+            continue
+        kept.append(
+            Entry(
+                hash=store.hash_of(point.key, -1, environment),
+                point=point.key,
+                run=point.run,
+                axes=point.axes,
+                status=NOT_RUN,
+                launch=-1,
+                command=point.words,
+                environment=environment.id(),
+                started=store.now(),
+                message=point.reason,
+            )
         )
-    )
 
 
 def _shuffled(points: list[Point], seed: int, launch: int) -> list[Point]:

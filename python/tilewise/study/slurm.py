@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -34,32 +35,32 @@ def scripts(
     """
     there = [point for point in points if not point.reason]
     if not per_point:
-        ranks = max((_number(point, "ranks") for point in there), default=1)
+        ranks = max((_ranks(point) for point in there), default=1)
         threads = max((_number(point, "threads") for point in there), default=1)
         return [Script(f"{study}.sbatch", _text(study, ranks, threads, words, settings, folder))]
     made = []
     for point in there:
         short = point.key[:8]
         own = [*words, "--point", short, "--part", short]
-        text = _text(
-            f"{study}-{short}", _number(point, "ranks"), _number(point, "threads"), own, settings, folder
-        )
+        text = _text(f"{study}-{short}", _ranks(point), _number(point, "threads"), own, settings, folder)
         made.append(Script(f"{study}-{short}.sbatch", text))
     return made
 
 
 def _text(name: str, ranks: int, threads: int, words: list[str], settings: Slurm, folder: str) -> str:
+    if "\\" in folder:  # Slurm takes patterns of names with one as they stand, if at all
+        raise UsageError(f"sbatch cannot write to a folder with a backslash in its name: {folder}")
     options = [
         f"--job-name={name}",
         f"--ntasks={ranks}",
         f"--cpus-per-task={threads}",
-        f"--output={os.path.join(folder, name)}-%j.out",
+        f"--output={os.path.join(folder, name).replace('%', '%%')}-%j.out",
         *(
             f"--{key}={value}"
             for key in ("account", "partition", "time")
             if (value := getattr(settings, key))
         ),
-        *settings.options,
+        *(re.sub(r"^(--[\w-]+)[ \t]+(?=\S)", r"\1=", option) for option in settings.options),
     ]
     for option in options:
         if "\n" in option:
@@ -73,7 +74,9 @@ def _text(name: str, ranks: int, threads: int, words: list[str], settings: Slurm
         [
             "#!/bin/bash",
             *(f"#SBATCH {_quoted(option)}" for option in options),
-            "set -eu",
+            # A script's shell may not know `module`; and no `set -u`, by which sites' own scripts fail.
+            *(["type module > /dev/null 2>&1 || . /etc/profile"] if settings.modules else []),
+            "set -e",
             *(f"module load {shlex.quote(module)}" for module in settings.modules),
             *settings.setup,
             f"cd {shlex.quote(os.getcwd())}",
@@ -88,8 +91,14 @@ def _quoted(option: str) -> str:
     return option if re.fullmatch(r"[^\s\"']*", option) else f'"{option}"'
 
 
+def _ranks(point: Point) -> int:
+    """How many ranks a point has; of a `measure ping`, those of its pairs."""
+    ranks = _number(point, "ranks")
+    return max(ranks, 2 * _number(point, "pairs")) if point.words[:2] == ["measure", "ping"] else ranks
+
+
 def _number(point: Point, name: str) -> int:
-    """How many ranks or threads a point has, by its axis or its flag; 1 where it leaves that to the plan."""
+    """How many ranks or threads a point has, by its axis or its flag; 1 where it does not say."""
     value: Any = point.axes.get(name)
     if value is None and f"--{name}" in point.words:
         value = point.words[point.words.index(f"--{name}") + 1]
@@ -125,13 +134,18 @@ def require() -> str:
     return found
 
 
-def submit(sbatch: str, paths: list[str]) -> list[str]:
-    """Hands every script over; returns what sbatch said of each. RunError at a refusal."""
-    said: list[str] = []
-    for path in paths:
-        done = subprocess.run([sbatch, path], capture_output=True, text=True, check=False)
+def submit(sbatch: str, paths: list[str], say: Callable[[str], None]) -> None:
+    """Hands every script over; `say` hears of each what sbatch said. RunError at the first refusal."""
+    for count, path in enumerate(paths):
+        try:
+            done = subprocess.run([sbatch, path], capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise RunError(f"{sbatch} cannot be started: {error.strerror or error}") from None
         if done.returncode:
             reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-            raise RunError(f"sbatch refused {path} after {len(said)} of {len(paths)} scripts: {reason}")
-        said.append(done.stdout.strip())
-    return said
+            raise RunError(
+                f"sbatch refused {path} after {count} of {len(paths)} scripts: {reason}",
+                f"the same with --into {shlex.quote(os.path.dirname(path))} once that is settled;"
+                " no point is run twice",
+            )
+        say(done.stdout.strip())

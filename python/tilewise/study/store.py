@@ -4,20 +4,25 @@ results/STUDY/DATE/points.jsonl       an entry for each launch of a point, and o
                    study.toml         the study as it was run
                    environment.json   every machine that added to it, and the scale
                    traces/            timelines of points that keep them
+                   points.lock        what several parts that run at once hold their points by
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from tilewise.errors import RunError, UsageError
 from tilewise.machine.replacing import replace
+from tilewise.study.locks import Locks
 from tilewise.study.points import digest
+from tilewise.units import plural
 
 POINTS, STUDY = "points.jsonl", "study.toml"
 DONE, FAILED, NOT_RUN = "done", "failed", "not run"
@@ -47,14 +52,19 @@ class Entry(msgspec.Struct, kw_only=True):
     record: Any = None
 
 
-class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """What the numbers depend on beside the point; `machine` is the host, or the name given to many alike."""
+class Environment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the numbers depend on beside the point; `machine` is the host, or the name given to many alike.
+
+    `storage` is the file system that matrices lie on. Older results lack it, and what they are called by
+    must not change: as long as it is empty, it is left out of all digests.
+    """
 
     tilewise: str
     machine: str
     cpu: str
     cores: int
     mpi: dict[str, str]
+    storage: str = ""
 
     def id(self) -> str:
         """Names it in entries."""
@@ -137,9 +147,12 @@ class Store:
                     f"another study runs into {folder}", "wait for it, or --results DIR"
                 ) from None
             self._mend()
+            self._locks = Locks(folder)
         except OSError as error:
             raise UsageError(f"results cannot be written to {folder}: {error.strerror or error}") from None
-        self.entries, more = load_entries(folder)
+        self._read: dict[str, int] = {}
+        self.entries, more = _once(_new_in(folder, self._read))
+        self._read[os.path.basename(self.path)] = -1  # from now on we know what stands there
         self.notes += more
 
     def _mend(self) -> None:
@@ -166,6 +179,21 @@ class Store:
         except OSError as error:
             raise RunError(f"{self.path} cannot be written: {error.strerror or error}") from None
         self.entries.append(entry)
+
+    @contextlib.contextmanager
+    def locked(self, point: str, environment: Environment) -> Iterator[bool]:
+        """Keeps other parts from launching `point` meanwhile; False where one of them is just at it.
+
+        Only what `news` says once it is held is what all others have done.
+        """
+        with self._locks.held(digest([point, environment.id()])) as ours:
+            yield ours
+
+    def news(self) -> list[Entry]:
+        """Entries that other parts have added since the last call; they are in `entries` from now on."""
+        found = [entry for entry in _new_in(self.folder, self._read) if isinstance(entry, Entry)]
+        self.entries += found
+        return found
 
     def keep(self, text: str, scale: str, environment: Environment, study: str = "") -> None:
         """Writes the study and this session beside the points; `study` is the study's name.
@@ -215,30 +243,70 @@ class Store:
 
     def close(self) -> None:
         """Lets another process have it."""
+        self._locks.close()
         os.close(self._file)
 
 
 def load_entries(folder: str) -> tuple[list[Entry], list[str]]:
-    """All entries of a folder, in the order they came, and notes on lines that are none."""
-    entries, notes = [], []
+    """All entries of a folder, in the order they came, and notes on lines that are none.
+
+    Of a launch that is there twice, as two parts could leave it where the file system has no locks that hold
+    between machines, the first counts.
+    """
     try:
         below = sorted(name for name in os.listdir(folder) if dated(os.path.join(folder, name)))
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror or error}") from None
-    names = points_in(folder)
-    if not names:
+    if not points_in(folder):
         raise UsageError(
             f"{folder} holds no results of a study: there is no {POINTS}",
             f"one of the studies below it, such as {os.path.join(folder, below[0])}" if below else "",
         )
-    for name in names:
-        with open(os.path.join(folder, name), "rb") as file:
+    return _once(_new_in(folder, {}))
+
+
+def _new_in(folder: str, read: dict[str, int]) -> Iterator[Entry | str]:
+    """Entries of all files of points from the offsets in `read` on, which are moved; a note for other lines.
+
+    A file whose offset is -1 is left out. A last line without its end is not yet written, or torn.
+    """
+    for name in points_in(folder):
+        begin = read.get(name, 0)
+        if begin < 0:
+            continue
+        path = os.path.join(folder, name)
+        # Opened each time: a file's new size is seen on NFS only then.
+        with open(path, "rb") as file:
+            file.seek(begin)
             for number, line in enumerate(file, 1):
                 entry = _entry(line)
+                if entry is not None or line.endswith(b"\n"):
+                    read[name] = read.get(name, 0) + len(line)
                 if entry is not None:
-                    entries.append(entry)
+                    yield entry
                 elif line.strip():
-                    notes.append(f"{os.path.join(folder, name)}, line {number} is no entry and was left out")
+                    yield f"{path}, line {number} is no entry and was left out"
+
+
+def _once(found: Iterator[Entry | str]) -> tuple[list[Entry], list[str]]:
+    """The entries without those that are there twice, and the notes with one on these."""
+    entries: list[Entry] = []
+    notes: list[str] = []
+    seen: set[tuple[str, str]] = set()
+    twice = 0
+    for each in found:
+        if isinstance(each, str):
+            notes.append(each)
+            continue
+        name = (each.hash, each.message) if each.status == NOT_RUN else (each.hash, "")
+        if each.status != FAILED and name in seen:
+            twice += each.status == DONE
+            continue
+        if each.status != FAILED:
+            seen.add(name)
+        entries.append(each)
+    if twice:
+        notes.append(f"{plural(twice, 'launch')} that two parts have both run: the first counts")
     return entries, notes
 
 

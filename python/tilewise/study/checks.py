@@ -1,0 +1,84 @@
+"""What every launch of a point would refuse, or what would never stop them, found before anything runs."""
+
+from __future__ import annotations
+
+import itertools
+import types
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from tilewise.errors import UsageError
+from tilewise.launch.record import Record
+from tilewise.measure.result import Measurement
+from tilewise.study.points import Point
+from tilewise.study.schema import Run
+from tilewise.study.study import Study, expression, line_of
+
+_OWN = ("run", "launch", "command_seconds")
+
+
+def check_lines(study: Study, points: list[Point], check: Callable[[list[str]], None]) -> None:
+    """Raises UsageError for the first command line that `check` refuses, with the point's own words.
+
+    `check` looks at the words alone, not at files. Of each run as many points are checked as it takes to see
+    every pair of neighbouring words: every value of every flag once, though not with all values of others.
+    """
+    tried: set[tuple[str, str]] = set()
+    for point in points:
+        names = {point.output, *(made.word for made in point.inputs)}
+        plain = [point.run, *(word if word not in names else "" for word in point.words)]
+        pairs = {*itertools.pairwise(plain)}
+        if pairs <= tried:
+            continue
+        tried |= pairs
+        try:
+            check(point.words)
+        except UsageError as error:
+            where = f"{study.path}: runs {point.run}"
+            raise UsageError(f"{where}: {point.line()}: {error.message}", error.advice) from None
+
+
+def check_stops(study: Study) -> None:
+    """Raises UsageError where the figure that is to end the launches of a run is in no record of it."""
+    for run in study.runs:
+        if run.stop is None:
+            continue
+        what = f"runs {run.name}: stop.metric"
+        for name in sorted(expression(study, run.stop.metric, what).names):
+            if name in _OWN or name in run.axes:
+                continue
+            missing = _missing(_kind_of(run), name.split("."))
+            if missing:
+                raise UsageError(
+                    f"{study.path}: {what} asks for {name!r}{line_of(study.text, name)}, but a record of"
+                    f" {run.command} has {missing}"
+                )
+
+
+def _kind_of(run: Run) -> Any:
+    return Measurement if str(run.command).split()[:1] == ["measure"] else Record
+
+
+def _missing(kind: Any, names: list[str], walked: str = "") -> str:
+    """What is wrong with the path `names` in a value of type `kind`; empty where it may be a number."""
+    origin = typing.get_origin(kind)
+    inner = typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return min((_missing(each, names, walked) for each in inner if each is not type(None)), key=len)
+    if origin in (list, tuple):
+        return _missing(inner[0], names, walked)
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        if not names:
+            return f"no number at {walked}"
+        fields = typing.get_type_hints(kind)
+        if names[0] in fields:
+            return _missing(fields[names[0]], names[1:], f"{walked}.{names[0]}".lstrip("."))
+        return f"no {walked}.{names[0]}".replace("no .", "no ") + f"; known are {', '.join(fields)}"
+    if origin is dict:
+        return _missing(inner[1], names[1:], walked) if names else f"no number at {walked}"
+    if kind is Any:
+        return ""
+    return f"nothing below {walked}" if names else f"no number at {walked}" if kind is str else ""
