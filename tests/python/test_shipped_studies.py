@@ -16,8 +16,10 @@ from tilewise.errors import UsageError
 from tilewise.launch import worker
 from tilewise.study import shipped
 from tilewise.study.claims import FAILS, HOLDS, UNTESTABLE
+from tilewise.study.derived import beside
 from tilewise.study.evaluated import load
 from tilewise.study.store import DONE
+from tilewise.study.study import read
 
 REPORTS = (
     "cannon-io",
@@ -58,10 +60,10 @@ def test_each_has_what_its_report_has(name: str) -> None:
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_references_are_whole(name: str) -> None:
-    for table in raw(name)["tables"]:
-        if reference := table.get("reference"):
-            assert len(reference["values"]) == len(reference["rows"]), table["name"]
-            assert {len(row) for row in reference["values"]} == {len(reference["columns"])}, table["name"]
+    for table in read(shipped.path_of(name)).file.tables:
+        if reference := table.reference:
+            assert len(reference.values) == len(reference.rows), table.name
+            assert {len(row) for row in reference.values} == {len(reference.columns)}, table.name
     for plot in raw(name)["plots"]:
         for curve in plot.get("references", []):
             assert len(curve["x"]) == len(curve["y"]), plot["name"]
@@ -86,16 +88,17 @@ def test_the_full_lists_of_the_reports() -> None:
 
 def test_bandwidths_of_report_4_fit_their_seconds() -> None:
     """The constants are typed in: bytes over seconds must give the bandwidths that stand beside them."""
-    for table in raw("file-bandwidth")["tables"]:
-        reference = table.get("reference")
-        if reference is None:
-            continue
-        assert len(reference["rows"]) == 48
-        for (ranks, block), row in zip(reference["rows"], reference["values"], strict=True):
-            write, read, write_rate, read_rate, ratio = row
+    tables = [table for table in read(shipped.path_of("file-bandwidth")).file.tables if table.reference]
+    assert [table.name for table in tables] == ["malloc", "managed"]
+    for table in tables:
+        assert table.reference is not None and len(table.reference.rows) == 48
+        shown = beside(table.reference, table.rows, table.also)
+        assert shown.columns == ["write time", "read time", "write", "read", "read/write"]
+        for (ranks, block), row in zip(shown.rows, shown.values, strict=True):
+            write, reading, write_rate, read_rate, ratio = row
             amount = 64 * ranks * block / 1e9
             assert amount / write == pytest.approx(write_rate, rel=0.01, abs=0.001)
-            assert amount / read == pytest.approx(read_rate, rel=0.01, abs=0.001)
+            assert amount / reading == pytest.approx(read_rate, rel=0.01, abs=0.001)
             assert read_rate / write_rate == pytest.approx(ratio, rel=0.01)
 
 
