@@ -22,6 +22,7 @@ from tilewise.report.table import Cell, Table
 _FOLDER = Path(__file__).parent
 _RAISED = ("#f4f6f8", "#1f252d")  # behind figures and facts; light and dark
 _LONG = 40  # characters: longer words in a cell may break
+_WORDY = 18  # characters of a figure with its unit: longer ones may be broken
 _TALL = 40  # rows: a longer table scrolls by itself
 _HINT = (
     '<p class="note hint">Point at a figure for its values; drag to enlarge, double click for all of it.</p>'
@@ -209,8 +210,12 @@ def _row(table: Table, row: Sequence[Cell]) -> str:
     cells = []
     for place, (cell, column) in enumerate(zip(row, table.columns, strict=True)):
         tag, scope = ("th", ' scope="row"') if place == 0 else ("td", "")
+        wordy = column.numbers and len(cell.text) > _WORDY
         kinds = (
-            ["number"] * column.numbers + [cell.tone] * bool(cell.tone) + ["long"] * (len(cell.text) > _LONG)
+            ["number"] * column.numbers
+            + ["wordy"] * wordy
+            + [cell.tone] * bool(cell.tone)
+            + ["long"] * (len(cell.text) > _LONG and not wordy)
         )
         kind = f' class="{" ".join(kinds)}"' if kinds else ""
         value = f' data-v="{cell.value:.6g}"' if cell.value is not None else ""
