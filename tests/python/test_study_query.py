@@ -278,7 +278,11 @@ def test_files_and_folders(studied: InProcess) -> None:
 def test_ctrl_c_ends_a_query_without_end(fake: Tilewise, tmp_path: Path) -> None:
     run(tmp_path / "r", STUDY, Runner())
     sql = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
-    child = fake.start("study", "query", "r", sql)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored
+    try:
+        child = fake.start("study", "query", "r", sql)
+    finally:
+        signal.signal(signal.SIGINT, before)
     try:
         deadline = time.monotonic() + 30
         while not (tmp_path / "r/index.sqlite").exists() and time.monotonic() < deadline:
