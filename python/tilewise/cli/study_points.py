@@ -62,14 +62,10 @@ def points_of(study: Study, work: str, machine: str) -> tuple[Environment, list[
 
 def _graphics(worker: str) -> int:
     """Graphics processors that the worker can have buffers on; 0 where it was built without."""
-    import json
-    import subprocess
+    from tilewise.launch.describe import describe
 
-    try:
-        said = subprocess.run([worker, "--describe"], capture_output=True, timeout=30, check=True)
-        return int(json.loads(said.stdout).get("gpus", 0))
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return 0
+    told, _ = describe(worker)
+    return int(told.get("gpus", 0)) if told else 0
 
 
 def existing(path: str) -> str:

@@ -13,7 +13,8 @@ import msgspec
 
 from tilewise.cli.declare import SHOW, WHAT, Parameter
 from tilewise.cli.parse import parse
-from tilewise.errors import RunError, UsageError
+from tilewise.cli.study_results import tell_notes
+from tilewise.errors import UsageError
 from tilewise.units import plural
 
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ def query(words: list[str]) -> int:
     _check(where, csv, json)
     found = index.open_index(folder)
     try:
-        for note in found.notes:
-            print(f"tilewise: note: {note}", file=sys.stderr)
+        tell_notes(found.notes)
         answer = queries.columns(found.base) if sql is None else queries.ask(found.base, sql)
         if csv is None and json is None:
             if sql is None:
@@ -159,9 +159,6 @@ def _write(flag: str, path: str, text: bytes) -> None:
     if path == "-":
         sys.stdout.write(text.decode())
         return
-    from tilewise.machine.replacing import replace
+    from tilewise.machine.replacing import replace_or_fail
 
-    try:
-        replace(path, text)
-    except OSError as error:
-        raise RunError(f"{flag} {path} cannot be written: {error.strerror or error}") from None
+    replace_or_fail(path, text, f"{flag} {path}")

@@ -127,8 +127,9 @@ def export(words: list[str]) -> int:
     from tilewise.study import export as exporting
     from tilewise.study import store
 
-    tell_notes(store.load_entries(store.newest(folder))[1])
-    made = exporting.rows(folder)
+    entries, notes = store.load_entries(store.newest(folder))
+    tell_notes(notes)
+    made = exporting.rows_of(entries)
     if csv is not None:
         exporting.write_csv(made, csv)
     if parquet is not None:

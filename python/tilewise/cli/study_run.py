@@ -13,6 +13,7 @@ import msgspec
 from tilewise.cli.declare import HOW, SHOW, WHAT, WHERE, Parameter
 from tilewise.cli.parse import parse
 from tilewise.cli.study_points import dry_run, existing, picked, points_of
+from tilewise.cli.study_results import show_results, tell, tell_notes
 from tilewise.errors import Interrupted, UsageError
 from tilewise.units import plural
 
@@ -51,8 +52,6 @@ def show(words: list[str]) -> int:
 
     holds = store.points_in(store.newest(asked[0]))
     if holds or (os.path.isdir(asked[0]) and asked[0] not in shipped.names()):
-        from tilewise.cli.study_results import show_results
-
         show_results(asked[0])
         return 0
     from tilewise.study.study import read
@@ -237,8 +236,7 @@ def _run(
     except BaseException:
         work.close()
         raise
-    for note in kept.notes:
-        print(f"tilewise: note: {note}", file=sys.stderr)
+    tell_notes(kept.notes)
     bar = ProgressBar(wanted=not wanted.quiet)
     ended = 0
 
@@ -262,11 +260,8 @@ def _run(
         bar.close()
         work.close()
         kept.close()
-    for note in outcome.notes:
-        print(f"tilewise: note: {note}", file=sys.stderr)
+    tell_notes(outcome.notes)
     if not wanted.quiet and not wanted.part:
-        from tilewise.cli.study_results import tell
-
         tell(folder, outcome)
     error = running.errors_of(outcome, folder)
     if error is not None:

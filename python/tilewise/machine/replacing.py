@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 
+from tilewise.errors import RunError
+
 
 def replace(path: str | os.PathLike[str], data: bytes) -> None:
     """Writes `data` to `path`, by way of a hidden file beside it. Raises OSError, and leaves nothing then."""
@@ -23,3 +25,11 @@ def replace(path: str | os.PathLike[str], data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise
+
+
+def replace_or_fail(path: str, data: bytes, said: str = "") -> None:
+    """The same, with a RunError that has the file in words: `said`, or its path."""
+    try:
+        replace(path, data)
+    except OSError as error:
+        raise RunError(f"{said or path} cannot be written: {error.strerror or error}") from None

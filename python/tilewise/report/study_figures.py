@@ -14,11 +14,10 @@ from tilewise.report.numbers import NONE, significant, time_scale
 from tilewise.report.study_labels import base_unit
 from tilewise.report.table import Cell, Column
 from tilewise.study.schema import TableWanted
+from tilewise.study.tables import NOWHERE, Table
 from tilewise.study.tables import Cell as Figure
-from tilewise.study.tables import Table
 
 DIGITS = 4
-NOWHERE = "no such point"
 _KNOWN = ("not run", "failed", "no base")  # how reasons begin that a cell can say itself
 _MOST = 6  # reasons below a table
 _LARGE = 1e5  # from here on, numbers without a unit are counted in thousands, millions …

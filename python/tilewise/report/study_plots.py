@@ -18,6 +18,7 @@ from tilewise.report.study_tables import phase_seconds
 from tilewise.study import plots as study
 from tilewise.study.evaluated import Evaluated
 from tilewise.study.results import Measured
+from tilewise.study.tables import NOWHERE
 from tilewise.units import parse_size
 
 _SLATE = 5  # the colour of what is no measurement of ours
@@ -141,7 +142,7 @@ def _caption(mine: Sequence[study.Plot], names: Sequence[str], ours: Sequence[Cu
     elif names[0]:
         words.append("a dash for each of the results")
     cells = [cell for each in mine for row in each.table.cells for cell in row if cell.value is None]
-    gaps = sum(cell.reason != "no such point" for cell in cells)
+    gaps = sum(cell.reason != NOWHERE for cell in cells)
     if gaps:
         said = "1 point is" if gaps == 1 else f"{gaps} points are"
         words.append(f"{said} missing, for the reasons told below")

@@ -11,8 +11,8 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from tilewise.errors import RunError, UsageError
-from tilewise.machine.replacing import replace
+from tilewise.errors import UsageError
+from tilewise.machine.replacing import replace_or_fail
 from tilewise.study import store
 from tilewise.study.store import Entry
 
@@ -32,7 +32,11 @@ _OWN = (
 
 def rows(folder: str) -> list[dict[str, Any]]:
     """Every entry of a results folder as flat dictionaries that all have the same keys, in one order."""
-    entries, _ = store.load_entries(store.newest(folder))
+    return rows_of(store.load_entries(store.newest(folder))[0])
+
+
+def rows_of(entries: list[Entry]) -> list[dict[str, Any]]:
+    """The same of entries that are loaded already."""
     made = [row for entry in entries for row in _rows(entry)]
     keys = list(dict.fromkeys(key for row in made for key in row))
     return [{key: row.get(key) for key in keys} for row in made]
@@ -77,10 +81,7 @@ def write_csv(made: list[dict[str, Any]], path: str) -> None:
     writer = csv.DictWriter(file, list(made[0]) if made else ["run"])
     writer.writeheader()
     writer.writerows(made)
-    try:
-        replace(path, file.getvalue().encode())
-    except OSError as error:
-        raise RunError(f"{path} cannot be written: {error.strerror or error}") from None
+    replace_or_fail(path, file.getvalue().encode())
 
 
 def write_parquet(made: list[dict[str, Any]], path: str) -> None:
@@ -103,7 +104,4 @@ def write_parquet(made: list[dict[str, Any]], path: str) -> None:
         columns[key] = values
     file = io.BytesIO()
     parquet.write_table(pyarrow.table(columns), file)
-    try:
-        replace(path, file.getvalue())
-    except OSError as error:
-        raise RunError(f"{path} cannot be written: {error.strerror or error}") from None
+    replace_or_fail(path, file.getvalue())

@@ -131,9 +131,9 @@ def _made(folder: str, path: str, made_of: str) -> sqlite3.Connection:
 
 
 def _content(folder: str, made_of: str) -> _Content:
-    _, told = store.load_entries(folder)
+    entries, told = store.load_entries(folder)
     notes = [note.removeprefix(os.path.join(folder, "")) for note in told]  # folders move
-    made = export.rows(folder)
+    made = export.rows_of(entries)
     every = list(made[0]) if made else list(_INDEXED)
     keys = every[:_MOST]
     if len(every) > len(keys):

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from tilewise.errors import RunError, UsageError
-from tilewise.machine.replacing import replace
+from tilewise.machine.replacing import replace_or_fail
 from tilewise.study.locks import Locks
 from tilewise.study.points import digest
 from tilewise.units import plural
@@ -202,7 +202,7 @@ class Store:
         Sessions that cannot be read are set aside, with a note.
         """
         self._require_same(text, study)
-        _replace(os.path.join(self.folder, STUDY), text.encode())
+        replace_or_fail(os.path.join(self.folder, STUDY), text.encode())
         path = os.path.join(self.folder, f"environment{self._part}.json")
         try:
             sessions = _sessions(path)
@@ -220,7 +220,7 @@ class Store:
             environment=environment,
         )
         encoded = msgspec.json.encode([*sessions, session])
-        _replace(path, msgspec.json.format(encoded, indent=1) + b"\n")
+        replace_or_fail(path, msgspec.json.format(encoded, indent=1) + b"\n")
 
     def _require_same(self, text: str, study: str) -> None:
         path = os.path.join(self.folder, STUDY)
@@ -354,10 +354,3 @@ def _entry(line: bytes) -> Entry | None:
         return msgspec.json.decode(line, type=Entry)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-
-
-def _replace(path: str, content: bytes) -> None:
-    try:
-        replace(path, content)
-    except OSError as error:
-        raise RunError(f"{path} cannot be written: {error.strerror or error}") from None

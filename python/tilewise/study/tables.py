@@ -21,6 +21,8 @@ from tilewise.study.results import Measured, Results
 from tilewise.study.schema import Figures, Further, Reference, TableWanted, Value
 from tilewise.study.study import Study, expression, line_of
 
+NOWHERE = "no such point"  # the reason of a cell that the study has no point for
+
 
 class Cell(msgspec.Struct, kw_only=True):
     """A figure of `n` samples, with the 95 % interval over launches where there are several.
@@ -105,7 +107,7 @@ def evaluate(results: Results, wanted: TableWanted) -> Table:
         parts = [
             {_key(row): line[0] for row, line in zip(whole[0], whole[2], strict=True)} for whole in wholes
         ]
-        cells = [[part.get(_key(row), Cell(reason="no such point")) for part in parts] for row in rows]
+        cells = [[part.get(_key(row), Cell(reason=NOWHERE)) for part in parts] for row in rows]
     missing = lost.sentences()
     table = Table(
         name=wanted.name,
@@ -276,7 +278,7 @@ def _cell(found: list[Observation], bases: Bases, wanted: Figures, own: dict[str
     one = _one(found, wanted, where, "cell")
     if one is None:
         reasons = [each.reason for each in found if each.reason]
-        return Cell(reason=reasons[0] if reasons else "no such point")
+        return Cell(reason=reasons[0] if reasons else NOWHERE)
     samples = one.samples()
     value = statistics.aggregate(samples, wanted.aggregate)
     bounds = statistics.interval(
@@ -300,7 +302,7 @@ def _compared(
         found = bases.of(one, own, wanted)
         base = _one(found, wanted, where, "base")
         if base is None:
-            said = next((each.reason for each in found if each.reason), "no such point")
+            said = next((each.reason for each in found if each.reason), NOWHERE)
             return Cell(reason=f"no base: {said}", n=cell.n)
         cell.base = statistics.aggregate(base.samples(), wanted.aggregate)
     rule = parsed(wanted.cell or "base / value")
