@@ -32,7 +32,7 @@ HERE = Path(__file__).resolve().parent
 TOOLS = ("ip", "tc", "unshare", "nsenter", "mount", "mountpoint", "hostname")
 PREFIX = "tilewise-cluster-"
 LIFETIME = 900  # seconds after which a host ends by itself
-SETUP = 20.0  # seconds that any step of setting up may take
+SETUP = 20.0  # seconds that any step of setting up, or of killing, may take
 
 # Ignored, children that are handed to this first process of the host go at once when they end.
 _SLEEP = f"trap '' CHLD; exec sleep {LIFETIME}"
@@ -125,10 +125,17 @@ class Cluster:
             process.send_signal(number)
 
     def end(self) -> None:
-        """Kills all that runs on the hosts."""
-        for host in self.hosts:
-            for process in host.processes():
+        """Kills all that runs on the hosts, and returns when it is gone.
+
+        Again and again: what was killed takes a while to go, and may just have started something.
+        """
+        deadline = time.monotonic() + SETUP
+        while living := [process for host in self.hosts for process in host.processes()]:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"still there after {SETUP:.0f} s of SIGKILL: {self.left()}")
+            for process in living:
                 _kill(process)
+            time.sleep(0.002)
 
     def left(self) -> list[str]:
         """What runs on the hosts or lies in their shared memory."""
