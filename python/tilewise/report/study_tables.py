@@ -22,7 +22,7 @@ from tilewise.report.study_labels import date, labels, last, named
 from tilewise.report.table import Cell, Column, Table
 from tilewise.study import statistics
 from tilewise.study import tables as study
-from tilewise.study.claims import FAILS, HOLDS, UNTESTABLE, Verdict
+from tilewise.study.claims import FAILS, HOLDS, UNTESTABLE, Verdict, spelled
 from tilewise.study.evaluated import Evaluated
 from tilewise.study.paths import figure_of
 from tilewise.study.results import Measured
@@ -170,8 +170,8 @@ def claims(found: Sequence[Evaluated]) -> Table | None:
         reason = next(
             (each[place].reason for each in verdicts if place < len(each) and each[place].reason), ""
         )
-        rule = found[0].results.study.file.claims[place].figure
-        hint = f"figure = {rule}" if rule else ""
+        file = found[0].results.study.file
+        hint = "\n".join(spelled(file, file.claims[place].figure))
         notes = filter(None, (first.source, reason if first.holds else "", first.note))
         cells += [Cell(first.holds or reason, hint=hint), Cell("; ".join(notes))]
         table.rows.append(cells)

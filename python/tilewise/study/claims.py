@@ -2,7 +2,9 @@
 
 holds = "at('speedup', size=2048, ranks=4) > 2"      a cell of a table
         "all(column('share', 'collective') < 0.5)"   a column of it
-        "value('seconds.input.max', run='text', size=max(axis('size'))) > 1"      a figure of points
+        "value('seconds.input.max', run='text', size=largest) > 1"      a figure of points
+
+Names such as `largest` stand for expressions, which the study has under `names`.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ import msgspec
 
 from tilewise.errors import UsageError
 from tilewise.study import statistics
-from tilewise.study.expression import Expression, Missing
+from tilewise.study.claims_check import NAMES
+from tilewise.study.expression import Expression, Missing, Scope
 from tilewise.study.observations import observe
 from tilewise.study.paths import reason_of
 from tilewise.study.results import Results
-from tilewise.study.schema import Claim, Figures
+from tilewise.study.schema import Claim, Figures, File
 from tilewise.study.tables import Cell, Table
 
 HOLDS, FAILS, UNTESTABLE = "holds here", "does not hold here", "not testable here"
@@ -53,12 +56,27 @@ def judge(results: Results, tables: list[Table], claim: Claim) -> Verdict:
     functions = _functions(results, tables)
     cores = results.sessions[-1].environment.cores if results.sessions else 1
     names: dict[str, Any] = {"cores": cores}
+    shared = results.study.file.names
     where = f"{results.study.path}: claim {claim.text[:40]!r}"
 
     def look(name: str) -> Any:
+        if name not in names and name in shared:
+            names[name] = Expression(shared[name], where, functions).value(above(name))
         if name not in names:
-            raise UsageError(f"{where}: there is no name {name!r}; known are {', '.join(names)}, functions")
+            known = ", ".join((*names, *shared))
+            raise UsageError(f"{where}: there is no name {name!r}; known are {known}, functions")
         return names[name]
+
+    def above(name: str) -> Scope:
+        """What the expression of a name may use: those that stand above it, so that none goes round."""
+        earlier = ["cores", *list(shared)[: list(shared).index(name)]]
+
+        def look_above(other: str) -> Any:
+            if other not in earlier:
+                raise UsageError(f"{where}: {name} asks for {other!r}; known are {', '.join(earlier)}")
+            return look(other)
+
+        return look_above
 
     try:
         if claim.needs and not (needs := Expression(claim.needs, where, functions)).holds(look):
@@ -70,6 +88,24 @@ def judge(results: Results, tables: list[Table], claim: Claim) -> Verdict:
     except (Missing, UsageError) as error:
         made.verdict, made.reason = UNTESTABLE, reason_of(error, where)
     return made
+
+
+def spelled(file: File, figure: str) -> list[str]:
+    """A claim's figure, and what each name in it stands for: `["figure = …", "largest = …"]`."""
+    said = [f"figure = {figure}"] if figure else []
+    wanted = _names(figure)
+    for name, text in reversed(file.names.items()):  # each may use those above it
+        if name in wanted:
+            wanted |= _names(text)
+            said.append(f"{name} = {text}")
+    return said
+
+
+def _names(text: str) -> set[str]:
+    try:
+        return set(Expression(text, "claims", dict.fromkeys(NAMES, len)).names)
+    except UsageError:  # which the verdict tells
+        return set()
 
 
 def _functions(results: Results, tables: list[Table]) -> dict[str, Callable[..., Any]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from tilewise.errors import UsageError
-from tilewise.study.expression import Called, Expression
+from tilewise.study.expression import FUNCTIONS, Called, Expression
 from tilewise.study.schema import AGGREGATES, Claim, TableWanted, Value
 from tilewise.study.study import Study, line_of
 
@@ -31,22 +32,38 @@ _FUNCTIONS = {
 NAMES = tuple(_FUNCTIONS)
 
 
+def check_names(study: Study) -> None:
+    """Raises UsageError for names of expressions that cannot be, or ask for what is not above them."""
+    known = ["cores"]
+    for name, text in study.file.names.items():
+        where = f"{study.path}: names {name}"
+        if not name.isidentifier() or name.startswith("_") or keyword.iskeyword(name):
+            raise UsageError(f"{where}: a name has letters, digits and '_'")
+        if name in ("cores", "figure", *NAMES, *FUNCTIONS):
+            raise UsageError(f"{where}: {name!r} has a meaning already")
+        _check(study, text, where, known)
+        known.append(name)
+
+
 def check(study: Study, claim: Claim, where: str) -> None:
     """Raises UsageError for expressions that are none, and for names in them that the study does not have."""
-    functions: dict[str, Callable[..., Any]] = dict.fromkeys(NAMES, lambda: None)
-    known = ["cores"]
+    known = ["cores", *study.file.names]
     for key in ("needs", "figure", "holds"):
         if key == "holds" and claim.figure:
             known.append("figure")
         text = getattr(claim, key)
         if not text:
             continue
-        place = f"{where}{line_of(study.text, text)}, {key}"
-        made = Expression(text, place, functions)
-        _among(place, "there is no name", made.names, [*known, "functions"])
-        for call in made.calls:
-            if call.function in _FUNCTIONS:
-                _check_call(study, call, place)
+        _check(study, text, f"{where}{line_of(study.text, text)}, {key}", known)
+
+
+def _check(study: Study, text: str, place: str, known: list[str]) -> None:
+    functions: dict[str, Callable[..., Any]] = dict.fromkeys(NAMES, lambda: None)
+    made = Expression(text, place, functions)
+    _among(place, "there is no name", made.names, [*known, "functions"])
+    for call in made.calls:
+        if call.function in _FUNCTIONS:
+            _check_call(study, call, place)
 
 
 def _check_call(study: Study, call: Called, place: str) -> None:

@@ -28,6 +28,7 @@ def check(study: Study, points: list[Point]) -> None:
         tables.check(study, points, table)
     for plot in study.file.plots:
         plots.check(study, points, plot)
+    claims_check.check_names(study)
     for number, claim in enumerate(study.file.claims, 1):
         claims_check.check(study, claim, f"{study.path}: claims {number}")
 

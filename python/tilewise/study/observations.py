@@ -103,10 +103,10 @@ class Lost:
 class Bases:
     """Finds observations by their names. A name that an observation does not have does not count.
 
-    `tied` has axes that go together: where a base says one of them, the others follow.
+    `tied` has, by run, axes that go together: where a base says one of them, the others follow.
     """
 
-    def __init__(self, every: list[Observation], tied: list[set[str]]) -> None:
+    def __init__(self, every: list[Observation], tied: Mapping[str, list[set[str]]]) -> None:
         self._every = every
         self._tied = tied
         self._indexes: dict[tuple[str, ...], _Index] = {}
@@ -116,7 +116,9 @@ class Bases:
 
         Where the best of several is wanted, so it is of the base: then only the cell's `own` names count.
         """
-        follows = {name for group in self._tied if group & set(wanted.base) for name in group}
+        runs = {one.point.run, wanted.base.get("run", one.point.run)}
+        groups = [group for run in runs for group in self._tied.get(run, ())]
+        follows = {name for group in groups if group & set(wanted.base) for name in group}
         goal = dict(own)
         if not wanted.best:
             goal |= {"run": one.point.run, **one.point.axes}

@@ -194,7 +194,7 @@ class Claim(_Table, kw_only=True):
 
 
 class File(Settings, kw_only=True):
-    """A whole study file."""
+    """A whole study file; `names` are of expressions that claims share."""
 
     title: str
     description: str = ""
@@ -205,6 +205,7 @@ class File(Settings, kw_only=True):
     slurm: Slurm = msgspec.field(default_factory=Slurm)
     tables: list[TableWanted] = []
     plots: list[PlotWanted] = []
+    names: dict[str, str] = {}
     claims: list[Claim] = []
 
 

@@ -203,9 +203,9 @@ def _known(study: Study, where: str, said: str, names: Iterable[str], known: set
             )
 
 
-def tied(study: Study) -> list[set[str]]:
-    """Groups of axes that are zipped."""
-    return [set(group) for run in study.runs for group in run.zip or ()]
+def tied(study: Study) -> dict[str, list[set[str]]]:
+    """Groups of axes that are zipped, by run."""
+    return {run.name: [set(group) for group in run.zip or ()] for run in study.runs}
 
 
 def _grid(
