@@ -170,6 +170,31 @@ def test_csv_round_trip(here: InProcess, tmp_path: Path) -> None:
             else True
         )
         assert one["verification"] == "" and two["verification"] is None
+    text = Path("x.csv").read_bytes()
+    assert b"\r" not in text and here("study", "export", "r", "--csv", "-").stdout.encode() == text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("export", "r", "--csv", "r/points.jsonl"), "--csv r/points.jsonl is also an input"),
+        (("export", "r", "--csv", "x", "--parquet", "./x"), "--parquet ./x is also an input"),
+        (("export", "r", "--parquet", "r"), "--parquet r is a folder"),
+        (("export", "r", "--csv", "nope/x.csv"), "--csv nope/x.csv"),
+        (("export", "r", "--parquet", "-"), "--parquet"),
+        (("compare", "r", "r", "--json", "r/study.toml"), "--json r/study.toml is also an input"),
+        (("query", "r", "SELECT 1", "--csv", "r/points.jsonl"), "--csv r/points.jsonl is also an input"),
+        (("query", "r", "SELECT 1", "--csv", "-", "--json", "-"), "cannot both go to standard output"),
+    ],
+)
+def test_answers_replace_nothing_that_they_are_made_of(
+    here: InProcess, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    run(tmp_path / "r", TEXT, Runner())
+    before = {path.name: path.read_bytes() for path in Path("r").iterdir()}
+    assert said in one_message(here("study", *words), 2)
+    assert {path.name: path.read_bytes() for path in Path("r").iterdir()} == before
+    assert not Path("x").exists()
 
 
 def test_parquet_needs_pyarrow(here: InProcess, tmp_path: Path) -> None:

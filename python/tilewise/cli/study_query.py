@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import csv as csv_files
 import io
-import os
 import shutil
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from tilewise.cli import study_output
 from tilewise.cli.declare import SHOW, WHAT, Parameter
 from tilewise.cli.parse import parse
 from tilewise.cli.study_results import tell_notes
-from tilewise.errors import UsageError
 from tilewise.units import plural
 
 if TYPE_CHECKING:
@@ -31,13 +30,11 @@ def query(words: list[str]) -> int:
     if asked is None:
         return 0
     folder, sql, csv, json = asked
-    if csv == json == "-":
-        raise UsageError("--csv and --json cannot both go to standard output", "a file for one of them")
     from tilewise.study import index, store
     from tilewise.study import query as queries
 
     where = store.newest(folder)
-    _check(where, csv, json)
+    study_output.check([where], {"--csv": csv, "--json": json})
     found = index.open_index(folder)
     try:
         tell_notes(found.notes)
@@ -51,21 +48,10 @@ def query(words: list[str]) -> int:
     finally:
         found.base.close()
     if csv is not None:
-        _write("--csv", csv, _as_csv(answer))
+        study_output.write("--csv", csv, _as_csv(answer))
     if json is not None:
-        _write("--json", json, _as_json(answer))
+        study_output.write("--json", json, _as_json(answer))
     return 0
-
-
-def _check(where: str, csv: str | None, json: str | None) -> None:
-    """Raises UsageError where an answer cannot be written, or would replace what the answer is made of."""
-    from tilewise.cli import side_files
-    from tilewise.study import index, store
-
-    names = [*store.points_in(where), store.STUDY, "environment.json", index.INDEX]
-    ours = [os.path.join(where, name) for name in names]
-    side_files.check("--csv", csv, ours)
-    side_files.check("--json", json, [*ours, *([csv] if csv and csv != "-" else [])])
 
 
 def _queried(
@@ -153,12 +139,3 @@ def _line(text: str) -> str:
 def _short(value: Any) -> Any:
     """An example is there to be recognised."""
     return f"{value[: _EXAMPLE - 1]}…" if isinstance(value, str) and len(value) > _EXAMPLE else value
-
-
-def _write(flag: str, path: str, text: bytes) -> None:
-    if path == "-":
-        sys.stdout.write(text.decode())
-        return
-    from tilewise.machine.replacing import replace_or_fail
-
-    replace_or_fail(path, text, f"{flag} {path}")

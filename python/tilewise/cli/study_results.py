@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from tilewise.cli import study_output
 from tilewise.cli.declare import SHOW, WHAT, Parameter
 from tilewise.cli.parse import parse
 from tilewise.errors import UsageError
@@ -69,10 +70,11 @@ def compare(words: list[str]) -> int:
     asked = parse("study compare", _compared, words)
     if asked is None:
         return 0
-    from tilewise.study import results
+    from tilewise.study import results, store
     from tilewise.study.compare import compare as compared
 
     old, new, metric, json = asked
+    study_output.check([store.newest(old), store.newest(new)], {"--json": json})
     loaded = results.load(old), results.load(new)
     for name, result in zip((old, new), loaded, strict=True):
         tell_notes(result.notes, f"{name}: " if old != new else "")
@@ -80,11 +82,9 @@ def compare(words: list[str]) -> int:
     if not found.changes:
         raise UsageError(f"{old} and {new} have no point in common")
     if json is not None:
-        text = msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
-        if json == "-":
-            sys.stdout.write(text.decode())
-            return 0
-        _write(json, text)
+        study_output.write("--json", json, msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    if json == "-":
+        return 0
     print(f"{found.metric}, new over old; a change is named from 5 % on")
     for difference in found.differences:
         print(f"another environment: {difference}")
@@ -127,13 +127,16 @@ def export(words: list[str]) -> int:
     from tilewise.study import export as exporting
     from tilewise.study import store
 
-    entries, notes = store.load_entries(store.newest(folder))
+    where = store.newest(folder)
+    study_output.check([where], {"--csv": csv, "--parquet": parquet})
+    entries, notes = store.load_entries(where)
     tell_notes(notes)
     made = exporting.rows_of(entries)
+    parquet_file = exporting.as_parquet(made) if parquet is not None else b""  # which may not be possible
     if csv is not None:
-        exporting.write_csv(made, csv)
+        study_output.write("--csv", csv, exporting.as_csv(made))
     if parquet is not None:
-        exporting.write_parquet(made, parquet)
+        study_output.write("--parquet", parquet, parquet_file)
     return 0
 
 
@@ -141,20 +144,18 @@ def _exported(
     folder: Annotated[str, Parameter(name="DIR", group=WHAT, help="A results folder.")],
     /,
     *,
-    csv: Annotated[str | None, Parameter(name="--csv", group=WHAT, help="FILE to write as CSV.")] = None,
+    csv: Annotated[
+        str | None,
+        Parameter(
+            name="--csv",
+            group=WHAT,
+            allow_leading_hyphen=True,
+            help="FILE to write as CSV; - for standard output.",
+        ),
+    ] = None,
     parquet: Annotated[
         str | None, Parameter(name="--parquet", group=WHAT, help="FILE to write as Parquet (needs pyarrow).")
     ] = None,
 ) -> tuple[str, str | None, str | None]:
     """Write all launches as flat rows."""
     return folder, csv, parquet
-
-
-def _write(path: str, text: bytes) -> None:
-    from tilewise.errors import RunError
-
-    try:
-        with open(path, "wb") as file:
-            file.write(text)
-    except OSError as error:
-        raise RunError(f"{path} cannot be written: {error.strerror or error}") from None

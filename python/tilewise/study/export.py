@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilewise.errors import UsageError
-from tilewise.machine.replacing import replace_or_fail
 from tilewise.study import store
 from tilewise.study.store import Entry
 
@@ -75,16 +74,16 @@ def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def write_csv(made: list[dict[str, Any]], path: str) -> None:
+def as_csv(made: list[dict[str, Any]]) -> bytes:
     """The rows as CSV with a header; numbers with all their digits, what is missing as nothing."""
     file = io.StringIO(newline="")
-    writer = csv.DictWriter(file, list(made[0]) if made else ["run"])
+    writer = csv.DictWriter(file, list(made[0]) if made else ["run"], lineterminator="\n")
     writer.writeheader()
     writer.writerows(made)
-    replace_or_fail(path, file.getvalue().encode())
+    return file.getvalue().encode()
 
 
-def write_parquet(made: list[dict[str, Any]], path: str) -> None:
+def as_parquet(made: list[dict[str, Any]]) -> bytes:
     """The rows as Parquet; a column of several types becomes texts. UsageError without pyarrow."""
     try:
         import pyarrow  # type: ignore[import-not-found, unused-ignore]
@@ -104,4 +103,4 @@ def write_parquet(made: list[dict[str, Any]], path: str) -> None:
         columns[key] = values
     file = io.BytesIO()
     parquet.write_table(pyarrow.table(columns), file)
-    replace_or_fail(path, file.getvalue())
+    return file.getvalue()

@@ -1,0 +1,39 @@
+"""Files that `study export`, `compare` and `query` write: checked before the work, written whole after it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+
+from tilewise.cli import side_files
+from tilewise.errors import UsageError
+
+
+def check(folders: Iterable[str], files: Mapping[str, str | None]) -> None:
+    """Raises UsageError where a file cannot be, or would replace results in `folders` or another answer.
+
+    `files` has a path by flag; `-` is standard output, which one of them may have.
+    """
+    from tilewise.study import index, store
+
+    taken = []
+    for folder in folders:
+        names = [*store.points_in(folder), store.STUDY, "environment.json", index.INDEX]
+        taken += [os.path.join(folder, name) for name in names]
+    piped = [flag for flag, path in files.items() if path == "-"]
+    if len(piped) > 1:
+        raise UsageError(f"{' and '.join(piped)} cannot both go to standard output", "a file for one of them")
+    for flag, path in files.items():
+        side_files.check(flag, path, taken)
+        taken += [path] if path and path != "-" else []
+
+
+def write(flag: str, path: str, content: bytes) -> None:
+    """Writes an answer to `path`, or to standard output; RunError, and nothing changed, where that fails."""
+    if path == "-":
+        sys.stdout.write(content.decode())
+        return
+    from tilewise.machine.replacing import replace_or_fail
+
+    replace_or_fail(path, content, f"{flag} {path}")
