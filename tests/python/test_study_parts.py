@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import shlex
@@ -16,6 +18,7 @@ import pytest
 from conftest import InProcess, Tilewise, one_message, wait_for
 from studies import HERE, Runner, run
 from test_study_run import REAL, STUDY, lines, write
+from tilewise.errors import RunError, UsageError
 from tilewise.machine import storage
 from tilewise.study import export, results, store
 from tilewise.study.child import Ended
@@ -137,6 +140,37 @@ def test_locks_of_two_points_do_not_touch(tmp_path: Path) -> None:
     with locks.held(one) as first:
         assert first
     locks.close()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK])
+def test_a_file_system_without_locks_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "lockf", refuse)
+    kept = Store(str(tmp_path))
+    assert [note for note in kept.notes if "has no locks" in note]
+    with kept.locked("point", HERE) as ours:
+        assert ours
+    kept.close()
+    assert run(tmp_path, STUDY, Runner()).launched == 12
+
+
+def test_a_lock_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, "it is broken")
+
+    kept = Store(str(tmp_path / "r"))
+    monkeypatch.setattr(fcntl, "lockf", refuse)
+    with pytest.raises(RunError, match="points.lock cannot be locked: it is broken"), kept.locked("p", HERE):
+        pass
+    kept.close()
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(UsageError, match="results cannot be written to .*: it is broken"):
+        Store(str(tmp_path / "r"))
 
 
 def test_a_launch_that_is_there_twice_counts_once(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ results/STUDY/DATE/points.jsonl       an entry for each launch of a point, and o
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ import msgspec
 
 from tilewise.errors import RunError, UsageError
 from tilewise.machine.replacing import replace_or_fail
-from tilewise.study.locks import Locks
+from tilewise.study.locks import Locks, lock
 from tilewise.study.points import digest
 from tilewise.units import plural
 
@@ -140,7 +139,10 @@ class Store:
             os.makedirs(folder, exist_ok=True)
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
             try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not lock(self._file):
+                    self.notes.append(
+                        f"the file system of {folder} has no locks: two that run at once may measure twice"
+                    )
             except BlockingIOError:
                 os.close(self._file)
                 raise UsageError(
