@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import numbers
 import os
+import warnings
 from typing import Any
 
 import msgspec
@@ -83,6 +84,8 @@ def run(command: str, *arguments: Any, out: Any = None, timeout: float | None = 
     Raises UsageError, RunError or VerificationError with the words of the command; a KeyboardInterrupt first
     ends all ranks.
     """
+    if not isinstance(command, str):
+        raise UsageError(f"tilewise.run wants the name of a command first, not {command!r}")
     if command in _TALKS:
         raise UsageError(
             f"tilewise.run runs jobs and measure, which have a record to return, not {command!r}"
@@ -104,7 +107,13 @@ def run(command: str, *arguments: Any, out: Any = None, timeout: float | None = 
         if name == "verify" and value is False:  # what is not said is proved
             raise UsageError("verify is no switch that could be False", 'verify="off"')
         words += _flag(command, name, value)
-    ended = run_words([*words, "--json", "-"], os.getcwd())
+    try:
+        here = os.getcwd()
+    except OSError as error:
+        raise RunError(
+            f"the current folder: {error.strerror or error}", "os.chdir to one that is there"
+        ) from None
+    ended = run_words([*words, "--json", "-"], here)
     if ended.exit_code:
         ended.fail()
     try:
@@ -117,9 +126,13 @@ def load_study(folder: str) -> Any:
     """All launches of a study's results: a pandas DataFrame where pandas is installed, else a list of dicts.
 
     `folder` is the results folder, or the one above it, of which the newest results are taken. A row is a
-    launch, or a line of a measurement; the reference names the columns. UsageError where there are none.
+    launch, or a line of a measurement; the reference names the columns. UsageError where there are none; a
+    warning for what was left out.
     """
-    made = rows(os.fspath(folder))
+    notes: list[str] = []
+    made = rows(os.fspath(folder), notes)
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
     try:
         import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:

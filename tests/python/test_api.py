@@ -122,6 +122,20 @@ def test_studies_load_as_frames(tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError, match="no results of a study"):
         package.load_study(tmp_path)
+    with (tmp_path / "results/s/2026/points.jsonl").open("a") as file:
+        file.write("no entry\n")
+    with pytest.warns(UserWarning, match="line 5 is no entry and was left out"):
+        assert len(package.load_study(tmp_path / "results/s")) == 4
+
+
+def test_what_no_command_is_and_where_none_can_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="wants the name of a command first, not None"):
+        package.run(None)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(RunError, match="the current folder: No such file or directory"):
+        package.run("generate", out=str(tmp_path / "A.npy"), shape=(2, 2))
 
 
 def test_importing_it_imports_nothing() -> None:

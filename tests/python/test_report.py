@@ -83,6 +83,22 @@ def test_a_timeline_gives_each_rank_its_seconds(tmp_path: Path) -> None:
     assert page.scripts and html(page).count("<script>") == 2
 
 
+def test_timelines_above_each_other_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    slow, fast, other = (made_up(tmp_path / name) for name in ("slow.json", "fast.json", "d/fast.json"))
+    text = html(report_page(find([str(slow), str(fast)])))
+    assert ">stencil · slow.json" in text and ">stencil · fast.json" in text
+    pictures = html(report_page(find([str(fast), str(other)])))
+    assert f"Ranks of {fast}" in pictures and f"Ranks of {other}" in pictures
+
+
+def test_facts_of_a_page_of_several_say_of_what(tmp_path: Path) -> None:
+    folder = results(tmp_path / "s" / "d", sizes=1, launches=1)
+    page = report_page(find([str(folder), kept(tmp_path / "r")]))
+    assert [fact.name for fact in page.facts][:2] == ["T: Claims that hold here", "T: Points"]
+    assert page.facts[-1].name.startswith("multiply")
+
+
 def test_a_file_is_known_by_what_is_in_it(tmp_path: Path) -> None:
     stored.write(wrap(ping(sizes=3)), str(tmp_path / "m.txt"))
     folder = results(tmp_path / "s" / "d", sizes=1, launches=1)
@@ -130,6 +146,17 @@ def test_a_wrong_request_is_refused_before_anything_is_read(
         assert main(["report", *words]) == 2
         assert said in capfd.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.json"]
+
+
+def test_a_page_replaces_no_file_of_the_results(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = results(tmp_path / "s" / "one")
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    for name in ("points.jsonl", "study.toml", "environment.json", "index.sqlite"):
+        for result in (folder, tmp_path / "s"):
+            assert main(["report", str(result), "-o", str(folder / name)]) == 2
+            assert "also an input" in capfd.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+    assert main(["report", str(folder), "-o", str(folder / "page.html")]) == 0
 
 
 def test_everything_is_written_where_it_is_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

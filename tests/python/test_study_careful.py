@@ -70,6 +70,54 @@ def test_a_work_folder_that_went_away_comes_back(tmp_path: Path) -> None:
     assert run(tmp_path, STUDY + 'output = "C.npy"', Removes()).launched == 6
 
 
+@pytest.mark.parametrize("moved", [False, True])
+def test_results_that_go_away_end_the_run_and_not_the_results(tmp_path: Path, moved: bool) -> None:
+    folder, away = tmp_path / "r", tmp_path / "away"
+
+    class Removes(Runner):
+        def __call__(self, words: list[str], folder_of_work: str, timeout: float | None) -> Ended:
+            if len(self.calls) == 2:
+                shutil.move(folder, away) if moved else shutil.rmtree(folder)
+                Path(folder_of_work).mkdir(parents=True)
+            return super().__call__(words, folder_of_work, timeout)
+
+    runner = Removes()
+    with pytest.raises(RunError, match=r"points\.jsonl has been moved or removed while the study ran"):
+        run(folder, STUDY, runner)
+    assert len(runner.calls) == 3  # not the other three, whose results nobody would find
+    if moved:
+        assert run(away, STUDY, Runner()).launched == 3
+
+
+def test_results_that_cannot_be_read_are_a_wrong_request(here: InProcess, tmp_path: Path) -> None:
+    run(tmp_path / "r", STUDY, Runner())
+    (tmp_path / "r" / "points.b.jsonl").symlink_to("/proc/self/mem")
+    for words in (
+        ("study", "show", "r"),
+        ("study", "query", "r"),
+        ("study", "export", "r", "--csv", "-"),
+        ("study", "compare", "r", "r"),
+        ("report", "r", "-o", "o.html"),
+    ):
+        done = here(*words)
+        assert "r: Input/output error" in one_message(done, 2)
+
+
+def test_a_work_folder_that_cannot_be_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: path != str(tmp_path / "w"))
+    with pytest.raises(UsageError, match="matrices of the points cannot be written: no permission"):
+        Work(str(tmp_path / "w"), keep=False)
+
+
+def test_results_without_their_study_say_how_to_get_it_back(here: InProcess, tmp_path: Path) -> None:
+    run(tmp_path / "r", STUDY, Runner())
+    (tmp_path / "r" / "study.toml").unlink()
+    done = here("study", "show", "r")
+    assert "--into r, which keeps the study's file there again" in one_message(done, 2)
+
+
 @pytest.mark.parametrize("output", ["C.h5:A", "/tmp/C.npy", "../C.npy", "-C.npy"])
 def test_an_output_is_a_name_in_the_work_folder(output: str) -> None:
     with pytest.raises(UsageError, match="output is the name of a file in the work folder"):

@@ -49,6 +49,16 @@ def test_rows_and_columns(tmp_path: Path) -> None:
     assert table.units == ["s", "s"]
 
 
+def test_values_stand_as_in_the_runs_of_the_table(tmp_path: Path) -> None:
+    (table,) = tables(
+        tmp_path,
+        "command = 'multiply'\n[[runs]]\nname = 'one'\naxes.ranks = [4]\n"
+        "[[runs]]\nname = 'all'\naxes.ranks = [1, 2, 4]\n"
+        "[[tables]]\nname = 't'\nrows = 'ranks'\nruns = ['all']\n",
+    )
+    assert table.rows == [[1], [2], [4]]
+
+
 def test_ratio_to_a_base(tmp_path: Path) -> None:
     speedup, share, efficiency = tables(
         tmp_path,

@@ -120,6 +120,22 @@ def test_large_bases_are_counted_in_thousands(tmp_path: Path) -> None:
     assert found[4].split() == ["sieve", "1.200", "1", "2.000"]
 
 
+def test_a_ratio_has_no_unit_of_what_it_is_made_of(tmp_path: Path) -> None:
+    text = "rows = 'ranks'\ncolumns = 'io'\nwhere = 'ranks < 4'\nbase = {io = 'sieve'}\n"
+    expected = """
+        T; by io; compared with io = sieve
+        ranks  base [s]  sieve    root
+        ──────────────────────────────
+        1        12.00       1  0.9231
+        2        6.000       1  0.8571
+    """
+    assert shown(tmp_path / "a", text + "unit = 's'\n") == told(expected)
+    bytes_of = shown(tmp_path / "b", text + "unit = 'B'\nvalue = '6 / ranks'\n")
+    assert bytes_of[1].split() == ["ranks", "base", "[B]", "sieve", "root"]
+    share = shown(tmp_path / "c", text + "unit = '%'\ncell = '100 * value / base'\n")
+    assert "in %" in share[0] and share[3].split() == ["1", "12.00", "100", "108.3"]
+
+
 def test_a_gap_and_the_best(tmp_path: Path) -> None:
     text = (
         "rows = 'run'\ncolumns = 'ranks'\nbest = 'min'\nwhere = 'ranks < 4'\n"

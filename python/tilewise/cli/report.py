@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from tilewise.cli import side_files
+from tilewise.cli import side_files, study_output
 from tilewise.cli.declare import SHOW, WHAT, Parameter
 from tilewise.cli.parse import parse
 from tilewise.errors import RunError, UsageError
@@ -73,6 +73,8 @@ def main(words: list[str], joined: Join | None) -> int:
 
 def _check(wanted: Wanted) -> None:
     """Raises UsageError before anything is read, where nothing could be written."""
+    from tilewise.study import store
+
     if not wanted.results:
         raise UsageError("report wants results", "tilewise report results/NAME -o report.html")
     if not (wanted.output or wanted.plots or wanted.tables):
@@ -82,7 +84,10 @@ def _check(wanted: Wanted) -> None:
     for result in wanted.results:
         if not os.path.exists(result):
             raise UsageError(f"{result} does not exist")
-    side_files.check("--output", wanted.output, [each for each in wanted.results if os.path.isfile(each)])
+    taken = [each for each in wanted.results if os.path.isfile(each)]
+    for results in filter(os.path.isdir, wanted.results):
+        taken += study_output.files_of(store.newest(results))
+    side_files.check("--output", wanted.output, taken)
     for flag, folder in (("--plots", wanted.plots), ("--tables", wanted.tables)):
         if folder is None:
             continue

@@ -15,18 +15,21 @@ def check(folders: Iterable[str], files: Mapping[str, str | None]) -> None:
 
     `files` has a path by flag; `-` is standard output, which one of them may have.
     """
-    from tilewise.study import index, store
-
-    taken = []
-    for folder in folders:
-        names = [*store.points_in(folder), store.STUDY, "environment.json", index.INDEX]
-        taken += [os.path.join(folder, name) for name in names]
+    taken = [path for folder in folders for path in files_of(folder)]
     piped = [flag for flag, path in files.items() if path == "-"]
     if len(piped) > 1:
         raise UsageError(f"{' and '.join(piped)} cannot both go to standard output", "a file for one of them")
     for flag, path in files.items():
         side_files.check(flag, path, taken)
         taken += [path] if path and path != "-" else []
+
+
+def files_of(folder: str) -> list[str]:
+    """The files of results in `folder`, which nothing made of them may replace."""
+    from tilewise.study import index, store
+
+    names = [*store.points_in(folder), store.STUDY, "environment.json", index.INDEX]
+    return [os.path.join(folder, name) for name in names]
 
 
 def write(flag: str, path: str, content: bytes) -> None:

@@ -59,7 +59,7 @@ def show(words: list[str]) -> int:
     study = read(shipped.path_of(asked[0]), asked[1])
     _, points = points_of(study, ".", "")
     there = sum(not point.reason for point in points)
-    print(f"{study.name}: {study.file.title}\n{study.file.description.strip()}\n")
+    print(f"{study.name}: {study.file.title}\n{study.file.description.strip()}".rstrip() + "\n")
     print(f"source: {study.file.source}") if study.file.source else None
     print(f"scale {study.scale}: {plural(there, 'point')} to run here, {len(points) - there} out of reach")
     for run in study.runs:

@@ -16,6 +16,7 @@ from tilewise.errors import UsageError
 from tilewise.launch.record import Record
 from tilewise.measure import stored
 from tilewise.measure.result import Measurement
+from tilewise.report.figures.style import short
 from tilewise.report.measure_page import page_of
 from tilewise.report.page import Page, Section
 from tilewise.report.record_page import record_page
@@ -126,7 +127,11 @@ def _joined(pages: Sequence[Page]) -> Page:
         title=" · ".join(titles[:3]) + (" …" if len(titles) > 3 else ""),
         subtitle=" · ".join(dict.fromkeys(page.subtitle for page in pages)),
         sections=list[Section](sections),
-        facts=[fact for page in pages for fact in page.facts][:8],
+        facts=[
+            dataclasses.replace(fact, name=f"{short(page.title)}: {fact.name}")
+            for page in pages
+            for fact in page.facts
+        ][:8],
         warnings=list(dict.fromkeys(text for page in pages for text in page.warnings)),
         scripts=[script for page in pages for script in page.scripts],
     )

@@ -75,10 +75,12 @@ def telling(points: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def base_unit(wanted: Figures) -> str:
-    """The unit of what a ratio is made of, where paths into the record tell it: a time, or a sum of times."""
+    """The unit of what a ratio is made of, where paths (to times, or sums of them) or the study tell it."""
     columns = wanted.columns if isinstance(wanted, TableWanted) else []
     values = [each.value for each in columns if isinstance(each, Value)] or [wanted.value]
-    return "s" if all(map(_is_time, values)) else ""
+    if all(map(_is_time, values)):
+        return "s"
+    return "" if wanted.cell or wanted.unit == "×" else wanted.unit
 
 
 def _is_time(value: str) -> bool:

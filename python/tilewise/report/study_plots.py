@@ -19,10 +19,11 @@ from tilewise.study import plots as study
 from tilewise.study.evaluated import Evaluated
 from tilewise.study.results import Measured
 from tilewise.study.tables import NOWHERE
-from tilewise.units import parse_size
+from tilewise.units import parse_size, plural
 
 _SLATE = 5  # the colour of what is no measurement of ours
 _BARS = 30  # rows of a figure: more are in the table
+_ABREAST = 60  # single bars of one
 _SIZE = re.compile(r"\d+(\.\d+)?\s*([kmgtp]i?b?|b)", re.IGNORECASE)
 _SIZES = ("block", "bytes", "buffer")  # axes whose numbers are bytes
 
@@ -39,10 +40,8 @@ def declared(found: Sequence[Evaluated], place: int) -> Iterator[Plot]:
             yield _heat(each, name)
         return
     every = [x for each in mine for one in each.series for x in one.x]
-    if first.kind == "bar" or any(_number(x) is None for x in every):
-        yield _bars(mine, names)
-    else:
-        yield _lines(mine, names)
+    made = _bars if first.kind == "bar" or any(_number(x) is None for x in every) else _lines
+    yield made(mine, names)
 
 
 def _lines(mine: Sequence[study.Plot], names: Sequence[str]) -> Plot:
@@ -142,11 +141,25 @@ def _caption(mine: Sequence[study.Plot], names: Sequence[str], ours: Sequence[Cu
     elif names[0]:
         words.append("a dash for each of the results")
     cells = [cell for each in mine for row in each.table.cells for cell in row if cell.value is None]
+    if placeless := sum(
+        _placeless(plot, x, y)
+        for plot in mine
+        for one in plot.series
+        for x, y in zip(one.x, one.y, strict=True)
+    ):
+        words.append(f"{plural(placeless, 'point')} at or below zero: no place on a logarithmic axis")
     gaps = sum(cell.reason != NOWHERE for cell in cells)
     if gaps:
         said = "1 point is" if gaps == 1 else f"{gaps} points are"
         words.append(f"{said} missing, for the reasons told below")
-    return ". ".join(["; ".join(words), *mine[0].notes]).rstrip(".") + "."
+    notes = [f"{note[:1].upper()}{note[1:]}" for note in mine[0].notes]
+    return ". ".join(["; ".join(words), *notes]).rstrip(".") + "."
+
+
+def _placeless(plot: study.Plot, x: Any, y: float) -> bool:
+    """Whether a point cannot be drawn, as an axis is logarithmic; bars and heat maps have no such x."""
+    place = _number(x) if plot.kind not in ("bar", "heat") else None
+    return ("y" in plot.log and y <= 0) or ("x" in plot.log and place is not None and place <= 0)
 
 
 def _y_title(plot: study.Plot) -> str:
@@ -166,11 +179,19 @@ def _bars(mine: Sequence[study.Plot], names: Sequence[str]) -> Plot:
                 bounds = (y if low is None else low, y if high is None else high)
                 row[kind] = (y, *bounds, f"{significant(y)} {plot.unit}".strip())
     first = mine[0]
-    shown = [Bar(name, values) for name, values in list(rows.items())[:_BARS]]
+    every = [" · ".join(filter(None, (label, name))) for label in short.values() for name in names]
+    kinds = [kind for kind in every if any(kind in values for values in rows.values())]
+    room = max(1, min(_BARS, _ABREAST // max(1, min(len(kinds), MOST))))
+    shown = [
+        Bar(name, {kind: values[kind] for kind in kinds[:MOST] if kind in values})
+        for name, values in list(rows.items())[:room]
+    ]
     caption = _caption(mine, names, [])
-    if len(rows) > _BARS:
-        caption += f" {_NOT_ALL.format(len(rows) - _BARS)}"
-    return bars(f"plot-{first.name}", first.title, caption, shown, _y_title(first))
+    if len(kinds) > MOST:
+        caption += f" Of each group, {_NOT_ALL.format(f'{len(kinds) - MOST} bars')}"
+    if len(rows) > room:
+        caption += f" {_NOT_ALL.format(len(rows) - room)}"
+    return bars(f"plot-{first.name}", first.title, caption, shown, _y_title(first), log="y" in first.log)
 
 
 def _heat(plot: study.Plot, name: str) -> Plot:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 
 from tilewise.report.figures.stacks import Stack, stacks
-from tilewise.report.figures.style import PHASES
+from tilewise.report.figures.style import PHASES, short
 from tilewise.report.numbers import significant
 from tilewise.report.page import Page, Section
 from tilewise.report.table import Cell, Column, Table
@@ -20,7 +21,13 @@ _RANKS = 64  # drawn: more are in the table
 def trace_page(paths: Sequence[str]) -> Page:
     """The page of the timelines in `paths`; UsageError where one of them is none."""
     names = [os.path.basename(path) for path in paths]
+    names = names if len(set(names)) == len(names) else list(paths)
     lines = [read_timeline(path) for path in paths]
+    if len(lines) > 1:  # which may all be of the same command
+        lines = [
+            dataclasses.replace(line, title=" · ".join(filter(None, (line.title, short(name)))))
+            for name, line in zip(names, lines, strict=True)
+        ]
     sections = [timeline_section(lines[place : place + ABREAST]) for place in range(0, len(lines), ABREAST)]
     for place, (name, line) in enumerate(zip(names, lines, strict=True), 1):
         seconds = {rank.name: _phases(rank) for rank in line.ranks}

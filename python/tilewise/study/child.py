@@ -34,7 +34,7 @@ class Ended(msgspec.Struct, frozen=True):
         said = "; try: ".join(" ".join(part.split()) for part in self.errors.split("\n  try: "))
         said = said.removeprefix("tilewise: ")
         if self.timed_out:
-            return f"ended after {self.seconds:.0f} s, which was its time limit{': ' if said else ''}{said}"
+            return f"ended after {self.seconds:.1f} s, beyond its time limit{': ' if said else ''}{said}"
         if self.exit_code < 0:
             return f"killed by {signal.Signals(-self.exit_code).name}{': ' if said else ''}{said}"
         return said or f"exit code {self.exit_code}"

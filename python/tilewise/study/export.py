@@ -29,9 +29,15 @@ _OWN = (
 )
 
 
-def rows(folder: str) -> list[dict[str, Any]]:
-    """Every entry of a results folder as flat dictionaries that all have the same keys, in one order."""
-    return rows_of(store.load_entries(store.newest(folder))[0])
+def rows(folder: str, notes: list[str] | None = None) -> list[dict[str, Any]]:
+    """Every entry of a results folder as flat dictionaries that all have the same keys, in one order.
+
+    `notes` gets a sentence on each line that was left out.
+    """
+    entries, told = store.load_entries(store.newest(folder))
+    if notes is not None:
+        notes += told
+    return rows_of(entries)
 
 
 def rows_of(entries: list[Entry]) -> list[dict[str, Any]]:

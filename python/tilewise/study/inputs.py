@@ -17,6 +17,7 @@ from tilewise.errors import RunError, UsageError
 from tilewise.files import format_module, split_name
 from tilewise.files.dtypes import parse_dtype
 from tilewise.files.generated import generated, parse_seed
+from tilewise.files.output import check_folder
 from tilewise.study import stamps
 from tilewise.study.child import Ended, run_words
 from tilewise.study.schema import Input
@@ -169,6 +170,7 @@ class Work:
             os.makedirs(self.folder, exist_ok=True)
         except OSError as error:
             raise UsageError(f"no folder can be made at {folder}: {error.strerror or error}") from None
+        check_folder(self.folder, "matrices of the points")
 
     def prepare(self, made: Made, run: Callable[[list[str], str, float | None], Ended] = run_words) -> None:
         """Makes an input unless it is there already, complete; raises RunError when that fails.

@@ -11,7 +11,7 @@ from tilewise.study.expression import Expression, Missing
 from tilewise.study.paths import reason_of
 from tilewise.study.points import Point
 from tilewise.study.results import Results
-from tilewise.study.schema import Curve, Figures, PlotWanted, TableWanted
+from tilewise.study.schema import Curve, Figures, PlotWanted, TableWanted, unit_shown
 from tilewise.study.study import Study, expression
 from tilewise.study.tables import Table, evaluate
 from tilewise.study.tables import check as check_table
@@ -83,7 +83,7 @@ def draw(results: Results, wanted: PlotWanted) -> Plot:
         title=table.title,
         x_title=wanted.x_title or wanted.x.replace("_", " "),
         y_title=wanted.y_title or table.title,
-        unit=wanted.unit,
+        unit=unit_shown(wanted, wanted.unit),
         kind=wanted.kind,
         log=wanted.log,
         series=series,

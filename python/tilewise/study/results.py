@@ -35,11 +35,15 @@ class Results(msgspec.Struct, kw_only=True):
     points: list[Measured]
     notes: list[str]
 
-    def order(self, name: str) -> list[Any]:
-        """All values of an axis in the order of the study; of `run`, the names of the runs."""
+    def order(self, name: str, runs: list[str] | None = None) -> list[Any]:
+        """All values of an axis in the order of the study; of `run`, the names of the runs.
+
+        Those of `runs`, where they are given, come first.
+        """
+        every = sorted(self.study.runs, key=lambda run: run.name not in (runs or ()))
         if name == "run":
-            return [run.name for run in self.study.runs]
-        values = [value for run in self.study.runs for value in run.axes.get(name, [])]
+            return [run.name for run in every]
+        values = [value for run in every for value in run.axes.get(name, [])]
         values += [point.axes[name] for point in self.points if name in point.axes]
         return list({repr(value): value for value in values}.values())
 
@@ -54,7 +58,8 @@ def load(folder: str) -> Results:
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from None
+        advice = f"tilewise study run FILE.toml --into {folder}, which keeps the study's file there again"
+        raise UsageError(f"{path}: {error.strerror or error}", advice) from None
     except UnicodeDecodeError:
         raise UsageError(f"{path} is no text in UTF-8, as TOML files are") from None
     told = next((each.study for each in reversed(sessions) if each.study), "")

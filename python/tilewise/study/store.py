@@ -178,8 +178,16 @@ class Store:
             while done < len(line):
                 done += os.write(self._file, line[done:])
             os.fsync(self._file)
+            there = os.path.samestat(os.fstat(self._file), os.stat(self.path))
+        except FileNotFoundError:
+            there = False
         except OSError as error:
             raise RunError(f"{self.path} cannot be written: {error.strerror or error}") from None
+        if not there:
+            raise RunError(
+                f"{self.path} has been moved or removed while the study ran",
+                "run the study again; --into goes on in a folder that was moved",
+            )
         self.entries.append(entry)
 
     @contextlib.contextmanager
@@ -264,7 +272,10 @@ def load_entries(folder: str) -> tuple[list[Entry], list[str]]:
             f"{folder} holds no results of a study: there is no {POINTS}",
             f"one of the studies below it, such as {os.path.join(folder, below[0])}" if below else "",
         )
-    return _once(_new_in(folder, {}))
+    try:
+        return _once(_new_in(folder, {}))
+    except OSError as error:
+        raise UsageError(f"{error.filename or folder}: {error.strerror or error}") from None
 
 
 def _new_in(folder: str, read: dict[str, int]) -> Iterator[Entry | str]:
@@ -335,7 +346,9 @@ def _sessions(path: str) -> list[Session]:
             return msgspec.json.decode(file.read(), type=list[Session])
     except FileNotFoundError:
         return []
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
 
 

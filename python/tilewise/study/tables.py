@@ -7,6 +7,7 @@ observations (a point, or a line of one, with the samples of all launches)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from tilewise.study.observations import Bases, Lost, Observation, fits, observe,
 from tilewise.study.paths import parsed, reason_of
 from tilewise.study.points import Point
 from tilewise.study.results import Measured, Results
-from tilewise.study.schema import Figures, Further, Reference, TableWanted, Value
+from tilewise.study.schema import Figures, Further, Reference, TableWanted, Value, unit_shown
 from tilewise.study.study import Study, expression, line_of
 
 NOWHERE = "no such point"  # the reason of a cell that the study has no point for
@@ -89,21 +90,22 @@ def evaluate(results: Results, wanted: TableWanted) -> Table:
     )
     named = wanted.columns if isinstance(wanted.columns, list) else [wanted.columns]
     column_names = [] if figures else [each for each in named if isinstance(each, str)]
-    lost = Lost()
+    lost, order = Lost(), partial(results.order, runs=wanted.runs)
 
     def grid(value: str, lines: dict[str, Any]) -> Grid:
         own = msgspec.structs.replace(wanted, lines={**wanted.lines, **lines})
         seen = observe(results.points, own, value)
         bases = Bases(seen, tied(results.study))
-        return _grid(results.order, seen, bases, own, row_names, column_names, where, lost, _cell_or_reason)
+        return _grid(order, seen, bases, own, row_names, column_names, where, lost, _cell_or_reason)
 
     wholes = [grid(each.value, each.lines) for each in figures]
     if not figures:
         rows, columns, cells = grid(wanted.value, {})
-        units = [wanted.unit] * len(columns)
+        units = [unit_shown(wanted, wanted.unit)] * len(columns)
     else:
-        rows = _ordered(results.order, row_names, [row for whole in wholes for row in whole[0]])
-        columns, units = [[each.title] for each in figures], [each.unit or wanted.unit for each in figures]
+        rows = _ordered(order, row_names, [row for whole in wholes for row in whole[0]])
+        columns = [[each.title] for each in figures]
+        units = [unit_shown(wanted, each.unit or wanted.unit) for each in figures]
         parts = [
             {_key(row): line[0] for row, line in zip(whole[0], whole[2], strict=True)} for whole in wholes
         ]

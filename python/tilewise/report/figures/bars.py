@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from tilewise.report.figures.style import INK, SERIES, WIDTH, Plot, Spot, house, sheet
-from tilewise.report.numbers import clean, finite
+from tilewise.report.figures.curves import LEGEND, Axis, set_ticks
+from tilewise.report.figures.style import INK, SERIES, WIDTH, Plot, Spot, house, sheet, short
+from tilewise.report.numbers import finite
 
 _ROW = 0.15  # inches a bar
 _FRAME = 1.2
+_BELOW = 2.0  # how far below the least bar a logarithmic axis begins
 _LEGEND = 82  # characters abreast under a diagram
 
 
@@ -21,8 +23,14 @@ class Bar:
     values: dict[str, tuple[float, float, float, str]]
 
 
-def bars(key: str, title: str, caption: str, rows: Sequence[Bar], unit: str) -> Plot:
-    """One group of bars for each row, from top to bottom."""
+def bars(key: str, title: str, caption: str, rows: Sequence[Bar], unit: str, log: bool = False) -> Plot:
+    """One group of bars for each row, from top to bottom.
+
+    On a logarithmic axis bars begin below the least of them, and what is not above zero has none.
+    """
+    values = [bar[0] for row in rows for bar in row.values.values() if finite(bar[0]) is not None]
+    least = min((value for value in values if value > 0), default=1.0)
+    start = least / _BELOW if log else 0.0
     kinds = list(dict.fromkeys(kind for row in rows for kind in row.values))
     thick = 0.82 / max(len(kinds), 1)
     with house():
@@ -30,25 +38,36 @@ def bars(key: str, title: str, caption: str, rows: Sequence[Bar], unit: str) -> 
         plot = Plot(key, title, caption, figure)
         for place, kind in enumerate(kinds):
             colour = SERIES[place % len(SERIES)][0]
-            label = clean(kind)
+            label = short(kind, LEGEND)
             for number, row in enumerate(rows):
                 value, low, high, words = row.values.get(kind, (float("nan"),) * 3 + ("",))
-                if finite(value) is None:
+                if finite(value) is None or (log and value <= 0):
                     continue
                 top = number - 0.41 + place * thick
-                axes.barh(top + thick / 2, value, thick * 0.9, color=colour, label=label)
+                axes.barh(top + thick / 2, value - start, thick * 0.9, left=start, color=colour, label=label)
                 label = "_"
                 if low < value < high:
-                    axes.plot([low, high], [top + thick / 2] * 2, color=INK[0], linewidth=0.9, marker="")
-                plot.spots.append(Spot(axes, 0, top, f"{row.name}, {kind}: {words}", value, thick))
-        axes.set_yticks(range(len(rows)), [clean(row.name) for row in rows])
+                    axes.plot(
+                        [max(low, start) if log else low, high],
+                        [top + thick / 2] * 2,
+                        color=INK[0],
+                        linewidth=0.9,
+                        marker="",
+                    )
+                text = f"{row.name}, {kind}: {words}"
+                plot.spots.append(Spot(axes, start, top, text, value - start, thick))
+        axes.set_yticks(range(len(rows)), [short(row.name) for row in rows])
         axes.invert_yaxis()
-        axes.set_xlim(left=0)
-        axes.set_xlabel(clean(unit))
+        if log:
+            axes.set_xscale("log")
+        if log or min(values, default=0.0) >= 0:
+            axes.set_xlim(left=start)
+        set_ticks(axes.xaxis, Axis(unit, log=log))
+        axes.set_xlabel(short(unit, LEGEND))
         axes.grid(False, axis="y")
         axes.tick_params(axis="y", length=0)
         if axes.get_legend_handles_labels()[0]:
-            longest = max(len(kind) for kind in kinds)
+            longest = max(len(short(kind, LEGEND)) for kind in kinds)
             abreast = max(1, min(len(kinds), _LEGEND // (longest + 6)))
             figure.legend(loc="outside lower center", ncols=abreast)
     return plot

@@ -19,6 +19,7 @@ from tilewise.report.figures.style import (
     Spot,
     house,
     sheet,
+    short,
 )
 from tilewise.report.numbers import clean, finite, significant, size_text, time_text
 from tilewise.units import rate_text
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST = 8  # curves in a diagram: no eye holds more apart
+_ABREAST, _UPRIGHT = 62, 48  # characters of an axis's name
+LEGEND = 64  # of a curve's
 _LEGEND = 82  # characters abreast under a diagram
 _FEW = 8  # points: their intervals are lines, those of more a band
 _REACH = 4.0  # how far beyond the points of a logarithmic axis an interval is shown
@@ -97,9 +100,9 @@ def curves(
         ):
             if axis.log:
                 set_scale("log", base=2 if axis.kind == "bytes" else 10)
-            _ticks(side, axis)
-        axes.set_xlabel(clean(across.label))
-        axes.set_ylabel(clean(up.label))
+            set_ticks(side, axis)
+        axes.set_xlabel(short(across.label, _ABREAST))
+        axes.set_ylabel(short(up.label, _UPRIGHT))
         _limits(axes, shown, up)
         for axis, side in ((across, axes.xaxis), (up, axes.yaxis)):
             _within_a_power(side, axis)
@@ -108,7 +111,10 @@ def curves(
         if shown:
             figure.legend(loc="outside lower center", ncols=_abreast(shown))
         else:
-            axes.text(0.5, 0.5, "nothing was measured", transform=axes.transAxes, ha="center", color=MUTED[0])
+            said = (
+                "no value has a place here" if any(one.points for one in series) else "nothing was measured"
+            )
+            axes.text(0.5, 0.5, said, transform=axes.transAxes, ha="center", color=MUTED[0])
     if len(drawable) > MOST:
         plot.caption += f" {len(drawable) - MOST} more curves are in the table only."
     return plot
@@ -116,7 +122,7 @@ def curves(
 
 def _abreast(shown: Sequence[Curve]) -> int:
     """How many columns the legend may have; each is as wide as its own longest name."""
-    names = [len(curve.name) + 6 for curve in shown]
+    names = [len(short(curve.name, LEGEND)) + 6 for curve in shown]
     for columns in range(min(4, len(names)), 1, -1):
         share, more = divmod(len(names), columns)  # the first `more` columns have one name more
         ends = [part * share + min(part, more) for part in range(columns + 1)]
@@ -154,7 +160,7 @@ def _curve(plot: Plot, axes: Axes, curve: Curve, place: int, colour: str, among:
             axes.vlines(x, low, high, color=colour, alpha=0.5, linewidth=1.1)
     marker = MARKERS[place % len(MARKERS)] if curve.marker else ""
     dash = DASHES[curve.dash % len(DASHES)] if curve.line else ""
-    axes.plot(x, y, color=colour, marker=marker, linestyle=dash, label=clean(curve.name))
+    axes.plot(x, y, color=colour, marker=marker, linestyle=dash, label=short(curve.name, LEGEND))
     plot.spots += [Spot(axes, *where) for where in zip(x, y, words, strict=True) if where[2]]
 
 
@@ -165,12 +171,17 @@ def _limits(axes: Axes, shown: Sequence[Curve], up: Axis) -> None:
         return
     least, most = min(values), max(values)
     high = min(max(point[3] for curve in shown for point in curve.points), most * (_REACH if up.log else 1.4))
-    low = max(min(point[2] for curve in shown for point in curve.points), least / _REACH)
+    low = min(point[2] for curve in shown for point in curve.points)
+    low = max(low, least / _REACH if up.log else min(least, 0) * 1.4)
     margin = max(1.15, (high / low) ** 0.05) if up.log and low > 0 else 1.08
-    axes.set_ylim(low / margin if up.log else 0, max(high, most) * margin or 1)
+    if up.log:
+        axes.set_ylim(low / margin, max(high, most) * margin)
+    else:  # from zero on, which parts what is below it from the rest
+        axes.set_ylim(min(low, 0) * margin, max(high, most, 0) * margin or (1 if low >= 0 else 0))
 
 
-def _ticks(side: object, axis: Axis) -> None:
+def set_ticks(side: object, axis: Axis) -> None:
+    """Where an axis has its ticks, and how their numbers are written."""
     from matplotlib.axis import Axis as Side
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
-from tilewise.report.figures.style import PAPER, WIDTH, Plot, Spot, house, sheet
-from tilewise.report.numbers import clean, significant
+from tilewise.report.figures.curves import Axis, set_ticks
+from tilewise.report.figures.style import PAPER, WIDTH, Plot, Spot, house, sheet, short
+from tilewise.report.numbers import significant
 
 _SHADES = ["#e9f1f8", "#7fb3d9", "#2a76ae", "#0b3557"]
 _WRITTEN = 120  # cells: more are too small for values
 _ABREAST, _BELOW = 62, 40  # letters that have room along the figure, names that have room down it
+_NAME = 20  # letters of a name
 _INK = ("#10202e", "#ffffff")
 
 
@@ -39,6 +42,7 @@ def field(
     low, high = (float(known.min()), float(known.max())) if known.size else (1.0, 1.0)
     high = high if high > low else low + (abs(low) or 1.0)
     scale = (LogNorm if log else Normalize)(low, high)
+    texts = _texts(numbers) if numbers.size <= _WRITTEN else {}
     height = min(7.0, max(2.4, 1.5 + 0.36 * len(down[1])))
     with house():
         figure, axes = sheet(title, WIDTH, height)
@@ -52,24 +56,38 @@ def field(
                 continue
             words = f"{down[0]} {down[1][row]}, {across[0]} {across[1][column]}; {significant(value)} {unit}"
             plot.spots.append(Spot(axes, column - 0.5, row - 0.5, words, 1.0, 1.0))
-            if numbers.size <= _WRITTEN:
+            if texts:
                 ink = _INK[float(scale(value)) > 0.45]
-                axes.text(column, row, significant(value), ha="center", va="center", color=ink, fontsize=7.5)
-        axes.set(xlabel=clean(across[0]), ylabel=clean(down[0]))
-        for names, room, set_ticks in (
+                axes.text(column, row, texts[row, column], ha="center", va="center", color=ink, fontsize=7.5)
+        axes.set(xlabel=short(across[0]), ylabel=short(down[0]))
+        for named, room, set_names in (
             (across[1], _ABREAST, axes.set_xticks),
             (down[1], _BELOW, axes.set_yticks),
         ):
+            names = [short(name, _NAME) for name in named]
             # Names that would touch their neighbours are left out; pointing at a cell tells all of them.
-            letters = max(map(len, names), default=1) + 1 if names is across[1] else 1
+            letters = max(map(len, names), default=1) + 1 if named is across[1] else 1
             every = max(1, math.ceil(len(names) * letters / room))
-            set_ticks(range(0, len(names), every), [clean(name) for name in names[::every]])
+            set_names(range(0, len(names), every), names[::every])
         axes.invert_yaxis()
         axes.grid(False)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
-        bar = figure.colorbar(mesh, ax=axes, label=clean(unit))
+        bar = figure.colorbar(mesh, ax=axes, label=short(unit))
+        set_ticks(bar.ax.yaxis, Axis(unit, log=log))
         if bar.solids is not None:
             bar.solids.set(rasterized=False, edgecolor="face")
         bar.outline.set_visible(False)
     return plot
+
+
+def _texts(numbers: Any) -> dict[tuple[int, ...], str]:
+    """What stands in each cell that has a value: as many digits as there is room for; nothing without any."""
+    import numpy
+
+    values = {place: float(value) for place, value in numpy.ndenumerate(numbers) if not math.isnan(value)}
+    for write in (significant, lambda value: significant(value, 2), lambda value: f"{value:.0e}"):
+        texts = {place: write(value) for place, value in values.items()}
+        if numbers.shape[1] * (max(map(len, texts.values()), default=0) + 1) <= _ABREAST:
+            return texts
+    return {}

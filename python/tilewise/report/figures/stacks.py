@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from tilewise.report.figures.style import PHASES, WIDTH, Plot, Spot, house, sheet
-from tilewise.report.numbers import clean, finite, percent, time_text
+from tilewise.report.figures.style import PHASES, WIDTH, Plot, Spot, house, sheet, short
+from tilewise.report.numbers import finite, percent, time_text
 
 _ROW = 0.19  # inches a bar
 _FRAME = 1.2
-_WIDEST = 34  # characters of a row's name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +42,7 @@ def stacks(key: str, title: str, caption: str, rows: Sequence[Stack]) -> Plot:
                 left += width
         for name in known:
             axes.barh(0, 0, color=PHASES[name][0], label=name)
-        axes.set_yticks(range(len(rows)), [_short(clean(row.name)) for row in rows])
+        axes.set_yticks(range(len(rows)), [short(row.name) for row in rows])
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_xlim(left=0)
         axes.set_xlabel("seconds")
@@ -52,7 +51,3 @@ def stacks(key: str, title: str, caption: str, rows: Sequence[Stack]) -> Plot:
         if known:
             figure.legend(loc="outside lower center", ncols=len(known))
     return plot
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _WIDEST else name[: _WIDEST - 1] + "…"

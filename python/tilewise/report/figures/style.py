@@ -96,6 +96,7 @@ _FACTS: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "tilewise",
 }
+WIDEST = 34  # characters of a name in a figure
 _PNG_DOTS = 200  # per inch
 
 
@@ -147,6 +148,16 @@ def wrapped(title: str, width: float = WIDTH) -> str:
     import textwrap
 
     return "\n".join(textwrap.wrap(clean(title), int(width * 10)))
+
+
+def short(name: str, widest: int = WIDEST) -> str:
+    """`name` in one line that has room in a figure, without its middle; pointing at marks tells all of it.
+
+    What tells names apart may be at either end: `random, ranks 2, …bi, components 40`.
+    """
+    name = " ".join(clean(name).split())
+    half = widest // 2
+    return name if len(name) <= widest else f"{name[: widest - half - 1]}…{name[-half:]}"
 
 
 def svg(plot: Plot) -> str:
