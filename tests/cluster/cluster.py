@@ -31,8 +31,8 @@ from remote import Door
 HERE = Path(__file__).resolve().parent
 TOOLS = ("ip", "tc", "unshare", "nsenter", "mount", "mountpoint", "hostname")
 PREFIX = "tilewise-cluster-"
-LIFETIME = 900  # seconds after which a host ends by itself
-SETUP = 20.0  # seconds that any step of setting up, or of killing, may take
+LIFETIME = 3600  # seconds after which a host ends by itself
+SETUP = 60.0  # seconds that any step of setting up, or of killing, may take
 
 # Ignored, children that are handed to this first process of the host go at once when they end.
 _SLEEP = f"trap '' CHLD; exec sleep {LIFETIME}"

@@ -55,7 +55,7 @@ def three() -> Iterator[Cluster]:
 
 
 def _run(made: Cluster, *words: object) -> subprocess.CompletedProcess[str]:
-    return made.run(words, Path("/"), os.environ, timeout=20)
+    return made.run(words, Path("/"), os.environ, timeout=60)
 
 
 def _lives(pid: str) -> bool:
@@ -101,9 +101,9 @@ def test_links_carry_what_they_should(three: Cluster) -> None:
         assert receiver.stdout is not None and receiver.stdout.readline() == "ready\n"
         sender = _run(three, sys.executable, "-c", _SENDER)
         assert sender.returncode == 0, sender.stderr
-        assert 0.06 < float(sender.stdout) < 5
+        assert 0.06 < float(sender.stdout) < 30
     finally:
-        receiver.communicate(timeout=10)
+        receiver.communicate(timeout=60)
 
 
 def test_what_runs_too_long_is_ended(three: Cluster) -> None:
@@ -125,7 +125,7 @@ def test_nothing_outlives_a_killed_run(three: Cluster) -> None:
     child.send_signal(signal.SIGKILL)
     child.wait()
     child.stdout.close()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while any(_lives(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not any(_lives(pid) for pid in pids)

@@ -21,7 +21,6 @@
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/measure/memory_passes.hpp"
 #include "tilewise/measure/memory_team.hpp"
-#include "tilewise/measure/statistics.hpp"
 #include "tilewise/mpi/together.hpp"
 
 using namespace tilewise;
@@ -168,7 +167,9 @@ TEST_CASE("memory is measured in every operation, size and number of threads, on
                 const Found found = memory(world.context, memory_point(operation, bytes, threads), brief, world.clock);
                 check_series(world, found);
                 if (world.comm.rank() == 0) {
-                    const double rate = static_cast<double>(bytes) / median(found.series.front().samples);
+                    // The fastest sample: between the others a busy machine may have taken the core away.
+                    const std::vector<double>& samples = found.series.front().samples;
+                    const double rate = static_cast<double>(bytes) / *std::ranges::min_element(samples);
                     CHECK(rate > 1e6);
                     CHECK(rate < 5e13 * threads);  // what no register can move: a loop was left out
                 }

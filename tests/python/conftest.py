@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy
 import pytest
 
@@ -23,6 +24,16 @@ if importlib.util.find_spec("tilewise") is None:  # not installed: the front wor
     sys.path.insert(0, str(SOURCES))
 
 InProcess = Callable[..., "subprocess.CompletedProcess[str]"]
+# A busy machine may take long for an example, and what a run finds, the next one must find, too.
+hypothesis.settings.register_profile(
+    "suite",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("suite")
+
 _TRAPS = ("OPENBLAS_", "OMP_", "PMI_", "PMIX_", "OMPI_", "SLURM_", "HYDR", "TILEWISE_")
 
 
@@ -41,7 +52,7 @@ class Tilewise:
         self.environment = told
 
     def __call__(
-        self, *words: object, how: str = "", before: Sequence[object] = (), timeout: float = 60
+        self, *words: object, how: str = "", before: Sequence[object] = (), timeout: float = 150
     ) -> subprocess.CompletedProcess[str]:
         """Runs `tilewise words…`; `how` is what a fake worker does, `before` stands before it."""
         return subprocess.run(
@@ -83,8 +94,8 @@ def mpiexec() -> str:
     return path
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
-    """Waits until `condition` gives something true, and returns it."""
+def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """Waits until `condition` gives something true, and returns it; `seconds` are the end of all patience."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if found := condition():

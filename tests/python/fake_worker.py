@@ -2,7 +2,8 @@
 """A worker that speaks the seam but does no work: tests tell it through FAKE how to behave.
 
 FAKE is empty (does its job), or one of the names in `play`. FAKE_LOG names a file that gets one line a
-process: its pid, rank and arguments. FAKE_JOB names a file that gets the job.
+process: its pid, rank and arguments. FAKE_JOB names a file that gets the job, FAKE_GATE the file that `gate`
+waits for.
 """
 
 import json
@@ -142,6 +143,10 @@ def play(job, how):
         if os.fork() == 0:
             log()
         time.sleep(60)
+    elif how == "gate":
+        while not os.path.exists(os.environ["FAKE_GATE"]):
+            time.sleep(0.01)
+        emit(record(job))
     elif how == "vanish":
         os.unlink(job["output"]["path"])
         emit(record(job))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import numpy
 import psutil
 from conftest import Tilewise, wait_for
+from stopwatch import within
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
@@ -95,16 +95,15 @@ def state_of(path: Path) -> tuple[int, int, bytes]:
 
 
 @contextmanager
-def nothing_left(run: Tilewise, within: float, settle: float = 1.0) -> Iterator[None]:
-    """Checks that what is done inside takes at most `within` seconds, keeps C.npy and leaves nothing new."""
+def nothing_left(run: Tilewise, seconds: float, settle: float = 1.0) -> Iterator[None]:
+    """Checks that what is done inside takes at most `seconds`, keeps C.npy and leaves nothing new."""
     target = run.folder / "C.npy"
     if not target.exists():
         numpy.save(target, numpy.full((2, 2), 7.0))
     before, names = state_of(target), run.files()
-    begin = time.monotonic()
-    yield
-    took = time.monotonic() - begin
-    wait_for(lambda: not processes_in(run.folder), settle)
-    assert took < within
+    with within(seconds):
+        yield
+    with within(settle):
+        wait_for(lambda: not processes_in(run.folder))
     assert state_of(target) == before
     assert run.files() == names

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy
 import pytest
 from conftest import InProcess, Tilewise, one_message
+from stopwatch import soon
 from tilewise.cli.commands import COMMANDS
 from tilewise.launch.job import PROTOCOL
 from tilewise.plan.names import EXCHANGES, IO, MULTIPLY
@@ -39,12 +39,7 @@ def test_overview_imports_nothing_heavy(fake: Tilewise) -> None:
 
 
 def test_help_is_fast(fake: Tilewise) -> None:
-    def once() -> float:
-        begin = time.perf_counter()
-        fake("--help")
-        return time.perf_counter() - begin
-
-    assert any(once() < 0.15 for _ in range(20))  # the machine may be busy with other things
+    soon(0.15, lambda: fake("--help"))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -158,9 +153,8 @@ def test_wrong_requests_end_with_2_one_sentence_and_no_trace(
 
 
 def test_wrong_requests_are_refused_in_under_a_second(fake: Tilewise) -> None:
-    begin = time.perf_counter()
-    one_message(fake(*MULTIPLY_WORDS, "-n", "3", "--algorithm", "cannon"), 2)
-    assert time.perf_counter() - begin < 1.0
+    words = (*MULTIPLY_WORDS, "-n", "3", "--algorithm", "cannon")
+    one_message(soon(1.0, lambda: fake(*words)), 2)
 
 
 def test_the_job_says_everything(fake: Tilewise) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from conftest import Tilewise, one_message, wait_for
 from disks import before_the_ranks, small_ext2, small_tmpfs
 from oracle import matrix, nothing_left, processes_in, save, state_of
+from stopwatch import soon, within
 from tilewise.plan.names import ONE_FILE
 
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "--force")
@@ -45,25 +45,13 @@ def test_a_disk_that_becomes_full(
     (folder / "filler").touch()
     before, names = state_of(folder / "C.npy"), sorted(os.listdir(folder))
     script = before_the_ranks(inputs, f"head -c 1200000 /dev/zero >'{folder}/filler'", ranks)
-    begin = time.monotonic()
-    result = inputs(
-        "multiply",
-        "random:350x9",
-        "random:9x350",
-        "-o",
-        folder / "C.npy",
-        "--force",
-        "-n",
-        ranks,
-        "--io",
-        io,
-        "--launcher",
-        script,
-    )
-    assert time.monotonic() - begin < 6
+    words = ("multiply", "random:350x9", "random:9x350", "-o", folder / "C.npy", "--force")
+    with within(6):
+        result = inputs(*words, "-n", ranks, "--io", io, "--launcher", script)
     assert "C.npy" in one_message(result, 1)
     assert sorted(os.listdir(folder)) == names and state_of(folder / "C.npy") == before
-    wait_for(lambda: not processes_in(inputs.folder), 2)
+    with within(2):
+        wait_for(lambda: not processes_in(inputs.folder))
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -83,16 +71,15 @@ def test_a_limit_on_the_size_of_files(tilewise: Tilewise, ranks: int) -> None:
             ranks,
             preexec_fn=limited,
         )
-        out, err = child.communicate(timeout=20)
+        out, err = child.communicate(timeout=150)
     one_message(subprocess.CompletedProcess([], child.returncode, out, err), 1)
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_folder_that_may_not_be_written(inputs: Tilewise, mount: Callable[..., Path], ranks: int) -> None:
     folder = mount("-t", "tmpfs", "-o", "size=64k,ro", "tmpfs")
-    begin = time.monotonic()
-    said = one_message(inputs("multiply", "A.npy", "B.npy", "-o", folder / "C.npy", "-n", ranks), 2)
-    assert time.monotonic() - begin < 2
+    words = ("multiply", "A.npy", "B.npy", "-o", folder / "C.npy", "-n", ranks)
+    said = one_message(soon(2, lambda: inputs(*words)), 2)
     assert "cannot be written" in said
     for flag in ("--json", "--trace"):
         said = one_message(inputs(*WORDS, flag, folder / "side.json", "-n", ranks), 2)
@@ -116,14 +103,15 @@ def test_an_output_folder_that_vanishes(inputs: Tilewise) -> None:
         "-t",
         1,
     )
-    wait_for(lambda: list(folder.iterdir()), 15)
+    wait_for(lambda: list(folder.iterdir()))
     for file in folder.iterdir():
         file.unlink()
     folder.rmdir()
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=150)
     one_message(subprocess.CompletedProcess([], child.returncode, out, err), 1)
     assert not folder.exists()
-    wait_for(lambda: not processes_in(inputs.folder), 2)
+    with within(2):
+        wait_for(lambda: not processes_in(inputs.folder))
 
 
 @pytest.mark.parametrize("io", ONE_FILE)
@@ -139,9 +127,9 @@ def test_an_input_that_shrinks_after_the_plan(inputs: Tilewise, io: str, ranks: 
 def test_an_input_that_becomes_something_else(inputs: Tilewise, change: str, io: str) -> None:
     script = before_the_ranks(inputs, f"rm B.npy; {change}", 2)
     before = inputs.files()
-    begin = time.monotonic()
-    result = inputs(*WORDS, "-n", 2, "--io", io, "--launcher", script, "--timeout", 6)
+    with within(5):
+        result = inputs(*WORDS, "-n", 2, "--io", io, "--launcher", script, "--timeout", 100)
     assert "B.npy" in one_message(result, 1)
-    assert time.monotonic() - begin < 5
     assert inputs.files() | {"B.npy"} == before
-    wait_for(lambda: not processes_in(inputs.folder), 2)
+    with within(2):
+        wait_for(lambda: not processes_in(inputs.folder))

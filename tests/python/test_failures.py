@@ -12,6 +12,7 @@ import numpy
 import pytest
 from conftest import Tilewise, one_message, wait_for
 from oracle import assert_product, matrix, nothing_left, processes_in, save
+from stopwatch import soon, within
 from tilewise.launch import segments
 from tilewise.plan.names import ONE_FILE
 
@@ -99,7 +100,7 @@ def test_a_failure_that_all_agree_on(inputs: Tilewise, ranks: int, rank: int) ->
 def test_a_file_that_somebody_makes_while_ranks_work(tilewise: Tilewise, force: bool) -> None:
     words = ("multiply", "random:1500x1500", "random:1500x1500", "-o", "C.npy", "--kernel", "plain", "-n", 1)
     child = tilewise.start(*words, "-t", 1, *(["--force"] if force else []))
-    wait_for(lambda: workers(tilewise), 15)
+    wait_for(lambda: workers(tilewise))
     (tilewise.folder / "C.npy").write_text("mine")
     out, err = child.communicate(timeout=60)
     if force:
@@ -123,16 +124,17 @@ def test_no_shared_memory_is_left(inputs: Tilewise, how: str) -> None:
     before = orphaned_segments()
     if how == "interrupt":
         child = inputs.start(*LONG, "-n", 3)
-        wait_for(lambda: len(workers(inputs)) == 3, 15)
+        wait_for(lambda: len(workers(inputs)) == 3)
         time.sleep(0.5)
         child.send_signal(signal.SIGINT)
-        child.communicate(timeout=10)
+        child.communicate(timeout=60)
     else:
         inputs.environment["TILEWISE_FAULT"] = f"{how}:2:compute"
         words = (*WORDS, "-n", 3, "--exchange", "shared", "--timeout", 3)
         assert inputs(*words).returncode == 1
-    wait_for(lambda: not processes_in(inputs.folder), 2)
-    wait_for(lambda: orphaned_segments() <= before, 2)
+    with within(2):
+        wait_for(lambda: not processes_in(inputs.folder))
+    wait_for(lambda: orphaned_segments() <= before)  # others run jobs here, too, and may be ending one
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,8 @@ def test_without_an_old_output_nothing_is_left(tilewise: Tilewise, command: str)
     tilewise.environment["TILEWISE_FAULT"] = "kill:1:output"
     what = ("random:9x9", "random:9x9") if command == "multiply" else ("--shape", "9x9")
     one_message(tilewise(command, *what, "-o", "C.npy", "-n", 2, "--json", "r.json", "--trace", "t.json"), 1)
-    wait_for(lambda: not processes_in(tilewise.folder), 2)
+    with within(2):
+        wait_for(lambda: not processes_in(tilewise.folder))
     assert tilewise.files() == set()
 
 
@@ -174,13 +177,12 @@ def workers(run: Tilewise) -> list[int]:
 def test_an_interrupt_while_ranks_compute(tilewise: Tilewise, number: int, ranks: int) -> None:
     with nothing_left(tilewise, 30):
         child = tilewise.start(*LONG, "-n", ranks)
-        wait_for(lambda: len(workers(tilewise)) == ranks, 15)
+        wait_for(lambda: len(workers(tilewise)) == ranks)
         time.sleep(0.3)
-        begin = time.monotonic()
-        child.send_signal(number)
-        out, err = child.communicate(timeout=10)
-        wait_for(lambda: not processes_in(tilewise.folder), 2.0)
-        assert time.monotonic() - begin < 2.0
+        with within(2):
+            child.send_signal(number)
+            out, err = child.communicate(timeout=60)
+            wait_for(lambda: not processes_in(tilewise.folder))
     assert child.returncode == 130 and out == ""
     assert len(err.splitlines()) == 1 and "interrupted" in err
 
@@ -189,11 +191,11 @@ def test_an_impatient_ctrl_c(tilewise: Tilewise) -> None:
     """To the whole group, as a terminal sends it, and again and again."""
     with nothing_left(tilewise, 30):
         child = tilewise.start(*LONG, "-n", 2, start_new_session=True)
-        wait_for(lambda: len(workers(tilewise)) == 2, 15)
+        wait_for(lambda: len(workers(tilewise)) == 2)
         for _ in range(5):
             os.killpg(child.pid, signal.SIGINT)
             time.sleep(0.02)
-        _, err = child.communicate(timeout=10)
+        _, err = child.communicate(timeout=60)
     assert child.returncode == 130
     assert len(err.splitlines()) == 1 and "Traceback" not in err
 
@@ -204,7 +206,7 @@ def test_an_interrupt_at_any_moment_of_the_start(tilewise: Tilewise, wait: float
         child = tilewise.start(*LONG, "-n", 2)
         time.sleep(wait)
         child.send_signal(signal.SIGTERM)
-        _, err = child.communicate(timeout=10)
+        _, err = child.communicate(timeout=60)
     assert child.returncode in (130, -signal.SIGTERM)
     assert "Traceback" not in err
 
@@ -213,10 +215,9 @@ def test_an_interrupt_at_any_moment_of_the_start(tilewise: Tilewise, wait: float
 def test_a_front_that_is_killed_takes_everything_along(tilewise: Tilewise, ranks: int) -> None:
     with nothing_left(tilewise, 30, settle=5):
         child = tilewise.start(*LONG, "-n", ranks)
-        wait_for(lambda: len(workers(tilewise)) == ranks, 15)
+        wait_for(lambda: len(workers(tilewise)) == ranks)
         child.kill()
-        child.communicate(timeout=10)
-        wait_for(lambda: not processes_in(tilewise.folder), 5)
+        child.communicate(timeout=60)
 
 
 # ---- requests ------------------------------------------------------------------------------------
@@ -280,9 +281,8 @@ def test_bad_input(inputs: Tilewise, name: str) -> None:
     before = inputs.files()
     for ranks in (1, 4):
         own = () if "-n" in words else ("-n", ranks)
-        begin = time.monotonic()
-        result = inputs("multiply", *words, "-o", "C.npy", *own)
-        assert time.monotonic() - begin < 1.5  # a second, and some patience with a busy machine
+        request = ("multiply", *words, "-o", "C.npy", *own)
+        result = soon(1, lambda request=request: inputs(*request))  # type: ignore[misc]
         message = one_message(result, 2)
         assert said in message and result.stdout == ""
         assert inputs.files() == before

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stopwatch import soon
 from tilewise import files
 from tilewise.errors import UsageError
 from tilewise.files import lines
@@ -151,9 +151,7 @@ def test_long_lines_and_their_pieces(tmp_path: Path) -> None:
 
 def test_lines_are_counted_fast(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"1.25 -3.5 7.125e-3\n" * 2_000_000)
-    begin = time.perf_counter()
-    assert files.inspect(str(tmp_path / "a.txt")).rows == 2_000_000
-    assert time.perf_counter() - begin < 1.0
+    assert soon(1, lambda: files.inspect(str(tmp_path / "a.txt"))).rows == 2_000_000
 
 
 def test_a_header_line_is_written_where_it_is_asked_for(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import numpy
 import pytest
 from conftest import Tilewise, mpiexec, one_message, wait_for
 from oracle import assert_product, matrix, nothing_left, processes_in, record_of, save
+from stopwatch import within
 
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy")
 
@@ -31,41 +32,42 @@ def under(ranks: int) -> tuple[object, ...]:
     ("ranks", "algorithm"), [(2, "replicated"), (3, "summa"), (4, "cannon"), (6, "summa")]
 )
 def test_the_ranks_that_exist_do_the_work(inputs: Tilewise, ranks: int, algorithm: str) -> None:
-    result = inputs(*WORDS, "--algorithm", algorithm, "--json", "r.json", before=under(ranks), timeout=30)
+    result = inputs(*WORDS, "--algorithm", algorithm, "--json", "r.json", before=under(ranks))
     assert result.returncode == 0, result.stderr
     assert_product(inputs.folder / "C.npy", matrix((31, 17), seed=1), matrix((17, 23), seed=2))
     assert result.stdout.count("total ") == 1 and result.stdout.count("result ") == 1
     assert f"{ranks} ranks × 1 thread" in result.stdout
     assert inputs.files() == {"A.npy", "B.npy", "C.npy", "r.json"}
-    assert not processes_in(inputs.folder)
+    with within(1):
+        wait_for(lambda: not processes_in(inputs.folder))
 
 
 def test_a_folder_is_made_once(inputs: Tilewise) -> None:
     words = ("svd", "A.npy", "-o", "svd/", "--json", "r.json")
-    result = inputs(*words, before=under(3), timeout=30)
+    result = inputs(*words, before=under(3))
     assert result.returncode == 0, result.stderr
     assert inputs.files() == {"A.npy", "B.npy", "svd", "r.json"}
     u, s, vt = (numpy.load(inputs.folder / f"svd/{name}.npy") for name in ("U", "s", "Vt"))
     assert numpy.allclose((u * s) @ vt, matrix((31, 17), seed=1), rtol=0, atol=1e-12)
-    assert "already" in one_message(inputs("svd", "A.npy", "-o", "svd", before=under(3), timeout=30), 2)
+    assert "already" in one_message(inputs("svd", "A.npy", "-o", "svd", before=under(3)), 2)
 
 
 def test_the_record_on_standard_output_comes_once(inputs: Tilewise) -> None:
-    record = record_of(inputs(*WORDS, "--json", "-", before=under(3), timeout=30))
+    record = record_of(inputs(*WORDS, "--json", "-", before=under(3)))
     assert record["variant"]["ranks"] == 3
     assert len({place["pid"] for place in record["placement"]}) == 3
 
 
 def test_one_rank_under_a_launcher(inputs: Tilewise) -> None:
-    result = inputs(*WORDS, "-q", before=under(1), timeout=30)
+    result = inputs(*WORDS, "-q", before=under(1))
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_generate_and_then_multiply(tilewise: Tilewise) -> None:
     words = ("generate", "-o", "A.npy", "--shape", "40x40", "-q")
-    assert tilewise(*words, before=under(3), timeout=30).returncode == 0
+    assert tilewise(*words, before=under(3)).returncode == 0
     both = numpy.load(tilewise.folder / "A.npy")
-    result = tilewise("multiply", "A.npy", "A.npy", "-o", "C.npy", "-q", before=under(2), timeout=30)
+    result = tilewise("multiply", "A.npy", "A.npy", "-o", "C.npy", "-q", before=under(2))
     assert result.returncode == 0, result.stderr
     assert_product(tilewise.folder / "C.npy", both, both)
 
@@ -85,7 +87,7 @@ def test_generate_and_then_multiply(tilewise: Tilewise) -> None:
 )
 def test_a_wrong_request_lets_everybody_go(inputs: Tilewise, words: tuple[object, ...], said: str) -> None:
     with nothing_left(inputs, 5):
-        assert said in one_message(inputs(*words, before=under(3), timeout=30), 2)
+        assert said in one_message(inputs(*words, before=under(3)), 2)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_a_wrong_request_lets_everybody_go(inputs: Tilewise, words: tuple[object
 )
 def test_what_is_no_job_is_said_once(inputs: Tilewise, words: tuple[str, ...]) -> None:
     alone = inputs(*words)
-    together = inputs(*words, before=under(3), timeout=30)
+    together = inputs(*words, before=under(3))
     assert together.returncode == alone.returncode == 0
     assert len(together.stdout.splitlines()) == len(alone.stdout.splitlines())
 
@@ -103,15 +105,17 @@ def test_a_rank_that_dies(inputs: Tilewise, fault: str) -> None:
     """The launcher is not ours, and may add words of its own; the old output stays, and nothing hangs."""
     inputs.environment["TILEWISE_FAULT"] = fault
     with nothing_left(inputs, 5, settle=3):
-        result = inputs(*WORDS, "--force", before=under(3), timeout=30)
+        result = inputs(*WORDS, "--force", before=under(3))
     assert result.returncode != 0
     assert result.stderr.count("tilewise: ") == 1
+    if fault == "kill:0:output":  # ours says so before it ends the others, whose launcher then ends it
+        assert "SIGKILL" in result.stderr
 
 
 def test_a_proof_that_fails(inputs: Tilewise) -> None:
     inputs.environment["TILEWISE_FAULT"] = "element"
     with nothing_left(inputs, 5, settle=3):
-        result = inputs(*WORDS, "--force", before=under(3), timeout=30)
+        result = inputs(*WORDS, "--force", before=under(3))
     assert result.returncode == 3 and result.stderr.count("verification") == 1
 
 
@@ -136,11 +140,10 @@ def test_an_interrupt(tilewise: Tilewise) -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
-        wait_for(lambda: len(processes_in(tilewise.folder)) > 3, 15)
+        wait_for(lambda: len(processes_in(tilewise.folder)) > 3)
         time.sleep(1.0)
         child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=10)
-        wait_for(lambda: not processes_in(tilewise.folder), 3)
+        _, err = child.communicate(timeout=60)
     assert child.returncode != 0 and "Traceback" not in err
 
 
@@ -158,14 +161,14 @@ def open_mpi() -> tuple[object, ...]:
 
 def test_another_librarys_launcher_is_recognised(inputs: Tilewise, open_mpi: tuple[object, ...]) -> None:
     inputs.environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    begin = time.monotonic()
-    result = inputs(*WORDS, before=open_mpi, timeout=30)
-    assert time.monotonic() - begin < 5
+    with within(5):
+        result = inputs(*WORDS, before=open_mpi)
     assert result.returncode == 2
     ours = [line for line in result.stderr.splitlines() if line.startswith(("tilewise: ", "  try: "))]
     assert len(ours) == 2 and "another MPI library" in ours[0] and "mpiexec" in ours[1]
     assert inputs.files() == {"A.npy", "B.npy"}
-    wait_for(lambda: not processes_in(inputs.folder), 3)
+    with within(3):
+        wait_for(lambda: not processes_in(inputs.folder))
 
 
 def test_another_librarys_launcher_named_by_the_user(inputs: Tilewise, open_mpi: tuple[object, ...]) -> None:

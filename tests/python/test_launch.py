@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy
 import pytest
 from conftest import FAKE, Tilewise, mpiexec, one_message, wait_for
+from stopwatch import within
 from tilewise.errors import Interrupted, RunError, UsageError
 from tilewise.launch import diagnose, launcher
 from tilewise.launch.events import Done, Failed, Progress, RankPlace, Started, split_line
@@ -65,9 +65,8 @@ def test_failures_leave_the_old_output_and_one_message(
     fake: Tilewise, processes: Callable[[], list[int]], how: str, code: int, said: str, ranks: int
 ) -> None:
     numpy.save(fake.folder / "C.npy", numpy.ones((2, 2)))
-    begin = time.monotonic()
-    result = fake(*WORDS, "--force", "-n", ranks, "--trace", "t.json", how=how)
-    assert time.monotonic() - begin < 6
+    with within(6):
+        result = fake(*WORDS, "--force", "-n", ranks, "--trace", "t.json", how=how)
     assert said in one_message(result, code)
     assert result.stdout == ""
     assert numpy.load(fake.folder / "C.npy").shape == (2, 2)
@@ -82,16 +81,16 @@ def test_what_ranks_printed_is_shown_on_failure_with_v(fake: Tilewise) -> None:
 
 @pytest.mark.parametrize("joined", [False, True])
 def test_a_killed_rank_ends_all(fake: Tilewise, processes: Callable[[], list[int]], joined: bool) -> None:
-    begin = time.monotonic()
-    if joined:
-        result = fake(*WORDS, how="die-1", before=[mpiexec(), "-n", 3])
-        assert result.returncode != 0
-        assert result.stderr.count("tilewise:") == 1 and "C.npy was not written" in result.stderr
-    else:
-        assert "SIGKILL" in one_message(fake(*WORDS, "-n", 3, how="die-1"), 1)
-    assert time.monotonic() - begin < 5
-    wait_for(lambda: not processes(), 2)
-    wait_for(lambda: fake.files() == {"A.npy", "B.npy", "processes.log"}, 2)
+    with within(5):
+        if joined:
+            result = fake(*WORDS, how="die-1", before=[mpiexec(), "-n", 3])
+            assert result.returncode != 0
+            assert result.stderr.count("tilewise:") == 1 and "C.npy was not written" in result.stderr
+        else:
+            assert "SIGKILL" in one_message(fake(*WORDS, "-n", 3, how="die-1"), 1)
+    with within(2):
+        wait_for(lambda: not processes())
+        wait_for(lambda: fake.files() == {"A.npy", "B.npy", "processes.log"})
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
@@ -102,10 +101,9 @@ def test_an_interrupt_leaves_nothing_behind(
 ) -> None:
     child = fake.start(*WORDS, "-n", ranks, how=how)
     wait_for(lambda: len(processes()) >= ranks + (how == "stubborn"))
-    begin = time.monotonic()
-    child.send_signal(which)
-    out, err = child.communicate(timeout=10)
-    assert time.monotonic() - begin < 2
+    with within(2):
+        child.send_signal(which)
+        out, err = child.communicate(timeout=60)
     assert (child.returncode, out) == (130, "")
     assert err.startswith(f"tilewise: interrupted by {which.name}") and len(err.splitlines()) == 1
     assert processes() == []
@@ -118,9 +116,10 @@ def test_a_killed_front_takes_ranks_and_part_file_along(
     child = fake.start(*WORDS, how="hang")
     wait_for(processes)
     child.kill()
-    child.communicate(timeout=10)
-    wait_for(lambda: not processes(), 2)
-    wait_for(lambda: fake.files() == {"A.npy", "B.npy", "processes.log"}, 2)
+    with within(2):
+        child.communicate(timeout=60)
+        wait_for(lambda: not processes())
+        wait_for(lambda: fake.files() == {"A.npy", "B.npy", "processes.log"})
 
 
 def test_a_timeout_ends_the_run(fake: Tilewise, processes: Callable[[], list[int]]) -> None:
@@ -159,11 +158,9 @@ def test_ranks_that_exist_are_joined(fake: Tilewise, processes: Callable[[], lis
 def test_a_wrong_request_releases_ranks_that_exist(
     fake: Tilewise, processes: Callable[[], list[int]], words: tuple[str, ...]
 ) -> None:
-    begin = time.monotonic()
-    result = fake(*WORDS, *words, before=[mpiexec(), "-n", 3])
-    assert result.returncode == 2
+    with within(5):
+        result = fake(*WORDS, *words, before=[mpiexec(), "-n", 3])
     one_message(result, 2)
-    assert time.monotonic() - begin < 5
     assert len(arguments(fake)) == 3
     assert processes() == []
 
@@ -179,7 +176,7 @@ def test_another_librarys_mpiexec_is_recognised(fake: Tilewise) -> None:
     for rank in ("0", "1"):
         fake.environment.update(OMPI_COMM_WORLD_RANK=rank, OMPI_COMM_WORLD_SIZE="2")
         result = fake(*WORDS)
-        assert result.returncode == 2
+        assert result.returncode == (2 if rank == "0" else 0)  # which would make the launcher kill rank 0
         assert ("another MPI library" in result.stderr) == (rank == "0")
         assert fake.files() == {"A.npy", "B.npy"}
 

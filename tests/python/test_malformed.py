@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy
 import pytest
 from malformed_files import HUGE, circle, tiff
 from malformed_headers import CASES
+from stopwatch import soon, within
 from tilewise import files
 from tilewise.errors import UsageError
 from tilewise.files.decoded import decoded
@@ -27,12 +27,10 @@ def test_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wh
     monkeypatch.chdir(tmp_path)
     name, make = CASES[what]
     Path(name.partition(":")[0]).write_bytes(make())
-    begin = time.perf_counter()
-    with pytest.raises(UsageError) as refused:
+    with within(5), pytest.raises(UsageError) as refused:
         source = files.inspect(name)
         assert source.encoded, f"{what} was taken for {source}"
         decoded(source, str(tmp_path), "id")
-    assert time.perf_counter() - begin < 5
     assert name.partition(":")[0] in refused.value.message
     assert "\n" not in refused.value.text().replace("\n  try: ", "") and refused.value.message.isprintable()
     assert len(refused.value.message) < 600
@@ -120,9 +118,7 @@ def test_ten_thousand_tiles_are_checked_quickly() -> None:
     from tilewise.files.manifest import require_cover
 
     cut = [((r, r + 1), (c, c + 2)) for r in range(100) for c in range(0, 200, 2)]
-    begin = time.perf_counter()
-    require_cover((100, 200), cut, "x.tiles")
-    assert time.perf_counter() - begin < 1
+    soon(1, lambda: require_cover((100, 200), cut, "x.tiles"))
     with pytest.raises(UsageError, match="overlap"):
         require_cover((100, 200), [*cut, ((50, 51), (3, 4))], "x.tiles")
 

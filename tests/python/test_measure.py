@@ -20,6 +20,7 @@ import pytest
 from conftest import Tilewise, mpiexec, one_message, wait_for
 from disks import before_the_ranks
 from oracle import processes_in
+from stopwatch import within
 from tilewise.measure.result import Measurement
 
 QUICK = ("--launches", 2, "--runs", 3)
@@ -38,8 +39,9 @@ def nothing_new(run: Tilewise) -> Iterator[None]:
     run.environment["TMPDIR"] = str(temporary)
     before = run.files()
     yield
-    wait_for(lambda: not processes_in(run.folder), 5)
-    wait_for(lambda: run.files() == before and not list(temporary.iterdir()), 3)
+    with within(5):
+        wait_for(lambda: not processes_in(run.folder))
+        wait_for(lambda: run.files() == before and not list(temporary.iterdir()))
 
 
 def measured(run: Tilewise, *words: object) -> dict[str, Any]:
@@ -236,7 +238,7 @@ def ranks_of(run: Tilewise) -> list[psutil.Process]:
 def under_way(run: Tilewise) -> subprocess.Popen[str]:
     """A long measurement of files whose sample file is there."""
     child = run.start("measure", *LONG)
-    wait_for(lambda: len(ranks_of(run)) == 2 and list(run.folder.glob(".tilewise-measure-*/sample")), 15)
+    wait_for(lambda: len(ranks_of(run)) == 2 and list(run.folder.glob(".tilewise-measure-*/sample")))
     time.sleep(0.2)
     return child
 
@@ -245,10 +247,9 @@ def under_way(run: Tilewise) -> subprocess.Popen[str]:
 def test_an_interrupt_leaves_nothing(tilewise: Tilewise, number: signal.Signals) -> None:
     with nothing_new(tilewise):
         child = under_way(tilewise)
-        begin = time.monotonic()
-        child.send_signal(number)
-        out, err = child.communicate(timeout=10)
-        assert time.monotonic() - begin < 2
+        with within(2):
+            child.send_signal(number)
+            out, err = child.communicate(timeout=60)
         result = subprocess.CompletedProcess([], child.returncode, out, err)
         assert number.name in one_message(result, 130)
 
@@ -257,7 +258,7 @@ def test_a_front_that_is_killed_leaves_nothing(tilewise: Tilewise) -> None:
     with nothing_new(tilewise):
         child = under_way(tilewise)
         child.kill()
-        child.communicate(timeout=10)
+        child.communicate(timeout=60)
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -265,7 +266,7 @@ def test_a_rank_that_is_killed(tilewise: Tilewise, rank: int) -> None:
     with nothing_new(tilewise):
         child = under_way(tilewise)
         ranks_of(tilewise)[rank].kill()
-        out, err = child.communicate(timeout=20)
+        out, err = child.communicate(timeout=60)
         said = one_message(subprocess.CompletedProcess([], child.returncode, out, err), 1)
     assert "files, 2 ranks" in said and "SIGKILL" in said
 
@@ -279,9 +280,9 @@ def test_a_rank_that_fails(tilewise: Tilewise) -> None:
 
 def test_a_limit_of_time(tilewise: Tilewise) -> None:
     with nothing_new(tilewise):
-        begin = time.monotonic()
-        assert "--timeout" in one_message(tilewise("measure", *LONG, "--timeout", 1.5), 1)
-        assert time.monotonic() - begin < 5
+        with within(5):
+            said = one_message(tilewise("measure", *LONG, "--timeout", 1.5), 1)
+        assert "--timeout" in said
 
 
 def test_a_folder_that_may_not_be_written(tilewise: Tilewise, mount: Callable[..., Path]) -> None:
@@ -325,4 +326,4 @@ def test_a_bar_on_a_terminal_only(tilewise: Tilewise) -> None:
             break
         shown += data
     os.close(ours)
-    assert child.wait(20) == 0 and b"messages" in shown and b"%" in shown
+    assert child.wait(60) == 0 and b"messages" in shown and b"%" in shown

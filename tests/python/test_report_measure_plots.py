@@ -14,7 +14,7 @@ from PIL import Image
 from tilewise.measure.fit import fit
 from tilewise.measure.result import Line, Matrix
 from tilewise.report.figures.bars import Bar, bars
-from tilewise.report.figures.curves import MOST, Axis, Curve, curves, heat
+from tilewise.report.figures.curves import MOST, Axis, Curve, Guide, curves, heat
 from tilewise.report.figures.inline import inline
 from tilewise.report.figures.messages import matrix_plots, message_plots, model_plots
 from tilewise.report.figures.style import GRID, INK, ORDERED, PAPER, SERIES, Plot, svg
@@ -265,3 +265,19 @@ def test_a_wide_interval_does_not_press_the_curve_flat() -> None:
         plot = curves("k", "t", "c", [Curve("c", wide)], Axis("x"), Axis("y", log=log))
         low, high = plot.figure.axes[0].get_ylim()
         assert high < 30 and (low == 0 if not log else low > 1)
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize(("y", "seen"), [(0.02, False), (0.5, True), (1.0, True), (4.5, True), (9.0, False)])
+@pytest.mark.filterwarnings("error")
+def test_a_guide_lies_within_the_axes_or_is_left_out(log: bool, y: float, seen: bool) -> None:
+    """Words beyond them leave the axes no room, as with a limit of which a busy machine reached a quarter."""
+    points = [(8.0, 1e9, 0.9e9, 1.1e9, ""), (65536.0, 1e9, 0.9e9, 1.1e9, "")]
+    axis = Axis("rate", "B/s", log=log)
+    plot = curves(
+        "k", "t", "c", [Curve("a", points)], Axis("s", "bytes"), axis, [Guide("the limit", y=y * 1e9)]
+    )
+    low, high = plot.figure.axes[0].get_ylim()
+    if "the limit" in words(plot):
+        assert low < y * 1e9 < high
+    assert ("the limit" in words(plot)) == (seen or (not log and y < 1))

@@ -54,11 +54,16 @@ def all_lines(folder: Path) -> list[dict]:
     return [line for path in sorted(folder.glob("points*.jsonl")) for line in lines(folder, path.name)]
 
 
-def test_two_parts_at_once_run_each_launch_once(fake: Tilewise) -> None:
+def test_two_parts_at_once_run_each_launch_once(fake: Tilewise, processes, tmp_path: Path) -> None:
+    """Neither is through with its first before the other has come so far."""
+    fake.environment["FAKE_GATE"] = str(tmp_path / "gate")
     write(fake.folder, REAL)
     words = ("study", "run", "s.toml", "--into", "r", "--part")
-    children = [fake.start(*words, part) for part in ("a", "b")]
-    said = [child.communicate(timeout=60) for child in children]
+    children = [fake.start(*words, part, how="gate") for part in ("a", "b")]
+    log = fake.folder / "processes.log"
+    wait_for(lambda: log.exists() and log.read_text().count('"rank": 0') == 2)
+    (tmp_path / "gate").touch()
+    said = [child.communicate(timeout=150) for child in children]
     assert said == [("", "")] * 2 and all(child.returncode == 0 for child in children)
     kept = all_lines(fake.folder / "r")
     assert len(kept) == 8 == len({line["hash"] for line in kept})
@@ -69,13 +74,14 @@ def test_what_a_killed_part_was_at_is_run_by_the_other(fake: Tilewise, processes
     write(fake.folder, REAL)
     words = ("study", "run", "s.toml", "--into", "r", "--part")
     dies = fake.start(*words, "dies", how="hang")
-    wait_for(processes, 30)  # it holds the point that hangs
+    wait_for(processes)  # it holds the point that hangs
     other = fake.start(*words, "other")
     path = fake.folder / "r" / "points.other.jsonl"
-    wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 3, 60)
+    wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 3)
     dies.send_signal(signal.SIGKILL)
     dies.communicate()
-    assert other.communicate(timeout=60) == ("", "")
+    assert other.communicate(timeout=150) == ("", "")
+    wait_for(lambda: not processes())
     assert Counter(line["axes"]["ranks"] for line in lines(fake.folder / "r", path.name)) == dict.fromkeys(
         (1, 2, 3, 4), 2
     )
@@ -207,9 +213,9 @@ def test_after_ctrl_c_the_same_goes_on(fake: Tilewise, processes) -> None:
     words = ["study", "run", "s.toml", "--scale", "tiny", "--into", "r x", "-v", "--only", "ranks=1,2"]
     words += ["--only", "run=main", "--machine", "m", "--part", "p", "--work", "w d", "--keep", "--retry"]
     child = fake.start(*words, how="hang")
-    wait_for(processes, 30)
+    wait_for(processes)
     child.send_signal(signal.SIGINT)
-    _, said = child.communicate(timeout=20)
+    _, said = child.communicate(timeout=60)
     assert child.returncode == 130
     again = shlex.split(said.partition("try: ")[2])
     assert again[0] == "tilewise" and Counter(again[1:]) == Counter(words)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import InProcess, Tilewise, one_message
+from conftest import InProcess, Tilewise, one_message, wait_for
 from studies import Runner, run
 
 STUDY = (
@@ -284,12 +284,10 @@ def test_ctrl_c_ends_a_query_without_end(fake: Tilewise, tmp_path: Path) -> None
     finally:
         signal.signal(signal.SIGINT, before)
     try:
-        deadline = time.monotonic() + 30
-        while not (tmp_path / "r/index.sqlite").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        time.sleep(0.3)  # it asks by now
+        wait_for((tmp_path / "r/index.sqlite").exists)
+        time.sleep(0.3)  # it asks by now; in any case it says the same
         child.send_signal(signal.SIGINT)
-        _, said = child.communicate(timeout=20)
+        _, said = child.communicate(timeout=60)
     finally:
         child.kill()
         child.wait()

@@ -9,7 +9,6 @@ import random
 import re
 import shutil
 import signal
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import msgspec
 import numpy
 import pytest
 from conftest import Tilewise, one_message, wait_for
+from stopwatch import within
 from studies import HERE, Runner, run, study
 from tilewise.errors import UsageError
 from tilewise.study import results, store
@@ -202,7 +202,7 @@ words = ["A.npy", "B.npy"]
 launches = 2
 axes.ranks = [1, 2, 3, 4]
 flags = { verify = "off" }
-timeout = 20.0
+timeout = 100.0
 inputs.A = { path = "A.npy" }
 inputs.B = { path = "B.npy" }
 output = "C.npy"
@@ -215,7 +215,7 @@ def write(folder: Path, text: str) -> None:
 
 def test_killed_in_the_middle_and_resumed(fake: Tilewise, processes) -> None:
     """SIGKILL at many moments: what was on disk stays, the rest is run, nothing twice."""
-    write(fake.folder, REAL)
+    write(fake.folder, REAL.replace("launches = 2", "launches = 4"))  # a busy test must come in time
     into = fake.folder / "r"
     path = into / "points.jsonl"
     kills = 0
@@ -225,17 +225,17 @@ def test_killed_in_the_middle_and_resumed(fake: Tilewise, processes) -> None:
         def enough(count: int = count) -> bool:
             return path.exists() and path.read_bytes().count(b"\n") >= count
 
-        wait_for(enough, 30)
+        wait_for(enough)
         child.send_signal(signal.SIGKILL)
         child.communicate()
         kills += child.returncode == -signal.SIGKILL
-        wait_for(lambda: not processes(), 10)  # the point that was running has ended too
+        wait_for(lambda: not processes())  # the point that was running has ended too
     assert kills == 4
     done = fake("study", "run", "s.toml", "--into", into)
     assert done.returncode == 0, done.stderr
     kept = lines(into)
-    assert len(kept) == 8 == len({e["hash"] for e in kept})
-    assert Counter(e["axes"]["ranks"] for e in kept) == {1: 2, 2: 2, 3: 2, 4: 2}
+    assert len(kept) == 16 == len({e["hash"] for e in kept})
+    assert Counter(e["axes"]["ranks"] for e in kept) == {1: 4, 2: 4, 3: 4, 4: 4}
     assert fake.files() == {"A.npy", "B.npy", "s.toml", "r", "processes.log"}
     assert {p.name for p in into.iterdir()} == BESIDE
 
@@ -243,15 +243,14 @@ def test_killed_in_the_middle_and_resumed(fake: Tilewise, processes) -> None:
 def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(fake: Tilewise, processes) -> None:
     write(fake.folder, REAL)
     child = fake.start("study", "run", "s.toml", how="hang")
-    wait_for(processes, 30)
-    child.send_signal(signal.SIGINT)
-    begin = time.monotonic()
-    _, said = child.communicate(timeout=20)
-    assert time.monotonic() - begin < 4
+    wait_for(processes)
+    with within(4):
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=60)
     assert child.returncode == 130
     assert said.startswith("tilewise: interrupted; 0 results of this run are kept in results/s/")
     assert "try: tilewise study run s.toml --scale default --into results/s/" in said
-    wait_for(lambda: not processes(), 5)
+    assert not processes()
 
 
 def test_exit_code_1_when_a_point_failed(fake: Tilewise) -> None:
@@ -269,7 +268,7 @@ def test_exit_code_1_when_a_point_failed(fake: Tilewise) -> None:
 
 
 def test_a_time_limit_ends_a_point(fake: Tilewise, processes) -> None:
-    write(fake.folder, REAL.replace("timeout = 20.0", "timeout = 1.0").replace("[1, 2, 3, 4]", "[2]"))
+    write(fake.folder, REAL.replace("timeout = 100.0", "timeout = 1.0").replace("[1, 2, 3, 4]", "[2]"))
     done = fake("study", "run", "s.toml", "--into", "r", how="hang")
     assert done.returncode == 1 and re.search(r"after 1\.\d+ s, beyond its time limit", done.stderr)
     assert not processes()
@@ -304,13 +303,13 @@ def test_inputs_are_made_once_and_removed(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_study_of_real_jobs(tilewise: Tilewise) -> None:
     """The shipped example, at its smallest scale."""
-    done = tilewise("study", "run", "quick", "--scale", "tiny", timeout=120)
+    done = tilewise("study", "run", "quick", "--scale", "tiny", timeout=250)
     assert done.returncode == 0, done.stderr
     assert "28 launches, 12 points done; results are in results/quick/" in done.stdout
     assert done.stderr == ""
     assert "Speedup over one rank; by ranks; compared with ranks = 1\n" in done.stdout
     assert "not testable here: needs 1024 nodes" in done.stdout
-    again = tilewise("study", "run", "quick", "--scale", "tiny", "--resume", timeout=60)
+    again = tilewise("study", "run", "quick", "--scale", "tiny", "--resume", timeout=150)
     assert "0 launches, 28 already there, 12 points done" in again.stdout
     (folder,) = (tilewise.folder / "results/quick").iterdir()
     assert {p.name for p in folder.iterdir()} == BESIDE | {"traces"}
@@ -355,7 +354,7 @@ lines = { kind = "memory", series = "seconds" }
 value = "rate / 1e9"
 """
     )
-    done = tilewise("study", "run", "m.toml", "--into", "r", timeout=120)
+    done = tilewise("study", "run", "m.toml", "--into", "r", timeout=250)
     assert done.returncode == 0, done.stderr
     found = load(str(tilewise.folder / "r"))
     (table,) = found.tables
@@ -374,7 +373,7 @@ def test_a_full_disk_stops_the_study_and_keeps_what_was_there(tilewise: Tilewise
     numpy.save(tilewise.folder / "B.npy", numpy.eye(4))
     full = mount("-t", "tmpfs", "-o", "size=48k", "tmpfs")
     words = ("study", "run", "s.toml", "--work", tilewise.folder / "w", "--into")
-    done = tilewise(*words, full / "r", timeout=120)
+    done = tilewise(*words, full / "r", timeout=250)
     assert done.returncode == 1 and "cannot be written: No space left on device" in done.stderr
     whole = tilewise.folder / "r"
     shutil.copytree(full / "r", whole)

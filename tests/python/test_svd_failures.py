@@ -11,6 +11,7 @@ import pytest
 from conftest import Tilewise, one_message, wait_for
 from disks import before_the_ranks
 from oracle import processes_in
+from stopwatch import within
 from svd_runs import old_factors, spectrum
 from tilewise.plan.names import SVD
 
@@ -32,7 +33,8 @@ def untouched(run: Tilewise) -> Iterator[None]:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     identity, names = folder.stat().st_ino, run.files()
     yield
-    wait_for(lambda: not processes_in(run.folder), 5)
+    with within(5):
+        wait_for(lambda: not processes_in(run.folder))
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert folder.stat().st_ino == identity and run.files() == names
 

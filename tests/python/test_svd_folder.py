@@ -201,7 +201,7 @@ def test_an_interrupted_run_leaves_nothing_new(
     child = fake.start(*WORDS, "--force", how="hang")
     wait_for(processes)
     child.send_signal(number)
-    out, err = child.communicate(timeout=20)
+    out, err = child.communicate(timeout=60)
     if number != signal.SIGKILL:
         one_message(subprocess.CompletedProcess([], child.returncode, out, err), 130)
     wait_for(lambda: not processes())
@@ -299,7 +299,7 @@ def test_a_kill_between_two_renamings_says_where_the_old_folder_is(tmp_path: Pat
     )
     words = [sys.executable, "-c", code, str(part / "U.npy"), str(part)]
     told = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    said = subprocess.run(words, capture_output=True, text=True, env=told, timeout=20, check=False).stderr
+    said = subprocess.run(words, capture_output=True, text=True, env=told, timeout=60, check=False).stderr
     assert f"the old folder is complete, as {part}{renaming.ASIDE}" in said and "gone" in said
     assert os.listdir(tmp_path) == [f".svd.part{renaming.ASIDE}"]
 

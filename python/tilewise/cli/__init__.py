@@ -45,6 +45,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if joined is not None and joined.rank > 0:
         return join.follow(joined, _is_job(words))
     try:
+        return _run(words, joined)
+    finally:
+        if (afterwards := sys.modules.get("tilewise.launch.afterwards")) is not None:
+            afterwards.do()
+
+
+def _run(words: list[str], joined: object) -> int:
+    """Does what the words say; says errors, and returns the exit code."""
+    try:
         code = _dispatch(words, joined)
         sys.stdout.flush()
         return code

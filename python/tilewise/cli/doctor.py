@@ -22,7 +22,7 @@ from tilewise.machine import profile
 from tilewise.machine.memory import total_memory
 from tilewise.units import bytes_text, plural
 
-_PATIENCE = 20.0  # seconds for two ranks to start and to leave
+_PATIENCE = 60.0  # seconds for two ranks to start and to leave
 
 
 class Finding(NamedTuple):

@@ -18,7 +18,7 @@ from tilewise.cli.options import JobOptions
 from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError
 from tilewise.files.output import Target
 from tilewise.files.region import Region, Source
-from tilewise.launch import assemble, diagnose, hosts, job, launcher, signals
+from tilewise.launch import afterwards, assemble, diagnose, hosts, job, launcher, signals
 from tilewise.launch.events import Done
 from tilewise.launch.guardian import Guardian
 from tilewise.launch.join import Join, foreign
@@ -33,6 +33,7 @@ from tilewise.report.progress import ProgressBar
 from tilewise.units import listing, plural
 
 _BEGIN = time.perf_counter()
+_RELEASING = 60.0  # seconds for ranks that exist already to start and to leave
 _LOOSE = 1e-12  # a tolerance of cosines above which a proof may find vectors that are not orthogonal
 
 
@@ -148,12 +149,13 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
             trace.commit()
     except BaseException as error:
         _clean(output, trace, error)
+        if guardian is not None:  # until we have said why, we may be killed, and it says at least that
+            afterwards.later(guardian.dismiss)
         raise
     finally:
         bar.close()
         decoding.remove()
-        if guardian is not None:
-            guardian.dismiss()
+    guardian.dismiss()
     _remember(record, plan)
     try:
         _tell(record, outcome, options, plain=joined is not None)
@@ -365,4 +367,4 @@ def _release(joined: Join) -> None:
     quitting = job.quit_job()
     variant = msgspec.structs.replace(quitting.variant, ranks=joined.size)
     start = launcher.join_start(found, variant, oversubscribed=True)
-    Supervisor(start, found.path, signals.Signals(), timeout=10.0).run(job.encode(quitting))
+    Supervisor(start, found.path, signals.Signals(), timeout=_RELEASING).run(job.encode(quitting))

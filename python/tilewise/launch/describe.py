@@ -6,7 +6,7 @@ import json
 import subprocess
 from typing import Any
 
-_PATIENCE = 20.0  # seconds for one process to start and to leave
+_PATIENCE = 60.0  # seconds for one process to start and to leave
 
 
 def describe(path: str) -> tuple[dict[str, Any] | None, str]:

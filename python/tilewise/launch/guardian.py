@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import subprocess
 
+_PATIENCE = 60.0  # seconds; it takes a millisecond where it is given a core
+
 # Waits for a word; an end of the input without one means that the front has gone.
 _SCRIPT = """trap '' INT TERM HUP
 read -r word && exit 0
@@ -38,5 +40,5 @@ class Guardian:
         """Nothing is left to guard."""
         if self._process is not None:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                self._process.communicate(b"done\n", timeout=1.0)
+                self._process.communicate(b"done\n", timeout=_PATIENCE)
             self._process = None

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-_LAST_WORDS = 2.0  # seconds
+_LAST_WORDS = 2.0  # seconds in which rank 0 may say what is wrong, before our end makes the launcher kill it
 _SLURM_OWN_STEPS = 4294967280  # from here on step numbers mean batch script, interactive shell and the like
 
 
@@ -74,13 +74,11 @@ def follow(join: Join, is_job: bool) -> int:
     from tilewise.launch import worker
 
     path = worker.find()
-    if path is None:
+    if path is None and join.nodes > 1:  # rank 0 may have found what is missing on our node
+        time.sleep(_LAST_WORDS)
         return 2
-    if foreign(join, worker.build_facts(path).get("mpi", "wheel")):
-        time.sleep(
-            _LAST_WORDS
-        )  # our code makes that launcher kill rank 0, which shall say first what is wrong
-        return 2
+    if path is None or foreign(join, worker.build_facts(path).get("mpi", "wheel")):
+        return 0  # rank 0 sees it too; an exit code of ours might make the launcher kill it before it says so
     from tilewise.launch.yielding import YIELDING
 
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as rank 0's worker has it

@@ -15,6 +15,7 @@ from tilewise.launch import environment, hosts, worker
 from tilewise.launch.job import Variant
 
 _FORK = ["-launcher", "fork"]  # hydra starts all ranks on this node
+_PATIENCE = 60.0  # seconds for a launcher to say its version
 
 
 class Worker(msgspec.Struct, frozen=True):
@@ -79,7 +80,7 @@ def flavour(mpiexec: str) -> str:
             return kind
     try:
         said = subprocess.run(
-            [mpiexec, "--version"], capture_output=True, text=True, timeout=10, check=False
+            [mpiexec, "--version"], capture_output=True, text=True, timeout=_PATIENCE, check=False
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from tilewise.errors import UsageError
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     import psutil
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 GRACE = 0.5  # seconds between asking and killing
-LEAVING = 3.0  # seconds in which ranks may end after the first has
+GONE = 60.0  # seconds that the kernel may take to free what a killed process held: terabytes, on a busy node
 
 
 def spawn(start: Start) -> subprocess.Popen[bytes]:
@@ -51,38 +52,50 @@ def descendants(pid: int) -> list[int]:
 
 
 def end_tree(child: subprocess.Popen[bytes], others: Iterable[int], program: str) -> None:
-    """Ends `child`, all its descendants, and those of `others` that are `program`, within about a second.
+    """Ends `child`, all its descendants, and those of `others` that are `program`; they are gone on return.
 
-    Asked first, killed after half a second: a launcher that is asked can still end ranks on other hosts.
+    Asked first, killed after half a second: a launcher that is asked can still end ranks on other hosts. What
+    a launcher leaves behind, such as ranks that it was just starting, becomes ours, and is ended as well.
     """
-    victims = _tree(child.pid) + [rank for pid in others if (rank := living(pid, program)) is not None]
-    for victim in victims:
-        _quietly(victim.terminate)
-    child_gone = _wait(victims, GRACE)
-    if not child_gone:
-        victims += _tree(child.pid)
-        for victim in victims:
-            _quietly(victim.kill)
-        _wait(victims, GRACE)
-    try:
-        child.wait(timeout=GRACE)
-    except subprocess.TimeoutExpired:
-        _quietly(child.kill)
+    spared = {process.pid for process in _tree(os.getpid())} - {process.pid for process in _tree(child.pid)}
+    ranks = [rank for pid in others if (rank := living(pid, program)) is not None]
+
+    def below() -> list[psutil.Process]:
+        return [process for process in _tree(os.getpid()) if process.pid not in spared]
+
+    def look() -> list[psutil.Process]:
+        return [process for process in (*below(), *ranks) if _runs(process)]
+
+    def left() -> list[psutil.Process]:
+        return look() or look()  # one that is not listed yet may have been started by one that has just gone
+
+    with _adopting():
+        for victim in left():
+            _quietly(victim.terminate)
+        if not _gone(left, GRACE):
+            _kill(left)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(timeout=GRACE)
+        for process in below():
+            with contextlib.suppress(OSError):
+                os.waitpid(process.pid, os.WNOHANG)
 
 
-def end_leftovers(pids: Iterable[int], program: str) -> int:
-    """Kills those of `pids` that still live after a moment and are really `program`; returns how many.
+def outliving(pids: Iterable[int], program: str, patience: float) -> list[psutil.Process]:
+    """Those of `pids` that are really `program` and still live after `patience` seconds.
 
-    The moment is for ranks that leave MPI later than the one we waited for: killing them would fail the job.
+    Patience is for ranks that leave MPI later than the one we waited for: killing them would fail the job.
     """
-    left = [rank for pid in pids if (rank := living(pid, program)) is not None]
-    if not left or _wait(left, LEAVING):
-        return 0
-    left = [rank for rank in left if _runs(rank)]
-    for rank in left:
-        _quietly(rank.kill)
-    _wait(left, GRACE)
-    return len(left)
+    ranks = [rank for pid in pids if (rank := living(pid, program)) is not None]
+    if ranks:
+        _gone(lambda: [rank for rank in ranks if _runs(rank)], patience)
+    return [rank for rank in ranks if _runs(rank)]
+
+
+def kill(ranks: Iterable[psutil.Process]) -> None:
+    """Kills those that still live; they are gone on return."""
+    ranks = list(ranks)
+    _kill(lambda: [rank for rank in ranks if _runs(rank)])
 
 
 def living(pid: int, program: str) -> psutil.Process | None:
@@ -116,16 +129,37 @@ def _tree(pid: int) -> list[psutil.Process]:
         return []
 
 
-def _wait(victims: list[psutil.Process], seconds: float) -> bool:
-    """Whether all are gone within `seconds`; a zombie counts as gone."""
+def _gone(left: Callable[[], list[psutil.Process]], seconds: float) -> bool:
+    """Whether nothing is left within `seconds`; a zombie counts as gone."""
     deadline = time.monotonic() + seconds
-    while True:
-        victims = [victim for victim in victims if _runs(victim)]
-        if not victims:
-            return True
+    while left():
         if time.monotonic() > deadline:
             return False
         time.sleep(0.01)
+    return True
+
+
+def _kill(left: Callable[[], list[psutil.Process]]) -> None:
+    """Kills what is left again and again: it may just have started something, and takes a while to go."""
+    deadline = time.monotonic() + GONE
+    while (living := left()) and time.monotonic() < deadline:
+        for process in living:
+            _quietly(process.kill)
+        time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def _adopting() -> Iterator[None]:
+    """What loses its parent below us meanwhile becomes our child, and is not lost from sight."""
+    if sys.platform != "linux":
+        yield
+        return
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def _runs(process: psutil.Process) -> bool:

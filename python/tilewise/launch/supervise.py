@@ -12,7 +12,7 @@ from typing import IO
 
 import msgspec
 
-from tilewise.launch import processes, segments
+from tilewise.launch import afterwards, processes, segments
 from tilewise.launch.events import Done, Event, Failed, Progress, Reading, Started, split_line
 from tilewise.launch.launcher import Start
 from tilewise.launch.proxies import PATIENCE, connections, death_bell
@@ -21,6 +21,7 @@ from tilewise.launch.signals import Signals
 _TICK = 0.05
 _AFTER_ERROR = 3.0  # seconds a job may take to end once it said that it failed
 _AFTER_RECORD = 30.0  # seconds it may take to leave MPI once it said that it is done
+_LEAVING = 3.0  # seconds in which ranks may end after the first has, when the job has failed
 _DRAIN = 0.3  # seconds for what is still in the pipes once the child has gone
 _LOOK = 0.2  # seconds from one look at the ranks' shared memory to the next
 _KEPT = 400  # lines of chatter that are kept
@@ -94,7 +95,7 @@ class Supervisor:
         except BaseException:
             if child is not None:
                 self._end(child)
-                segments.remove(self._segments)
+                self._end_others(well=False)
             raise
         finally:
             if child is not None:
@@ -102,9 +103,8 @@ class Supervisor:
                     _close(stream)
             for bell in (*self._bells, *self._lines):
                 os.close(bell)
-        processes.end_leftovers(self._pids(), self._program)
         self._outcome.returncode = child.wait()
-        segments.remove(self._segments)
+        self._end_others(well=self._outcome.returncode == 0)
         self._outcome.wall = time.monotonic() - begin
         return self._outcome
 
@@ -300,7 +300,23 @@ class Supervisor:
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         """Ends all that runs, having looked what it would leave in shared memory."""
         self._segments |= segments.mapped([*processes.descendants(child.pid), *self._pids()])
-        processes.end_tree(child, self._pids(), self._program)
+        processes.end_tree(child, () if self._start.joined else self._pids(), self._program)
+
+    def _end_others(self, well: bool) -> None:
+        """Ends ranks that live on without the child, and removes what they have left in shared memory.
+
+        When a job has failed whose ranks belong to somebody else's launcher, that waits until we have said
+        why: the launcher sees them die, and kills us at once.
+        """
+        joined = self._start.joined
+        patience = _AFTER_RECORD if well else 0.0 if joined and self._outcome.failed is None else _LEAVING
+        left = processes.outliving(self._pids(), self._program, patience)
+        segments.remove(self._segments)
+        if left and joined and not well:
+            afterwards.later(lambda: processes.kill(left))
+        elif left:
+            processes.kill(left)
+        segments.remove(self._segments)
 
     def _look_at_segments(self, now: float) -> None:
         """Now and then: ranks that somebody kills cannot be asked afterwards. One rank has all segments."""

@@ -25,7 +25,7 @@ from tilewise.units import plural
 _SIZES = [1 << power for power in range(23)]  # to 4 MiB
 _COLLECTIVE_SIZES = (8, 1024, 65_536, 1 << 20)
 _MATRIX_SIZES = (8, 1 << 20)
-_PATIENCE = 10  # seconds for Slurm to name its hosts
+_PATIENCE = 60  # seconds for Slurm to name its hosts
 _MATRIX_RANKS = 16  # at most, unless asked
 _BRIEF = 0.05  # seconds of a point, where all kinds share the time
 

@@ -16,7 +16,7 @@ import msgspec
 from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError
 
 _PR_SET_PDEATHSIG = 1
-_LEAVING = 5.0  # seconds in which a command that was asked to end removes what it has made
+_LEAVING = 60.0  # seconds in which a command that was asked to end removes what it has made
 _TYPES: tuple[type[TilewiseError], ...] = (UsageError, VerificationError, Interrupted)
 
 

@@ -234,8 +234,10 @@ def _guide(axes: Axes, guide: Guide) -> None:
     words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7.5, "color": MUTED[0]}
     name = clean(guide.name)
     low, high = axes.get_ylim()
-    # One far beyond the points would press them flat, to make room for its words.
+    # One far beyond the points would press them flat; one that is shown needs room within the axes: its words
+    # would lie outside, and leave none for the axes themselves.
     if guide.y is not None and max(low / _REACH, 0.0) < guide.y < high * _REACH:
+        axes.set_ylim(min(low, guide.y / 1.15), max(high, guide.y * 1.15))
         axes.axhline(guide.y, **style)
         # To the left: rates grow to the right, and would run through the words.
         left = ("axes fraction", "data")
