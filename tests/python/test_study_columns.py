@@ -9,12 +9,13 @@ import pytest
 from studies import HERE, Runner, points, run, study
 from tilewise.errors import UsageError
 from tilewise.study import evaluated, results
+from tilewise.study.cells import Cell
 from tilewise.study.claims import judge
 from tilewise.study.derived import name_of, names
 from tilewise.study.schema import PlotWanted, TableWanted
 from tilewise.study.store import NOT_RUN, Entry, Store, hash_of
 from tilewise.study.study import Study
-from tilewise.study.tables import Cell, Table, evaluate
+from tilewise.study.tables import Table, evaluate
 
 AXES = 'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve", "root"]\nlimits = ["ranks <= 2"]\n'
 TABLE = "[[tables]]\nname = 't'\nrows = 'ranks'\ncolumns = 'io'\n"

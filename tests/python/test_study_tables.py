@@ -12,12 +12,13 @@ import pytest
 from studies import HERE, MACHINE, Runner, points, run, study
 from tilewise.errors import UsageError
 from tilewise.study import results
+from tilewise.study.cells import Cell
 from tilewise.study.claims import judge
 from tilewise.study.compare import compare
 from tilewise.study.plots import draw
 from tilewise.study.results import Measured, Results
 from tilewise.study.store import Entry, Store, hash_of
-from tilewise.study.tables import Cell, Table, check, evaluate
+from tilewise.study.tables import Table, check, evaluate
 
 # A pretended job takes 12 s / ranks, and through the root 1 s more; `input` is a quarter of it.
 AXES = 'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve", "root"]\n'

@@ -13,9 +13,10 @@ from typing import Any
 from tilewise.report.numbers import NONE, significant, time_scale
 from tilewise.report.study_labels import base_unit
 from tilewise.report.table import Cell, Column
+from tilewise.study.cells import NOWHERE
+from tilewise.study.cells import Cell as Figure
 from tilewise.study.schema import TableWanted
-from tilewise.study.tables import NOWHERE, Table
-from tilewise.study.tables import Cell as Figure
+from tilewise.study.tables import Table
 
 DIGITS = 4
 _KNOWN = ("not run", "failed", "no base")  # how reasons begin that a cell can say itself

@@ -16,9 +16,9 @@ from tilewise.report.numbers import finite, significant
 from tilewise.report.study_labels import labels, said, telling
 from tilewise.report.study_tables import phase_seconds
 from tilewise.study import plots as study
+from tilewise.study.cells import NOWHERE
 from tilewise.study.evaluated import Evaluated
 from tilewise.study.results import Measured
-from tilewise.study.tables import NOWHERE
 from tilewise.units import parse_size, plural
 
 _SLATE = 5  # the colour of what is no measurement of ours

@@ -22,6 +22,7 @@ from tilewise.report.study_labels import date, labels, last, named
 from tilewise.report.table import Cell, Column, Table
 from tilewise.study import statistics
 from tilewise.study import tables as study
+from tilewise.study.cells import Cell as Figure
 from tilewise.study.claims import FAILS, HOLDS, UNTESTABLE, Verdict, spelled
 from tilewise.study.evaluated import Evaluated
 from tilewise.study.paths import figure_of
@@ -93,7 +94,7 @@ def _label(value: Any) -> Cell:
     return Cell(str(value), value if counts else None)
 
 
-def _figure(cell: study.Cell, table: study.Table, column: list[Any], scales: Scales) -> Cell:
+def _figure(cell: Figure, table: study.Table, column: list[Any], scales: Scales) -> Cell:
     if cell.value is None:
         return Cell(short(cell), hint=cell.reason, tone="faint")
     text = scales.text(cell.value, table, column)

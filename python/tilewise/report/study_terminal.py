@@ -18,8 +18,9 @@ from rich.cells import cell_len
 
 from tilewise.report.numbers import clean
 from tilewise.report.study_figures import Scales, base_of, base_place, is_further, plain, reasons, short
+from tilewise.study.cells import Cell
 from tilewise.study.schema import TableWanted
-from tilewise.study.tables import Cell, Table
+from tilewise.study.tables import Table
 
 _GAP = "  "
 _NARROW = 9  # columns: a head has no more lines than it needs

@@ -16,13 +16,14 @@ import msgspec
 
 from tilewise.errors import UsageError
 from tilewise.study import statistics
+from tilewise.study.cells import Cell
 from tilewise.study.claims_check import NAMES
 from tilewise.study.expression import Expression, Missing, Scope
 from tilewise.study.observations import observe
 from tilewise.study.paths import reason_of
 from tilewise.study.results import Results
 from tilewise.study.schema import Claim, Figures, File
-from tilewise.study.tables import Cell, Table
+from tilewise.study.tables import Table
 
 HOLDS, FAILS, UNTESTABLE = "holds here", "does not hold here", "not testable here"
 

@@ -6,38 +6,22 @@ observations (a point, or a line of one, with the samples of all launches)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from tilewise.errors import UsageError
-from tilewise.study import derived, statistics
+from tilewise.study import derived
+from tilewise.study.cells import NOWHERE, Cell, Grid, arrange, cell, cell_or_reason, key_of, ordered
 from tilewise.study.expression import Expression, Missing
-from tilewise.study.observations import Bases, Lost, Observation, fits, observe, unknown
+from tilewise.study.observations import Bases, Lost, Observation, observe
 from tilewise.study.paths import parsed, reason_of
 from tilewise.study.points import Point
 from tilewise.study.results import Measured, Results
-from tilewise.study.schema import Figures, Further, Reference, TableWanted, Value, unit_shown
+from tilewise.study.schema import Further, Reference, TableWanted, Value, unit_shown
 from tilewise.study.study import Study, expression, line_of
-
-NOWHERE = "no such point"  # the reason of a cell that the study has no point for
-
-
-class Cell(msgspec.Struct, kw_only=True):
-    """A figure of `n` samples, with the 95 % interval over launches where there are several.
-
-    `base` is what it was compared with, `chosen` says which point was the best; `reason` why `value` is None.
-    """
-
-    value: float | None = None
-    n: int = 0
-    low: float | None = None
-    high: float | None = None
-    base: float | None = None
-    chosen: str = ""
-    reason: str = ""
 
 
 class Table(msgspec.Struct, kw_only=True):
@@ -72,11 +56,6 @@ class Table(msgspec.Struct, kw_only=True):
         return labels.index(wanted)
 
 
-Grid = tuple[list[list[Any]], list[list[Any]], list[list[Cell]]]
-Order = Callable[[str], list[Any]]  # all values of an axis, in the order of the study
-MakeCell = Callable[[list[Observation], Bases, Figures, dict[str, Any], str], Cell]
-
-
 def evaluate(results: Results, wanted: TableWanted) -> Table:
     """The table that is wanted; a cell that cannot be computed holds the reason; without rows, its notes do.
 
@@ -96,20 +75,20 @@ def evaluate(results: Results, wanted: TableWanted) -> Table:
         own = msgspec.structs.replace(wanted, lines={**wanted.lines, **lines})
         seen = observe(results.points, own, value)
         bases = Bases(seen, tied(results.study))
-        return _grid(order, seen, bases, own, row_names, column_names, where, lost, _cell_or_reason)
+        return arrange(order, seen, bases, own, row_names, column_names, where, lost, cell_or_reason)
 
     wholes = [grid(each.value, each.lines) for each in figures]
     if not figures:
         rows, columns, cells = grid(wanted.value, {})
         units = [unit_shown(wanted, wanted.unit)] * len(columns)
     else:
-        rows = _ordered(order, row_names, [row for whole in wholes for row in whole[0]])
+        rows = ordered(order, row_names, [row for whole in wholes for row in whole[0]])
         columns = [[each.title] for each in figures]
         units = [unit_shown(wanted, each.unit or wanted.unit) for each in figures]
         parts = [
-            {_key(row): line[0] for row, line in zip(whole[0], whole[2], strict=True)} for whole in wholes
+            {key_of(row): line[0] for row, line in zip(whole[0], whole[2], strict=True)} for whole in wholes
         ]
-        cells = [[part.get(_key(row), Cell(reason=NOWHERE)) for part in parts] for row in rows]
+        cells = [[part.get(key_of(row), Cell(reason=NOWHERE)) for part in parts] for row in rows]
     missing = lost.sentences()
     table = Table(
         name=wanted.name,
@@ -187,10 +166,10 @@ def check(study: Study, points: list[Point], wanted: TableWanted) -> None:
     for point in points:
         planned = Measured(key=point.key, run=point.run, axes=point.axes, entries=[], reason=point.reason)
         seen.append(Observation(planned, None, [] if point.reason else [[1.0]], point.reason))
-    cell = msgspec.structs.replace(wanted, cell="1" if wanted.cell else "")
+    plain = msgspec.structs.replace(wanted, cell="1" if wanted.cell else "")
     rows = _list(wanted.rows)
     bases = Bases(seen, tied(study))
-    _grid(lambda name: [], seen, bases, cell, rows, names[len(rows) :], where, Lost(), _cell)
+    arrange(lambda name: [], seen, bases, plain, rows, names[len(rows) :], where, Lost(), cell)
 
 
 def _names(study: Study, text: str, table: str) -> list[str]:
@@ -208,188 +187,6 @@ def _known(study: Study, where: str, said: str, names: Iterable[str], known: set
 def tied(study: Study) -> dict[str, list[set[str]]]:
     """Groups of axes that are zipped, by run."""
     return {run.name: [set(group) for group in run.zip or ()] for run in study.runs}
-
-
-def _grid(
-    order: Order,
-    every: list[Observation],
-    bases: Bases,
-    wanted: Figures,
-    row_names: list[str],
-    column_names: list[str],
-    where: str,
-    lost: Lost,
-    make: MakeCell,
-) -> Grid:
-    """Labels of rows and of columns, and cells by `make`; why points have no place goes to `lost`."""
-    mine = [each for each in every if wanted.runs is None or each.point.run in wanted.runs]
-    asked = sorted(parsed(wanted.where).names) if wanted.where else []
-    if any(each.launches for each in mine) and (name := unknown(mine, asked)):
-        lost.say(f"where asks for {name!r}, which nothing here has")
-    seen = _fitting(mine, wanted, lost if make is _cell_or_reason else None)
-    at: dict[str, list[Observation]] = {}
-    labels: list[tuple[list[Any], list[Any]]] = []
-    for each in seen:
-        try:
-            row, column = ([each.label(name) for name in names] for names in (row_names, column_names))
-        except Missing as missing:
-            lost.point(each.point, each.reason or str(missing))
-            continue
-        at.setdefault(_key([row, column]), []).append(each)
-        labels.append((row, column))
-    rows = _ordered(order, row_names, [row for row, _ in labels])
-    columns = _ordered(order, column_names, [column for _, column in labels])
-    names = [*row_names, *column_names]
-    cells = []
-    for row in rows:
-        line = []
-        for column in columns:
-            found = at.get(_key([row, column]), [])
-            own = dict(zip(names, [*row, *column], strict=True))
-            line.append(make(found, bases, wanted, own, where))
-        cells.append(line)
-    return rows, columns, cells
-
-
-def _fitting(every: list[Observation], wanted: Figures, lost: Lost | None) -> list[Observation]:
-    """Those for which `where` holds; why it cannot be told goes to `lost`, or is raised without one."""
-    found = []
-    for each in every:
-        try:
-            if fits(each, wanted.where):
-                found.append(each)
-            elif lost and wanted.lines and each.reason and unknown([each], parsed(wanted.where).names):
-                lost.point(each.point, each.reason)  # it has none of the lines that are asked for
-        except UsageError as error:
-            if lost is None:
-                raise
-            lost.say(f"where: {reason_of(error)}")
-    return found
-
-
-def _cell_or_reason(
-    found: list[Observation], bases: Bases, wanted: Figures, own: dict[str, Any], where: str
-) -> Cell:
-    try:
-        return _cell(found, bases, wanted, own, where)
-    except UsageError as error:
-        return Cell(reason=reason_of(error, where), n=sum(len(each.samples()) for each in found))
-
-
-def _cell(found: list[Observation], bases: Bases, wanted: Figures, own: dict[str, Any], where: str) -> Cell:
-    one = _one(found, wanted, where, "cell")
-    if one is None:
-        reasons = [each.reason for each in found if each.reason]
-        return Cell(reason=reasons[0] if reasons else NOWHERE)
-    samples = one.samples()
-    value = statistics.aggregate(samples, wanted.aggregate)
-    bounds = statistics.interval(
-        [statistics.aggregate(each, wanted.aggregate) for each in one.launches if each]
-    )
-    cell = Cell(value=value, n=len(samples), chosen=_chosen(one, found) if wanted.best else "")
-    if bounds is not None:
-        cell.low, cell.high = bounds
-    return _compared(cell, one, bases, wanted, own, where)
-
-
-def _compared(
-    cell: Cell, one: Observation, bases: Bases, wanted: Figures, own: dict[str, Any], where: str
-) -> Cell:
-    """The cell as part of, or beside, its base."""
-    if not wanted.base and not wanted.cell:
-        return cell
-    if wanted.base:
-        if name := bases.unknown(wanted):
-            return Cell(reason=f"no base: nothing here has {name!r}", n=cell.n)
-        found = bases.of(one, own, wanted)
-        base = _one(found, wanted, where, "base")
-        if base is None:
-            said = next((each.reason for each in found if each.reason), NOWHERE)
-            return Cell(reason=f"no base: {said}", n=cell.n)
-        cell.base = statistics.aggregate(base.samples(), wanted.aggregate)
-    rule = parsed(wanted.cell or "base / value")
-
-    def at(value: float) -> float:
-        names = {**own, "value": value, "base": cell.base}
-
-        def look(name: str) -> Any:
-            if names.get(name) is None:
-                raise UsageError(f"{where}: cell asks for {name!r}; known are {', '.join(names)}")
-            return names[name]
-
-        return rule.number(look)
-
-    assert cell.value is not None
-    try:
-        ends = sorted(at(end) for end in (cell.low, cell.high) if end is not None and end > 0)
-        cell.value = at(cell.value)
-    except Missing as missing:
-        return Cell(reason=reason_of(missing), n=cell.n, base=cell.base)
-    cell.low, cell.high = (ends[0], ends[1]) if len(ends) == 2 else (None, None)
-    return cell
-
-
-def _one(found: list[Observation], wanted: Figures, where: str, what: str) -> Observation | None:
-    """The one with samples, or the best of them."""
-    there = [each for each in found if each.samples()]
-    if len(there) > 1 and wanted.best:
-        pick = min if wanted.best == "min" else max
-        return pick(there, key=lambda each: statistics.aggregate(each.samples(), wanted.aggregate))
-    if len(there) > 1:
-        raise UsageError(
-            f"{where}: a {what} holds {len(there)} figures, which differ in {_difference(there)}",
-            'put that into rows, columns, where or runs; or say best = "min"',
-        )
-    return there[0] if there else None
-
-
-def _difference(found: list[Observation]) -> str:
-    one, two = found[:2]
-    if one.point.run != two.point.run:
-        return "run"
-    differing = [axis for axis in one.point.axes if one.point.axes[axis] != two.point.axes.get(axis)]
-    if not differing and one.line is not None and two.line is not None:
-        differing = [
-            k for k in one.line if k not in ("launches", "summary", "key") and one.line[k] != two.line.get(k)
-        ]
-    return ", ".join(differing) or "nothing"
-
-
-def _chosen(one: Observation, found: list[Observation]) -> str:
-    """What tells `one` from the others: its run, and of its axes those that say more, so one of a zip."""
-    runs = {each.point.run for each in found}
-    said = [one.point.run] if len(runs) > 1 else []
-    alike = [each for each in found if each.point.run == one.point.run]
-    for axis, value in one.point.axes.items():
-        left = [each for each in alike if each.point.axes.get(axis) == value]
-        if len(left) < len(alike):
-            said.append(f"{axis} = {value}")
-            alike = left
-    return ", ".join(said)
-
-
-def _ordered(order: Order, names: list[str], labels: list[list[Any]]) -> list[list[Any]]:
-    """Labels once each, in the order of the study's axes; what is no axis goes by size, or by name."""
-    unique = list({_key(label): label for label in labels}.values())
-    orders = {name: order(name) for name in names}
-
-    def place(label: list[Any]) -> list[tuple[int, float, str]]:
-        found = []
-        for name, value in zip(names, label, strict=True):
-            known = orders[name]
-            if value in known:
-                found.append((0, float(known.index(value)), ""))
-            elif isinstance(value, (int, float)):
-                found.append((1, float(value), ""))
-            else:
-                found.append((2, 0.0, str(value)))
-        return found
-
-    return sorted(unique, key=place)
-
-
-def _key(label: Any) -> str:
-    return repr(label)
 
 
 def _list(names: str | list[str]) -> list[str]:

@@ -1,0 +1,225 @@
+"""Cells of a table: what falls into each, its figure with interval and base, or why there is none.
+
+observations ── rows × columns ──▶ [[a, b], [], [c] …] ── base, cell ──▶ Cell, Cell …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from tilewise.errors import UsageError
+from tilewise.study import statistics
+from tilewise.study.expression import Missing
+from tilewise.study.observations import Bases, Lost, Observation, fits, unknown
+from tilewise.study.paths import parsed, reason_of
+from tilewise.study.schema import Figures
+
+NOWHERE = "no such point"  # the reason of a cell that the study has no point for
+
+
+class Cell(msgspec.Struct, kw_only=True):
+    """A figure of `n` samples, with the 95 % interval over launches where there are several.
+
+    `base` is what it was compared with, `chosen` says which point was the best; `reason` why `value` is None.
+    """
+
+    value: float | None = None
+    n: int = 0
+    low: float | None = None
+    high: float | None = None
+    base: float | None = None
+    chosen: str = ""
+    reason: str = ""
+
+
+Grid = tuple[list[list[Any]], list[list[Any]], list[list[Cell]]]
+Order = Callable[[str], list[Any]]  # all values of an axis, in the order of the study
+MakeCell = Callable[[list[Observation], Bases, Figures, dict[str, Any], str], Cell]
+
+
+def arrange(
+    order: Order,
+    every: list[Observation],
+    bases: Bases,
+    wanted: Figures,
+    row_names: list[str],
+    column_names: list[str],
+    where: str,
+    lost: Lost,
+    make: MakeCell,
+) -> Grid:
+    """Labels of rows and of columns, and cells by `make`; why points have no place goes to `lost`."""
+    mine = [each for each in every if wanted.runs is None or each.point.run in wanted.runs]
+    asked = sorted(parsed(wanted.where).names) if wanted.where else []
+    if any(each.launches for each in mine) and (name := unknown(mine, asked)):
+        lost.say(f"where asks for {name!r}, which nothing here has")
+    seen = _fitting(mine, wanted, lost if make is cell_or_reason else None)
+    at: dict[str, list[Observation]] = {}
+    labels: list[tuple[list[Any], list[Any]]] = []
+    for each in seen:
+        try:
+            row, column = ([each.label(name) for name in names] for names in (row_names, column_names))
+        except Missing as missing:
+            lost.point(each.point, each.reason or str(missing))
+            continue
+        at.setdefault(key_of([row, column]), []).append(each)
+        labels.append((row, column))
+    rows = ordered(order, row_names, [row for row, _ in labels])
+    columns = ordered(order, column_names, [column for _, column in labels])
+    names = [*row_names, *column_names]
+    cells = []
+    for row in rows:
+        line = []
+        for column in columns:
+            found = at.get(key_of([row, column]), [])
+            own = dict(zip(names, [*row, *column], strict=True))
+            line.append(make(found, bases, wanted, own, where))
+        cells.append(line)
+    return rows, columns, cells
+
+
+def _fitting(every: list[Observation], wanted: Figures, lost: Lost | None) -> list[Observation]:
+    """Those for which `where` holds; why it cannot be told goes to `lost`, or is raised without one."""
+    found = []
+    for each in every:
+        try:
+            if fits(each, wanted.where):
+                found.append(each)
+            elif lost and wanted.lines and each.reason and unknown([each], parsed(wanted.where).names):
+                lost.point(each.point, each.reason)  # it has none of the lines that are asked for
+        except UsageError as error:
+            if lost is None:
+                raise
+            lost.say(f"where: {reason_of(error)}")
+    return found
+
+
+def cell_or_reason(
+    found: list[Observation], bases: Bases, wanted: Figures, own: dict[str, Any], where: str
+) -> Cell:
+    """The cell of what was found; where it cannot be computed, it holds the reason."""
+    try:
+        return cell(found, bases, wanted, own, where)
+    except UsageError as error:
+        return Cell(reason=reason_of(error, where), n=sum(len(each.samples()) for each in found))
+
+
+def cell(found: list[Observation], bases: Bases, wanted: Figures, own: dict[str, Any], where: str) -> Cell:
+    """The cell whose row and column are `own`; UsageError, which begins with `where`, for several figures."""
+    one = _one(found, wanted, where, "cell")
+    if one is None:
+        reasons = [each.reason for each in found if each.reason]
+        return Cell(reason=reasons[0] if reasons else NOWHERE)
+    samples = one.samples()
+    value = statistics.aggregate(samples, wanted.aggregate)
+    bounds = statistics.interval(
+        [statistics.aggregate(each, wanted.aggregate) for each in one.launches if each]
+    )
+    made = Cell(value=value, n=len(samples), chosen=_chosen(one, found) if wanted.best else "")
+    if bounds is not None:
+        made.low, made.high = bounds
+    return _compared(made, one, bases, wanted, own, where)
+
+
+def _compared(
+    made: Cell, one: Observation, bases: Bases, wanted: Figures, own: dict[str, Any], where: str
+) -> Cell:
+    """The cell as part of, or beside, its base."""
+    if not wanted.base and not wanted.cell:
+        return made
+    if wanted.base:
+        if name := bases.unknown(wanted):
+            return Cell(reason=f"no base: nothing here has {name!r}", n=made.n)
+        found = bases.of(one, own, wanted)
+        base = _one(found, wanted, where, "base")
+        if base is None:
+            said = next((each.reason for each in found if each.reason), NOWHERE)
+            return Cell(reason=f"no base: {said}", n=made.n)
+        made.base = statistics.aggregate(base.samples(), wanted.aggregate)
+    rule = parsed(wanted.cell or "base / value")
+
+    def at(value: float) -> float:
+        names = {**own, "value": value, "base": made.base}
+
+        def look(name: str) -> Any:
+            if names.get(name) is None:
+                raise UsageError(f"{where}: cell asks for {name!r}; known are {', '.join(names)}")
+            return names[name]
+
+        return rule.number(look)
+
+    assert made.value is not None
+    try:
+        ends = sorted(at(end) for end in (made.low, made.high) if end is not None and end > 0)
+        made.value = at(made.value)
+    except Missing as missing:
+        return Cell(reason=reason_of(missing), n=made.n, base=made.base)
+    made.low, made.high = (ends[0], ends[1]) if len(ends) == 2 else (None, None)
+    return made
+
+
+def _one(found: list[Observation], wanted: Figures, where: str, what: str) -> Observation | None:
+    """The one with samples, or the best of them."""
+    there = [each for each in found if each.samples()]
+    if len(there) > 1 and wanted.best:
+        pick = min if wanted.best == "min" else max
+        return pick(there, key=lambda each: statistics.aggregate(each.samples(), wanted.aggregate))
+    if len(there) > 1:
+        raise UsageError(
+            f"{where}: a {what} holds {len(there)} figures, which differ in {_difference(there)}",
+            'put that into rows, columns, where or runs; or say best = "min"',
+        )
+    return there[0] if there else None
+
+
+def _difference(found: list[Observation]) -> str:
+    one, two = found[:2]
+    if one.point.run != two.point.run:
+        return "run"
+    differing = [axis for axis in one.point.axes if one.point.axes[axis] != two.point.axes.get(axis)]
+    if not differing and one.line is not None and two.line is not None:
+        differing = [
+            k for k in one.line if k not in ("launches", "summary", "key") and one.line[k] != two.line.get(k)
+        ]
+    return ", ".join(differing) or "nothing"
+
+
+def _chosen(one: Observation, found: list[Observation]) -> str:
+    """What tells `one` from the others: its run, and of its axes those that say more, so one of a zip."""
+    runs = {each.point.run for each in found}
+    said = [one.point.run] if len(runs) > 1 else []
+    alike = [each for each in found if each.point.run == one.point.run]
+    for axis, value in one.point.axes.items():
+        left = [each for each in alike if each.point.axes.get(axis) == value]
+        if len(left) < len(alike):
+            said.append(f"{axis} = {value}")
+            alike = left
+    return ", ".join(said)
+
+
+def ordered(order: Order, names: list[str], labels: list[list[Any]]) -> list[list[Any]]:
+    """Labels once each, in the order of the study's axes; what is no axis goes by size, or by name."""
+    unique = list({key_of(label): label for label in labels}.values())
+    orders = {name: order(name) for name in names}
+
+    def place(label: list[Any]) -> list[tuple[int, float, str]]:
+        found = []
+        for name, value in zip(names, label, strict=True):
+            known = orders[name]
+            if value in known:
+                found.append((0, float(known.index(value)), ""))
+            elif isinstance(value, (int, float)):
+                found.append((1, float(value), ""))
+            else:
+                found.append((2, 0.0, str(value)))
+        return found
+
+    return sorted(unique, key=place)
+
+
+def key_of(label: Any) -> str:
+    """What a label, which may be a list, is looked up by."""
+    return repr(label)
