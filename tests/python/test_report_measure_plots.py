@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -281,3 +282,16 @@ def test_a_guide_lies_within_the_axes_or_is_left_out(log: bool, y: float, seen: 
     if "the limit" in words(plot):
         assert low < y * 1e9 < high
     assert ("the limit" in words(plot)) == (seen or (not log and y < 1))
+
+
+@pytest.mark.parametrize("place", [{"y": 5e8}, {"x": 64.0}, {"x": 65536.0}])
+def test_a_guide_with_a_long_name_leaves_the_axes_their_room(place: dict[str, float]) -> None:
+    """As one that tells by what it was disturbed; the warning of a layout that fails is an error here."""
+    points = [(8.0, 1e9, 0.9e9, 1.1e9, ""), (65536.0, 1e9, 0.9e9, 1.1e9, "")]
+    guide = Guide("memory copy by 1 thread, 65536 B: 124 GB/s, " + "disturbed by others, " * 8, **place)
+    plot = curves("k", "t", "c", [Curve("a", points)], Axis("s", "bytes"), Axis("rate", "B/s"), [guide])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "…" in svg(plot)
+    box = plot.figure.axes[0].get_position()
+    assert box.width > 0.7 and box.height > 0.5

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MOST = 8  # curves in a diagram: no eye holds more apart
 _ABREAST, _UPRIGHT = 62, 48  # characters of an axis's name
 LEGEND = 64  # of a curve's
+_GUIDE = 72  # of a line's across the diagram
 _LEGEND = 82  # characters abreast under a diagram
 _FEW = 8  # points: their intervals are lines, those of more a band
 _REACH = 4.0  # how far beyond the points of a logarithmic axis an interval is shown
@@ -231,11 +232,16 @@ def tick_text(value: float, kind: str) -> str:
 
 def _guide(axes: Axes, guide: Guide) -> None:
     style: dict[str, Any] = {"color": MUTED[0], "linewidth": 0.9, "linestyle": (0, (3, 2)), "zorder": 1}
-    words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7.5, "color": MUTED[0]}
-    name = clean(guide.name)
+    # Words that do not fit into the axes must not take the room from them.
+    words: dict[str, Any] = {
+        "textcoords": "offset points",
+        "fontsize": 7.5,
+        "color": MUTED[0],
+        "in_layout": False,
+    }
+    name = short(guide.name, _GUIDE)
     low, high = axes.get_ylim()
-    # One far beyond the points would press them flat; one that is shown needs room within the axes: its words
-    # would lie outside, and leave none for the axes themselves.
+    # One far beyond the points would press them flat; one that is shown needs room within the axes.
     if guide.y is not None and max(low / _REACH, 0.0) < guide.y < high * _REACH:
         axes.set_ylim(min(low, guide.y / 1.15), max(high, guide.y * 1.15))
         axes.axhline(guide.y, **style)

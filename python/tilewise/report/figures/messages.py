@@ -104,7 +104,8 @@ def _bandwidth(key: str, title: str, name: Callable[[Line], str], lines: list[Li
     if carried:
         largest = max(carried, key=lambda line: line.bytes)
         carrier = (largest.rate() or 0.0) / (largest.share or 1.0)
-        guides.append(Guide(largest.carrier, y=carrier / max(largest.pairs, 1)))
+        what, _, disturbance = largest.carrier.partition(", disturbed ")
+        guides.append(Guide(what + (", disturbed" if disturbance else ""), y=carrier / max(largest.pairs, 1)))
     caption = "Bytes a second of one pair in one direction; dashed: what carries them (shared by all pairs)."
     across, up = Axis("message size", "bytes"), Axis("bandwidth of a pair, one way", "rate")
     return curves(f"bandwidth-{key}", f"Bandwidth {title}", caption, series, across, up, guides)
