@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tilewise.study import evaluated
 from tilewise.study import run as running
 from tilewise.study.child import Ended
 from tilewise.study.inputs import Work
@@ -39,6 +40,13 @@ def study(text: str, scale: str = "default", path: str = "s.toml") -> Study:
 
 def points(text: str, scale: str = "default", **machine: int) -> list[Point]:
     return expand(study(text, scale), {**MACHINE, **machine}, lambda command: FLAGS)
+
+
+def checked(text: str) -> Study:
+    """The study, with tables, plots and claims checked as before a run."""
+    found = study(text)
+    evaluated.check(found, points(text))
+    return found
 
 
 def flag(words: list[str], name: str, default: str = "1") -> str:

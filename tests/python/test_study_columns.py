@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from studies import HERE, Runner, points, run, study
+from studies import HERE, Runner, checked, points, run, study
 from tilewise.errors import UsageError
 from tilewise.study import evaluated, results
 from tilewise.study.cells import Cell
@@ -14,7 +14,6 @@ from tilewise.study.claims import judge
 from tilewise.study.derived import name_of, names
 from tilewise.study.schema import PlotWanted, TableWanted
 from tilewise.study.store import NOT_RUN, Entry, Store, hash_of
-from tilewise.study.study import Study
 from tilewise.study.tables import Table, evaluate
 
 AXES = 'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve", "root"]\nlimits = ["ranks <= 2"]\n'
@@ -24,12 +23,6 @@ TABLE = "[[tables]]\nname = 't'\nrows = 'ranks'\ncolumns = 'io'\n"
 def made(tmp_path: Path, text: str) -> list[Table]:
     run(tmp_path, text, Runner())
     return evaluated.load(str(tmp_path)).tables
-
-
-def checked(text: str) -> Study:
-    found = study(text)
-    evaluated.check(found, points(text))
-    return found
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from studies import Runner, points, run, study
+from studies import Runner, checked, run, study
 from tilewise.errors import UsageError
 from tilewise.study import evaluated
 from tilewise.study.claims import Verdict, spelled
@@ -34,7 +34,7 @@ def test_claims_share_names(tmp_path: Path) -> None:
         f"{CLAIM}holds = 'most < 2'\n{CLAIM}holds = 'four < 12'\n"
         f"{CLAIM}needs = 'most > 2'\nholds = 'most > 1'\n"
     )
-    evaluated.check(study(text), points(text))
+    checked(text)
     first, second, third, fourth = verdicts(tmp_path, text)
     assert (first.verdict, first.figure, second.verdict) == ("holds here", 12.0, "does not hold here")
     assert third.verdict == "not testable here" and third.reason.startswith("table t: not run: ranks <= 2")
@@ -59,13 +59,13 @@ def test_claims_share_names(tmp_path: Path) -> None:
 def test_names_are_checked(names: str, said: str) -> None:
     text = f"{TEXT}[names]\n{names}\n{CLAIM}holds = '1 < 2'\n"
     with pytest.raises(UsageError, match=said):
-        evaluated.check(study(text), points(text))
+        checked(text)
 
 
 def test_a_claim_with_an_unknown_name_says_which_there_are() -> None:
     text = f"{TEXT}[names]\nmost = '1'\n{CLAIM}holds = 'least < 2'\n"
     with pytest.raises(UsageError, match="there is no name 'least'; known are cores, most, functions"):
-        evaluated.check(study(text), points(text))
+        checked(text)
 
 
 @pytest.mark.parametrize("names", ["a = 'a'", "a = 'b'\nb = 'a'", "a = '1 +'"])
@@ -119,7 +119,7 @@ columns = "way"
 base = { run = "zipped", way = "one" }
 cell = "value / base"
 """
-    evaluated.check(study(text), points(text))
+    checked(text)
     run(tmp_path, text, Runner())
     zipped, crossed, between = evaluated.load(str(tmp_path)).tables
     assert [[cell.value for cell in line] for line in zipped.cells] == [[1, 13 / 12], [1, 7 / 6]]

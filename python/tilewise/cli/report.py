@@ -73,8 +73,6 @@ def main(words: list[str], joined: Join | None) -> int:
 
 def _check(wanted: Wanted) -> None:
     """Raises UsageError before anything is read, where nothing could be written."""
-    from tilewise.study import store
-
     if not wanted.results:
         raise UsageError("report wants results", "tilewise report results/NAME -o report.html")
     if not (wanted.output or wanted.plots or wanted.tables):
@@ -86,7 +84,7 @@ def _check(wanted: Wanted) -> None:
             raise UsageError(f"{result} does not exist")
     taken = [each for each in wanted.results if os.path.isfile(each)]
     for results in filter(os.path.isdir, wanted.results):
-        taken += study_output.files_of(store.newest(results))
+        taken += study_output.files_of(results)
     side_files.check("--output", wanted.output, taken)
     for flag, folder in (("--plots", wanted.plots), ("--tables", wanted.tables)):
         if folder is None:

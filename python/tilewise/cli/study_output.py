@@ -1,4 +1,4 @@
-"""Files that `study export`, `compare` and `query` write: checked before the work, written whole after it."""
+"""Files that are made of a study's results: checked before the work, written whole after it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def check(folders: Iterable[str], files: Mapping[str, str | None]) -> None:
 
 
 def files_of(folder: str) -> list[str]:
-    """The files of results in `folder`, which nothing made of them may replace."""
+    """The files of the results in `folder`, or of the newest below it; nothing made of them replaces one."""
     from tilewise.study import index, store
 
+    folder = store.newest(folder)
     names = [*store.points_in(folder), store.STUDY, "environment.json", index.INDEX]
     return [os.path.join(folder, name) for name in names]
 

@@ -70,11 +70,11 @@ def compare(words: list[str]) -> int:
     asked = parse("study compare", _compared, words)
     if asked is None:
         return 0
-    from tilewise.study import results, store
+    from tilewise.study import results
     from tilewise.study.compare import compare as compared
 
     old, new, metric, json = asked
-    study_output.check([store.newest(old), store.newest(new)], {"--json": json})
+    study_output.check([old, new], {"--json": json})
     loaded = results.load(old), results.load(new)
     for name, result in zip((old, new), loaded, strict=True):
         tell_notes(result.notes, f"{name}: " if old != new else "")

@@ -35,6 +35,12 @@ class Cell(msgspec.Struct, kw_only=True):
     reason: str = ""
 
 
+def unit_shown(wanted: Figures, unit: str) -> str:
+    """The unit of a cell whose value is in `unit`: a ratio to a base has none, or is said to be so many ×."""
+    ratio = bool(wanted.base) and not wanted.cell
+    return "" if ratio and unit != "×" else unit
+
+
 Grid = tuple[list[list[Any]], list[list[Any]], list[list[Cell]]]
 Order = Callable[[str], list[Any]]  # all values of an axis, in the order of the study
 MakeCell = Callable[[list[Observation], Bases, Figures, dict[str, Any], str], Cell]

@@ -15,9 +15,8 @@ from typing import Any
 import msgspec
 
 from tilewise.errors import UsageError
-from tilewise.study import statistics
+from tilewise.study import claims_check, statistics
 from tilewise.study.cells import Cell
-from tilewise.study.claims_check import NAMES
 from tilewise.study.expression import Expression, Missing, Scope
 from tilewise.study.observations import observe
 from tilewise.study.paths import reason_of
@@ -94,7 +93,7 @@ def judge(results: Results, tables: list[Table], claim: Claim) -> Verdict:
 def spelled(file: File, figure: str) -> list[str]:
     """A claim's figure, and what each name in it stands for: `["figure = …", "largest = …"]`."""
     said = [f"figure = {figure}"] if figure else []
-    wanted = _names(figure)
+    wanted = set(_names(figure))
     for name, text in reversed(file.names.items()):  # each may use those above it
         if name in wanted:
             wanted |= _names(text)
@@ -104,7 +103,7 @@ def spelled(file: File, figure: str) -> list[str]:
 
 def _names(text: str) -> set[str]:
     try:
-        return set(Expression(text, "claims", dict.fromkeys(NAMES, len)).names)
+        return claims_check.read(text, "claims").names
     except UsageError:  # which the verdict tells
         return set()
 

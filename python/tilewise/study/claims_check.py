@@ -32,6 +32,12 @@ _FUNCTIONS = {
 NAMES = tuple(_FUNCTIONS)
 
 
+def read(text: str, place: str) -> Expression:
+    """An expression of claims, to look at and not to compute; raises UsageError where it is none."""
+    functions: dict[str, Callable[..., Any]] = dict.fromkeys(NAMES, lambda: None)
+    return Expression(text, place, functions)
+
+
 def check_names(study: Study) -> None:
     """Raises UsageError for names of expressions that cannot be, or ask for what is not above them."""
     known = ["cores"]
@@ -58,8 +64,7 @@ def check(study: Study, claim: Claim, where: str) -> None:
 
 
 def _check(study: Study, text: str, place: str, known: list[str]) -> None:
-    functions: dict[str, Callable[..., Any]] = dict.fromkeys(NAMES, lambda: None)
-    made = Expression(text, place, functions)
+    made = read(text, place)
     _among(place, "there is no name", made.names, [*known, "functions"])
     for call in made.calls:
         if call.function in _FUNCTIONS:

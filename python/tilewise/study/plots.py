@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 
 from tilewise.errors import UsageError
+from tilewise.study.cells import unit_shown
 from tilewise.study.expression import Expression, Missing
 from tilewise.study.paths import reason_of
 from tilewise.study.points import Point
 from tilewise.study.results import Results
-from tilewise.study.schema import Curve, Figures, PlotWanted, TableWanted, unit_shown
+from tilewise.study.schema import Curve, Figures, PlotWanted, TableWanted
 from tilewise.study.study import Study, expression
 from tilewise.study.tables import Table, evaluate
 from tilewise.study.tables import check as check_table

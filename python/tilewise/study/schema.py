@@ -209,12 +209,6 @@ class File(Settings, kw_only=True):
     claims: list[Claim] = []
 
 
-def unit_shown(wanted: Figures, unit: str) -> str:
-    """The unit of a cell whose value is in `unit`: a ratio to a base has none, or is said to be so many ×."""
-    ratio = bool(wanted.base) and not wanted.cell
-    return "" if ratio and unit != "×" else unit
-
-
 SCALES = ("tiny", "default", "report")
 AGGREGATES = ("median", "mean", "min", "max", "sum")
 KINDS = ("line", "bar", "heat", "scatter")

@@ -14,13 +14,23 @@ import msgspec
 
 from tilewise.errors import UsageError
 from tilewise.study import derived
-from tilewise.study.cells import NOWHERE, Cell, Grid, arrange, cell, cell_or_reason, key_of, ordered
+from tilewise.study.cells import (
+    NOWHERE,
+    Cell,
+    Grid,
+    arrange,
+    cell,
+    cell_or_reason,
+    key_of,
+    ordered,
+    unit_shown,
+)
 from tilewise.study.expression import Expression, Missing
 from tilewise.study.observations import Bases, Lost, Observation, observe
 from tilewise.study.paths import parsed, reason_of
 from tilewise.study.points import Point
 from tilewise.study.results import Measured, Results
-from tilewise.study.schema import Further, Reference, TableWanted, Value, unit_shown
+from tilewise.study.schema import Further, Reference, TableWanted, Value
 from tilewise.study.study import Study, expression, line_of
 
 
