@@ -14,6 +14,7 @@ struct Verification {
     bool passed = false;
     double error = 0;                 ///< of a product the largest scaled residual; else how much of the file is wrong
     double tolerance = 0;             ///< what `error` may be at most
+    double share = 1;                 ///< of the result that was checked; below 1, `passed` says so much and no more
     std::int64_t unchecked_rows = 0;  ///< of a product: rows that are not finite, or beyond what the check can scale
 };
 

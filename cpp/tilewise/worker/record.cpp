@@ -70,7 +70,11 @@ json verification_of(const Outcome& outcome) {
         return nullptr;
     }
     const auto& v = *outcome.verification;
-    return {{"method", v.method}, {"passed", v.passed}, {"error", finite_or_null(v.error)}, {"tolerance", v.tolerance}};
+    return {{"method", v.method},
+            {"passed", v.passed},
+            {"share", v.share},
+            {"error", finite_or_null(v.error)},
+            {"tolerance", v.tolerance}};
 }
 
 }  // namespace

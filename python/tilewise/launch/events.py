@@ -60,10 +60,11 @@ class Failed(msgspec.Struct, tag="error", tag_field="event"):
 
 
 class Verification(msgspec.Struct):
-    """What the proof said."""
+    """What the proof said, of `share` of the result: below 1, `passed` speaks of no more than that."""
 
     method: str
     passed: bool
+    share: float = 1.0
     error: float | None = None
     tolerance: float | None = None
 
