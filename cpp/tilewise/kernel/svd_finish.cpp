@@ -11,9 +11,6 @@
 namespace tilewise::kernel {
 namespace {
 
-// Below, a column has too few digits left for a direction.
-constexpr double least_norm = 1e-290;
-
 /// Row i becomes row order[i].
 void put_rows_back(const std::vector<int>& order, Columns u, int threads) {
     if (order.empty()) {

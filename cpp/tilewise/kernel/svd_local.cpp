@@ -59,12 +59,15 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
 
     begin = std::chrono::steady_clock::now();
     const Columns x = start.x.columns(), w = start.v.columns();
-    const double tolerance = options.tolerance > 0 ? options.tolerance : jacobi_tolerance(x.rows);
+    const double tolerance = options.tolerance > 0 ? options.tolerance : jacobi_tolerance(x.rows, options.inner);
     PairSolver solve(options.inner, tolerance, options.threads);
     while (!facts.converged && static_cast<int>(facts.off.size()) < options.most_sweeps) {
         const PairOutcome outcome = solve(x, {}, w, {});
         facts.off.push_back(outcome.off);
         facts.converged = certainly_converged(outcome, tolerance);
+        if (has_stalled(facts.off)) {
+            solve.use_rotations();
+        }
     }
     facts.tally = solve.tally();
     facts.sweep_seconds = seconds_since(begin);

@@ -89,7 +89,7 @@ private:
                              options_.inner == "rotations" ? kernel::Inner::rotations : kernel::Inner::blocks,
                              options_.tolerance, options_.max_sweeps};
         if (setting.tolerance <= 0) {
-            setting.tolerance = kernel::jacobi_tolerance(shape.rows);
+            setting.tolerance = kernel::jacobi_tolerance(shape.rows, setting.inner);
         }
         tolerance_ = setting.tolerance;
         const Swept swept =
