@@ -29,6 +29,8 @@ struct Options {
     double tolerance = 0;  ///< the largest cosine between two columns that count as orthogonal; 0: the kernel's own
     int power = 2, oversample = 10;  ///< of `randomized`: power iterations, and columns beyond the components
     std::uint64_t seed = 0;
+    bool keep_small =
+        false;  ///< of `local`: jacobi takes over where rows or columns differ so much in scale that gesdd would lose small values
     bool require_converged = true;  ///< else what there is after the last sweep is written, with a warning
     std::int64_t panel_bytes = 0;   ///< of `randomized`: most bytes of the matrix in a node's memory; 0: as it likes
     Verify verify = Verify::off;
@@ -47,6 +49,7 @@ struct Files {
 
 /// What the decomposition has to say of itself; the same on all ranks, except where it says otherwise.
 struct Shown {
+    std::string algorithm;  ///< that was taken in the end, where it is not the one that was asked for
     int sweeps = 0;
     std::vector<double> off_norm;  ///< the largest cosine that each sweep found
     bool converged = true;

@@ -38,7 +38,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, read, wri
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, boundary, planes, snapshot_every, snapshots,
                                    until_change, check_every)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, power, oversample, seed,
-                                   require_converged, panel_bytes, scaled, u, s, vt, us)
+                                   keep_small, require_converged, panel_bytes, scaled, u, s, vt, us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, stencil, svd, measure, dtype,
                                    verify, repeat, warmup, sync, bind, read_back, band_bytes, place, hints, trace,
@@ -246,6 +246,7 @@ svd::Options svd_options_of(const Job& job) {
             .power = s.power,
             .oversample = s.oversample,
             .seed = s.seed,
+            .keep_small = s.keep_small,
             .require_converged = s.require_converged,
             .panel_bytes = s.panel_bytes,
             .verify = verify_of(job),

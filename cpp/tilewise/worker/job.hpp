@@ -72,7 +72,7 @@ struct SvdFields {
     double tolerance = 0;
     int power = 2, oversample = 10;
     std::uint64_t seed = 0;
-    bool require_converged = true;
+    bool keep_small = false, require_converged = true;
     std::int64_t panel_bytes = 0;
     bool scaled = false;
     std::optional<RegionFields> u, s, vt, us;

@@ -20,7 +20,8 @@ json result_of(const svd::Shown& shown) {
     for (const double value : shown.off_norm) {
         off.push_back(or_null(value));
     }
-    return {{"sweeps", shown.sweeps},
+    return {{"algorithm", shown.algorithm.empty() ? json(nullptr) : json(shown.algorithm)},
+            {"sweeps", shown.sweeps},
             {"off_norm", off},
             {"converged", shown.converged},
             {"components", shown.components},

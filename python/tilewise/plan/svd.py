@@ -99,6 +99,7 @@ def plan_svd(
         power=POWER if wanted.power is None else wanted.power,
         oversample=OVERSAMPLE if wanted.oversample is None else wanted.oversample,
         seed=wanted.seed or 0,
+        keep_small=algorithm.name == "local" and choices.algorithm is None,
         require_converged=verify != "off",
         panel_bytes=panels,
         scaled=wanted.scaled,
@@ -196,8 +197,8 @@ def _algorithm(
     ranks = joined.size if joined is not None else choices.ranks
     if shape.least <= LOCAL_MAX and ranks in (None, 1) and choices.grid in (None, (1, 1)):
         why.append(
-            "local: gesdd is faster for so few columns; for small singular values that are accurate relative "
-            "to themselves: --algorithm jacobi"
+            "local: gesdd is faster for so few columns; jacobi takes over where rows or columns differ so much "
+            "in scale that small singular values would be lost"
         )
         return SVD["local"]
     why.append(
