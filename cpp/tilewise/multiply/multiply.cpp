@@ -57,7 +57,7 @@ public:
             write();
             if (options_.verify == Verify::serial) {
                 const Timed checking(context_.ledger, Phase::verify, "serial product");
-                outcome_.verification = check_serially(context_, dtype_, a_, b_, *c_);
+                outcome_.verification = check_serially(context_, dtype_, a_, b_, io::as_written(context_, *c_));
             }
         }
         return std::move(outcome_);

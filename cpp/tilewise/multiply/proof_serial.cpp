@@ -102,12 +102,11 @@ Verification check_serially(Context& context, Dtype dtype, const io::Region& a, 
     const grid::Shape shape{a.wanted_rows(), b.wanted_columns(), a.wanted_columns()};
     Verification verification{.method = "serial"};
     const mpi::Communicator self(MPI_COMM_SELF);
-    const io::Region written = io::as_written(context, c);
     mpi::together(context.comm, [&] {
         if (context.comm.rank() == 0) {
             Context alone{self, context.ledger, context.threads, context.progress};
             const Whole a_whole = read_whole(alone, a, dtype), b_whole = read_whole(alone, b, dtype),
-                        c_whole = read_whole(alone, written, dtype);
+                        c_whole = read_whole(alone, c, dtype);
             verification.error = with_compute_type(dtype, [&](auto tag) {
                 return compare<typename decltype(tag)::type>(alone, dtype, a_whole, b_whole, c_whole, shape);
             });

@@ -10,7 +10,6 @@ from rich.text import Text
 
 from tilewise.launch.record import Record, Spread
 from tilewise.plan.names import ALGORITHMS
-from tilewise.report.stencil import sweeps
 from tilewise.report.svd import svd_lines
 from tilewise.units import bytes_text, plural, rate_text, seconds_text, shape_text
 
@@ -103,6 +102,19 @@ def closing_lines(record: Record) -> list[Text]:
             _line("result", f"{output.path} ({shape_text(*output.shape)}{colours} {output.dtype}){beside}")
         )
     return lines
+
+
+def sweeps(record: Record) -> str:
+    """`128, the last one changed numbers by 9.5e-05 at most`."""
+    result = record.result
+    text = str(result.get("sweeps", ""))
+    if result.get("last_change") is not None:
+        text += f", the last one changed numbers by {result['last_change']:.2g} at most"
+    if result.get("non_finite"):
+        text += f"; {plural(result['non_finite'], 'number')} of the result not finite"
+    if result.get("held"):
+        text += f"; {plural(result['held'], 'number')} held to the type's range"
+    return text
 
 
 def _proof(record: Record) -> Text:

@@ -1,4 +1,4 @@
-"""What there is to say of sweeps: how many, where they came to, or why they came to nothing."""
+"""Why sweeps that were to come to rest came to nothing."""
 
 from __future__ import annotations
 
@@ -7,19 +7,6 @@ from collections.abc import Sequence
 from tilewise.errors import VerificationError
 from tilewise.launch.record import Record
 from tilewise.units import plural
-
-
-def sweeps(record: Record) -> str:
-    """`128, the last one changed numbers by 9.5e-05 at most`."""
-    result = record.result
-    text = str(result.get("sweeps", ""))
-    if result.get("last_change") is not None:
-        text += f", the last one changed numbers by {result['last_change']:.2g} at most"
-    if result.get("non_finite"):
-        text += f"; {plural(result['non_finite'], 'number')} of the result not finite"
-    if result.get("held"):
-        text += f"; {plural(result['held'], 'number')} held to the type's range"
-    return text
 
 
 def diverged(record: Record, weights: Sequence[float]) -> VerificationError:
