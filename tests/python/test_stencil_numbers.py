@@ -85,7 +85,12 @@ def test_a_number_in_the_place_of_nan_is_found(
 
 def test_how_much_was_proved_is_said(tilewise: Tilewise, done: Done) -> None:
     """All of what is small; of what is not, the share that lies in patches, which may overlap."""
-    for shape, steps, ranks in (((40, 50), 9, 2), ((700, 900), 3, 2), ((900, 700), 40, 1)):
+    for shape, steps, ranks in (
+        ((40, 50), 9, 2),
+        ((700, 900), 9, 2),
+        ((900, 700), 40, 1),
+        ((24, 50), 1700, 1),
+    ):
         numpy.save(tilewise.folder / "A.npy", numbers(shape, "float32"))
         words = ("A.npy", "-o", "B.npy", "--steps", steps, "-n", ranks)
         for method in ("fast", "serial"):
@@ -96,8 +101,10 @@ def test_how_much_was_proved_is_said(tilewise: Tilewise, done: Done) -> None:
                 assert share == 1 and not said
             else:
                 cells = share * shape[0] * shape[1]
-                assert 2 * 24 * 24 <= round(cells) <= 24 * 24 * 24 and cells == pytest.approx(round(cells))
-                assert said == [f"verified {100 * share:.2g} % {said[0].split(' % ')[1]}"]
+                assert 24 * 24 < round(cells) <= 24 * 24 * 24 and cells == pytest.approx(round(cells))
+                assert shape != (24, 50) or round(cells) == 24 * (50 - 13)  # the middle one and the last
+                percent = float(said[0].split()[1])
+                assert percent <= 100 * share and percent == pytest.approx(100 * share, rel=0.05)
 
 
 def swept(matrix: Any, steps: int) -> Any:
@@ -135,6 +142,15 @@ def test_what_diverges_never_settles(tilewise: Tilewise, inside: InProcess, dtyp
         state = numbers((30, 30), dtype)
         assert numpy.isfinite(swept(state, sweep - 16)).all()
         assert (~numpy.isfinite(swept(state, sweep))).sum() == lost
+
+
+def test_every_exchange_agrees_that_it_diverges(tilewise: Tilewise, inside: InProcess) -> None:
+    numpy.save(tilewise.folder / "A.npy", numbers((30, 30), "float32"))
+    words = ("stencil", *GROWING, "--steps", 500, "--until-change", 1)
+    said = {one_message(inside(*words), 3)}
+    for at, exchange in enumerate(EXCHANGES):
+        said.add(one_message(inside(*words, "-n", 2 + at % 3, "--exchange", exchange), 3))
+    assert len(said) == 1
 
 
 def test_each_colour_may_diverge(tilewise: Tilewise, inside: InProcess) -> None:

@@ -79,7 +79,9 @@ std::vector<std::string> warnings_of(const stencil::Outcome& done, Dtype dtype, 
     }
     const auto& proof = done.verification;
     if (proof && proof->passed && proof->share < 1) {
-        warnings.push_back("verified " + rounded("%.2g", 100 * proof->share) +
+        const double percent = 100 * proof->share;  // which is not all, however near
+        warnings.push_back("verified " +
+                           (percent < 1 ? rounded("%.2g", percent) : rounded("%.1f", std::floor(10 * percent) / 10)) +
                            " % of the result, in patches; --verify serial checks all of it");
     }
     return warnings;
