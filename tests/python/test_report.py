@@ -219,17 +219,22 @@ def test_the_way_of_the_data_follows_from_the_record() -> None:
 
 def test_a_roofline_bounds_what_is_under_it() -> None:
     work = work_of(record())
-    assert work is not None and work.rate == 3e9 and work.peak == 16e9
+    assert work is not None and work.rate == 3e9 and work.peak == 4e9
     assert work.intensity == pytest.approx(2 * 64**3 / (3 * 64 * 64 * 8))
-    swept = {"sweeps": 10, "points_per_second": 1e8, "fraction_of_copy": 0.5}
+    swept = {"sweeps": 10, "copy_bytes_per_second": 3.2e9}
     sweep = work_of(record(command="stencil", result=swept, flops=5 * 64 * 64 * 10.0))
-    assert (
-        sweep is not None and sweep.intensity == pytest.approx(5 / 16) and sweep.copy == pytest.approx(3.2e9)
-    )
-    plot = roofline("k", [work, sweep])
+    assert sweep is not None and sweep.intensity == pytest.approx(5 / 16) and sweep.copy == 3.2e9
+    swept["copy_bytes_per_second"] = 64e9  # of a field so small that it stays in a cache
+    small = [matrix | {"shape": [8, 8]} for matrix in record()["outputs"]]
+    cached = work_of(record(command="stencil", result=swept, flops=5 * 8 * 8 * 10.0, outputs=small))
+    assert cached is not None and cached.copy == 64e9
+    plot = roofline("k", [work, sweep, cached])
     assert plot is not None
     roof = plot.figure.axes[0].get_lines()[-1].get_xydata()
-    assert roof[1] == pytest.approx([5.0, 16.0]) and roof[0][1] == pytest.approx(3.2 * roof[0][0])
+    assert roof[1] == pytest.approx([1.25, 4.0]) and roof[0][1] == pytest.approx(3.2 * roof[0][0])
+    pixels = [matrix | {"dtype": "uint8"} for matrix in record()["outputs"]]  # swept in float32
+    picture = work_of(record(command="stencil", result=swept, flops=5 * 64 * 64 * 10.0, outputs=pixels))
+    assert picture is not None and picture.intensity == pytest.approx(5 / 8)
     assert work_of(record(flops=0.0)) is None and roofline("k", []) is None
 
 

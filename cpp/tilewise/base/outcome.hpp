@@ -18,10 +18,10 @@ struct Verification {
     std::int64_t unchecked_rows = 0;  ///< of a product: rows that are not finite, or beyond what the check can scale
 };
 
-/// Seconds of one repetition of the in-memory part, the largest over the ranks.
+/// Seconds of one repetition of the in-memory part, each the largest over the ranks.
 struct Sample {
     double compute = 0, exchange = 0;
-    double both = 0;  ///< of a stencil or a decomposition: of their sum, which one rank took; 0 elsewhere
+    double both = 0;  ///< their sum on one rank
 };
 
 }  // namespace tilewise

@@ -7,6 +7,7 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/io/transfer.hpp"
+#include "tilewise/mpi/rounds.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/as_stored.hpp"
 #include "tilewise/multiply/early_output.hpp"
@@ -36,10 +37,14 @@ public:
     Outcome operator()() {
         prepare();
         read();
-        for (int repetition = 0; repetition < options_.warmup + options_.repeat; ++repetition) {
-            repeat(repetition);
-        }
-        keep_median();
+        outcome_.samples = mpi::run_rounds(
+            context_, options_.warmup, options_.repeat, [&](bool last) { multiply_once(last); },
+            [&](bool first) {
+                if (!first) {
+                    const Timed timed(context_.ledger, Phase::exchange, "back to the start");
+                    mpi::no_return(context_.comm, [&] { exchange_->rewind(); });
+                }
+            });
         if (!streams()) {
             show_to_check(c_owned(), c_data(c_owned()));
         }
@@ -52,7 +57,7 @@ public:
             write();
             if (options_.verify == Verify::serial) {
                 const Timed checking(context_.ledger, Phase::verify, "serial product");
-                outcome_.verification = check_serially(context_, dtype_, a_, b_, *c_);
+                outcome_.verification = check_serially(context_, dtype_, a_, b_, io::as_written(context_, *c_));
             }
         }
         return std::move(outcome_);
@@ -184,10 +189,7 @@ private:
         }
     }
 
-    void repeat(int repetition) {
-        const double compute_before = context_.ledger.settled(Phase::compute),
-                     exchange_before = context_.ledger.settled(Phase::exchange);
-        const bool last = repetition + 1 == options_.warmup + options_.repeat;
+    void multiply_once(bool last) {
         if (last && streams()) {
             const Timed timed(context_.ledger, Phase::output, "open");
             output_.emplace(context_, *c_, options_.write, options_.hints, options_.read_back);
@@ -201,24 +203,6 @@ private:
             multiply_steps();
             add_layers(context_, layout_, dtype_, c_memory_.data());
         });
-        const double compute = context_.ledger.settled(Phase::compute),
-                     exchange = context_.ledger.settled(Phase::exchange);
-        mine_.push_back({compute - compute_before, exchange - exchange_before});
-        if (!last) {
-            mpi::no_return(context_.comm, [&] { go_back(exchange); });
-        }
-    }
-
-    /// Makes ready for another repetition; what that costs belongs to none of them.
-    void go_back(double exchange_before) {
-        const Counters counted = context_.ledger.count();
-        {
-            const Timed timed(context_.ledger, Phase::exchange, "back to the start");
-            exchange_->rewind();
-            context_.comm.barrier();
-        }
-        context_.ledger.count() = counted;
-        context_.ledger.forget(Phase::exchange, context_.ledger.settled(Phase::exchange) - exchange_before);
     }
 
     void multiply_steps() {
@@ -311,36 +295,6 @@ private:
         }
     }
 
-    /// Of several repetitions the median one stays in the books, by the largest time over the ranks.
-    void keep_median() {
-        std::vector<double> mine;
-        for (const Sample& sample : mine_) {
-            mine.insert(mine.end(), {sample.compute, sample.exchange, sample.compute + sample.exchange});
-        }
-        std::vector<double> largest(mine.size());
-        mpi::check(MPI_Allreduce(mine.data(), largest.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX,
-                                 context_.comm.get()),
-                   "MPI_Allreduce");
-        std::vector<std::size_t> order;
-        for (auto index = static_cast<std::size_t>(options_.warmup); index < mine_.size(); ++index) {
-            outcome_.samples.push_back({largest[3 * index], largest[3 * index + 1]});
-            order.push_back(index);
-        }
-        std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2),
-                         order.end(),
-                         [&](std::size_t x, std::size_t y) { return largest[3 * x + 2] < largest[3 * y + 2]; });
-        const std::size_t median = order[(order.size() - 1) / 2];
-        for (std::size_t index = 0; index < mine_.size(); ++index) {
-            if (index != median) {
-                context_.ledger.forget(Phase::compute, mine_[index].compute);
-                context_.ledger.forget(Phase::exchange, mine_[index].exchange);
-            }
-        }
-        const auto runs = static_cast<std::int64_t>(mine_.size());
-        context_.ledger.count().exchanged /= runs;
-        context_.ledger.count().messages /= runs;
-    }
-
     grid::Block c_owned() const { return layout_.c_owned(rank_); }
     std::byte* c_data(const grid::Block& part) const {
         const grid::Block c = layout_.c(rank_);
@@ -386,7 +340,6 @@ private:
     std::optional<EarlyOutput> early_output_;  // … or what it is streamed through
     std::optional<io::Output> output_;         // the checks around that
     std::unique_ptr<RandomCheck> check_;
-    std::vector<Sample> mine_;
     Outcome outcome_;
 };
 

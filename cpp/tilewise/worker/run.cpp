@@ -73,7 +73,7 @@ Outcome run_convert(Context& context, const Job& job) {
     outcome.result = {{"changed_numbers", done.changed}};
     if (done.changed > 0) {
         outcome.warnings.push_back(std::to_string(done.changed) + (done.changed == 1 ? " number is" : " numbers are") +
-                                   " beyond the output's type: changed to the nearest that it holds");
+                                   " beyond the output's type: changed to the nearest that it holds, NaN to 0");
     }
     return outcome;
 }

@@ -65,7 +65,9 @@ def assemble(done: Done, known: Known) -> Record:
     _count_front(done, known.front)
     seconds = _seconds(done, known.wall)
     compute_rate = _rate(done.flops, seconds.compute.max)
-    peak = done.peak_flops or known.peak
+    measured = done.peak_flops or known.peak
+    # What a job reached is no more than the machine can: a measurement that was disturbed is raised by it.
+    peak = max(measured, compute_rate or 0.0) if measured else None
     return Record(
         tilewise=tilewise.__version__,
         command=known.job.command,

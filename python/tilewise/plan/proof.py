@@ -31,6 +31,7 @@ def choose(wanted: str, share: float, warnings: list[str]) -> str:
 
 PATCH = 24  # rows and columns of a patch that a stencil's fast check computes again
 SHARE = 0.004  # of all work goes into patches, but the first two are always looked at
+ALL = 2e6  # of so many cells to sweep, or fewer, all are swept again: that takes a few milliseconds
 _PLAIN, _SWEPT = 0.6e9, 10e9  # cells a second on a core, of the plain kernel and of the fast one
 
 
@@ -41,6 +42,8 @@ def patches_share(steps: int, radius: int, points: float, cores: int) -> float:
     corner, where squares grow by `radius` with every sweep back from the last one, and where ranks meet, or
     in the middle, where they grow on both sides, by twice that.
     """
+    if points <= ALL:
+        return 0.0
     always = 0.0
     for grows in (radius, 2 * radius):
         always += min(points, ((PATCH + grows * steps) ** 3 - PATCH**3) / (3 * grows))

@@ -111,7 +111,9 @@ def sweeps(record: Record) -> str:
     if result.get("last_change") is not None:
         text += f", the last one changed numbers by {result['last_change']:.2g} at most"
     if result.get("non_finite"):
-        text += f"; {plural(result['non_finite'], 'number')} of the input not finite"
+        text += f"; {plural(result['non_finite'], 'number')} of the result not finite"
+    if result.get("held"):
+        text += f"; {plural(result['held'], 'number')} held to the type's range"
     return text
 
 
