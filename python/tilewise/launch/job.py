@@ -64,7 +64,8 @@ class Svd(msgspec.Struct, frozen=True, kw_only=True):
     """What of a singular value decomposition is computed, and where it goes.
 
     `components` K (0: all min(M, N)). `max_sweeps` and `tolerance` (0: the kernel's own) are of `jacobi`;
-    with `keep_small`, `local` leaves matrices whose small values it would lose to `jacobi`; `power` iterations, `oversample` and `seed` of `randomized`; `panel_bytes` (of a matrix in memory, all
+    with `keep_small`, `local` leaves matrices whose small values it would lose to `jacobi`. `power`
+    iterations, `oversample` and `seed` of `randomized`; `panel_bytes` (of a matrix in memory, all
     ranks of a node) of that and of proofs. The files are in the job's `dtype`, row by row: `u` M×K, `s` 1×K,
     `vt` K×N and, where `scaled`, `us` = U·diag(s); None where one is not wanted.
     """

@@ -197,8 +197,8 @@ def _algorithm(
     ranks = joined.size if joined is not None else choices.ranks
     if shape.least <= LOCAL_MAX and ranks in (None, 1) and choices.grid in (None, (1, 1)):
         why.append(
-            "local: gesdd is faster for so few columns; jacobi takes over where rows or columns differ so much "
-            "in scale that small singular values would be lost"
+            "local: gesdd is faster for so few columns; jacobi takes over where rows or columns differ so "
+            "much in scale that small singular values would be lost"
         )
         return SVD["local"]
     why.append(
