@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tilewise/base/error.hpp"
+#include "tilewise/base/half.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/apply.hpp"
 #include "tilewise/kernel/convert.hpp"
@@ -262,6 +263,14 @@ TEST_CASE("generated blocks do not depend on how the matrix is cut") {
             }
         }
     }
+}
+
+TEST_CASE("the largest uniform number is below 1 in the type that it was made for") {
+    constexpr std::uint64_t all = ~std::uint64_t{0};
+    CHECK(uniform(all) == 1 - 0x1p-53);
+    CHECK(static_cast<float>(uniform(all, 24)) == 1 - 0x1p-24F);
+    CHECK(half_to_float(float_to_half(static_cast<float>(uniform(all, 11)))) == 1 - 0x1p-11F);
+    CHECK(uniform(0, 11) == 0);
 }
 
 TEST_CASE("random is uniform and normal is normal, by their moments") {

@@ -73,7 +73,11 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
     facts.sweep_seconds = seconds_since(begin);
 
     begin = std::chrono::steady_clock::now();
-    finish_columns(start.factors, x, w, u, v, sigma, options.threads);
+    finish_columns(start.factors, x, u, sigma, options.threads);
+    for (std::int64_t c = 0; c < v.count; ++c) {
+        std::copy_n(w.column(c), w.rows, v.column(c));
+    }
+    turn_back(start.factors, v, options.threads);
     std::vector<std::int64_t> order(static_cast<std::size_t>(a.count));
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](auto i, auto j) { return sigma[i] > sigma[j]; });

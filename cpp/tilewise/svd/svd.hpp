@@ -18,7 +18,8 @@ struct Options {
     std::string algorithm = "jacobi";
     std::string exchange = "none", read = "positioned", write = "positioned";
     io::Hints hints;
-    int blocks = 0;  ///< column blocks of the ring over all ranks, even; 0: two for each rank, six with `overlap`
+    int blocks = 0;     ///< column blocks of the ring over all ranks, even; 0: two for each rank, six with `overlap`
+    int qr_blocks = 0;  ///< the same where the start is `qr`, asked for or fallen back to; 0: as `blocks`
     grid::Remainder remainder = grid::Remainder::spread;
     std::string start =
         "eigen";  ///< what the sweeps begin with: "eigen"vectors of AᵀA, where that is safe, or a pivoted "qr"

@@ -38,7 +38,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, read, wri
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, boundary, planes, snapshot_every, snapshots,
                                    until_change, check_every)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, power, oversample, seed,
-                                   keep_small, require_converged, panel_bytes, scaled, u, s, vt, us)
+                                   keep_small, require_converged, panel_bytes, qr_blocks, scaled, u, s, vt, us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, stencil, svd, measure, dtype,
                                    verify, repeat, warmup, sync, bind, read_back, band_bytes, place, hints, trace,
@@ -236,6 +236,7 @@ svd::Options svd_options_of(const Job& job) {
             .write = v.write,
             .hints = job.hints,
             .blocks = v.blocks,
+            .qr_blocks = s.qr_blocks,
             .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
             .start = v.start,
             .inner = v.inner,

@@ -74,6 +74,7 @@ struct SvdFields {
     std::uint64_t seed = 0;
     bool keep_small = false, require_converged = true;
     std::int64_t panel_bytes = 0;
+    int qr_blocks = 0;
     bool scaled = false;
     std::optional<RegionFields> u, s, vt, us;
 };

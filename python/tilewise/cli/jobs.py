@@ -260,6 +260,11 @@ def _record(
 ) -> Record:
     kernel = done.environment.get("blas_kernel", "")
     fits = plan.peak is not None and plan.peak.kernel == kernel
+    needed = plan.need
+    if plan.fallback is not None and done.result.get("start_used") == "qr":
+        needed = plan.fallback.need
+        variant = msgspec.structs.replace(final.variant, blocks=plan.fallback.blocks)
+        final = msgspec.structs.replace(final, variant=variant)
     known = assemble.Known(
         job=final,
         facts=plan.facts,
@@ -270,7 +275,7 @@ def _record(
         fixed=plan.fixed,
         reasons=plan.reasons,
         warnings=[*plan.warnings, *_elsewhere(done, plan)],
-        needed_bytes=plan.need.node,
+        needed_bytes=needed.node,
         launcher=shlex.join(start.command),
         variables=start.environment,
         oversubscribed=plan.oversubscribed,

@@ -66,8 +66,9 @@ class Svd(msgspec.Struct, frozen=True, kw_only=True):
     `components` K (0: all min(M, N)). `max_sweeps` and `tolerance` (0: the kernel's own) are of `jacobi`;
     with `keep_small`, `local` leaves matrices whose small values it would lose to `jacobi`. `power`
     iterations, `oversample` and `seed` of `randomized`; `panel_bytes` (of a matrix in memory, all
-    ranks of a node) of that and of proofs. The files are in the job's `dtype`, row by row: `u` M×K, `s` 1×K,
-    `vt` K×N and, where `scaled`, `us` = U·diag(s); None where one is not wanted.
+    ranks of a node) of that and of proofs. `qr_blocks`: the blocks of `jacobi` where it starts by `qr`, also
+    because `eigen` would cost accuracy (0: those of the variant). The files are in the job's `dtype`, row by
+    row: `u` M×K, `s` 1×K, `vt` K×N and, where `scaled`, `us` = U·diag(s); None where one is not wanted.
     """
 
     components: int = 0
@@ -80,6 +81,7 @@ class Svd(msgspec.Struct, frozen=True, kw_only=True):
     keep_small: bool = False
     require_converged: bool = True
     panel_bytes: int = 0
+    qr_blocks: int = 0
     scaled: bool = False
     u: Region | None = None
     s: Region | None = None

@@ -21,6 +21,13 @@ CALIBRATE_FROM = 1e11  # operations from which a measurement of gemm's peak is l
 _MEASURED = ("float32", "float64", "complex64", "complex128")
 
 
+class Fallback(msgspec.Struct, frozen=True):
+    """What a decomposition takes where its start turns out to cost accuracy: another cut, and more memory."""
+
+    blocks: int
+    need: Need
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What will be done. `job.output` is still empty: making files is not planning.
 
@@ -50,6 +57,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     planes: int = 1
     snapshots: list[int] = []
     pieces: list[Piece] = []
+    fallback: Fallback | None = None
 
 
 def new_id() -> str:
@@ -79,6 +87,7 @@ def finish(
     planes: int = 1,
     snapshots: Sequence[int] = (),
     pieces: Sequence[Piece] = (),
+    fallback: Fallback | None = None,
 ) -> Plan:
     """Puts a plan together: binding, oversubscription, stored peak, traps in the environment, who chose.
 
@@ -132,6 +141,7 @@ def finish(
         planes=planes,
         snapshots=list(snapshots),
         pieces=list(pieces),
+        fallback=fallback,
     )
 
 

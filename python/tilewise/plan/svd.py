@@ -4,9 +4,10 @@ The stated rule. Flags that only one algorithm knows decide for it. Else `random
 a large matrix are wanted: K + oversample is at most a quarter of min(M, N), and a full decomposition would be
 long or would not fit in memory. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`, and `jacobi`
 for all others. Ranks and threads as for products: one rank with a thread for each core, or a rank for each
-memory domain or node. Blocks: two a rank. Exchange: `overlap` where a rank has three pairs of blocks or more,
-and so something to do while those at its ends travel, else `nonblocking`. Proof: `fast`, always, for it says
-how good the factors are and costs one more reading of the file.
+memory domain or node. Blocks: two a rank; four on a lone one that starts by `eigen`, for which narrow pairs
+do as well, and more for `qr` where memory is short. Exchange: `overlap` where a rank has three pairs of
+blocks or more, and so something to do while those at its ends travel, else `nonblocking`. Proof: `fast`,
+always, for it says how good the factors are and costs one more reading of the file.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tilewise.machine.facts import Facts
 from tilewise.plan import io, need, rule
 from tilewise.plan.choices import Choices
 from tilewise.plan.names import SVD, Algorithm
-from tilewise.plan.plan import Plan, finish, new_id
+from tilewise.plan.plan import Fallback, Plan, finish, new_id
 from tilewise.plan.svd_need import full_bytes, svd_need
 from tilewise.plan.svd_shape import Shape
 from tilewise.plan.svd_wanted import OVERSAMPLE, POWER, SWEEPS, Wanted, refuse_foreign_flags
@@ -80,13 +81,35 @@ def plan_svd(
     variant = msgspec.structs.replace(variant, exchange=_exchange(algorithm, choices, variant, why))
     room = choices.memory if choices.memory is not None else int(facts.memory_available * need.SHARE)
     verify = "fast" if choices.verify == "auto" else choices.verify
-    panels, required = svd_need(
-        shape, source, dtype, variant, wanted, verify, room, nodes, again=choices.repeat + choices.warmup > 1
-    )
+
+    def needs(start: str, blocks: int, algorithm: str = variant.algorithm) -> tuple[int, need.Need]:
+        one = msgspec.structs.replace(variant, algorithm=algorithm, start=start, blocks=blocks)
+        again = choices.repeat + choices.warmup > 1
+        return svd_need(shape, source, dtype, one, wanted, verify, room, nodes, again)
+
+    fallback = None
+    if algorithm.name == "jacobi":
+        # Wide pairs need fewer sweeps but more memory; after `eigen` there is hardly anything left to turn.
+        free = wanted.block_columns is None and choices.exchange != "overlap"
+        counts = [variant.blocks << more for more in range(4 if free else 1)]
+        counts = [count for count in counts if count == variant.blocks or 2 * count <= shape.least]
+        by_qr = next((count for count in counts if needs("qr", count)[1].node <= room), counts[-1])
+        if variant.start == "eigen":
+            fallback = Fallback(blocks=by_qr, need=needs("qr", by_qr)[1])
+            blocks = max(variant.blocks, 4) if free and shape.least >= 8 else variant.blocks
+        else:
+            blocks = by_qr
+        variant = msgspec.structs.replace(variant, blocks=blocks)
+    elif algorithm.name == "local" and choices.algorithm is None:
+        # What jacobi takes over; where that does not fit, gesdd does what it can.
+        taken_over = Fallback(blocks=2, need=needs("qr", 2, "jacobi")[1])
+        fallback = taken_over if taken_over.need.node <= room else None
+    panels, required = needs(variant.start, variant.blocks)
     try:
-        need.require_fit(
-            required, choices.memory, facts.memory_available, facts.shared_memory, variant.exchange
-        )
+        for each in [required, *([fallback.need] if fallback else [])]:
+            need.require_fit(
+                each, choices.memory, facts.memory_available, facts.shared_memory, variant.exchange
+            )
     except UsageError as error:
         if advise and not error.advice:
             error.advice = _what_fits(source, target, wanted, choices, facts, joined, ranks)
@@ -99,9 +122,10 @@ def plan_svd(
         power=POWER if wanted.power is None else wanted.power,
         oversample=OVERSAMPLE if wanted.oversample is None else wanted.oversample,
         seed=wanted.seed or 0,
-        keep_small=algorithm.name == "local" and choices.algorithm is None,
+        keep_small=algorithm.name == "local" and fallback is not None,
         require_converged=verify != "off",
         panel_bytes=panels,
+        qr_blocks=fallback.blocks if fallback else 0,
         scaled=wanted.scaled,
     )
     job = Job(
@@ -134,6 +158,7 @@ def plan_svd(
         else ("ranks", "threads", "algorithm", "exchange", "io", "block-columns", "start"),
         also_fixed=wanted.given(),
         pieces=pieces,
+        fallback=fallback,
     )
 
 

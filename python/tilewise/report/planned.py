@@ -51,6 +51,9 @@ def _rows(plan: Plan, target: str) -> list[tuple[str, str]]:
             ("proof", plan.job.verify),
         ]
     memory = f"{bytes_text(plan.need.rank)} on the largest rank, {bytes_text(plan.need.node)} on a node"
+    if plan.fallback is not None:
+        when = "jacobi takes over" if plan.job.variant.algorithm == "local" else "eigenvectors cost accuracy"
+        memory += f" ({bytes_text(plan.fallback.need.node)} where {when})"
     rows.append(("memory", f"{memory}, of {bytes_text(plan.facts.memory_available)} available"))
     rows.append(("chosen by", plan.chosen_by + (f" (given: {', '.join(plan.fixed)})" if plan.fixed else "")))
     rows += [("because", reason) for reason in plan.reasons]
