@@ -1,4 +1,4 @@
-"""Whether `auto` proves a result: yes where a stated, simple estimate says that it costs under 5 %."""
+"""Whether `auto` verifies a result: yes where a stated, simple estimate says that it costs under 5 %."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _FILES = 2e9  # bytes a second from and to files
 
 
 def fast_share(memory_bytes: float, file_bytes: float, flops: float, cores: int) -> float:
-    """The part of the whole time that the fast check takes: one reading of operands and result."""
+    """The part of the whole time that the fast check takes; it reads `memory_bytes` of operands and result."""
     check = memory_bytes / (_MEMORY * min(cores, _BUSY))
     whole = _START + flops / (_FLOPS * cores) + file_bytes / _FILES
     return check / (whole + check)
 
 
 def choose(wanted: str, share: float, warnings: list[str]) -> str:
-    """`off`, `fast` or `serial`; adds a warning when `auto` leaves the proof away."""
+    """`off`, `fast` or `serial`; adds a warning when `auto` leaves the check away."""
     if wanted != "auto":
         return wanted
     if share < WORTH:
         return "fast"
     warnings.append(
-        f"the result is not proved: that would take about {share:.0%} of the time; to prove it: --verify fast"
+        f"the result is not verified: that would take about {share:.0%} of the time; --verify fast does it"
     )
     return "off"
 
