@@ -1,4 +1,4 @@
-"""What a product's check sees of columns of different size, of tiny numbers and of such as are none; its share."""
+"""What a product's check sees of columns of different size, of tiny numbers and of none; its share."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_is_not_finite_is_left_out_alone(tilewise: Tilewise, dtype: str, ra
     assert record["verification"]["error"] > 0
     assert any("29 of 99 numbers of the result could not be verified" in each for each in record["warnings"])
     tilewise.environment["TILEWISE_FAULT"] = "element"
-    left[2, 3], right[4, 4], right[1, 0] = 1, 1, numpy.inf
+    left[2, 3], right[4, 4], right[1, 1] = 1, 1, numpy.inf
     save(tilewise.folder, left, right)
     one_message(tilewise(*WORDS, "--force", "-n", ranks, "--verify", "fast"), 3)
 

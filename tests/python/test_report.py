@@ -36,7 +36,7 @@ def test_a_record_is_told_in_full(tmp_path: Path) -> None:
     for words in (
         "Where the time went",
         "of it distribute",
-        "proved by Freivalds' check: error 1.0e-16 ≤ 1.0e-14",
+        "verified by Freivalds' check: error 1.0e-16 ≤ 1.0e-14",
         "cannon: the grid is square",
         "1.00 MiB on the largest rank",
         "A Processor 9000",

@@ -106,7 +106,7 @@ void refuse_overflow(Context& context, Dtype dtype, const grid::Shape& shape, co
     mpi::together(comm, [&] {
         if (up > most || down > Wide{1} << 63) {
             std::ostringstream text;
-            text << "the product could overflow " << name_of(dtype) << ": sums over " << shape.k << " terms may reach "
+            text << "the product could overflow " << name_of(dtype) << ": sums over k = " << shape.k << " may reach "
                  << (up > most ? "" : "-") << static_cast<double>(up > most ? up : down) << ", the type holds "
                  << (dtype == Dtype::int64 ? "-2^63 to 2^63 - 1" : "0 to 2^64 - 1")
                  << "; try: --overflow wrap, or floating-point inputs";

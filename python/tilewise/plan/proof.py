@@ -11,7 +11,7 @@ _FILES = 2e9  # bytes a second from and to files
 
 
 def fast_share(memory_bytes: float, file_bytes: float, flops: float, cores: int) -> float:
-    """The part of the whole time that the fast check takes; it reads `memory_bytes` of operands and result."""
+    """The part of the whole time that the fast check takes; it reads `memory_bytes`."""
     check = memory_bytes / (_MEMORY * min(cores, _BUSY))
     whole = _START + flops / (_FLOPS * cores) + file_bytes / _FILES
     return check / (whole + check)
