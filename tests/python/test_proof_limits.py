@@ -30,6 +30,28 @@ def test_a_large_column_hides_no_wrong_element(
     one_message(tilewise(*WORDS, "--force", "-n", ranks, "--verify", "fast"), 3)
 
 
+@pytest.mark.parametrize(
+    ("ranks", "algorithm", "exchange"),
+    [
+        (4, "cannon", "persistent"),
+        (3, "summa", "shared"),
+        (2, "summa", "one_sided_lock"),
+        (2, "replicated", "overlap"),
+    ],
+)
+def test_columns_are_known_however_blocks_travel(
+    tilewise: Tilewise, ranks: int, algorithm: str, exchange: str
+) -> None:
+    """Transposed, column by column; two large columns would hide the others, in one of which the fault is."""
+    left, right = matrix((26, 30), "float32", 1, "F"), matrix((21, 30), "float32", 2)
+    right[[1, 19]] *= 1e7
+    how = ("--transpose-b", "-n", ranks, "--algorithm", algorithm, "--exchange", exchange)
+    found = verified(tilewise, left, right, *how, "--verify", "fast")["verification"]
+    assert found["share"] == 1 and found["error"] < found["tolerance"] / 10
+    tilewise.environment["TILEWISE_FAULT"] = "element"
+    one_message(tilewise(*WORDS, *how, "--force", "--verify", "fast"), 3)
+
+
 @pytest.mark.parametrize("method", ["fast", "serial"])
 @pytest.mark.parametrize("kernel", ["fast", "blas", "plain"])
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "float64"])

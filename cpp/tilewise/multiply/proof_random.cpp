@@ -220,7 +220,8 @@ bool is_single(Dtype dtype) { return dtype == Dtype::float32 || dtype == Dtype::
 double error_growth(const grid::Shape& shape, kernel::Kernel kernel, Dtype dtype) {
     const auto k = static_cast<double>(shape.k), n = static_cast<double>(shape.n);
     const double in_product = kernel == kernel::Kernel::plain ? k : std::min(k, 768 + k / 384);
-    const double depth = in_product + (n + k) / 64 + 1;  // the second part is the check's own sums
+    const double own = is_single(dtype) ? 0 : (n + k) / 64;  // the check's sums, which are in double
+    const double depth = in_product + own + 1;
     return (is_complex(dtype) ? 2 : 1) * std::max(8 * std::sqrt(depth), depth);
 }
 

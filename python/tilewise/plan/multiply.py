@@ -69,7 +69,8 @@ def plan_multiply(
     flops = (8 if dtype.startswith("complex") else 2) * work
     warnings: list[str] = []
     share = proof.fast_share(
-        operands + k * n * item + m * n * item,  # B twice: its norms come first
+        m * k + 2 * k * n + m * n,  # B twice: its norms come first
+        dtype,
         left.bytes + right.bytes + m * n * item,
         flops,
         min(ranks * threads, facts.cores),

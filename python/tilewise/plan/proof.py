@@ -5,14 +5,15 @@ from __future__ import annotations
 WORTH = 0.05
 _START = 0.15  # seconds until ranks run
 _FLOPS = 50e9  # a core, each second
-_MEMORY = 10e9  # bytes a second that a check reads on one core
+_NUMBERS = 1e9  # real numbers a second that a check goes over on one core, and a third of complex ones
 _BUSY = 4  # cores that memory keeps busy, as a rule
 _FILES = 2e9  # bytes a second from and to files
 
 
-def fast_share(memory_bytes: float, file_bytes: float, flops: float, cores: int) -> float:
-    """The part of the whole time that the fast check takes; it reads `memory_bytes`."""
-    check = memory_bytes / (_MEMORY * min(cores, _BUSY))
+def fast_share(numbers: float, dtype: str, file_bytes: float, flops: float, cores: int) -> float:
+    """The part of the whole time that the fast check takes, which goes over so many `numbers` in memory."""
+    rate = _NUMBERS / 3 if dtype.startswith("complex") else _NUMBERS
+    check = numbers / (rate * min(cores, _BUSY))
     whole = _START + flops / (_FLOPS * cores) + file_bytes / _FILES
     return check / (whole + check)
 
