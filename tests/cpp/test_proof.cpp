@@ -126,7 +126,7 @@ template <class T> void plant(const mpi::Communicator& comm, int products, doubl
     std::uniform_int_distribution<std::int64_t> extent(1, 24);
     const double complex_factor = std::is_floating_point_v<T> ? 1 : std::sqrt(2.0);
     double closest = 0;
-    for (int product = 0; product < products / comm.size(); ++product) {  // on all rank counts together, twice as many
+    for (int product = 0; product < (comm.size() == 1 ? products : products / (2 * comm.size())); ++product) {
         Case<T> c(extent(random), extent(random), extent(random));
         const auto [m, n, k] = c.shape;
         const bool inner = product % 4 == 3;
@@ -209,13 +209,14 @@ template <class T> void hostile(const mpi::Communicator& comm) {
         std::size_t index = 0;
         for (const auto& [left, right] : kinds) {
             for (const Kernel kernel : {Kernel::fast, Kernel::blas, Kernel::plain}) {
-                if (static_cast<int>(index++) % comm.size() != 0) {
+                ++index;
+                if (comm.size() > 1 && static_cast<int>(index) % (2 * comm.size() + 1) != 0) {
                     continue;
                 }
                 Case<T> c(shape.m, shape.n, shape.k);
                 c.fill(left, right);
                 c.multiply(kernel);
-                const Verification found = c.check(comm, static_cast<int>(index / 3));
+                const Verification found = c.check(comm, static_cast<int>(index));
                 CAPTURE(index);
                 CAPTURE(shape.m);
                 CAPTURE(shape.k);
