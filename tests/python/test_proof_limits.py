@@ -108,3 +108,17 @@ def test_a_partial_verdict_says_so(tilewise: Tilewise) -> None:
     right[:] = numpy.nan
     save(tilewise.folder, left, right)
     assert "not verified: Freivalds' check could judge nothing" in tilewise(*WORDS, "--force").stdout
+
+
+def test_a_sum_that_overflows_in_one_order_of_adding_only(tilewise: Tilewise) -> None:
+    """The plain product reaches infinity halfway; the other, which sums in slices, does not."""
+    left = numpy.full((2, 2000), 2e305)
+    left[0, 1000:] *= -1
+    left[1] = 1
+    save(tilewise.folder, left, numpy.ones((2000, 3)))
+    record = record_of(tilewise(*WORDS, "--kernel", "blas", "--verify", "serial", "--json", "-"))
+    assert numpy.isfinite(numpy.load(tilewise.folder / "C.npy")).all()
+    assert record["verification"]["passed"] is True and record["verification"]["share"] == 0.5
+    record = record_of(tilewise(*WORDS, "--kernel", "plain", "--force", "--verify", "fast", "--json", "-"))
+    assert numpy.isinf(numpy.load(tilewise.folder / "C.npy")[0]).all()
+    assert record["verification"]["passed"] is True and record["verification"]["share"] == 0.5
