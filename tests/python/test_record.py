@@ -128,7 +128,7 @@ def test_no_job_is_faster_than_its_peak(fake: Tilewise) -> None:
 
 def test_the_table_says_where_the_time_went(fake: Tilewise) -> None:
     lines = fake(*WORDS, "--io", "positioned").stdout.splitlines()
-    labels = "phase input compute exchange output verify total memory proof how result"
+    labels = "phase input compute exchange output verify total memory check how result"
     assert " ".join(line.split()[0] for line in lines) == labels
     assert "GFLOP/s" in lines[2] and "Freivalds" in lines[8]
     assert lines[9].endswith("local · positioned · 1 rank × 1 thread (plan)")

@@ -36,7 +36,7 @@ def test_a_record_is_told_in_full(tmp_path: Path) -> None:
     for words in (
         "Where the time went",
         "of it distribute",
-        "proved by Freivalds' check: error 1.0e-16 ≤ 1.0e-14",
+        "verified by Freivalds' check: error 1.0e-16 ≤ 1.0e-14",
         "cannon: the grid is square",
         "1.00 MiB on the largest rank",
         "A Processor 9000",
@@ -63,11 +63,17 @@ def test_hostile_words_of_a_record_stay_words(tmp_path: Path) -> None:
 
 def test_records_are_compared(tmp_path: Path) -> None:
     failed = {"method": "serial", "passed": False, "error": 1.0, "tolerance": 1e-14}
+    partial = {"method": "fast", "passed": True, "share": 0.032, "error": 0.0, "tolerance": 0.0}
     paths = [kept(tmp_path / "one.json"), kept(tmp_path / "two.json", verification=failed)]
+    paths.append(kept(tmp_path / "partial.json", verification=partial))
     page = report_page(find(paths))
     (table,) = page.sections[0].tables
-    assert [row[0].text for row in table.rows] == ["one.json", "two.json"]
-    assert [(row[-1].text, row[-1].tone) for row in table.rows] == [("passed", "good"), ("FAILED", "bad")]
+    assert [row[0].text for row in table.rows] == ["one.json", "two.json", "partial.json"]
+    verdicts = [(row[-1].text, row[-1].tone) for row in table.rows]
+    assert verdicts == [("passed", "good"), ("FAILED", "bad"), ("3 % passed", "faint")]
+    alone = report_page(find(paths[2:]))
+    assert {fact.name: fact.value for fact in alone.facts}["Check"] == "3 % passed"
+    assert "partly verified (3 % of the result) by Freivalds' check" in text_of(alone)
     assert [plot.key for plot in page.sections[0].plots] == ["records", "roofline"]
 
 

@@ -343,7 +343,7 @@ def test_a_plan_is_printed(here: InProcess, fake: Tilewise) -> None:
     result = here("plan", "svd", "A.npy", "-o", "svd", "-n", 2)
 
     assert result.returncode == 0 and "svd" not in fake.files()
-    for words in ("U.npy 6×4, s.npy 4, Vt.npy 4×4", "jacobi", "nonblocking", "proof", "2 ranks"):
+    for words in ("U.npy 6×4, s.npy 4, Vt.npy 4×4", "jacobi", "nonblocking", "verify", "2 ranks"):
         assert words in result.stdout
     sampled = here("plan", "svd", "random:9000x3000:float32", "-o", "svd", "--components", 20)
     assert "20 + 10 vectors, 2 power iterations" in sampled.stdout

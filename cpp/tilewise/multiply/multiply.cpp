@@ -12,7 +12,6 @@
 #include "tilewise/multiply/as_stored.hpp"
 #include "tilewise/multiply/early_output.hpp"
 #include "tilewise/multiply/layers.hpp"
-#include "tilewise/multiply/overflow.hpp"
 
 namespace tilewise::multiply {
 namespace {
@@ -132,12 +131,23 @@ private:
             load(b_, &grid::Layout::b, exchange_->b_block());
         }
         context_.report(Phase::input, 1);
-        if (is_integer(dtype_)) {
-            refuse_overflow(context_, dtype_, layout_.shape().k,
-                            {a_map_ ? a_map_->data() : exchange_->a_block(), layout_.a(rank_).size()},
-                            {b_map_ ? b_map_->data() : exchange_->b_block(), layout_.b(rank_).size()});
+        if (is_integer(dtype_) && options_.overflow == Overflow::refuse) {
+            refuse_overflow(context_, dtype_, layout_.shape(), loaded(true), loaded(false));
+        }
+        if (check_) {
+            const Timed checking(context_.ledger, Phase::verify, "norms of columns");
+            mpi::no_return(context_.comm, [&] { check_->prepare(context_, loaded(false)); });
         }
         mpi::no_return(context_.comm, [&] { exchange_->open(); });
+    }
+
+    /// This rank's block of A or B, before anything moves.
+    Part loaded(bool is_a) {
+        const auto& map = is_a ? a_map_ : b_map_;
+        const std::byte* data = map ? map->data() : is_a ? exchange_->a_block() : exchange_->b_block();
+        const grid::Block block = is_a ? layout_.a(rank_) : layout_.b(rank_);
+        const grid::Range inner{0, is_a ? block.columns.size() : block.rows.size()};
+        return {side(is_a ? a_ : b_, is_a).in_block(data, layer_.rank(), inner), block};
     }
 
     /// With `mapped` on one rank, numbers of the right type are computed with where the page cache has them: nothing is copied.
@@ -266,15 +276,8 @@ private:
             }
             {
                 const Timed timed(context_.ledger, Phase::compute, "gemm " + std::to_string(index));
-                const kernel::Product whole{.dtype = dtype_,
-                                            .m = shape.m,
-                                            .n = shape.n,
-                                            .k = shape.k,
-                                            .a = panels.a,
-                                            .b = panels.b,
-                                            .c = nullptr,
-                                            .c_stride = shape.n};
-                kernel::Product product = kernel::rows_of(whole, rows);
+                kernel::Product product =
+                    kernel::rows_of({dtype_, shape.m, shape.n, shape.k, panels.a, panels.b, nullptr, shape.n}, rows);
                 product.c = data;
                 kernel::Between between;
                 if (context_.progress) {
@@ -306,11 +309,7 @@ private:
     void show_to_check(const grid::Block& block, std::byte* data) {
         const Timed timed(context_.ledger, Phase::verify, "C times random vectors");
         if (options_.tamper && rank_ == 0 && block.size() > 0) {
-            with_compute_type(dtype_, [&](auto tag) {
-                using T = typename decltype(tag)::type;
-                T& element = reinterpret_cast<T*>(data)[block.size() / 2];
-                element = element * T(2) + T(1);
-            });
+            make_one_wrong(dtype_, data, block.size());
         }
         if (check_) {
             check_->see(context_, {{data, block.columns.size(), false}, block});

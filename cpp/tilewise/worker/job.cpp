@@ -41,8 +41,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweep
                                    keep_small, require_converged, panel_bytes, qr_blocks, scaled, u, s, vt, us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, stencil, svd, measure, dtype,
-                                   verify, repeat, warmup, sync, bind, read_back, band_bytes, place, hints, trace,
-                                   calibrate, progress, fault)
+                                   verify, overflow, repeat, warmup, sync, bind, read_back, band_bytes, place, hints,
+                                   trace, calibrate, progress, fault)
 
 namespace {
 
@@ -158,6 +158,7 @@ multiply::Options options_of(const Job& job) {
             .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
             .kernel = kernel::kernel_named(v.kernel),
             .verify = verify_of(job),
+            .overflow = job.overflow == "wrap" ? multiply::Overflow::wrap : multiply::Overflow::refuse,
             .repeat = std::max(1, job.repeat),
             .warmup = std::max(0, job.warmup),
             .sync = job.sync,

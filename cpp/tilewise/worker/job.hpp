@@ -94,7 +94,7 @@ struct Job {
     std::optional<StencilFields> stencil;
     std::optional<SvdFields> svd;
     std::optional<MeasureFields> measure;
-    std::string dtype, verify;
+    std::string dtype, verify, overflow;
     int repeat = 1, warmup = 0;
     bool sync = false, bind = false, read_back = false;
     std::int64_t band_bytes = 0;

@@ -157,6 +157,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     svd: Svd | None = None
     measure: Measure | None = None
     verify: str = "off"
+    overflow: str = "refuse"
     repeat: int = 1
     warmup: int = 0
     sync: bool = False

@@ -102,7 +102,7 @@ def plan_transpose(
     need.require_fit(required, choices.memory, facts.memory_available, facts.shared_memory)
     if choices.verify == "auto":
         why.append(
-            "not proved: reading both files again takes more than 5 % of the time; --verify fast does it"
+            "not verified: reading both files again takes more than 5 % of the time; --verify fast does it"
         )
     job = Job(
         id=new_id(),

@@ -48,8 +48,9 @@ def _rows(plan: Plan, target: str) -> list[tuple[str, str]]:
             ("algorithm", f"{variant.algorithm} on a {shape_text(*variant.grid)} grid{layers}"),
             ("exchange", variant.exchange),
             ("io", f"{variant.read} in, {variant.write} out"),
-            ("proof", plan.job.verify),
+            ("verify", plan.job.verify),
         ]
+        rows += [("overflow", "wraps modulo 2^64")] if plan.job.overflow == "wrap" else []
     memory = f"{bytes_text(plan.need.rank)} on the largest rank, {bytes_text(plan.need.node)} on a node"
     if plan.fallback is not None:
         when = "jacobi takes over" if plan.job.variant.algorithm == "local" else "eigenvectors cost accuracy"
@@ -77,7 +78,7 @@ def _stencil(plan: Plan, stencil: Stencil) -> list[tuple[str, str]]:
         ("cut", cut),
         ("exchange", variant.exchange if variant.ranks == 1 else f"{variant.exchange}, halos {variant.halo}"),
         ("io", f"{variant.read} in, {variant.write} out"),
-        ("proof", plan.job.verify),
+        ("verify", plan.job.verify),
     ]
 
 
@@ -91,7 +92,7 @@ def _svd(plan: Plan, svd: Svd) -> list[tuple[str, str]]:
     elif variant.algorithm == "randomized":
         sketch = f"{svd.components} + {svd.oversample} vectors, {plural(svd.power, 'power iteration')}"
         rows.append(("sketch", f"{sketch}, seed {svd.seed}; {bytes_text(svd.panel_bytes)} of A at a time"))
-    return [*rows, ("io", f"{variant.read} in"), ("proof", plan.job.verify)]
+    return [*rows, ("io", f"{variant.read} in"), ("verify", plan.job.verify)]
 
 
 def _input(region: Region) -> str:
