@@ -1,4 +1,4 @@
-"""`tilewise svd` of matrices on which decompositions fail: equal singular values, parallel columns, scales."""
+"""`tilewise svd` of matrices on which decompositions fail: equal values, parallel columns, scales."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "tilewise/base/error.hpp"
 
@@ -44,14 +45,20 @@ PairOutcome rotate_columns(const ColumnPair& x, const ColumnPair& v, double tole
     const bool with_v = v.count() > 0;
     PairOutcome outcome;
     bool any = false;
+    std::vector<double> norms(static_cast<std::size_t>(count));
+    const auto measure = [&](std::int64_t column) {
+        const double norm = norms[static_cast<std::size_t>(column)] = norm_of(x.column(column), rows);
+        if (!std::isfinite(norm)) {
+            throw Error(ErrorKind::internal, "a column of the sweeps is not finite any more, all were at the start");
+        }
+    };
+    for (std::int64_t column = 0; column < count; ++column) {
+        measure(column);
+    }
     for (std::int64_t left = 0; left < count; ++left) {
         for (std::int64_t right = left + 1; right < count; ++right) {
             double *p = x.column(left), *q = x.column(right);
-            double p_norm = norm_of(p, rows), q_norm = norm_of(q, rows);
-            if (!std::isfinite(p_norm) || !std::isfinite(q_norm)) {
-                throw Error(ErrorKind::internal,
-                            "a column of the sweeps is not finite any more, all were at the start");
-            }
+            double p_norm = norms[static_cast<std::size_t>(left)], q_norm = norms[static_cast<std::size_t>(right)];
             if (p_norm < least_norm || q_norm < least_norm) {
                 continue;
             }
@@ -79,6 +86,8 @@ PairOutcome rotate_columns(const ColumnPair& x, const ColumnPair& v, double tole
             if (with_v) {
                 rotate(v.column(left), v.column(right), v_rows, c, s);
             }
+            measure(left);
+            measure(right);
             ++tally.rotations;
             // One after another they disturb each other: only a sweep that finds all orthogonal is the last one.
             outcome.angles = std::numeric_limits<double>::infinity();
