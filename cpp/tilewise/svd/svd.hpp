@@ -26,8 +26,11 @@ struct Options {
     std::int64_t components = 0;   ///< the largest so many; 0: all
     bool values_only = false;
     int max_sweeps = 30;
-    double tolerance = 0;  ///< the largest cosine between two columns that count as orthogonal; 0: the kernel's own
-    int power = 2, oversample = 10;  ///< of `randomized`: power iterations, and columns beyond the components
+    double tolerance = 0;  ///< the largest cosine between two columns that count as orthogonal, of `randomized` the largest ‖Aᵀu − σv‖ / σ; 0: its own
+    double energy = 0;  ///< above 0: the fewest components that have so much of ‖A‖_F², `components` at most
+    int power = -1;  ///< of `randomized`: so many iterations, and what there is then; −1: as many as `tolerance` takes
+    int oversample = 10;     ///< of `randomized`: columns of a block beyond the components
+    std::int64_t basis = 0;  ///< of `randomized`: most columns of its space, three blocks at least; 0: as it likes
     std::uint64_t seed = 0;
     bool require_converged = true;  ///< else what there is after the last sweep is written, with a warning
     std::int64_t panel_bytes = 0;   ///< of `randomized`: most bytes of the matrix in a node's memory; 0: as it likes
@@ -62,6 +65,10 @@ struct Shown {
     std::int64_t sweep_messages = 0, sweep_bytes = 0;  ///< of all ranks, one sweep
     std::int64_t reads = 0;                            ///< how many times the input was read, proof included
     std::optional<double> error_estimate;
+    // Of `randomized`:
+    double tolerance = 0;               ///< that ‖Aᵀu − σv‖ / σ was to reach
+    std::vector<double> residuals;      ///< ‖Aᵀu − σv‖ of each component
+    std::optional<double> sigma_error;  ///< the largest residual / σ of those that are not rounding of σ₁: by how much each σ may be off
 };
 
 struct Outcome {

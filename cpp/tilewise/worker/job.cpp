@@ -37,7 +37,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, read, wri
                                    start, inner)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, boundary, planes, snapshot_every, snapshots,
                                    until_change, check_every)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, power, oversample, seed,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, energy, power, oversample, basis, seed,
                                    require_converged, panel_bytes, scaled, u, s, vt, us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, stencil, svd, measure, dtype,
@@ -243,8 +243,10 @@ svd::Options svd_options_of(const Job& job) {
             .values_only = s.values_only,
             .max_sweeps = s.max_sweeps,
             .tolerance = s.tolerance,
+            .energy = s.energy,
             .power = s.power,
             .oversample = s.oversample,
+            .basis = s.basis,
             .seed = s.seed,
             .require_converged = s.require_converged,
             .panel_bytes = s.panel_bytes,

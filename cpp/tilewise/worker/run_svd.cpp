@@ -20,6 +20,10 @@ json result_of(const svd::Shown& shown) {
     for (const double value : shown.off_norm) {
         off.push_back(or_null(value));
     }
+    json residuals = json::array();
+    for (const double value : shown.residuals) {
+        residuals.push_back(or_null(value));
+    }
     return {{"sweeps", shown.sweeps},
             {"off_norm", off},
             {"converged", shown.converged},
@@ -43,7 +47,10 @@ json result_of(const svd::Shown& shown) {
             {"sweep_messages", shown.sweep_messages},
             {"sweep_bytes", shown.sweep_bytes},
             {"reads", shown.reads},
-            {"error_estimate", or_null(shown.error_estimate)}};
+            {"error_estimate", or_null(shown.error_estimate)},
+            {"tolerance", shown.tolerance > 0 ? json(shown.tolerance) : json(nullptr)},
+            {"residuals", residuals},
+            {"sigma_error", or_null(shown.sigma_error)}};
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 """Plans a singular value decomposition: algorithm, blocks of columns, start, exchange, proof and memory.
 
-The stated rule. Flags that only one algorithm knows decide for it. Else `randomized` where few components of
-a large matrix are wanted: K + oversample is at most a quarter of min(M, N), and a full decomposition would be
-long or would not fit in memory. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`, and `jacobi`
+The stated rule. Flags that only one algorithm knows decide for it. Else `randomized` where K components are
+wanted and a full decomposition would not fit in memory, or would be long and cost more than `READINGS`
+readings of the file with blocks of K + oversample vectors. How many readings it takes depends on the
+singular values, which nobody knows before: 3 where they fall fast, 20 to 40 where they hardly do; it goes on
+until all are exact. A full one is exact at once, and is taken where it is short, and with `--energy`, where
+K is not known. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`, and `jacobi`
 for all others. Ranks and threads as for products: one rank with a thread for each core, or a rank for each
 memory domain or node. Blocks: two a rank. Exchange: `overlap` where a rank has three pairs of blocks or more,
 and so something to do while those at its ends travel, else `nonblocking`. Proof: `fast`, always, for it says
@@ -28,19 +31,21 @@ from tilewise.plan import io, need, rule
 from tilewise.plan.choices import Choices
 from tilewise.plan.names import SVD, Algorithm
 from tilewise.plan.plan import Plan, finish, new_id
-from tilewise.plan.svd_need import full_bytes, svd_need
+from tilewise.plan.svd_need import full_bytes, most_components, svd_need
 from tilewise.plan.svd_shape import Shape
-from tilewise.plan.svd_wanted import OVERSAMPLE, POWER, SWEEPS, Wanted, refuse_foreign_flags
+from tilewise.plan.svd_wanted import OVERSAMPLE, SWEEPS, Wanted, refuse_foreign_flags
 from tilewise.units import bytes_text, listing, plural, shape_text
 
 # The shorter side up to which one rank takes gesdd, which is faster than jacobi at every size there, but
 # whose small singular values are not accurate relative to themselves. Above it that accuracy, and ranks that
 # share the work, are what `auto` prefers.
 LOCAL_MAX = 512
-LONG = 1e9  # M·N·min(M, N) from which a full decomposition for a few components is a waste
+LONG = 5e9  # M·N·min(M, N) from which a full decomposition for a few components is a waste: seconds
+FULL = 20  # operations of a full decomposition, over M·N·min(M, N)
+READINGS = 20  # of the file, that `randomized` is expected to take
+READ = 30  # operations that could be done while a number is read
 PAIRS_TO_OVERLAP = 3  # of a rank: two at its ends, and one that is solved while their blocks travel
 USUAL = 20  # components that are advised where none were asked for
-FEW = 4  # min(M, N) over K + oversample from which components are few
 
 
 def plan_svd(
@@ -80,8 +85,13 @@ def plan_svd(
     variant = msgspec.structs.replace(variant, exchange=_exchange(algorithm, choices, variant, why))
     room = choices.memory if choices.memory is not None else int(facts.memory_available * need.SHARE)
     verify = "fast" if choices.verify == "auto" else choices.verify
-    panels, required = svd_need(
-        shape, source, dtype, variant, wanted, verify, room, nodes, again=choices.repeat + choices.warmup > 1
+    again = choices.repeat + choices.warmup > 1
+    if wanted.energy is not None and algorithm.name == "randomized":
+        shape = most_components(shape, source, dtype, variant, wanted, verify, room, nodes)
+        if shape.components < shape.least:
+            why.append(f"{plural(shape.components, 'component')} at most: more do not fit in memory")
+    panels, basis, required = svd_need(
+        shape, source, dtype, variant, wanted, verify, room, nodes, again=again
     )
     try:
         need.require_fit(
@@ -92,12 +102,14 @@ def plan_svd(
             error.advice = _what_fits(source, target, wanted, choices, facts, joined, ranks)
         raise
     svd = Svd(
-        components=wanted.components or 0,
+        components=wanted.components or (shape.components if wanted.energy is not None else 0),
         values_only=wanted.values_only,
         max_sweeps=SWEEPS if wanted.max_sweeps is None else wanted.max_sweeps,
         tolerance=wanted.tolerance or 0.0,
-        power=POWER if wanted.power is None else wanted.power,
+        energy=wanted.energy or 0.0,
+        power=-1 if wanted.power is None else wanted.power,
         oversample=OVERSAMPLE if wanted.oversample is None else wanted.oversample,
+        basis=basis,
         seed=wanted.seed or 0,
         require_converged=verify != "off",
         panel_bytes=panels,
@@ -181,20 +193,21 @@ def _algorithm(
     if jacobi:
         why.append(f"jacobi: {listing(jacobi)} {'is' if len(jacobi) == 1 else 'are'} for that")
         return SVD["jacobi"]
-    sampled = shape.components + OVERSAMPLE
-    if wanted.components is not None and FEW * sampled <= shape.least:
+    if wanted.components is not None or wanted.energy is not None:
         room = choices.memory if choices.memory is not None else int(facts.memory_available * need.SHARE)
-        if (full := full_bytes(shape)) > room:
+        pays = wanted.components is not None and _few(shape)
+        if (pays or wanted.energy is not None) and (full := full_bytes(shape)) > room:
             why.append(f"randomized: all components would take {bytes_text(full)} of memory")
             return SVD["randomized"]
-        if shape.work >= LONG:
+        if pays and shape.work >= LONG:
             why.append(
-                f"randomized: {plural(shape.components, 'component')} of {shape.least} need a few readings; "
-                "--algorithm jacobi is exact"
+                f"randomized: {plural(shape.components, 'component')} of {shape.least}, for which some "
+                "readings are expected to take less than all of them would"
             )
             return SVD["randomized"]
     ranks = joined.size if joined is not None else choices.ranks
-    if shape.least <= LOCAL_MAX and ranks in (None, 1) and choices.grid in (None, (1, 1)):
+    alone = ranks in (None, 1) and choices.grid in (None, (1, 1))
+    if shape.least <= LOCAL_MAX and alone and wanted.tolerance is None:
         why.append(
             "local: gesdd is faster for so few columns; for small singular values that are accurate relative "
             "to themselves: --algorithm jacobi"
@@ -206,6 +219,12 @@ def _algorithm(
         else f"jacobi: more than {LOCAL_MAX} columns, and small singular values as accurate as large ones"
     )
     return SVD["jacobi"]
+
+
+def _few(shape: Shape) -> bool:
+    """Whether the components that are wanted are expected to take less than all would."""
+    block = shape.components + OVERSAMPLE
+    return READINGS * (4 * block + READ) <= FULL * shape.least
 
 
 def _ranks(
@@ -220,8 +239,8 @@ def _ranks(
     """Ranks, threads and nodes; UsageError where the algorithm or the grid does not take so many."""
     work = shape.work
     if algorithm.name == "randomized":
-        power = POWER if wanted.power is None else wanted.power
-        work = float(shape.rows) * shape.columns * shape.sampled(wanted) * (2 * power + 2)
+        readings = READINGS if wanted.power is None else wanted.power + 2
+        work = float(shape.rows) * shape.columns * shape.sampled(wanted) * 2 * readings
     ranks, threads, nodes = rule.spread(
         choices, facts, work, why, joined=joined, all_cores=choices.exchange is not None
     )
@@ -313,10 +332,11 @@ def _what_fits(
     components = wanted.components or USUAL
     one = msgspec.structs.replace(choices, ranks=1, exchange=None)
     sampled = msgspec.structs.replace(choices, algorithm="randomized")
-    few = msgspec.structs.replace(wanted, components=components)
-    said = "" if wanted.components else f" --components {components}"
+    few = wanted if wanted.energy else msgspec.structs.replace(wanted, components=components)
+    said = "" if wanted.components or wanted.energy else f" --components {components}"
     ways = [("-n 1", wanted, one)] if ranks > 1 and joined is None else []
-    if FEW * components <= shape.least and choices.algorithm != "randomized":
+    few_enough = _few(msgspec.structs.replace(shape, components=components))
+    if (few_enough or wanted.energy) and choices.algorithm != "randomized":
         ways.append((f"--algorithm randomized{said}: it reads the file in panels", few, sampled))
     for advice, asked, chosen in ways:
         with contextlib.suppress(UsageError):
