@@ -9,6 +9,7 @@
 #include "tilewise/kernel/svd_local.hpp"
 #include "tilewise/kernel/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/svd/energy.hpp"
 #include "tilewise/svd/jacobi.hpp"
 #include "tilewise/svd/rounds.hpp"
 #include "tilewise/svd/signs.hpp"
@@ -96,12 +97,21 @@ private:
         s_.resize(static_cast<std::size_t>(all_));
         if (options_.values_only) {
             kernel::gesdd<T>(n_, m_, numbers(work), n_, s_.data(), nullptr, nullptr, context_.threads);
+            choose();
             return;
         }
         vt_ = memory(n_ * all_);
         u_ = memory(m_ * all_);
         kernel::gesdd<T>(n_, m_, numbers(work), n_, s_.data(), numbers(vt_), numbers(u_), context_.threads);
+        choose();
         point();
+    }
+
+    /// How many are kept: known once the values are, where they are to have a share of the matrix.
+    void choose() {
+        const std::vector<double> sigma(s_.begin(), s_.end());
+        kept_ = options_.energy > 0 ? components_with(sigma, options_.energy) : kept_;
+        left_ = left_by(sigma, kept_);
     }
 
     /// Gives every pair of vectors its sign, and keeps the components that are wanted.
@@ -126,6 +136,7 @@ private:
         outcome_.flops = 4 * m * n * n + 22 * n * n * n;
         Shown& shown = outcome_.shown;
         shown.components = kept_;
+        say_left(shown, left_, sizeof(T), all_);
         const double limit = static_cast<double>(s_[0]) * m * static_cast<double>(std::numeric_limits<T>::epsilon());
         shown.rank = std::count_if(s_.begin(), s_.end(), [&](T value) { return static_cast<double>(value) > limit; });
         shown.sigma_max = static_cast<double>(s_[0]);
@@ -156,6 +167,7 @@ private:
     Writer writer_;
     Buffer matrix_, u_, vt_;
     std::vector<T> s_;
+    double left_ = 0;
     Outcome outcome_;
 };
 

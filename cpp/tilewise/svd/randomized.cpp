@@ -36,6 +36,24 @@ void describe(const Finder<T>& finder, const Found<T>& found, const io::Region& 
     shown.converged = quality.converged;
     shown.tolerance = quality.tolerance;
     shown.residuals = quality.residuals;
+    for (std::size_t j = 0; j < found.sigma.size(); ++j) {
+        shown.within += quality.residuals[j] <= std::max(quality.tolerance * found.sigma[j], quality.rounding) ? 1 : 0;
+    }
+    // ‖A − UΣVᵀ‖² = ‖A‖² − Σσ², of which rounding of ‖A‖² and of the larger σ hides what is small.
+    const double least = static_cast<double>(std::min(a.wanted_rows(), a.wanted_columns()));
+    if (static_cast<double>(shown.components) < least) {
+        double left = 1, unsure = 16 * std::numeric_limits<double>::epsilon();
+        for (const double sigma : found.sigma) {
+            const double part = quality.norm > 0 ? sigma / quality.norm : 0;
+            left -= part * part;
+            unsure += quality.norm > 0 ? 2 * part * quality.rounding / quality.norm : 0;
+        }
+        left = quality.norm > 0 ? left : 0;
+        const double bound = std::sqrt(std::max(left, 0.0) + unsure);
+        const bool hidden = left < 4 * unsure;
+        shown.error_estimate = quality.norm > 0 ? hidden ? bound : std::sqrt(left) : 0;
+        shown.error_rounding = quality.norm > 0 ? hidden ? bound : bound - std::sqrt(left) : 0;
+    }
     double most = 0;
     for (std::int64_t j = 0; j < shown.rank; ++j) {
         const auto index = static_cast<std::size_t>(j);
@@ -88,6 +106,15 @@ Outcome run(Context& context, const io::Region& a, const Files& files, const Opt
     }
     describe(finder, found, a, outcome);
     refuse_overflow(context, a, outcome.shown.sigma_max, files.s.dtype);
+    if (!finder.quality().enough) {
+        mpi::together(context.comm, [&] {
+            std::ostringstream text;
+            text << a.name << ": " << outcome.shown.components << " components, as many as there may be, leave "
+                 << *outcome.shown.error_estimate * *outcome.shown.error_estimate << " of its squares, and not "
+                 << 1 - options.energy << " as asked for; more memory, or a smaller energy";
+            throw UsageError(text.str());
+        });
+    }
     if (!outcome.shown.converged && options.power < 0 && options.require_converged) {
         outcome.verification = Verification{.method = "convergence",
                                             .passed = false,

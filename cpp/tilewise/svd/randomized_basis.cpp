@@ -149,8 +149,8 @@ std::vector<double> Basis::project(Columns& w) const {
     std::vector<double> all(static_cast<std::size_t>(size_ * w.columns));
     std::int64_t first = 0;
     for (const Columns& part : parts_) {
-        multiply(part.columns, w.columns, w.rows, operand(part, true), operand(w), all.data() + first * w.columns, false,
-                 threads_);
+        multiply(part.columns, w.columns, w.rows, operand(part, true), operand(w), all.data() + first * w.columns,
+                 false, threads_);
         first += part.columns;
     }
     std::vector<double> less(all);

@@ -9,11 +9,13 @@
 #include "tilewise/kernel/svd_local.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/svd/energy.hpp"
 
 namespace tilewise::svd {
 namespace {
 
-constexpr std::int64_t warm = 2;  // readings after which the space begins to grow
+constexpr std::int64_t first_guess = 20;  // components, where a share of the matrix is wanted
+constexpr std::int64_t warm = 2;          // readings after which the space begins to grow
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
@@ -28,17 +30,35 @@ template <class T>
 Finder<T>::Finder(Context& context, const io::Region& a, const Options& options)
     : context_(context),
       options_(options),
-      count_(options.components),
-      columns_(std::min({count_ + options.oversample, a.wanted_rows(), a.wanted_columns()})),
+      least_(std::min(a.wanted_rows(), a.wanted_columns())),
+      count_(options.energy > 0 ? std::min(first_guess, options.components) : options.components),
+      columns_(std::min(count_ + options.oversample, least_)),
       passes_(context, a, options, columns_),
       width_(passes_.panels().width()),
-      most_(std::max(3 * columns_, options.basis > 0 ? options.basis : usual_basis(columns_))),
       floor_(2 * static_cast<double>(std::numeric_limits<T>::epsilon()) *
              std::sqrt(static_cast<double>(std::max(a.wanted_rows(), a.wanted_columns())))),
       basis_(context.threads) {
     quality_.tolerance =
-        options.tolerance > 0 ? options.tolerance
-                              : usual_tolerance(sizeof(T) == 4 ? Dtype::float32 : Dtype::float64);
+        options.tolerance > 0 ? options.tolerance : usual_tolerance(sizeof(T) == 4 ? Dtype::float32 : Dtype::float64);
+}
+
+/// The space has room for three blocks, whatever the plan says.
+template <class T> void Finder<T>::size_space() {
+    const std::int64_t usual = usual_basis(columns_);
+    most_ = std::max(3 * columns_, options_.basis > 0 ? std::min(options_.basis, usual) : usual);
+}
+
+/// How many components have the share that is wanted, as far as is known; whether they have it.
+template <class T> bool Finder<T>::choose_count(const std::vector<double>& sigma) {
+    if (options_.energy <= 0) {
+        return true;
+    }
+    const double all = passes_.squares() / std::max(sigma.front() * sigma.front(), std::numeric_limits<double>::min());
+    count_ = fewest_with(sigma, (options_.energy - 2 * floor_) * all);
+    const std::int64_t most = std::min(options_.components, columns_);
+    const bool enough = count_ <= most;
+    count_ = std::min(count_, most);
+    return enough;
 }
 
 template <class T> Found<T> Finder<T>::operator()() {
@@ -47,7 +67,8 @@ template <class T> Found<T> Finder<T>::operator()() {
     basis_.clear();
     x_ = Columns(width_, 0);
     append_random(columns_);
-    for (std::int64_t pass = 1;; ++pass) {
+    size_space();
+    for (std::int64_t pass = 1, since = 0;; ++pass) {
         const bool alone = basis_.size() == 0, last_but_one = pass + 1 == limit();
         set_q();
         const double expected = static_cast<double>(fixed() ? limit() : pass + 3);
@@ -61,16 +82,26 @@ template <class T> Found<T> Finder<T>::operator()() {
             continue;
         }
         const Small small = decompose(*reading.tall);
-        const bool converged = look_at_block(w, small);
-        if (pass >= limit() || (converged && !fixed())) {
+        quality_.enough = choose_count(small.sigma);
+        const std::int64_t widest = std::min(options_.components + options_.oversample, least_);
+        const bool narrow = !quality_.enough && columns_ < widest, converged = look_at_block(w, small);
+        if (pass >= limit() || (converged && !narrow && !fixed())) {
             return finish(std::move(reading.tall), small);
         }
         reading.tall.reset();
-        if (pass <= warm || last_but_one) {
+        if (pass - since <= warm || last_but_one) {
             x_ = basis_.combine(inside_.data(), w.columns, w.columns);
             std::transform(x_.numbers.begin(), x_.numbers.end(), w.numbers.begin(), x_.numbers.begin(), std::plus<>());
             orthonormalize(context_, x_);
             basis_.clear();
+            if (narrow && pass - since == warm) {
+                const std::int64_t more = std::min(columns_, widest - columns_);
+                columns_ += more;
+                append_random(more);
+                passes_.widen(context_, columns_);
+                size_space();
+                since = pass;
+            }
             continue;
         }
         std::vector<double> r;

@@ -29,9 +29,7 @@ inline constexpr std::int64_t most_readings = 200;
 /// Of a residual ‖Aᵀu − σv‖, relative to σ, where none is asked for.
 inline double usual_tolerance(Dtype dtype) { return dtype == Dtype::float32 ? 1e-4 : 1e-6; }
 /// Columns of the space where the plan does not say: eight blocks, as long as the eigenvalue problem stays small; three at least.
-inline std::int64_t usual_basis(std::int64_t block) {
-    return std::clamp<std::int64_t>(1000, 3 * block, 8 * block);
-}
+inline std::int64_t usual_basis(std::int64_t block) { return std::clamp<std::int64_t>(1000, 3 * block, 8 * block); }
 
 /// What is known of the K components that were found; the same on all ranks.
 struct Quality {
@@ -39,7 +37,8 @@ struct Quality {
     double tolerance = 0;           ///< that was to be reached, relative to each σ
     double rounding = 0;            ///< and what no residual has to be below: rounding of σ₁
     bool converged = true;
-    double norm = 0;  ///< ‖A‖_F
+    double norm = 0;     ///< ‖A‖_F
+    bool enough = true;  ///< whether they have the share of the matrix that was asked for
 };
 
 template <class T> class Finder {
@@ -63,6 +62,8 @@ private:
     T* q() const { return reinterpret_cast<T*>(q_.data()); }
     bool fixed() const { return options_.power >= 0; }
     std::int64_t limit() const { return fixed() ? options_.power + 2 : most_readings; }
+    void size_space();
+    bool choose_count(const std::vector<double>& sigma);
     void append_random(std::int64_t columns);
     void set_q();
     Small decompose(TallQr<T>& tall) const;
@@ -74,12 +75,12 @@ private:
 
     Context& context_;
     const Options& options_;
-    std::int64_t count_, columns_;  ///< K, and those of a block
+    std::int64_t least_, count_, columns_;  ///< min(M, N), K, and columns of a block
     Passes<T> passes_;
-    std::int64_t width_, most_;  ///< columns of the space at most
-    double floor_;               ///< residuals that are rounding, relative to σ₁
-    Buffer q_;                   ///< what is multiplied next, padded
-    Columns x_;                  ///< the same
+    std::int64_t width_, most_ = 0;  ///< columns of the space at most
+    double floor_;                   ///< residuals that are rounding, relative to σ₁
+    Buffer q_;                       ///< what is multiplied next, padded
+    Columns x_;                      ///< the same
     Basis basis_;
     std::int64_t locked_ = 0;     ///< columns of V that have converged to rounding
     std::vector<double> inside_;  ///< what of AᵀA·V is in V

@@ -136,8 +136,7 @@ void Passes<T>::walk(Context& context, std::int64_t chunk, double expected, cons
 }
 
 template <class T>
-Reading<T> Passes<T>::read(Context& context, const T* q, std::int64_t columns, bool first, bool keep,
-                           double expected) {
+Reading<T> Passes<T>::read(Context& context, const T* q, std::int64_t columns, bool first, bool keep, double expected) {
     Reading<T> reading = sum_products(context, q, columns, first, keep, expected);
     if (first && factor_ == 1 && needs_scaling(context, reading.product, expected)) {
         reading = Reading<T>{};

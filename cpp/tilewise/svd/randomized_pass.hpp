@@ -14,8 +14,9 @@ namespace tilewise::svd {
 
 /// What one reading gives, for Q of n columns.
 template <class T> struct Reading {
-    std::vector<double> product;      ///< Hᵀ·(H·Q), width × n, row by row, the same on all ranks
-    std::unique_ptr<TallQr<T>> tall;  ///< this rank's rows of H·Q, their chunks factored; null where they were not to be kept
+    std::vector<double> product;  ///< Hᵀ·(H·Q), width × n, row by row, the same on all ranks
+    std::unique_ptr<TallQr<T>>
+        tall;  ///< this rank's rows of H·Q, their chunks factored; null where they were not to be kept
 };
 
 /// Products of the view H (see Panels) with Q, width × n, row by row with rows of `stride` numbers, of which those beyond n are 0. The same Q on all ranks.
@@ -46,7 +47,8 @@ private:
         Buffer y, w;
         std::vector<double> sum;
         std::int64_t rows = 0;  ///< that w has summed
-        std::int64_t wrong = std::numeric_limits<std::int64_t>::max();  ///< the first number that is not finite: its place, times 4, and which it is
+        std::int64_t wrong = std::numeric_limits<
+            std::int64_t>::max();  ///< the first number that is not finite: its place, times 4, and which it is
         double largest = 0, squares = 0;
     };
 

@@ -37,8 +37,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, read, wri
                                    start, inner)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, boundary, planes, snapshot_every, snapshots,
                                    until_change, check_every)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, energy, power, oversample, basis, seed,
-                                   require_converged, panel_bytes, scaled, u, s, vt, us)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, energy, power, oversample,
+                                   basis, seed, require_converged, panel_bytes, scaled, u, s, vt, us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, stencil, svd, measure, dtype,
                                    verify, repeat, warmup, sync, bind, read_back, band_bytes, place, hints, trace,

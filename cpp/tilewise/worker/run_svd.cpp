@@ -48,6 +48,7 @@ json result_of(const svd::Shown& shown) {
             {"sweep_bytes", shown.sweep_bytes},
             {"reads", shown.reads},
             {"error_estimate", or_null(shown.error_estimate)},
+            {"error_rounding", shown.error_estimate ? json(shown.error_rounding) : json(nullptr)},
             {"tolerance", shown.tolerance > 0 ? json(shown.tolerance) : json(nullptr)},
             {"residuals", residuals},
             {"sigma_error", or_null(shown.sigma_error)}};
