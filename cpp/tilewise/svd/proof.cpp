@@ -28,14 +28,16 @@ bool is_sorted_and_finite(const std::vector<double>& sigma) {
            std::is_sorted(sigma.rbegin(), sigma.rend());
 }
 
-/// How far singular values are from LAPACK's, relative to the largest, beyond what each may be off; Ritz values may only be too small.
+/// How far singular values are from LAPACK's, relative to the largest, and residuals and values beyond what each may be off; Ritz values may only be
+/// too small.
 double value_error(const Measures& found, const std::vector<double>& off, bool randomized) {
     double most = 0;
     const double scale = found.expected->empty() || !(found.expected->front() > 0) ? 1 : found.expected->front();
     for (std::size_t j = 0; j < found.sigma.size(); ++j) {
         const double gap = (found.sigma[j] - (*found.expected)[j]) / scale;
         const double less = j < off.size() ? -gap - off[j] / scale : 0;
-        most = worst({most, randomized ? std::max(gap, less) : std::abs(gap)});
+        const double beyond = j < off.size() && j < found.residuals.size() ? (found.residuals[j] - off[j]) / scale : 0;
+        most = worst({most, randomized ? std::max({gap, less, beyond}) : std::abs(gap)});
     }
     return most;
 }
