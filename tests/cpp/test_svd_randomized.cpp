@@ -89,7 +89,7 @@ TEST_CASE("randomized: spectra that fall slowly, are equal, or are far apart are
                                   {"far apart", matrix_of(90, 80, far)}}) {
         for (const Dtype dtype : {Dtype::float64, Dtype::float32}) {
             for (const bool by_columns : {false, true}) {
-                if (++turn % 5 != 0 && comm.size() > 2) {  // ranks that share cores are slow
+                if (++turn % 7 != 0 && comm.size() > 2) {  // ranks that share cores are slow
                     continue;
                 }
                 CAPTURE(name);
@@ -115,6 +115,9 @@ TEST_CASE("randomized: a looser tolerance takes fewer readings; just so many fin
     Case c(comm, normal_matrix(160, 120), 8);
     std::int64_t before = 1;
     for (const double tolerance : {0.3, 1e-3, 1e-9}) {
+        if (comm.size() > 2 && tolerance < 0.3) {
+            break;
+        }
         c.options.tolerance = tolerance;
         const svd::Outcome outcome = c.run();
         CHECK(outcome.shown.tolerance == tolerance);
@@ -125,6 +128,9 @@ TEST_CASE("randomized: a looser tolerance takes fewer readings; just so many fin
     c.options.tolerance = 0;
     double error = infinity;
     for (const int power : {0, 1, 3, 5}) {
+        if (comm.size() > 2 && power % 2 == 0) {
+            continue;
+        }
         c.options.power = power;
         const svd::Outcome outcome = c.run();
         check_result(c, outcome, false);
@@ -147,6 +153,9 @@ TEST_CASE("the fewest components that have a share of the matrix, by every algor
                                        {matrix_of(40, 30, halves), 0.999999},
                                        {matrix_of(40, 30, slow), 1.0},
                                        {Dense{9, 13, Numbers(9 * 13)}, 0.5}}) {
+            if (comm.size() > 2 && share != 0.95) {  // ranks that share cores are slow
+                continue;
+            }
             CAPTURE(algorithm);
             CAPTURE(share);
             const std::int64_t most = std::min(a.rows, a.columns);

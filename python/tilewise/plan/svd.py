@@ -213,6 +213,9 @@ def _algorithm(
             "to themselves: --algorithm jacobi"
         )
         return SVD["local"]
+    if wanted.tolerance is not None:
+        why.append("jacobi: --tolerance is for that, and for randomized")
+        return SVD["jacobi"]
     why.append(
         f"jacobi: {plural(ranks, 'rank')} share it"
         if ranks is not None and ranks > 1
