@@ -207,8 +207,9 @@ TEST_CASE("randomized: rank-deficient and zero matrices keep orthonormal vectors
 
 TEST_CASE("randomized: numbers whose squares have no place in their type") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
-    for (const auto& [dtype, factor] : {std::pair{Dtype::float64, 1e200}, std::pair{Dtype::float64, 1e-250},
-                                        std::pair{Dtype::float32, 1e30}, std::pair{Dtype::float32, 1e-31}}) {
+    for (const auto& [dtype, factor] :
+         {std::pair{Dtype::float64, 1e200}, std::pair{Dtype::float64, 1e140}, std::pair{Dtype::float64, 1e-90},
+          std::pair{Dtype::float64, 1e-250}, std::pair{Dtype::float32, 1e30}, std::pair{Dtype::float32, 1e-31}}) {
         Dense a = matrix_of(50, 20, halves);
         for (double& value : a.numbers) {
             value *= factor;

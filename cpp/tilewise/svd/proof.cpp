@@ -85,9 +85,10 @@ public:
         if (is_whole()) {
             shown.residual = found.residual;
         } else if (!shown.error_estimate || shown.error_rounding >= *shown.error_estimate) {
-            // All that is known is a bound: random vectors know more, to a third.
-            shown.error_estimate = found.residual;
-            shown.error_rounding = found.residual / 3;
+            // All that is known is a bound: random vectors know more, to a half where they meet one direction only.
+            const double known = shown.norm > 0 ? found.norm / shown.norm : 1, left = found.residual * known;
+            shown.error_estimate = std::min(left, shown.error_estimate.value_or(left));
+            shown.error_rounding = *shown.error_estimate / 2;
         }
     }
 
@@ -112,11 +113,12 @@ Verification verify(Context& context, const io::Region& a, const Files& files, c
     }
     const Judge judge(a, files, options);
     // With `serial` rank 0 alone has measured; else all have the same sums, but one judgement is safer.
-    std::array<double, 4> said{judge.error(found, shown.residuals), found.residual, found.orthogonality_u,
-                               found.orthogonality_v};
-    mpi::check(MPI_Bcast(said.data(), 4, MPI_DOUBLE, 0, context.comm.get()), "MPI_Bcast");
+    std::array<double, 5> said{judge.error(found, shown.residuals), found.residual, found.orthogonality_u,
+                               found.orthogonality_v, found.norm};
+    mpi::check(MPI_Bcast(said.data(), 5, MPI_DOUBLE, 0, context.comm.get()), "MPI_Bcast");
     Measures agreed;
     agreed.residual = said[1];
+    agreed.norm = said[4];
     agreed.orthogonality_u = said[2];
     agreed.orthogonality_v = said[3];
     judge.show(agreed, shown);

@@ -10,6 +10,7 @@ namespace tilewise::svd {
 
 struct Measures {
     std::vector<double> sigma;                        ///< as the file has them
+    double norm = 0;                                  ///< ‖A‖_F, as the same vectors have it
     double residual = 0;                              ///< ‖A − UΣVᵀ‖_F / ‖A‖_F
     double orthogonality_u = 0, orthogonality_v = 0;  ///< ‖I − QᵀQ‖_F / √K
     double pairs = 0;                                 ///< ‖AV − UΣ‖_F / (√K·‖A‖_F), or of Aᵀ and U

@@ -142,6 +142,7 @@ Measures measure_exactly(Context& context, const io::Region& a, const Files& fil
             measure_vectors(alone, matrix, read_whole(alone, *files.u, "positioned", {}),
                             read_whole(alone, *files.vt, "positioned", {}), sigma, options.algorithm == "randomized",
                             found);
+            found.norm = matrix.norm() / factor;
             for (double& residual : found.residuals) {
                 residual /= factor;
             }

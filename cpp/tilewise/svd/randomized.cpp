@@ -34,6 +34,7 @@ void describe(const Finder<T>& finder, const Found<T>& found, const io::Region& 
     shown.reads = finder.reads();
     shown.start = "block Krylov iteration, " + std::to_string(shown.reads) + " readings, TSQR";
     shown.converged = quality.converged;
+    shown.norm = quality.norm;
     shown.tolerance = quality.tolerance;
     shown.residuals = quality.residuals;
     for (std::size_t j = 0; j < found.sigma.size(); ++j) {

@@ -7,7 +7,7 @@ namespace tilewise::svd {
 
 /// The `components` largest of A (M×N), by block Krylov iteration (see Finder) with blocks of l = min(components + oversample, M, N) columns: readings of
 /// the file until every ‖Aᵀu − σv‖ is at most `tolerance`·σ, or rounding of σ₁; or, where `power` is not negative, power + 2 of them (two more where squares
-/// of the numbers leave their type's range). After `most_readings` it has failed: where `require_converged`, nothing is written then, and the verification
+/// of squares of the numbers leave their range). After `most_readings` it has failed: where `require_converged`, nothing is written then, and the verification
 /// says so. Else the files are written; proving them is left to the caller, and takes one more reading. `dtype` is the type of the arithmetic and of the
 /// files: sums over many rows, the space, and everything small, are in float64. `repeat` and `warmup` repeat the readings too, which count into the samples.
 ///

@@ -274,11 +274,11 @@ template <class T> void Passes<T>::refuse_wrong(Context& context) const {
     }
 }
 
-/// Whether squares of the numbers left the type's range: then they are scaled from now on, which takes a reading to find the largest.
+/// Whether squares of the numbers left the type's range, or squares of those, which lengths are made of, that of float64: then they are scaled from now on, which takes a reading to find the largest.
 template <class T>
 bool Passes<T>::needs_scaling(Context& context, const std::vector<double>& product, double expected) {
     const double most = largest_of(product.data(), std::ssize(product));
-    if (most > (sizeof(T) == 4 ? 1e-20 : 1e-200) && std::isfinite(most)) {
+    if (most > (sizeof(T) == 4 ? 1e-20 : 1e-100) && most < 1e100) {
         return false;
     }
     make_lanes(context, 0);

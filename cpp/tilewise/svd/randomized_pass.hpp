@@ -33,7 +33,7 @@ public:
     std::int64_t reads() const { return reads_; }
     double flops() const { return flops_; }
     void start_counting() { reads_ = 0; }
-    /// What the matrix is multiplied with from the first pass on: a power of two, 1 unless squares of its numbers would leave the type's range.
+    /// What the matrix is multiplied with from the first pass on: a power of two, 1 unless its numbers are very large or small.
     double factor() const { return factor_; }
     /// ‖factor·A‖_F², summed in the first pass.
     double squares() const { return squares_; }

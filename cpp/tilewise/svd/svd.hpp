@@ -68,6 +68,7 @@ struct Shown {
     std::optional<double> error_estimate;              ///< ‖A − U·Σ·Vᵀ‖_F / ‖A‖_F of fewer components than there are,
     double error_rounding = 0;  ///< and by how much it may be off; where that is as much, it is a bound
     // Of `randomized`:
+    double norm = 0;                ///< ‖A‖_F
     std::int64_t within = 0;        ///< components whose residual is small enough
     double tolerance = 0;           ///< that ‖Aᵀu − σv‖ / σ was to reach
     std::vector<double> residuals;  ///< ‖Aᵀu − σv‖ of each component

@@ -55,7 +55,8 @@ def svd_need(
             if least + on_node * (sketch + fixed) <= room:
                 break
         panels = max(least, min(PANEL, room - on_node * (sketch + fixed)))
-        leader = rank = sketch + -(-panels // on_node)
+        panels -= panels % on_node
+        leader = rank = sketch + panels // on_node
     elif variant.algorithm == "local":
         leader = rank = _local(shape, dtype, again)
     else:
