@@ -80,13 +80,17 @@ TEST_CASE("randomized: spectra that fall slowly, are equal, or are far apart are
     const auto one_in_three = [](std::int64_t k) { return 1.0 - 0.1 * static_cast<double>(k / 3); };
     const auto level = [](std::int64_t k) { return k < 12 ? 1.0 : 0.9; };
     const auto far = [](std::int64_t k) { return k < 2 ? 1e7 : 1.0 - static_cast<double>(k) / 200; };
+    const auto below_rounding = [](std::int64_t k) {
+        return k < 6 ? std::pow(10.0, -4.0 * static_cast<double>(k)) : 0.0;
+    };
     int turn = 0;
     for (const auto& [name, a] : {std::pair{"normal", normal_matrix(160, 120)},
                                   {"wide", normal_matrix(90, 200)},
                                   {"slow", matrix_of(150, 100, slow)},
                                   {"equal by threes", matrix_of(60, 50, one_in_three)},
                                   {"equal at the cut", matrix_of(90, 70, level)},
-                                  {"far apart", matrix_of(90, 80, far)}}) {
+                                  {"far apart", matrix_of(90, 80, far)},
+                                  {"down to nothing", matrix_of(120, 60, below_rounding)}}) {
         for (const Dtype dtype : {Dtype::float64, Dtype::float32}) {
             for (const bool by_columns : {false, true}) {
                 if (++turn % 7 != 0 && comm.size() > 2) {  // ranks that share cores are slow
@@ -104,7 +108,9 @@ TEST_CASE("randomized: spectra that fall slowly, are equal, or are far apart are
                 const svd::Outcome outcome = c.run();
                 check_result(c, outcome, true);
                 CHECK(outcome.shown.reads <= 70);
-                CHECK(*outcome.shown.sigma_error <= outcome.shown.tolerance);
+                if (name != std::string("down to nothing")) {
+                    CHECK(*outcome.shown.sigma_error <= outcome.shown.tolerance);
+                }
             }
         }
     }

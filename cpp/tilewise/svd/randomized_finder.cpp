@@ -19,9 +19,9 @@ constexpr std::int64_t warm = 2;          // readings after which the space begi
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-/// residual / σ, also where σ is 0.
-double relative(double residual, double sigma) {
-    return residual > 0 ? residual / std::max(sigma, std::numeric_limits<double>::min()) : 0;
+/// ‖Aᵀu − σv‖ out of what of AᵀA·v is outside V, which is σ times that. Where σ is less than rounding of σ₁, both are rounding, and so would be their ratio.
+double residual_of(double outside, double sigma, double rounding) {
+    return outside > 0 ? outside / std::max({sigma, rounding, std::numeric_limits<double>::min()}) : 0;
 }
 
 }  // namespace
@@ -193,7 +193,7 @@ template <class T> bool Finder<T>::look_at_block(Columns& w, const Small& small)
     basis_.tell(inside_);
     std::vector<double> residuals = w.lengths();
     for (std::int64_t j = 0; j < l; ++j) {
-        residuals[at(j)] = relative(residuals[at(j)], small.sigma[at(j)]);
+        residuals[at(j)] = residual_of(residuals[at(j)], small.sigma[at(j)], floor_ * small.sigma.front());
     }
     locked_ = 0;
     while (locked_ < count_ && residuals[at(locked_)] <= floor_ * small.sigma.front()) {
@@ -230,7 +230,7 @@ template <class T> void Finder<T>::look_at_space(Columns w, bool last_but_one) {
             sum += row * row;
         }
         sigma.push_back(std::sqrt(std::max(0.0, ritz.theta[at(j)])));
-        residuals.push_back(relative(std::sqrt(sum), sigma.back()));
+        residuals.push_back(residual_of(std::sqrt(sum), sigma.back(), floor_ * sigma.front()));
     }
     const double first = sigma[at(std::min(locked_, count_ - 1))];
     const double noise = 4 * std::numeric_limits<double>::epsilon() * first * first;
