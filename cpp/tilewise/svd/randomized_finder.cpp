@@ -71,7 +71,7 @@ template <class T> Found<T> Finder<T>::operator()() {
     for (std::int64_t pass = 1, since = 0;; ++pass) {
         const bool alone = basis_.size() == 0, last_but_one = pass + 1 == limit();
         set_q();
-        const double expected = static_cast<double>(fixed() ? limit() : pass + 3);
+        const double expected = fixed() ? static_cast<double>(limit()) : 0;
         Reading<T> reading = passes_.read(context_, q(), x_.columns, pass == 1, alone, expected);
         Columns w;
         w.rows = width_;

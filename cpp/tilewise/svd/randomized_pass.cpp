@@ -129,7 +129,8 @@ template <class T>
 void Passes<T>::walk(Context& context, std::int64_t chunk, double expected, const Panels::Use& use) {
     Context counted = context;
     counted.progress = [&](Phase, double done) {
-        context.report(Phase::compute, std::min(1.0, (static_cast<double>(reads_) + done) / expected));
+        const double read = static_cast<double>(reads_) + done;
+        context.report(Phase::compute, std::min(1.0, read / (expected > 0 ? expected : read + 3)));
     };
     panels_->walk(counted, chunk, use);
     ++reads_;

@@ -39,7 +39,7 @@ public:
     double squares() const { return squares_; }
 
     /// Sums over rows are in float64. `first`: refuses numbers that are not finite, with the position of the first, and finds the factor (one or two
-    /// readings more, where it is not 1) and the sum of squares. `expected`: readings that there will be, as far as is known. @note Collective.
+    /// readings more, where it is not 1) and the sum of squares. `expected`: readings that there will be, 0 where that is not known. @note Collective.
     Reading<T> read(Context& context, const T* q, std::int64_t columns, bool first, bool keep, double expected);
 
 private:
