@@ -78,7 +78,7 @@ def photograph() -> None:
 
 
 def speed() -> None:
-    heading(f"3. For the speed: two {SPEED_SIZE} × {SPEED_SIZE} matrices, proved, and where the time went")
+    heading(f"3. For the speed: two {SPEED_SIZE} × {SPEED_SIZE} matrices, verified, and where the time went")
     for name, seed in (("A", "1"), ("B", "2")):
         shape = f"{SPEED_SIZE}x{SPEED_SIZE}"
         tilewise("generate", "-o", f"{name}.npy", "--shape", shape, "--seed", seed, "-q")

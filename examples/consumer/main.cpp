@@ -1,4 +1,4 @@
-// Multiplies two generated matrices on all ranks with libtilewise, and says whether the product was proved.
+// Multiplies two generated matrices on all ranks with libtilewise, and says whether the product was verified.
 #include <cstdio>
 
 #include "tilewise/multiply/multiply.hpp"
@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
         ledger.stop();
         passed = outcome.verification->passed;
         if (context.comm.rank() == 0) {
-            std::printf("proved: %s, computed in %.6f s\n", passed ? "yes" : "no", ledger.seconds(Phase::compute));
+            std::printf("verified: %s, computed in %.6f s\n", passed ? "yes" : "no", ledger.seconds(Phase::compute));
         }
     }
     MPI_Finalize();

@@ -33,7 +33,7 @@ class JobRecord(Record, kw_only=True):
     """The record of a job, which a notebook shows as a table of its phases."""
 
     def _repr_html_(self) -> str:
-        """Files, variant, phases over ranks, proof and warnings; everything in it escaped."""
+        """Files, variant, phases over ranks, verdict and warnings; everything in it escaped."""
         names = ", ".join(
             f"{each.path} ({'×'.join(map(str, each.shape))})" for each in (*self.inputs, *self.outputs)
         )
@@ -54,11 +54,7 @@ class JobRecord(Record, kw_only=True):
             f"<tr><th>wall</th><td></td><td></td><td>{seconds_text(self.seconds.wall)}</td></tr></tbody></table>"
         )
         proof = self.verification
-        said = (
-            "not verified"
-            if proof is None
-            else f"verified: {proof.method}, {'passed' if proof.passed else 'failed'}"
-        )
+        said = "not verified" if proof is None else f"verified: {proof.method}, {proof.verdict()}"
         parts.append(f"<p>{_safe(said)}</p>")
         if self.warnings:
             parts.append(f"<ul>{''.join(f'<li>{_safe(each)}</li>' for each in self.warnings)}</ul>")
@@ -104,7 +100,7 @@ def run(command: str, *arguments: Any, out: Any = None, timeout: float | None = 
             raise UsageError(f"timeout is a number of seconds, not {timeout!r}")
         words.append(f"--timeout={float(timeout):g}")
     for name, value in flags.items():
-        if name == "verify" and value is False:  # what is not said is proved
+        if name == "verify" and value is False:  # what is not said is verified
             raise UsageError("verify is no switch that could be False", 'verify="off"')
         words += _flag(command, name, value)
     try:

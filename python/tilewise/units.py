@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from tilewise.errors import UsageError
@@ -91,3 +92,11 @@ def listing(names: list[str] | tuple[str, ...], joint: str = "and") -> str:
 
 def _three(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def share_text(share: float) -> str:
+    """`87 %`, with as many digits as keep it apart from none and from all."""
+    if share <= 0 or share >= 1:
+        return f"{share:.0%}".replace("%", " %")
+    digits = max(0, math.ceil(-math.log10(100 * min(share, 1 - share))))
+    return f"{100 * share:.{min(digits, 9)}f} %"

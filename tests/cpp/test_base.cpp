@@ -43,6 +43,27 @@ TEST_CASE("phases of a ledger add up to its total and are exclusive") {
     CHECK(ledger.spans()[1].end >= ledger.spans()[0].end);
 }
 
+TEST_CASE("a ledger that goes back knows nothing of what came between, and its phases still add up to its total") {
+    const auto begun = std::chrono::steady_clock::now();
+    Ledger ledger;
+    ledger.start(Phase::input);
+    ledger.count().messages = 3;
+    const Ledger::Books then = ledger.books();
+    {
+        const Timed output(ledger, Phase::output, Step::file, "");
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        ledger.count().messages = 7;
+    }
+    ledger.go_back(then);
+    ledger.stop();
+    CHECK(ledger.count().messages == 3);
+    CHECK(ledger.seconds(Phase::output) == 0);
+    CHECK(ledger.seconds(Phase::output, Step::file) == 0);
+    const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    CHECK(ledger.total() <= passed - 0.005);
+    CHECK(ledger.seconds(Phase::input) == doctest::Approx(ledger.total()).epsilon(1e-9));
+}
+
 TEST_CASE("large buffers lie on huge page borders, and read as zero") {
     const Buffer large(std::size_t{5} << 20);
     CHECK(reinterpret_cast<std::uintptr_t>(large.data()) % (std::size_t{2} << 20) == 0);

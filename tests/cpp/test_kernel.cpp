@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tilewise/base/error.hpp"
+#include "tilewise/base/half.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/apply.hpp"
 #include "tilewise/kernel/convert.hpp"
@@ -183,27 +184,34 @@ TEST_CASE("types that only files hold cannot be computed in") {
                     UsageError);
 }
 
-TEST_CASE("apply multiplies with two vectors and sums squares, as it lies and transposed") {
+TEST_CASE("apply multiplies with two vectors and sums weighted numbers, as it lies and transposed") {
     const std::int64_t m = 37, n = 53;
     for (const bool transposed : {false, true}) {
         const Matrix<float> a(m, n, transposed, 3);
-        Pair<double> x(n + 2), y(m + 1);
+        Probe<double> x(n + 2);
+        Image<double> y(m + 1);
         for (std::size_t j = 0; j < x.first.size(); ++j) {
             x.first[j] = number<double>(j);
             x.second[j] = number<double>(j + 500);
+            x.weights[j] = static_cast<double>(j % 5);  // some are 0: left out
         }
-        std::vector<double> squares(static_cast<std::size_t>(m + 1));
-        apply<float>(a.operand(), m, n, x, 2, y, 1, squares, 2);
+        apply<float>(a.operand(), m, n, x, 2, y, 1, 2);
         for (std::int64_t i = 0; i < m; ++i) {
-            double first = 0, second = 0, square = 0;
+            double first = 0, second = 0, sum = 0, square = 0;
             for (std::int64_t j = 0; j < n; ++j) {
+                const double weight = x.weights[static_cast<std::size_t>(j + 2)];
+                if (weight == 0) {
+                    continue;
+                }
                 first += a.at(i, j) * x.first[static_cast<std::size_t>(j + 2)];
                 second += a.at(i, j) * x.second[static_cast<std::size_t>(j + 2)];
-                square += double(a.at(i, j)) * a.at(i, j);
+                sum += std::abs(a.at(i, j)) * weight;
+                square += double(a.at(i, j)) * a.at(i, j) * weight * weight;
             }
             CHECK(y.first[static_cast<std::size_t>(i + 1)] == doctest::Approx(first));
             CHECK(y.second[static_cast<std::size_t>(i + 1)] == doctest::Approx(second));
-            CHECK(squares[static_cast<std::size_t>(i + 1)] == doctest::Approx(square));
+            CHECK(y.sums[static_cast<std::size_t>(i + 1)] == doctest::Approx(sum));
+            CHECK(y.squares[static_cast<std::size_t>(i + 1)] == doctest::Approx(square));
         }
         CHECK(y.first[0] == 0);
     }
@@ -262,6 +270,14 @@ TEST_CASE("generated blocks do not depend on how the matrix is cut") {
             }
         }
     }
+}
+
+TEST_CASE("the largest uniform number is below 1 in the type that it was made for") {
+    constexpr std::uint64_t all = ~std::uint64_t{0};
+    CHECK(uniform(all) == 1 - 0x1p-53);
+    CHECK(static_cast<float>(uniform(all, 24)) == 1 - 0x1p-24F);
+    CHECK(half_to_float(float_to_half(static_cast<float>(uniform(all, 11)))) == 1 - 0x1p-11F);
+    CHECK(uniform(0, 11) == 0);
 }
 
 TEST_CASE("random is uniform and normal is normal, by their moments") {

@@ -272,7 +272,7 @@ TEST_CASE("numbers that are not finite are counted, and what makes no sense is r
     input.fill(0, bits);
     io::Region from = test::region(input.path, c.rows, c.columns, 0);
     from.dtype = Dtype::float32;
-    CHECK(swept(comm, c, from).outcome.non_finite == 2);
+    CHECK(swept(comm, c, from).outcome.input_non_finite == 2);
     if (comm.size() > 1) {
         c.options.depth = 1000;
         c.options.steps = 1000;

@@ -74,7 +74,7 @@ TEST_CASE("a pair of blocks of any widths becomes orthogonal, by products and by
                     std::copy_n(a.column(c), shape.rows, first ? left.column(c) : right.column(c - shape.left));
                     (first ? v_left.column(c) : v_right.column(c - shape.left))[c] = 1;
                 }
-                const double tolerance = jacobi_tolerance(shape.rows);
+                const double tolerance = jacobi_tolerance(shape.rows, inner);
                 PairSolver solve(inner, tolerance, 2);
                 PairOutcome outcome{1, 1, 1};
                 int calls = 0;
@@ -119,7 +119,7 @@ TEST_CASE("without V nothing is accumulated and the columns come out the same") 
 TEST_CASE("columns whose squares overflow or vanish have their cosines all the same") {
     const Matrix a = normal_matrix(30, 12);
     const Matrix b = scaled_columns(copy_of(a), [](std::int64_t c) {
-        return c % 3 == 0 ? 0x1p-1000 : c % 3 == 1 ? 0x1p200 : 1;
+        return c % 3 == 0 ? 0x1p-950 : c % 3 == 1 ? 0x1p200 : 1;
     });
     std::vector<double> plain(144), scaled(144);
     Cosines first{plain.data()}, second{scaled.data()};
@@ -133,6 +133,10 @@ TEST_CASE("columns whose squares overflow or vanish have their cosines all the s
             CHECK(std::abs(first.column(c)[r] - second.column(c)[r]) <= 1e-15);
         }
     }
+    const Matrix zeros = scaled_columns(copy_of(a), [](std::int64_t c) { return c == 4 ? 0x1p-1000 : 1; });
+    find_cosines({zeros.columns(), {}}, first, 1);
+    CHECK(first.norms[4] == 0);  // too few digits for a direction
+    CHECK(first.column(4)[4] == 0);
 }
 
 TEST_CASE("hard matrices are decomposed from every start") {
@@ -239,6 +243,44 @@ TEST_CASE("one sweep that is certain to have converged has") {
         CHECK(largest_cosine(x) <= 2e-14);
     }
     CHECK(certain > 0);  // else the rule was never used
+}
+
+TEST_CASE("a column changes places only when it is turned, so that in a sweep each meets every other one") {
+    // Orthogonal already, the larger one to the right.
+    const Matrix x = scaled_columns(identity(4), [](std::int64_t c) { return static_cast<double>(1 + c); });
+    const Matrix before = copy_of(x);
+    for (const Inner inner : {Inner::blocks, Inner::rotations}) {
+        PairSolver solve(inner, 1e-14);
+        const BlasThreads one(1);
+        for (const std::int64_t width : {1, 2}) {
+            const PairOutcome outcome = solve(x.columns().part(0, width), x.columns().part(width, width), {}, {});
+            CHECK(outcome.angles == 0);
+            CHECK(std::equal(x.data(), x.data() + x.stride * x.count, before.data()));
+        }
+    }
+}
+
+TEST_CASE("columns that are nearly orthogonal one by one, but not all together, are turned once more") {
+    // Each cosine is below the tolerance; all of them make more than √count times it.
+    constexpr std::int64_t count = 60;
+    const Matrix x = identity(count), noise = normal_matrix(count, count);
+    for (std::int64_t c = 0; c < count; ++c) {
+        for (std::int64_t r = 0; r < c; ++r) {
+            x.column(c)[r] = 0.9e-13 * std::copysign(1.0, noise.column(c)[r]);
+        }
+    }
+    PairSolver solve(Inner::blocks, 1e-13);
+    const BlasThreads one(1);
+    CHECK(solve(x.columns().part(0, 20), x.columns().part(20, 40), {}, {}).angles > 0);
+    CHECK(largest_cosine(x) < 1e-14);
+}
+
+TEST_CASE("sweeps that come no nearer to the end have stalled") {
+    CHECK_FALSE(has_stalled({}));
+    CHECK_FALSE(has_stalled({0.5, 0.5, 0.4, 0.4, 0.3}));  // at the beginning that is usual
+    CHECK_FALSE(has_stalled({1e-3, 1e-7, 1e-15}));
+    CHECK(has_stalled({1e-3, 1e-11, 1e-11, 0.9e-11}));
+    CHECK(has_stalled({0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5}));
 }
 
 TEST_CASE("any scale of the whole matrix, to the ends of the range of numbers") {

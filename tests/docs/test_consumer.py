@@ -47,6 +47,6 @@ def test_the_consumer_builds_against_the_installed_library_and_runs(tmp_path: Pa
     )
     run("cmake", "--build", build)
 
-    assert "proved: yes" in run(build / "consumer")
-    assert "proved: yes" in run("mpiexec", "-n", 2, build / "consumer")
+    assert "verified: yes" in run(build / "consumer")
+    assert "verified: yes" in run("mpiexec", "-n", 2, build / "consumer")
     assert run(build / "turn") == "turned: yes\n"

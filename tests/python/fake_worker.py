@@ -76,7 +76,7 @@ def record(job, passed=True):
         "messages": each(3),
         "io_calls": each(2),
         "flops": 1e9,
-        "peak_flops": 5e10 if job["calibrate"] else None,
+        "peak_flops": 2e11 if job["calibrate"] else None,
         "verification": verification,
         "result": {},
         "warnings": [],
@@ -104,6 +104,8 @@ def play(job, how):
         emit({"event": "progress", "phase": "compute", "done": done})
     if how == "":
         emit(record(job))
+    elif how == "disturbed":
+        emit(record(job) | ({"peak_flops": 5e10} if job["calibrate"] else {}))
     elif how == "chatter":
         print("a library says hello")
         print("and complains", file=sys.stderr)

@@ -173,7 +173,7 @@ def record(**more: Any) -> dict[str, Any]:
         ],
         "predicted_seconds": None,
         "verification": {"method": "freivalds", "passed": True, "error": 1e-16, "tolerance": 1e-14},
-        "result": {"unchecked_rows": 0, "note": EVIL},
+        "result": {"exchanged_ideal_max_rank": 0, "note": EVIL},
         "warnings": [f"beware of {EVIL}"],
         "environment": {
             "host": f"host{EVIL}",

@@ -43,12 +43,30 @@ def test_random(tilewise: Tilewise, dtype: str) -> None:
         assert counts.min() > 0.75 * values.size / 16 and counts.max() < 1.25 * values.size / 16
         return
     for part in parts(values):
-        # float16 rounds the largest numbers below 1 up to it.
-        assert part.min() >= 0 and (part.max() < 1 or dtype == "float16")
+        assert part.min() >= 0 and part.max() < 1
         assert abs(part.mean() - 0.5) < 0.02 and abs(part.var() - 1 / 12) < 0.005
         assert numpy.unique(part).size > (500 if dtype == "float16" else 0.99 * part.size)
     if dtype.startswith("complex"):
         assert abs(numpy.corrcoef(values.real.ravel(), values.imag.ravel())[0, 1]) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "bits"),
+    [("float16", "2000x2000", 11), ("float32", "2100x2000", 24), ("complex64", "1700x1900", 24)],
+)
+def test_random_is_float64_cut_to_the_bits_of_a_narrow_type(
+    tilewise: Tilewise, dtype: str, shape: str, bits: int
+) -> None:
+    """Not rounded: that would make 1 of the largest, in matrices of this size."""
+    wide = "complex128" if dtype.startswith("complex") else "float64"
+    values = made(tilewise, "--shape", shape, "--dtype", dtype, "-n", 2)
+    exact = made(tilewise, "--shape", shape, "--dtype", wide, "-n", 1, name="exact.npy")
+    for part, whole in zip(parts(values), parts(exact), strict=True):
+        assert part.max() < 1
+        assert numpy.array_equal(part, numpy.floor(whole * 2.0**bits) / 2.0**bits)
+    named = tilewise("convert", f"random:{shape}:{dtype}", "-o", "named.npy", "-n", 3)
+    assert named.returncode == 0, named.stderr
+    assert (tilewise.folder / "named.npy").read_bytes() == (tilewise.folder / "A.npy").read_bytes()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -76,6 +94,13 @@ def test_normal(tilewise: Tilewise, dtype: str) -> None:
         assert 3 < numpy.abs(part).max() < 7
         assert abs((part**4).mean() - 3) < 0.5  # as normal numbers have it, and uniform ones do not
         assert abs(numpy.corrcoef(part[:, 0], part[:, 1])[0, 1]) < 0.5
+
+
+def test_both_parts_of_a_normal_number_are_independent(tilewise: Tilewise) -> None:
+    """In their squares, too: with one source for an angle and a radius these depend on each other."""
+    values = made(tilewise, "--kind", "normal", "--shape", "400x500", "--dtype", "complex128")
+    squares = [part.ravel() ** 2 for part in parts(values)]
+    assert abs(numpy.corrcoef(*squares)[0, 1]) < 0.01
 
 
 @pytest.mark.parametrize("dtype", FRACTIONS)
@@ -176,3 +201,11 @@ def test_a_random_name_and_a_file(tilewise: Tilewise) -> None:
 def test_kinds_that_a_type_cannot_hold(tilewise: Tilewise, words: tuple[str, ...]) -> None:
     assert "fractions" in one_message(tilewise("generate", "-o", "A.npy", "--shape", "3x3", *words), 2)
     assert tilewise.files() == set()
+
+
+def test_a_ramp_that_a_type_cannot_hold(tilewise: Tilewise) -> None:
+    words = ("generate", "-o", "A.npy", "--kind", "ramp", "--dtype", "float16", "--shape")
+    assert "65504" in one_message(tilewise(*words, "5x13102"), 2)
+    assert tilewise.files() == set()
+    values = made(tilewise, *words[3:], "5x13101")  # to 65504, its largest number
+    assert numpy.array_equal(values, numpy.arange(65505).astype("float16").reshape(5, 13101))

@@ -163,7 +163,7 @@ def test_silence_and_speech(tilewise: Tilewise, ranks: int) -> None:
     assert json.loads(both.stdout)["command"] == "multiply" and both.stderr == ""
     loud = tilewise(*words, "-v")
     assert loud.returncode == 0 and "tilewise-worker" in loud.stderr
-    for word in ("input", "compute", "output", "verify", "total", "memory", "proof", "result"):
+    for word in ("input", "compute", "output", "verify", "total", "memory", "check", "result"):
         assert word in loud.stdout
     assert "\x1b" not in loud.stdout + loud.stderr and "\x1e" not in loud.stdout + loud.stderr
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import msgspec
 import numpy
@@ -96,20 +97,38 @@ def test_no_rank_is_no_fault() -> None:
     assert spread([]) == record.Spread(0.0, 0.0, 0.0)
 
 
+LARGE = ("multiply", "random:4000x4000", "random:4000x4000", "-o", "L.npy", "--force", "--json", "-")
+
+
 def test_a_measured_peak_is_kept_and_used(fake: Tilewise) -> None:
-    words = ("multiply", "random:4000x4000", "random:4000x4000", "-o", "L.npy", "--force", "--json", "-")
-    first = json.loads(fake(*words).stdout)
-    assert first["peak_flops"] == 5e10
-    assert first["fraction_of_peak"] == pytest.approx(1e9 / 0.01 / 5e10)
+    first = json.loads(fake(*LARGE).stdout)
+    assert first["peak_flops"] == 2e11
+    assert first["fraction_of_peak"] == pytest.approx(1e9 / 0.01 / 2e11)
     fake.environment["FAKE_JOB"] = str(fake.folder / "job.json")
-    second = json.loads(fake(*words).stdout)
+    second = json.loads(fake(*LARGE).stdout)
     assert json.loads((fake.folder / "job.json").read_text())["calibrate"] is False
     assert second["fraction_of_peak"] == first["fraction_of_peak"]
 
 
+def test_no_job_is_faster_than_its_peak(fake: Tilewise) -> None:
+    """A peak is measured while the machine does something else: what the job reached is the peak then."""
+    stored = Path(fake.environment["XDG_CACHE_HOME"], "tilewise", "profile.json")
+    for _ in range(2):  # measured by that job, and found in the profile
+        found = json.loads(fake(*LARGE, how="disturbed").stdout)
+        profile = json.loads(stored.read_text())
+        [peak] = profile["peaks"].values()
+        reached = found["rates"]["flops_per_second"]
+        assert found["peak_flops"] == peak["flops_per_second"] == reached and found["fraction_of_peak"] == 1
+        peak["flops_per_second"] = 3e10
+        stored.write_text(json.dumps(profile))
+    small = json.loads(fake(*WORDS, "-n", 1, "--json", "-").stdout)  # too short to speak for the machine
+    assert small["fraction_of_peak"] in (None, 1)
+    assert json.loads(stored.read_text()) == profile
+
+
 def test_the_table_says_where_the_time_went(fake: Tilewise) -> None:
     lines = fake(*WORDS, "--io", "positioned").stdout.splitlines()
-    labels = "phase input compute exchange output verify total memory proof how result"
+    labels = "phase input compute exchange output verify total memory check how result"
     assert " ".join(line.split()[0] for line in lines) == labels
     assert "GFLOP/s" in lines[2] and "Freivalds" in lines[8]
     assert lines[9].endswith("local · positioned · 1 rank × 1 thread (plan)")

@@ -36,7 +36,7 @@ def test_a_record_is_told_in_full(tmp_path: Path) -> None:
     for words in (
         "Where the time went",
         "of it distribute",
-        "proved by Freivalds' check: error 1.0e-16 ≤ 1.0e-14",
+        "verified by Freivalds' check: error 1.0e-16 ≤ 1.0e-14",
         "cannon: the grid is square",
         "1.00 MiB on the largest rank",
         "A Processor 9000",
@@ -63,11 +63,17 @@ def test_hostile_words_of_a_record_stay_words(tmp_path: Path) -> None:
 
 def test_records_are_compared(tmp_path: Path) -> None:
     failed = {"method": "serial", "passed": False, "error": 1.0, "tolerance": 1e-14}
+    partial = {"method": "fast", "passed": True, "share": 0.032, "error": 0.0, "tolerance": 0.0}
     paths = [kept(tmp_path / "one.json"), kept(tmp_path / "two.json", verification=failed)]
+    paths.append(kept(tmp_path / "partial.json", verification=partial))
     page = report_page(find(paths))
     (table,) = page.sections[0].tables
-    assert [row[0].text for row in table.rows] == ["one.json", "two.json"]
-    assert [(row[-1].text, row[-1].tone) for row in table.rows] == [("passed", "good"), ("FAILED", "bad")]
+    assert [row[0].text for row in table.rows] == ["one.json", "two.json", "partial.json"]
+    verdicts = [(row[-1].text, row[-1].tone) for row in table.rows]
+    assert verdicts == [("passed", "good"), ("FAILED", "bad"), ("3 % passed", "faint")]
+    alone = report_page(find(paths[2:]))
+    assert {fact.name: fact.value for fact in alone.facts}["Check"] == "3 % passed"
+    assert "partly verified (3 % of the result) by Freivalds' check" in text_of(alone)
     assert [plot.key for plot in page.sections[0].plots] == ["records", "roofline"]
 
 
@@ -219,17 +225,22 @@ def test_the_way_of_the_data_follows_from_the_record() -> None:
 
 def test_a_roofline_bounds_what_is_under_it() -> None:
     work = work_of(record())
-    assert work is not None and work.rate == 3e9 and work.peak == 16e9
+    assert work is not None and work.rate == 3e9 and work.peak == 4e9
     assert work.intensity == pytest.approx(2 * 64**3 / (3 * 64 * 64 * 8))
-    swept = {"sweeps": 10, "points_per_second": 1e8, "fraction_of_copy": 0.5}
+    swept = {"sweeps": 10, "copy_bytes_per_second": 3.2e9}
     sweep = work_of(record(command="stencil", result=swept, flops=5 * 64 * 64 * 10.0))
-    assert (
-        sweep is not None and sweep.intensity == pytest.approx(5 / 16) and sweep.copy == pytest.approx(3.2e9)
-    )
-    plot = roofline("k", [work, sweep])
+    assert sweep is not None and sweep.intensity == pytest.approx(5 / 16) and sweep.copy == 3.2e9
+    swept["copy_bytes_per_second"] = 64e9  # of a field so small that it stays in a cache
+    small = [matrix | {"shape": [8, 8]} for matrix in record()["outputs"]]
+    cached = work_of(record(command="stencil", result=swept, flops=5 * 8 * 8 * 10.0, outputs=small))
+    assert cached is not None and cached.copy == 64e9
+    plot = roofline("k", [work, sweep, cached])
     assert plot is not None
     roof = plot.figure.axes[0].get_lines()[-1].get_xydata()
-    assert roof[1] == pytest.approx([5.0, 16.0]) and roof[0][1] == pytest.approx(3.2 * roof[0][0])
+    assert roof[1] == pytest.approx([1.25, 4.0]) and roof[0][1] == pytest.approx(3.2 * roof[0][0])
+    pixels = [matrix | {"dtype": "uint8"} for matrix in record()["outputs"]]  # swept in float32
+    picture = work_of(record(command="stencil", result=swept, flops=5 * 64 * 64 * 10.0, outputs=pixels))
+    assert picture is not None and picture.intensity == pytest.approx(5 / 8)
     assert work_of(record(flops=0.0)) is None and roofline("k", []) is None
 
 

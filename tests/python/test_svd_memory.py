@@ -14,6 +14,8 @@ RANDOMIZED = ("--algorithm", "randomized", "--power", 0)
 SPACE = ("--algorithm", "randomized", "--power", 9)  # the space is full, and restarted
 OWN = 10 << 20  # of what is fixed, what a rank of a tiny matrix has
 LIBRARIES = 8 << 20  # and what BLAS and MPI take beside that for a large one
+RESIDENT = 24 << 20  # of a rank of a tiny matrix, pages of programs too
+LARGE = 48 << 20  # bytes a rank from which the matrix is most of what there is
 
 
 @pytest.fixture
@@ -60,6 +62,7 @@ def test_no_plan_promises_too_little(
     peak = record["peak_rss_bytes"]["node_sum"]  # what a rank holds for a moment only may escape the watch
     assert held <= promised + ranks * LIBRARIES
     assert 0.05 * promised <= peak - ranks * OWN
+    assert promised < ranks * LARGE or promised <= 1.35 * (peak - ranks * RESIDENT)
     assert watch.most <= record["needed_bytes"]
 
 
@@ -76,3 +79,27 @@ def test_a_matrix_without_full_rank_is_completed_in_what_was_promised(
     assert record["result"]["rank"] == 500
     promised, held = record["needed_bytes"] - ranks * need.FIXED, watch.most - ranks * OWN
     assert 0.4 * promised <= held <= promised + ranks * LIBRARIES
+
+
+def test_what_fits_is_not_refused(tilewise: Tilewise, done: Done) -> None:
+    """The start by eigenvectors, and after it fails as little as is possible; both under the same cap."""
+    matrix = numpy.random.default_rng(1).standard_normal((1000, 1000))
+    for name, columns in (("plain", 1.0), ("graded", 10.0 ** -(numpy.arange(1000) / 50))):
+        numpy.save(tilewise.folder / "A.npy", matrix * columns)
+        with MemoryWatch() as watch:
+            record = done("A.npy", "--io", "positioned", "-t", 1, *JACOBI, "-n", 1, "--memory", "105MiB")
+        assert record["result"]["start_used"] == ("eigen" if name == "plain" else "qr")
+        assert watch.most <= record["needed_bytes"] <= 105 << 20
+        assert record["variant"]["blocks"] == 4
+
+
+def test_a_start_that_falls_back_is_planned_for(tilewise: Tilewise, done: Done) -> None:
+    """With wide pairs, where there is room for them."""
+    matrix = numpy.random.default_rng(1).standard_normal((1000, 900)) * 10.0 ** -(numpy.arange(900) / 50)
+    numpy.save(tilewise.folder / "A.npy", matrix)
+    words = ("A.npy", "--io", "positioned", "-t", 1, *JACOBI, "-n", 1)
+    with MemoryWatch() as watch:
+        fallen = done(*words)
+    asked = done(*words, "--start", "qr")
+    assert fallen["variant"]["blocks"] == asked["variant"]["blocks"] == 2
+    assert watch.most <= fallen["needed_bytes"] == asked["needed_bytes"]

@@ -14,6 +14,7 @@ from hypothesis import strategies as some
 from machines import facts
 from tilewise.files.output import Target
 from tilewise.files.region import Region
+from tilewise.machine import storage
 from tilewise.plan import need, transpose_need
 from tilewise.plan.choices import Choices
 from tilewise.plan.names import ROOT_WRITES, TRANSPOSE
@@ -248,6 +249,16 @@ def test_mapped_strips_need_one_byte_order(name: str, dtype: str, byte_order: st
     plan = planned(source, name, ranks=1, threads=1, read="mapped", write="positioned")
     expected = transpose_need.STRIP if strips else 3 * plan.job.band_bytes
     assert plan.need.buffers == expected
+
+
+def test_what_a_small_page_cache_would_not_gather_goes_past_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of the result are no whole pages: the page cache makes long writes of pieces, if it holds them."""
+    monkeypatch.setattr(storage, "takes_direct", lambda path: True)
+    source = Region(path="/a.npy", name="a.npy", rows=17001, columns=17001, dtype="float64")
+    for available, write in ((4 << 30, "positioned"), (256 << 20, "uncached")):
+        choices, target = Choices(memory=128 << 20, ranks=1), Target("/nowhere/b.npy", "b.npy", None)
+        plan = plan_transpose(source, target, Wanted(), choices, facts(memory_available=available))
+        assert plan.job.variant.write == write
 
 
 def test_reasons_speak_of_one_matrix() -> None:

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tilewise.errors import UsageError
-from tilewise.units import bytes_text, listing, parse_pair, parse_shape, parse_size, rate_text, seconds_text
+from tilewise.units import (
+    bytes_text,
+    listing,
+    parse_pair,
+    parse_shape,
+    parse_size,
+    rate_text,
+    seconds_text,
+    share_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -68,3 +77,18 @@ def test_listings() -> None:
     assert listing(["a"]) == "a"
     assert listing(["a", "b", "c"]) == "a, b and c"
     assert listing(("a", "b"), "or") == "a or b"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0 %"),
+        (1.0, "100 %"),
+        (0.874, "87 %"),
+        (0.999, "99.9 %"),
+        (0.99998, "99.998 %"),
+        (0.0004, "0.04 %"),
+    ],
+)
+def test_shares_stay_apart_from_none_and_all(share: float, text: str) -> None:
+    assert share_text(share) == text

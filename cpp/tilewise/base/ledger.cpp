@@ -28,20 +28,28 @@ void Ledger::stop() {
 
 double Ledger::now() const { return clock_seconds() - started_; }
 
-double Ledger::settled(Phase phase) {
+Ledger::Books Ledger::books() {
     settle();
-    return seconds(phase);
+    return books_;
+}
+
+void Ledger::go_back(const Books& then) {
+    settle();
+    for (std::size_t phase = 0; phase < phase_count; ++phase) {
+        forgotten_ += books_.phases[phase] - then.phases[phase];
+    }
+    books_ = then;
 }
 
 void Ledger::forget(Phase phase, double seconds) {
-    phase_seconds_[static_cast<std::size_t>(phase)] -= seconds;
+    books_.phases[static_cast<std::size_t>(phase)] -= seconds;
     forgotten_ += seconds;
 }
 
 void Ledger::settle() {
     const double moment = clock_seconds();
-    phase_seconds_[static_cast<std::size_t>(phase_)] += moment - since_;
-    step_seconds_[static_cast<std::size_t>(phase_)][static_cast<std::size_t>(step_)] += moment - since_;
+    books_.phases[static_cast<std::size_t>(phase_)] += moment - since_;
+    books_.steps[static_cast<std::size_t>(phase_)][static_cast<std::size_t>(step_)] += moment - since_;
     since_ = moment;
 }
 

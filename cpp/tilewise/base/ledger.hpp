@@ -43,6 +43,13 @@ class Ledger {
 public:
     using Hook = std::function<void(Phase)>;
 
+    /// All seconds and counts up to a moment.
+    struct Books {
+        std::array<double, phase_count> phases{};
+        std::array<std::array<double, step_count>, phase_count> steps{};
+        Counters counters;
+    };
+
     /// Starts at zero, in `phase`. `trace` keeps spans; `on_enter` is called each time that a phase is entered.
     void start(Phase phase, bool trace = false, Hook on_enter = {});
     /// Closes the current phase; `total()` stands still from here on.
@@ -52,17 +59,19 @@ public:
     Step step() const { return step_; }
     double now() const;
     double total() const { return stopped_ - started_ - forgotten_; }
-    double seconds(Phase phase) const { return phase_seconds_[static_cast<std::size_t>(phase)]; }
+    double seconds(Phase phase) const { return books_.phases[static_cast<std::size_t>(phase)]; }
     double seconds(Phase phase, Step step) const {
-        return step_seconds_[static_cast<std::size_t>(phase)][static_cast<std::size_t>(step)];
+        return books_.steps[static_cast<std::size_t>(phase)][static_cast<std::size_t>(step)];
     }
-    /// The same, with the time up to now booked.
-    double settled(Phase phase);
-    /// Takes time out of the ledger that belongs to a repetition which is not the one reported.
+    /// What stands there now, to go back to.
+    Books books();
+    /// As if nothing had happened since `then`: for repetitions that are not the one reported.
+    void go_back(const Books& then);
+    /// Takes time out of a phase; it is in no other then.
     void forget(Phase phase, double seconds);
 
-    Counters& count() { return counters_; }
-    const Counters& count() const { return counters_; }
+    Counters& count() { return books_.counters; }
+    const Counters& count() const { return books_.counters; }
     const std::vector<Span>& spans() const { return spans_; }
 
 private:
@@ -73,9 +82,7 @@ private:
     Phase phase_ = Phase::input;
     Step step_ = Step::none;
     double started_ = 0, since_ = 0, stopped_ = 0, forgotten_ = 0;
-    std::array<double, phase_count> phase_seconds_{};
-    std::array<std::array<double, step_count>, phase_count> step_seconds_{};
-    Counters counters_;
+    Books books_;
     bool trace_ = false;
     Hook on_enter_;
     std::vector<Span> spans_;

@@ -1,7 +1,6 @@
 // What operations say of themselves when they are done, in the words that all of them share.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 namespace tilewise {
@@ -12,16 +11,15 @@ enum class Verify { off, fast, serial };
 struct Verification {
     std::string method;
     bool passed = false;
-    double error = 0;                 ///< of a product the largest scaled residual; else how much of the file is wrong
-    double tolerance = 0;             ///< what `error` may be at most
-    double share = 1;                 ///< of the result that was checked; below 1, `passed` says so much and no more
-    std::int64_t unchecked_rows = 0;  ///< of a product: rows that are not finite, or beyond what the check can scale
+    double error = 0;      ///< of a product the largest scaled residual; else how much of the file is wrong
+    double tolerance = 0;  ///< what `error` may be at most
+    double share = 1;      ///< of the result that was checked; below 1, `passed` says so much and no more
 };
 
-/// Seconds of one repetition of the in-memory part, the largest over the ranks.
+/// Seconds of one repetition of the in-memory part, each the largest over the ranks.
 struct Sample {
     double compute = 0, exchange = 0;
-    double both = 0;  ///< of a stencil or a decomposition: of their sum, which one rank took; 0 elsewhere
+    double both = 0;  ///< their sum on one rank
 };
 
 }  // namespace tilewise

@@ -98,6 +98,20 @@ void check_file(Context& context, const Region& region) {
     });
 }
 
+Region as_written(Context& context, const Region& output) {
+    context.comm.barrier();
+    Region written = output;
+    if (output.tiles.empty()) {
+        mpi::together(context.comm, [&] {
+            if (context.comm.rank() == 0) {
+                written.file_bytes = PosixFile(output.path, output.name, PosixFile::Mode::read).size();
+            }
+        });
+        mpi::check(MPI_Bcast(&written.file_bytes, 1, MPI_INT64_T, 0, context.comm.get()), "MPI_Bcast");
+    }
+    return written;
+}
+
 Input::Input(Context& context, const Region& region, const std::string& strategy, const Hints& hints)
     : region_(region) {
     mpi::together(context.comm, [&] { strategy_ = strategy_named(fitting(region, strategy), hints); });

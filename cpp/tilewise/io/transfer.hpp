@@ -53,6 +53,9 @@ private:
     std::unique_ptr<TextOutput> text_;
 };
 
+/// An output as it can be read back once all of it is written: the size that a text came to is known then, so this waits for all ranks. @note Collective.
+Region as_written(Context& context, const Region& output);
+
 /// Rank 0 looks whether the files are regular and as large as they should be; all throw if not. @note Collective.
 void check_file(Context& context, const Region& region);
 

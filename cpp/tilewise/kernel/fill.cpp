@@ -69,29 +69,50 @@ Store store_for(Dtype dtype) {
     return store<double>;
 }
 
+/// Binary digits of a type's fractions.
+int digits_of(Dtype dtype) {
+    switch (dtype) {
+        case Dtype::float16:
+            return 11;
+        case Dtype::float32:
+        case Dtype::complex64:
+            return 24;
+        default:
+            return 53;
+    }
+}
+
 double random_value(Dtype dtype, std::uint64_t bits) {
     if (!is_integer(dtype)) {
-        return uniform(bits);
+        return uniform(bits, digits_of(dtype));
     }
     return static_cast<double>(bits >> 60) - (dtype < Dtype::uint8 ? 8.0 : 0.0);
 }
 
-double value_of(Fill kind, Dtype dtype, std::int64_t row, std::int64_t column, std::int64_t columns,
-                std::uint64_t bits) {
-    switch (kind) {
-        case Fill::random:
-            return random_value(dtype, bits);
-        case Fill::normal:
-            return is_integer(dtype) ? std::round(4 * normal(bits)) : normal(bits);
-        case Fill::identity:
-            return row == column ? 1.0 : 0.0;
-        case Fill::ramp:
-            return static_cast<double>(row * columns + column);
-        case Fill::graded:
-            break;
+/// What stands at one place; `imaginary`: the second part of a complex number there.
+struct Values {
+    Fill kind;
+    Dtype dtype;
+    std::int64_t columns;
+    std::uint64_t seed;
+
+    double operator()(std::int64_t row, std::int64_t column, std::uint64_t bits, bool imaginary) const {
+        switch (kind) {
+            case Fill::random:
+                return random_value(dtype, imaginary ? mix(bits ^ seed) : bits);
+            case Fill::normal:
+                return is_integer(dtype) ? std::round(4 * normal(bits)) : normal_pair(bits)[imaginary ? 1 : 0];
+            case Fill::identity:
+                return row == column && !imaginary ? 1.0 : 0.0;
+            case Fill::ramp:
+                return imaginary ? 0.0 : static_cast<double>(row * columns + column);
+            case Fill::graded:
+                break;
+        }
+        return normal_pair(bits)[imaginary ? 1 : 0] *
+               std::pow(10.0, -20.0 * static_cast<double>(column) / static_cast<double>(columns));
     }
-    return normal(bits) * std::pow(10.0, -20.0 * static_cast<double>(column) / static_cast<double>(columns));
-}
+};
 
 }  // namespace
 
@@ -111,6 +132,7 @@ void fill(std::byte* data, const grid::Block& block, std::int64_t columns, Dtype
     const std::size_t size = size_of(dtype);
     const std::int64_t width = block.columns.size();
     const bool two_parts = is_complex(dtype);
+    const Values value{kind, dtype, columns, seed};
     parallel_ranges(threads, block.rows.size(), [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t row = block.rows.begin + i;
@@ -118,10 +140,9 @@ void fill(std::byte* data, const grid::Block& block, std::int64_t columns, Dtype
             std::byte* to = data + static_cast<std::size_t>(i * width) * size;
             for (std::int64_t j = block.columns.begin; j < block.columns.end; ++j, to += size) {
                 const std::uint64_t bits = random_bits(key, static_cast<std::uint64_t>(j));
-                put(to, value_of(kind, dtype, row, j, columns, bits));
+                put(to, value(row, j, bits, false));
                 if (two_parts) {
-                    const bool random = kind != Fill::identity && kind != Fill::ramp;
-                    put(to + size / 2, random ? value_of(kind, dtype, row, j, columns, mix(bits ^ seed)) : 0.0);
+                    put(to + size / 2, value(row, j, bits, true));
                 }
             }
         }

@@ -51,7 +51,8 @@ void integer_tile(std::int64_t rows, std::int64_t columns, std::int64_t depth, c
 }  // namespace
 
 void plain_gemm(const Product& p) {
-    with_compute_type(p.dtype, [&](auto tag) {
+    const Dtype dtype = p.dtype == Dtype::int64 ? Dtype::uint64 : p.dtype;  // the same bits, and it may wrap
+    with_compute_type(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         for (std::int64_t i = 0; i < p.m; ++i) {
             T* c_row = reinterpret_cast<T*>(p.c) + i * p.c_stride;

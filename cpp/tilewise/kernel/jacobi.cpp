@@ -2,10 +2,13 @@
 //
 //      cosines ── all below tolerance ──────── nothing to do
 //              ├─ angles small ───────────────── W = I + E + E²/2
-//              ├─ norms within a factor of 300 ─ eigenvectors of the Gram matrix
+//              ├─ large only within groups ───── eigenvectors of each group's Gram matrix, then small angles between groups
 //              ├─ at most 128 columns ────────── Cholesky factor, rotations on it
-//              └─ else ───────────────────────── eigenvectors of each group of similar norms, if angles in it are large;
+//              └─ else ───────────────────────── eigenvectors of each group, if angles in it are large;
 //                                                one round robin of pairs of 64 + 64 columns, each beginning above
+//
+// Groups are of columns with similar norms. Columns of equal singular values need large angles however small their cosines are, and rounding alone keeps
+// those of a wide group above any tolerance: what makes the end is that groups shrink to clusters as cosines do (see `norm_groups`).
 #include "tilewise/kernel/jacobi.hpp"
 
 #include <algorithm>
@@ -47,11 +50,17 @@ public:
             blas.emplace(threads);
         }
         find_cosines(x, cosines_, threads);
-        const Angles angles = find_angles(cosines_, tolerance, work_.square(0, count), threads);
+        const double root = std::sqrt(static_cast<double>(count));
+        Angles angles = find_angles(cosines_, tolerance, work_.square(0, count), threads);
         outcome = {angles.off, angles.cosines, 0};
         if (angles.off < tolerance) {
-            ++tally.skipped;
-            return true;
+            if (angles.cosines < root * tolerance) {
+                ++tally.skipped;
+                return true;
+            }
+            // None is too large, but all together are: smaller ones count then.
+            tolerance /= root;
+            angles = find_angles(cosines_, tolerance, work_.square(0, count), threads);
         }
         outcome.angles = angles.small ? angles.scaled : infinity;
         if (angles.small) {
@@ -59,11 +68,13 @@ public:
             ++tally.small_angles;
             return true;
         }
-        const NormGroups groups = norm_groups(cosines_, 10 * tolerance);
-        const bool one_group = groups.begins.size() == 1 && groups.used == groups.order.size();
-        if (is_narrow(count) ? one_group : !groups.small_within) {
+        const NormGroups groups = norm_groups(cosines_, tolerance);
+        if (groups.small_across || !(is_narrow(count) || groups.small_within)) {
             turn(x, v, eigen_rotation(cosines_, groups, work_), false, threads);
             ++tally.eigen;
+            if (groups.small_across && groups.begins.size() > 1) {
+                turn_across(x, v, groups, tolerance, threads);
+            }
             return groups.small_across;
         }
         if (is_narrow(count)) {
@@ -75,6 +86,16 @@ public:
     }
 
 private:
+    /// Small rotations between columns of different groups, those within being done.
+    void turn_across(const ColumnPair& x, const ColumnPair& v, const NormGroups& groups, double tolerance,
+                     int threads) {
+        find_cosines(x, cosines_, threads);
+        const Angles angles = find_angles(cosines_, tolerance, work_.square(0, x.count()), threads, &groups);
+        if (angles.small && angles.scaled > 0) {
+            turn(x, v, small_rotation(work_, x.count(), angles.scaled, threads), true, threads);
+        }
+    }
+
     /// X ← X·W and V ← V·W, or W added to I.
     void turn(const ColumnPair& x, const ColumnPair& v, const Rotation& rotation, bool add, int threads) {
         multiply_columns(x, rotation, add, panel_, threads);
@@ -114,12 +135,24 @@ PairOutcome& PairOutcome::operator+=(const PairOutcome& other) {
 }
 
 bool certainly_converged(const PairOutcome& sweep, double tolerance) {
-    return sweep.off < tolerance || 4 * sweep.angles * sweep.cosines < tolerance;
+    return sweep.angles == 0 || 4 * sweep.angles * sweep.cosines < tolerance;
 }
 
-double jacobi_tolerance(std::int64_t rows) {
+bool has_stalled(const std::vector<double>& off) {
+    // Near the end each sweep squares `off`; before, it may stay where it is for some sweeps, the more the narrower blocks are.
+    constexpr double near = 1e-4;
+    constexpr std::size_t patience = 12;
+    const std::size_t count = off.size();
+    return count >= 3 && off[count - 1] > off[count - 3] / 2 && (off[count - 1] < near || count >= patience);
+}
+
+double jacobi_tolerance(std::int64_t rows, Inner inner) {
+    const double root = std::sqrt(static_cast<double>(std::max<std::int64_t>(1, rows)));
+    if (inner == Inner::rotations) {
+        return std::clamp(5e-14 / root, 1.5e-15, 1.5e-14);
+    }
     // Below 1.5e-14, products of a hundred columns round more than that; above 5e-14, U would not be orthonormal to 1e-13.
-    return std::clamp(1e-15 * std::sqrt(static_cast<double>(rows)), 1.5e-14, 5e-14);
+    return std::clamp(1e-15 * root, 1.5e-14, 5e-14);
 }
 
 struct PairSolver::State {
@@ -178,6 +211,7 @@ PairSolver& PairSolver::operator=(PairSolver&&) noexcept = default;
 PairSolver::~PairSolver() = default;
 
 const PairTally& PairSolver::tally() const { return state_->tally; }
+void PairSolver::use_rotations() { state_->inner = Inner::rotations; }
 
 PairOutcome PairSolver::operator()(Columns x_left, Columns x_right, Columns v_left, Columns v_right) {
     const ColumnPair x{x_left, x_right}, v{v_left, v_right};

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "tilewise/base/buffer.hpp"
 
@@ -50,19 +51,25 @@ struct PairOutcome {
     /// The largest |xi·xj| / (|xi|·|xj|) found before rotating; columns of zeros count as orthogonal.
     double off = 0;
     /// Frobenius norms over the pair: of those cosines, and of the angles (each times the ratio of the two columns' norms, the larger over
-    /// the smaller); infinite where rotations were not all small, and for `rotations` wherever there was one. See `certainly_converged`.
+    /// the smaller); infinite where rotations were not all small or columns changed places, and for `rotations` wherever there was one; 0 where
+    /// nothing was done. See `certainly_converged`.
     double cosines = 0, angles = 0;
 
     /// The sum of norms and the larger `off`: of a sweep from its pairs, of all ranks from each.
     PairOutcome& operator+=(const PairOutcome& other);
 };
 
-/// Whether a whole sweep, the sum of its pairs being `sweep`, leaves every cosine below `tolerance`, so that another would only confirm it:
-/// rotations by small angles cancel cosines but for products of angles and cosines.
+/// Whether a whole sweep, the sum of its pairs being `sweep`, found nothing to do, or leaves every cosine below `tolerance`, so that another would only
+/// confirm it: rotations by small angles cancel cosines but for products of angles and cosines.
 bool certainly_converged(const PairOutcome& sweep, double tolerance);
 
-/// The largest cosine with which two columns of so many elements count as orthogonal: some 5·ε·√rows, within 1.5e-14 … 5e-14.
-double jacobi_tolerance(std::int64_t rows);
+/// Whether sweeps that found these `off`, one after another, no longer come nearer to the end: from then on pairs are to be solved by rotations,
+/// one after another, which always converge.
+bool has_stalled(const std::vector<double>& off);
+
+/// The largest cosine with which two columns of so many elements count as orthogonal. `blocks`: some 5·ε·√rows, within 1.5e-14 … 5e-14. `rotations`: less,
+/// as each pair of columns is judged by itself, so that all together are orthogonal to 1e-13·√columns in the Frobenius norm.
+double jacobi_tolerance(std::int64_t rows, Inner inner);
 
 /// Makes the columns of two blocks orthogonal. Owns its scratch memory: one object for each thread that calls.
 class PairSolver {
@@ -75,8 +82,11 @@ public:
 
     /// Replaces the columns of X and V by their rotated ones. A pair that a sum of small angles solves keeps its order, any other has larger
     /// norms to the left after. A block may be empty; V with no columns is not wanted. A wide pair may need several calls.
+    /// Columns count as orthogonal where every cosine is below the tolerance, and all of `count` columns in the Frobenius norm below √count times it.
     /// No element of X may be larger than 1e100.
     PairOutcome operator()(Columns x_left, Columns x_right, Columns v_left, Columns v_right);
+    /// From now on by rotations; see `has_stalled`.
+    void use_rotations();
     const PairTally& tally() const;
 
 private:

@@ -45,6 +45,56 @@ void squared(const double* a, std::int64_t count, double factor, double* c, int 
     reflect(c, count, 1, threads);
 }
 
+/// Before which of so many columns a cut leaves small angles only on its other side, those of all cuts together.
+template <class Square> std::vector<bool> cuts_between(std::size_t count, const Square& square_of_angle) {
+    // Squares of angles across a cut before each column; first their differences.
+    std::vector<double> crossing(count + 1);
+    for (std::size_t k = 1; k < count; ++k) {
+        for (std::size_t other = 0; other < k; ++other) {
+            const double square = square_of_angle(other, k);
+            crossing[other + 1] += square;
+            crossing[k + 1] -= square;
+        }
+    }
+    std::partial_sum(crossing.begin(), crossing.end(), crossing.begin());
+    std::vector<std::size_t> places(crossing.size());
+    std::iota(places.begin(), places.end(), std::size_t{0});
+    std::stable_sort(places.begin(), places.end(),
+                     [&](std::size_t a, std::size_t b) { return crossing[a] < crossing[b]; });
+    std::vector<bool> cuts(count + 1);
+    double left = largest_angles * largest_angles / 2;
+    for (const std::size_t place : places) {
+        left -= crossing[place];
+        if (left < 0) {
+            break;
+        }
+        cuts[place] = true;
+    }
+    return cuts;
+}
+
+/// Where the group of descending norms ends that begins there: at a cut; or, where its range is more than `eigen_ratio`, before the widest gap of the
+/// lower half of that range, so that columns of the same norm stay together.
+std::size_t end_of_group(const std::vector<double>& norms, std::size_t used, const std::vector<bool>& cuts,
+                         std::size_t begin) {
+    std::size_t end = begin + 1, cut = 0;
+    while (end < used && !cuts[end] && end - begin < most_in_group && norms[begin] <= eigen_ratio * norms[end]) {
+        ++end;
+    }
+    if (end == used || cuts[end]) {
+        return end;
+    }
+    double widest = 0;
+    for (std::size_t k = begin + 1; k <= end; ++k) {
+        const double gap = norms[k - 1] / norms[k];
+        if (norms[k] * std::sqrt(eigen_ratio) < norms[begin] && gap > widest) {
+            widest = gap;
+            cut = k;
+        }
+    }
+    return widest > 0 ? cut : end;  // more columns of one norm than a group may have
+}
+
 }  // namespace
 
 double* InnerWork::square(int index, std::int64_t count) {
@@ -68,8 +118,15 @@ int* InnerWork::integers(std::int64_t count) {
     return integers_.data();
 }
 
-Angles find_angles(const Cosines& cosines, double tolerance, double* e, int threads) {
+Angles find_angles(const Cosines& cosines, double tolerance, double* e, int threads, const NormGroups* groups) {
     const std::int64_t count = cosines.count, strip = 64, strips = (count + strip - 1) / strip;
+    std::vector<std::int64_t> ends(static_cast<std::size_t>(count));  // of the rows that each column has angles with
+    std::iota(ends.begin(), ends.end(), 0);
+    for (std::size_t group = 0; groups != nullptr && group < groups->begins.size(); ++group) {
+        const std::size_t begin = groups->begins[group];
+        std::fill_n(ends.begin() + static_cast<std::ptrdiff_t>(begin), groups->end_of(group) - begin,
+                    static_cast<std::int64_t>(begin));
+    }
     struct Sum {
         double off = 0, cosines = 0, scaled = 0;
     };
@@ -82,7 +139,9 @@ Angles find_angles(const Cosines& cosines, double tolerance, double* e, int thre
             double* angle = e + c * count;
             const double norm = norms[c], inverse = inverses[c];
             double off = 0, total = 0, scaled = 0;
-            for (std::int64_t r = 0; r < c; ++r) {
+            const std::int64_t rows = ends[static_cast<std::size_t>(c)];
+            std::fill(angle + rows, angle + c, 0.0);
+            for (std::int64_t r = 0; r < rows; ++r) {
                 const double value = cosine[r], size = std::abs(value);
                 const double up = norm * inverses[r], down = norms[r] * inverse;  // the ratio of norms and its inverse
                 const double slope = 2 * value / (up - down);                     // tan 2θ; ±∞ or NaN for equal norms
@@ -154,37 +213,31 @@ NormGroups norm_groups(const Cosines& cosines, double negligible) {
         norms.push_back(cosines.norms[static_cast<std::size_t>(column)]);
     }
     groups.used = static_cast<std::size_t>(std::find(norms.begin(), norms.end(), 0.0) - norms.begin());
+    const auto cosine = [&](std::size_t left, std::size_t right) {
+        const auto [row, column] = std::minmax(groups.order[left], groups.order[right]);
+        return std::abs(cosines.column(column)[row]);
+    };
+    // Of a cosine that is negligible too: what turns one of two columns of equal norms makes more of it.
+    const auto square_of_angle = [&](std::size_t left, std::size_t right) {
+        const double ratio = norms[right] / norms[left];
+        const double angle = std::min(1.0, std::max(cosine(left, right), negligible) / (1 - ratio * ratio));
+        return angle * angle;
+    };
+    const std::vector<bool> cuts = cuts_between(groups.used, square_of_angle);
     for (std::size_t begin = 0; begin < groups.used;) {
         groups.begins.push_back(begin);
-        // The group ends before the widest gap of the lower half of its range, so that columns of the same norm stay together.
-        std::size_t end = begin + 1, cut = groups.used;
-        double widest = 0;
-        while (end < groups.used && end - begin < most_in_group && norms[begin] <= eigen_ratio * norms[end]) {
-            ++end;
-        }
-        for (std::size_t k = begin + 1; end < groups.used && k <= end; ++k) {
-            const double gap = norms[k - 1] / norms[k];
-            if (norms[k] * std::sqrt(eigen_ratio) < norms[begin] && gap > widest) {
-                widest = gap;
-                cut = k;
-            }
-        }
-        if (widest == 0 && end < groups.used) {
-            cut = end;  // more columns of one norm than a group may have
-        }
-        begin = cut;
+        begin = end_of_group(norms, groups.used, cuts, begin);
     }
+    groups.turned.assign(groups.begins.size(), false);
     double within = 0, across = 0;
     for (std::size_t group = 0; group < groups.begins.size(); ++group) {
-        const std::size_t begin = groups.begins[group],
-                          end = group + 1 < groups.begins.size() ? groups.begins[group + 1] : groups.used;
-        for (std::size_t k = begin; k < end; ++k) {
+        for (std::size_t k = groups.begins[group]; k < groups.end_of(group); ++k) {
             for (std::size_t other = 0; other < k; ++other) {
-                const auto [row, column] = std::minmax(groups.order[other], groups.order[k]);
-                const double size = std::abs(cosines.column(column)[row]);
-                if (size > negligible) {
-                    const double ratio = norms[k] / norms[other], angle = size / (1 - ratio * ratio);
-                    (other >= begin ? within : across) += angle * angle;
+                if (other < groups.begins[group]) {
+                    across += square_of_angle(other, k);
+                } else if (cosine(other, k) > negligible) {
+                    within += square_of_angle(other, k);
+                    groups.turned[group] = true;
                 }
             }
         }
@@ -198,9 +251,18 @@ Rotation eigen_rotation(const Cosines& cosines, const NormGroups& groups, InnerW
     const std::int64_t count = cosines.count;
     double *g = work.square(0, count), *w = work.square(1, count);
     Rotation rotation{w, {}, groups.order};
+    const auto leave = [&](std::size_t begin, std::size_t end) {
+        for (auto c = static_cast<std::int64_t>(begin); c < static_cast<std::int64_t>(end); ++c) {
+            w[c * (count + 1)] = 1;
+            rotation.blocks.push_back({c, c + 1});
+        }
+    };
     for (std::size_t group = 0; group < groups.begins.size(); ++group) {
-        const std::size_t begin = groups.begins[group],
-                          end = group + 1 < groups.begins.size() ? groups.begins[group + 1] : groups.used;
+        const std::size_t begin = groups.begins[group], end = groups.end_of(group);
+        if (!groups.turned[group]) {
+            leave(begin, end);
+            continue;
+        }
         const std::int64_t width = static_cast<std::int64_t>(end - begin);
         const std::int64_t* order = groups.order.data() + begin;
         const auto norm = [&](std::int64_t k) {
@@ -225,10 +287,7 @@ Rotation eigen_rotation(const Cosines& cosines, const NormGroups& groups, InnerW
         }
         rotation.blocks.push_back({first, first + width});
     }
-    for (auto zero = static_cast<std::int64_t>(groups.used); zero < count; ++zero) {
-        w[zero * (count + 1)] = 1;
-        rotation.blocks.push_back({zero, zero + 1});
-    }
+    leave(groups.used, static_cast<std::size_t>(count));
     return rotation;
 }
 

@@ -132,9 +132,9 @@ void find_cosines(const ColumnPair& x, Cosines& cosines, int threads) {
         if (!std::isfinite(norm)) {  // which no comparison after this one would notice
             throw Error(ErrorKind::internal, "a column of the sweeps is not finite any more, all were at the start");
         }
-        if (norm > 0) {
+        if (const double unscaled = std::ldexp(norm, -exponents[c]); unscaled >= least_norm) {
             scaled_inverses[c] = 1 / norm;
-            cosines.norms[c] = std::ldexp(norm, -exponents[c]);
+            cosines.norms[c] = unscaled;
             cosines.inverses[c] = 1 / cosines.norms[c];
         }
     }

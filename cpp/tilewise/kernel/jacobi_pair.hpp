@@ -19,6 +19,9 @@ struct ColumnPair {
     }
 };
 
+/// Below this norm a column has too few digits left for a direction: it counts as one of zeros, from the sweeps to the singular values.
+constexpr double least_norm = 1e-290;
+
 /// What a pair solver works on: cosines (w×w, upper triangle, diagonal 1, or 0 for a column of zeros) and norms of w columns.
 struct Cosines {
     double* values = nullptr;

@@ -48,18 +48,11 @@ PairOutcome rotate_columns(const ColumnPair& x, const ColumnPair& v, double tole
         for (std::int64_t right = left + 1; right < count; ++right) {
             double *p = x.column(left), *q = x.column(right);
             double p_norm = norm_of(p, rows), q_norm = norm_of(q, rows);
-            if (p_norm < q_norm) {
-                std::swap_ranges(p, p + rows, q);
-                std::swap(p_norm, q_norm);
-                if (with_v) {
-                    std::swap_ranges(v.column(left), v.column(left) + v_rows, v.column(right));
-                }
-            }
             if (!std::isfinite(p_norm) || !std::isfinite(q_norm)) {
                 throw Error(ErrorKind::internal,
                             "a column of the sweeps is not finite any more, all were at the start");
             }
-            if (q_norm == 0) {
+            if (p_norm < least_norm || q_norm < least_norm) {
                 continue;
             }
             const double cosine = cosine_of(p, q, rows, p_norm, q_norm), size = std::abs(cosine);
@@ -67,6 +60,14 @@ PairOutcome rotate_columns(const ColumnPair& x, const ColumnPair& v, double tole
             outcome.cosines += size;
             if (size < tolerance) {
                 continue;
+            }
+            // The larger one goes left, but only with a rotation: a column that changes places in a sweep misses those that its new block has met.
+            if (p_norm < q_norm) {
+                std::swap_ranges(p, p + rows, q);
+                std::swap(p_norm, q_norm);
+                if (with_v) {
+                    std::swap_ranges(v.column(left), v.column(left) + v_rows, v.column(right));
+                }
             }
             // tan 2θ = −1/ζ; where ζ is beyond its range, its inverse is the slope.
             const double ratio = q_norm / p_norm, zeta = (ratio - 1 / ratio) / (2 * cosine);

@@ -11,9 +11,6 @@
 namespace tilewise::kernel {
 namespace {
 
-// Below, a column has too few digits left for a direction.
-constexpr double least_norm = 1e-290;
-
 /// Row i becomes row order[i].
 void put_rows_back(const std::vector<int>& order, Columns u, int threads) {
     if (order.empty()) {
@@ -32,10 +29,8 @@ void put_rows_back(const std::vector<int>& order, Columns u, int threads) {
 
 }  // namespace
 
-void finish_columns(const Factors& factors, Columns x, Columns v, Columns u_out, Columns v_out, double* sigma,
-                    int threads) {
-    const bool with_u = u_out.data != nullptr, with_v = v_out.data != nullptr && v.count > 0;
-    const bool reflected = factors.q1.rows > 0;
+void finish_columns(const Factors& factors, Columns x, Columns u, double* sigma, int threads) {
+    const bool with_u = u.data != nullptr;
     parallel_ranges(x.count > 8 ? threads : 1, x.count, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = begin; c < end; ++c) {
             const double* column = x.column(c);
@@ -43,37 +38,23 @@ void finish_columns(const Factors& factors, Columns x, Columns v, Columns u_out,
             const bool zero = norm < least_norm;
             sigma[c] = zero ? 0 : norm * factors.scale;
             if (with_u) {
-                double* u = u_out.column(c);
+                double* to = u.column(c);
                 const double inverse = zero ? 0 : 1 / norm;
-                std::transform(column, column + x.rows, u, [&](double value) { return value * inverse; });
-                std::fill(u + x.rows, u + u_out.rows, 0.0);
-            }
-            if (with_v && !reflected) {
-                std::copy_n(v.column(c), v.rows, v_out.column(c));
+                std::transform(column, column + x.rows, to, [&](double value) { return value * inverse; });
+                std::fill(to + x.rows, to + u.rows, 0.0);
             }
         }
     });
-    if (reflected && with_u && x.count > 0) {
-        apply_q(factors.q1.columns(), factors.tau1, u_out, threads);
-        put_rows_back(factors.row_order, u_out, threads);
+    if (factors.q1.rows > 0 && with_u && x.count > 0) {
+        apply_q(factors.q1.columns(), factors.tau1, u, threads);
+        put_rows_back(factors.row_order, u, threads);
     }
-    if (reflected && with_v && x.count > 0) {
-        const Matrix w(v.rows, v.count);
-        parallel_ranges(v.count > 8 ? threads : 1, v.count, [&](std::int64_t begin, std::int64_t end, int) {
-            for (std::int64_t c = begin; c < end; ++c) {
-                std::copy_n(v.column(c), v.rows, w.column(c));
-            }
-        });
-        apply_q_transposed_of_lq(factors.q2.columns(), factors.tau2, w.columns(), threads);
-        parallel_ranges(v.count > 8 ? threads : 1, v.count, [&](std::int64_t begin, std::int64_t end, int) {
-            for (std::int64_t c = begin; c < end; ++c) {
-                const double* from = w.column(c);
-                double* to = v_out.column(c);
-                for (std::int64_t i = 0; i < v.rows; ++i) {
-                    to[factors.permutation[static_cast<std::size_t>(i)]] = from[i];
-                }
-            }
-        });
+}
+
+void turn_back(const Factors& factors, Columns v, int threads) {
+    if (factors.q2.rows > 0 && v.count > 0) {
+        apply_q_transposed_of_lq(factors.q2.columns(), factors.tau2, v, threads);
+        put_rows_back(factors.permutation, v, threads);
     }
 }
 

@@ -59,18 +59,25 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
 
     begin = std::chrono::steady_clock::now();
     const Columns x = start.x.columns(), w = start.v.columns();
-    const double tolerance = options.tolerance > 0 ? options.tolerance : jacobi_tolerance(x.rows);
+    const double tolerance = options.tolerance > 0 ? options.tolerance : jacobi_tolerance(x.rows, options.inner);
     PairSolver solve(options.inner, tolerance, options.threads);
     while (!facts.converged && static_cast<int>(facts.off.size()) < options.most_sweeps) {
         const PairOutcome outcome = solve(x, {}, w, {});
         facts.off.push_back(outcome.off);
         facts.converged = certainly_converged(outcome, tolerance);
+        if (has_stalled(facts.off)) {
+            solve.use_rotations();
+        }
     }
     facts.tally = solve.tally();
     facts.sweep_seconds = seconds_since(begin);
 
     begin = std::chrono::steady_clock::now();
-    finish_columns(start.factors, x, w, u, v, sigma, options.threads);
+    finish_columns(start.factors, x, u, sigma, options.threads);
+    for (std::int64_t c = 0; c < v.count; ++c) {
+        std::copy_n(w.column(c), w.rows, v.column(c));
+    }
+    turn_back(start.factors, v, options.threads);
     std::vector<std::int64_t> order(static_cast<std::size_t>(a.count));
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](auto i, auto j) { return sigma[i] > sigma[j]; });

@@ -127,11 +127,12 @@ std::string eigen_start(const Columns& a, SweepStart& start, int threads) {
     TILEWISE_BLAS(dsyevd_)
     ("V", "U", &n, g.data(), &ldg, values.data(), work.data(), &query, integers.data(), &query, &info);
     const int reals = lapack_int(static_cast<std::int64_t>(work[0])), ints = integers[0];
-    const Buffer space(static_cast<std::size_t>(reals) * sizeof(double));
+    Buffer space(static_cast<std::size_t>(reals) * sizeof(double));
     integers.resize(static_cast<std::size_t>(ints));
     TILEWISE_BLAS(dsyevd_)
     ("V", "U", &n, g.data(), &ldg, values.data(), space.data(), &reals, integers.data(), &ints, &info);
     check_lapack(info, "syevd");
+    space = Buffer();
     const double condition =
         values.front() > 0 ? std::sqrt(values.back() / values.front()) : std::numeric_limits<double>::infinity();
     const bool balanced = condition > most_condition && condition <= most_condition_balanced &&

@@ -40,10 +40,12 @@ struct SweepStart {
 /// A (rows ≥ columns) is read only. O(rows·columns²) operations, most of them on all `threads`. `eigen`: try the fast start.
 SweepStart start_sweeps(Columns a, bool eigen, bool want_v, int threads);
 
-/// After the sweeps, of some columns only, so that ranks share the work: σ = |x|·scale, U = Q1·[x/|x|; 0] (rows×count), V = P·Q2ᵀ·v
-/// (columns×count). u or v without data: not wanted. A σ of 0 (|x| below 1e-290) leaves a column of zeros in U for `complete`.
-void finish_columns(const Factors& factors, Columns x, Columns v, Columns u_out, Columns v_out, double* sigma,
-                    int threads);
+/// After the sweeps, of some columns only, so that ranks share the work: σ = |x|·scale, U = Q1·[x/|x|; 0] (rows×count, x itself where that has as
+/// many rows). u without data: not wanted. A σ of 0 (|x| below 1e-290) leaves a column of zeros in U for `complete`.
+void finish_columns(const Factors& factors, Columns x, Columns u, double* sigma, int threads);
+
+/// The same of V, in place: v becomes P·Q2ᵀ·v (columns×count).
+void turn_back(const Factors& factors, Columns v, int threads);
 
 /// Fills columns `from` … of U so that all are orthonormal, given that those before are. Depends on nothing but them. O(rows·count²).
 void complete(Columns u, std::int64_t from, int threads);

@@ -6,8 +6,8 @@
 
 namespace tilewise::measure {
 
-/// Operations a second of all ranks together, each multiplying blocks of its own with its threads at the same time: the best of three
-/// runs on matrices that are large enough for full speed (about 0.3 s). 0 for types without a tuned kernel. @note Collective.
+/// Operations a second of all ranks together, each multiplying blocks of its own with its threads at the same time: the best of half a second of
+/// products, three at least, of a size that is enough for full speed. 100 MB a thread. 0 for types without a tuned kernel. @note Collective.
 double gemm_rate(Context& context, Dtype dtype);
 
 }  // namespace tilewise::measure

@@ -16,6 +16,8 @@ void add_layers(Context& context, const grid::Layout& layout, Dtype dtype, std::
     const mpi::Communicator stack = context.comm.split(layout.in_layer(rank), layout.layer(rank));
     const auto item = static_cast<std::int64_t>(size_of(dtype));
     const grid::Block whole = layout.c(rank);
+    const MPI_Datatype type =
+        mpi::type_of(dtype == Dtype::int64 ? Dtype::uint64 : dtype);  // the same bits, and it may wrap
     const std::int64_t piece = (std::int64_t{16} << 20) / item;
     for (int layer = 0; layer < layout.copies(); ++layer) {
         const grid::Block share = layout.c_owned(layer * layout.grid().size() + layout.in_layer(rank));
@@ -24,9 +26,8 @@ void add_layers(Context& context, const grid::Layout& layout, Dtype dtype, std::
             const auto count = static_cast<int>(std::min(piece, share.size() - begin));
             std::byte* place = data + begin * item;
             const bool mine = layer == stack.rank();
-            mpi::check(
-                MPI_Reduce(mine ? MPI_IN_PLACE : place, place, count, mpi::type_of(dtype), MPI_SUM, layer, stack.get()),
-                "MPI_Reduce");
+            mpi::check(MPI_Reduce(mine ? MPI_IN_PLACE : place, place, count, type, MPI_SUM, layer, stack.get()),
+                       "MPI_Reduce");
             if (mine) {
                 context.ledger.count().exchanged += count * item * (layout.copies() - 1);
                 context.ledger.count().messages += layout.copies() - 1;

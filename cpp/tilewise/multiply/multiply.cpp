@@ -7,11 +7,11 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/io/transfer.hpp"
+#include "tilewise/mpi/rounds.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/as_stored.hpp"
 #include "tilewise/multiply/early_output.hpp"
 #include "tilewise/multiply/layers.hpp"
-#include "tilewise/multiply/overflow.hpp"
 
 namespace tilewise::multiply {
 namespace {
@@ -36,10 +36,14 @@ public:
     Outcome operator()() {
         prepare();
         read();
-        for (int repetition = 0; repetition < options_.warmup + options_.repeat; ++repetition) {
-            repeat(repetition);
-        }
-        keep_median();
+        outcome_.samples = mpi::run_rounds(
+            context_, options_.warmup, options_.repeat, [&](bool last) { multiply_once(last); },
+            [&](bool first) {
+                if (!first) {
+                    const Timed timed(context_.ledger, Phase::exchange, "back to the start");
+                    mpi::no_return(context_.comm, [&] { exchange_->rewind(); });
+                }
+            });
         if (!streams()) {
             show_to_check(c_owned(), c_data(c_owned()));
         }
@@ -52,7 +56,7 @@ public:
             write();
             if (options_.verify == Verify::serial) {
                 const Timed checking(context_.ledger, Phase::verify, "serial product");
-                outcome_.verification = check_serially(context_, dtype_, a_, b_, *c_);
+                outcome_.verification = check_serially(context_, dtype_, a_, b_, io::as_written(context_, *c_));
             }
         }
         return std::move(outcome_);
@@ -127,12 +131,23 @@ private:
             load(b_, &grid::Layout::b, exchange_->b_block());
         }
         context_.report(Phase::input, 1);
-        if (is_integer(dtype_)) {
-            refuse_overflow(context_, dtype_, layout_.shape().k,
-                            {a_map_ ? a_map_->data() : exchange_->a_block(), layout_.a(rank_).size()},
-                            {b_map_ ? b_map_->data() : exchange_->b_block(), layout_.b(rank_).size()});
+        if (is_integer(dtype_) && options_.overflow == Overflow::refuse) {
+            refuse_overflow(context_, dtype_, layout_.shape(), loaded(true), loaded(false));
+        }
+        if (check_) {
+            const Timed checking(context_.ledger, Phase::verify, "norms of columns");
+            mpi::no_return(context_.comm, [&] { check_->prepare(context_, loaded(false)); });
         }
         mpi::no_return(context_.comm, [&] { exchange_->open(); });
+    }
+
+    /// This rank's block of A or B, before anything moves.
+    Part loaded(bool is_a) {
+        const auto& map = is_a ? a_map_ : b_map_;
+        const std::byte* data = map ? map->data() : is_a ? exchange_->a_block() : exchange_->b_block();
+        const grid::Block block = is_a ? layout_.a(rank_) : layout_.b(rank_);
+        const grid::Range inner{0, is_a ? block.columns.size() : block.rows.size()};
+        return {side(is_a ? a_ : b_, is_a).in_block(data, layer_.rank(), inner), block};
     }
 
     /// With `mapped` on one rank, numbers of the right type are computed with where the page cache has them: nothing is copied.
@@ -184,10 +199,7 @@ private:
         }
     }
 
-    void repeat(int repetition) {
-        const double compute_before = context_.ledger.settled(Phase::compute),
-                     exchange_before = context_.ledger.settled(Phase::exchange);
-        const bool last = repetition + 1 == options_.warmup + options_.repeat;
+    void multiply_once(bool last) {
         if (last && streams()) {
             const Timed timed(context_.ledger, Phase::output, "open");
             output_.emplace(context_, *c_, options_.write, options_.hints, options_.read_back);
@@ -201,24 +213,6 @@ private:
             multiply_steps();
             add_layers(context_, layout_, dtype_, c_memory_.data());
         });
-        const double compute = context_.ledger.settled(Phase::compute),
-                     exchange = context_.ledger.settled(Phase::exchange);
-        mine_.push_back({compute - compute_before, exchange - exchange_before});
-        if (!last) {
-            mpi::no_return(context_.comm, [&] { go_back(exchange); });
-        }
-    }
-
-    /// Makes ready for another repetition; what that costs belongs to none of them.
-    void go_back(double exchange_before) {
-        const Counters counted = context_.ledger.count();
-        {
-            const Timed timed(context_.ledger, Phase::exchange, "back to the start");
-            exchange_->rewind();
-            context_.comm.barrier();
-        }
-        context_.ledger.count() = counted;
-        context_.ledger.forget(Phase::exchange, context_.ledger.settled(Phase::exchange) - exchange_before);
     }
 
     void multiply_steps() {
@@ -282,15 +276,8 @@ private:
             }
             {
                 const Timed timed(context_.ledger, Phase::compute, "gemm " + std::to_string(index));
-                const kernel::Product whole{.dtype = dtype_,
-                                            .m = shape.m,
-                                            .n = shape.n,
-                                            .k = shape.k,
-                                            .a = panels.a,
-                                            .b = panels.b,
-                                            .c = nullptr,
-                                            .c_stride = shape.n};
-                kernel::Product product = kernel::rows_of(whole, rows);
+                kernel::Product product =
+                    kernel::rows_of({dtype_, shape.m, shape.n, shape.k, panels.a, panels.b, nullptr, shape.n}, rows);
                 product.c = data;
                 kernel::Between between;
                 if (context_.progress) {
@@ -311,36 +298,6 @@ private:
         }
     }
 
-    /// Of several repetitions the median one stays in the books, by the largest time over the ranks.
-    void keep_median() {
-        std::vector<double> mine;
-        for (const Sample& sample : mine_) {
-            mine.insert(mine.end(), {sample.compute, sample.exchange, sample.compute + sample.exchange});
-        }
-        std::vector<double> largest(mine.size());
-        mpi::check(MPI_Allreduce(mine.data(), largest.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX,
-                                 context_.comm.get()),
-                   "MPI_Allreduce");
-        std::vector<std::size_t> order;
-        for (auto index = static_cast<std::size_t>(options_.warmup); index < mine_.size(); ++index) {
-            outcome_.samples.push_back({largest[3 * index], largest[3 * index + 1]});
-            order.push_back(index);
-        }
-        std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2),
-                         order.end(),
-                         [&](std::size_t x, std::size_t y) { return largest[3 * x + 2] < largest[3 * y + 2]; });
-        const std::size_t median = order[(order.size() - 1) / 2];
-        for (std::size_t index = 0; index < mine_.size(); ++index) {
-            if (index != median) {
-                context_.ledger.forget(Phase::compute, mine_[index].compute);
-                context_.ledger.forget(Phase::exchange, mine_[index].exchange);
-            }
-        }
-        const auto runs = static_cast<std::int64_t>(mine_.size());
-        context_.ledger.count().exchanged /= runs;
-        context_.ledger.count().messages /= runs;
-    }
-
     grid::Block c_owned() const { return layout_.c_owned(rank_); }
     std::byte* c_data(const grid::Block& part) const {
         const grid::Block c = layout_.c(rank_);
@@ -352,11 +309,7 @@ private:
     void show_to_check(const grid::Block& block, std::byte* data) {
         const Timed timed(context_.ledger, Phase::verify, "C times random vectors");
         if (options_.tamper && rank_ == 0 && block.size() > 0) {
-            with_compute_type(dtype_, [&](auto tag) {
-                using T = typename decltype(tag)::type;
-                T& element = reinterpret_cast<T*>(data)[block.size() / 2];
-                element = element * T(2) + T(1);
-            });
+            make_one_wrong(dtype_, data, block.size());
         }
         if (check_) {
             check_->see(context_, {{data, block.columns.size(), false}, block});
@@ -386,7 +339,6 @@ private:
     std::optional<EarlyOutput> early_output_;  // … or what it is streamed through
     std::optional<io::Output> output_;         // the checks around that
     std::unique_ptr<RandomCheck> check_;
-    std::vector<Sample> mine_;
     Outcome outcome_;
 };
 

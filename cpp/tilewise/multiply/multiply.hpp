@@ -8,6 +8,7 @@
 
 #include "tilewise/io/strategy.hpp"
 #include "tilewise/multiply/algorithms.hpp"
+#include "tilewise/multiply/overflow.hpp"
 #include "tilewise/multiply/proof.hpp"
 
 namespace tilewise::multiply {
@@ -22,6 +23,7 @@ struct Options {
     grid::Remainder remainder = grid::Remainder::spread;
     kernel::Kernel kernel = kernel::Kernel::fast;
     Verify verify = Verify::fast;
+    Overflow overflow = Overflow::refuse;
     int repeat = 1, warmup = 0;
     bool sync = false;
     bool read_back = false;  ///< compare the file with what was written, by checksum

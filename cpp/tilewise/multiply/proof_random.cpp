@@ -1,9 +1,11 @@
-// Freivalds' check, distributed: two reductions of vectors, and one pass of each rank over its own blocks.
+// Freivalds' check, distributed: reductions of vectors, and a pass or two of each rank over its own blocks.
 //
-//     x (random)  ─▶  z = B·x  ─▶  r = A·z − C·x         each rank adds its blocks' share to vectors of full length,
-//                  sum over ranks        sum over ranks  which are then summed over the ranks
+//     x (random, each column of B scaled to length 1)  ─▶  z = B·x  ─▶  r = A·z − C·x       each rank adds its blocks' share to vectors
+//                           norms: sum over ranks       sum over ranks  sum over ranks       of full length, then summed over the ranks
 //
-// The signs of x do not depend on the data, so rounding errors e_i of a row add up to more than 8·‖e_i‖ with a probability below 10⁻¹³.
+// The signs of x do not depend on the data. With e_ij the rounding errors of row i, |e_ij| ≤ growth·u·Σ_k |a_ik||b_kj|, the residual is
+// Σ_j e_ij·x_j: of the size of its 2-norm, which by the triangle inequality over k is at most growth·u·Σ_k |a_ik|·‖(B·X)_k‖. That costs no
+// square of A, so that nothing overflows, and does not change where a column k of A is scaled against row k of B.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -19,16 +21,28 @@ namespace tilewise::multiply {
 namespace {
 
 using kernel::Check;
-using kernel::Pair;
-using mpi::check;
+using kernel::Image;
+using kernel::Probe;
 
-/// Of magnitude 1/2 … 1 and random sign: no element of C is hidden behind a small factor, and two wrong ones do not cancel.
-template <class V> V random_factor(std::uint64_t bits) {
+/// Columns of B times x are this long: sums over all of k and n then stay within the range of double.
+constexpr double length = 0x1p-24;
+/// The largest weight, for columns that are zero or next to it.
+constexpr double largest_weight = 0x1p936;
+/// Sums of squares outside of these have lost terms.
+constexpr double least_squares = 1e-280, most_squares = 1e300;
+
+/// Of magnitude 1/2 … 1 and random sign: no element of C is hidden behind a small factor, and two wrong ones do not cancel in both vectors.
+/// Neighbours have opposite signs, other ones in each vector: where all columns are alike, rounding errors are, too, and should not add up.
+template <class V> V random_factor(std::uint64_t seed, std::int64_t column, std::int64_t columns, int vector) {
+    const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(2 * column + vector));
     if constexpr (std::is_same_v<V, std::uint64_t>) {
         return bits | 1U;  // odd: no wrong element is multiplied away modulo 2⁶⁴
     } else {
+        const std::int64_t shifted = column + vector;
+        const auto place = static_cast<std::uint64_t>(columns % 2 == 0 ? shifted % columns : shifted);
+        const std::uint64_t pair = random_bits(mix(seed), place / 2 * 2 + static_cast<std::uint64_t>(vector));
         const double magnitude = 0.5 + 0.5 * uniform(bits);
-        return V((bits & 1U) != 0 ? magnitude : -magnitude);
+        return V(((pair ^ place) & 1U) != 0 ? magnitude : -magnitude);
     }
 }
 
@@ -36,22 +50,17 @@ template <class V> void sum_over_ranks(const mpi::Communicator& comm, std::vecto
     mpi::sum_over_ranks(comm, values.data(), std::ssize(values));
 }
 
-double epsilon_of(Dtype dtype) {
-    return dtype == Dtype::float32 || dtype == Dtype::complex64 ? std::numeric_limits<float>::epsilon() / 2
-                                                                : std::numeric_limits<double>::epsilon() / 2;
+void largest_over_ranks(const mpi::Communicator& comm, std::vector<double>& values) {
+    mpi::join_over_ranks(comm, values.data(), std::ssize(values), MPI_MAX);
 }
 
-double largest_of(Dtype dtype) {
-    return dtype == Dtype::float32 || dtype == Dtype::complex64 ? std::numeric_limits<float>::max()
-                                                                : std::numeric_limits<double>::max();
-}
-
-/// Squares of numbers this small vanish, so nothing can be said of them.
-constexpr double smallest_norm = 1e-140;
+bool is_finite(double value) { return std::isfinite(value); }
+bool is_finite(const std::complex<double>& value) { return is_finite(value.real()) && is_finite(value.imag()); }
 
 template <class T>
 class TypedCheck final : public RandomCheck {
     using V = Check<T>;
+    static constexpr bool exact = std::is_same_v<V, std::uint64_t>;
 
 public:
     TypedCheck(Dtype dtype, const grid::Shape& shape, kernel::Kernel kernel)
@@ -59,51 +68,108 @@ public:
           shape_(shape),
           kernel_(kernel),
           x_(shape.n),
-          cx_(shape.m) {
+          cx_(shape.m),
+          infinite_(static_cast<std::size_t>(shape.m)) {
         const auto seed =
             mix(static_cast<std::uint64_t>(shape.m) ^ mix(static_cast<std::uint64_t>(shape.n)) ^ 0x7469'6C65U);
-        for (std::size_t j = 0; j < x_.first.size(); ++j) {
-            x_.first[j] = random_factor<V>(random_bits(seed, 2 * j));
-            x_.second[j] = random_factor<V>(random_bits(seed, 2 * j + 1));
+        for (std::int64_t j = 0; j < shape.n; ++j) {
+            x_.first[static_cast<std::size_t>(j)] = random_factor<V>(seed, j, shape.n, 0);
+            x_.second[static_cast<std::size_t>(j)] = random_factor<V>(seed, j, shape.n, 1);
         }
-        c_squares_.resize(static_cast<std::size_t>(shape.m));
+    }
+
+    void prepare(Context& context, const Part& b) override {
+        if constexpr (!exact) {
+            kernel::ColumnSizes sizes(shape_.n);
+            kernel::measure_columns<T>(b.operand, b.block.rows.size(), b.block.columns.size(), sizes,
+                                       b.block.columns.begin, context.threads);
+            largest_over_ranks(context.comm, sizes.largest);
+            sum_over_ranks(context.comm, sizes.squares);
+            for (std::size_t j = 0; j < x_.weights.size(); ++j) {
+                const double weight = weight_of(sizes.largest[j], sizes.squares[j]);
+                weights_sum_ += sizes.largest[j] > 0 ? weight : 0;  // products with zeros do not underflow
+                x_.weights[j] = weight;
+                x_.first[j] *= weight;
+                x_.second[j] *= weight;
+            }
+        }
     }
 
     void see(Context& context, const Part& c) override {
-        kernel::apply<T>(c.operand, c.block.rows.size(), c.block.columns.size(), x_, c.block.columns.begin, cx_,
-                         c.block.rows.begin, c_squares_, context.threads);
+        const auto [rows, columns] = c.block;
+        kernel::apply<T>(c.operand, rows.size(), columns.size(), x_, columns.begin, cx_, rows.begin, context.threads);
+        if constexpr (!exact) {
+            find_infinite(c);
+        }
     }
 
     Verification conclude(Context& context, const Part& a, const Part& b) override {
-        Pair<V> z(shape_.k), r(shape_.m);
-        std::vector<double> a_squares(static_cast<std::size_t>(shape_.m)),
-            b_squares(static_cast<std::size_t>(shape_.k));
-        kernel::apply<T>(b.operand, b.block.rows.size(), b.block.columns.size(), x_, b.block.columns.begin, z,
-                         b.block.rows.begin, b_squares, context.threads);
+        Image<V> bx(shape_.k), r(shape_.m);
+        kernel::apply<T>(b.operand, b.block.rows.size(), b.block.columns.size(), x_, b.block.columns.begin, bx,
+                         b.block.rows.begin, context.threads);
+        Probe<V> z(shape_.k);
+        z.first.swap(bx.first);
+        z.second.swap(bx.second);
         sum_over_ranks(context.comm, z.first);
         sum_over_ranks(context.comm, z.second);
-        sum_over_ranks(context.comm, b_squares);
+        if constexpr (!exact) {
+            sum_over_ranks(context.comm, bx.sums);
+            sum_over_ranks(context.comm, bx.squares);
+            for (std::size_t k = 0; k < z.weights.size(); ++k) {
+                const double norm = bx.squares[k] > least_squares ? std::sqrt(bx.squares[k]) : bx.sums[k];
+                // Never 0: a NaN of A makes its row of C one, whatever it meets.
+                z.weights[k] = std::max(norm, std::numeric_limits<double>::denorm_min());
+            }
+        }
         context.report(Phase::verify, 0.5);
         kernel::apply<T>(a.operand, a.block.rows.size(), a.block.columns.size(), z, a.block.columns.begin, r,
-                         a.block.rows.begin, a_squares, context.threads);
+                         a.block.rows.begin, context.threads);
         for (std::size_t i = 0; i < r.first.size(); ++i) {
             r.first[i] -= cx_.first[i];
             r.second[i] -= cx_.second[i];
         }
         sum_over_ranks(context.comm, r.first);
         sum_over_ranks(context.comm, r.second);
-        sum_over_ranks(context.comm, a_squares);
         Verification verification{.method = "freivalds", .passed = true};
-        if constexpr (std::is_same_v<V, std::uint64_t>) {
+        if constexpr (exact) {
             judge_exactly(verification, r);
         } else {
-            judge(verification, r, a_squares, b_squares);
+            sum_over_ranks(context.comm, r.sums);
+            largest_over_ranks(context.comm, infinite_);
+            judge(verification, r);
         }
         return verification;
     }
 
 private:
-    static void judge_exactly(Verification& verification, const Pair<V>& r) {
+    /// 0 for a column with numbers that are not finite.
+    static double weight_of(double largest, double squares) {
+        if (std::isnan(squares) || std::isinf(largest)) {
+            return 0;
+        }
+        const double norm = squares > least_squares && squares < most_squares ? std::sqrt(squares) : largest;
+        return std::min(length / norm, largest_weight);
+    }
+
+    /// Of rows of C whose products are not finite, which columns make them so.
+    void find_infinite(const Part& c) {
+        const auto [rows, columns] = c.block;
+        for (std::int64_t i = 0; i < rows.size(); ++i) {
+            const auto row = static_cast<std::size_t>(rows.begin + i);
+            if (is_finite(cx_.first[row]) && is_finite(cx_.second[row])) {
+                continue;
+            }
+            const T* numbers = reinterpret_cast<const T*>(c.operand.data) + i * c.operand.stride;
+            for (std::int64_t j = 0; j < columns.size(); ++j) {
+                const double weight = x_.weights[static_cast<std::size_t>(columns.begin + j)];
+                if (!is_finite(static_cast<V>(numbers[j]) * weight)) {
+                    infinite_[row] = std::max(infinite_[row], weight);
+                }
+            }
+        }
+    }
+
+    static void judge_exactly(Verification& verification, const Image<V>& r) {
         const auto wrong = [](const std::vector<V>& residuals) {
             return std::count_if(residuals.begin(), residuals.end(), [](V residual) { return residual != V{}; });
         };
@@ -111,54 +177,84 @@ private:
         verification.passed = verification.error == 0;
     }
 
-    void judge(Verification& verification, const Pair<V>& r, const std::vector<double>& a_squares,
-               const std::vector<double>& b_squares) const {
-        double b_square = 0;
-        for (const double square : b_squares) {
-            b_square += square;
-        }
-        const double b_norm = std::sqrt(b_square);
-        verification.tolerance = error_growth(shape_, kernel_, dtype_) * epsilon_of(dtype_);
+    void judge(Verification& verification, const Image<V>& r) const {
+        constexpr double infinity = std::numeric_limits<double>::infinity();
+        verification.tolerance = error_growth(shape_, kernel_, dtype_) * roundoff(dtype_);
+        const double lost = underflow(shape_.k, dtype_) * weights_sum_ + underflow(shape_.n + shape_.k, Dtype::float64);
+        std::int64_t rows = 0;
         for (std::size_t i = 0; i < r.first.size(); ++i) {
-            const double a_norm = std::sqrt(a_squares[i]);
-            const double scale = a_norm * b_norm;
+            const double scale = r.sums[i];
+            // A finite row can leave the type's range in the product; what is then infinite is right. No element of a column
+            // exceeds the row's scale over the column's weight.
+            const bool may_overflow = infinite_[i] > 0 && scale / infinite_[i] > largest_number(dtype_) / 4;
+            if (!std::isfinite(scale) || may_overflow) {
+                continue;
+            }
+            ++rows;
             const double residual = std::max(std::abs(r.first[i]), std::abs(r.second[i]));
-            const bool exact_zero = scale == 0 && residual == 0;
-            const bool tiny = a_norm < smallest_norm || b_norm < smallest_norm || scale < smallest_norm;
-            // A finite row can leave the type's range in the product; what is then infinite is right.
-            const bool may_overflow = !std::isfinite(residual) && scale > 0.01 * largest_of(dtype_);
-            if (exact_zero) {
-                continue;
-            }
-            if (!std::isfinite(scale) || tiny || may_overflow) {
-                ++verification.unchecked_rows;
-                continue;
-            }
-            const double error = std::isfinite(residual) ? residual / scale : std::numeric_limits<double>::infinity();
+            const double error = infinite_[i] > 0 || !std::isfinite(residual) ? infinity
+                                 : residual <= lost                           ? 0
+                                 : scale > 0                                  ? (residual - lost) / scale
+                                                                              : infinity;
             verification.error = std::max(verification.error, error);
         }
+        const auto columns = std::count_if(x_.weights.begin(), x_.weights.end(), [](double w) { return w > 0; });
+        const double all = static_cast<double>(shape_.m) * static_cast<double>(shape_.n);
+        verification.share = all > 0 ? static_cast<double>(rows) * static_cast<double>(columns) / all : 1;
         verification.passed = verification.error <= verification.tolerance;
     }
 
     Dtype dtype_;
     grid::Shape shape_;
     kernel::Kernel kernel_;
-    Pair<V> x_, cx_;
-    std::vector<double> c_squares_;
+    Probe<V> x_;
+    Image<V> cx_;
+    std::vector<double> infinite_;  // of each row the largest weight of a number that is not finite
+    double weights_sum_ = 0;
 };
+
+bool is_single(Dtype dtype) { return dtype == Dtype::float32 || dtype == Dtype::complex64; }
 
 }  // namespace
 
 double error_growth(const grid::Shape& shape, kernel::Kernel kernel, Dtype dtype) {
     const auto k = static_cast<double>(shape.k), n = static_cast<double>(shape.n);
     const double in_product = kernel == kernel::Kernel::plain ? k : std::min(k, 768 + k / 384);
-    const double depth = in_product + (n + k) / 64 + 1;  // the second part is the check's own sums
-    return (is_complex(dtype) ? 2 : 1) * std::max(8 * std::sqrt(depth), depth / 2);
+    // Of the check's own sums, in double: their errors walk at random, by some 0.2·√n roundings, of which this allows ten times as many.
+    const double own = is_single(dtype) ? 0 : (n + k) / 16;
+    const double depth = in_product + own + 1;
+    return (is_complex(dtype) ? 2 : 1) * std::max(8 * std::sqrt(depth), depth);
+}
+
+double underflow(std::int64_t k, Dtype dtype) {
+    const double least =
+        is_single(dtype) ? std::numeric_limits<float>::denorm_min() : std::numeric_limits<double>::denorm_min();
+    return (is_complex(dtype) ? 4 : 1) * static_cast<double>(k) * least;
+}
+
+double roundoff(Dtype dtype) {
+    return is_single(dtype) ? std::numeric_limits<float>::epsilon() / 2 : std::numeric_limits<double>::epsilon() / 2;
+}
+
+double largest_number(Dtype dtype) {
+    return is_single(dtype) ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
 }
 
 std::unique_ptr<RandomCheck> make_random_check(Dtype dtype, const grid::Shape& shape, kernel::Kernel kernel) {
     return with_compute_type(dtype, [&](auto tag) -> std::unique_ptr<RandomCheck> {
         return std::make_unique<TypedCheck<typename decltype(tag)::type>>(dtype, shape, kernel);
+    });
+}
+
+void make_one_wrong(Dtype dtype, std::byte* data, std::int64_t count) {
+    with_compute_type(dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        T& element = reinterpret_cast<T*>(data)[count / 2];
+        if constexpr (std::is_integral_v<T>) {
+            element ^= T(1);  // never beyond the type's range
+        } else {
+            element = element * T(2) + T(1);
+        }
     });
 }
 

@@ -1,5 +1,6 @@
 // The plain product on one rank, against what was written: report 0's test mode.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -41,27 +42,38 @@ template <class T> const T& element(const kernel::Operand& operand, std::int64_t
     return operand.transposed ? data[column * operand.stride + row] : data[row * operand.stride + column];
 }
 
-/// Larger than the tolerance only where the difference is not explained by rounding. Two numbers that are not finite agree: where a sum
-/// leaves the type's range, infinity or NaN depends on the order of adding.
-template <class T> double scaled_difference(T mine, T written, long double scale) {
+/// What was found so far: the largest error, and how many elements cannot be judged.
+struct Found {
+    double error = 0, unchecked = 0;
+};
+
+/// `scale` is ‖A_i‖·‖B_j‖, `lost` what both products may have lost to underflow. Two numbers that are not finite agree, and one may be
+/// where the other is not, if the sum comes near the type's range: that depends on the order of adding.
+template <class T>
+void judge(Found& found, T mine, T written, long double scale, long double lost, long double largest) {
     if (mine == written) {
-        return 0;
+        return;
     }
     if constexpr (std::is_integral_v<T>) {
-        return 1;
+        ++found.error;
     } else {
-        const std::complex<double> first(mine), second(written);
-        if (!std::isfinite(std::abs(first)) && !std::isfinite(std::abs(second))) {
-            return 0;
+        const std::complex<long double> first(mine), second(written);
+        const bool is_mine = std::isfinite(std::abs(first)), is_written = std::isfinite(std::abs(second));
+        if (is_mine != is_written && scale > largest / 4 && std::isfinite(scale)) {
+            ++found.unchecked;
+        } else if (is_mine || is_written) {
+            const long double difference = std::abs(first - second);
+            const double error = difference <= lost ? 0
+                                 : std::isfinite(difference) && scale > 0
+                                     ? static_cast<double>((difference - lost) / scale)
+                                     : std::numeric_limits<double>::infinity();
+            found.error = std::max(found.error, error);
         }
-        const long double difference = std::abs(std::complex<long double>(first) - std::complex<long double>(second));
-        return std::isfinite(difference) && scale > 0 ? static_cast<double>(difference / scale)
-                                                      : std::numeric_limits<double>::infinity();
     }
 }
 
 template <class T>
-double compare(Context& alone, Dtype dtype, const Whole& a, const Whole& b, const Whole& c, const grid::Shape& shape) {
+Found compare(Context& alone, Dtype dtype, const Whole& a, const Whole& b, const Whole& c, const grid::Shape& shape) {
     std::vector<long double> a_norms(static_cast<std::size_t>(shape.m)), b_norms(static_cast<std::size_t>(shape.n));
     for (std::int64_t l = 0; l < shape.k; ++l) {
         for (std::int64_t i = 0; i < shape.m; ++i) {
@@ -71,7 +83,8 @@ double compare(Context& alone, Dtype dtype, const Whole& a, const Whole& b, cons
             b_norms[static_cast<std::size_t>(j)] += magnitude_squared(element<T>(b.operand, l, j));
         }
     }
-    double worst = 0;
+    Found found;
+    const long double lost = 2 * static_cast<long double>(underflow(shape.k, dtype)), largest = largest_number(dtype);
     std::vector<T> row(static_cast<std::size_t>(shape.n));
     for (std::int64_t i = 0; i < shape.m; ++i) {
         kernel::Operand a_row = a.operand;
@@ -88,11 +101,11 @@ double compare(Context& alone, Dtype dtype, const Whole& a, const Whole& b, cons
         for (std::int64_t j = 0; j < shape.n; ++j) {
             const auto column = static_cast<std::size_t>(j);
             const long double scale = std::sqrt(a_norms[static_cast<std::size_t>(i)]) * std::sqrt(b_norms[column]);
-            worst = std::max(worst, scaled_difference(row[column], element<T>(c.operand, i, j), scale));
+            judge(found, row[column], element<T>(c.operand, i, j), scale, lost, largest);
         }
         alone.report(Phase::verify, static_cast<double>(i + 1) / static_cast<double>(shape.m));
     }
-    return worst;
+    return found;
 }
 
 }  // namespace
@@ -107,17 +120,20 @@ Verification check_serially(Context& context, Dtype dtype, const io::Region& a, 
             Context alone{self, context.ledger, context.threads, context.progress};
             const Whole a_whole = read_whole(alone, a, dtype), b_whole = read_whole(alone, b, dtype),
                         c_whole = read_whole(alone, c, dtype);
-            verification.error = with_compute_type(dtype, [&](auto tag) {
+            const Found found = with_compute_type(dtype, [&](auto tag) {
                 return compare<typename decltype(tag)::type>(alone, dtype, a_whole, b_whole, c_whole, shape);
             });
+            const double all = static_cast<double>(shape.m) * static_cast<double>(shape.n);
+            verification.error = found.error;
+            verification.share = all > 0 ? 1 - found.unchecked / all : 1;
         }
     });
-    mpi::check(MPI_Bcast(&verification.error, 1, MPI_DOUBLE, 0, context.comm.get()), "MPI_Bcast");
+    std::array<double, 2> said{verification.error, verification.share};
+    mpi::check(MPI_Bcast(said.data(), 2, MPI_DOUBLE, 0, context.comm.get()), "MPI_Bcast");
+    verification.error = said[0];
+    verification.share = said[1];
     if (!is_integer(dtype)) {
-        const bool single = dtype == Dtype::float32 || dtype == Dtype::complex64;
-        const double epsilon =
-            single ? std::numeric_limits<float>::epsilon() / 2 : std::numeric_limits<double>::epsilon() / 2;
-        verification.tolerance = error_growth(shape, kernel::Kernel::plain, dtype) * epsilon;
+        verification.tolerance = error_growth(shape, kernel::Kernel::plain, dtype) * roundoff(dtype);
     }
     verification.passed = verification.error <= verification.tolerance;
     return verification;

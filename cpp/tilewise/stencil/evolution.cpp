@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <string>
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/stencil/numbers.hpp"
 
 namespace tilewise::stencil {
 namespace {
@@ -51,17 +51,6 @@ kernel::Edges edges_of(const Layout& layout, int rank, bool periodic) {
             !periodic && place.column == 0, !periodic && place.column + 1 == layout.columns().parts()};
 }
 
-/// Whether every number whose change is not a finite one stayed what it was, bit by bit: infinity less infinity is no number.
-template <class T> bool rests_where_not_finite(const T* before, const T* after, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) {
-        const T change = std::abs(after[i] - before[i]);
-        if (!(change <= std::numeric_limits<T>::max()) && std::memcmp(before + i, after + i, sizeof(T)) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 template <class T> double largest_change(const Fields& fields, int which, std::int64_t begin, std::int64_t end) {
     T most = 0;
     for (std::int64_t row = begin; row < end; ++row) {
@@ -73,7 +62,7 @@ template <class T> double largest_change(const Fields& fields, int which, std::i
             most = change > most ? change : most;
             finite = finite && change <= std::numeric_limits<T>::max();
         }
-        if (!finite && !rests_where_not_finite(before, after, fields.shape().columns)) {
+        if (!finite) {
             return std::numeric_limits<double>::infinity();
         }
     }
@@ -145,6 +134,10 @@ State Evolution::run(const Snapshot& snapshot, double before, double share) {
         state.passes += 1;
         if (next.checked) {  // first of all, as a snapshot is staged in the other field
             state.change = change(1 - state.which);
+            state.diverged = std::isfinite(*state.change) ? 0 : not_finite(state.which);
+            if (state.diverged > 0) {
+                break;
+            }
         }
         if (options_.snapshot_every > 0 && state.sweeps % options_.snapshot_every == 0 &&
             state.sweeps < options_.steps) {
@@ -229,6 +222,19 @@ double Evolution::change(int which) const {
     const Timed timed(context_.ledger, Phase::exchange, "agree");
     mpi::check(MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, context_.comm.get()), "MPI_Allreduce");
     return most;
+}
+
+std::int64_t Evolution::not_finite(int which) const {
+    std::int64_t mine = 0, all = 0;
+    {
+        const Timed timed(context_.ledger, Phase::compute, "not finite");
+        for (std::int64_t row = 0; row < fields_->shape().rows; ++row) {
+            mine += count_not_finite(fields_->at(which, row, 0), fields_->dtype(), fields_->shape().columns);
+        }
+    }
+    const Timed timed(context_.ledger, Phase::exchange, "agree");
+    mpi::check(MPI_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, context_.comm.get()), "MPI_Allreduce");
+    return all;
 }
 
 }  // namespace tilewise::stencil

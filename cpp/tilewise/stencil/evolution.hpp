@@ -19,6 +19,7 @@ struct State {
     int which = 0;  ///< the field that holds it
     std::int64_t sweeps = 0, passes = 0;
     std::optional<double> change;  ///< the largest of one sweep, at the last check
+    std::int64_t diverged = 0;     ///< numbers that were NaN or infinite then, over all ranks: they never come to rest
 };
 
 class Evolution {
@@ -49,8 +50,10 @@ private:
     void pass(int which, int sweeps);
     void pass_with_overlap(int which, int sweeps);
     void sweep(int which, const kernel::Part& part, int sweeps);
-    /// The largest change from field `which` to the other, over all ranks; infinite where a number that is not finite came, went or became another.
+    /// The largest change from field `which` to the other, over all ranks; infinite where one is no number.
     double change(int which) const;
+    /// Numbers of a field that are NaN or infinite, over all ranks.
+    std::int64_t not_finite(int which) const;
 
     Context& context_;
     Options options_;

@@ -47,6 +47,10 @@ grid::Block own_cells(const Layout& layout, int rank) {
 
 }  // namespace
 
+std::int64_t count_not_finite(const std::byte* row, Dtype dtype, std::int64_t count) {
+    return dtype == Dtype::float32 ? not_finite<float>(row, count) : not_finite<double>(row, count);
+}
+
 std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, const Fields& fields, int which,
                         const grid::Block& cells, int threads) {
     const std::int64_t width = cells.columns.size(), row_bytes = width * static_cast<std::int64_t>(size_of(from));
@@ -57,8 +61,7 @@ std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, con
             std::byte* row = fields.at(which, cells.rows.begin + i, cells.columns.begin);
             kernel::convert(dense + i * row_bytes, from, swap_bytes, row, fields.dtype(), false, width);
             if (!is_integer(from)) {
-                mine +=
-                    fields.dtype() == Dtype::float32 ? not_finite<float>(row, width) : not_finite<double>(row, width);
+                mine += count_not_finite(row, fields.dtype(), width);
             }
         }
         found += mine;
@@ -66,22 +69,31 @@ std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, con
     return found;
 }
 
-void take_from_field(const Fields& fields, int which, const grid::Block& cells, std::byte* dense, Dtype to,
-                     bool swap_bytes, int threads) {
+Tally take_from_field(const Fields& fields, int which, const grid::Block& cells, std::byte* dense, Dtype to,
+                      bool swap_bytes, int threads) {
     const std::int64_t width = cells.columns.size(), row_bytes = width * static_cast<std::int64_t>(size_of(to));
     const bool rounded = is_integer(to);
+    std::atomic<std::int64_t> non_finite = 0, held = 0;
     parallel_ranges(threads_for(cells, threads), cells.rows.size(), [&](std::int64_t begin, std::int64_t end, int) {
         std::vector<std::byte> buffer(rounded ? static_cast<std::size_t>(width * fields.item()) : 0);
+        Tally mine;
         for (std::int64_t i = begin; i < end; ++i) {
             const std::byte* row = fields.at(which, cells.rows.begin + i, cells.columns.begin);
+            const std::int64_t found = count_not_finite(row, fields.dtype(), width);
+            mine.non_finite += found;
             if (rounded) {  // conversion alone would cut the fraction off
                 fields.dtype() == Dtype::float32 ? round_row<float>(row, width, buffer.data())
                                                  : round_row<double>(row, width, buffer.data());
                 row = buffer.data();
             }
-            kernel::convert(row, fields.dtype(), false, dense + i * row_bytes, to, swap_bytes, width);
+            const std::int64_t lost =
+                kernel::convert(row, fields.dtype(), false, dense + i * row_bytes, to, swap_bytes, width);
+            mine.held += rounded ? lost - found : lost;  // an integer can be neither NaN nor infinite
         }
+        non_finite += mine.non_finite;
+        held += mine.held;
     });
+    return {non_finite, held};
 }
 
 Source::Source(Context& context, const io::Region& region, const Layout& layout, const Planes& planes,
@@ -117,11 +129,12 @@ Sink::Sink(Context& context, const io::Region& region, const Layout& layout, con
       planes_(planes),
       output_(context, region, options.write, options.hints, false) {}
 
-void Sink::write(Context& context, std::int64_t plane, const Fields& fields, int which, Staging& staging) {
+Tally Sink::write(Context& context, std::int64_t plane, const Fields& fields, int which, Staging& staging) {
     const grid::Block cells = own_cells(layout_, context.comm.rank());
     const auto item = static_cast<std::int64_t>(size_of(region_.dtype));
     context.comm.barrier();  // neighbours may still read the other field
     std::byte* dense = fields[1 - which];
+    Tally lost;
     if (item > fields.item()) {
         make(context.comm, staging.wide, cells.size() * item);
         dense = staging.wide.data();
@@ -129,7 +142,7 @@ void Sink::write(Context& context, std::int64_t plane, const Fields& fields, int
     {
         const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "round");
         mpi::together(context.comm, [&] {
-            take_from_field(fields, which, cells, dense, region_.dtype, region_.swap_bytes, context.threads);
+            lost = take_from_field(fields, which, cells, dense, region_.dtype, region_.swap_bytes, context.threads);
         });
         if (region_.stored_transposed() != planes_.transposed) {
             make(context.comm, staging.turned, cells.size() * item);
@@ -142,6 +155,7 @@ void Sink::write(Context& context, std::int64_t plane, const Fields& fields, int
         }
     }
     output_.store(context, [&](int rank) { return planes_.wanted(plane, layout_.block(rank)); }, dense);
+    return lost;
 }
 
 }  // namespace tilewise::stencil

@@ -10,9 +10,12 @@ namespace tilewise::stencil {
 std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, const Fields& fields, int which,
                         const grid::Block& cells, int threads);
 
-/// The other way, with all the rounding; `dense` and the field must not overlap.
-void take_from_field(const Fields& fields, int which, const grid::Block& cells, std::byte* dense, Dtype to,
-                     bool swap_bytes, int threads);
+/// The other way, with all the rounding; `dense` and the field must not overlap. Integers are held to their range, and NaN becomes 0.
+Tally take_from_field(const Fields& fields, int which, const grid::Block& cells, std::byte* dense, Dtype to,
+                      bool swap_bytes, int threads);
+
+/// Of `count` numbers side by side, float32 or float64, those that are NaN or infinite.
+std::int64_t count_not_finite(const std::byte* row, Dtype dtype, std::int64_t count);
 
 /// Reads planes of a file, block by block.
 class Source {
@@ -49,8 +52,8 @@ public:
          const Options& options);
 
     /// Writes this rank's block of field `which`, using the other field's memory and what `staging` has, which may be lent to others when it returns.
-    /// Planes come in order. @note Collective.
-    void write(Context& context, std::int64_t plane, const Fields& fields, int which, Staging& staging);
+    /// Planes come in order. Returns what this rank's numbers lost. @note Collective.
+    Tally write(Context& context, std::int64_t plane, const Fields& fields, int which, Staging& staging);
     /// @note Collective.
     void finish(Context& context, bool sync) { output_.finish(context, sync); }
 

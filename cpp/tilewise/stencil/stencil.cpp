@@ -5,6 +5,7 @@
 #include <array>
 
 #include "tilewise/io/spoil.hpp"
+#include "tilewise/mpi/rounds.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/evolution.hpp"
 #include "tilewise/stencil/numbers.hpp"
@@ -76,76 +77,73 @@ public:
         outcome_.working = layout_.block(context_.comm.rank()).size() > 0;
         outcome_.samples.resize(static_cast<std::size_t>(options_.repeat));
         outcome_.fields = evolution_->fields();
-        std::int64_t non_finite = 0;
+        std::int64_t input_non_finite = 0;
+        Tally written;
         for (std::int64_t plane = 0; plane < planes_.count; ++plane) {
             {
                 const Timed timed(context_.ledger, Phase::input, "input");
                 source_->read(context_, plane, fields());
             }
-            State state;
-            for (int round = -options_.warmup; round < options_.repeat; ++round) {
-                const std::int64_t found = fill(round == -options_.warmup);
-                non_finite += round == -options_.warmup ? found : 0;
-                state = run_once(round, plane);
+            std::int64_t found = 0;
+            const State state = sweep(plane, found);
+            input_non_finite += found;
+            book(state);
+            if (state.diverged > 0) {
+                outcome_.result.non_finite = state.diverged;
+                outcome_.verification = {.method = "convergence",
+                                         .passed = false,
+                                         .error = state.change.value_or(0),
+                                         .tolerance = options_.until_change};
+                break;
             }
-            finish_plane(plane, state);
+            write_plane(plane, state, written);
         }
-        finish_files();
-        mpi::check(MPI_Allreduce(&non_finite, &outcome_.non_finite, 1, MPI_INT64_T, MPI_SUM, context_.comm.get()),
-                   "MPI_Allreduce");
+        if (!outcome_.verification) {
+            finish_files();
+            outcome_.result = over_ranks(written);
+        }
+        outcome_.input_non_finite = over_ranks({.non_finite = input_non_finite}).non_finite;
         return std::move(outcome_);
     }
 
 private:
     const Fields& fields() const { return *evolution_->fields(); }
 
-    /// Brings the input's state into the first field; again for every repetition, which the books then know nothing of.
-    std::int64_t fill(bool first) {
-        if (!first) {
-            context_.comm.barrier();  // a neighbour may still read this field's cells, where it is shared
-        }
-        const double before = context_.ledger.settled(Phase::input);
-        std::int64_t found = 0;
-        {
-            const Timed timed(context_.ledger, Phase::input, first ? Step::convert : Step::none, "fill");
-            mpi::together(context_.comm, [&] { found = source_->fill(context_, fields()); });
-        }
-        if (!first) {
-            context_.ledger.forget(Phase::input, context_.ledger.settled(Phase::input) - before);
-        }
-        return found;
+    Tally over_ranks(const Tally& mine) const {
+        std::array<std::int64_t, 2> counts{mine.non_finite, mine.held};
+        mpi::check(MPI_Allreduce(MPI_IN_PLACE, counts.data(), 2, MPI_INT64_T, MPI_SUM, context_.comm.get()),
+                   "MPI_Allreduce");
+        return {counts[0], counts[1]};
     }
 
-    State run_once(int round, std::int64_t plane) {
-        Ledger& ledger = context_.ledger;
-        const bool last = round + 1 == options_.repeat;
-        context_.comm.barrier();
-        const Counters counted = ledger.count();
-        const std::array before{ledger.settled(Phase::compute), ledger.settled(Phase::exchange)};
-        const std::int64_t rounds = options_.warmup + options_.repeat,
-                           passed = plane * rounds + options_.warmup + round;
+    /// All rounds of a plane, each from the input's state, of whose numbers `found` are not finite on this rank.
+    State sweep(std::int64_t plane, std::int64_t& found) {
+        State state;
+        const std::int64_t rounds = options_.warmup + options_.repeat;
         const double share = 1.0 / static_cast<double>(planes_.count * rounds);
-        const auto snapshot = [&](std::int64_t sweeps, int which) {
-            if (last) {
-                write_snapshot(sweeps / options_.snapshot_every - 1, plane, which);
-            }
-        };
-        const State state = evolution_->run(snapshot, share * static_cast<double>(passed), share);
-        std::array took{ledger.settled(Phase::compute) - before[0], ledger.settled(Phase::exchange) - before[1], 0.0};
-        took[2] = took[0] + took[1];
-        if (!last) {
-            ledger.forget(Phase::compute, took[0]);
-            ledger.forget(Phase::exchange, took[1]);
-            ledger.count() = counted;
-        }
-        if (round >= 0) {
-            std::array<double, 3> most{};
-            mpi::check(MPI_Allreduce(took.data(), most.data(), 3, MPI_DOUBLE, MPI_MAX, context_.comm.get()),
-                       "MPI_Allreduce");
-            Sample& sample = outcome_.samples[static_cast<std::size_t>(round)];
-            sample.compute += most[0];
-            sample.exchange += most[1];
-            sample.both += most[2];
+        std::int64_t passed = plane * rounds;
+        const std::vector<Sample> samples = mpi::run_rounds(
+            context_, options_.warmup, options_.repeat,
+            [&](bool last) {
+                const auto snapshot = [&](std::int64_t sweeps, int which) {
+                    if (last) {
+                        write_snapshot(sweeps / options_.snapshot_every - 1, plane, which);
+                    }
+                };
+                state = evolution_->run(snapshot, share * static_cast<double>(passed++), share);
+            },
+            [&](bool first) {
+                if (!first) {
+                    context_.comm.barrier();  // a neighbour may still read this field's cells, where it is shared
+                }
+                const Timed timed(context_.ledger, Phase::input, Step::convert, "fill");
+                mpi::together(context_.comm, [&] { found = source_->fill(context_, fields()); });
+            });
+        for (std::size_t round = 0; round < samples.size(); ++round) {
+            Sample& sample = outcome_.samples[round];
+            sample.compute += samples[round].compute;
+            sample.exchange += samples[round].exchange;
+            sample.both += samples[round].both;
         }
         return state;
     }
@@ -155,22 +153,25 @@ private:
         snapshots_[static_cast<std::size_t>(index)]->write(context_, plane, fields(), which, staging_);
     }
 
-    void finish_plane(std::int64_t plane, const State& state) {
-        const Timed timed(context_.ledger, Phase::output, "output");
+    void book(const State& state) {
         outcome_.sweeps.push_back(state.sweeps);
-        // A plane that has come to rest stays as it is, while others go on: how far those behind it go, it does not know.
-        const std::int64_t shown =
-            plane + 1 == planes_.count ? snapshots_within(most_sweeps()) : std::ssize(snapshots_);
-        for (std::int64_t index = snapshots_within(state.sweeps); index < shown; ++index) {
-            write_snapshot(index, plane, state.which);
-        }
-        output_->write(context_, plane, fields(), state.which, staging_);
         const auto points = static_cast<double>(planes_.points());
         outcome_.point_sweeps += points * static_cast<double>(state.sweeps);
         outcome_.model_bytes += 2 * points * static_cast<double>(fields().item() * state.passes);
         if (state.change) {
             outcome_.last_change = std::max(outcome_.last_change.value_or(0), *state.change);
         }
+    }
+
+    void write_plane(std::int64_t plane, const State& state, Tally& written) {
+        const Timed timed(context_.ledger, Phase::output, "output");
+        // A plane that has come to rest stays as it is, while others go on: how far those behind it go, it does not know.
+        const std::int64_t shown =
+            plane + 1 == planes_.count ? snapshots_within(most_sweeps()) : std::ssize(snapshots_);
+        for (std::int64_t index = snapshots_within(state.sweeps); index < shown; ++index) {
+            write_snapshot(index, plane, state.which);
+        }
+        written += output_->write(context_, plane, fields(), state.which, staging_);
     }
 
     void finish_files() {
@@ -244,6 +245,9 @@ Outcome stencil(Context& context, const io::Region& from, const io::Region& to,
         kernel::Sweeper(options.weights, options.boundary, dtype, options.plain);  // says what is wrong with weights
     });
     Outcome outcome = Run(context, from, to, snapshots, dtype, options)();
+    if (outcome.verification) {  // it did not settle, and nothing is to be kept
+        return outcome;
+    }
     if (options.tamper) {
         io::spoil_last_number(context, to);
     }

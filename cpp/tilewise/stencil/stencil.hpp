@@ -35,13 +35,27 @@ struct Options {
     bool tamper = false;  ///< for tests: makes one byte of the file wrong before it is verified
 };
 
+/// Numbers of which a file cannot say what was computed.
+struct Tally {
+    std::int64_t non_finite = 0;  ///< NaN or infinite
+    std::int64_t held = 0;        ///< finite, and beyond the file's type: held to its range
+
+    Tally& operator+=(const Tally& more) {
+        non_finite += more.non_finite;
+        held += more.held;
+        return *this;
+    }
+};
+
 struct Outcome {
+    /// Where numbers were found that are not finite when sweeps should come to rest, it says "convergence": nothing whole was written then.
     std::optional<Verification> verification;
     std::vector<Sample> samples;
     bool working = true;                  ///< whether this rank had anything to sweep
     std::vector<std::int64_t> sweeps;     ///< of each plane
     std::optional<double> last_change;    ///< the largest one at the last check of any plane
-    std::int64_t non_finite = 0;          ///< numbers of the input that are NaN or infinite, over all ranks
+    Tally result;                         ///< of the last state, as computed, over all ranks
+    std::int64_t input_non_finite = 0;    ///< numbers of the input that are NaN or infinite, over all ranks
     std::vector<std::int64_t> snapshots;  ///< sweeps after which one was written; files beyond the last are not whole
     double point_sweeps = 0;              ///< points of the matrix times sweeps, over all planes
     double model_bytes = 0;  ///< both fields once a pass: what has to pass through memory where no cache holds a block

@@ -15,18 +15,19 @@ Blocks::Blocks(const grid::Ring& ring, const grid::Partition& cut, const Shape& 
     }
 }
 
-void Blocks::fill(const Buffer& x, const Buffer& v) {
-    const auto* next_x = reinterpret_cast<const double*>(x.data());
-    const auto* next_v = reinterpret_cast<const double*>(v.data());
-    for (const Block& block : blocks_) {
-        const std::int64_t columns = block.columns.size(), rows = columns * shape_.rows,
-                           v_rows = columns * shape_.v_rows;
-        std::copy_n(next_x, rows, block.data());
-        next_x += rows;
-        if (v_rows > 0) {
-            std::copy_n(next_v, v_rows, block.data() + rows);
-            next_v += v_rows;
+void Blocks::fill(Buffer x, Buffer v) {
+    const auto copy = [this](const Buffer& from, std::int64_t height, std::int64_t below) {
+        const auto* next = reinterpret_cast<const double*>(from.data());
+        for (const Block& block : blocks_) {
+            const std::int64_t columns = block.columns.size();
+            std::copy_n(next, columns * height, block.data() + columns * below);
+            next += columns * height;
         }
+    };
+    copy(x, shape_.rows, 0);
+    x = Buffer();
+    if (shape_.v_rows > 0) {
+        copy(v, shape_.v_rows, shape_.rows);
     }
 }
 

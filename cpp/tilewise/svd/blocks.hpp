@@ -40,8 +40,10 @@ public:
 
     const Shape& shape() const { return shape_; }
     const grid::Partition& cut() const { return cut_; }
-    /// Takes the columns of the blocks that the rank begins with, one beside the other as rank 0 dealt them out.
-    void fill(const Buffer& x, const Buffer& v);
+    /// Takes the columns of the blocks that the rank begins with, one beside the other as rank 0 dealt them out; X is gone before V is touched.
+    void fill(Buffer x, Buffer v);
+    /// Lets go of memory for blocks to come.
+    void end_of_sweeps() { free_.clear(); }
     std::int64_t first_position() const { return positions_.begin; }
     int positions() const { return static_cast<int>(positions_.size()); }
 

@@ -130,10 +130,11 @@ private:
     /// Copies the columns that are kept, sorted, and lets go of the blocks.
     void take(Blocks& blocks, bool values_only) {
         const auto count = std::ssize(places_);
+        blocks.end_of_sweeps();
         mpi::together(context_.comm, [&] {
             x_ = Matrix(blocks.shape().rows, count);
             v_ = Matrix(values_only ? 0 : blocks.shape().v_rows, values_only ? 0 : count);
-            for (const svd::Block& block : blocks.all()) {
+            for (svd::Block& block : blocks.all()) {
                 for (std::int64_t j = 0; j < count; ++j) {
                     const std::int64_t column =
                         order_[static_cast<std::size_t>(places_[static_cast<std::size_t>(j)])] - block.columns.begin;
@@ -146,6 +147,7 @@ private:
                         std::copy_n(v.column(column), v.rows, v_.column(j));
                     }
                 }
+                block.memory = Buffer();
             }
         });
         blocks.all().clear();
@@ -155,17 +157,18 @@ private:
         const Timed timed(context_.ledger, Phase::compute, "vectors");
         const auto count = std::ssize(places_);
         sigma_.resize(places_.size());
-        Matrix v;
-        if (!values_only) {
+        const bool reflected = start_.factors.rows > x_.rows;
+        if (reflected && !values_only) {
             u_ = Matrix(start_.factors.rows, count);
-            v = Matrix(start_.factors.columns, count);
         }
-        if (count > 0) {
-            kernel::finish_columns(start_.factors, x_.columns(), v_.columns(), u_.columns(), v.columns(), sigma_.data(),
-                                   context_.threads);
+        const Columns u = values_only ? Columns() : reflected ? u_.columns() : x_.columns();
+        kernel::finish_columns(start_.factors, x_.columns(), u, sigma_.data(), context_.threads);
+        if (!reflected && !values_only) {
+            u_ = std::move(x_);
         }
         x_ = {};
-        v_ = std::move(v);
+        start_.factors.q1 = {};
+        kernel::turn_back(start_.factors, v_.columns(), context_.threads);
         start_.factors = {};
     }
 
@@ -189,6 +192,7 @@ private:
         const std::int64_t rows = u_.rows;
         Buffer all;
         gather_u(all, [&](int rank) { return Block{{0, rank == 0 ? rows : 0}, {0, rank == 0 ? kept_ : 0}}; });
+        mpi::together(context_.comm, [&] { u_ = Matrix(rows, 0); });
         leader_.run([&](int threads) { kernel::complete({numbers(all), rows, kept_, rows}, from, threads); });
         whole_u_ = std::move(all);
         u_owners_.assign(owners_.size(), 0);
@@ -200,6 +204,11 @@ private:
                                            : Columns{nullptr, u_.rows, 0, u_.rows};
     }
     const Owners& u_owners() const { return u_owners_.empty() ? owners_ : u_owners_; }
+
+    void let_go_of_u() {
+        u_ = {};
+        whole_u_ = Buffer();
+    }
 
     void gather_u(Buffer& to, const Wanted& wanted) const {
         const Timed timed(context_.ledger, Phase::exchange, "deal U");
@@ -270,10 +279,14 @@ private:
         Buffer columns;
         if (work_.flipped) {
             gather_u(found.vt, columns_of(vt_columns));
+            let_go_of_u();
             columns = deal_v(rows_of(u_rows));
+            v_ = {};
         } else {
             found.vt = deal_v(columns_of(vt_columns));
+            v_ = {};
             gather_u(columns, rows_of(u_rows));
+            let_go_of_u();
         }
         found.vt_share = v_block.transposed();
         found.u_share = u_block;
@@ -288,8 +301,7 @@ private:
             const bool here = rank == start_.rows_of_q->root();
             return Block{{0, here ? work_.n : 0}, {0, here ? kept_ : 0}};
         });
-        u_ = {};
-        whole_u_ = Buffer();
+        let_go_of_u();
         {
             const Timed timed(context_.ledger, Phase::exchange, "hand down U");
             mpi::no_return(context_.comm,

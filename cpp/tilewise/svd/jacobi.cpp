@@ -20,6 +20,21 @@ int usual_blocks(const Options& options, int ranks) {
     return (exchange_named(options.exchange) == ExchangeKind::overlap ? 6 : 2) * ranks;
 }
 
+/// The ring's blocks, and which columns each has.
+struct Cut {
+    Cut(const Work& work, const Options& options, int blocks, int ranks)
+        : ring(blocks > 0 ? blocks : usual_blocks(options, ranks), ranks),
+          columns(work.n, ring.blocks(), options.remainder) {}
+
+    grid::Range columns_of(int rank) const {
+        const grid::Range blocks = ring.first_blocks_of(rank);
+        return {columns[static_cast<int>(blocks.begin)].begin, columns[static_cast<int>(blocks.end)].begin};
+    }
+
+    grid::Ring ring;
+    grid::Partition columns;
+};
+
 class Jacobi {
 public:
     Jacobi(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options)
@@ -27,8 +42,8 @@ public:
           options_(options),
           dtype_(dtype),
           work_(a),
-          ring_(options.blocks > 0 ? options.blocks : usual_blocks(options, context.comm.size()), context.comm.size()),
-          cut_(work_.n, ring_.blocks(), options.remainder),
+          of_eigen_(work_, options, options.blocks, context.comm.size()),
+          of_qr_(work_, options, options.qr_blocks > 0 ? options.qr_blocks : options.blocks, context.comm.size()),
           components_(options.components > 0 ? options.components : work_.n),
           leader_(context),
           source_(context, work_, options.read, options.hints),
@@ -63,37 +78,37 @@ private:
         return {context_, files, options_};
     }
 
-    grid::Range columns_of(int rank) const {
-        const grid::Range blocks = ring_.first_blocks_of(rank);
-        return {cut_[static_cast<int>(blocks.begin)].begin, cut_[static_cast<int>(blocks.end)].begin};
-    }
+    const Cut& cut_after(bool eigen) const { return eigen ? of_eigen_ : of_qr_; }
 
     Found run_once(bool last) {
-        const auto columns = [this](int rank) { return columns_of(rank); };
         const bool eigen = options_.start != "qr" && options_.inner != "rotations";
-        Start begun = start(context_, leader_, source_, work_, eigen, !options_.values_only, columns, !last);
+        Start begun = start(
+            context_, leader_, source_, work_, eigen, !options_.values_only,
+            [this](int rank, bool by_eigen) { return cut_after(by_eigen).columns_of(rank); }, !last);
+        cut_ = &cut_after(begun.eigen);
+        const auto columns = [this](int rank) { return cut_->columns_of(rank); };
         const Shape shape{begun.x_rows, begun.v_rows};
         std::optional<Blocks> blocks;
         std::unique_ptr<Exchange> exchange;
         mpi::together(context_.comm, [&] {
-            blocks.emplace(ring_, cut_, shape, context_.comm.rank());
-            blocks->fill(begun.x, begun.v);
-            begun.x = Buffer();
-            begun.v = Buffer();
+            blocks.emplace(cut_->ring, cut_->columns, shape, context_.comm.rank());
+            blocks->fill(std::move(begun.x), std::move(begun.v));
         });
         {
             const Timed timed(context_.ledger, Phase::exchange, "prepare");
-            exchange = make_exchange(exchange_named(options_.exchange), context_, cut_.largest() * shape.height());
+            exchange =
+                make_exchange(exchange_named(options_.exchange), context_, cut_->columns.largest() * shape.height());
         }
         SweepSetting setting{exchange_named(options_.exchange),
                              options_.inner == "rotations" ? kernel::Inner::rotations : kernel::Inner::blocks,
                              options_.tolerance, options_.max_sweeps};
         if (setting.tolerance <= 0) {
-            setting.tolerance = kernel::jacobi_tolerance(shape.rows);
+            setting.tolerance = kernel::jacobi_tolerance(shape.rows, setting.inner);
         }
         tolerance_ = setting.tolerance;
         const Swept swept =
-            mpi::no_return(context_.comm, [&] { return sweep(context_, ring_, *blocks, *exchange, setting); });
+            mpi::no_return(context_.comm, [&] { return sweep(context_, cut_->ring, *blocks, *exchange, setting); });
+        exchange.reset();
         if (last) {
             note(begun, swept);
         }
@@ -121,7 +136,7 @@ private:
         shown.sweep_bytes = sums[6];
         check(MPI_Allreduce(&swept.flops, &outcome_.flops, 1, MPI_DOUBLE, MPI_SUM, context_.comm.get()),
               "MPI_Allreduce");
-        outcome_.working = columns_of(context_.comm.rank()).size() > 0;
+        outcome_.working = cut_->columns_of(context_.comm.rank()).size() > 0;
     }
 
     void describe(const Found& found) {
@@ -131,10 +146,11 @@ private:
         shown.rank = found.rank;
         shown.sigma_max = found.s.front();
         shown.sigma_min = found.s.back();
-        shown.narrowest = shown.widest = cut_[0].size();
-        for (int block = 1; block < cut_.parts(); ++block) {
-            shown.narrowest = std::min(shown.narrowest, cut_[block].size());
-            shown.widest = std::max(shown.widest, cut_[block].size());
+        const grid::Partition& cut = cut_->columns;
+        shown.narrowest = shown.widest = cut[0].size();
+        for (int block = 1; block < cut.parts(); ++block) {
+            shown.narrowest = std::min(shown.narrowest, cut[block].size());
+            shown.widest = std::max(shown.widest, cut[block].size());
         }
         shown.reads = 1;
     }
@@ -166,8 +182,8 @@ private:
     const Options& options_;
     Dtype dtype_;
     Work work_;
-    grid::Ring ring_;
-    grid::Partition cut_;
+    Cut of_eigen_, of_qr_;  ///< as the sweeps find it after either start
+    const Cut* cut_ = &of_eigen_;
     std::int64_t components_;
     double tolerance_ = 0;
     Leader leader_;

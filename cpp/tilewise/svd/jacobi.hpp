@@ -9,8 +9,9 @@ namespace tilewise::svd {
 /// Memory: see start.hpp and finish.hpp; the input is kept as well where repetitions follow. @note Collective.
 Outcome jacobi(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
 
-/// LAPACK's gesdd in `dtype` on one rank, the only one that there may be. Memory: m·n for the matrix, n·m + n² for the vectors, 4·n² for LAPACK, in
-/// numbers of `dtype`, m ≥ n. `flops` are those of the usual estimate, 4·m·n² + 22·n³. @note Collective.
+/// LAPACK's gesdd in float64 on one rank, the only one that there may be. Memory: m·n for the matrix, n·m + n² for the vectors, 4·n² for LAPACK, in
+/// float64 numbers, m ≥ n. `flops` are those of the usual estimate, 4·m·n² + 22·n³. With `keep_small` it may be jacobi that does it, after
+/// another reading. @note Collective.
 Outcome local(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
 
 }  // namespace tilewise::svd

@@ -2,23 +2,16 @@
 #include "tilewise/svd/randomized.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <sstream>
 
+#include "tilewise/mpi/rounds.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/randomized_finder.hpp"
 
 namespace tilewise::svd {
 namespace {
-
-/// Seconds of one round, the largest over the ranks.
-Sample sample_of(Context& context, const std::array<double, 2>& took) {
-    std::array<double, 2> most{};
-    mpi::check(MPI_Allreduce(took.data(), most.data(), 2, MPI_DOUBLE, MPI_MAX, context.comm.get()), "MPI_Allreduce");
-    return {most[0], most[1]};
-}
 
 /// What was found, and how exactly.
 template <class T>
@@ -82,29 +75,10 @@ Outcome run(Context& context, const io::Region& a, const Files& files, const Opt
     Finder<T> finder(context, a, options);
     Outcome outcome;
     Found<T> found;
-    for (int round = -options.warmup; round < options.repeat; ++round) {
-        constexpr std::array phases{Phase::compute, Phase::exchange, Phase::input};
-        const Counters counted = ledger.count();
-        std::array<double, 3> before{}, took{};
-        context.comm.barrier();
-        for (std::size_t i = 0; i < phases.size(); ++i) {
-            before[i] = ledger.settled(phases[i]);
-        }
+    outcome.samples = mpi::run_rounds(context, options.warmup, options.repeat, [&](bool) {
         found = Found<T>{};
         found = finder();
-        for (std::size_t i = 0; i < phases.size(); ++i) {
-            took[i] = ledger.settled(phases[i]) - before[i];
-            if (round + 1 < options.repeat) {
-                ledger.forget(phases[i], took[i]);
-            }
-        }
-        if (round + 1 < options.repeat) {
-            ledger.count() = counted;
-        }
-        if (round >= 0) {
-            outcome.samples.push_back(sample_of(context, {took[0] + took[2], took[1]}));
-        }
-    }
+    });
     describe(finder, found, a, outcome);
     refuse_overflow(context, a, outcome.shown.sigma_max, files.s.dtype);
     if (!finder.quality().enough) {

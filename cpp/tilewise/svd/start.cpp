@@ -90,7 +90,7 @@ bool by_rows_first(const Work& work, int ranks) {
 }
 
 Start start(Context& context, const Leader& leader, Source& source, const Work& work, bool eigen, bool want_v,
-            const std::function<grid::Range(int rank)>& mine, bool again) {
+            const std::function<grid::Range(int rank, bool eigen)>& mine, bool again) {
     Start begun;
     Buffer whole;
     kernel::Columns a;
@@ -135,11 +135,12 @@ Start start(Context& context, const Leader& leader, Source& source, const Work& 
     const Owners owners(static_cast<std::size_t>(work.n), 0);
     mpi::no_return(context.comm, [&] {
         begun.x = deal(context, made.x.columns(), owners,
-                       [&](int rank) { return grid::Block{{0, begun.x_rows}, mine(rank)}; });
+                       [&](int rank) { return grid::Block{{0, begun.x_rows}, mine(rank, begun.eigen)}; });
         made.x = {};
         if (begun.v_rows > 0) {
             begun.v = deal(context, made.v.columns(), owners,
-                           [&](int rank) { return grid::Block{{0, begun.v_rows}, mine(rank)}; });
+                           [&](int rank) { return grid::Block{{0, begun.v_rows}, mine(rank, begun.eigen)}; });
+            made.v = {};
         }
     });
     share_factors(context, begun.factors);

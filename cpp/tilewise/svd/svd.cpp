@@ -66,12 +66,14 @@ void check_options(const Context& context, std::int64_t columns, const Options& 
     if (options.algorithm == "local" && ranks > 1) {
         throw UsageError("local is for one rank, not for " + std::to_string(ranks));
     }
-    if (options.blocks < 0 || options.blocks % 2 != 0) {
-        throw UsageError("columns are cut into an even number of blocks, not into " + std::to_string(options.blocks));
-    }
-    if (options.blocks > std::max<std::int64_t>(columns + 1, std::int64_t{6} * ranks * context.threads)) {
-        throw UsageError(std::to_string(options.blocks) + " blocks are too many for " + std::to_string(columns) +
-                         " columns");
+    for (const int blocks : {options.blocks, options.qr_blocks}) {
+        if (blocks < 0 || blocks % 2 != 0) {
+            throw UsageError("columns are cut into an even number of blocks, not into " + std::to_string(blocks));
+        }
+        if (blocks > std::max<std::int64_t>(columns + 1, std::int64_t{6} * ranks * context.threads)) {
+            throw UsageError(std::to_string(blocks) + " blocks are too many for " + std::to_string(columns) +
+                             " columns");
+        }
     }
     if (options.max_sweeps < 1 || !(options.tolerance >= 0)) {
         throw UsageError("there is one sweep at least, and a tolerance is not below 0");

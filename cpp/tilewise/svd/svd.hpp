@@ -18,7 +18,8 @@ struct Options {
     std::string algorithm = "jacobi";
     std::string exchange = "none", read = "positioned", write = "positioned";
     io::Hints hints;
-    int blocks = 0;  ///< column blocks of the ring over all ranks, even; 0: two for each rank, six with `overlap`
+    int blocks = 0;     ///< column blocks of the ring over all ranks, even; 0: two for each rank, six with `overlap`
+    int qr_blocks = 0;  ///< the same where the start is `qr`, asked for or fallen back to; 0: as `blocks`
     grid::Remainder remainder = grid::Remainder::spread;
     std::string start =
         "eigen";  ///< what the sweeps begin with: "eigen"vectors of AᵀA, where that is safe, or a pivoted "qr"
@@ -33,6 +34,8 @@ struct Options {
     int oversample = 10;     ///< of `randomized`: columns of a block beyond the components
     std::int64_t basis = 0;  ///< of `randomized`: most columns of its space, three blocks at least; 0: as it likes
     std::uint64_t seed = 0;
+    bool keep_small =
+        false;  ///< of `local`: jacobi takes over where rows or columns differ so much in scale that gesdd would lose small values
     bool require_converged = true;  ///< else what there is after the last sweep is written, with a warning
     std::int64_t panel_bytes = 0;   ///< of `randomized`: most bytes of the matrix in a node's memory; 0: as it likes
     Verify verify = Verify::off;
@@ -51,6 +54,7 @@ struct Files {
 
 /// What the decomposition has to say of itself; the same on all ranks, except where it says otherwise.
 struct Shown {
+    std::string algorithm;  ///< that was taken in the end, where it is not the one that was asked for
     int sweeps = 0;
     std::vector<double> off_norm;  ///< the largest cosine that each sweep found
     bool converged = true;

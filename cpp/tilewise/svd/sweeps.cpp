@@ -55,6 +55,11 @@ public:
             const kernel::PairOutcome found = of_all_ranks();
             swept.off_norm.push_back(found.off);
             swept.converged = certainly_converged(found, setting_.tolerance);
+            if (kernel::has_stalled(swept.off_norm)) {
+                for (kernel::PairSolver& solver : solvers_) {
+                    solver.use_rotations();
+                }
+            }
         }
         for (const kernel::PairSolver& solver : solvers_) {
             swept.tally += solver.tally();

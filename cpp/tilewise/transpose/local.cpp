@@ -55,30 +55,6 @@ void turn_items(const Options& options, const std::byte* from, std::int64_t from
     }
 }
 
-std::vector<Sample> repeat_in_memory(Context& context, const Options& options,
-                                     const std::function<void(bool last)>& once) {
-    Ledger& ledger = context.ledger;
-    std::vector<Sample> samples;
-    for (int round = -options.warmup; round < options.repeat; ++round) {
-        const bool last = round + 1 == options.repeat;
-        context.comm.barrier();
-        const std::array before{ledger.settled(Phase::compute), ledger.settled(Phase::exchange)};
-        once(last);
-        const std::array took{ledger.settled(Phase::compute) - before[0], ledger.settled(Phase::exchange) - before[1]};
-        if (!last) {
-            ledger.forget(Phase::compute, took[0]);
-            ledger.forget(Phase::exchange, took[1]);
-        }
-        if (round >= 0) {
-            std::array<double, 2> most{};
-            mpi::check(MPI_Allreduce(took.data(), most.data(), 2, MPI_DOUBLE, MPI_MAX, context.comm.get()),
-                       "MPI_Allreduce");
-            samples.push_back({most[0], most[1]});
-        }
-    }
-    return samples;
-}
-
 void copy_rows(const std::byte* from, std::int64_t rows, std::int64_t row_bytes, std::byte* to, std::int64_t stride) {
     for (std::int64_t row = 0; row < rows; ++row) {
         std::memcpy(to + row * stride, from + row * row_bytes, static_cast<std::size_t>(row_bytes));

@@ -44,10 +44,6 @@ private:
 void turn_items(const Options& options, const std::byte* from, std::int64_t from_stride, std::int64_t rows,
                 std::int64_t columns, std::size_t item, std::byte* to, std::int64_t to_stride, int threads);
 
-/// Books the repetitions of the part in memory: calls once(last) for each, and keeps the seconds of the last one in the ledger. @note Collective.
-std::vector<Sample> repeat_in_memory(Context& context, const Options& options,
-                                     const std::function<void(bool last)>& once);
-
 /// Copies a dense rectangle to its place, row by row.
 void copy_rows(const std::byte* from, std::int64_t rows, std::int64_t row_bytes, std::byte* to, std::int64_t stride);
 

@@ -144,11 +144,7 @@ std::int64_t differences(Context& alone, const io::Region& from, const io::Regio
 
 Verification verify(Context& context, const io::Region& from, const io::Region& to, Verify how) {
     const Timed timed(context.ledger, Phase::verify, "verify");
-    context.comm.barrier();
-    io::Region written = to;
-    if (to.text) {
-        written.file_bytes = io::PosixFile(to.path, to.name, io::PosixFile::Mode::read).size();
-    }
+    const io::Region written = io::as_written(context, to);
     const bool one_nan = from.text || to.text;
     if (how == Verify::fast) {
         const bool same = fingerprint_of(context, from, one_nan) == fingerprint_of(context, written, one_nan);

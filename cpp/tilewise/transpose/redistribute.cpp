@@ -1,6 +1,7 @@
 // One loop for every kind of exchange.
 #include "tilewise/transpose/redistribute.hpp"
 
+#include "tilewise/mpi/rounds.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::transpose {
@@ -46,7 +47,7 @@ std::vector<Sample> redistribute(Context& context, const io::Region& to, const O
             exchange = make_exchange(exchange_named(options.exchange), {context, pieces, to.dtype});
         });
     }
-    return repeat_in_memory(context, options, [&](bool last) {
+    return mpi::run_rounds(context, options.warmup, options.repeat, [&](bool last) {
         mpi::no_return(context.comm, [&] {
             {
                 const Timed timed(context.ledger, Phase::exchange, "begin");

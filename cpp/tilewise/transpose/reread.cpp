@@ -6,6 +6,7 @@
 //             [ · · · · ]                 [ · · · · ]
 //
 // What the second report's critique proposes (section VIII.E).
+#include "tilewise/mpi/rounds.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/transpose/local.hpp"
 
@@ -26,7 +27,7 @@ Outcome run_reread(Context& context, const io::Region& from, const io::Region& t
     Buffer result;
     mpi::together(context.comm, [&] { result = Buffer(static_cast<std::size_t>(mine.size() * item)); });
     Outcome outcome;
-    outcome.samples = repeat_in_memory(context, options, [&](bool) {
+    outcome.samples = mpi::run_rounds(context, options.warmup, options.repeat, [&](bool) {
         const Timed timed(context.ledger, Phase::compute, "transpose");
         mpi::together(context.comm, [&] { loaded.turn(mine, result.data(), mine.columns.size() * item); });
     });

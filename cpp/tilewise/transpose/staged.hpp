@@ -26,28 +26,20 @@ struct TileShape {
     std::int64_t rows = 1, columns = 1;
 };
 
-/// The tile that reads and writes in pieces as long as can be within `bytes` of memory, padding to pages included; borders on pages where pieces are longer
-/// than a page. Where the matrix is narrower than a square tile, the tile takes its whole width, and more of the other side.
+/// The tile that reads and writes in pieces as long as can be within `bytes` of memory; borders on pages where those of the matrix are. Where the matrix is
+/// narrower than a square tile, the tile takes its whole width, and more of the other side.
 inline TileShape tile_shape(std::int64_t rows, std::int64_t columns, std::int64_t item, std::int64_t bytes) {
-    constexpr std::int64_t padding = 3 * page;
     const auto whole_pages = [&](std::int64_t count, std::int64_t most) {
-        const std::int64_t unit = std::max<std::int64_t>(1, page / item);
+        const std::int64_t unit = most * item % page == 0 ? std::max<std::int64_t>(1, page / item) : 1;
         return count >= most ? most : std::max<std::int64_t>(1, count > unit ? count / unit * unit : count);
     };
-    const double p = static_cast<double>(padding), s = static_cast<double>(item), b = static_cast<double>(bytes);
-    const auto side =
-        std::max<std::int64_t>(1, static_cast<std::int64_t>((std::sqrt(p * p + 4 * s * b) - p) / (2 * s)));
-    const auto rest = [&](std::int64_t taken) {
-        // `taken` pieces of so many items and the padding of each; and the same seen from the other side.
-        const std::int64_t by_rows = bytes / (taken * item + padding);
-        const std::int64_t by_columns = (bytes / taken - padding) / item;
-        return std::max<std::int64_t>(1, std::min(by_rows, by_columns));
-    };
+    const std::int64_t numbers = std::max<std::int64_t>(1, bytes / item);
+    const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(numbers)));
     if (columns <= side) {
-        return {whole_pages(rest(std::max<std::int64_t>(1, columns)), rows), std::max<std::int64_t>(1, columns)};
+        return {whole_pages(numbers / std::max<std::int64_t>(1, columns), rows), std::max<std::int64_t>(1, columns)};
     }
     if (rows <= side) {
-        return {std::max<std::int64_t>(1, rows), whole_pages(rest(std::max<std::int64_t>(1, rows)), columns)};
+        return {std::max<std::int64_t>(1, rows), whole_pages(numbers / std::max<std::int64_t>(1, rows), columns)};
     }
     return {whole_pages(side, rows), whole_pages(side, columns)};
 }

@@ -4,9 +4,13 @@
 //               turning               | tile 1 | tile 2 | tile 3 |
 //               writing               |   tile 1 | tile 2 | tile 3 |      of the two buffers for input, one is read into while the other is turned
 //
-// In memory, rows of a tile lie as far apart as keeps them at the same place within a page as in the file, so that whole pages can go past the page cache.
+// The fewer bytes in a piece, the more requests, and the more pages that two pieces share are read and written twice; so tiles lie dense in memory, which
+// makes them larger. Where a piece does not begin at the same place within a page as in the file, it goes past the page cache through a buffer of its own.
+// Tiles follow each other down a column of the input: then pieces that follow each other in the result are written one soon after the other, while the page
+// that they share is still in memory.
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <future>
 
 #include "tilewise/base/buffer.hpp"
@@ -22,12 +26,10 @@ namespace {
 
 constexpr std::int64_t chunk = std::int64_t{1} << 20;  // of what lies in one piece, to be split over threads
 constexpr int requests_in_flight = 8;                  // on a node: devices want several, and pieces are short
+constexpr std::int64_t bounce_bytes = std::int64_t{256}
+                                      << 10;  // `BOUNCES` in python/tilewise/plan/transpose_need.py counts them
 
-/// A rectangle of a stored matrix and the bytes in memory that it lies in.
-///
-///     file     …|page  |page  |page  |page  |page  |…      row k of the tile begins at the same place within a page
-///                  [ row 0 ]        [ row 1 ]              here and there; the pages that it shares with others are read
-///     memory    |page  |page  |page  |page  |              as a whole, so each row has room for them
+/// A rectangle of a stored matrix, dense in memory.
 class TileMemory {
 public:
     TileMemory(std::int64_t offset, std::int64_t row_bytes, std::int64_t piece_bytes, std::int64_t rows)
@@ -35,38 +37,61 @@ public:
           piece_bytes_(piece_bytes),
           rows_(rows),
           whole_(piece_bytes == row_bytes),
-          lead_(offset % page) {
-        const std::int64_t room = piece_bytes + 2 * page;
-        const bool on_pages = row_bytes % page == 0 && piece_bytes % page == 0 && lead_ == 0;
-        stride_ = whole_ || on_pages ? piece_bytes : room + (row_bytes % page - room % page + page) % page;
-    }
+          aligned_(whole_ || (row_bytes % page == 0 && piece_bytes % page == 0 && offset % page == 0)),
+          lead_(offset % page) {}
 
-    std::int64_t stride() const { return stride_; }
+    std::int64_t stride() const { return piece_bytes_; }
     std::int64_t lead() const { return lead_; }
+    /// Whether every piece begins at the same place within a page as in the file, and what is around it in its pages belongs to no other piece.
+    bool is_aligned() const { return aligned_; }
     /// Bytes of memory, a page on either side included.
-    std::int64_t bytes() const { return rows_ * stride_ + 3 * page; }
+    std::int64_t bytes() const { return rows_ * piece_bytes_ + 3 * page; }
 
-    /// Calls move(file_offset, bytes, memory_offset) for every piece of the tile whose first byte is at `offset`; several at once.
+    /// Calls move(file_offset, bytes, memory_offset, thread) for every piece of the tile whose first byte is at `offset`; several at once.
     template <class Move> void for_pieces(int threads, std::int64_t offset, const Move& move) const {
         if (whole_) {
             // Cut at whole pages of the file.
             const std::int64_t total = rows_ * piece_bytes_, first = chunk - offset % page;
             const std::int64_t count = total <= first ? 1 : 1 + (total - first + chunk - 1) / chunk;
-            parallel_tasks(threads, count, [&](std::int64_t task, int) {
+            parallel_tasks(threads, count, [&](std::int64_t task, int thread) {
                 const std::int64_t begin = task == 0 ? 0 : first + (task - 1) * chunk;
                 const std::int64_t end = std::min(total, first + task * chunk);
-                move(offset + begin, end - begin, begin);
+                move(offset + begin, end - begin, begin, thread);
             });
             return;
         }
-        parallel_tasks(threads, rows_,
-                       [&](std::int64_t row, int) { move(offset + row * row_bytes_, piece_bytes_, row * stride_); });
+        parallel_tasks(threads, rows_, [&](std::int64_t row, int thread) {
+            move(offset + row * row_bytes_, piece_bytes_, row * piece_bytes_, thread);
+        });
     }
 
 private:
     std::int64_t row_bytes_, piece_bytes_, rows_;
-    bool whole_;
-    std::int64_t lead_, stride_ = 0;
+    bool whole_, aligned_;
+    std::int64_t lead_;
+};
+
+/// What goes through a buffer on whole pages, one for each request in flight; it has memory once there was something.
+class Bounces {
+public:
+    explicit Bounces(int count) : buffers_(static_cast<std::size_t>(count)) {}
+
+    /// Calls move(begin, bytes, memory) for parts of a piece at `offset` in the file; memory begins at the same place within a page, and has room for all of
+    /// the pages.
+    template <class Move> void for_parts(int thread, std::int64_t offset, std::int64_t bytes, const Move& move) {
+        Buffer& buffer = buffers_[static_cast<std::size_t>(thread)];
+        if (buffer.bytes() == 0) {
+            buffer = Buffer(static_cast<std::size_t>(bounce_bytes + 2 * page));
+        }
+        for (std::int64_t begin = 0; begin < bytes;) {
+            const std::int64_t at = (offset + begin) % page, some = std::min(bytes - begin, bounce_bytes - at);
+            move(begin, some, buffer.data() + at);
+            begin += some;
+        }
+    }
+
+private:
+    std::vector<Buffer> buffers_;
 };
 
 class Tiles {
@@ -78,9 +103,11 @@ public:
           options_(options),
           item_(static_cast<std::int64_t>(size_of(from.dtype))),
           shape_(tile_shape(from.stored_rows(), from.stored_columns(), item_, options.stage_bytes)),
-          across_((from.stored_columns() + shape_.columns - 1) / shape_.columns),
-          count_((from.stored_rows() + shape_.rows - 1) / shape_.rows * across_),
-          in_flight_(std::max(2, requests_in_flight / context.comm.size())) {}
+          down_((from.stored_rows() + shape_.rows - 1) / shape_.rows),
+          count_((from.stored_columns() + shape_.columns - 1) / shape_.columns * down_),
+          in_flight_(std::max(2, requests_in_flight / context.comm.size())),
+          arriving_(in_flight_),
+          leaving_(in_flight_) {}
 
     void operator()() {
         const std::int64_t first = context_.comm.rank(), ranks = context_.comm.size();
@@ -111,7 +138,7 @@ public:
 private:
     /// Rows and columns of the input.
     grid::Block tile(std::int64_t index) const {
-        const std::int64_t row = index / across_ * shape_.rows, column = index % across_ * shape_.columns;
+        const std::int64_t row = index % down_ * shape_.rows, column = index / down_ * shape_.columns;
         return {{row, std::min(row + shape_.rows, from_.stored_rows())},
                 {column, std::min(column + shape_.columns, from_.stored_columns())}};
     }
@@ -153,8 +180,17 @@ private:
             const TileMemory memory = input_memory(part);
             std::byte* data = input_[buffer].data() + page + memory.lead();
             memory.for_pieces(in_flight_, input_offset(part),
-                              [&](std::int64_t offset, std::int64_t bytes, std::int64_t place) {
-                                  fetch(offset, bytes, data + place);
+                              [&](std::int64_t offset, std::int64_t bytes, std::int64_t place, int thread) {
+                                  if (!direct_source_ || memory.is_aligned()) {
+                                      fetch(offset, bytes, data + place);
+                                      return;
+                                  }
+                                  arriving_.for_parts(thread, offset, bytes,
+                                                      [&](std::int64_t begin, std::int64_t some, std::byte* bounced) {
+                                                          fetch(offset + begin, some, bounced);
+                                                          std::memcpy(data + place + begin, bounced,
+                                                                      static_cast<std::size_t>(some));
+                                                      });
                               });
         });
     }
@@ -198,9 +234,18 @@ private:
         const TileMemory memory = output_memory(part);
         const std::byte* data = output_.data() + page + memory.lead();
         memory.for_pieces(in_flight_, output_offset(part),
-                          [&](std::int64_t offset, std::int64_t bytes, std::int64_t place) {
-                              calls_ += direct_result_ ? direct_result_->write(data + place, bytes, offset)
-                                                       : result_->write(data + place, bytes, offset);
+                          [&](std::int64_t offset, std::int64_t bytes, std::int64_t place, int thread) {
+                              if (!direct_result_ || memory.is_aligned()) {
+                                  calls_ += direct_result_ ? direct_result_->write(data + place, bytes, offset)
+                                                           : result_->write(data + place, bytes, offset);
+                                  return;
+                              }
+                              leaving_.for_parts(thread, offset, bytes,
+                                                 [&](std::int64_t begin, std::int64_t some, std::byte* bounced) {
+                                                     std::memcpy(bounced, data + place + begin,
+                                                                 static_cast<std::size_t>(some));
+                                                     calls_ += direct_result_->write(bounced, some, offset + begin);
+                                                 });
                           });
         context_.ledger.count().written += part.size() * item_;
     }
@@ -210,8 +255,9 @@ private:
     const Options& options_;
     std::int64_t item_;
     TileShape shape_;
-    std::int64_t across_, count_;
+    std::int64_t down_, count_;
     int in_flight_;
+    Bounces arriving_, leaving_;
     std::array<Buffer, 2> input_;
     Buffer output_;
     std::optional<io::PosixFile> source_, direct_source_, result_;

@@ -38,11 +38,12 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, read, wri
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, boundary, planes, snapshot_every, snapshots,
                                    until_change, check_every)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, energy, power, oversample,
-                                   basis, seed, require_converged, panel_bytes, scaled, u, s, vt, us)
+                                   basis, seed, keep_small, require_converged, panel_bytes, qr_blocks, scaled, u, s, vt,
+                                   us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, stencil, svd, measure, dtype,
-                                   verify, repeat, warmup, sync, bind, read_back, band_bytes, place, hints, trace,
-                                   calibrate, progress, fault)
+                                   verify, overflow, repeat, warmup, sync, bind, read_back, band_bytes, place, hints,
+                                   trace, calibrate, progress, fault)
 
 namespace {
 
@@ -158,6 +159,7 @@ multiply::Options options_of(const Job& job) {
             .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
             .kernel = kernel::kernel_named(v.kernel),
             .verify = verify_of(job),
+            .overflow = job.overflow == "wrap" ? multiply::Overflow::wrap : multiply::Overflow::refuse,
             .repeat = std::max(1, job.repeat),
             .warmup = std::max(0, job.warmup),
             .sync = job.sync,
@@ -236,6 +238,7 @@ svd::Options svd_options_of(const Job& job) {
             .write = v.write,
             .hints = job.hints,
             .blocks = v.blocks,
+            .qr_blocks = s.qr_blocks,
             .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
             .start = v.start,
             .inner = v.inner,
@@ -248,6 +251,7 @@ svd::Options svd_options_of(const Job& job) {
             .oversample = s.oversample,
             .basis = s.basis,
             .seed = s.seed,
+            .keep_small = s.keep_small,
             .require_converged = s.require_converged,
             .panel_bytes = s.panel_bytes,
             .verify = verify_of(job),

@@ -73,8 +73,9 @@ struct SvdFields {
     int power = -1, oversample = 10;
     std::int64_t basis = 0;
     std::uint64_t seed = 0;
-    bool require_converged = true;
+    bool keep_small = false, require_converged = true;
     std::int64_t panel_bytes = 0;
+    int qr_blocks = 0;
     bool scaled = false;
     std::optional<RegionFields> u, s, vt, us;
 };
@@ -94,7 +95,7 @@ struct Job {
     std::optional<StencilFields> stencil;
     std::optional<SvdFields> svd;
     std::optional<MeasureFields> measure;
-    std::string dtype, verify;
+    std::string dtype, verify, overflow;
     int repeat = 1, warmup = 0;
     bool sync = false, bind = false, read_back = false;
     std::int64_t band_bytes = 0;

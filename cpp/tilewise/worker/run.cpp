@@ -1,6 +1,7 @@
 // The frame around every command: binding, books, the operation, the record.
 #include "tilewise/worker/run.hpp"
 
+#include <cmath>
 #include <utility>
 
 #include "tilewise/convert/convert.hpp"
@@ -42,12 +43,13 @@ Outcome run_multiply(Context& context, const Job& job) {
     outcome.working = done.working;
     outcome.verification = done.verification;
     outcome.samples = done.samples;
-    const std::int64_t unchecked = done.verification ? done.verification->unchecked_rows : 0;
-    outcome.result = {{"exchanged_ideal_max_rank", most}, {"unchecked_rows", unchecked}};
-    if (unchecked > 0) {
-        outcome.warnings.push_back(
-            std::to_string(unchecked) +
-            " rows of the result could not be checked: their numbers are not finite, or too large or small to scale");
+    outcome.result = {{"exchanged_ideal_max_rank", most}};
+    if (done.verification && done.verification->share < 1) {
+        const double all = static_cast<double>(a.wanted_rows()) * static_cast<double>(b.wanted_columns());
+        const auto unchecked = std::llround((1 - done.verification->share) * all);
+        outcome.warnings.push_back(std::to_string(unchecked) + " of " + std::to_string(std::llround(all)) +
+                                   " numbers of the result could not be verified: they come from rows or columns "
+                                   "with NaN or infinity, or may be beyond the type's range");
     }
     return outcome;
 }
@@ -73,7 +75,7 @@ Outcome run_convert(Context& context, const Job& job) {
     outcome.result = {{"changed_numbers", done.changed}};
     if (done.changed > 0) {
         outcome.warnings.push_back(std::to_string(done.changed) + (done.changed == 1 ? " number is" : " numbers are") +
-                                   " beyond the output's type: changed to the nearest that it holds");
+                                   " beyond the output's type: changed to the nearest that it holds, NaN to 0");
     }
     return outcome;
 }

@@ -2,6 +2,10 @@
 #include "tilewise/worker/run_stencil.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
 
 #include "tilewise/measure/copy_rate.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -27,7 +31,9 @@ nlohmann::json result_of(const stencil::Outcome& done, double flops_per_point) {
     const double rate = seconds > 0 ? done.point_sweeps / seconds : 0;
     return {{"sweeps", *std::max_element(done.sweeps.begin(), done.sweeps.end())},
             {"last_change", done.last_change ? nlohmann::json(*done.last_change) : nlohmann::json(nullptr)},
-            {"non_finite", done.non_finite},
+            {"non_finite", done.result.non_finite},
+            {"held", done.result.held},
+            {"input_non_finite", done.input_non_finite},
             {"points_per_second", rate},
             {"gflops", rate * flops_per_point * 1e-9},
             {"flops_per_point", flops_per_point},
@@ -35,6 +41,50 @@ nlohmann::json result_of(const stencil::Outcome& done, double flops_per_point) {
             {"copy_bytes_per_second", 0.0},
             {"fraction_of_copy", 0.0},
             {"snapshots", done.snapshots}};
+}
+
+std::string numbers(std::int64_t count, const std::string& of, const std::string& one, const std::string& several) {
+    return std::to_string(count) + (count == 1 ? " number of " : " numbers of ") + of + (count == 1 ? one : several);
+}
+
+std::string rounded(const char* form, double value) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), form, value);
+    return text.data();
+}
+
+/// Where numbers of the result do not say what was computed, or where not all of them were proved.
+std::vector<std::string> warnings_of(const stencil::Outcome& done, Dtype dtype, const stencil::Options& options) {
+    std::vector<std::string> warnings;
+    if (done.input_non_finite > 0) {
+        warnings.push_back(numbers(done.input_non_finite, "the input", " is", " are") + " NaN or infinite, " +
+                           (done.input_non_finite == 1 ? "and spreads" : "and spread") + " with every sweep");
+    }
+    if (done.result.non_finite > 0 && done.input_non_finite == 0) {
+        const double growth = std::accumulate(options.weights.values.begin(), options.weights.values.end(), 0.0,
+                                              [](double sum, double value) { return sum + std::abs(value); });
+        warnings.push_back(
+            numbers(done.result.non_finite, "the result", " is", " are") +
+            " NaN or infinite, and none of the input is: the sweeps diverge; " +
+            (growth > 1 ? "divide the weights by " + rounded("%.6g", growth) + ", to which their magnitudes add up"
+                        : "scale the input down"));
+    }
+    if (is_integer(dtype) && done.result.non_finite > 0) {
+        warnings.push_back(std::string(name_of(dtype)) +
+                           " has neither NaN nor infinity: 0 and the ends of its range stand for them");
+    }
+    if (done.result.held > 0) {
+        warnings.push_back(numbers(done.result.held, "the result", " is", " are") + " beyond " +
+                           std::string(name_of(dtype)) + " and held to its range");
+    }
+    const auto& proof = done.verification;
+    if (proof && proof->passed && proof->share < 1) {
+        const double percent = 100 * proof->share;  // which is not all, however near
+        warnings.push_back("verified " +
+                           (percent < 1 ? rounded("%.2g", percent) : rounded("%.1f", std::floor(10 * percent) / 10)) +
+                           " % of the result, in patches; --verify serial checks all of it");
+    }
+    return warnings;
 }
 
 /// What one sweep a pass could do at most, had it nothing to wait for but memory: a point is read and written.
@@ -68,10 +118,7 @@ Outcome run_stencil(Context& context, const Job& job) {
     outcome.verification = done.verification;
     outcome.samples = done.samples;
     outcome.result = result_of(done, flops_per_point);
-    if (done.non_finite > 0) {
-        outcome.warnings.push_back(std::to_string(done.non_finite) + (done.non_finite == 1 ? " number" : " numbers") +
-                                   " of the input are NaN or infinite, and spread with every sweep");
-    }
+    outcome.warnings = warnings_of(done, to.dtype, options);
     outcome.afterwards = [&context, fields = done.fields](Outcome& finished) {
         if (finished.flops > 0) {
             add_roofline(context, *fields, finished);

@@ -24,7 +24,8 @@ json result_of(const svd::Shown& shown) {
     for (const double value : shown.residuals) {
         residuals.push_back(or_null(value));
     }
-    return {{"sweeps", shown.sweeps},
+    return {{"algorithm", shown.algorithm.empty() ? json(nullptr) : json(shown.algorithm)},
+            {"sweeps", shown.sweeps},
             {"off_norm", off},
             {"converged", shown.converged},
             {"components", shown.components},

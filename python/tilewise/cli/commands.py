@@ -27,7 +27,7 @@ def overview() -> str:
     lines = [f"  {name:<{width}}  {summary}" for name, summary in COMMANDS.items()]
     return "\n".join(
         [
-            "tilewise works on dense matrices in files, in parallel over MPI, and proves its results.",
+            "tilewise works on dense matrices in files, in parallel over MPI, and verifies its results.",
             "",
             "usage: tilewise COMMAND …",
             "",

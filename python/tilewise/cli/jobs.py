@@ -221,9 +221,7 @@ def _judge(record: Record, options: JobOptions, plan: Plan) -> None:
         return
     _write_record(record, options)
     if proof.method == "convergence":
-        from tilewise.report.svd import not_converged
-
-        raise not_converged(record)
+        raise _not_converged(record, plan)
     numbers = ""
     if proof.error is not None and proof.tolerance is not None:
         numbers = f": error {proof.error:.2e}, allowed {proof.tolerance:.2e}"
@@ -241,6 +239,16 @@ def _loose(plan: Plan) -> str:
     return f"no --tolerance: {tolerance:g} leaves columns with cosines as large as that to each other"
 
 
+def _not_converged(record: Record, plan: Plan) -> VerificationError:
+    if plan.job.stencil is not None:
+        from tilewise.report.stencil import diverged
+
+        return diverged(record, plan.job.stencil.weights)
+    from tilewise.report.svd import not_converged
+
+    return not_converged(record)
+
+
 def _record(
     done: Done,
     plan: Plan,
@@ -252,6 +260,11 @@ def _record(
 ) -> Record:
     kernel = done.environment.get("blas_kernel", "")
     fits = plan.peak is not None and plan.peak.kernel == kernel
+    needed = plan.need
+    if plan.fallback is not None and done.result.get("start_used") == "qr":
+        needed = plan.fallback.need
+        variant = msgspec.structs.replace(final.variant, blocks=plan.fallback.blocks)
+        final = msgspec.structs.replace(final, variant=variant)
     known = assemble.Known(
         job=final,
         facts=plan.facts,
@@ -262,7 +275,7 @@ def _record(
         fixed=plan.fixed,
         reasons=plan.reasons,
         warnings=[*plan.warnings, *_elsewhere(done, plan)],
-        needed_bytes=plan.need.node,
+        needed_bytes=needed.node,
         launcher=shlex.join(start.command),
         variables=start.environment,
         oversubscribed=plan.oversubscribed,
@@ -289,8 +302,8 @@ def _elsewhere(done: Done, plan: Plan) -> list[str]:
 
 
 def _remember(record: Record, plan: Plan) -> None:
-    """Keeps a peak that was measured in this run, and measures what the next one can use."""
-    if plan.job.calibrate and record.peak_flops:
+    """Keeps a peak that this run measured or passed, and measures what the next one can use."""
+    if plan.keeps_peak and record.peak_flops:
         key = peak_key(plan.facts, plan.job.variant, plan.job.dtype)
         profile.store_peak(key, profile.Peak(record.peak_flops, record.environment.blas_kernel))
     if plan.measure_tile is not None:

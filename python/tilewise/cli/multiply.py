@@ -10,7 +10,9 @@ from tilewise.cli import jobs
 from tilewise.cli.declare import HOW, WHAT, Parameter
 from tilewise.cli.options import JobOptions, choices_of
 from tilewise.cli.parse import parse
+from tilewise.errors import UsageError
 from tilewise.launch.join import Join
+from tilewise.plan.names import OVERFLOW
 
 
 def request(
@@ -28,9 +30,17 @@ def request(
     transpose_b: Annotated[
         bool, Parameter(name="--transpose-b", group=WHAT, help="Take the transpose of B.")
     ] = False,
+    overflow: Annotated[
+        str,
+        Parameter(
+            name="--overflow",
+            group=WHAT,
+            help="Integers that could leave 64 bits: refuse, or wrap modulo 2^64.",
+        ),
+    ] = "refuse",
     options: Annotated[JobOptions, Parameter(name="*", group=HOW)] = JobOptions(),  # noqa: B008 - a frozen value
 ) -> jobs.Request:
-    """Multiply two matrices that lie in files; the product is proved before it gets its name."""
+    """Multiply two matrices that lie in files; the product is verified before it gets its name."""
     from tilewise import files
     from tilewise.files.output import Target
     from tilewise.files.region import Region
@@ -39,6 +49,8 @@ def request(
     from tilewise.plan.plan import Plan
 
     choices = choices_of(options)
+    if overflow not in OVERFLOW:
+        raise UsageError(f"--overflow {overflow!r} is unknown; known are {', '.join(OVERFLOW)}")
 
     def inspect() -> list[Region]:
         regions = [files.inspect(a), files.inspect(b)]
@@ -46,7 +58,7 @@ def request(
         return [msgspec.structs.replace(r, transposed=t) for r, t in zip(regions, turned, strict=True)]
 
     def plan(regions: list[Region], target: Target, facts: Facts, joined: Join | None) -> Plan:
-        return plan_multiply(regions[0], regions[1], choices, facts, joined, target)
+        return plan_multiply(regions[0], regions[1], choices, facts, joined, target, overflow)
 
     return jobs.Request(output=output, options=options, choices=choices, inspect=inspect, plan=plan)
 

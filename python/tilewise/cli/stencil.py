@@ -45,7 +45,9 @@ def request(
     until_change: Annotated[
         float | None,
         Parameter(
-            name="--until-change", group=WHAT, help="End when no number changes by X or more in a sweep."
+            name="--until-change",
+            group=WHAT,
+            help="End when no number changes by X or more in a sweep; exit code 3 if one is NaN or infinite.",
         ),
     ] = None,
     check_every: Annotated[

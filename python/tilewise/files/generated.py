@@ -15,6 +15,7 @@ KINDS = {
     "graded": "normal columns that fade by twenty orders of magnitude",
 }
 _NO_INTEGERS = ("normal", "graded")
+HALF_MAX = 65504  # the largest float16
 _FORM = "random:4096x4096:float64[:seed]"
 
 
@@ -40,6 +41,11 @@ def generated(kind: str, shape: tuple[int, int], dtype: str, seed: int, name: st
             f"--kind {kind} makes fractions, which {dtype} cannot hold; for integers there are {others}"
         )
     rows, columns = shape
+    if kind == "ramp" and dtype == "float16" and rows * columns > HALF_MAX + 1:
+        raise UsageError(
+            f"--kind ramp counts to {rows * columns - 1} here, but float16 ends at {HALF_MAX}",
+            "--dtype float32",
+        )
     return Region(path="", name=name, rows=rows, columns=columns, dtype=dtype, generator=kind, seed=seed)
 
 

@@ -65,13 +65,15 @@ def assemble(done: Done, known: Known) -> Record:
     _count_front(done, known.front)
     seconds = _seconds(done, known.wall)
     compute_rate = _rate(done.flops, seconds.compute.max)
-    peak = done.peak_flops or known.peak
+    measured = done.peak_flops or known.peak
+    # What a job reached is no more than the machine can: a measurement that was disturbed is raised by it.
+    peak = max(measured, compute_rate or 0.0) if measured else None
     return Record(
         tilewise=tilewise.__version__,
         command=known.job.command,
         inputs=known.inputs,
         outputs=known.outputs,
-        variant=record_variant(known.job.variant),
+        variant=record_variant(_as_done(known.job.variant, done)),
         chosen_by=known.chosen_by,
         fixed=known.fixed,
         reasons=known.reasons,
@@ -105,6 +107,12 @@ def _count_front(done: Done, front: FrontSeconds) -> None:
         ("total", front.decoding + front.packing),
     ):
         done.seconds[name] = [value + seconds for value in done.seconds.get(name, [])]
+
+
+def _as_done(variant: Variant, done: Done) -> Variant:
+    """The variant with the algorithm that the worker took in the end, where the job let it choose."""
+    algorithm = done.result.pop("algorithm", None)
+    return msgspec.structs.replace(variant, algorithm=algorithm) if algorithm else variant
 
 
 def record_variant(variant: Variant) -> RecordVariant:

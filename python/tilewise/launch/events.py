@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from tilewise.units import share_text
+
 MARK = b"\x1e"  # begins every line that is ours; all else is a library's chatter
 
 
@@ -67,6 +69,12 @@ class Verification(msgspec.Struct):
     share: float = 1.0
     error: float | None = None
     tolerance: float | None = None
+
+    def verdict(self) -> str:
+        """`passed`, `FAILED`, or the share of the result that passed."""
+        if not self.passed:
+            return "FAILED"
+        return "passed" if self.share >= 1 else f"{share_text(self.share)} passed"
 
 
 class Done(msgspec.Struct, tag="record", tag_field="event"):

@@ -65,8 +65,11 @@ class Svd(msgspec.Struct, frozen=True, kw_only=True):
 
     `components` K (0: all min(M, N)); with `energy` above 0 the most there may be. `max_sweeps` is of
     `jacobi`, `tolerance` (0: its own) of that and of `randomized`; of the latter `power` iterations (-1: as
-    many as it takes), `oversample`, `basis` (most columns of its space) and `seed`; `panel_bytes` (of a
-    matrix in memory, all ranks of a node) of that and of proofs. The files are in the job's `dtype`, row by
+    many as it takes), `oversample`, `basis` (most columns of its space) and `seed`; with `keep_small`,
+    `local` leaves matrices whose small values it would lose to `jacobi`. `panel_bytes` (of a matrix in
+    memory, all ranks of a node) of `randomized` and of proofs. `qr_blocks`: the blocks of `jacobi` where it
+    starts by `qr`, also because `eigen` would cost accuracy (0: those of the variant). The files are in the
+    job's `dtype`, row by
     row: `u` M×K, `s` 1×K, `vt` K×N and, where `scaled`, `us` = U·diag(s); None where one is not wanted.
     """
 
@@ -79,8 +82,10 @@ class Svd(msgspec.Struct, frozen=True, kw_only=True):
     oversample: int = 10
     basis: int = 0
     seed: int = 0
+    keep_small: bool = False
     require_converged: bool = True
     panel_bytes: int = 0
+    qr_blocks: int = 0
     scaled: bool = False
     u: Region | None = None
     s: Region | None = None
@@ -156,6 +161,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     svd: Svd | None = None
     measure: Measure | None = None
     verify: str = "off"
+    overflow: str = "refuse"
     repeat: int = 1
     warmup: int = 0
     sync: bool = False

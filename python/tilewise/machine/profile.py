@@ -79,11 +79,11 @@ def load() -> Profile:
 
 
 def store_peak(key: str, peak: Peak) -> None:
-    """Adds one measurement, replacing the file at once; does nothing where the cache cannot be written."""
+    """Keeps a rate that was reached, replacing the file at once, where the cache can be written."""
     with _locked():
         profile = load()
-        profile.peaks[key] = peak
-        _store(profile)
+        if _raise(profile, key, peak):
+            _store(profile)
 
 
 def store_tile(key: str, tile: Tile) -> None:
@@ -97,17 +97,26 @@ def store_tile(key: str, tile: Tile) -> None:
 def store_measured(key: str, measured: Callable[[Measured | None], Measured], peaks: dict[str, Peak]) -> str:
     """The same for what `tilewise measure` found, with `peaks`; returns the file, empty where that failed.
 
-    `measured` makes what is stored of what was. A peak replaces one of the same kernel only where it is
-    higher: a disturbed run shows what a machine did, not what it can do.
+    `measured` makes what is stored of what was.
     """
     with _locked():
         profile = load()
         profile.measured[key] = measured(profile.measured.get(key))
         for name, peak in peaks.items():
-            old = profile.peaks.get(name)
-            if old is None or old.kernel != peak.kernel or old.flops_per_second < peak.flops_per_second:
-                profile.peaks[name] = peak
+            _raise(profile, name, peak)
         return _store(profile)
+
+
+def _raise(profile: Profile, key: str, peak: Peak) -> bool:
+    """A peak replaces one of the same kernel only where it is higher; returns whether it did.
+
+    A disturbed run shows what a machine did, not what it can do.
+    """
+    old = profile.peaks.get(key)
+    if old is not None and old.kernel == peak.kernel and old.flops_per_second >= peak.flops_per_second:
+        return False
+    profile.peaks[key] = peak
+    return True
 
 
 def measurement_path(host: str, what: str) -> str:

@@ -119,6 +119,11 @@ def _refuse(choices: Choices, command: str) -> None:
     for flag, value in (("--algorithm", choices.algorithm), ("--exchange", choices.exchange)):
         if value is not None:
             raise UsageError(f"{flag} {value} makes no sense with {command}: every rank works for itself")
+    if choices.repeat > 1 or choices.warmup > 0:
+        raise UsageError(
+            f"--repeat and --warmup make no sense with {command}: nothing of it is in memory alone",
+            "tilewise study run, to repeat whole runs",
+        )
     if choices.verify == "serial" or (command == "generate" and choices.verify == "fast"):
         known = (
             "there is nothing to prove" if command == "generate" else "--verify fast reads the output back"

@@ -27,16 +27,20 @@ def plan_multiply(
     facts: Facts,
     joined: Join | None = None,
     target: Target | None = None,
+    overflow: str = "refuse",
 ) -> Plan:
     """The plan for left · right; transposition stands in the regions.
 
     `joined` tells of ranks that exist already because somebody else started them, `target` where the product
-    will be written; without it, no device is asked how fast it is. Raises UsageError when the shapes do not
+    will be written; without it, no device is asked how fast it is. `overflow` says what becomes of integers
+    beyond 64 bits. Raises UsageError when the shapes do not
     fit, the output's format cannot hold the product, a choice makes no sense, or memory does not suffice.
     """
     m, k, n = _extents(left, right)
     why: list[str] = []
     dtype = _product_type(left, right, target, why)
+    if overflow == "wrap" and not dtype.startswith(("int", "uint")):
+        raise UsageError(f"--overflow wrap is for products of integers, not of {dtype}")
     item = ITEMSIZE[dtype]
     work = float(m) * k * n
     ranks, threads, nodes = rule.spread(choices, facts, work, why, joined=joined)
@@ -65,7 +69,8 @@ def plan_multiply(
     flops = (8 if dtype.startswith("complex") else 2) * work
     warnings: list[str] = []
     share = proof.fast_share(
-        operands + m * n * item,
+        m * k + 2 * k * n + m * n,  # B twice: its norms come first
+        dtype,
         left.bytes + right.bytes + m * n * item,
         flops,
         min(ranks * threads, facts.cores),
@@ -84,6 +89,7 @@ def plan_multiply(
         variant=variant,
         dtype=dtype,
         verify=verify,
+        overflow=overflow,
         read_back=verify == "fast"
         and (choices.verify == "fast" or _cheap_to_read(variant, m * n * item, flops)),
     )

@@ -43,6 +43,7 @@ KERNELS = ("fast", "blas", "plain")
 REMAINDERS = ("spread", "last")
 PLACES = ("core", "socket", "node")
 VERIFY = ("auto", "off", "fast", "serial")
+OVERFLOW = ("refuse", "wrap")
 ROOT_WRITES = {
     "rows": "a call for each row of each block",
     "view": "a file view for each block",

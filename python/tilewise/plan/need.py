@@ -59,10 +59,11 @@ def multiply_need(
 ) -> Need:
     """What an m×k · k×n product in `dtype` takes.
 
-    rank = blocks of A, B and C + exchange buffers + I/O staging + what gemm, MPI and BLAS take. The
-    layers of `replicated` share out k, so that a node's sum counts A and B once, C once a layer, and the rest
-    once a rank. On one rank, operands used `in_place` are pages of their files and take nothing, and C is
-    streamed through two buffers where it is written `uncached`. `turned`: it is stored column by column.
+    rank = blocks of A, B and C + exchange buffers + I/O staging + what gemm, MPI, BLAS and the check
+    take. The layers of `replicated` share out k, so that a node's sum counts A and B once, C once a layer,
+    and the rest once a rank. On one rank, operands used `in_place` are pages of their files and take
+    nothing, and C is streamed through two buffers where it is written `uncached`. `turned`: it is stored
+    column by column.
     """
     p, q = variant.grid
     item = ITEMSIZE[dtype]
@@ -73,6 +74,8 @@ def multiply_need(
     c = rows * columns * item
     buffers = _exchange_buffers(variant, a, b, min(PANEL, layer) * (rows + columns) * item)
     fixed = FIXED + staging(variant) + variant.threads * PACKING
+    if verify == "fast":  # vectors of all of m, n and k, in double
+        fixed += (9 * m + 5 * n + 7 * k) * (16 if dtype.startswith("complex") else 8)
     operands, result = (m * k + k * n) * item, m * n * item
     if turned:  # for a file that is stored column by column, a second copy of C
         c, result = 2 * c, 2 * result

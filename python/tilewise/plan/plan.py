@@ -21,10 +21,18 @@ CALIBRATE_FROM = 1e11  # operations from which a measurement of gemm's peak is l
 _MEASURED = ("float32", "float64", "complex64", "complex128")
 
 
+class Fallback(msgspec.Struct, frozen=True):
+    """What a decomposition takes where its start turns out to cost accuracy: another cut, and more memory."""
+
+    blocks: int
+    need: Need
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What will be done. `job.output` is still empty: making files is not planning.
 
     `measure_tile`: the bytes of an item and the threads for which a tile is to be found after the job.
+    `keeps_peak`: a product long enough for its rate to be kept, where it passes the stored peak.
     Of a stencil: the result has `planes` in the rows of `shape`, and is also kept after `snapshots` sweeps.
     `pieces` are the files of a result that is a folder; `shape` is that of the first one then.
     """
@@ -45,9 +53,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     peak: profile.Peak | None
     peak_key: str
     measure_tile: tuple[int, int] | None = None
+    keeps_peak: bool = False
     planes: int = 1
     snapshots: list[int] = []
     pieces: list[Piece] = []
+    fallback: Fallback | None = None
 
 
 def new_id() -> str:
@@ -77,6 +87,7 @@ def finish(
     planes: int = 1,
     snapshots: Sequence[int] = (),
     pieces: Sequence[Piece] = (),
+    fallback: Fallback | None = None,
 ) -> Plan:
     """Puts a plan together: binding, oversubscription, stored peak, traps in the environment, who chose.
 
@@ -97,14 +108,7 @@ def finish(
         warnings.extend(environment.blas_warnings(os.environ, facts))
     key = peak_key(facts, variant, job.dtype)
     peak = profile.load().peaks.get(key) if flops > 0 and not over else None
-    calibrate = (
-        peak is None
-        and gemm
-        and flops >= CALIBRATE_FROM
-        and not over
-        and job.dtype in _MEASURED
-        and variant.kernel == "fast"
-    )
+    telling = flops >= CALIBRATE_FROM and not over and job.dtype in _MEASURED and variant.kernel == "fast"
     fixed = [*choices.fixed(), *also_fixed]
     return Plan(
         job=msgspec.structs.replace(
@@ -115,7 +119,7 @@ def finish(
             repeat=choices.repeat,
             warmup=choices.warmup,
             sync=choices.sync,
-            calibrate=calibrate,
+            calibrate=peak is None and gemm and telling,
             fault=os.environ.get("TILEWISE_FAULT", ""),
         ),
         shape=shape,
@@ -132,10 +136,12 @@ def finish(
         oversubscribed=over,
         peak=peak,
         peak_key=key,
+        keeps_peak=job.command == "multiply" and telling,
         measure_tile=measure_tile,
         planes=planes,
         snapshots=list(snapshots),
         pieces=list(pieces),
+        fallback=fallback,
     )
 
 

@@ -252,7 +252,7 @@ def _verify(choices: Choices, wanted: Wanted, points: float, cores: int, why: li
     share = proof.patches_share(wanted.steps, wanted.weights.radius, points, cores)
     if share < proof.WORTH:
         return "fast"
-    why.append(f"not proved: the check would take about {share:.0%} of the time; --verify fast does it")
+    why.append(f"not verified: the check would take about {share:.0%} of the time; --verify fast does it")
     return "off"
 
 

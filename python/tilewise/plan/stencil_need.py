@@ -11,7 +11,7 @@ from tilewise.plan import need
 from tilewise.plan.cut import Cut
 from tilewise.plan.grid import part
 from tilewise.plan.need import Need
-from tilewise.plan.proof import PATCH
+from tilewise.plan.proof import ALL, PATCH
 
 STRIP = 8 << 10  # bytes of a row in a strip, at most
 LINE, PAGE = 64, 4096
@@ -73,7 +73,10 @@ def stencil_need(
     item = ITEMSIZE[dtype]
     rows, columns = _block(cut, variant)
     kept = rows * columns * (again + files.turned * item)
-    patch = [min(extent, PATCH + 2 * steps * cut.radius) for extent in (cut.rows, cut.columns)]
+    whole = cut.rows * cut.columns * max(1, steps) <= ALL
+    patch = [
+        extent if whole else min(extent, PATCH + 2 * steps * cut.radius) for extent in (cut.rows, cut.columns)
+    ]
     proof = 2 * patch[0] * patch[1] * item + 2 * BANDS if verify == "fast" else 0
     lines = files.beside(variant) + (0 if verify == "off" else files.read_again())
     buffers = _halos(cut, dtype, variant) + _scratch(cut, dtype, variant) + kept + proof + lines

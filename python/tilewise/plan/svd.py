@@ -7,9 +7,10 @@ singular values, which nobody knows before: 3 where they fall fast, 20 to 40 whe
 until all are exact. A full one is exact at once, and is taken where it is short, and with `--energy`, where
 K is not known. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`, and `jacobi`
 for all others. Ranks and threads as for products: one rank with a thread for each core, or a rank for each
-memory domain or node. Blocks: two a rank. Exchange: `overlap` where a rank has three pairs of blocks or more,
-and so something to do while those at its ends travel, else `nonblocking`. Proof: `fast`, always, for it says
-how good the factors are and costs one more reading of the file.
+memory domain or node. Blocks: two a rank; four on a lone one that starts by `eigen`, for which narrow pairs
+do as well, and more for `qr` where memory is short. Exchange: `overlap` where a rank has three pairs of
+blocks or more, and so something to do while those at its ends travel, else `nonblocking`. Proof: `fast`,
+always, for it says how good the factors are and costs one more reading of the file.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tilewise.machine.facts import Facts
 from tilewise.plan import io, need, rule
 from tilewise.plan.choices import Choices
 from tilewise.plan.names import SVD, Algorithm
-from tilewise.plan.plan import Plan, finish, new_id
+from tilewise.plan.plan import Fallback, Plan, finish, new_id
 from tilewise.plan.svd_need import full_bytes, most_components, svd_need
 from tilewise.plan.svd_shape import Shape
 from tilewise.plan.svd_wanted import OVERSAMPLE, SWEEPS, Wanted, refuse_foreign_flags
@@ -85,18 +86,39 @@ def plan_svd(
     variant = msgspec.structs.replace(variant, exchange=_exchange(algorithm, choices, variant, why))
     room = choices.memory if choices.memory is not None else int(facts.memory_available * need.SHARE)
     verify = "fast" if choices.verify == "auto" else choices.verify
-    again = choices.repeat + choices.warmup > 1
     if wanted.energy is not None and algorithm.name == "randomized":
         shape = most_components(shape, source, dtype, variant, wanted, verify, room, nodes)
         if shape.components < shape.least:
             why.append(f"{plural(shape.components, 'component')} at most: more do not fit in memory")
-    panels, basis, required = svd_need(
-        shape, source, dtype, variant, wanted, verify, room, nodes, again=again
-    )
+
+    def needs(start: str, blocks: int, algorithm: str = variant.algorithm) -> tuple[int, int, need.Need]:
+        one = msgspec.structs.replace(variant, algorithm=algorithm, start=start, blocks=blocks)
+        again = choices.repeat + choices.warmup > 1
+        return svd_need(shape, source, dtype, one, wanted, verify, room, nodes, again)
+
+    fallback = None
+    if algorithm.name == "jacobi":
+        # Wide pairs need fewer sweeps but more memory; after `eigen` there is hardly anything left to turn.
+        free = wanted.block_columns is None and choices.exchange != "overlap"
+        counts = [variant.blocks << more for more in range(4 if free else 1)]
+        counts = [count for count in counts if count == variant.blocks or 2 * count <= shape.least]
+        by_qr = next((count for count in counts if needs("qr", count)[2].node <= room), counts[-1])
+        if variant.start == "eigen":
+            fallback = Fallback(blocks=by_qr, need=needs("qr", by_qr)[2])
+            blocks = max(variant.blocks, 4) if free and shape.least >= 8 else variant.blocks
+        else:
+            blocks = by_qr
+        variant = msgspec.structs.replace(variant, blocks=blocks)
+    elif algorithm.name == "local" and choices.algorithm is None:
+        # What jacobi takes over; where that does not fit, gesdd does what it can.
+        taken_over = Fallback(blocks=2, need=needs("qr", 2, "jacobi")[2])
+        fallback = taken_over if taken_over.need.node <= room else None
+    panels, basis, required = needs(variant.start, variant.blocks)
     try:
-        need.require_fit(
-            required, choices.memory, facts.memory_available, facts.shared_memory, variant.exchange
-        )
+        for each in [required, *([fallback.need] if fallback else [])]:
+            need.require_fit(
+                each, choices.memory, facts.memory_available, facts.shared_memory, variant.exchange
+            )
     except UsageError as error:
         if advise and not error.advice:
             error.advice = _what_fits(source, target, wanted, choices, facts, joined, ranks)
@@ -111,8 +133,10 @@ def plan_svd(
         oversample=OVERSAMPLE if wanted.oversample is None else wanted.oversample,
         basis=basis,
         seed=wanted.seed or 0,
+        keep_small=algorithm.name == "local" and fallback is not None,
         require_converged=verify != "off",
         panel_bytes=panels,
+        qr_blocks=fallback.blocks if fallback else 0,
         scaled=wanted.scaled,
     )
     job = Job(
@@ -145,6 +169,7 @@ def plan_svd(
         else ("ranks", "threads", "algorithm", "exchange", "io", "block-columns", "start"),
         also_fixed=wanted.given(),
         pieces=pieces,
+        fallback=fallback,
     )
 
 
@@ -209,8 +234,8 @@ def _algorithm(
     alone = ranks in (None, 1) and choices.grid in (None, (1, 1))
     if shape.least <= LOCAL_MAX and alone and wanted.tolerance is None:
         why.append(
-            "local: gesdd is faster for so few columns; for small singular values that are accurate relative "
-            "to themselves: --algorithm jacobi"
+            "local: gesdd is faster for so few columns; jacobi takes over where rows or columns differ so "
+            "much in scale that small singular values would be lost"
         )
         return SVD["local"]
     if wanted.tolerance is not None:

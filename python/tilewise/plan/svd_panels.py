@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
-from tilewise.plan.svd_shape import Shape, panels_of_factor, panels_of_input
+from tilewise.plan.svd_shape import Panels, Shape, panels_of_factor, panels_of_input
 from tilewise.plan.svd_wanted import Wanted
 
 DOUBLE = 8
@@ -40,8 +42,7 @@ def sketch_need(
     vectors take its place, and seven squares of numbers. At the end there is a part of Vᵀ, to be written.
     """
     sampled, item = shape.sampled(wanted), ITEMSIZE[dtype]
-    padded = -(-sampled * item // LINE) * LINE // item
-    panels = panels_of_input(source, dtype, variant, padded, room)
+    padded, panels = _sketched(shape, dtype, source, variant, wanted, room)
     width, rows = panels.width, -(-panels.height // variant.ranks)
     whole = width * sampled * DOUBLE
     messages = min(whole, SUMMED) if variant.ranks > 1 else 0
@@ -63,6 +64,23 @@ def sketch_need(
         space = held * width * DOUBLE + 7 * held * held * DOUBLE
         space += max(lanes + messages + whole, 2 * whole + factored, held // 2 * width * DOUBLE + whole)
     return width * padded * item + max(alone, space) + SQUARES * DOUBLE * sampled * sampled
+
+
+def panel_bytes(shape: Shape, dtype: str, source: Region, variant: Variant, wanted: Wanted, room: int) -> int:
+    """Bytes of A that a rank has at a time, as they were read and as they are used, within `room`."""
+    panels = _sketched(shape, dtype, source, variant, wanted, room)[1]
+    converts = source.dtype != dtype or source.byte_order != sys.byteorder
+    row = panels.lanes * panels.width * (ITEMSIZE[dtype] + converts * ITEMSIZE[source.dtype])
+    return max(row, min(room, panels.rows * row))
+
+
+def _sketched(
+    shape: Shape, dtype: str, source: Region, variant: Variant, wanted: Wanted, room: int
+) -> tuple[int, Panels]:
+    """Columns of the sketch with padding, and the panels of A that are multiplied with it."""
+    item = ITEMSIZE[dtype]
+    padded = -(-shape.sampled(wanted) * item // LINE) * LINE // item
+    return padded, panels_of_input(source, dtype, variant, padded, room)
 
 
 def proof_need(

@@ -102,7 +102,7 @@ def plan_transpose(
     need.require_fit(required, choices.memory, facts.memory_available, facts.shared_memory)
     if choices.verify == "auto":
         why.append(
-            "not proved: reading both files again takes more than 5 % of the time; --verify fast does it"
+            "not verified: reading both files again takes more than 5 % of the time; --verify fast does it"
         )
     job = Job(
         id=new_id(),
@@ -223,8 +223,12 @@ def _touching(
         )
         return variant
     read = "uncached" if storage.takes_direct(source.path) else "positioned"
+    # The page cache makes long writes of short ones that share pages, if it holds them so long.
+    room = _room(choices, facts)
+    gathers = facts.memory_available - room >= 2 * transpose_need.scattered(files, room // variant.ranks)
     whole_pages = source.rows * ITEMSIZE[source.dtype] % transpose_need.PAGE == 0
-    write = "uncached" if whole_pages and storage.takes_direct(folder) else "positioned"
+    past = (whole_pages or not gathers) and storage.takes_direct(folder)
+    write = "uncached" if past else "positioned"
     why.append(
         f"io {read} in, {write} out: both files, {bytes_text(2 * source.bytes)}, are much for the page cache"
     )

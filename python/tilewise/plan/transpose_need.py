@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from tilewise.files import TEXTS
@@ -16,6 +18,7 @@ TILE = 384 << 20  # bytes of one of a rank's three tiles
 BAND = 32 << 20
 LEAST_STAGE = 1 << 20
 PAGE = 4096
+BOUNCES = 16 * ((256 << 10) + 8192)  # requests of tiles past the page cache: `bounce_bytes` in C++
 PROOF = 16 << 20  # bytes that a proof reads into; its blocks are smaller than rows may be
 WEIGHT = 8  # bytes for each number of a row, beside a fingerprint
 BIG_ENDIAN = ("petsc", "pgm")  # formats whose numbers have their bytes in that order
@@ -80,8 +83,10 @@ def staged(files: Files, variant: Variant, room: int, nodes: int, verify: str) -
     if files.in_strips and (variant.read, variant.write) == ("mapped", "positioned"):
         stage, buffers = LEAST_STAGE, strips(files, variant.threads)
     elif files.plain and {variant.read, variant.write} <= {"positioned", "uncached"}:
-        stage = max(LEAST_STAGE, min(TILE, room // 3 - 16 * PAGE, 2 * size))
-        buffers = 3 * (stage + 16 * PAGE)
+        bounces = BOUNCES if "uncached" in (variant.read, variant.write) else 0
+        stage = max(LEAST_STAGE, min(TILE, (room - bounces) // 3 - 4 * PAGE, size))
+        tiles = 3 if stage < size else 2  # of a matrix that is one tile, no other is read meanwhile
+        buffers = tiles * (stage + 4 * PAGE) + bounces
     else:  # band by band, as conversions go
         beside = need.staging(variant) + need.whole_lines(files.source) + _writing(files, variant)
         row = files.written[1] * item if files.line else 0
@@ -91,6 +96,13 @@ def staged(files: Files, variant: Variant, room: int, nodes: int, verify: str) -
     rank = buffers + need.FIXED
     node = -(-variant.ranks * rank // nodes)
     return stage, need.Need(rank=rank, node=node, shared=0, blocks=0, buffers=buffers)
+
+
+def scattered(files: Files, room: int) -> int:
+    """Bytes of the result between two tiles that write next to each other, with `room` for what is held."""
+    item = ITEMSIZE[files.source.dtype]
+    side = math.isqrt(max(LEAST_STAGE, min(TILE, (room - need.FIXED) // 3)) // item)
+    return min(files.source.bytes, side * files.written[1] * item)
 
 
 def strips(files: Files, threads: int) -> int:
@@ -106,7 +118,10 @@ def in_memory(files: Files, variant: Variant, nodes: int, verify: str) -> need.N
     """
     item, whole = ITEMSIZE[files.source.dtype], files.source.bytes
     block, written = (_block(shape, variant) * item for shape in (files.stored, files.written))
-    beside = need.staging(variant) + need.whole_lines(files.source) + _writing(files, variant)
+    # Rank 0 of `gather` writes from where it has received, but for a text.
+    direct = variant.algorithm == "gather" and not files.line
+    stages = need.staging(msgspec.structs.replace(variant, write="positioned") if direct else variant)
+    beside = stages + need.whole_lines(files.source) + _writing(files, variant)
     shared = whole if variant.exchange == "shared" else 0
     if variant.algorithm == "reread":
         rank, everywhere = 2 * block, 2 * whole

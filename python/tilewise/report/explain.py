@@ -1,4 +1,4 @@
-"""The closing table: where the time went, at what rates, with how much memory, and what was proved."""
+"""The closing table: where the time went, at what rates, with how much memory, and what was verified."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 from tilewise.launch.record import Record, Spread
 from tilewise.plan.names import ALGORITHMS
 from tilewise.report.svd import svd_lines
-from tilewise.units import bytes_text, plural, rate_text, seconds_text, shape_text
+from tilewise.units import bytes_text, plural, rate_text, seconds_text, shape_text, share_text
 
 _BAR = 10  # characters of a whole bar: with it the table fits 80 columns
 
@@ -79,13 +79,13 @@ def _phases(record: Record) -> Table:
 
 
 def closing_lines(record: Record) -> list[Text]:
-    """What stands under the phases: memory, proof, how, result; the first ten characters are the label."""
+    """What stands under the phases: memory, check, how, result; the first ten characters are the label."""
     memory = record.peak_rss_bytes
     where = "on the largest rank, " if record.variant.ranks > 1 else ""
     node = f"{bytes_text(memory.node_sum)} on the node" if record.variant.ranks > 1 else ""
     lines = [_line("memory", f"{bytes_text(memory.max_rank)} {where}{node}".strip())]
     if record.verification is not None:
-        lines.append(_proof(record))
+        lines.append(_verdict(record))
     lines.append(_line("how", variant_line(record)))
     if record.command == "stencil":
         lines.append(_line("sweeps", sweeps(record)))
@@ -111,11 +111,14 @@ def sweeps(record: Record) -> str:
     if result.get("last_change") is not None:
         text += f", the last one changed numbers by {result['last_change']:.2g} at most"
     if result.get("non_finite"):
-        text += f"; {plural(result['non_finite'], 'number')} of the input not finite"
+        text += f"; {plural(result['non_finite'], 'number')} of the result not finite"
+    if result.get("held"):
+        text += f"; {plural(result['held'], 'number')} held to the type's range"
     return text
 
 
-def _proof(record: Record) -> Text:
+def _verdict(record: Record) -> Text:
+    """`verified by Freivalds' check: error 8e-16 ≤ 3e-14`, or how much of the result was."""
     proof = record.verification
     assert proof is not None
     method = {
@@ -143,8 +146,14 @@ def _proof(record: Record) -> Text:
     if proof.error is not None and proof.tolerance is not None:
         sign = "≤" if proof.passed else ">"
         bound = f": error {proof.error:.1e} {sign} {proof.tolerance:.1e}"
-    said = f"proved by {how}" if proof.passed else f"WRONG, says {how}"
-    return _line("proof", said + bound, "green" if proof.passed else "bold red")
+    if not proof.passed:
+        return _line("check", f"WRONG, says {how}{bound}", "bold red")
+    if proof.share <= 0:
+        return _line("check", f"not verified: {how} could judge nothing", "yellow")
+    if proof.share < 1:
+        how = f"partly verified ({share_text(proof.share)} of the result) by {how}"
+        return _line("check", how + bound, "yellow")
+    return _line("check", f"verified by {how}{bound}", "green")
 
 
 def _line(label: str, text: str, style: str = "") -> Text:

@@ -48,9 +48,13 @@ def _rows(plan: Plan, target: str) -> list[tuple[str, str]]:
             ("algorithm", f"{variant.algorithm} on a {shape_text(*variant.grid)} grid{layers}"),
             ("exchange", variant.exchange),
             ("io", f"{variant.read} in, {variant.write} out"),
-            ("proof", plan.job.verify),
+            ("verify", plan.job.verify),
         ]
+        rows += [("overflow", "wraps modulo 2^64")] if plan.job.overflow == "wrap" else []
     memory = f"{bytes_text(plan.need.rank)} on the largest rank, {bytes_text(plan.need.node)} on a node"
+    if plan.fallback is not None:
+        when = "jacobi takes over" if plan.job.variant.algorithm == "local" else "eigenvectors cost accuracy"
+        memory += f" ({bytes_text(plan.fallback.need.node)} where {when})"
     rows.append(("memory", f"{memory}, of {bytes_text(plan.facts.memory_available)} available"))
     rows.append(("chosen by", plan.chosen_by + (f" (given: {', '.join(plan.fixed)})" if plan.fixed else "")))
     rows += [("because", reason) for reason in plan.reasons]
@@ -74,7 +78,7 @@ def _stencil(plan: Plan, stencil: Stencil) -> list[tuple[str, str]]:
         ("cut", cut),
         ("exchange", variant.exchange if variant.ranks == 1 else f"{variant.exchange}, halos {variant.halo}"),
         ("io", f"{variant.read} in, {variant.write} out"),
-        ("proof", plan.job.verify),
+        ("verify", plan.job.verify),
     ]
 
 
@@ -90,7 +94,7 @@ def _svd(plan: Plan, svd: Svd) -> list[tuple[str, str]]:
         how = plural(svd.power, "iteration") if svd.power >= 0 else "until each is exact"
         sketch = f"{most} + {svd.oversample} vectors, {how}, {svd.basis} columns at most"
         rows.append(("sketch", f"{sketch}, seed {svd.seed}; {bytes_text(svd.panel_bytes)} of A at a time"))
-    return [*rows, ("io", f"{variant.read} in"), ("proof", plan.job.verify)]
+    return [*rows, ("io", f"{variant.read} in"), ("verify", plan.job.verify)]
 
 
 def _input(region: Region) -> str:

@@ -1,4 +1,4 @@
-"""The page of records: one in full (phases, words, proof, bytes, files, environment), or several compared."""
+"""The page of records: one in full (phases, words, check, bytes, files, environment), or several compared."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ def _facts(record: Record) -> Iterator[Fact]:
     yield Fact("Memory", bytes_text(record.peak_rss_bytes.max_rank), f"of the largest rank; {node}")
     proof = record.verification
     if proof is not None:
-        yield Fact("Proof", "passed" if proof.passed else "FAILED", tables.proof_text(record))
+        yield Fact("Check", proof.verdict(), tables.proof_text(record))
     else:
-        yield Fact("Proof", "none", "--verify fast asks for it")
+        yield Fact("Check", "none", "--verify fast asks for it")
 
 
 def _plots(record: Record) -> list[Plot]:

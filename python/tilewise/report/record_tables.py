@@ -142,11 +142,11 @@ def samples(record: Record) -> Table:
 
 
 def records(names: Sequence[str], found: Sequence[Record]) -> Table:
-    """A row for each record: what it was, its phases, how fast, and the proof."""
+    """A row for each record: what it was, its phases, how fast, and whether it was verified."""
     table = Table("records", "Jobs", [Column("record", numbers=False), Column("command", numbers=False)])
     table.columns += [Column("shape", numbers=False), Column("how", numbers=False)]
     table.columns += [Column(name, "s") for name in (*PHASES, "total", "wall")]
-    table.columns += [Column("arithmetic", "GFLOP/s"), Column("proof", numbers=False)]
+    table.columns += [Column("arithmetic", "GFLOP/s"), Column("check", numbers=False)]
     for name, record in zip(names, found, strict=True):
         shape = "×".join(map(str, record.outputs[0].shape)) if record.outputs else ""
         spreads = [getattr(record.seconds, phase).max for phase in (*PHASES, "total")] + [record.seconds.wall]
@@ -154,7 +154,8 @@ def records(names: Sequence[str], found: Sequence[Record]) -> Table:
         proof = record.verification
         said = Cell("none", tone="faint")
         if proof is not None:
-            said = Cell("passed", tone="good") if proof.passed else Cell("FAILED", tone="bad")
+            good = proof.passed and proof.share >= 1
+            said = Cell(proof.verdict(), tone="good" if good else "faint" if proof.passed else "bad")
         cells = [Cell(name), Cell(record.command), Cell(shape), Cell(variant_line(record))]
         cells += [Cell(significant(value), value) for value in spreads]
         table.rows.append([*cells, Cell(significant(rate / 1e9) if rate else "", rate), said])

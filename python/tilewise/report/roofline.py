@@ -14,14 +14,19 @@ from typing import Any
 from tilewise.report.figures.curves import Axis, Curve, curves
 from tilewise.report.figures.style import Plot
 from tilewise.report.numbers import significant
+from tilewise.units import bytes_text
 
 _ITEM = {"int16": 2, "uint16": 2, "int32": 4, "float32": 4, "float64": 8, "int64": 8, "uint8": 1, "int8": 1}
+_IN_FLOAT32 = ("float32", "int8", "uint8", "int16", "uint16")
 _SLATE = 5
 
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """One job: operations for each byte, operations a second, and the roofs where the record knows them."""
+    """One job: operations for each byte, operations a second, and the roofs where the record knows them.
+
+    `copy` is the rate of copying `copied` bytes.
+    """
 
     name: str
     words: str
@@ -29,6 +34,7 @@ class Work:
     rate: float
     peak: float | None
     copy: float | None
+    copied: float = 0.0
 
 
 def work_of(record: Mapping[str, Any]) -> Work | None:
@@ -48,12 +54,12 @@ def _work(record: Mapping[str, Any]) -> Work | None:
     if not flops or not rate:
         return None
     variant, result = record.get("variant") or {}, record.get("result") or {}
-    moved, copy = 0.0, None
+    moved, field, copy = 0.0, 0.0, None
     outputs = record.get("outputs") or []
     if command == "stencil" and outputs:
-        moved = 2 * _bytes(outputs[0]) * (_number(result.get("sweeps")) or 0)
-        points, part = _number(result.get("points_per_second")), _number(result.get("fraction_of_copy"))
-        copy = points * 2 * _item(outputs[0]) / part if points and part else None
+        field = _bytes(outputs[0]) / _item(outputs[0]) * _swept_item(outputs[0])
+        moved = 2 * field * (_number(result.get("sweeps")) or 0)
+        copy = _number(result.get("copy_bytes_per_second")) or None
     else:
         moved = float(sum(_bytes(each) for each in [*(record.get("inputs") or []), *outputs]))
     if moved <= 0:
@@ -63,13 +69,15 @@ def _work(record: Mapping[str, Any]) -> Work | None:
     shape = "×".join(str(extent) for extent in (outputs[0].get("shape", []) if outputs else []))
     name = f"{command} {variant.get('algorithm') or variant.get('decomposition') or ''}".strip()
     words = f"{name}, {shape}, {ranks} ranks × {variant.get('threads', 1)} threads"
-    return Work(name, words, flops / moved, rate, peak * ranks if peak else None, copy)
+    return Work(name, words, flops / moved, rate, peak, copy, 2 * field if copy else 0.0)
 
 
 def roofline(key: str, works: Sequence[Work]) -> Plot | None:
     """All of `works` under the highest roofs that any of their records knows; None where none knows one."""
     peaks = [work.peak for work in works if work.peak]
-    copies = [work.copy for work in works if work.copy]
+    # What was copied by a small job may have lain in a cache: the largest speaks for memory.
+    largest = max((work.copied for work in works if work.copy), default=0.0)
+    copies = [work.copy for work in works if work.copy and work.copied == largest]
     if not works or not (peaks or copies):
         return None
     lowest, highest = min(work.intensity for work in works), max(work.intensity for work in works)
@@ -86,7 +94,7 @@ def roofline(key: str, works: Sequence[Work]) -> Plot | None:
                 words = f"{work.words}; {significant(rate)} GFLOP/s; {significant(work.intensity)} a byte"
                 points.append((work.intensity, rate, rate, rate, words))
         series.append(Curve(name, points, line=False))
-    told = [f"memory {significant(copy / 1e9)} GB/s"] if copies else []
+    told = [f"memory {significant(copy / 1e9)} GB/s (copying {bytes_text(int(largest))})"] if copies else []
     told += [f"arithmetic {significant(peak / 1e9)} GFLOP/s"] if peaks else []
     series.append(
         Curve(f"roof: {', '.join(told)}", [(x, y, y, y, "") for x, y in roof], _SLATE, marker=False)
@@ -107,6 +115,11 @@ def _number(value: Any) -> float | None:
 def _bytes(matrix: Mapping[str, Any]) -> int:
     extents = [int(extent) for extent in matrix.get("shape") or [0]]
     return math.prod(extents) * int(matrix.get("planes") or 1) * _item(matrix)
+
+
+def _swept_item(matrix: Mapping[str, Any]) -> int:
+    """Bytes of a number as sweeps have it: small integers are float32 there, large ones float64."""
+    return 4 if str(matrix.get("dtype", "")).lstrip("<>=|") in _IN_FLOAT32 else 8
 
 
 def _item(matrix: Mapping[str, Any]) -> int:

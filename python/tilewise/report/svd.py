@@ -64,7 +64,7 @@ def exact_to(record: Record) -> str:
     """`residual 2.1e-15, U orthogonal to 4.0e-15, V to 3.9e-15`, or that nobody looked."""
     result = record.result
     if record.verification is None:
-        return "not proved: neither residual nor orthogonality was computed"
+        return "not verified: neither residual nor orthogonality was computed"
     parts = []
     if result.get("residual") is not None:
         parts.append(f"residual {result['residual']:.1e}")
