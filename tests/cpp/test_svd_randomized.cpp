@@ -11,16 +11,20 @@ using namespace tilewise::test::svd_files;
 
 namespace {
 
-/// All that holds for any matrix; `exact`: singular values as LAPACK has them, to rounding.
+/// All that holds for any matrix; `exact`: iterated until every component is within the tolerance, not just so often.
 void check_result(const Case& c, const svd::Outcome& outcome, bool exact) {
     const Decomposed found = c.result(), wanted = by_lapack(c.a);
+    const svd::Shown& shown = outcome.shown;
     const double scale = wanted.s.front() > 0 ? wanted.s.front() : 1, rounding = 50 * c.epsilon();
     CHECK(distance_to_identity(found.u, false) < (c.output == Dtype::float32 ? 2e-6 : 1e-13));
     CHECK(distance_to_identity(found.vt, true) < (c.output == Dtype::float32 ? 2e-6 : 1e-13));
+    REQUIRE(std::ssize(shown.residuals) == c.count);
     for (std::int64_t k = 0; k < c.count; ++k) {
         CAPTURE(k);
         CHECK(found.s[at(k)] <= wanted.s[at(k)] + rounding * scale);
-        CHECK(found.s[at(k)] >= (exact ? wanted.s[at(k)] - rounding * scale : 0.9 * wanted.s[at(k)]));
+        CHECK(found.s[at(k)] >=
+              wanted.s[at(k)] - (exact ? 1e-8 * wanted.s[at(k)] : shown.residuals[at(k)]) - rounding * scale);
+        CHECK(shown.residuals[at(k)] <= (exact ? shown.tolerance : 1) * wanted.s[at(k)] + rounding * scale);
     }
     check_signs(found.u);
     const double error = relative_error(c.a, found), least = tail(wanted.s, c.count);
@@ -29,10 +33,13 @@ void check_result(const Case& c, const svd::Outcome& outcome, bool exact) {
     REQUIRE(outcome.verification);
     CAPTURE(outcome.verification->error / outcome.verification->tolerance);
     CHECK(outcome.verification->passed);
-    REQUIRE(outcome.shown.error_estimate);
-    CHECK(*outcome.shown.error_estimate < 2 * error + rounding);
-    CHECK(*outcome.shown.error_estimate > 0.4 * error - rounding);
-    CHECK(outcome.shown.reads == c.options.power + 3);
+    CHECK(shown.converged == (outcome.verification->share == 1));
+    CHECK((!exact || shown.converged));
+    if (c.count < std::min(c.a.rows, c.a.columns)) {
+        REQUIRE(shown.error_estimate);
+        CHECK(std::abs(*shown.error_estimate - error) <= 1.5 * shown.error_rounding + rounding);
+    }
+    CHECK((exact || shown.reads == c.options.power + 3));
     CHECK(c.proof(Verify::serial).passed);
 }
 
@@ -68,17 +75,117 @@ TEST_CASE("randomized: the largest singular values are LAPACK's, for every shape
     }
 }
 
-TEST_CASE("randomized: slow decay is found to a part, and more power finds more") {
+TEST_CASE("randomized: spectra that fall slowly, are equal, or are far apart are found to the tolerance") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
-    Case c(comm, matrix_of(120, 60, slow), 8);
-    double before = infinity;
-    for (const int power : {0, 1, 3}) {
-        c.options.power = power;
-        check_result(c, c.run(), false);
-        const double error = relative_error(c.a, c.result());
-        CHECK(error < before + 1e-15);
-        before = error;
+    const auto one_in_three = [](std::int64_t k) { return 1.0 - 0.1 * static_cast<double>(k / 3); };
+    const auto level = [](std::int64_t k) { return k < 12 ? 1.0 : 0.9; };
+    const auto far = [](std::int64_t k) { return k < 2 ? 1e7 : 1.0 - static_cast<double>(k) / 200; };
+    const auto below_rounding = [](std::int64_t k) {
+        return k < 6 ? std::pow(10.0, -4.0 * static_cast<double>(k)) : 0.0;
+    };
+    int turn = 0;
+    for (const auto& [name, a] : {std::pair{"normal", normal_matrix(160, 120)},
+                                  {"wide", normal_matrix(90, 200)},
+                                  {"slow", matrix_of(150, 100, slow)},
+                                  {"equal by threes", matrix_of(60, 50, one_in_three)},
+                                  {"equal at the cut", matrix_of(90, 70, level)},
+                                  {"far apart", matrix_of(90, 80, far)},
+                                  {"down to nothing", matrix_of(120, 60, below_rounding)}}) {
+        for (const Dtype dtype : {Dtype::float64, Dtype::float32}) {
+            for (const bool by_columns : {false, true}) {
+                if (++turn % 7 != 0 && comm.size() > 2) {  // ranks that share cores are slow
+                    continue;
+                }
+                CAPTURE(name);
+                CAPTURE(static_cast<int>(dtype));
+                CAPTURE(by_columns);
+                if (dtype == Dtype::float32 && name == std::string("far apart")) {
+                    continue;  // all but two are rounding of those
+                }
+                Case c(comm, a, 7, dtype, by_columns);
+                c.options.oversample = 3;
+                c.options.basis = turn % 3 == 0 ? 30 : 0;
+                const svd::Outcome outcome = c.run();
+                check_result(c, outcome, true);
+                CHECK(outcome.shown.reads <= 70);
+                if (name != std::string("down to nothing")) {
+                    CHECK(*outcome.shown.sigma_error <= outcome.shown.tolerance);
+                }
+            }
+        }
     }
+}
+
+TEST_CASE("randomized: a looser tolerance takes fewer readings; just so many find a part, and say how exact that is") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Case c(comm, normal_matrix(160, 120), 8);
+    std::int64_t before = 1;
+    for (const double tolerance : {0.3, 1e-3, 1e-9}) {
+        if (comm.size() > 2 && tolerance < 0.3) {
+            break;
+        }
+        c.options.tolerance = tolerance;
+        const svd::Outcome outcome = c.run();
+        CHECK(outcome.shown.tolerance == tolerance);
+        CHECK(*outcome.shown.sigma_error <= tolerance);
+        CHECK(outcome.shown.reads > before);
+        before = outcome.shown.reads;
+    }
+    c.options.tolerance = 0;
+    double error = infinity;
+    for (const int power : {0, 1, 3, 5}) {
+        if (comm.size() > 2 && power % 2 == 0) {
+            continue;
+        }
+        c.options.power = power;
+        const svd::Outcome outcome = c.run();
+        check_result(c, outcome, false);
+        CHECK_FALSE(outcome.shown.converged);
+        CHECK(outcome.verification->share < 1);
+        CHECK(outcome.warnings.size() == 1);
+        CHECK(relative_error(c.a, c.result()) < error);
+        error = relative_error(c.a, c.result());
+    }
+}
+
+TEST_CASE("the fewest components that have a share of the matrix, by every algorithm") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    for (const std::string algorithm : {"randomized", "jacobi", "local"}) {
+        if (algorithm == "local" && comm.size() > 1) {
+            continue;
+        }
+        for (const auto& [a, share] : {std::pair{normal_matrix(90, 64), 0.7},
+                                       {matrix_of(50, 80, slow), 0.95},
+                                       {matrix_of(40, 30, halves), 0.999999},
+                                       {matrix_of(40, 30, slow), 1.0},
+                                       {Dense{9, 13, Numbers(9 * 13)}, 0.5}}) {
+            if (comm.size() > 2 && share != 0.95) {  // ranks that share cores are slow
+                continue;
+            }
+            CAPTURE(algorithm);
+            CAPTURE(share);
+            const std::int64_t most = std::min(a.rows, a.columns);
+            Case c(comm, a, most);
+            c.options.algorithm = algorithm;
+            c.options.exchange = algorithm == "jacobi" && comm.size() > 1 ? "nonblocking" : "none";
+            c.options.energy = share;
+            const svd::Outcome outcome = c.run();
+            const Numbers wanted = by_lapack(a).s;
+            std::int64_t count = 1;
+            while (count < most && tail(wanted, count) > std::sqrt(1 - share + 1e-13)) {
+                ++count;
+            }
+            CHECK(outcome.shown.components == (wanted.front() > 0 ? count : 1));
+            CHECK(outcome.verification->passed);
+            const Numbers found = c.contents(c.files.s).numbers;
+            for (std::int64_t k = 0; k < outcome.shown.components; ++k) {
+                CHECK(found[at(k)] == doctest::Approx(wanted[at(k)]).epsilon(1e-10));
+            }
+        }
+    }
+    Case c(comm, normal_matrix(90, 64), 10);
+    c.options.energy = 0.9;
+    CHECK_THROWS_WITH_AS(c.run(), doctest::Contains("10 components, as many as there may be"), const Error&);
 }
 
 TEST_CASE("randomized: rank-deficient and zero matrices keep orthonormal vectors") {
@@ -96,8 +203,8 @@ TEST_CASE("randomized: rank-deficient and zero matrices keep orthonormal vectors
         CHECK(outcome.shown.rank == 4);
         Case zero(comm, Dense{9, 13, Numbers(9 * 13)}, 3, dtype);
         outcome = zero.run();
-        CHECK(distance_to_identity(zero.result().u, false) < 1e-12);
-        CHECK(distance_to_identity(zero.result().vt, true) < 1e-12);
+        CHECK(distance_to_identity(zero.result().u, false) < zero.epsilon() * 10);
+        CHECK(distance_to_identity(zero.result().vt, true) < zero.epsilon() * 10);
         CHECK(zero.result().s == Numbers(3));
         CHECK(outcome.verification->passed);
         CHECK(outcome.shown.rank == 0);
@@ -106,8 +213,9 @@ TEST_CASE("randomized: rank-deficient and zero matrices keep orthonormal vectors
 
 TEST_CASE("randomized: numbers whose squares have no place in their type") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
-    for (const auto& [dtype, factor] : {std::pair{Dtype::float64, 1e200}, std::pair{Dtype::float64, 1e-250},
-                                        std::pair{Dtype::float32, 1e30}, std::pair{Dtype::float32, 1e-31}}) {
+    for (const auto& [dtype, factor] :
+         {std::pair{Dtype::float64, 1e200}, std::pair{Dtype::float64, 1e140}, std::pair{Dtype::float64, 1e-90},
+          std::pair{Dtype::float64, 1e-250}, std::pair{Dtype::float32, 1e30}, std::pair{Dtype::float32, 1e-31}}) {
         Dense a = matrix_of(50, 20, halves);
         for (double& value : a.numbers) {
             value *= factor;
@@ -120,7 +228,7 @@ TEST_CASE("randomized: numbers whose squares have no place in their type") {
             CHECK(c.result().s[at(k)] == doctest::Approx(wanted[at(k)]).epsilon(1e-5));
         }
         CHECK(outcome.verification->passed);
-        CHECK(outcome.shown.reads == c.options.power + 5);
+        CHECK(outcome.shown.reads <= 7);
         CHECK(distance_to_identity(c.result().u, false) < 2e-6);
     }
 }

@@ -61,7 +61,13 @@ from tilewise.plan.svd_wanted import Wanted
             "jac",
         ),
         (("--algorithm", "jacobi", "--power", 1), "--power makes no sense with jacobi", "randomized"),
-        (("--algorithm", "randomized"), "how many components", "--components 20"),
+        (("--algorithm", "randomized"), "how many components", "--components 20, or --energy 0.99"),
+        (("--energy", 0), "--energy 0 makes no sense", ""),
+        (("--energy", 1.5), "--energy 1.5 makes no sense", ""),
+        (("--energy", "nan"), "--energy nan makes no sense", ""),
+        (("--energy", 0.9, "--components", 2), "--energy and --components contradict", ""),
+        (("--energy", 0.9, "--power", 2), "--energy and --power contradict", "--tolerance"),
+        (("--algorithm", "local", "--tolerance", 0.1), "--tolerance makes no sense with local", "jacobi"),
         (("--power", 1, "--inner", "blocks"), "--inner is for jacobi and --power for randomized", ""),
         (
             ("--algorithm", "randomized", "--components", 2, "--repeat", 2),
@@ -137,6 +143,15 @@ def test_few_components_of_a_large_matrix_are_sampled() -> None:
     assert planned(components=20, shape=(900, 900), available=100 << 20).job.variant.algorithm == "randomized"
 
 
+def test_how_many_have_a_share_is_found_by_a_full_decomposition_where_it_fits() -> None:
+    assert planned(energy=0.9).job.variant.algorithm == "jacobi"
+    assert planned(energy=0.9, shape=(900, 300)).job.variant.algorithm == "local"
+    small = planned(energy=0.9, available=110 << 20)
+    assert small.job.variant.algorithm == "randomized" and small.job.svd is not None
+    assert 1 < small.job.svd.components < 2000 and small.job.svd.energy == 0.9
+    assert small.need.node <= 110 << 20 and any("at most" in reason for reason in small.reasons)
+
+
 def test_small_matrices_go_to_lapack_unless_ranks_are_asked_for() -> None:
     most = planning.LOCAL_MAX
     assert planned(shape=(9 * most, most)).job.variant.algorithm == "local"
@@ -154,6 +169,7 @@ def test_small_matrices_go_to_lapack_unless_ranks_are_asked_for() -> None:
         (Choices(remainder="last"), {}, "jacobi"),
         (Choices(), {"max_sweeps": 3}, "jacobi"),
         (Choices(), {"start": "qr"}, "jacobi"),
+        (Choices(), {"tolerance": 1e-9}, "jacobi"),
         (Choices(), {"power": 1, "components": 3}, "randomized"),
         (Choices(), {"seed": 1, "components": 3}, "randomized"),
     ],
@@ -346,7 +362,7 @@ def test_a_plan_is_printed(here: InProcess, fake: Tilewise) -> None:
     for words in ("U.npy 6×4, s.npy 4, Vt.npy 4×4", "jacobi", "nonblocking", "verify", "2 ranks"):
         assert words in result.stdout
     sampled = here("plan", "svd", "random:9000x3000:float32", "-o", "svd", "--components", 20)
-    assert "20 + 10 vectors, 2 power iterations" in sampled.stdout
+    assert "20 + 10 vectors, until each is exact, 240 columns at most" in sampled.stdout
 
 
 def test_pictures_are_taken_as_grey(here: InProcess, fake: Tilewise) -> None:

@@ -11,6 +11,7 @@ from tilewise.plan import need
 
 JACOBI = ("--algorithm", "jacobi")
 RANDOMIZED = ("--algorithm", "randomized", "--power", 0)
+SPACE = ("--algorithm", "randomized", "--power", 9)  # the space is full, and restarted
 OWN = 10 << 20  # of what is fixed, what a rank of a tiny matrix has
 LIBRARIES = 8 << 20  # and what BLAS and MPI take beside that for a large one
 RESIDENT = 24 << 20  # of a rank of a tiny matrix, pages of programs too
@@ -42,6 +43,7 @@ def done(tilewise: Tilewise, inside: InProcess) -> Done:
         ((6000, 1000), (*JACOBI, "-n", 2, "--values-only")),
         ((1500, 1000), ("--algorithm", "local", "--scaled")),
         ((9000, 1500), (*RANDOMIZED, "-n", 2, "--scaled", "--components", 40)),
+        ((5000, 3000), (*SPACE, "-n", 2, "--components", 40)),
         ((400_000, 60), (*RANDOMIZED, "-n", 1, "--scaled", "--components", 20)),
     ],
 )

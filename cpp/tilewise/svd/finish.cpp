@@ -10,6 +10,7 @@
 #include "tilewise/kernel/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/deal.hpp"
+#include "tilewise/svd/energy.hpp"
 #include "tilewise/svd/signs.hpp"
 
 namespace tilewise::svd {
@@ -37,17 +38,20 @@ void negate_where(const std::vector<double>& signs, const std::vector<std::int64
 
 class Finish {
 public:
-    Finish(Context& context, const Leader& leader, const Work& work, Start& start, std::int64_t components)
+    Finish(Context& context, const Leader& leader, const Work& work, Start& start, std::int64_t components,
+           double energy)
         : context_(context),
           leader_(leader),
           work_(work),
           start_(start),
-          kept_(components) {}
+          kept_(components),
+          energy_(energy) {}
 
     Found operator()(Blocks& blocks, const std::function<Range(int rank)>& columns_of, bool values_only, double scale) {
         sort(blocks, columns_of);
         Found found;
         found.rank = count_rank();
+        found.left = left_;
         take(blocks, values_only);
         mpi::together(context_.comm, [&] { make_vectors(values_only); });
         collect_values(found, scale);
@@ -73,9 +77,8 @@ private:
         mpi::together(context_.comm, [&] {
             norms_.resize(static_cast<std::size_t>(work_.n));
             order_.resize(norms_.size());
-            owners_.resize(static_cast<std::size_t>(kept_));
             owner.resize(norms_.size());
-            places_.reserve(owners_.size());
+            places_.reserve(static_cast<std::size_t>(kept_));
             for (const svd::Block& block : blocks.all()) {
                 const Columns x = block.x(blocks.shape());
                 for (std::int64_t j = 0; j < x.count; ++j) {
@@ -100,6 +103,15 @@ private:
         std::stable_sort(order_.begin(), order_.end(), [&](std::int64_t a, std::int64_t b) {
             return norms_[static_cast<std::size_t>(a)] > norms_[static_cast<std::size_t>(b)];
         });
+        std::vector<double> sorted;
+        for (const std::int64_t column : order_) {
+            sorted.push_back(norms_[static_cast<std::size_t>(column)]);
+        }
+        if (energy_ > 0) {
+            kept_ = components_with(sorted, energy_);
+        }
+        left_ = left_by(sorted, kept_);
+        owners_.resize(static_cast<std::size_t>(kept_));
         for (std::int64_t place = 0; place < kept_; ++place) {
             const auto column = static_cast<std::size_t>(order_[static_cast<std::size_t>(place)]);
             owners_[static_cast<std::size_t>(place)] = owner[column];
@@ -334,6 +346,7 @@ private:
     const Work& work_;
     Start& start_;
     std::int64_t kept_;
+    double energy_, left_ = 0;
     std::vector<double> norms_;        // by column
     std::vector<std::int64_t> order_;  // columns, by place
     Owners owners_, u_owners_;
@@ -346,9 +359,9 @@ private:
 }  // namespace
 
 Found finish(Context& context, const Leader& leader, const Work& work, Blocks& blocks, Start& start,
-             const std::function<Range(int rank)>& columns_of, std::int64_t components, bool values_only,
+             const std::function<Range(int rank)>& columns_of, std::int64_t components, double energy, bool values_only,
              double scale) {
-    return Finish(context, leader, work, start, components)(blocks, columns_of, values_only, scale);
+    return Finish(context, leader, work, start, components, energy)(blocks, columns_of, values_only, scale);
 }
 
 }  // namespace tilewise::svd

@@ -10,14 +10,15 @@ namespace tilewise::svd {
 struct Found {
     std::vector<double> s;  ///< the K largest, descending, the same on all ranks
     std::int64_t rank = 0;  ///< how many of all σ > σ₁·max(M,N)·ε
+    double left = 0;        ///< what the others are, in the Frobenius norm, relative to all
     Buffer u, vt;           ///< this rank's parts, row by row, in float64
     grid::Share u_share, vt_share;
 };
 
-/// K largest of what the swept blocks hold; `values_only`: no vectors. `start` has served when it returns. Memory, in numbers per rank: four times its
+/// K largest of what the swept blocks hold, or the fewest with `energy` of the squares where that is above 0; `values_only`: no vectors. `start` has served when it returns. Memory, in numbers per rank: four times its
 /// columns of X and V, and twice its parts of U and V. @note Collective; throws the same Error on every rank, or aborts the job where ranks already wait.
 Found finish(Context& context, const Leader& leader, const Work& work, Blocks& blocks, Start& start,
-             const std::function<grid::Range(int rank)>& columns_of, std::int64_t components, bool values_only,
-             double scale);
+             const std::function<grid::Range(int rank)>& columns_of, std::int64_t components, double energy,
+             bool values_only, double scale);
 
 }  // namespace tilewise::svd

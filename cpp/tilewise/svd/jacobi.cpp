@@ -112,8 +112,8 @@ private:
         if (last) {
             note(begun, swept);
         }
-        return finish(context_, leader_, work_, *blocks, begun, columns, components_, options_.values_only,
-                      source_.scale());
+        return finish(context_, leader_, work_, *blocks, begun, columns, components_, options_.energy,
+                      options_.values_only, source_.scale());
     }
 
     /// What the sweeps say, of all ranks.
@@ -141,7 +141,8 @@ private:
 
     void describe(const Found& found) {
         Shown& shown = outcome_.shown;
-        shown.components = components_;
+        shown.components = std::ssize(found.s);
+        say_left(shown, found.left, sizeof(double), work_.n);
         shown.rank = found.rank;
         shown.sigma_max = found.s.front();
         shown.sigma_min = found.s.back();

@@ -10,6 +10,7 @@
 #include "tilewise/kernel/svd_local.hpp"
 #include "tilewise/kernel/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/svd/energy.hpp"
 #include "tilewise/svd/jacobi.hpp"
 #include "tilewise/svd/rounds.hpp"
 #include "tilewise/svd/signs.hpp"
@@ -124,12 +125,21 @@ private:
         s_.resize(static_cast<std::size_t>(all_));
         if (options_.values_only) {
             kernel::gesdd<double>(n_, m_, numbers(work), n_, s_.data(), nullptr, nullptr, context_.threads);
+            choose();
             return;
         }
         vt_ = memory(n_ * all_);
         u_ = memory(m_ * all_);
         kernel::gesdd<double>(n_, m_, numbers(work), n_, s_.data(), numbers(vt_), numbers(u_), context_.threads);
+        choose();
         point();
+    }
+
+    /// How many are kept: known once the values are, where they are to have a share of the matrix.
+    void choose() {
+        const std::vector<double> sigma(s_.begin(), s_.end());
+        kept_ = options_.energy > 0 ? components_with(sigma, options_.energy) : kept_;
+        left_ = left_by(sigma, kept_);
     }
 
     /// Gives every pair of vectors its sign, and keeps the components that are wanted.
@@ -154,6 +164,7 @@ private:
         outcome_.flops = 4 * m * n * n + 22 * n * n * n;
         Shown& shown = outcome_.shown;
         shown.components = kept_;
+        say_left(shown, left_, sizeof(double), all_);
         const double limit = s_[0] * m * std::numeric_limits<double>::epsilon();
         shown.rank = std::count_if(s_.begin(), s_.end(), [&](double value) { return value > limit; });
         shown.sigma_max = s_[0];
@@ -189,6 +200,7 @@ private:
     Buffer matrix_, u_, vt_;
     std::vector<double> s_;
     bool graded_ = false;  ///< whether rows or columns differ much in scale
+    double left_ = 0;
     Outcome outcome_;
 };
 

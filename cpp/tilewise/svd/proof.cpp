@@ -28,13 +28,16 @@ bool is_sorted_and_finite(const std::vector<double>& sigma) {
            std::is_sorted(sigma.rbegin(), sigma.rend());
 }
 
-/// How far singular values are from LAPACK's, relative to the largest; Ritz values may only be too small.
-double value_error(const Measures& found, bool randomized) {
+/// How far singular values are from LAPACK's, relative to the largest, and residuals and values beyond what each may be off; Ritz values may only be
+/// too small.
+double value_error(const Measures& found, const std::vector<double>& off, bool randomized) {
     double most = 0;
     const double scale = found.expected->empty() || !(found.expected->front() > 0) ? 1 : found.expected->front();
     for (std::size_t j = 0; j < found.sigma.size(); ++j) {
         const double gap = (found.sigma[j] - (*found.expected)[j]) / scale;
-        most = worst({most, randomized ? gap : std::abs(gap)});
+        const double less = j < off.size() ? -gap - off[j] / scale : 0;
+        const double beyond = j < off.size() && j < found.residuals.size() ? (found.residuals[j] - off[j]) / scale : 0;
+        most = worst({most, randomized ? std::max({gap, less, beyond}) : std::abs(gap)});
     }
     return most;
 }
@@ -55,13 +58,14 @@ public:
     double tolerance() const { return slate * epsilon_; }
     bool is_whole() const { return count_ == least_ && !randomized_; }
 
-    double error(const Measures& found) const {
+    /// `off`: by how much each singular value may be too small.
+    double error(const Measures& found, const std::vector<double>& off) const {
         if (!is_sorted_and_finite(found.sigma)) {
             return std::numeric_limits<double>::infinity();
         }
         const double quantum = found.sigma.empty() ? 0 : quantum_of(found.sigma.front());
         const auto beyond = [&](double error) { return std::isnan(error) ? error : std::max(0.0, error - quantum); };
-        const double values = found.expected ? beyond(value_error(found, randomized_)) / std::sqrt(least_) : 0;
+        const double values = found.expected ? beyond(value_error(found, off, randomized_)) / std::sqrt(least_) : 0;
         if (!vectors_) {
             const double norms = count_ == least_ ? std::abs(found.norms) : found.norms;
             return worst({values, beyond(norms) / std::sqrt(least_)});
@@ -78,7 +82,14 @@ public:
         }
         shown.orthogonality_u = found.orthogonality_u;
         shown.orthogonality_v = found.orthogonality_v;
-        (is_whole() ? shown.residual : shown.error_estimate) = found.residual;
+        if (is_whole()) {
+            shown.residual = found.residual;
+        } else if (!shown.error_estimate || shown.error_rounding >= *shown.error_estimate) {
+            // All that is known is a bound: random vectors know more, to a half where they meet one direction only.
+            const double known = shown.norm > 0 ? found.norm / shown.norm : 1, left = found.residual * known;
+            shown.error_estimate = std::min(left, shown.error_estimate.value_or(left));
+            shown.error_rounding = *shown.error_estimate / 2;
+        }
     }
 
 private:
@@ -102,10 +113,12 @@ Verification verify(Context& context, const io::Region& a, const Files& files, c
     }
     const Judge judge(a, files, options);
     // With `serial` rank 0 alone has measured; else all have the same sums, but one judgement is safer.
-    std::array<double, 4> said{judge.error(found), found.residual, found.orthogonality_u, found.orthogonality_v};
-    mpi::check(MPI_Bcast(said.data(), 4, MPI_DOUBLE, 0, context.comm.get()), "MPI_Bcast");
+    std::array<double, 5> said{judge.error(found, shown.residuals), found.residual, found.orthogonality_u,
+                               found.orthogonality_v, found.norm};
+    mpi::check(MPI_Bcast(said.data(), 5, MPI_DOUBLE, 0, context.comm.get()), "MPI_Bcast");
     Measures agreed;
     agreed.residual = said[1];
+    agreed.norm = said[4];
     agreed.orthogonality_u = said[2];
     agreed.orthogonality_v = said[3];
     judge.show(agreed, shown);
@@ -113,7 +126,10 @@ Verification verify(Context& context, const io::Region& a, const Files& files, c
     return {.method = serial ? "serial" : "probes",
             .passed = said[0] <= judge.tolerance(),
             .error = said[0],
-            .tolerance = judge.tolerance()};
+            .tolerance = judge.tolerance(),
+            .share = shown.residuals.empty()
+                         ? 1
+                         : static_cast<double>(shown.within) / static_cast<double>(shown.residuals.size())};
 }
 
 }  // namespace tilewise::svd

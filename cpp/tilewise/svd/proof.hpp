@@ -17,7 +17,8 @@ namespace tilewise::svd {
 /// These are SLATE's limits for its tester (25·ε; residuals over n, orthogonality over the number of vectors), but for the third, which says that the pairs are
 /// singular pairs however many are left out, and finds a wrong number in any of the three files if it changes A·V or U·Σ by more than rounding does.
 /// Estimates by 16 vectors are within a third of the norm. In `serial` all are exact, and so is the comparison with LAPACK's singular values:
-///     |σ − σ'| / σ₁' ≤ 25·ε·√n  (`randomized`: σ no larger than that).
+///     |σ − σ'| / σ₁' ≤ 25·ε·√n  (`randomized`: σ no larger than that, and neither smaller nor with a larger
+/// residual than it says of itself). `share` is that of the components of `randomized` that are as exact as was asked for.
 /// Without vectors: Σσ² against ‖A‖_F².
 /// All but the orthogonality may also be off by √(M·K)/σ₁ of the smallest number of the files' type, in steps of which tiny results are rounded.
 ///

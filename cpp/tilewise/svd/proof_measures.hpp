@@ -10,12 +10,14 @@ namespace tilewise::svd {
 
 struct Measures {
     std::vector<double> sigma;                        ///< as the file has them
+    double norm = 0;                                  ///< ‖A‖_F, as the same vectors have it
     double residual = 0;                              ///< ‖A − UΣVᵀ‖_F / ‖A‖_F
     double orthogonality_u = 0, orthogonality_v = 0;  ///< ‖I − QᵀQ‖_F / √K
     double pairs = 0;                                 ///< ‖AV − UΣ‖_F / (√K·‖A‖_F), or of Aᵀ and U
-    double norms = 0;                                 ///< without vectors: (‖s‖ − ‖A‖_F) / ‖A‖_F
-    double scaled = 0;                                ///< ‖F − U·diag(s)‖_F / ‖s‖, where there is a file F for that
-    std::optional<std::vector<double>> expected;      ///< LAPACK's singular values; on rank 0 only
+    std::vector<double> residuals;  ///< of `randomized`, in `serial`: ‖Aᵀu − σv‖ or ‖Av − σu‖ of each; on rank 0 only
+    double norms = 0;               ///< without vectors: (‖s‖ − ‖A‖_F) / ‖A‖_F
+    double scaled = 0;              ///< ‖F − U·diag(s)‖_F / ‖s‖, where there is a file F for that
+    std::optional<std::vector<double>> expected;  ///< LAPACK's singular values; on rank 0 only
 };
 
 /// Numbers of the file of s; the same on all ranks. @note Collective.

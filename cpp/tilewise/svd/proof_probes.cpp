@@ -78,6 +78,7 @@ public:
         found.orthogonality_u = a_.turned() ? across : along;
         found.orthogonality_v = a_.turned() ? along : across;
         const double norm = std::sqrt(sums_[0] / probes), scale = norm > 0 ? norm : 1;
+        found.norm = norm / factor_;
         found.residual = std::sqrt(sums_[1] / probes) / scale;
         found.pairs = std::sqrt(sums_[2] / sign_vectors / static_cast<double>(count_)) / scale;
         return found;

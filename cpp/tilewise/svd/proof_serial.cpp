@@ -22,6 +22,14 @@ struct Whole {
     kernel::Operand operand(bool transposed = false) const {
         return {reinterpret_cast<const std::byte*>(numbers.data()), columns, transposed};
     }
+    Numbers lengths_of_columns() const {
+        Numbers sums(index_of(columns));
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+            sums[i % sums.size()] += numbers[i] * numbers[i];
+        }
+        std::transform(sums.begin(), sums.end(), sums.begin(), [](double sum) { return std::sqrt(sum); });
+        return sums;
+    }
     double norm() const {
         double sum = 0;
         for (const double value : numbers) {
@@ -71,8 +79,8 @@ Whole difference(std::int64_t m, std::int64_t n, std::int64_t k, const kernel::O
     return c;
 }
 
-void measure_vectors(Context& alone, const Whole& a, const Whole& u, const Whole& vt, const Numbers& sigma, bool left,
-                     Measures& found) {
+void measure_vectors(Context& alone, const Whole& a, const Whole& u, const Whole& vt, const Numbers& sigma,
+                     bool sampled, Measures& found) {
     const std::int64_t m = a.rows, n = a.columns, count = std::ssize(sigma);
     const double root = std::sqrt(static_cast<double>(count)), norm = a.norm(), scale = norm > 0 ? norm : 1;
     Whole us = u, svt = vt;
@@ -88,9 +96,25 @@ void measure_vectors(Context& alone, const Whole& a, const Whole& u, const Whole
     found.residual = difference(m, n, count, us.operand(), vt.operand(), &a, threads).norm() / scale;
     found.orthogonality_u = difference(count, count, m, u.operand(true), u.operand(), nullptr, threads).norm() / root;
     found.orthogonality_v = difference(count, count, n, vt.operand(), vt.operand(true), nullptr, threads).norm() / root;
-    const Whole pairs = left ? difference(count, n, m, u.operand(true), a.operand(), &svt, threads)
-                             : difference(m, count, n, a.operand(), vt.operand(true), &us, threads);
-    found.pairs = pairs.norm() / scale / root;
+    const auto by_left = [&] {
+        Whole vs{n, count, Numbers(svt.numbers.size())};
+        for (std::int64_t i = 0; i < n; ++i) {
+            for (std::int64_t j = 0; j < count; ++j) {
+                vs.numbers[index_of(i * count + j)] = svt.numbers[index_of(j * n + i)];
+            }
+        }
+        return difference(n, count, m, a.operand(true), u.operand(), &vs, threads);
+    };
+    const auto by_right = [&] { return difference(m, count, n, a.operand(), vt.operand(true), &us, threads); };
+    if (!sampled) {
+        found.pairs = (m < n ? by_left() : by_right()).norm() / scale / root;
+        return;
+    }
+    // One of both holds by construction, which depends on how the file is read; the other says how exact the vectors are.
+    const Whole left = by_left(), right = by_right();
+    const bool swapped = left.norm() < right.norm();
+    found.pairs = (swapped ? left : right).norm() / scale / root;
+    found.residuals = (swapped ? right : left).lengths_of_columns();
 }
 
 }  // namespace
@@ -116,7 +140,12 @@ Measures measure_exactly(Context& context, const io::Region& a, const Files& fil
                 value *= factor;
             }
             measure_vectors(alone, matrix, read_whole(alone, *files.u, "positioned", {}),
-                            read_whole(alone, *files.vt, "positioned", {}), sigma, matrix.rows < matrix.columns, found);
+                            read_whole(alone, *files.vt, "positioned", {}), sigma, options.algorithm == "randomized",
+                            found);
+            found.norm = matrix.norm() / factor;
+            for (double& residual : found.residuals) {
+                residual /= factor;
+            }
         }
         const std::int64_t least = std::min(matrix.rows, matrix.columns);
         found.expected.emplace(index_of(least));

@@ -1,175 +1,69 @@
-// The range finder, with both products of a power iteration out of one reading of a panel.
-//
-//     a panel P of A, while it is in the cache        over all panels, lanes and ranks
-//         Y = P·Q                                     W = Aᵀ·(A·Q) = Σ Pᵀ·Y      one reading instead of two
-//         W += Pᵀ·Y                                   W = Q'·R, R = S·Σ·Tᵀ:  Q ← Q'·S
-//
-// `power` + 1 such passes and a last one, Z = A·Q by TSQR = Q_Z·R: A ≈ Q_Z·R·Qᵀ, of which R is decomposed. That is power + 2 readings, and A or Aᵀ is
-// applied once more than in the textbook's Q = orth((A·Aᵀ)^power·A·Ω), QᵀA, which reads 2·power + 2 times. Q's columns are sorted towards singular
-// vectors in every pass (S), so that those of Y have the sizes of singular values, and a product by Aᵀ rounds each at its own size: what σ² of a small
-// one would lose beside σ₁² in the first pass, later ones find.
-//
-// N. Halko, P. G. Martinsson, J. A. Tropp, "Finding structure with randomness", 2011.
+// The road of `randomized`: iterate, say what was reached, write.
 #include "tilewise/svd/randomized.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
 
-#include "tilewise/base/random.hpp"
-#include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/lapack.hpp"
-#include "tilewise/kernel/svd_local.hpp"
-#include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/rounds.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/svd/randomized_out.hpp"
-#include "tilewise/svd/randomized_pass.hpp"
+#include "tilewise/svd/randomized_finder.hpp"
 
 namespace tilewise::svd {
 namespace {
 
-template <class T> class Finder {
-public:
-    Finder(Context& context, const io::Region& a, const Options& options)
-        : context_(context),
-          options_(options),
-          columns_(std::min({options.components + options.oversample, a.wanted_rows(), a.wanted_columns()})),
-          passes_(context, a, options, columns_),
-          width_(passes_.panels().width()) {
-        mpi::together(context.comm,
-                      [&] { q_ = Buffer(static_cast<std::size_t>(width_ * passes_.stride()) * sizeof(T)); });
+/// What was found, and how exactly.
+template <class T>
+void describe(const Finder<T>& finder, const Found<T>& found, const io::Region& a, Outcome& outcome) {
+    const Quality& quality = finder.quality();
+    Shown& shown = outcome.shown;
+    shown.components = std::ssize(found.sigma);
+    shown.sigma_max = found.sigma.front();
+    shown.sigma_min = found.sigma.back();
+    const double smallest = shown.sigma_max * std::numeric_limits<T>::epsilon() *
+                            static_cast<double>(std::max(a.wanted_rows(), a.wanted_columns()));
+    shown.rank = std::count_if(found.sigma.begin(), found.sigma.end(), [&](double s) { return s > smallest; });
+    shown.reads = finder.reads();
+    shown.start = "block Krylov iteration, " + std::to_string(shown.reads) + " readings, TSQR";
+    shown.converged = quality.converged;
+    shown.norm = quality.norm;
+    shown.tolerance = quality.tolerance;
+    shown.residuals = quality.residuals;
+    for (std::size_t j = 0; j < found.sigma.size(); ++j) {
+        shown.within += quality.residuals[j] <= std::max(quality.tolerance * found.sigma[j], quality.rounding) ? 1 : 0;
     }
-
-    Found<T> operator()() {
-        const Timed timed(context_.ledger, Phase::compute, "randomized");
-        passes_.start_counting();
-        mpi::together(context_.comm, [&] {
-            set_q([&](std::int64_t i, std::int64_t j) {
-                const std::uint64_t key = row_key(options_.seed, static_cast<std::uint64_t>(i));
-                return normal(random_bits(key, static_cast<std::uint64_t>(j)));
-            });
-        });
-        for (int pass = 0; pass <= options_.power; ++pass) {
-            turn(pass == 0);
+    // ‖A − UΣVᵀ‖² = ‖A‖² − Σσ², of which rounding of ‖A‖² and of the larger σ hides what is small.
+    const double least = static_cast<double>(std::min(a.wanted_rows(), a.wanted_columns()));
+    if (static_cast<double>(shown.components) < least) {
+        double left = 1, unsure = 16 * std::numeric_limits<double>::epsilon();
+        for (const double sigma : found.sigma) {
+            const double part = quality.norm > 0 ? sigma / quality.norm : 0;
+            left -= part * part;
+            unsure += quality.norm > 0 ? 2 * part * quality.rounding / quality.norm : 0;
         }
-        return project();
+        left = quality.norm > 0 ? left : 0;
+        const double bound = std::sqrt(std::max(left, 0.0) + unsure);
+        const bool hidden = left < 4 * unsure;
+        shown.error_estimate = quality.norm > 0 ? hidden ? bound : std::sqrt(left) : 0;
+        shown.error_rounding = quality.norm > 0 ? hidden ? bound : bound - std::sqrt(left) : 0;
     }
-
-    std::int64_t reads() const { return passes_.reads(); }
-    double flops() const {
-        const Panels& panels = passes_.panels();
-        return 2.0 * static_cast<double>(panels.height()) * static_cast<double>(width_) *
-               static_cast<double>(columns_) * (2.0 * (options_.power + 1) + 1);
+    double most = 0;
+    for (std::int64_t j = 0; j < shown.rank; ++j) {
+        const auto index = static_cast<std::size_t>(j);
+        most = std::max(most, quality.residuals[index] / found.sigma[index]);
     }
-    bool working() const { return passes_.panels().mine().size() > 0; }
-
-private:
-    T* q() const { return reinterpret_cast<T*>(q_.data()); }
-
-    template <class Value> void set_q(const Value& value) {
-        parallel_ranges(context_.threads, width_, [&](std::int64_t begin, std::int64_t end, int) {
-            for (std::int64_t i = begin; i < end; ++i) {
-                for (std::int64_t j = 0; j < columns_; ++j) {
-                    q()[i * passes_.stride() + j] = static_cast<T>(value(i, j));
-                }
-            }
-        });
+    shown.sigma_error = most;
+    if (!shown.converged) {
+        std::ostringstream warning;
+        warning.precision(2);
+        warning << "after " << shown.reads << " readings each singular value may be off by up to " << most
+                << " of itself, where " << shown.tolerance << " was to be reached: vectors are less accurate still";
+        outcome.warnings.push_back(warning.str());
     }
-
-    /// One pass: Q becomes an orthonormal basis of Aᵀ·A·Q, sorted.
-    void turn(bool first) {
-        const auto wide = passes_.normal_product(context_, q(), first);
-        std::vector<double> left(static_cast<std::size_t>(columns_ * columns_));
-        mpi::together(context_.comm, [&] {
-            const kernel::BlasThreads one(1);
-            parallel_tasks(context_.threads, wide->chunks(), [&](std::int64_t index, int) { wide->factor(index); });
-            wide->combine(nullptr, 1);
-            if (context_.comm.rank() == 0) {
-                std::vector<double> r = wide->r(), sigma(static_cast<std::size_t>(columns_)), right(left.size());
-                kernel::gesdd<double>(columns_, columns_, r.data(), columns_, sigma.data(), left.data(), right.data(),
-                                      1);
-            }
-        });
-        broadcast(left);
-        mpi::together(context_.comm, [&] {
-            wide->hand_down(left.data(), columns_, 1);
-            const double* basis = wide->apply(context_.threads);
-            set_q([&](std::int64_t i, std::int64_t j) { return basis[i * columns_ + j]; });
-        });
-    }
-
-    /// What decides on signs comes from one rank: processors that round differently must not disagree.
-    void broadcast(std::vector<double>& small) const {
-        if (context_.comm.size() > 1) {
-            const Timed timed(context_.ledger, Phase::exchange, "broadcast");
-            const mpi::Span span(std::ssize(small), MPI_DOUBLE);
-            mpi::check(MPI_Bcast(small.data(), span.count(), span.type(), 0, context_.comm.get()), "MPI_Bcast");
-        }
-    }
-
-    Found<T> project() {
-        std::shared_ptr<TallQr<T>> tall = passes_.product(context_, q());
-        {
-            const Timed timed(context_.ledger, Phase::exchange, "combine rows");
-            mpi::no_return(context_.comm, [&] { tall->combine(&context_.comm, context_.threads); });
-        }
-        const auto l = static_cast<std::size_t>(columns_);
-        std::vector<double> small(2 * l * l + l);  // U, Vᵀ and σ of R
-        mpi::together(context_.comm, [&] {
-            if (context_.comm.rank() == 0) {
-                std::vector<double> r(tall->r().begin(), tall->r().end());
-                kernel::gesdd<double>(columns_, columns_, r.data(), columns_, small.data() + 2 * l * l, small.data(),
-                                      small.data() + l * l, 1);
-            }
-        });
-        broadcast(small);
-        Found<T> found;
-        found.high = passes_.panels().mine();
-        found.width = width_;
-        found.turned = passes_.panels().turned();
-        const std::int64_t count = options_.components;
-        for (std::int64_t j = 0; j < count; ++j) {
-            found.sigma.push_back(small[2 * l * l + static_cast<std::size_t>(j)] / passes_.factor());
-        }
-        if (!options_.values_only) {
-            mpi::no_return(context_.comm, [&] {
-                const Timed timed(context_.ledger, Phase::exchange, "hand down U");
-                const std::vector<T> left(small.data(), small.data() + l * l);
-                tall->hand_down(left.data(), count, context_.threads);
-            });
-            mpi::together(context_.comm, [&] {
-                const std::vector<T> right(small.data() + l * l, small.data() + 2 * l * l);
-                found.tall = tall->apply(context_.threads);
-                found.memory = std::move(tall);  // which holds those rows
-                found.across = across(right, count);
-            });
-        }
-        return found;
-    }
-
-    /// Q times the first columns of what `right` has row by row transposed.
-    Buffer across(const std::vector<T>& right, std::int64_t count) const {
-        Buffer memory(static_cast<std::size_t>(width_ * count) * sizeof(T));
-        kernel::gemm({.dtype = sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
-                      .m = width_,
-                      .n = count,
-                      .k = columns_,
-                      .a = {q_.data(), passes_.stride(), false},
-                      .b = {reinterpret_cast<const std::byte*>(right.data()), columns_, false},
-                      .c = memory.data(),
-                      .c_stride = count},
-                     context_.threads);
-        return memory;
-    }
-
-    Context& context_;
-    const Options& options_;
-    std::int64_t columns_;
-    Passes<T> passes_;
-    std::int64_t width_;
-    Buffer q_;  ///< width × columns, row by row, padded
-};
+    outcome.flops = finder.flops();
+    outcome.working = finder.working();
+}
 
 template <class T>
 Outcome run(Context& context, const io::Region& a, const Files& files, const Options& options) {
@@ -185,18 +79,24 @@ Outcome run(Context& context, const io::Region& a, const Files& files, const Opt
         found = Found<T>{};
         found = finder();
     });
-    Shown& shown = outcome.shown;
-    shown.components = options.components;
-    shown.sigma_max = found.sigma.front();
-    shown.sigma_min = found.sigma.back();
-    const double smallest = shown.sigma_max * std::numeric_limits<T>::epsilon() *
-                            static_cast<double>(std::max(a.wanted_rows(), a.wanted_columns()));
-    shown.rank = std::count_if(found.sigma.begin(), found.sigma.end(), [&](double s) { return s > smallest; });
-    shown.start = "randomized range finder, " + std::to_string(options.power) + " power iterations, TSQR";
-    shown.reads = finder.reads();
-    refuse_overflow(context, a, shown.sigma_max, files.s.dtype);
-    outcome.flops = finder.flops();
-    outcome.working = finder.working();
+    describe(finder, found, a, outcome);
+    refuse_overflow(context, a, outcome.shown.sigma_max, files.s.dtype);
+    if (!finder.quality().enough) {
+        mpi::together(context.comm, [&] {
+            std::ostringstream text;
+            text << a.name << ": " << outcome.shown.components << " components, as many as there may be, leave "
+                 << *outcome.shown.error_estimate * *outcome.shown.error_estimate << " of its squares, and not "
+                 << 1 - options.energy << " as asked for; more memory, or a smaller energy";
+            throw UsageError(text.str());
+        });
+    }
+    if (!outcome.shown.converged && options.power < 0 && options.require_converged) {
+        outcome.verification = Verification{.method = "convergence",
+                                            .passed = false,
+                                            .error = outcome.shown.sigma_error.value_or(0),
+                                            .tolerance = outcome.shown.tolerance};
+        return outcome;
+    }
     write(context, found, writer, options.sync);
     return outcome;
 }
@@ -212,8 +112,8 @@ Outcome randomized(Context& context, const io::Region& a, const Files& files, Dt
             throw UsageError(a.name + ": has " + std::to_string(most) + " singular values, not " +
                              std::to_string(options.components));
         }
-        if (options.power < 0 || options.oversample < 0 || options.repeat < 1 || options.warmup < 0) {
-            throw UsageError("power iterations and oversampling count from 0, repetitions from 1");
+        if (options.oversample < 0 || options.repeat < 1 || options.warmup < 0) {
+            throw UsageError("oversampling counts from 0, repetitions from 1");
         }
         if (dtype != Dtype::float32 && dtype != Dtype::float64) {
             throw UsageError("a decomposition is computed in float32 or float64, not in " +

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/lapack.hpp"
@@ -16,7 +17,6 @@ namespace {
 
 constexpr std::int64_t flush_rows = 4096;                      // over which sums are kept in the type of the matrix
 constexpr std::int64_t block_rows = 64, block_columns = 1024;  // of a panel, and the rows of Q and W that go with them
-constexpr std::int64_t qr_rows = 512;
 constexpr std::int64_t nowhere = std::numeric_limits<std::int64_t>::max();
 
 /// NaN if there is one.
@@ -49,54 +49,107 @@ void sum_over_ranks(Context& context, double* data, std::int64_t count) {
     context.ledger.count().exchanged += count * static_cast<std::int64_t>(sizeof(double));
 }
 
+/// Of numbers in one run; several sums at once, which the processor adds at the same time.
+template <class T> double squares_of(const T* data, std::int64_t count) {
+    std::array<double, 8> sums{};
+    const std::int64_t whole = count / 8 * 8;
+    for (std::int64_t i = 0; i < whole; i += 8) {
+        for (std::size_t j = 0; j < 8; ++j) {
+            const auto value = static_cast<double>(data[i + static_cast<std::int64_t>(j)]);
+            sums[j] += value * value;
+        }
+    }
+    for (std::int64_t i = whole; i < count; ++i) {
+        sums[0] += static_cast<double>(data[i]) * static_cast<double>(data[i]);
+    }
+    return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+/// Tells `use` each run of numbers that lie together in a panel of `rows` rows.
+template <class T, class Use>
+void runs_of(const kernel::Operand& panel, std::int64_t rows, std::int64_t width, const Use& use) {
+    const std::int64_t runs = panel.transposed ? width : rows, length = panel.transposed ? rows : width;
+    for (std::int64_t run = 0; run < runs; ++run) {
+        use(reinterpret_cast<const T*>(panel.data) + run * panel.stride, length);
+    }
+}
+
+/// Rows of Y, `stride` apart, into the chunks that they belong to.
+template <class T>
+void keep_rows(TallQr<T>& tall, const T* y, std::int64_t stride, std::int64_t columns, std::int64_t chunk,
+               grid::Range rows) {
+    const std::int64_t index = rows.begin / chunk, row = rows.begin - index * chunk, high = tall.rows_of(index);
+    T* to = tall.chunk(index) + row;
+    for (std::int64_t i = 0; i < rows.size(); ++i) {
+        for (std::int64_t j = 0; j < columns; ++j) {
+            to[j * high + i] = y[i * stride + j];
+        }
+    }
+    if (row + rows.size() == high) {
+        tall.factor(index);
+    }
+}
+
 }  // namespace
 
 template <class T>
 Passes<T>::Passes(Context& context, const io::Region& a, const Options& options, std::int64_t columns)
     : a_(a),
-      options_(options),
-      columns_(columns),
-      stride_(padded<T>(columns)),
-      panels_(context, a, sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
-              {.read = options.read, .hints = options.hints, .bytes = options.panel_bytes, .vectors = stride_}),
-      width_(panels_.width()) {}
+      options_(options) {
+    cut(context, columns);
+}
 
-template <class T> void Passes<T>::make_lanes(Context& context) {
+template <class T> void Passes<T>::cut(Context& context, std::int64_t columns) {
+    stride_ = padded<T>(columns);
+    panels_ = std::make_unique<Panels>(
+        context, a_, sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
+        PanelOptions{
+            .read = options_.read, .hints = options_.hints, .bytes = options_.panel_bytes, .vectors = stride_});
+    width_ = panels_->width();
+}
+
+template <class T> void Passes<T>::widen(Context& context, std::int64_t columns) {
+    cut(context, columns);
+    panels_->scale_by(factor_);
+}
+
+template <class T> void Passes<T>::make_lanes(Context& context, std::int64_t columns) {
     mpi::together(context.comm, [&] {
-        lanes_.resize(static_cast<std::size_t>(panels_.lanes()));
+        lanes_.resize(static_cast<std::size_t>(panels_->lanes()));
         for (Lane& lane : lanes_) {
-            lane.y = Buffer(static_cast<std::size_t>(panels_.panel_rows() * stride_) * sizeof(T));
+            lane = Lane{};
+            lane.y = Buffer(static_cast<std::size_t>(panels_->panel_rows() * stride_) * sizeof(T));
             lane.w = Buffer(static_cast<std::size_t>(width_ * stride_) * sizeof(T));
-            lane.sum.assign(static_cast<std::size_t>(width_ * columns_), 0.0);
-            lane.rows = 0;
-            lane.wrong = nowhere;
-            lane.largest = 0;
+            lane.sum.assign(static_cast<std::size_t>(width_ * columns), 0.0);
         }
     });
 }
 
-template <class T> void Passes<T>::walk(Context& context, std::int64_t chunk, const Panels::Use& use) {
+template <class T>
+void Passes<T>::walk(Context& context, std::int64_t chunk, double expected, const Panels::Use& use) {
     Context counted = context;
-    const auto passes = static_cast<double>(options_.power + 2);
     counted.progress = [&](Phase, double done) {
-        context.report(Phase::compute, std::min(1.0, (static_cast<double>(reads_) + done) / passes));
+        const double read = static_cast<double>(reads_) + done;
+        context.report(Phase::compute, std::min(1.0, read / (expected > 0 ? expected : read + 3)));
     };
-    panels_.walk(counted, chunk, use);
+    panels_->walk(counted, chunk, use);
     ++reads_;
 }
 
-template <class T> std::unique_ptr<TallQr<double>> Passes<T>::normal_product(Context& context, const T* q, bool first) {
-    std::unique_ptr<TallQr<double>> wide = sum_products(context, q, first);
-    if (first && factor_ == 1 && needs_scaling(context, *wide)) {
-        wide = sum_products(context, q, false);
+template <class T>
+Reading<T> Passes<T>::read(Context& context, const T* q, std::int64_t columns, bool first, bool keep, double expected) {
+    Reading<T> reading = sum_products(context, q, columns, first, keep, expected);
+    if (first && factor_ == 1 && needs_scaling(context, reading.product, expected)) {
+        reading = Reading<T>{};
+        reading = sum_products(context, q, columns, first, keep, expected);
     }
-    return wide;
+    return reading;
 }
 
 /// y = P·Q for some rows of the panel.
 template <class T>
 void Passes<T>::multiply(grid::Range rows, const Strided<T>& panel, const T* q, T* y) const {
-    parallel_ranges(panels_.threads_of_lane(), rows.size(), [&](std::int64_t begin, std::int64_t end, int) {
+    parallel_ranges(panels_->threads_of_lane(), rows.size(), [&](std::int64_t begin, std::int64_t end, int) {
         T* to = y + begin * stride_;
         std::fill_n(to, (end - begin) * stride_, T{});
         for (std::int64_t column = 0; column < width_; column += block_columns) {
@@ -109,7 +162,7 @@ void Passes<T>::multiply(grid::Range rows, const Strided<T>& panel, const T* q, 
 /// w += Pᵀ·y.
 template <class T>
 void Passes<T>::add_transposed(std::int64_t rows, const Strided<T>& panel, const T* y, T* w) const {
-    parallel_ranges(panels_.threads_of_lane(), width_, [&](std::int64_t begin, std::int64_t end, int) {
+    parallel_ranges(panels_->threads_of_lane(), width_, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t column = begin; column < end; column += block_columns) {
             const Strided<T> here = from(panel, 0, column);
             multiply_few(std::min(block_columns, end - column), rows, stride_,
@@ -118,63 +171,76 @@ void Passes<T>::add_transposed(std::int64_t rows, const Strided<T>& panel, const
     });
 }
 
-template <class T> std::unique_ptr<TallQr<double>> Passes<T>::sum_products(Context& context, const T* q, bool check) {
-    make_lanes(context);
-    walk(context, panels_.panel_rows(), [&](int index, grid::Range rows, const kernel::Operand& operand) {
+template <class T>
+Reading<T> Passes<T>::sum_products(Context& context, const T* q, std::int64_t columns, bool first, bool keep,
+                                   double expected) {
+    // Chunks that are factored as they come have four rows a column at least, and whole panels.
+    const std::int64_t step = panels_->panel_rows(), least = std::max<std::int64_t>(4 * columns, 256),
+                       chunk = keep ? (least + step - 1) / step * step : step, start = panels_->mine().begin;
+    Reading<T> reading;
+    make_lanes(context, columns);
+    mpi::together(context.comm, [&] {
+        if (keep) {
+            reading.tall = std::make_unique<TallQr<T>>(panels_->mine().size(), columns, chunk);
+        }
+    });
+    const kernel::BlasThreads one(1);
+    walk(context, chunk, expected, [&](int index, grid::Range rows, const kernel::Operand& operand) {
         Lane& lane = lanes_[static_cast<std::size_t>(index)];
         T *y = reinterpret_cast<T*>(lane.y.data()), *w = reinterpret_cast<T*>(lane.w.data());
         const Strided<T> panel = strided<T>(operand);
-        const std::int64_t step = panels_.threads_of_lane() > 1 ? rows.size() : block_rows;
-        for (std::int64_t row = 0; row < rows.size(); row += step) {
-            const std::int64_t count = std::min(step, rows.size() - row);
-            multiply({row, row + count}, panel, q, y);
-            if (check && !std::isfinite(largest_of(y, count * stride_))) {
-                find_wrong(lane, {rows.begin + row, rows.begin + row + count}, from(panel, row, 0));
+        const std::int64_t at_once = panels_->threads_of_lane() > 1 ? rows.size() : block_rows;
+        for (std::int64_t row = 0; row < rows.size(); row += at_once) {
+            const grid::Range some{row, std::min(row + at_once, rows.size())};
+            multiply(some, panel, q, y);
+            if (first && !std::isfinite(largest_of(y, some.size() * stride_))) {
+                find_wrong(lane, {rows.begin + some.begin, rows.begin + some.end}, from(panel, row, 0));
             }
-            add_transposed(count, from(panel, row, 0), y, w);
-            lane.rows += count;
+            add_transposed(some.size(), from(panel, row, 0), y, w);
+            lane.rows += some.size();
+            if (keep) {
+                keep_rows(*reading.tall, y, stride_, columns, chunk,
+                          {rows.begin + some.begin - start, rows.begin + some.end - start});
+            }
+        }
+        if (first) {
+            runs_of<T>(operand, rows.size(), width_,
+                       [&](const T* data, std::int64_t count) { lane.squares += squares_of(data, count); });
         }
         if (lane.rows >= flush_rows) {
-            flush(lane, lane.sum);
+            flush(lane, lane.sum, columns);
         }
     });
-    for (Lane& lane : lanes_) {
-        flush(lane, lanes_.front().sum);
-        if (&lane != &lanes_.front()) {
-            std::transform(lane.sum.begin(), lane.sum.end(), lanes_.front().sum.begin(), lanes_.front().sum.begin(),
-                           std::plus<>());
-        }
-    }
-    if (check) {
-        refuse_wrong(context);
-    }
+    const auto numbers = static_cast<double>(panels_->height()) * static_cast<double>(width_);
+    flops_ += numbers * (4 * static_cast<double>(columns) + (first ? 2 : 0));
     std::vector<double>& sum = lanes_.front().sum;
-    sum_over_ranks(context, sum.data(), std::ssize(sum));
-    std::unique_ptr<TallQr<double>> wide;
-    mpi::together(context.comm, [&] {
-        wide = std::make_unique<TallQr<double>>(width_, columns_, std::max(qr_rows, 4 * columns_));
-        for (std::int64_t c = 0, first = 0; c < wide->chunks(); first += wide->rows_of(c), ++c) {
-            const std::int64_t rows = wide->rows_of(c);
-            for (std::int64_t i = 0; i < rows; ++i) {
-                for (std::int64_t j = 0; j < columns_; ++j) {
-                    wide->chunk(c)[j * rows + i] = sum[static_cast<std::size_t>((first + i) * columns_ + j)];
-                }
-            }
+    squares_ = first ? 0 : squares_;
+    for (Lane& lane : lanes_) {
+        flush(lane, sum, columns);
+        if (&lane != &lanes_.front()) {
+            std::transform(lane.sum.begin(), lane.sum.end(), sum.begin(), sum.begin(), std::plus<>());
         }
-    });
+        squares_ += lane.squares;
+    }
+    if (first) {
+        refuse_wrong(context);
+        mpi::sum_over_ranks(context.comm, &squares_, 1);
+    }
+    sum_over_ranks(context, sum.data(), std::ssize(sum));
+    reading.product = std::move(sum);
     lanes_.clear();
-    return wide;
+    return reading;
 }
 
 /// Adds what a lane has summed in its type to sums in float64, and begins anew.
-template <class T> void Passes<T>::flush(Lane& lane, std::vector<double>& sum) const {
+template <class T> void Passes<T>::flush(Lane& lane, std::vector<double>& sum, std::int64_t columns) const {
     if (std::exchange(lane.rows, 0) == 0) {
         return;
     }
     T* w = reinterpret_cast<T*>(lane.w.data());
     for (std::int64_t i = 0; i < width_; ++i) {
-        for (std::int64_t j = 0; j < columns_; ++j) {
-            sum[static_cast<std::size_t>(i * columns_ + j)] += static_cast<double>(w[i * stride_ + j]);
+        for (std::int64_t j = 0; j < columns; ++j) {
+            sum[static_cast<std::size_t>(i * columns + j)] += static_cast<double>(w[i * stride_ + j]);
         }
     }
     std::fill_n(w, width_ * stride_, T{});
@@ -185,7 +251,7 @@ template <class T> void Passes<T>::find_wrong(Lane& lane, grid::Range rows, cons
         for (std::int64_t j = 0; j < width_; ++j) {
             const T value = *from(panel, i - rows.begin, j).data;
             if (!std::isfinite(value)) {
-                const std::int64_t row = panels_.turned() ? j : i, column = panels_.turned() ? i : j;
+                const std::int64_t row = panels_->turned() ? j : i, column = panels_->turned() ? i : j;
                 const std::int64_t kind = std::isnan(value) ? 0 : value > 0 ? 1 : 2;
                 lane.wrong = std::min(lane.wrong, (row * a_.wanted_columns() + column) * 4 + kind);
             }
@@ -209,21 +275,19 @@ template <class T> void Passes<T>::refuse_wrong(Context& context) const {
     }
 }
 
-/// Whether squares of the numbers left the type's range: then they are scaled from now on, which takes a reading to find the largest.
-template <class T> bool Passes<T>::needs_scaling(Context& context, const TallQr<double>& wide) {
-    const double most = largest_of(wide.chunk(0), width_ * columns_);
-    if (most > (sizeof(T) == 4 ? 1e-20 : 1e-200) && std::isfinite(most)) {
+/// Whether squares of the numbers left the type's range, or squares of those, which lengths are made of, that of float64: then they are scaled from now on, which takes a reading to find the largest.
+template <class T>
+bool Passes<T>::needs_scaling(Context& context, const std::vector<double>& product, double expected) {
+    const double most = largest_of(product.data(), std::ssize(product));
+    if (most > (sizeof(T) == 4 ? 1e-20 : 1e-100) && most < 1e100) {
         return false;
     }
-    make_lanes(context);
-    walk(context, panels_.panel_rows(), [&](int index, grid::Range rows, const kernel::Operand& operand) {
+    make_lanes(context, 0);
+    walk(context, panels_->panel_rows(), expected, [&](int index, grid::Range rows, const kernel::Operand& operand) {
         double& found = lanes_[static_cast<std::size_t>(index)].largest;
-        const std::int64_t runs = operand.transposed ? width_ : rows.size(),
-                           length = operand.transposed ? rows.size() : width_;
-        for (std::int64_t run = 0; run < runs; ++run) {
-            const T* data = reinterpret_cast<const T*>(operand.data) + run * operand.stride;
-            found = std::max(found, static_cast<double>(largest_of(data, length)));
-        }
+        runs_of<T>(operand, rows.size(), width_, [&](const T* data, std::int64_t count) {
+            found = std::max(found, static_cast<double>(largest_of(data, count)));
+        });
     });
     double mine = 0, largest = 0;
     for (const Lane& lane : lanes_) {
@@ -234,34 +298,8 @@ template <class T> bool Passes<T>::needs_scaling(Context& context, const TallQr<
         return false;
     }
     factor_ = std::ldexp(1.0, -std::clamp(std::ilogb(largest), -1000, 1000));
-    panels_.scale_by(factor_);
+    panels_->scale_by(factor_);
     return true;
-}
-
-template <class T> std::unique_ptr<TallQr<T>> Passes<T>::product(Context& context, const T* q) {
-    const std::int64_t least = std::max<std::int64_t>(4 * columns_, 256), step = panels_.panel_rows(),
-                       chunk = (least + step - 1) / step * step, start = panels_.mine().begin;
-    std::unique_ptr<TallQr<T>> tall;
-    make_lanes(context);
-    mpi::together(context.comm, [&] { tall = std::make_unique<TallQr<T>>(panels_.mine().size(), columns_, chunk); });
-    const kernel::BlasThreads one(1);
-    walk(context, chunk, [&](int lane, grid::Range rows, const kernel::Operand& operand) {
-        T* y = reinterpret_cast<T*>(lanes_[static_cast<std::size_t>(lane)].y.data());
-        multiply({0, rows.size()}, strided<T>(operand), q, y);
-        const std::int64_t index = (rows.begin - start) / chunk, row = rows.begin - start - index * chunk,
-                           high = tall->rows_of(index);
-        T* to = tall->chunk(index) + row;
-        for (std::int64_t i = 0; i < rows.size(); ++i) {
-            for (std::int64_t j = 0; j < columns_; ++j) {
-                to[j * high + i] = y[i * stride_ + j];
-            }
-        }
-        if (row + rows.size() == high) {
-            tall->factor(index);
-        }
-    });
-    lanes_.clear();
-    return tall;
 }
 
 template class Passes<float>;

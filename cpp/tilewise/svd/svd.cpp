@@ -12,6 +12,7 @@
 #include "tilewise/svd/jacobi.hpp"
 #include "tilewise/svd/proof.hpp"
 #include "tilewise/svd/randomized.hpp"
+#include "tilewise/svd/writer.hpp"
 
 namespace tilewise::svd {
 namespace {
@@ -77,6 +78,9 @@ void check_options(const Context& context, std::int64_t columns, const Options& 
     if (options.max_sweeps < 1 || !(options.tolerance >= 0)) {
         throw UsageError("there is one sweep at least, and a tolerance is not below 0");
     }
+    if (!(options.energy >= 0 && options.energy <= 1)) {
+        throw UsageError("components may have a share of the matrix from 0 to 1");
+    }
     if (options.repeat < 1 || options.warmup < 0) {
         throw UsageError("a decomposition is repeated once or more, after no or more rounds to warm up");
     }
@@ -100,6 +104,16 @@ void refuse_number(const io::Region& a, std::int64_t row, std::int64_t column, d
                      "; a decomposition needs finite numbers");
 }
 
+void say_left(Shown& shown, double left, std::size_t item, std::int64_t all) {
+    if (shown.components < all) {
+        const double epsilon = item == 4 ? static_cast<double>(std::numeric_limits<float>::epsilon())
+                                         : std::numeric_limits<double>::epsilon(),
+                     rounding = 4 * epsilon * std::sqrt(static_cast<double>(all));
+        shown.error_estimate = std::max(left, rounding);
+        shown.error_rounding = rounding;
+    }
+}
+
 void refuse_overflow(const Context& context, const io::Region& a, double largest, Dtype dtype) {
     mpi::together(context.comm, [&] {
         const double most = dtype == Dtype::float32 ? static_cast<double>(std::numeric_limits<float>::max())
@@ -121,11 +135,12 @@ Outcome decompose(Context& context, const io::Region& a, const Files& files, Dty
     if (outcome.verification) {  // that the sweeps ran out is known without a look at the files
         return outcome;
     }
+    const Files written = cut_to(files, outcome.shown.components);
     if (options.tamper) {
-        io::spoil_last_number(context, files.u ? *files.u : files.s);
+        io::spoil_last_number(context, written.u ? *written.u : written.s);
     }
     if (options.verify != Verify::off) {
-        outcome.verification = verify(context, a, files, options, outcome.shown);
+        outcome.verification = verify(context, a, written, options, outcome.shown);
     }
     return outcome;
 }

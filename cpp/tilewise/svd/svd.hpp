@@ -27,8 +27,12 @@ struct Options {
     std::int64_t components = 0;   ///< the largest so many; 0: all
     bool values_only = false;
     int max_sweeps = 30;
-    double tolerance = 0;  ///< the largest cosine between two columns that count as orthogonal; 0: the kernel's own
-    int power = 2, oversample = 10;  ///< of `randomized`: power iterations, and columns beyond the components
+    double tolerance =
+        0;  ///< the largest cosine between two columns that count as orthogonal, of `randomized` the largest ‖Aᵀu − σv‖ / σ; 0: its own
+    double energy = 0;  ///< above 0: the fewest components that have so much of ‖A‖_F², `components` at most
+    int power = -1;  ///< of `randomized`: so many iterations, and what there is then; −1: as many as `tolerance` takes
+    int oversample = 10;     ///< of `randomized`: columns of a block beyond the components
+    std::int64_t basis = 0;  ///< of `randomized`: most columns of its space, three blocks at least; 0: as it likes
     std::uint64_t seed = 0;
     bool keep_small =
         false;  ///< of `local`: jacobi takes over where rows or columns differ so much in scale that gesdd would lose small values
@@ -65,7 +69,15 @@ struct Shown {
     std::int64_t narrowest = 0, widest = 0;            ///< columns of a block
     std::int64_t sweep_messages = 0, sweep_bytes = 0;  ///< of all ranks, one sweep
     std::int64_t reads = 0;                            ///< how many times the input was read, proof included
-    std::optional<double> error_estimate;
+    std::optional<double> error_estimate;              ///< ‖A − U·Σ·Vᵀ‖_F / ‖A‖_F of fewer components than there are,
+    double error_rounding = 0;  ///< and by how much it may be off; where that is as much, it is a bound
+    // Of `randomized`:
+    double norm = 0;                ///< ‖A‖_F
+    std::int64_t within = 0;        ///< components whose residual is small enough
+    double tolerance = 0;           ///< that ‖Aᵀu − σv‖ / σ was to reach
+    std::vector<double> residuals;  ///< ‖Aᵀu − σv‖ of each component
+    std::optional<double>
+        sigma_error;  ///< the largest residual / σ of those that are not rounding of σ₁: by how much each σ may be off
 };
 
 struct Outcome {
@@ -86,6 +98,9 @@ Outcome decompose(Context& context, const io::Region& a, const Files& files, Dty
 
 /// UsageError where the largest singular value has no place in the type of the result, before anything is written. @note Collective; all ranks know it.
 void refuse_overflow(const Context& context, const io::Region& a, double largest, Dtype dtype);
+
+/// Tells `shown` what the components leave of A, where these are not all of `all` singular values: as found from the others, in numbers of `item` bytes.
+void say_left(Shown& shown, double left, std::size_t item, std::int64_t all);
 
 /// UsageError: "A.npy: row 3, column 7 (from 0) is nan; a decomposition needs finite numbers".
 [[noreturn]] void refuse_number(const io::Region& a, std::int64_t row, std::int64_t column, double value);

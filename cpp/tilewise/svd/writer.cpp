@@ -56,19 +56,45 @@ void narrow(std::byte* data, std::int64_t count, Dtype to) {
     }
 }
 
-Writer::Writer(Context& context, const Files& files, const Options& options) : files_(files) {
-    const auto open = [&](const io::Region& region) {
-        return std::make_unique<io::Output>(context, region, options.write, options.hints, false);
+Files cut_to(const Files& files, std::int64_t components) {
+    Files cut = files;
+    cut.s.columns = components;
+    for (std::optional<io::Region>* file : {&cut.u, &cut.us}) {
+        if (*file) {
+            (*file)->columns = components;
+        }
+    }
+    if (cut.vt) {
+        cut.vt->rows = components;
+    }
+    return cut;
+}
+
+Writer::Writer(Context& context, const Files& files, const Options& options)
+    : options_(options),
+      files_(std::make_unique<Files>(files)) {
+    if (options.energy <= 0) {
+        open(context);
+    }
+}
+
+void Writer::open(Context& context) {
+    const auto opened = [&](const io::Region& region) {
+        return std::make_unique<io::Output>(context, region, options_.write, options_.hints, false);
     };
-    s_ = open(files.s);
-    u_ = files.u ? open(*files.u) : nullptr;
-    vt_ = files.vt ? open(*files.vt) : nullptr;
-    us_ = files.us ? open(*files.us) : nullptr;
+    s_ = opened(files_->s);
+    u_ = files_->u ? opened(*files_->u) : nullptr;
+    vt_ = files_->vt ? opened(*files_->vt) : nullptr;
+    us_ = files_->us ? opened(*files_->us) : nullptr;
 }
 
 void Writer::write(Context& context, Part& part) {
-    const std::size_t item = size_of(files_.s.dtype);
-    const auto count = static_cast<std::int64_t>(files_.s.columns);
+    if (!s_) {
+        *files_ = cut_to(*files_, std::ssize(part.s));
+        open(context);
+    }
+    const std::size_t item = size_of(files_->s.dtype);
+    const auto count = static_cast<std::int64_t>(files_->s.columns);
     std::vector<double> all;
     mpi::together(context.comm, [&] {
         all = part.s;
@@ -92,7 +118,7 @@ void Writer::write(Context& context, Part& part) {
         store(context, *vt_, part.vt_share, part.vt);
     }
     auto* s = reinterpret_cast<std::byte*>(all.data());
-    narrow(s, count, files_.s.dtype);
+    narrow(s, count, files_->s.dtype);
     const bool mine = context.comm.rank() == 0;
     store(context, *s_, mine ? grid::Share(grid::Block{{0, 1}, {0, count}}) : grid::Share(), s);
 }

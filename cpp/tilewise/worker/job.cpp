@@ -37,8 +37,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, read, wri
                                    start, inner)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, boundary, planes, snapshot_every, snapshots,
                                    until_change, check_every)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, power, oversample, seed,
-                                   keep_small, require_converged, panel_bytes, qr_blocks, scaled, u, s, vt, us)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, energy, power, oversample,
+                                   basis, seed, keep_small, require_converged, panel_bytes, qr_blocks, scaled, u, s, vt,
+                                   us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, stencil, svd, measure, dtype,
                                    verify, overflow, repeat, warmup, sync, bind, read_back, band_bytes, place, hints,
@@ -245,8 +246,10 @@ svd::Options svd_options_of(const Job& job) {
             .values_only = s.values_only,
             .max_sweeps = s.max_sweeps,
             .tolerance = s.tolerance,
+            .energy = s.energy,
             .power = s.power,
             .oversample = s.oversample,
+            .basis = s.basis,
             .seed = s.seed,
             .keep_small = s.keep_small,
             .require_converged = s.require_converged,

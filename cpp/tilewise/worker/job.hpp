@@ -69,8 +69,9 @@ struct SvdFields {
     std::int64_t components = 0;
     bool values_only = false;
     int max_sweeps = 30;
-    double tolerance = 0;
-    int power = 2, oversample = 10;
+    double tolerance = 0, energy = 0;
+    int power = -1, oversample = 10;
+    std::int64_t basis = 0;
     std::uint64_t seed = 0;
     bool keep_small = false, require_converged = true;
     std::int64_t panel_bytes = 0;

@@ -20,6 +20,10 @@ json result_of(const svd::Shown& shown) {
     for (const double value : shown.off_norm) {
         off.push_back(or_null(value));
     }
+    json residuals = json::array();
+    for (const double value : shown.residuals) {
+        residuals.push_back(or_null(value));
+    }
     return {{"algorithm", shown.algorithm.empty() ? json(nullptr) : json(shown.algorithm)},
             {"sweeps", shown.sweeps},
             {"off_norm", off},
@@ -44,7 +48,11 @@ json result_of(const svd::Shown& shown) {
             {"sweep_messages", shown.sweep_messages},
             {"sweep_bytes", shown.sweep_bytes},
             {"reads", shown.reads},
-            {"error_estimate", or_null(shown.error_estimate)}};
+            {"error_estimate", or_null(shown.error_estimate)},
+            {"error_rounding", shown.error_estimate ? json(shown.error_rounding) : json(nullptr)},
+            {"tolerance", shown.tolerance > 0 ? json(shown.tolerance) : json(nullptr)},
+            {"residuals", residuals},
+            {"sigma_error", or_null(shown.sigma_error)}};
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ from tilewise.launch.job import Job
 from tilewise.launch.record import Matrix
 from tilewise.plan import grid
 from tilewise.plan.plan import Plan
+from tilewise.plan.svd_shape import with_components
 
 
 class Made(Protocol):
@@ -156,7 +157,11 @@ class FolderPlace:
         return ()
 
     def make(self, plan: Plan) -> Made:
-        return MadeFolder(folder.create(self.target, list(plan.pieces), plan.job.command, plan.job.id))
+        svd = plan.job.svd
+        cut = svd is not None and svd.energy > 0
+        return MadeFolder(
+            folder.create(self.target, list(plan.pieces), plan.job.command, plan.job.id, cut), cut
+        )
 
 
 @dataclass(frozen=True)
@@ -164,6 +169,7 @@ class MadeFolder:
     """A hidden folder that waits for the factors of a decomposition."""
 
     folder: Folder
+    cut: bool  # how many components there are is known at the end
 
     @property
     def paths(self) -> list[str]:
@@ -176,6 +182,8 @@ class MadeFolder:
         return msgspec.structs.replace(job, svd=msgspec.structs.replace(job.svd, **regions))
 
     def settle(self, result: dict[str, Any]) -> list[str]:
+        if self.cut:
+            self.folder.cut(with_components(self.folder.listing.files, result["components"]))
         return []
 
     def pack(self, sync: bool) -> bool:

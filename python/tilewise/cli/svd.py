@@ -11,7 +11,7 @@ from tilewise.cli.parse import parse
 from tilewise.launch.join import Join
 from tilewise.plan.choices import one_of
 from tilewise.plan.names import INNERS, STARTS
-from tilewise.plan.svd_wanted import OVERSAMPLE, POWER, SWEEPS
+from tilewise.plan.svd_wanted import OVERSAMPLE, SWEEPS
 
 
 def _known(table: dict[str, str]) -> str:
@@ -32,6 +32,14 @@ def request(
         int | None,
         Parameter(name="--components", group=WHAT, help="Only the K largest singular values; all."),
     ] = None,
+    energy: Annotated[
+        float | None,
+        Parameter(
+            name="--energy",
+            group=WHAT,
+            help="Only the fewest with this share of A's squares, such as 0.99; all.",
+        ),
+    ] = None,
     values_only: Annotated[
         bool, Parameter(name="--values-only", group=WHAT, help="Only s.npy, no vectors.")
     ] = False,
@@ -47,7 +55,10 @@ def request(
     tolerance: Annotated[
         float | None,
         Parameter(
-            name="--tolerance", group=HOW, help="jacobi: cosine below which columns are orthogonal; rounding."
+            name="--tolerance",
+            group=HOW,
+            help="jacobi: cosine below which columns are orthogonal; rounding. randomized: part of "
+            "itself that each singular value may be off; 1e-6, float32: 1e-4.",
         ),
     ] = None,
     block_columns: Annotated[
@@ -65,11 +76,18 @@ def request(
         str | None, Parameter(name="--start", group=HOW, help=f"jacobi: auto; {_known(STARTS)}.")
     ] = None,
     power: Annotated[
-        int | None, Parameter(name="--power", group=HOW, help=f"randomized: power iterations; {POWER}.")
+        int | None,
+        Parameter(
+            name="--power",
+            group=HOW,
+            help="randomized: just so many iterations, exact or not; as many as --tolerance takes.",
+        ),
     ] = None,
     oversample: Annotated[
         int | None,
-        Parameter(name="--oversample", group=HOW, help=f"randomized: vectors beyond K; {OVERSAMPLE}."),
+        Parameter(
+            name="--oversample", group=HOW, help=f"randomized: vectors of a block beyond K; {OVERSAMPLE}."
+        ),
     ] = None,
     seed: Annotated[
         int | None, Parameter(name="--seed", group=HOW, help="randomized: where its random numbers begin; 0.")
@@ -88,6 +106,7 @@ def request(
     choices = choices_of(options, "svd")
     wanted = Wanted(
         components=components,
+        energy=energy,
         values_only=values_only,
         scaled=scaled,
         max_sweeps=max_sweeps,

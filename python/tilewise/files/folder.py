@@ -108,6 +108,20 @@ class Folder(msgspec.Struct):
                 )
         return warnings
 
+    def cut(self, pieces: list[Piece]) -> None:
+        """Gives the files the shapes of `pieces`, which are no larger than what there was room for.
+
+        Raises RunError when it cannot.
+        """
+        try:
+            for index, piece in enumerate(pieces):
+                self.regions[index] = npy.cut_array(self.regions[index], piece.shape)
+        except OSError as error:
+            raise RunError(
+                f"the files of {self.target.name} cannot be cut to what was found: {one_line(error)}"
+            ) from None
+        self.listing.files = pieces
+
     def discard(self) -> str:
         """Removes the hidden folder; returns the path of what is still there, else an empty string."""
         return _remove(self.part, {*(each.file for each in self.listing.files), MANIFEST})
@@ -187,15 +201,17 @@ def require_replaceable(target: Target, force: bool, inputs: Sequence[Region] = 
     check_folder(target.path, f"the output {target.name}")
 
 
-def create(target: Target, pieces: list[Piece], command: str, identity: str) -> Folder:
+def create(target: Target, pieces: list[Piece], command: str, identity: str, cut: bool = False) -> Folder:
     """Makes the hidden folder beside `target`, with a file with header and full size for each of `pieces`.
 
+    With `cut` the files are as large as can be, and will be cut: they may be larger than the disk.
     Raises RunError when the disk has too little room, with both numbers, or when a file cannot be made;
     nothing is left behind then.
     """
     parent = os.path.dirname(target.path)
     size = sum(piece.bytes for piece in pieces)
-    require_free(parent, size, target.name)
+    if not cut:
+        require_free(parent, size, target.name)
     made = Folder(target, part_path(target.path, identity), Listing(VERSION, command, pieces), [])
     try:
         os.mkdir(made.part)

@@ -6,8 +6,11 @@ it, and one that says it the way numpy itself does is read without it too (`npy_
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
 
 from tilewise.errors import TilewiseError, UsageError
 from tilewise.files import npy_plain
@@ -66,6 +69,17 @@ def create_array(path: str, name: str, shape: tuple[int, ...], dtype: str) -> Re
     """The same, row by row, where `shape` may also have one extent; such a file's numbers are one row."""
     rows, columns = (shape[0], shape[1]) if len(shape) == 2 else (1, shape[0])
     return create_headed(path, name, npy_plain.header_bytes(shape, dtype, "C"), (rows, columns), dtype)
+
+
+def cut_array(region: Region, shape: tuple[int, ...]) -> Region:
+    """Gives the file that `create_array` made a smaller `shape`; its first numbers are of that."""
+    rows, columns = (shape[0], shape[1]) if len(shape) == 2 else (1, shape[0])
+    with open(region.path, "r+b", buffering=0) as file:
+        file.write(npy_plain.header_bytes(shape, region.dtype, "C", region.offset))
+    cut = msgspec.structs.replace(region, rows=rows, columns=columns)
+    size = cut.offset + cut.bytes
+    os.truncate(region.path, size)
+    return msgspec.structs.replace(cut, file_bytes=size)
 
 
 def _parse(file: IO[bytes], name: str, lists: bool) -> tuple[npy_plain.Header, bool]:

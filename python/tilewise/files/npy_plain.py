@@ -52,17 +52,17 @@ def parse(begin: bytes) -> Header | None:
     return Header(int(rows), int(columns), dtype, "big" if side == ">" else "little", order, offset)
 
 
-def header_bytes(shape: tuple[int, ...], dtype: str, order: str) -> bytes:
+def header_bytes(shape: tuple[int, ...], dtype: str, order: str, offset: int = 0) -> bytes:
     """The bytes before the numbers of a little-endian array; their count is the offset of the numbers.
 
     From 1 MiB of numbers on these begin at byte 4096, so that neighbouring ranks share no page of the header;
-    smaller files keep numpy's own 64-byte alignment.
+    smaller files keep numpy's own 64-byte alignment. With `offset` there are so many.
     """
     side = "|" if ITEMSIZE[dtype] == 1 else "<"
     fields = {"descr": side + _CODES[dtype], "fortran_order": order == "F", "shape": shape}
     text = repr(fields).encode("latin1")
     large = math.prod(shape) * ITEMSIZE[dtype] >= PAGE_ALIGNED_FROM
     step = PAGE if large else 64
-    total = -(-(len(_LEAD) + 2 + len(text) + 1) // step) * step
+    total = offset or -(-(len(_LEAD) + 2 + len(text) + 1) // step) * step
     padding = b" " * (total - len(_LEAD) - 2 - len(text) - 1)
     return _LEAD + (total - len(_LEAD) - 2).to_bytes(2, "little") + text + padding + b"\n"

@@ -63,11 +63,13 @@ class Stencil(msgspec.Struct, frozen=True, kw_only=True):
 class Svd(msgspec.Struct, frozen=True, kw_only=True):
     """What of a singular value decomposition is computed, and where it goes.
 
-    `components` K (0: all min(M, N)). `max_sweeps` and `tolerance` (0: the kernel's own) are of `jacobi`;
-    with `keep_small`, `local` leaves matrices whose small values it would lose to `jacobi`. `power`
-    iterations, `oversample` and `seed` of `randomized`; `panel_bytes` (of a matrix in memory, all
-    ranks of a node) of that and of proofs. `qr_blocks`: the blocks of `jacobi` where it starts by `qr`, also
-    because `eigen` would cost accuracy (0: those of the variant). The files are in the job's `dtype`, row by
+    `components` K (0: all min(M, N)); with `energy` above 0 the most there may be. `max_sweeps` is of
+    `jacobi`, `tolerance` (0: its own) of that and of `randomized`; of the latter `power` iterations (-1: as
+    many as it takes), `oversample`, `basis` (most columns of its space) and `seed`; with `keep_small`,
+    `local` leaves matrices whose small values it would lose to `jacobi`. `panel_bytes` (of a matrix in
+    memory, all ranks of a node) of `randomized` and of proofs. `qr_blocks`: the blocks of `jacobi` where it
+    starts by `qr`, also because `eigen` would cost accuracy (0: those of the variant). The files are in the
+    job's `dtype`, row by
     row: `u` M×K, `s` 1×K, `vt` K×N and, where `scaled`, `us` = U·diag(s); None where one is not wanted.
     """
 
@@ -75,8 +77,10 @@ class Svd(msgspec.Struct, frozen=True, kw_only=True):
     values_only: bool = False
     max_sweeps: int = 30
     tolerance: float = 0.0
-    power: int = 2
+    energy: float = 0.0
+    power: int = -1
     oversample: int = 10
+    basis: int = 0
     seed: int = 0
     keep_small: bool = False
     require_converged: bool = True

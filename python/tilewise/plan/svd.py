@@ -1,8 +1,11 @@
 """Plans a singular value decomposition: algorithm, blocks of columns, start, exchange, proof and memory.
 
-The stated rule. Flags that only one algorithm knows decide for it. Else `randomized` where few components of
-a large matrix are wanted: K + oversample is at most a quarter of min(M, N), and a full decomposition would be
-long or would not fit in memory. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`, and `jacobi`
+The stated rule. Flags that only one algorithm knows decide for it. Else `randomized` where K components are
+wanted and a full decomposition would not fit in memory, or would be long and cost more than `READINGS`
+readings of the file with blocks of K + oversample vectors. How many readings it takes depends on the
+singular values, which nobody knows before: 3 where they fall fast, 20 to 40 where they hardly do; it goes on
+until all are exact. A full one is exact at once, and is taken where it is short, and with `--energy`, where
+K is not known. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`, and `jacobi`
 for all others. Ranks and threads as for products: one rank with a thread for each core, or a rank for each
 memory domain or node. Blocks: two a rank; four on a lone one that starts by `eigen`, for which narrow pairs
 do as well, and more for `qr` where memory is short. Exchange: `overlap` where a rank has three pairs of
@@ -29,19 +32,21 @@ from tilewise.plan import io, need, rule
 from tilewise.plan.choices import Choices
 from tilewise.plan.names import SVD, Algorithm
 from tilewise.plan.plan import Fallback, Plan, finish, new_id
-from tilewise.plan.svd_need import full_bytes, svd_need
+from tilewise.plan.svd_need import full_bytes, most_components, svd_need
 from tilewise.plan.svd_shape import Shape
-from tilewise.plan.svd_wanted import OVERSAMPLE, POWER, SWEEPS, Wanted, refuse_foreign_flags
+from tilewise.plan.svd_wanted import OVERSAMPLE, SWEEPS, Wanted, refuse_foreign_flags
 from tilewise.units import bytes_text, listing, plural, shape_text
 
 # The shorter side up to which one rank takes gesdd, which is faster than jacobi at every size there, but
 # whose small singular values are not accurate relative to themselves. Above it that accuracy, and ranks that
 # share the work, are what `auto` prefers.
 LOCAL_MAX = 512
-LONG = 1e9  # M·N·min(M, N) from which a full decomposition for a few components is a waste
+LONG = 5e9  # M·N·min(M, N) from which a full decomposition for a few components is a waste: seconds
+FULL = 20  # operations of a full decomposition, over M·N·min(M, N)
+READINGS = 20  # of the file, that `randomized` is expected to take
+READ = 30  # operations that could be done while a number is read
 PAIRS_TO_OVERLAP = 3  # of a rank: two at its ends, and one that is solved while their blocks travel
 USUAL = 20  # components that are advised where none were asked for
-FEW = 4  # min(M, N) over K + oversample from which components are few
 
 
 def plan_svd(
@@ -81,8 +86,12 @@ def plan_svd(
     variant = msgspec.structs.replace(variant, exchange=_exchange(algorithm, choices, variant, why))
     room = choices.memory if choices.memory is not None else int(facts.memory_available * need.SHARE)
     verify = "fast" if choices.verify == "auto" else choices.verify
+    if wanted.energy is not None and algorithm.name == "randomized":
+        shape = most_components(shape, source, dtype, variant, wanted, verify, room, nodes)
+        if shape.components < shape.least:
+            why.append(f"{plural(shape.components, 'component')} at most: more do not fit in memory")
 
-    def needs(start: str, blocks: int, algorithm: str = variant.algorithm) -> tuple[int, need.Need]:
+    def needs(start: str, blocks: int, algorithm: str = variant.algorithm) -> tuple[int, int, need.Need]:
         one = msgspec.structs.replace(variant, algorithm=algorithm, start=start, blocks=blocks)
         again = choices.repeat + choices.warmup > 1
         return svd_need(shape, source, dtype, one, wanted, verify, room, nodes, again)
@@ -93,18 +102,18 @@ def plan_svd(
         free = wanted.block_columns is None and choices.exchange != "overlap"
         counts = [variant.blocks << more for more in range(4 if free else 1)]
         counts = [count for count in counts if count == variant.blocks or 2 * count <= shape.least]
-        by_qr = next((count for count in counts if needs("qr", count)[1].node <= room), counts[-1])
+        by_qr = next((count for count in counts if needs("qr", count)[2].node <= room), counts[-1])
         if variant.start == "eigen":
-            fallback = Fallback(blocks=by_qr, need=needs("qr", by_qr)[1])
+            fallback = Fallback(blocks=by_qr, need=needs("qr", by_qr)[2])
             blocks = max(variant.blocks, 4) if free and shape.least >= 8 else variant.blocks
         else:
             blocks = by_qr
         variant = msgspec.structs.replace(variant, blocks=blocks)
     elif algorithm.name == "local" and choices.algorithm is None:
         # What jacobi takes over; where that does not fit, gesdd does what it can.
-        taken_over = Fallback(blocks=2, need=needs("qr", 2, "jacobi")[1])
+        taken_over = Fallback(blocks=2, need=needs("qr", 2, "jacobi")[2])
         fallback = taken_over if taken_over.need.node <= room else None
-    panels, required = needs(variant.start, variant.blocks)
+    panels, basis, required = needs(variant.start, variant.blocks)
     try:
         for each in [required, *([fallback.need] if fallback else [])]:
             need.require_fit(
@@ -115,12 +124,14 @@ def plan_svd(
             error.advice = _what_fits(source, target, wanted, choices, facts, joined, ranks)
         raise
     svd = Svd(
-        components=wanted.components or 0,
+        components=wanted.components or (shape.components if wanted.energy is not None else 0),
         values_only=wanted.values_only,
         max_sweeps=SWEEPS if wanted.max_sweeps is None else wanted.max_sweeps,
         tolerance=wanted.tolerance or 0.0,
-        power=POWER if wanted.power is None else wanted.power,
+        energy=wanted.energy or 0.0,
+        power=-1 if wanted.power is None else wanted.power,
         oversample=OVERSAMPLE if wanted.oversample is None else wanted.oversample,
+        basis=basis,
         seed=wanted.seed or 0,
         keep_small=algorithm.name == "local" and fallback is not None,
         require_converged=verify != "off",
@@ -207,31 +218,41 @@ def _algorithm(
     if jacobi:
         why.append(f"jacobi: {listing(jacobi)} {'is' if len(jacobi) == 1 else 'are'} for that")
         return SVD["jacobi"]
-    sampled = shape.components + OVERSAMPLE
-    if wanted.components is not None and FEW * sampled <= shape.least:
+    if wanted.components is not None or wanted.energy is not None:
         room = choices.memory if choices.memory is not None else int(facts.memory_available * need.SHARE)
-        if (full := full_bytes(shape)) > room:
+        pays = wanted.components is not None and _few(shape)
+        if (pays or wanted.energy is not None) and (full := full_bytes(shape)) > room:
             why.append(f"randomized: all components would take {bytes_text(full)} of memory")
             return SVD["randomized"]
-        if shape.work >= LONG:
+        if pays and shape.work >= LONG:
             why.append(
-                f"randomized: {plural(shape.components, 'component')} of {shape.least} need a few readings; "
-                "--algorithm jacobi is exact"
+                f"randomized: {plural(shape.components, 'component')} of {shape.least}, for which some "
+                "readings are expected to take less than all of them would"
             )
             return SVD["randomized"]
     ranks = joined.size if joined is not None else choices.ranks
-    if shape.least <= LOCAL_MAX and ranks in (None, 1) and choices.grid in (None, (1, 1)):
+    alone = ranks in (None, 1) and choices.grid in (None, (1, 1))
+    if shape.least <= LOCAL_MAX and alone and wanted.tolerance is None:
         why.append(
             "local: gesdd is faster for so few columns; jacobi takes over where rows or columns differ so "
             "much in scale that small singular values would be lost"
         )
         return SVD["local"]
+    if wanted.tolerance is not None:
+        why.append("jacobi: --tolerance is for that, and for randomized")
+        return SVD["jacobi"]
     why.append(
         f"jacobi: {plural(ranks, 'rank')} share it"
         if ranks is not None and ranks > 1
         else f"jacobi: more than {LOCAL_MAX} columns, and small singular values as accurate as large ones"
     )
     return SVD["jacobi"]
+
+
+def _few(shape: Shape) -> bool:
+    """Whether the components that are wanted are expected to take less than all would."""
+    block = shape.components + OVERSAMPLE
+    return READINGS * (4 * block + READ) <= FULL * shape.least
 
 
 def _ranks(
@@ -246,8 +267,8 @@ def _ranks(
     """Ranks, threads and nodes; UsageError where the algorithm or the grid does not take so many."""
     work = shape.work
     if algorithm.name == "randomized":
-        power = POWER if wanted.power is None else wanted.power
-        work = float(shape.rows) * shape.columns * shape.sampled(wanted) * (2 * power + 2)
+        readings = READINGS if wanted.power is None else wanted.power + 2
+        work = float(shape.rows) * shape.columns * shape.sampled(wanted) * 2 * readings
     ranks, threads, nodes = rule.spread(
         choices, facts, work, why, joined=joined, all_cores=choices.exchange is not None
     )
@@ -339,10 +360,11 @@ def _what_fits(
     components = wanted.components or USUAL
     one = msgspec.structs.replace(choices, ranks=1, exchange=None)
     sampled = msgspec.structs.replace(choices, algorithm="randomized")
-    few = msgspec.structs.replace(wanted, components=components)
-    said = "" if wanted.components else f" --components {components}"
+    few = wanted if wanted.energy else msgspec.structs.replace(wanted, components=components)
+    said = "" if wanted.components or wanted.energy else f" --components {components}"
     ways = [("-n 1", wanted, one)] if ranks > 1 and joined is None else []
-    if FEW * components <= shape.least and choices.algorithm != "randomized":
+    few_enough = _few(msgspec.structs.replace(shape, components=components))
+    if (few_enough or wanted.energy) and choices.algorithm != "randomized":
         ways.append((f"--algorithm randomized{said}: it reads the file in panels", few, sampled))
     for advice, asked, chosen in ways:
         with contextlib.suppress(UsageError):

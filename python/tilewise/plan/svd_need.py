@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
 from tilewise.plan import need
 from tilewise.plan.need import Need
 from tilewise.plan.svd_jacobi import jacobi_stages, jacobi_window
-from tilewise.plan.svd_panels import panel_bytes, proof_need, sketch_need
+from tilewise.plan.svd_panels import basis_of, panel_bytes, proof_need, sketch_need
 from tilewise.plan.svd_shape import Shape, panels_of_input
 from tilewise.plan.svd_wanted import Wanted
 
@@ -26,20 +28,25 @@ def svd_need(
     room: int,
     nodes: int,
     again: bool,
-) -> tuple[int, Need]:
-    """Bytes of A in panels, and what the decomposition takes.
+) -> tuple[int, int, Need]:
+    """Bytes of A in panels, columns of the space of `randomized`, and what the decomposition takes.
 
     `room`: bytes that the ranks of a node may take together. `again`: A is kept, because what is done in
     memory is repeated. Of `jacobi` with the start and the blocks of `variant`, whether asked for or not.
     """
     fixed = need.FIXED + need.staging(variant) + need.whole_lines(source)
     on_node = -(-variant.ranks // nodes)
-    panels, window = PANEL, 0
+    panels, basis, window = PANEL, 0, 0
     if variant.algorithm == "randomized":
-        sketch = sketch_need(shape, dtype, source, variant, wanted, PANEL // on_node)
         width = panels_of_input(source, dtype, variant, 1, PANEL).width
         least = on_node * max(PANEL_MIN, variant.threads * width * DOUBLE)
+        sketch = 0
+        for basis in basis_of(shape.sampled(wanted)):  # the first that fits, or the smallest
+            sketch = sketch_need(shape, dtype, source, variant, wanted, PANEL // on_node, basis)
+            if least + on_node * (sketch + fixed) <= room:
+                break
         panels = max(least, min(PANEL, room - on_node * (sketch + fixed)))
+        panels -= panels % on_node
         leader = others = [sketch + panel_bytes(shape, dtype, source, variant, wanted, panels // on_node)]
     elif variant.algorithm == "local":
         leader = others = [_local(shape, source, wanted, again)]
@@ -54,13 +61,38 @@ def svd_need(
         stages.append((proof, proof))
     serial = _local(shape, source, Wanted(), again=True) if verify == "serial" else 0
     rank = max(map(max, stages)) + serial
-    return panels, Need(
-        rank=rank + fixed,
-        node=max(first + (on_node - 1) * other for first, other in stages) + serial + on_node * fixed,
-        shared=on_node * window if on_node > 1 else 0,
-        blocks=rank,
-        buffers=0,
+    return (
+        panels,
+        basis,
+        Need(
+            rank=rank + fixed,
+            node=max(first + (on_node - 1) * other for first, other in stages) + serial + on_node * fixed,
+            shared=on_node * window if on_node > 1 else 0,
+            blocks=rank,
+            buffers=0,
+        ),
     )
+
+
+def most_components(
+    shape: Shape,
+    source: Region,
+    dtype: str,
+    variant: Variant,
+    wanted: Wanted,
+    verify: str,
+    room: int,
+    nodes: int,
+) -> Shape:
+    """`shape` with as many components as `randomized` can have in `room` bytes of a node; one at least."""
+    low, high = 1, shape.least + 1
+    while high - low > max(1, low // 16):
+        middle = (low + high) // 2
+        tried = msgspec.structs.replace(shape, components=middle)
+        _, _, required = svd_need(tried, source, dtype, variant, wanted, verify, room, nodes, again=False)
+        low, high = (middle, high) if required.node <= room else (low, middle)
+    most = shape.least if high > shape.least else low
+    return msgspec.structs.replace(shape, components=most)
 
 
 def full_bytes(shape: Shape) -> int:

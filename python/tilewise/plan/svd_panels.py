@@ -16,15 +16,30 @@ SUMMED = 128 << 20  # bytes that are added up over the ranks at a time, beside w
 _CHUNK = 4  # rows of what is factored at once, for each column; what is left of it is as much smaller
 _CHUNK_ROWS = 512  # and the fewest of them
 LINE = 64  # bytes to whose multiples a row of the sketch is padded
+_BLOCKS, _BLOCKS_MIN, _COLUMNS = 8, 3, 1000  # of the space: blocks, and columns where blocks are wide
+_ALONE = 2  # iterations up to which a block is all that is kept
 SQUARES = 14  # of sampled × sampled numbers: triangles, their merges, and what LAPACK keeps
 
 
-def sketch_need(shape: Shape, dtype: str, source: Region, variant: Variant, wanted: Wanted, room: int) -> int:
+def basis_of(block: int) -> tuple[int, int]:
+    """Columns that the space of `randomized` may have, with blocks of so many: what is usual, and the fewest.
+
+    The usual is eight blocks, as long as its eigenvalue problem stays small: `usual_basis` in
+    cpp/tilewise/svd/randomized_finder.hpp.
+    """
+    return max(_BLOCKS_MIN * block, min(_BLOCKS * block, _COLUMNS)), _BLOCKS_MIN * block
+
+
+def sketch_need(
+    shape: Shape, dtype: str, source: Region, variant: Variant, wanted: Wanted, room: int, basis: int
+) -> int:
     """Bytes of `randomized` on each rank, all but the panels, which have `room`.
 
     With panels of width W, l vectors (L with padding), as `cpp/tilewise/svd/randomized.hpp` says:
     Q takes W·L, and each of the threads that add up vectors of their own W·L, W·l in float64, and a panel's
-    products; what they found is factored, or the rank's rows of A·Q are, and then written, with a part of Vᵀ.
+    products. A block alone is read while the rank's rows of A·Q are kept, and is then held four times; one
+    that joins a space of `basis` columns is held beside that, which takes half as much again where its Ritz
+    vectors take its place, and seven squares of numbers. At the end there is a part of Vᵀ, to be written.
     """
     sampled, item = shape.sampled(wanted), ITEMSIZE[dtype]
     padded, panels = _sketched(shape, dtype, source, variant, wanted, room)
@@ -40,8 +55,15 @@ def sketch_need(shape: Shape, dtype: str, source: Region, variant: Variant, want
         -(-extent * shape.components // variant.ranks) for extent in (shape.columns, shape.rows)
     )
     written = 0 if wanted.values_only else vectors + (turned + scaled * wanted.scaled) * item
-    work = max(lanes + max(whole + messages, sample), factored, sample + written)
-    return width * padded * item + work + SQUARES * DOUBLE * sampled * sampled
+    alone = max(
+        whole + sample + max(lanes + messages, 3 * whole), 3 * whole + factored, sample + written + whole
+    )
+    space = 0
+    if wanted.power is None or wanted.power > _ALONE:
+        held = min(basis, width)
+        space = held * width * DOUBLE + 7 * held * held * DOUBLE
+        space += max(lanes + messages + whole, 2 * whole + factored, held // 2 * width * DOUBLE + whole)
+    return width * padded * item + max(alone, space) + SQUARES * DOUBLE * sampled * sampled
 
 
 def panel_bytes(shape: Shape, dtype: str, source: Region, variant: Variant, wanted: Wanted, room: int) -> int:

@@ -8,7 +8,7 @@ from tilewise.errors import UsageError
 from tilewise.plan.choices import Choices
 from tilewise.plan.names import Algorithm
 
-SWEEPS, POWER, OVERSAMPLE = 30, 2, 10
+SWEEPS, OVERSAMPLE = 30, 10
 _SEED_MAX = 2**63 - 1
 _ROUNDING = 2.0**-52  # of float64: cosines are no more exact
 
@@ -17,6 +17,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be computed, and how far that is said; None where the plan decides."""
 
     components: int | None = None
+    energy: float | None = None
     values_only: bool = False
     scaled: bool = False
     max_sweeps: int | None = None
@@ -36,6 +37,18 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         _between("--power", self.power, 0, 1000)
         _between("--oversample", self.oversample, 0, 2**31 - 1)
         _between("--seed", self.seed, 0, _SEED_MAX)
+        if self.energy is not None and not 0 < self.energy <= 1:
+            raise UsageError(
+                f"--energy {self.energy:g} makes no sense; it must be a number above 0, and 1 at most"
+            )
+        if self.energy is not None and self.components is not None:
+            raise UsageError("--energy and --components contradict each other: both say how many there are")
+        if self.energy is not None and self.power is not None:
+            raise UsageError(
+                "--energy and --power contradict each other: how many components there are is known only "
+                "when these are exact",
+                "--tolerance",
+            )
         tolerance = self.tolerance
         if tolerance is not None and not 0 < tolerance < 1:
             raise UsageError(
@@ -44,7 +57,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         if tolerance is not None and tolerance < _ROUNDING:
             raise UsageError(
                 f"--tolerance {tolerance:g} cannot be reached: float64 rounds at {_ROUNDING:.2g}",
-                "leave it out, and sweeps go on to rounding",
+                "leave it out",
             )
         if self.values_only and self.scaled:
             raise UsageError("--values-only and --scaled contradict each other: US.npy has vectors")
@@ -67,7 +80,6 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         """Flags that were given and that only `jacobi` knows."""
         given = {
             "--max-sweeps": self.max_sweeps,
-            "--tolerance": self.tolerance,
             "--block-columns": self.block_columns,
             "--inner": self.inner,
             "--start": self.start,
@@ -100,10 +112,14 @@ def refuse_foreign_flags(algorithm: Algorithm, wanted: Wanted, choices: Choices)
             f"{wanted.of_randomized()[0]} makes no sense with {name}",
             "--algorithm randomized --components 20",
         )
+    if name == "local" and wanted.tolerance is not None:
+        raise UsageError(
+            "--tolerance makes no sense with local, which works to rounding", "--algorithm jacobi"
+        )
     if name != "randomized":
         return
-    if wanted.components is None:
-        raise UsageError("randomized wants to know how many components", "--components 20")
+    if wanted.components is None and wanted.energy is None:
+        raise UsageError("randomized wants to know how many components", "--components 20, or --energy 0.99")
     if choices.repeat > 1 or choices.warmup > 0:
         raise UsageError(
             "--repeat and --warmup make no sense with randomized: nothing of it is in memory alone",

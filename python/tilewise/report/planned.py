@@ -90,7 +90,9 @@ def _svd(plan: Plan, svd: Svd) -> list[tuple[str, str]]:
         rows.append(("ring", f"{variant.blocks} blocks of columns; pairs by {inner}"))
         rows.append(("exchange", variant.exchange))
     elif variant.algorithm == "randomized":
-        sketch = f"{svd.components} + {svd.oversample} vectors, {plural(svd.power, 'power iteration')}"
+        most = f"at most {svd.components} components" if svd.energy else f"{svd.components}"
+        how = plural(svd.power, "iteration") if svd.power >= 0 else "until each is exact"
+        sketch = f"{most} + {svd.oversample} vectors, {how}, {svd.basis} columns at most"
         rows.append(("sketch", f"{sketch}, seed {svd.seed}; {bytes_text(svd.panel_bytes)} of A at a time"))
     return [*rows, ("io", f"{variant.read} in"), ("verify", plan.job.verify)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tilewise.errors import VerificationError
@@ -70,14 +71,33 @@ def exact_to(record: Record) -> str:
     for name in ("u", "v"):
         if result.get(f"orthogonality_{name}") is not None:
             parts.append(f"{name.upper()} orthogonal to {result[f'orthogonality_{name}']:.1e}")
+    if result.get("sigma_error") is not None:
+        parts.append(f"each value to {result['sigma_error']:.1e} of itself")
     if result.get("error_estimate") is not None:
-        parts.append(f"these components leave {result['error_estimate']:.3g} of A")
+        parts.append(f"these components leave {left_text(result)} of A")
     return ", ".join(parts) or "singular values only: no vectors to look at"
 
 
+def left_text(result: dict[str, Any]) -> str:
+    """`0.28471`, `about 3e-09` or `at most 1e-07`: as many digits as hold."""
+    left, rounding = result["error_estimate"], result.get("error_rounding") or 0.0
+    if rounding >= left:
+        return f"at most {left:.1g}" if left > 0 else "nothing"
+    digits = 15 if rounding == 0 else int(-math.log10(2 * rounding / left))
+    return f"{left:.{min(digits, 6)}g}" if digits > 0 else f"about {left:.1g}"
+
+
 def not_converged(record: Record) -> VerificationError:
-    """Why a decomposition that ran out of sweeps was thrown away."""
+    """Why a decomposition that ran out of sweeps or readings was thrown away."""
     result, proof = record.result, record.verification
+    if record.variant.algorithm == "randomized":
+        reads, off = result.get("reads"), result.get("sigma_error") or 0.0
+        return VerificationError(
+            f"after {plural(int(reads or 0), 'reading')} singular values may be off by {off:.1e} of "
+            f"themselves, allowed {result.get('tolerance'):.1e}; the result was thrown away",
+            f"--tolerance {2 * off:.0e}, or --algorithm jacobi, or --power {reads} to keep what "
+            "there is then",
+        )
     done = int(result.get("sweeps") or 0)
     numbers = ""
     if proof is not None and proof.error is not None and proof.tolerance is not None:
