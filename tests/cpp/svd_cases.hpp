@@ -98,7 +98,7 @@ inline Dense with_values(std::int64_t rows, const std::vector<double>& s, unsign
 /// By LAPACK.
 inline std::vector<double> values_of(const Dense& a) {
     std::vector<double> work = a.values, s(static_cast<std::size_t>(std::min(a.rows, a.columns)));
-    kernel::gesdd<double>(a.columns, a.rows, work.data(), a.columns, s.data(), nullptr, nullptr, 1);
+    kernel::gesdd(a.columns, a.rows, work.data(), a.columns, s.data(), nullptr, nullptr, 1);
     return s;
 }
 

@@ -39,8 +39,7 @@ inline Decomposed by_lapack(const Dense& a) {
     const std::int64_t k = std::min(a.rows, a.columns);
     Decomposed d{{a.rows, k, Numbers(at(a.rows * k))}, {k, a.columns, Numbers(at(a.columns * k))}, Numbers(at(k))};
     Numbers copy = a.numbers;
-    kernel::gesdd<double>(a.columns, a.rows, copy.data(), a.columns, d.s.data(), d.vt.numbers.data(),
-                          d.u.numbers.data(), 1);
+    kernel::gesdd(a.columns, a.rows, copy.data(), a.columns, d.s.data(), d.vt.numbers.data(), d.u.numbers.data(), 1);
     return d;
 }
 

@@ -92,7 +92,7 @@ template <class Scale> double residual(const Matrix& a, const Matrix& b, const S
 inline std::vector<double> lapack_values(const Matrix& a) {
     Matrix copy = copy_of(a);
     std::vector<double> sigma(static_cast<std::size_t>(std::min(a.rows, a.count)));
-    gesdd<double>(a.rows, a.count, copy.data(), copy.stride, sigma.data(), nullptr, nullptr, 1);
+    gesdd(a.rows, a.count, copy.data(), copy.stride, sigma.data(), nullptr, nullptr, 1);
     return sigma;
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <type_traits>
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/kernel/lapack.hpp"
@@ -96,20 +95,13 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
     return facts;
 }
 
-template <class T>
-void gesdd(std::int64_t rows, std::int64_t columns, T* a, std::int64_t stride, T* sigma, T* u, T* vt, int threads) {
+void gesdd(std::int64_t rows, std::int64_t columns, double* a, std::int64_t stride, double* sigma, double* u,
+           double* vt, int threads) {
     const std::int64_t least = std::min(rows, columns);
     if (least == 0) {
         return;
     }
     const BlasThreads blas(threads);
-    const auto call = [] {
-        if constexpr (std::is_same_v<T, float>) {
-            return TILEWISE_BLAS(sgesdd_);
-        } else {
-            return TILEWISE_BLAS(dgesdd_);
-        }
-    }();
     // For vectors it asks for 3·least² and some numbers (4 where it begins with a QR), which it reckons in 32 bits: the answer may have wrapped.
     const std::int64_t squares = 6 * (std::max(rows, columns) + 1) >= 11 * least ? 4 : 3;
     if (u != nullptr && (squares * least + 16) * least > std::numeric_limits<int>::max()) {
@@ -119,24 +111,22 @@ void gesdd(std::int64_t rows, std::int64_t columns, T* a, std::int64_t stride, T
     const int m = lapack_int(rows), n = lapack_int(columns), lda = lapack_int(std::max(stride, rows)), ldu = m,
               ldvt = lapack_int(least), query = -1;
     std::vector<int> integers(static_cast<std::size_t>(8 * least));
-    T wanted = 0;
+    double wanted = 0;
     int info = 0;
-    call(job, &m, &n, a, &lda, sigma, u, &ldu, vt, &ldvt, &wanted, &query, integers.data(), &info);
-    // float32 rounds a large answer, perhaps down.
-    const double reals = std::ceil(static_cast<double>(wanted) * (1 + 1e-6)) + 16;
+    TILEWISE_BLAS(dgesdd_)
+    (job, &m, &n, a, &lda, sigma, u, &ldu, vt, &ldvt, &wanted, &query, integers.data(), &info);
+    const double reals = std::ceil(wanted) + 16;
     if (reals > std::numeric_limits<int>::max()) {
         refuse_work_space(rows, columns);
     }
-    const Buffer work(static_cast<std::size_t>(reals) * sizeof(T));
+    const Buffer work(static_cast<std::size_t>(reals) * sizeof(double));
     const int length = static_cast<int>(reals);
-    call(job, &m, &n, a, &lda, sigma, u, &ldu, vt, &ldvt, work.data(), &length, integers.data(), &info);
+    TILEWISE_BLAS(dgesdd_)
+    (job, &m, &n, a, &lda, sigma, u, &ldu, vt, &ldvt, work.data(), &length, integers.data(), &info);
     if (info != 0) {
         throw Error(ErrorKind::internal, "LAPACK's gesdd did not converge (info " + std::to_string(info) +
                                              "), a finite matrix was expected");
     }
 }
-
-template void gesdd<float>(std::int64_t, std::int64_t, float*, std::int64_t, float*, float*, float*, int);
-template void gesdd<double>(std::int64_t, std::int64_t, double*, std::int64_t, double*, double*, double*, int);
 
 }  // namespace tilewise::kernel

@@ -32,7 +32,7 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
 /// LAPACK's divide and conquer, any shape, k = min(rows, columns); A (column-major, rows×columns, `stride` apart) is destroyed. U is rows×k with
 /// stride `rows`, Vᵀ is k×columns with stride k; both null: singular values only. Throws Error where LAPACK does
 /// not converge, and UsageError where its work space does not fit into 32-bit counts (with vectors: from about 23000 on).
-template <class T>
-void gesdd(std::int64_t rows, std::int64_t columns, T* a, std::int64_t stride, T* sigma, T* u, T* vt, int threads);
+void gesdd(std::int64_t rows, std::int64_t columns, double* a, std::int64_t stride, double* sigma, double* u,
+           double* vt, int threads);
 
 }  // namespace tilewise::kernel

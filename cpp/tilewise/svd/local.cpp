@@ -124,13 +124,13 @@ private:
         }
         s_.resize(static_cast<std::size_t>(all_));
         if (options_.values_only) {
-            kernel::gesdd<double>(n_, m_, numbers(work), n_, s_.data(), nullptr, nullptr, context_.threads);
+            kernel::gesdd(n_, m_, numbers(work), n_, s_.data(), nullptr, nullptr, context_.threads);
             choose();
             return;
         }
         vt_ = memory(n_ * all_);
         u_ = memory(m_ * all_);
-        kernel::gesdd<double>(n_, m_, numbers(work), n_, s_.data(), numbers(vt_), numbers(u_), context_.threads);
+        kernel::gesdd(n_, m_, numbers(work), n_, s_.data(), numbers(vt_), numbers(u_), context_.threads);
         choose();
         point();
     }

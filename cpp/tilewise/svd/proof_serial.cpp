@@ -149,9 +149,8 @@ Measures measure_exactly(Context& context, const io::Region& a, const Files& fil
         }
         const std::int64_t least = std::min(matrix.rows, matrix.columns);
         found.expected.emplace(index_of(least));
-        kernel::gesdd<double>(matrix.columns, matrix.rows, matrix.numbers.data(),
-                              std::max<std::int64_t>(1, matrix.columns), found.expected->data(), nullptr, nullptr,
-                              context.threads);
+        kernel::gesdd(matrix.columns, matrix.rows, matrix.numbers.data(), std::max<std::int64_t>(1, matrix.columns),
+                      found.expected->data(), nullptr, nullptr, context.threads);
         for (double& value : *found.expected) {
             value /= factor;
         }

@@ -120,7 +120,7 @@ Triangle orthonormalize(Context& context, Columns& some) {
         found.r = wide.r();
         if (context.comm.rank() == 0) {
             std::vector<double> r = found.r, right(static_cast<std::size_t>(n * n));
-            kernel::gesdd<double>(n, n, r.data(), n, left.data() + n * n, left.data(), right.data(), 1);
+            kernel::gesdd(n, n, r.data(), n, left.data() + n * n, left.data(), right.data(), 1);
         }
     });
     from_rank_0(context, left);

@@ -162,7 +162,7 @@ template <class T> typename Finder<T>::Small Finder<T>::decompose(TallQr<T>& tal
     mpi::together(context_.comm, [&] {
         if (context_.comm.rank() == 0) {
             std::vector<double> r(tall.r().begin(), tall.r().end());
-            kernel::gesdd<double>(l, l, r.data(), l, small.data() + 2 * l * l, small.data(), small.data() + l * l, 1);
+            kernel::gesdd(l, l, r.data(), l, small.data() + 2 * l * l, small.data(), small.data() + l * l, 1);
         }
     });
     from_rank_0(context_, small);
