@@ -58,18 +58,22 @@ Ends<std::uint64_t> ends_of(const mpi::Communicator& comm, const Part& part, Dty
 /// The largest sum over all ranks, of which each has its share. MPI adds 64 bits: in limbs of 48, so many ranks fit.
 Wide largest_sum(const mpi::Communicator& comm, const std::vector<Wide>& sums) {
     constexpr std::uint64_t limb = (std::uint64_t{1} << 48) - 1;
+    constexpr std::size_t at_once = 1 << 16;
     std::vector<std::uint64_t> limbs;
-    for (const Wide sum : sums) {
-        for (const int shift : {0, 48, 96}) {
-            limbs.push_back(static_cast<std::uint64_t>(sum >> shift) & limb);
-        }
-    }
-    mpi::sum_over_ranks(comm, limbs.data(), std::ssize(limbs));
     Wide largest = 0;
-    for (std::size_t at = 0; at < limbs.size(); at += 3) {
-        const Wide low = (Wide{limbs[at + 1]} << 48) + limbs[at];
-        const Wide high = limbs[at + 2];
-        largest = std::max(largest, high >> 32 != 0 ? widest : add(high << 96, low));
+    for (std::size_t begin = 0; begin < sums.size(); begin += at_once) {
+        limbs.clear();
+        for (std::size_t at = begin; at < std::min(sums.size(), begin + at_once); ++at) {
+            for (const int shift : {0, 48, 96}) {
+                limbs.push_back(static_cast<std::uint64_t>(sums[at] >> shift) & limb);
+            }
+        }
+        mpi::sum_over_ranks(comm, limbs.data(), std::ssize(limbs));
+        for (std::size_t at = 0; at < limbs.size(); at += 3) {
+            const Wide low = (Wide{limbs[at + 1]} << 48) + limbs[at];
+            const Wide high = limbs[at + 2];
+            largest = std::max(largest, high >> 32 != 0 ? widest : add(high << 96, low));
+        }
     }
     return largest;
 }

@@ -253,7 +253,7 @@ void make_one_wrong(Dtype dtype, std::byte* data, std::int64_t count) {
         if constexpr (std::is_integral_v<T>) {
             element ^= T(1);  // never beyond the type's range
         } else {
-            element = element * T(2) + T(1);
+            element = element == T(-1) ? T(1) : element * T(2) + T(1);
         }
     });
 }

@@ -108,7 +108,7 @@ private:
             sorted.push_back(norms_[static_cast<std::size_t>(column)]);
         }
         if (energy_ > 0) {
-            kept_ = components_with(sorted, energy_);
+            kept_ = std::min(kept_, components_with(sorted, energy_));
         }
         left_ = left_by(sorted, kept_);
         owners_.resize(static_cast<std::size_t>(kept_));

@@ -15,8 +15,8 @@ struct Found {
     grid::Share u_share, vt_share;
 };
 
-/// K largest of what the swept blocks hold, or the fewest with `energy` of the squares where that is above 0; `values_only`: no vectors. `start` has served when it returns. Memory, in numbers per rank: four times its
-/// columns of X and V, and twice its parts of U and V. @note Collective; throws the same Error on every rank, or aborts the job where ranks already wait.
+/// K largest of what the swept blocks hold, or the fewest with `energy` of the squares where that is above 0; `values_only`: no
+/// vectors. `start` has served when it returns. Memory, in numbers per rank: twice its columns of X and V, and its parts of U and V. @note Collective; throws the same Error on every rank, or aborts the job where ranks already wait.
 Found finish(Context& context, const Leader& leader, const Work& work, Blocks& blocks, Start& start,
              const std::function<grid::Range(int rank)>& columns_of, std::int64_t components, double energy,
              bool values_only, double scale);

@@ -142,7 +142,7 @@ private:
     void describe(const Found& found) {
         Shown& shown = outcome_.shown;
         shown.components = std::ssize(found.s);
-        say_left(shown, found.left, sizeof(double), work_.n);
+        say_left(shown, found.left, work_.n);
         shown.rank = found.rank;
         shown.sigma_max = found.s.front();
         shown.sigma_min = found.s.back();

@@ -62,7 +62,7 @@ public:
             const Timed timed(context_.ledger, Phase::compute, "gesdd");
             mpi::together(context_.comm, [&] { run_once(last); });
         });
-        if (options_.keep_small && graded_ && s_[0] > most_range * s_[static_cast<std::size_t>(kept_ - 1)]) {
+        if (loses_) {
             return std::nullopt;
         }
         describe();
@@ -115,6 +115,9 @@ private:
     }
 
     void run_once(bool last) {
+        if (loses_) {  // as the first round has found
+            return;
+        }
         Buffer work;
         if (last) {
             work = std::move(matrix_);
@@ -138,8 +141,9 @@ private:
     /// How many are kept: known once the values are, where they are to have a share of the matrix.
     void choose() {
         const std::vector<double> sigma(s_.begin(), s_.end());
-        kept_ = options_.energy > 0 ? components_with(sigma, options_.energy) : kept_;
+        kept_ = options_.energy > 0 ? std::min(kept_, components_with(sigma, options_.energy)) : kept_;
         left_ = left_by(sigma, kept_);
+        loses_ = options_.keep_small && graded_ && s_[0] > most_range * s_[static_cast<std::size_t>(kept_ - 1)];
     }
 
     /// Gives every pair of vectors its sign, and keeps the components that are wanted.
@@ -164,7 +168,7 @@ private:
         outcome_.flops = 4 * m * n * n + 22 * n * n * n;
         Shown& shown = outcome_.shown;
         shown.components = kept_;
-        say_left(shown, left_, sizeof(double), all_);
+        say_left(shown, left_, all_);
         const double limit = s_[0] * m * std::numeric_limits<double>::epsilon();
         shown.rank = std::count_if(s_.begin(), s_.end(), [&](double value) { return value > limit; });
         shown.sigma_max = s_[0];
@@ -199,7 +203,8 @@ private:
     Writer writer_;
     Buffer matrix_, u_, vt_;
     std::vector<double> s_;
-    bool graded_ = false;  ///< whether rows or columns differ much in scale
+    bool graded_ = false;  ///< whether rows or columns differ much in scale,
+    bool loses_ = false;   ///< and small singular values get lost by that
     double left_ = 0;
     Outcome outcome_;
 };

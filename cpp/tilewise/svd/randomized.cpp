@@ -58,7 +58,7 @@ void describe(const Finder<T>& finder, const Found<T>& found, const io::Region& 
         std::ostringstream warning;
         warning.precision(2);
         warning << "after " << shown.reads << " readings each singular value may be off by up to " << most
-                << " of itself, where " << shown.tolerance << " was to be reached: vectors are less accurate still";
+                << " of itself (" << shown.tolerance << " was asked for); its vectors are less accurate";
         outcome.warnings.push_back(warning.str());
     }
     outcome.flops = finder.flops();
@@ -84,9 +84,10 @@ Outcome run(Context& context, const io::Region& a, const Files& files, const Opt
     if (!finder.quality().enough) {
         mpi::together(context.comm, [&] {
             std::ostringstream text;
-            text << a.name << ": " << outcome.shown.components << " components, as many as there may be, leave "
-                 << *outcome.shown.error_estimate * *outcome.shown.error_estimate << " of its squares, and not "
-                 << 1 - options.energy << " as asked for; more memory, or a smaller energy";
+            const double left = outcome.shown.error_estimate.value_or(0);
+            text << a.name << ": " << outcome.shown.components << " components leave " << left * left
+                 << " of the sum of squares, and the energy that is asked for leaves " << 1 - options.energy
+                 << " at most; ask for less, or allow more memory";
             throw UsageError(text.str());
         });
     }

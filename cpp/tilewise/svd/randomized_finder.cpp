@@ -54,7 +54,7 @@ template <class T> bool Finder<T>::choose_count(const std::vector<double>& sigma
         return true;
     }
     const double all = passes_.squares() / std::max(sigma.front() * sigma.front(), std::numeric_limits<double>::min());
-    count_ = fewest_with(sigma, (options_.energy - 2 * floor_) * all);
+    count_ = fewest_with(sigma, std::min(options_.energy, 1 - 2 * floor_) * all);
     const std::int64_t most = std::min(options_.components, columns_);
     const bool enough = count_ <= most;
     count_ = std::min(count_, most);
@@ -89,12 +89,12 @@ template <class T> Found<T> Finder<T>::operator()() {
             return finish(std::move(reading.tall), small);
         }
         reading.tall.reset();
-        if (pass - since <= warm || last_but_one) {
+        if (pass - since <= warm || narrow || last_but_one) {
             x_ = basis_.combine(inside_.data(), w.columns, w.columns);
             std::transform(x_.numbers.begin(), x_.numbers.end(), w.numbers.begin(), x_.numbers.begin(), std::plus<>());
             orthonormalize(context_, x_);
             basis_.clear();
-            if (narrow && pass - since == warm) {
+            if (narrow && pass - since >= warm) {
                 const std::int64_t more = std::min(columns_, widest - columns_);
                 columns_ += more;
                 append_random(more);
@@ -195,6 +195,7 @@ template <class T> bool Finder<T>::look_at_block(Columns& w, const Small& small)
     for (std::int64_t j = 0; j < l; ++j) {
         residuals[at(j)] = residual_of(residuals[at(j)], small.sigma[at(j)], floor_ * small.sigma.front());
     }
+    from_rank_0(context_, residuals);
     locked_ = 0;
     while (locked_ < count_ && residuals[at(locked_)] <= floor_ * small.sigma.front()) {
         ++locked_;
@@ -232,6 +233,7 @@ template <class T> void Finder<T>::look_at_space(Columns w, bool last_but_one) {
         sigma.push_back(std::sqrt(std::max(0.0, ritz.theta[at(j)])));
         residuals.push_back(residual_of(std::sqrt(sum), sigma.back(), floor_ * sigma.front()));
     }
+    from_rank_0(context_, residuals);
     const double first = sigma[at(std::min(locked_, count_ - 1))];
     const double noise = 4 * std::numeric_limits<double>::epsilon() * first * first;
     if (last_but_one || next.columns == 0 || judge(sigma, residuals, noise)) {

@@ -275,7 +275,8 @@ template <class T> void Passes<T>::refuse_wrong(Context& context) const {
     }
 }
 
-/// Whether squares of the numbers left the type's range, or squares of those, which lengths are made of, that of float64: then they are scaled from now on, which takes a reading to find the largest.
+/// Whether squares of the numbers left the type's range, or squares of those, which lengths are made of, that of float64: then they
+/// are scaled from now on, which takes a reading to find the largest.
 template <class T>
 bool Passes<T>::needs_scaling(Context& context, const std::vector<double>& product, double expected) {
     const double most = largest_of(product.data(), std::ssize(product));

@@ -29,8 +29,8 @@ struct Start {
 /// Whether W's rows are factored by all ranks before anything else: it is so much taller than wide that this saves more than it costs.
 bool by_rows_first(const Work& work, int ranks);
 
-/// `mine(rank, eigen)`: the columns that a rank begins with, after the one or the other start. Memory, in numbers: that of TallQr for a tall W; on rank 0 m·n for what is gathered (tall: n²), as much for X, and up to 4·n² for V,
-/// Q2 and what LAPACK needs; on every rank its m/ranks·n of a tall W, its columns of X and V, and (m + n)·n for reflectors where there are any and `want_v`.
+/// `mine(rank, eigen)`: the columns that a rank begins with, after the one or the other start. Memory, in numbers: that of TallQr for a
+/// tall W; on rank 0 m·n for what is gathered (tall: n²), as much for X, and up to 4·n² for V, Q2 and what LAPACK needs; on every rank its m/ranks·n of a tall W, its columns of X and V, and (m + n)·n for reflectors where there are any and `want_v`.
 /// @note Collective; throws the same Error on every rank, or aborts the job where ranks already wait.
 Start start(Context& context, const Leader& leader, Source& source, const Work& work, bool eigen, bool want_v,
             const std::function<grid::Range(int rank, bool eigen)>& mine, bool again);

@@ -104,11 +104,9 @@ void refuse_number(const io::Region& a, std::int64_t row, std::int64_t column, d
                      "; a decomposition needs finite numbers");
 }
 
-void say_left(Shown& shown, double left, std::size_t item, std::int64_t all) {
+void say_left(Shown& shown, double left, std::int64_t all) {
     if (shown.components < all) {
-        const double epsilon = item == 4 ? static_cast<double>(std::numeric_limits<float>::epsilon())
-                                         : std::numeric_limits<double>::epsilon(),
-                     rounding = 4 * epsilon * std::sqrt(static_cast<double>(all));
+        const double rounding = 4 * std::numeric_limits<double>::epsilon() * std::sqrt(static_cast<double>(all));
         shown.error_estimate = std::max(left, rounding);
         shown.error_rounding = rounding;
     }

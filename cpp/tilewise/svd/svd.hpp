@@ -99,8 +99,8 @@ Outcome decompose(Context& context, const io::Region& a, const Files& files, Dty
 /// UsageError where the largest singular value has no place in the type of the result, before anything is written. @note Collective; all ranks know it.
 void refuse_overflow(const Context& context, const io::Region& a, double largest, Dtype dtype);
 
-/// Tells `shown` what the components leave of A, where these are not all of `all` singular values: as found from the others, in numbers of `item` bytes.
-void say_left(Shown& shown, double left, std::size_t item, std::int64_t all);
+/// Tells `shown` what the components leave of A, where these are not all of `all` singular values: as found from the others.
+void say_left(Shown& shown, double left, std::int64_t all);
 
 /// UsageError: "A.npy: row 3, column 7 (from 0) is nan; a decomposition needs finite numbers".
 [[noreturn]] void refuse_number(const io::Region& a, std::int64_t row, std::int64_t column, double value);

@@ -48,8 +48,8 @@ Outcome run_multiply(Context& context, const Job& job) {
         const double all = static_cast<double>(a.wanted_rows()) * static_cast<double>(b.wanted_columns());
         const auto unchecked = std::llround((1 - done.verification->share) * all);
         outcome.warnings.push_back(std::to_string(unchecked) + " of " + std::to_string(std::llround(all)) +
-                                   " numbers of the result could not be verified: they come from rows or columns "
-                                   "with NaN or infinity, or may be beyond the type's range");
+                                   " numbers of the result could not be verified: rows or columns with NaN or "
+                                   "infinity, or what may be beyond the type's range");
     }
     return outcome;
 }

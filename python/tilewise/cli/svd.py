@@ -66,7 +66,7 @@ def request(
         Parameter(
             name="--block-columns",
             group=HOW,
-            help="jacobi: columns that travel together; N over twice the ranks.",
+            help="jacobi: columns that travel together; two blocks a rank, more where memory is short.",
         ),
     ] = None,
     inner: Annotated[

@@ -147,6 +147,8 @@ class Folder(msgspec.Struct):
                 file.flush()
                 os.fsync(file.fileno())
         if sync:
+            for each in self.listing.files:  # flushed before, but a header may have changed since
+                sync_path(os.path.join(self.part, each.file))
             sync_path(self.part)
 
 

@@ -112,7 +112,10 @@ def _count_front(done: Done, front: FrontSeconds) -> None:
 def _as_done(variant: Variant, done: Done) -> Variant:
     """The variant with the algorithm that the worker took in the end, where the job let it choose."""
     algorithm = done.result.pop("algorithm", None)
-    return msgspec.structs.replace(variant, algorithm=algorithm) if algorithm else variant
+    if algorithm is None:
+        return variant
+    start = str(done.result.get("start_used") or "")
+    return msgspec.structs.replace(variant, algorithm=algorithm, start=start, inner="blocks")
 
 
 def record_variant(variant: Variant) -> RecordVariant:

@@ -76,6 +76,8 @@ def multiply_need(
     fixed = FIXED + staging(variant) + variant.threads * PACKING
     if verify == "fast":  # vectors of all of m, n and k, in double
         fixed += (9 * m + 5 * n + 7 * k) * (16 if dtype.startswith("complex") else 8)
+    if dtype in ("int64", "uint64"):  # sums that bound what could overflow
+        fixed += 32 * max(m, n) + 16 * k
     operands, result = (m * k + k * n) * item, m * n * item
     if turned:  # for a file that is stored column by column, a second copy of C
         c, result = 2 * c, 2 * result

@@ -19,6 +19,14 @@ from tilewise.units import plural
 
 CALIBRATE_FROM = 1e11  # operations from which a measurement of gemm's peak is lost in the noise of the run
 _MEASURED = ("float32", "float64", "complex64", "complex128")
+# Bytes of the matrices that one thread multiplies to measure gemm's peak: `size_for` in measure/gemm_rate.cpp.
+CALIBRATION = 120 << 20
+
+
+def _may_calibrate(variant: Variant, choices: Choices, facts: Facts, on_node: int) -> bool:
+    """Whether the measurement, whose size grows with the threads, keeps to the cap or the free memory."""
+    room = choices.memory if choices.memory is not None else facts.memory_available
+    return on_node * CALIBRATION * float(variant.threads) ** (2 / 3) <= room
 
 
 class Fallback(msgspec.Struct, frozen=True):
@@ -109,6 +117,7 @@ def finish(
     key = peak_key(facts, variant, job.dtype)
     peak = profile.load().peaks.get(key) if flops > 0 and not over else None
     telling = flops >= CALIBRATE_FROM and not over and job.dtype in _MEASURED and variant.kernel == "fast"
+    calibrates = gemm and telling and _may_calibrate(variant, choices, facts, on_node)
     fixed = [*choices.fixed(), *also_fixed]
     return Plan(
         job=msgspec.structs.replace(
@@ -119,7 +128,7 @@ def finish(
             repeat=choices.repeat,
             warmup=choices.warmup,
             sync=choices.sync,
-            calibrate=peak is None and gemm and telling,
+            calibrate=peak is None and calibrates,
             fault=os.environ.get("TILEWISE_FAULT", ""),
         ),
         shape=shape,

@@ -146,6 +146,7 @@ def plan_stencil(
         Files(source=source, kind=format_name(target.name), order=order),
         nodes,
         again=ITEMSIZE[source.dtype] if choices.repeat + choices.warmup > 1 else 0,
+        planes=planes,
     )
     need.require_fit(required, choices.memory, facts.memory_available, facts.shared_memory)
     job = Job(

@@ -62,12 +62,13 @@ def stencil_need(
     files: Files,
     nodes: int = 1,
     again: int = 0,
+    planes: int = 1,
 ) -> Need:
     """What sweeps take: two fields, halos as sent and as received, what the kernel keeps, and the I/O.
 
     Planes are swept one after the other. `again`: bytes of a number of the input where it is kept because
     sweeps are repeated, else 0. A proof sweeps again with the plain kernel: `fast` over patches and what they
-    depend on, `serial` over all, on rank 0.
+    depend on, or a whole plane on one rank where that is little work; `serial` over all, on rank 0.
     """
     fields = field_bytes(cut, dtype, variant)
     item = ITEMSIZE[dtype]
@@ -79,12 +80,14 @@ def stencil_need(
     ]
     proof = 2 * patch[0] * patch[1] * item + 2 * BANDS if verify == "fast" else 0
     lines = files.beside(variant) + (0 if verify == "off" else files.read_again())
-    buffers = _halos(cut, dtype, variant) + _scratch(cut, dtype, variant) + kept + proof + lines
+    buffers = _halos(cut, dtype, variant) + _scratch(cut, dtype, variant) + kept + lines
     serial = 4 * cut.rows * cut.columns * item if verify == "serial" else 0
     rank = fields + buffers + need.FIXED + need.staging(variant)
+    on_node = -(-variant.ranks // nodes)
+    proving = min(on_node, planes) if whole else on_node
     return Need(
-        rank=rank + serial,
-        node=-(-variant.ranks * rank // nodes) + serial,
+        rank=rank + proof + serial,
+        node=-(-variant.ranks * rank // nodes) + proving * proof + serial,
         shared=variant.ranks * fields if variant.exchange == "shared" else 0,
         blocks=fields,
         buffers=buffers,

@@ -18,7 +18,8 @@ TILE = 384 << 20  # bytes of one of a rank's three tiles
 BAND = 32 << 20
 LEAST_STAGE = 1 << 20
 PAGE = 4096
-BOUNCES = 16 * ((256 << 10) + 8192)  # requests of tiles past the page cache: `bounce_bytes` in C++
+BOUNCE = (256 << 10) + 8192  # a request of a tile past the page cache: `bounce_bytes` in C++
+REQUESTS = 8  # of a node at a time, two a rank at least, and a buffer for each both ways
 PROOF = 16 << 20  # bytes that a proof reads into; its blocks are smaller than rows may be
 WEIGHT = 8  # bytes for each number of a row, beside a fingerprint
 BIG_ENDIAN = ("petsc", "pgm")  # formats whose numbers have their bytes in that order
@@ -83,7 +84,8 @@ def staged(files: Files, variant: Variant, room: int, nodes: int, verify: str) -
     if files.in_strips and (variant.read, variant.write) == ("mapped", "positioned"):
         stage, buffers = LEAST_STAGE, strips(files, variant.threads)
     elif files.plain and {variant.read, variant.write} <= {"positioned", "uncached"}:
-        bounces = BOUNCES if "uncached" in (variant.read, variant.write) else 0
+        past_cache = "uncached" in (variant.read, variant.write)
+        bounces = 2 * max(2, REQUESTS // variant.ranks) * BOUNCE if past_cache else 0
         stage = max(LEAST_STAGE, min(TILE, (room - bounces) // 3 - 4 * PAGE, size))
         tiles = 3 if stage < size else 2  # of a matrix that is one tile, no other is read meanwhile
         buffers = tiles * (stage + 4 * PAGE) + bounces

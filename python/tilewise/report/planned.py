@@ -90,9 +90,9 @@ def _svd(plan: Plan, svd: Svd) -> list[tuple[str, str]]:
         rows.append(("ring", f"{variant.blocks} blocks of columns; pairs by {inner}"))
         rows.append(("exchange", variant.exchange))
     elif variant.algorithm == "randomized":
-        most = f"at most {svd.components} components" if svd.energy else f"{svd.components}"
-        how = plural(svd.power, "iteration") if svd.power >= 0 else "until each is exact"
-        sketch = f"{most} + {svd.oversample} vectors, {how}, {svd.basis} columns at most"
+        wide = f"{'at most ' if svd.energy else ''}{svd.components} + {svd.oversample}"
+        how = plural(svd.power, "iteration") if svd.power >= 0 else "until each component is exact"
+        sketch = f"blocks of {wide} vectors, a space of at most {svd.basis}, {how}"
         rows.append(("sketch", f"{sketch}, seed {svd.seed}; {bytes_text(svd.panel_bytes)} of A at a time"))
     return [*rows, ("io", f"{variant.read} in"), ("verify", plan.job.verify)]
 

@@ -35,10 +35,12 @@ def done_by(record: Record) -> str:
     """`jacobi: TSQR, eigenvectors of AᵀA, then sweeps, block by block`."""
     result, algorithm = record.result, record.variant.algorithm
     if algorithm == "local":
-        return f"local: LAPACK's gesdd in {record.outputs[0].dtype}"
+        return "local: LAPACK's gesdd in float64"
     if algorithm == "randomized":
-        reads = plural(int(result.get("reads") or 0), "reading")
-        return f"randomized: {reads} of the file, the proof's included"
+        count = int(result.get("reads") or 0) - (record.verification is not None)
+        reads = plural(count, "reading")
+        own = " and one to verify" if record.verification is not None else ""
+        return f"randomized: {reads} of the file{own}"
     start = result.get("start") or ""
     how = "rotation by rotation" if record.variant.inner == "rotations" else "block by block"
     return f"jacobi: {start + ', then ' if start else ''}sweeps, {how}"
@@ -91,12 +93,12 @@ def not_converged(record: Record) -> VerificationError:
     """Why a decomposition that ran out of sweeps or readings was thrown away."""
     result, proof = record.result, record.verification
     if record.variant.algorithm == "randomized":
-        reads, off = result.get("reads"), result.get("sigma_error") or 0.0
+        reads, off = int(result.get("reads") or 0), float(result.get("sigma_error") or 0.0)
+        looser = f"--tolerance {2 * off:.0e}, or " if 0 < off < 0.4 else ""
         return VerificationError(
-            f"after {plural(int(reads or 0), 'reading')} singular values may be off by {off:.1e} of "
+            f"after {plural(reads, 'reading')} singular values may be off by {off:.1e} of "
             f"themselves, allowed {result.get('tolerance'):.1e}; the result was thrown away",
-            f"--tolerance {2 * off:.0e}, or --algorithm jacobi, or --power {reads} to keep what "
-            "there is then",
+            f"{looser}--algorithm jacobi, or --no-verify to keep it as it is",
         )
     done = int(result.get("sweeps") or 0)
     numbers = ""
