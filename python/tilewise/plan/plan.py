@@ -19,14 +19,14 @@ from tilewise.units import plural
 
 CALIBRATE_FROM = 1e11  # operations from which a measurement of gemm's peak is lost in the noise of the run
 _MEASURED = ("float32", "float64", "complex64", "complex128")
-# Bytes of the matrices that one thread multiplies to measure gemm's peak: `size_for` in measure/gemm_rate.cpp.
+# Bytes of the matrices that one thread multiplies to measure the peak: `size_for` in measure/gemm_rate.cpp.
 CALIBRATION = 120 << 20
 
 
 def _may_calibrate(variant: Variant, choices: Choices, facts: Facts, on_node: int) -> bool:
     """Whether the measurement, whose size grows with the threads, keeps to the cap or the free memory."""
     room = choices.memory if choices.memory is not None else facts.memory_available
-    return on_node * CALIBRATION * float(variant.threads) ** (2 / 3) <= room
+    return bool(on_node * CALIBRATION * variant.threads ** (2 / 3) <= room)
 
 
 class Fallback(msgspec.Struct, frozen=True):
