@@ -43,7 +43,7 @@ template <class T> void write(Context& context, Found<T>& found, Writer& writer,
     Part part;
     part.s = found.sigma;
     Buffer vt;
-    if (found.tall != nullptr) {
+    if (found.memory != nullptr) {  // also where this rank has no rows of it
         const Rows<T> tall{found.tall, found.high, count},
             across = Rows<T>{reinterpret_cast<T*>(found.across.data()), {0, found.width}, count}.part(
                 grid::Partition(found.width, context.comm.size())[context.comm.rank()]);

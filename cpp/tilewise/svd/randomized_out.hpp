@@ -18,7 +18,7 @@ template <class T> struct Found {
     bool turned = false;                ///< the view is Aᵀ: `tall` is of V then, `across` of U
     T* tall = nullptr;                  ///< high × K
     Buffer across;                      ///< width × K, the same on all ranks
-    std::shared_ptr<TallQr<T>> memory;  ///< of `tall`
+    std::shared_ptr<TallQr<T>> memory;  ///< of `tall`; null where there are no vectors
 };
 
 /// Each rank writes the rows of U and the part of Vᵀ that it has, and an equal part of what all have. Memory beside `found`: the part of Vᵀ, turned, and
