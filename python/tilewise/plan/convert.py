@@ -126,7 +126,7 @@ def _refuse(choices: Choices, command: str) -> None:
         )
     if choices.verify == "serial" or (command == "generate" and choices.verify == "fast"):
         known = (
-            "there is nothing to prove" if command == "generate" else "--verify fast reads the output back"
+            "there is nothing to verify" if command == "generate" else "--verify fast reads the output back"
         )
         raise UsageError(f"--verify {choices.verify} makes no sense with {command}: {known}")
 
