@@ -266,7 +266,7 @@ def test_generate_plans() -> None:
     region = Region(path="", name="random", rows=5000, columns=5000, dtype="float16", generator="random")
     plan = plan_convert(region, None, Wanted(), Choices(ranks=2), facts(), command="generate")
     assert (plan.job.dtype, plan.dtype, plan.shape) == ("float32", "float16", (5000, 5000))
-    with pytest.raises(UsageError, match="nothing to prove"):
+    with pytest.raises(UsageError, match="nothing to verify"):
         plan_convert(region, None, Wanted(), Choices(verify="fast"), facts(), command="generate")
 
 
