@@ -362,7 +362,9 @@ def test_a_plan_is_printed(here: InProcess, fake: Tilewise) -> None:
     for words in ("U.npy 6×4, s.npy 4, Vt.npy 4×4", "jacobi", "nonblocking", "verify", "2 ranks"):
         assert words in result.stdout
     sampled = here("plan", "svd", "random:9000x3000:float32", "-o", "svd", "--components", 20)
-    assert "20 + 10 vectors, until each is exact, 240 columns at most" in sampled.stdout
+    assert (
+        "blocks of 20 + 10 vectors, a space of at most 240, until each component is exact" in sampled.stdout
+    )
 
 
 def test_pictures_are_taken_as_grey(here: InProcess, fake: Tilewise) -> None:

@@ -75,7 +75,8 @@ def jacobi_stages(shape: Shape, variant: Variant, wanted: Wanted, again: bool, l
     window = jacobi_window(shape, variant, wanted) // DOUBLE
     solvers = variant.threads if positions >= variant.threads else 1
     pair = min(n, 2 * widest)
-    swept = blocks + arriving + window + solvers * pair * (_SQUARES * pair + min(x_rows, _SOLVED_ROWS))
+    solving = 0 if variant.inner == "rotations" else pair * (_SQUARES * pair + min(x_rows, _SOLVED_ROWS))
+    swept = blocks + arriving + window + solvers * solving
     turned = kept * (column + (h * vectors if x_rows < h else 0) + _APPLIED * vectors * qr)
     stages = [lasting + stage for stage in (dealt, filled, swept, blocks + kept * column, turned)]
     stages += [reading, begun]

@@ -39,7 +39,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         _between("--seed", self.seed, 0, _SEED_MAX)
         if self.energy is not None and not 0 < self.energy <= 1:
             raise UsageError(
-                f"--energy {self.energy} makes no sense; it must be a number above 0, and 1 at most"
+                f"--energy {self.energy:.15g} makes no sense; it must be a number above 0, and 1 at most"
             )
         if self.energy is not None and self.components is not None:
             raise UsageError("--energy and --components contradict each other: both say how many there are")
