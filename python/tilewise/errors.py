@@ -6,6 +6,31 @@ below the command line raises these; only `tilewise.cli.main` prints them, once.
 
 from __future__ import annotations
 
+import errno
+
+# What to do next, by what the system said.
+_ADVICE = {
+    errno.ENOSPC: "make room on that disk, or name an output on another one",
+    errno.EDQUOT: "make room within the quota, or name an output on another file system",
+    errno.EFBIG: "another file system, or a larger limit (ulimit -f): no file may be so large here",
+    errno.EACCES: "another folder, or the permission to write there",
+    errno.EPERM: "another folder, or the permission to write there",
+    errno.EROFS: "another folder: this file system is read-only",
+    errno.ENOENT: "look whether that folder is still there, and run again",
+    errno.ESTALE: "run again; where it comes back, look at the file server",
+    errno.EMFILE: "a larger limit of open files (ulimit -n)",
+    errno.ENFILE: "end other programs: the machine has too many files open",
+    errno.ENOMEM: "fewer ranks, or a --memory cap",
+    errno.EINTR: "run again: a signal kept cutting the call short",
+    errno.ETIMEDOUT: "run again; where it comes back, look at the file server",
+}
+_DISK_ADVICE = "look at the kernel's log for errors of that disk or file server, and run again"
+
+
+def advice_for(number: int) -> str:
+    """What to do about a file or disk that failed with errno `number` (0: not known)."""
+    return _ADVICE.get(number, _DISK_ADVICE)
+
 
 class TilewiseError(Exception):
     """Base of all errors that a user may see.

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy
 from tilewise import files
-from tilewise.files.output import Output, check_holds, check_target, create
+from tilewise.files.output import Output, create
 from tilewise.files.reading import binary, pieces, rows_of
 from tilewise.files.region import Region
+from tilewise.files.target import check_holds, check_target
 
 SHAPES = [(1, 1), (1, 7), (7, 1), (13, 11), (300, 257)]
 COMPLEX = ["complex64", "complex128"]
@@ -73,7 +74,7 @@ def written(
     check_holds(target, numbers.dtype.name)
     shape = (numbers.shape[0], numbers.shape[1])
     output = create(target, shape, numbers.dtype.name, options.pop("order", "C"), "id", **options)
-    assert all(os.path.exists(path) for path in output.paths)
+    assert all(os.path.exists(path) for path in (seal.path for seal in output.seals))
     filled(output.region, numbers)
     output.commit()
     assert not [path for path in os.listdir(os.path.dirname(target.path)) if path.startswith(".")]

@@ -11,7 +11,8 @@ import numpy
 import pytest
 from conftest import InProcess, one_message
 from PIL import Image
-from tilewise.files.output import check_target, create
+from tilewise.files.output import create
+from tilewise.files.target import check_target
 
 NUMBERS = numpy.arange(1.0, 61.0).reshape(12, 5)
 TILES = [((0, 7), (0, 2)), ((0, 4), (2, 5)), ((4, 12), (2, 5)), ((7, 12), (0, 2))]

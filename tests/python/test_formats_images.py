@@ -12,8 +12,9 @@ from PIL import Image
 from tilewise import files
 from tilewise.errors import UsageError
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.output import check_target, create
+from tilewise.files.output import create
 from tilewise.files.reading import binary, mapped
+from tilewise.files.target import check_target
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
@@ -165,13 +166,13 @@ def test_packed_images_are_written_at_the_end(tmp_path: Path, name: str, by: int
     smooth = numpy.add.outer(numpy.arange(64), numpy.arange(48)).astype("uint8")
     output = create(check_target(str(tmp_path / name), False), (64, 48), "uint8", "C", "id")
     assert sorted(path.name for path in tmp_path.iterdir()) == [f".{name}.id.part", f".{name}.id.part.raw"]
-    assert output.region.encoding == "binary" and len(output.paths) == 2
+    assert output.region.encoding == "binary" and len(output.seals) == 2
     Path(output.region.path).write_bytes(smooth.tobytes())
     output.commit(sync=True)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert near(numpy.asarray(Image.open(tmp_path / name)), smooth, by)
     again = create(check_target(str(tmp_path / name), True), (2, 2), "uint8", "C", "id")
-    assert again.discard() == "" and [path.name for path in tmp_path.iterdir()] == [name]
+    assert again.discard() == [] and [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_an_image_that_could_be_an_attack_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,9 @@ from PIL import Image
 from tilewise import files
 from tilewise.errors import TilewiseError, UsageError
 from tilewise.files import jpeg, png
-from tilewise.files.output import check_target, create
+from tilewise.files.output import create
 from tilewise.files.reading import binary, rows_of
+from tilewise.files.target import check_target
 
 SQUARE = numpy.arange(1.0, 10.0).reshape(3, 3)
 

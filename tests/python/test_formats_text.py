@@ -12,8 +12,9 @@ from stopwatch import soon
 from tilewise import files
 from tilewise.errors import UsageError
 from tilewise.files import lines
-from tilewise.files.output import check_target, create
+from tilewise.files.output import create
 from tilewise.files.reading import binary, mapped
+from tilewise.files.target import check_target
 
 
 def looked_at(tmp_path: Path, text: str | bytes, name: str = "a.txt") -> tuple[int, int, str]:

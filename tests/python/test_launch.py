@@ -57,7 +57,7 @@ def test_quiet_is_quiet(fake: Tilewise) -> None:
         ("silent", 1, "without a result"),
         ("record-then-die", 1, "SIGSEGV"),
         ("wrong", 3, "failed its fast verification"),
-        ("vanish", 1, "cannot get the name"),
+        ("vanish", 1, "was removed by another program"),
     ],
 )
 @pytest.mark.parametrize("ranks", [1, 2])

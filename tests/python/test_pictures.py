@@ -11,9 +11,10 @@ import tifffile
 from PIL import Image
 from tilewise import files
 from tilewise.errors import RunError, UsageError
-from tilewise.files.output import check_planes, create, find_target
+from tilewise.files.output import create
 from tilewise.files.outputs import Form, create_all
 from tilewise.files.reading import binary, mapped
+from tilewise.files.target import check_planes, find_target
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
 ALL = (1, 2, 3, 4)
@@ -226,7 +227,7 @@ def test_what_cannot_hold_colours(tmp_path: Path) -> None:
 def test_outputs_get_their_names_together(tmp_path: Path) -> None:
     targets = [find_target(str(tmp_path / name)) for name in ("out.npy", "out-000001.npy", "out-000002.npy")]
     outputs = create_all(targets[0], targets[1:], Form(shape=(3, 4), dtype="float64", order="C"), "id")
-    assert len(outputs.paths) == 3 and all(Path(path).name.startswith(".") for path in outputs.paths)
+    assert len(outputs.claims) == 3 and not any(claim.stands() for claim in outputs.claims)
     outputs.keep(1)
     assert len(list(tmp_path.iterdir())) == 2
     outputs.commit()
@@ -235,7 +236,8 @@ def test_outputs_get_their_names_together(tmp_path: Path) -> None:
     Path(again.output.part).unlink()
     with pytest.raises(RunError) as caught:
         again.commit(force=True)
-    assert "2 snapshots got their names" in caught.value.message
+    assert "was removed by another program" in caught.value.message
+    assert not any(claim.stands() for claim in again.claims)
 
 
 def test_a_snapshot_that_stays_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,8 +72,11 @@ def test_json_on_stdout_is_alone_there(fake: Tilewise) -> None:
     assert "hello" in result.stderr
 
 
+OLD = '{"tilewise": "of another run"}'
+
+
 def test_a_failed_verification_is_recorded(fake: Tilewise) -> None:
-    (fake.folder / "r.json").write_text("old")
+    (fake.folder / "r.json").write_text(OLD)
     one_message(fake(*WORDS, "--json", "r.json", how="wrong"), 3)
     found = json.loads((fake.folder / "r.json").read_text())
     assert found["verification"]["passed"] is False
@@ -82,9 +85,9 @@ def test_a_failed_verification_is_recorded(fake: Tilewise) -> None:
 
 @pytest.mark.parametrize("how", ["die", "io", "usage"])
 def test_a_failed_run_leaves_an_old_record_alone(fake: Tilewise, how: str) -> None:
-    (fake.folder / "r.json").write_text("old")
+    (fake.folder / "r.json").write_text(OLD)
     assert fake(*WORDS, "--json", "r.json", how=how).returncode in (1, 2)
-    assert (fake.folder / "r.json").read_text() == "old"
+    assert (fake.folder / "r.json").read_text() == OLD
 
 
 def test_what_is_no_number_becomes_null(fake: Tilewise) -> None:

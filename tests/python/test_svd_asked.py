@@ -11,8 +11,8 @@ import pytest
 from conftest import InProcess, Tilewise, one_message
 from machines import GIB, facts
 from tilewise.errors import UsageError
-from tilewise.files.output import Target
 from tilewise.files.region import Source
+from tilewise.files.target import Target
 from tilewise.plan import svd as planning
 from tilewise.plan.choices import Choices
 from tilewise.plan.names import SVD

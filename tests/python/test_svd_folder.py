@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy
 import pytest
 from conftest import InProcess, Tilewise, one_message, wait_for
-from tilewise.files import folder as folders
+from tilewise.files import output as outputs
 from tilewise.files import renaming
 
 WORDS = ("svd", "A.npy", "-o", "svd/")
@@ -266,7 +266,7 @@ def test_what_fails_behind_the_name_is_a_warning(
         if path == str(fake.folder):
             raise OSError(errno.EIO, "no")
 
-    monkeypatch.setattr(folders, "sync_path", refusing)
+    monkeypatch.setattr(outputs, "sync_path", refusing)
     result = here(*WORDS, "--force", "--sync")
     assert result.returncode == 0 and "its name may be lost in a crash" in result.stderr
     assert not numpy.load(old / "s.npy").any()
@@ -288,20 +288,26 @@ def test_an_old_folder_that_stays_aside_is_removed(
     assert not numpy.load(old / "s.npy").any() and fake.files() == names
 
 
-def test_a_kill_between_two_renamings_says_where_the_old_folder_is(tmp_path: Path) -> None:
-    part = tmp_path / ".svd.part"
-    (tmp_path / f".svd.part{renaming.ASIDE}").mkdir()
-    part.mkdir()
-    (part / "U.npy").touch()
+def test_a_kill_between_two_renamings_gives_the_old_folder_its_name_again(
+    fake: Tilewise, old: Path, tmp_path: Path
+) -> None:
+    """Where folders cannot change names at once: the old one is aside, and the new one has no name yet."""
     code = (
-        "import os, sys, signal\nfrom tilewise.launch.guardian import Guardian\n"
-        "Guardian(sys.argv[1:], 'gone')\nos.kill(os.getpid(), signal.SIGKILL)\n"
+        "import os, signal, sys\nfrom tilewise.files import renaming\nfrom tilewise.cli import main\n"
+        "renaming._renameat2 = lambda: None\nrename, front = os.rename, os.getpid()\n"
+        "def killing(source, target):\n"
+        "    rename(source, target)\n"
+        "    os.getpid() == front and os.kill(front, signal.SIGKILL)\n"
+        "os.rename = killing\nmain(sys.argv[1:])\n"
     )
-    words = [sys.executable, "-c", code, str(part / "U.npy"), str(part)]
-    told = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    said = subprocess.run(words, capture_output=True, text=True, env=told, timeout=60, check=False).stderr
-    assert f"the old folder is complete, as {part}{renaming.ASIDE}" in said and "gone" in said
-    assert os.listdir(tmp_path) == [f".svd.part{renaming.ASIDE}"]
+    before, names = contents(old), fake.files()
+    words = [sys.executable, "-c", code, *map(str, WORDS), "--force"]
+    done = subprocess.run(
+        words, cwd=fake.folder, env=fake.environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == -signal.SIGKILL and "svd was not written" in done.stderr
+    wait_for(lambda: fake.files() == names)
+    assert contents(old) == before
 
 
 def test_a_record_does_not_go_into_the_folder(here: InProcess, old: Path) -> None:

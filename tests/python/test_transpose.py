@@ -12,8 +12,8 @@ from conftest import Tilewise, one_message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from machines import facts
-from tilewise.files.output import Target
 from tilewise.files.region import Region
+from tilewise.files.target import Target
 from tilewise.machine import storage
 from tilewise.plan import need, transpose_need
 from tilewise.plan.choices import Choices

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from machines import facts
-from tilewise.files.output import Target
 from tilewise.files.region import Region
+from tilewise.files.target import Target
 from tilewise.launch import launcher
 from tilewise.machine import profile
 from tilewise.machine.transposition import measure_tile, stored_tile

@@ -34,8 +34,8 @@ def request(
     """Write a matrix in another format, type or order; the format follows from the name's ending."""
     from tilewise import files
     from tilewise.files.dtypes import is_integer, parse_dtype
-    from tilewise.files.output import Target
     from tilewise.files.region import Region
+    from tilewise.files.target import Target
     from tilewise.machine.facts import Facts
     from tilewise.plan.convert import Wanted, plan_convert
     from tilewise.plan.plan import Plan

@@ -8,8 +8,10 @@ import time
 
 import msgspec
 
-from tilewise.files.output import Target, part_path
+from tilewise.files.claim import Claim
+from tilewise.files.owner import part_path
 from tilewise.files.region import Region, Source
+from tilewise.files.target import Target
 
 
 class Decoding:
@@ -23,15 +25,16 @@ class Decoding:
         self.seconds = 0.0
 
     @property
-    def expected(self) -> list[str]:
-        """Names that the files may get, for whoever clears up when we are killed."""
+    def claim(self) -> Claim:
+        """The files that may be made, for whoever clears up when we are killed."""
         endings = ["raw", *(f"{number}.raw" for number in range(1, len(self._inputs)))]
-        return [
+        paths = [
             part_path(os.path.join(self._folder, os.path.basename(source.path)), self._identity, ending)
             for source in self._inputs
             if _encoded(source)
             for ending in endings
         ]
+        return Claim("", "", undo=paths)
 
     def decode(self) -> list[Region]:
         """The inputs, each encoded one replaced by its raw file. Raises what decoding raises."""

@@ -28,8 +28,8 @@ def request(
 ) -> jobs.Request:
     """Make a matrix; every rank makes its own block, and the numbers do not depend on how many there are."""
     from tilewise.files.dtypes import parse_dtype
-    from tilewise.files.output import Target
     from tilewise.files.region import Region
+    from tilewise.files.target import Target
     from tilewise.machine.facts import Facts
     from tilewise.plan.convert import Wanted, plan_convert
     from tilewise.plan.plan import Plan

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from tilewise import files
+from tilewise import __version__, files
 from tilewise.cli.declare import SHOW, WHAT, Parameter
 from tilewise.cli.parse import parse
 from tilewise.files.region import Source
@@ -37,7 +37,7 @@ def request(
     from tilewise.cli import side_files
 
     source = files.inspect(a, lists=True)
-    side_files.check("--json", json, [source.path])
+    side_files.check("--json", json, [source.path], force=False)
     return source, stats, json
 
 
@@ -59,6 +59,7 @@ def facts_of(source: Source, stats: bool) -> dict[str, Any]:
     """What is known of `source`, as `--json` shows it."""
     in_place = not source.encoded and not source.tiles and source.encoding == "binary"
     facts: dict[str, Any] = {
+        "tilewise": __version__,
         "path": source.path or source.name,
         "format": source.format,
         "member": source.member or None,
@@ -148,10 +149,6 @@ def _write(facts: dict[str, Any], path: str) -> None:
     if path == "-":
         sys.stdout.write(text)
         return
-    from tilewise.errors import RunError
+    from tilewise.machine.replacing import replace_or_fail
 
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise RunError(f"{path} cannot be written: {error.strerror}") from None
+    replace_or_fail(path, text.encode())

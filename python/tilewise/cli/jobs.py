@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 import time
@@ -11,28 +10,26 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tilewise import files
 from tilewise.cli import places, side_files
 from tilewise.cli.decoding import Decoding
+from tilewise.cli.job_record import record_of, remember, storage_of
 from tilewise.cli.options import JobOptions
-from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError
-from tilewise.files.output import Target
+from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError
+from tilewise.files.claim import named, verdict
 from tilewise.files.region import Region, Source
-from tilewise.launch import afterwards, assemble, diagnose, hosts, job, launcher, signals
+from tilewise.files.target import Target
+from tilewise.files.unchanged import Inputs
+from tilewise.launch import afterwards, assemble, diagnose, forked, job, launcher, signals
 from tilewise.launch.events import Done
 from tilewise.launch.guardian import Guardian
 from tilewise.launch.join import Join, foreign
-from tilewise.launch.record import Matrix, Record, Storage
-from tilewise.launch.record import write as write_record
+from tilewise.launch.record import Record, encode
 from tilewise.launch.supervise import Outcome, Supervisor
-from tilewise.machine import profile, storage
 from tilewise.machine.facts import Facts, gather
 from tilewise.plan.choices import Choices
-from tilewise.plan.plan import Plan, peak_key
+from tilewise.plan.plan import Plan
 from tilewise.report.progress import ProgressBar
-from tilewise.units import listing, plural
 
-_BEGIN = time.perf_counter()
 _RELEASING = 60.0  # seconds for ranks that exist already to start and to leave
 _LOOSE = 1e-12  # a tolerance of cosines above which a proof may find vectors that are not orthogonal
 
@@ -90,11 +87,11 @@ def prepare(request: Request, joined: Join | None) -> Prepared:
     place = places.find(request.output, request.colours, request.several)
     options = request.options
     paths = [place.target.path, *(region.path for region in regions)]
-    side_files.check("--json", options.json, paths)
-    side_files.check("--trace", options.trace, [*paths, options.json or ""])
+    side_files.check("--json", options.json, paths, options.force)
+    side_files.check("--trace", options.trace, [*paths, options.json or ""], options.force)
     plan = _with_notes(request.plan(regions, place.target, gather(), joined), place)
     for flag, path in (("--json", options.json), ("--trace", options.trace)):
-        side_files.check(flag, path, place.paths(plan))
+        side_files.check(flag, path, place.paths(plan), options.force)
     # Last, so that nobody removes an old output for a request that makes no sense anyway.
     place.check(plan, options.force)
     return Prepared(request, plan, place)
@@ -112,43 +109,54 @@ def _with_notes(plan: Plan, place: places.Place) -> Plan:
 
 
 def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> int:
-    options, plan, target = prepared.request.options, prepared.plan, prepared.place.target
+    options, plan, place = prepared.request.options, prepared.plan, prepared.place
     start = _start(plan, joined)
-    stored = _storage(plan.job.inputs, target)
-    trace = side_files.Trace(options.trace, plan.job.id)
+    stored = storage_of(plan.job.inputs, place.target)
+    inputs = Inputs(plan.job.inputs)
+    trace = side_files.SideFile("the timeline", options.trace, plan.job.id)
+    kept = side_files.SideFile("the record", options.json if options.json != "-" else None, plan.job.id)
     # Open MPI gives ranks a terminal of its own, wherever their output goes.
     bar = ProgressBar(wanted=not options.quiet and joined is None)
     output: places.Made | None = None
     guardian: Guardian | None = None
-    decoding = Decoding(plan.job.inputs, target, plan.job.id)
+    decoding = Decoding(plan.job.inputs, place.target, plan.job.id)
+    beside = [decoding.claim, trace.claim, kept.claim]
     try:
         with caught.hold():
-            output = prepared.place.make(plan)
-            guardian = Guardian(
-                [*output.paths, *decoding.expected],
-                f"tilewise: the job was killed; {target.name} was not written",
-            )
+            place.sweep()
+            guardian = Guardian([*place.claims(plan), *beside], "the job was killed")
+            output = place.make(plan)
+            guardian.tell([*output.claims, *beside])
         final = msgspec.structs.replace(
             output.told(plan.job), inputs=decoding.decode(), trace=trace.part, progress=bar.wanted
         )
-        outcome = _supervise(start, final, options, bar, caught)
+        deadline = time.monotonic() + options.timeout if options.timeout is not None else None
+        outcome = _supervise(start, final, options, bar, caught, output)
         error = diagnose.error_of(outcome, options.timeout)
         if error is not None:
             raise error
         assert outcome.record is not None
         decoding.remove()
-        plan.warnings.extend(output.settle(outcome.record.result))
-        packing = _pack(output, outcome.record, options)
+        plan.warnings.extend([*output.settle(outcome.record.result), *inputs.warnings()])
+        packing = _pack(output, outcome.record, options, caught, deadline)
         front = assemble.FrontSeconds(decoding.seconds, packing)
-        record = _record(outcome.record, plan, final, output.matrices(plan), stored, start, front)
+        record = record_of(outcome.record, plan, final, output.matrices(plan), stored, start, front)
         caught.check()
         with caught.hold():
-            _judge(record, options, plan)
-            record.warnings.extend(output.commit(options.sync, options.force))
-            output = None
-            trace.commit()
+            _judge(record, kept, options, plan)
+            trace.finish()
+            _keep(record, kept)
+            output.ready(options.sync)
+            guardian.tell([*output.claims, *beside])
+            output.name(options.force)
+            # From here on it is written, whatever comes: messages say so.
+            if late := output.tidy(options.sync):
+                record.warnings.extend(late)
+                _keep(record, kept)
+            trace.name()
+            kept.name()
     except BaseException as error:
-        _clean(output, trace, error)
+        _clean(output, [trace, kept], error, caught)
         if guardian is not None:  # until we have said why, we may be killed, and it says at least that
             afterwards.later(guardian.dismiss)
         raise
@@ -156,7 +164,7 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
         bar.close()
         decoding.remove()
     guardian.dismiss()
-    _remember(record, plan)
+    remember(record, plan)
     try:
         _tell(record, outcome, options, plain=joined is not None)
     except BrokenPipeError:
@@ -164,16 +172,27 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
     except (TilewiseError, OSError) as lost:
         reason = lost.message if isinstance(lost, TilewiseError) else lost.strerror
         raise RunError(
-            f"{target.name} is complete, but what there is to say of it is lost: {reason}"
+            f"{place.target.name} is complete, but what there is to say of it is lost: {reason}",
+            "look at where standard output goes",
         ) from None
     return 0
 
 
-def _pack(output: places.Made, done: Done, options: JobOptions) -> float:
-    """Packs an output whose format asks for it, unless it will be thrown away; returns the seconds."""
+def _pack(
+    output: places.Made, done: Done, options: JobOptions, caught: signals.Signals, deadline: float | None
+) -> float:
+    """Packs an output whose format asks for it, unless it will be thrown away; returns the seconds.
+
+    In a child: libraries pack a whole picture in one call, in which nothing else is heard.
+    """
     begin = time.perf_counter()
     proved = done.verification is None or done.verification.passed
-    return time.perf_counter() - begin if proved and output.pack(options.sync) else 0.0
+    late = RunError(
+        f"the ranks are done, but packing the output took longer than --timeout {options.timeout} leaves",
+        "a longer --timeout, or a .npy file, which needs no packing",
+    )
+    packed = proved and output.pack(options.sync, lambda work: forked.run(work, caught.check, deadline, late))
+    return time.perf_counter() - begin if packed else 0.0
 
 
 def _start(plan: Plan, joined: Join | None) -> launcher.Start:
@@ -188,8 +207,17 @@ def _start(plan: Plan, joined: Join | None) -> launcher.Start:
 
 
 def _supervise(
-    start: launcher.Start, final: job.Job, options: JobOptions, bar: ProgressBar, caught: signals.Signals
+    start: launcher.Start,
+    final: job.Job,
+    options: JobOptions,
+    bar: ProgressBar,
+    caught: signals.Signals,
+    output: places.Made,
 ) -> Outcome:
+    def named(index: int) -> None:
+        with caught.hold():
+            output.name_snapshot(index, options.sync, options.force)
+
     def chatter(line: str) -> None:
         if options.verbose:
             print(line, file=sys.stderr, flush=True)
@@ -204,6 +232,7 @@ def _supervise(
         on_running=lambda: _get_ready(options),
         on_progress=bar.update,
         on_chatter=chatter,
+        on_snapshot=named,
     )
     return supervisor.run(job.encode(final))
 
@@ -214,12 +243,14 @@ def _get_ready(options: JobOptions) -> None:
         import tilewise.report.explain  # noqa: F401
 
 
-def _judge(record: Record, options: JobOptions, plan: Plan) -> None:
+def _judge(record: Record, kept: side_files.SideFile, options: JobOptions, plan: Plan) -> None:
     """Raises VerificationError, after keeping the record, when the proof failed."""
     proof = record.verification
     if proof is None or proof.passed:
         return
-    _write_record(record, options)
+    _keep(record, kept)
+    kept.name()
+    _print_record(record, options)
     if proof.method == "convergence":
         raise _not_converged(record, plan)
     numbers = ""
@@ -249,71 +280,8 @@ def _not_converged(record: Record, plan: Plan) -> VerificationError:
     return not_converged(record)
 
 
-def _record(
-    done: Done,
-    plan: Plan,
-    final: job.Job,
-    outputs: list[Matrix],
-    stored: list[Storage],
-    start: launcher.Start,
-    front: assemble.FrontSeconds,
-) -> Record:
-    kernel = done.environment.get("blas_kernel", "")
-    fits = plan.peak is not None and plan.peak.kernel == kernel
-    needed = plan.need
-    if plan.fallback is not None and done.result.get("start_used") == "qr":
-        needed = plan.fallback.need
-        variant = msgspec.structs.replace(final.variant, blocks=plan.fallback.blocks)
-        final = msgspec.structs.replace(final, variant=variant)
-    known = assemble.Known(
-        job=final,
-        facts=plan.facts,
-        inputs=[_matrix(region) for region in plan.job.inputs],
-        outputs=outputs,
-        storage=stored,
-        chosen_by=plan.chosen_by,
-        fixed=plan.fixed,
-        reasons=plan.reasons,
-        warnings=[*plan.warnings, *_elsewhere(done, plan)],
-        needed_bytes=needed.node,
-        launcher=shlex.join(start.command),
-        variables=start.environment,
-        oversubscribed=plan.oversubscribed,
-        front=front,
-        wall=time.perf_counter() - _BEGIN,
-        peak=plan.peak.flops_per_second if plan.peak is not None and fits else None,
-    )
-    return assemble.assemble(done, known)
-
-
-def _elsewhere(done: Done, plan: Plan) -> list[str]:
-    """A warning where a launcher of the user's did not use as many hosts as the plan was made for."""
-    if not plan.choices.hosts or not plan.choices.launcher:
-        return []
-    used = list(dict.fromkeys(rank.host for rank in done.ranks))
-    listed = hosts.read_hosts(plan.choices.hosts)
-    meant = len(set(hosts.deal(listed, len(done.ranks), plan.job.place)))
-    if len(used) == meant:
-        return []
-    return [
-        f"the plan was for {plural(meant, 'host')} of --hosts, but --launcher ran the ranks on "
-        f"{listing(used)}; name the hosts in --launcher too"
-    ]
-
-
-def _remember(record: Record, plan: Plan) -> None:
-    """Keeps a peak that this run measured or passed, and measures what the next one can use."""
-    if plan.keeps_peak and record.peak_flops:
-        key = peak_key(plan.facts, plan.job.variant, plan.job.dtype)
-        profile.store_peak(key, profile.Peak(record.peak_flops, record.environment.blas_kernel))
-    if plan.measure_tile is not None:
-        from tilewise.machine.transposition import measure_tile
-
-        measure_tile(*plan.measure_tile, plan.facts, launcher.find_worker().path)
-
-
 def _tell(record: Record, outcome: Outcome, options: JobOptions, plain: bool) -> None:
-    _write_record(record, options)
+    _print_record(record, options)
     if options.quiet:
         return
     if not options.verbose:  # with -v it was shown when it came
@@ -328,40 +296,39 @@ def _tell(record: Record, outcome: Outcome, options: JobOptions, plain: bool) ->
         show(explain(record), plain)
 
 
-def _write_record(record: Record, options: JobOptions) -> None:
-    if options.json == "-":
-        from tilewise.launch.record import encode
+def _keep(record: Record, kept: side_files.SideFile) -> None:
+    """Writes the record where it waits for its name."""
+    if kept.part:
+        kept.put(encode(record))
 
+
+def _print_record(record: Record, options: JobOptions) -> None:
+    if options.json == "-":
         sys.stdout.write(encode(record).decode())
         sys.stdout.flush()
-    elif options.json is not None:
-        write_record(record, options.json)
 
 
-def _clean(output: places.Made | None, trace: side_files.Trace, error: BaseException) -> None:
-    """Removes part files; one that cannot be removed is named in the error's message."""
-    trace.discard()
-    left = output.discard() if output is not None else ""
-    if left and isinstance(error, TilewiseError):
-        error.message += f"; {left} could not be removed"
-
-
-def _matrix(region: Region) -> Matrix:
-    path = region.path or region.name
-    kind = "generated" if region.generator else files.format_name(region.name)
-    planes = region.planes if isinstance(region, Source) else 1
-    shape = (region.rows // planes, region.columns)
-    return Matrix(path, kind, shape, region.dtype, region.order, planes)
-
-
-def _storage(inputs: list[Region], target: Target) -> list[Storage]:
-    """Where files lie, looked at before the job warms the cache."""
-    found = [
-        Storage(region.path, storage.file_system(region.path), storage.cache_state(region.path))
-        for region in inputs
-        if region.path
-    ]
-    return [*found, Storage(target.path, storage.file_system(os.path.dirname(target.path)), "new")]
+def _clean(
+    output: places.Made | None,
+    side: list[side_files.SideFile],
+    error: BaseException,
+    caught: signals.Signals,
+) -> None:
+    """Removes part files. The error's message then says what was written all the same, and what is left."""
+    for each in side:
+        each.discard()
+    if output is None:
+        return
+    said = verdict(output.claims) if named(output.claims) else ""
+    left = output.discard()
+    if not isinstance(error, TilewiseError):
+        return
+    if said and isinstance(error, Interrupted):
+        caught.admit(said)
+    elif said:
+        error.message += f"; {said}"
+    if left:
+        error.message += f"; {', '.join(left)} could not be removed"
 
 
 def _require_our_launcher(joined: Join) -> None:

@@ -77,7 +77,7 @@ def compare_files(before: str, after: str, json: str | None, verbose: bool) -> i
     """Compares two measurements in files; returns the exit code, 0 whatever changed."""
     from tilewise.measure.compare import compare
 
-    side_files.check("--json", json, [before, after])
+    side_files.check("--json", json, [before, after], force=False)
     comparison = compare(stored.read(before), stored.read(after))
     text = msgspec.json.format(msgspec.json.encode(comparison), indent=1).decode() + "\n"
     if json == "-":

@@ -18,7 +18,7 @@ from tilewise.cli import side_files
 from tilewise.cli.measure_flags import MeasureFlags
 from tilewise.cli.measure_show import tell
 from tilewise.errors import TilewiseError, UsageError
-from tilewise.files.output import check_folder
+from tilewise.files.target import check_folder
 from tilewise.launch import assemble, environment, signals
 from tilewise.launch.describe import describe, no_graphics
 from tilewise.launch.launcher import find_worker
@@ -61,7 +61,7 @@ def _check_outputs(flags: MeasureFlags) -> None:
     for flag, path in (("--json", flags.json), ("--html", flags.html)):
         if flag == "--html" and path == "-":
             raise UsageError("--html wants a file name, not -")
-        side_files.check(flag, path, others)
+        side_files.check(flag, path, others, force=False)
         others += [path] if path else []
     for flag, folder in (("--plots", flags.plots), ("--tables", flags.tables)):
         if folder is None:

@@ -42,8 +42,8 @@ def request(
 ) -> jobs.Request:
     """Multiply two matrices that lie in files; the product is verified before it gets its name."""
     from tilewise import files
-    from tilewise.files.output import Target
     from tilewise.files.region import Region
+    from tilewise.files.target import Target
     from tilewise.machine.facts import Facts
     from tilewise.plan.multiply import plan_multiply
     from tilewise.plan.plan import Plan

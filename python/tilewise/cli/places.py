@@ -8,10 +8,12 @@ from typing import Any, Protocol
 
 import msgspec
 
-from tilewise.files import folder, format_name
+from tilewise.files import folder, format_name, output, sweep, tiles
+from tilewise.files.claim import Claim
 from tilewise.files.folder import Folder, find_folder
-from tilewise.files.output import Target, find_target, require_replaceable, written_warnings
+from tilewise.files.output import Run
 from tilewise.files.outputs import Form, Outputs, create_all, snapshot_name
+from tilewise.files.target import Target, find_target, require_replaceable, written_warnings
 from tilewise.launch.job import Job
 from tilewise.launch.record import Matrix
 from tilewise.plan import grid
@@ -20,28 +22,37 @@ from tilewise.plan.svd_shape import with_components
 
 
 class Made(Protocol):
-    """What was made for one job and waits for its numbers; `paths` are all that must go when it fails."""
+    """What was made for one job and waits for its numbers; `claims` are the names that it is to get."""
 
     @property
-    def paths(self) -> list[str]: ...
+    def claims(self) -> list[Claim]: ...
 
     def told(self, job: Job) -> Job:
         """`job` with the regions that the ranks write to."""
 
+    def name_snapshot(self, index: int, sync: bool, force: bool) -> None:
+        """Gives a snapshot that is complete its name. Raises RunError."""
+
     def settle(self, result: dict[str, Any]) -> list[str]:
         """Throws away what no numbers were written to; warnings."""
 
-    def pack(self, sync: bool) -> bool:
-        """Packs whatever format asks for that; whether there was anything to do."""
+    def pack(self, sync: bool, run: Run) -> bool:
+        """Packs whatever format asks for that, by way of `run`; whether there was anything to do."""
 
     def matrices(self, plan: Plan) -> list[Matrix]:
         """The outputs as the record names them."""
 
-    def commit(self, sync: bool, force: bool) -> list[str]:
-        """Gives everything its name; warnings. Raises RunError, and old outputs are as they were then."""
+    def ready(self, sync: bool) -> None:
+        """Does all that may fail before names are given. Raises RunError and VerificationError."""
 
-    def discard(self) -> str:
-        """Removes everything; returns the path of what could not be, else an empty string."""
+    def name(self, force: bool) -> None:
+        """Gives everything its name. Raises RunError; what has no name by then will get none."""
+
+    def tidy(self, sync: bool) -> list[str]:
+        """What is left to do under the new names; warnings."""
+
+    def discard(self) -> list[str]:
+        """Removes what has no name; returns the paths of what could not be removed."""
 
 
 class Place(Protocol):
@@ -58,6 +69,12 @@ class Place(Protocol):
 
     def warnings(self, plan: Plan) -> tuple[str, ...]:
         """What the user should know of files that are written so."""
+
+    def claims(self, plan: Plan) -> list[Claim]:
+        """The names to be given, and all that `make` may leave if we die in the midst of it."""
+
+    def sweep(self) -> None:
+        """Removes what jobs that have died left here."""
 
     def make(self, plan: Plan) -> Made:
         """Makes the part files; nothing is left behind where that fails."""
@@ -81,19 +98,31 @@ class FilePlace:
     def warnings(self, plan: Plan) -> tuple[str, ...]:
         return written_warnings(self.target, plan.shape, plan.dtype, plan.order)
 
+    def claims(self, plan: Plan) -> list[Claim]:
+        cut = self._cut(plan)
+        return [output.claim_of(each, plan.job.id, cut) for each in (*self._snapshots(plan), self.target)]
+
+    def sweep(self) -> None:
+        sweep.sweep(os.path.dirname(self.target.path))
+        if os.path.isdir(self.target.path):
+            tiles.sweep(self.target.path)
+
     def make(self, plan: Plan) -> Made:
-        # A folder of tiles is cut as the ranks share the result.
-        cut = grid.rectangles(plan.shape, plan.job.variant.grid, plan.job.variant.remainder)
         form = Form(
             shape=plan.shape,
             dtype=plan.dtype,
             order=plan.order,
             header=plan.header,
-            rectangles=cut,
+            rectangles=self._cut(plan),
             planes=plan.planes,
         )
         snapshots = self._snapshots(plan)
         return MadeFiles(create_all(self.target, snapshots, form, plan.job.id), [self.target, *snapshots])
+
+    @staticmethod
+    def _cut(plan: Plan) -> list[tiles.Rectangle]:
+        """A folder of tiles is cut as the ranks share the result."""
+        return grid.rectangles(plan.shape, plan.job.variant.grid, plan.job.variant.remainder)
 
     def _snapshots(self, plan: Plan) -> list[Target]:
         if not self._beside:
@@ -111,8 +140,8 @@ class MadeFiles:
     targets: list[Target]
 
     @property
-    def paths(self) -> list[str]:
-        return self.outputs.paths
+    def claims(self) -> list[Claim]:
+        return self.outputs.claims
 
     def told(self, job: Job) -> Job:
         stencil = job.stencil
@@ -120,11 +149,14 @@ class MadeFiles:
             stencil = msgspec.structs.replace(stencil, snapshots=self.outputs.snapshot_regions)
         return msgspec.structs.replace(job, output=self.outputs.output.region, stencil=stencil)
 
+    def name_snapshot(self, index: int, sync: bool, force: bool) -> None:
+        self.outputs.name_snapshot(index, sync, force)
+
     def settle(self, result: dict[str, Any]) -> list[str]:
         return self.outputs.keep(len(result.get("snapshots", [])))
 
-    def pack(self, sync: bool) -> bool:
-        return self.outputs.pack(sync)
+    def pack(self, sync: bool, run: Run) -> bool:
+        return self.outputs.pack(sync, run)
 
     def matrices(self, plan: Plan) -> list[Matrix]:
         shape = (plan.shape[0] // plan.planes, plan.shape[1])
@@ -133,11 +165,16 @@ class MadeFiles:
             for target in self.targets[: 1 + len(self.outputs.snapshots)]
         ]
 
-    def commit(self, sync: bool, force: bool) -> list[str]:
-        self.outputs.commit(sync, force)
-        return []
+    def ready(self, sync: bool) -> None:
+        self.outputs.ready(sync)
 
-    def discard(self) -> str:
+    def name(self, force: bool) -> None:
+        self.outputs.name(force)
+
+    def tidy(self, sync: bool) -> list[str]:
+        return self.outputs.tidy(sync)
+
+    def discard(self) -> list[str]:
         return self.outputs.discard()
 
 
@@ -156,6 +193,12 @@ class FolderPlace:
     def warnings(self, plan: Plan) -> tuple[str, ...]:
         return ()
 
+    def claims(self, plan: Plan) -> list[Claim]:
+        return [folder.claim_of(self.target, list(plan.pieces), plan.job.id)]
+
+    def sweep(self) -> None:
+        sweep.sweep(os.path.dirname(self.target.path))
+
     def make(self, plan: Plan) -> Made:
         svd = plan.job.svd
         cut = svd is not None and svd.energy > 0
@@ -172,8 +215,11 @@ class MadeFolder:
     cut: bool  # how many components there are is known at the end
 
     @property
-    def paths(self) -> list[str]:
-        return self.folder.paths
+    def claims(self) -> list[Claim]:
+        return [self.folder.claim]
+
+    def name_snapshot(self, index: int, sync: bool, force: bool) -> None:
+        raise AssertionError("a decomposition has no snapshots")
 
     def told(self, job: Job) -> Job:
         assert job.svd is not None
@@ -186,7 +232,7 @@ class MadeFolder:
             self.folder.cut(with_components(self.folder.listing.files, result["components"]))
         return []
 
-    def pack(self, sync: bool) -> bool:
+    def pack(self, sync: bool, run: Run) -> bool:
         return False
 
     def matrices(self, plan: Plan) -> list[Matrix]:
@@ -196,10 +242,16 @@ class MadeFolder:
             for piece in self.folder.listing.files
         ]
 
-    def commit(self, sync: bool, force: bool) -> list[str]:
-        return self.folder.commit(sync, force)
+    def ready(self, sync: bool) -> None:
+        self.folder.ready(sync)
 
-    def discard(self) -> str:
+    def name(self, force: bool) -> None:
+        self.folder.name(force)
+
+    def tidy(self, sync: bool) -> list[str]:
+        return self.folder.tidy(sync)
+
+    def discard(self) -> list[str]:
         return self.folder.discard()
 
 

@@ -9,7 +9,7 @@ from tilewise.cli import side_files, study_output
 from tilewise.cli.declare import SHOW, WHAT, Parameter
 from tilewise.cli.parse import parse
 from tilewise.errors import RunError, UsageError
-from tilewise.files.output import check_folder
+from tilewise.files.target import check_folder
 from tilewise.launch.join import Join
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _check(wanted: Wanted) -> None:
     taken = [each for each in wanted.results if os.path.isfile(each)]
     for results in filter(os.path.isdir, wanted.results):
         taken += study_output.files_of(results)
-    side_files.check("--output", wanted.output, taken)
+    side_files.check("--output", wanted.output, taken, force=False)
     for flag, folder in (("--plots", wanted.plots), ("--tables", wanted.tables)):
         if folder is None:
             continue

@@ -90,8 +90,8 @@ def request(
 ) -> jobs.Request:
     """Smooth, diffuse or filter a matrix, or each colour of a picture, by sweeps of weighted sums."""
     from tilewise import files
-    from tilewise.files.output import Target
     from tilewise.files.region import Region
+    from tilewise.files.target import Target
     from tilewise.machine.facts import Facts
     from tilewise.plan.plan import Plan
     from tilewise.plan.stencil import Wanted, plan_stencil

@@ -96,8 +96,8 @@ def request(
 ) -> jobs.Request:
     """Singular values and vectors: A = U · diag(s) · Vt, each factor a file in a new folder."""
     from tilewise import files
-    from tilewise.files.output import Target
     from tilewise.files.region import Region
+    from tilewise.files.target import Target
     from tilewise.machine.facts import Facts
     from tilewise.plan.plan import Plan
     from tilewise.plan.svd import plan_svd

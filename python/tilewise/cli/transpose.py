@@ -37,8 +37,8 @@ def request(
 ) -> jobs.Request:
     """Transpose a matrix that lies in a file, however large: memory is bounded by --memory."""
     from tilewise import files
-    from tilewise.files.output import Target
     from tilewise.files.region import Region
+    from tilewise.files.target import Target
     from tilewise.machine.facts import Facts
     from tilewise.plan.plan import Plan
     from tilewise.plan.transpose import Wanted, plan_transpose

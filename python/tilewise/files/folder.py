@@ -12,20 +12,17 @@ import msgspec
 from tilewise.errors import RunError, UsageError
 from tilewise.files import FORMATS, npy, renaming
 from tilewise.files.checks import printable
+from tilewise.files.claim import Claim
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.generated import parse_name
-from tilewise.files.guard import one_line
-from tilewise.files.output import (
-    Target,
-    cannot_make,
-    check_folder,
-    no_size,
-    part_path,
-    require_free,
-    sync_path,
-)
+from tilewise.files.guard import disk_failure
+from tilewise.files.headed import put_head
+from tilewise.files.output import cannot_make, naming, no_size, require_free, sync_path, synced
+from tilewise.files.owner import part_path
 from tilewise.files.region import Region
 from tilewise.files.regular import open_regular, require_utf8
+from tilewise.files.seal import Seal
+from tilewise.files.target import Target, check_folder
 
 MANIFEST = "manifest.json"
 VERSION = 1
@@ -62,51 +59,57 @@ class Listing(msgspec.Struct, forbid_unknown_fields=True):
 class Folder(msgspec.Struct):
     """A hidden folder beside the future one, with every file in it at its full size.
 
-    `regions` are where the numbers go, in the sequence of `listing.files`.
+    `regions` are where the numbers go, in the sequence of `listing.files`; `seals` hold on to the folder and
+    to its files.
     """
 
     target: Target
     part: str
     listing: Listing
     regions: list[Region]
+    claim: Claim
+    seals: list[Seal] = []
 
-    @property
-    def paths(self) -> list[str]:
-        """Everything that must go when the job fails, the folder itself last."""
-        files = [*(each.file for each in self.listing.files), MANIFEST]
-        return [*(os.path.join(self.part, file) for file in files), self.part]
-
-    def commit(self, sync: bool = False, force: bool = False) -> list[str]:
-        """Gives the folder its name, at once and completely; `sync` also makes the name durable.
-
-        Returns warnings. Raises RunError when it cannot; the old folder is still there then, as it was. So is
-        one that somebody made in the meantime, unless `force`, and always one with files of somebody else.
-        What fails once the folder has its name is a warning.
-        """
-        target = self.target
+    def ready(self, sync: bool = False) -> None:
+        """Does all that may fail before the name is given; RunError, VerificationError for spoilt headers."""
+        sizes = [None, *(region.file_bytes for region in self.regions)]
+        for seal, size in zip(self.seals, sizes, strict=True):
+            if trouble := seal.trouble(size):
+                raise trouble
+        if os.path.lexists(self.target.path):
+            with contextlib.suppress(UsageError):  # the naming says it
+                self._expect_old()
         try:
             self._list(sync)
-            left = self._take_name(force)
-        except FileExistsError:
-            raise RunError(
-                f"{target.name} was made by somebody else while this ran, and was left as it is",
-                "another name, or --force to replace it",
-            ) from None
+        except OSError as error:
+            raise disk_failure(f"{self.target.name} cannot be completed, and is removed", error) from None
+
+    def name(self, force: bool = False) -> None:
+        """Gives the folder its name, at once and completely.
+
+        Raises RunError when it cannot; the old folder is still there then, as it was. So is one that somebody
+        made in the meantime, unless `force`, and always one with files of somebody else.
+        """
+        try:
+            with naming(self.target.name, force):
+                self._take_name(force)
         except UsageError as error:  # it became foreign while the ranks worked
             raise RunError(error.message, error.advice) from None
-        except OSError as error:
-            raise RunError(
-                f"the finished folder {self.part} cannot get the name {target.name}: {one_line(error)}"
-            ) from None
-        warnings = [f"the old {target.name} was replaced, but {left} is left of it"] if left else []
+
+    def tidy(self, sync: bool = False) -> list[str]:
+        """Removes the old folder; warnings where that fails."""
+        self.release()
+        left = self.claim.settle()
+        target = self.target
+        warnings = [f"the old {target.name} was replaced, but {left[0]} is left of it"] if left else []
         if sync:
-            try:
-                sync_path(os.path.dirname(target.path))
-            except OSError as error:
-                warnings.append(
-                    f"{target.name} is complete, but its name may be lost in a crash: {one_line(error)}"
-                )
+            warnings += synced(os.path.dirname(target.path), target.name)
         return warnings
+
+    def release(self) -> None:
+        """Lets go of the files that were held; safe to call twice."""
+        for seal in self.seals:
+            seal.close()
 
     def cut(self, pieces: list[Piece]) -> None:
         """Gives the files the shapes of `pieces`, which are no larger than what there was room for.
@@ -116,40 +119,54 @@ class Folder(msgspec.Struct):
         try:
             for index, piece in enumerate(pieces):
                 self.regions[index] = npy.cut_array(self.regions[index], piece.shape)
+            self.hold()
         except OSError as error:
-            raise RunError(
-                f"the files of {self.target.name} cannot be cut to what was found: {one_line(error)}"
+            raise disk_failure(
+                f"the files of {self.target.name} cannot be cut to what was found", error
             ) from None
         self.listing.files = pieces
 
-    def discard(self) -> str:
-        """Removes the hidden folder; returns the path of what is still there, else an empty string."""
-        return _remove(self.part, {*(each.file for each in self.listing.files), MANIFEST})
+    def discard(self) -> list[str]:
+        """Removes the hidden folder, unless it has its name; returns the paths of what is still there."""
+        self.release()
+        return self.claim.settle()
 
-    def _take_name(self, force: bool) -> str:
-        """Gives the folder its name; the path of what is left of an old one, else an empty string."""
+    def _take_name(self, force: bool) -> None:
         path = self.target.path
         if (self.target.mode is None and not force) or not os.path.lexists(path):
             try:
                 renaming.name_new(self.part, path)
-                return ""
+                return
             except FileExistsError:
                 if not force:
                     raise
-        known = _replaceable(self.target)
+        self._expect_old()
         os.chmod(self.part, stat.S_IMODE(os.stat(path).st_mode))
-        return _remove(renaming.exchange(self.part, path), known)
+        renaming.exchange(self.part, path)
+
+    def _expect_old(self) -> None:
+        """Behind the exchange the old folder lies where the new one was made, or aside."""
+        known = _replaceable(self.target)
+        folders = (self.part, self.part + renaming.ASIDE)
+        self.claim.beside = [path for folder in folders for path in _within(folder, known)]
 
     def _list(self, sync: bool) -> None:
-        with open(os.path.join(self.part, MANIFEST), "xb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(self.listing), indent=1) + b"\n")
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
+        path = os.path.join(self.part, MANIFEST)
+        with open(path, "xb"):
+            pass
+        put_head(path, msgspec.json.format(msgspec.json.encode(self.listing), indent=1) + b"\n")
         if sync:
-            for each in self.listing.files:  # flushed before, but a header may have changed since
-                sync_path(os.path.join(self.part, each.file))
+            # The ranks have flushed their numbers, but a header may have changed since.
+            for each in (MANIFEST, *(each.file for each in self.listing.files)):
+                sync_path(os.path.join(self.part, each))
             sync_path(self.part)
+
+    def hold(self) -> None:
+        """Seals the folder and its files as they are now; OSError."""
+        self.release()
+        self.seals = [Seal(self.part, self.target.name)]
+        self.claim.inode = self.seals[0].inode
+        self.seals += [Seal(region.path, region.name, region.offset) for region in self.regions]
 
 
 def find_folder(name: str) -> Target:
@@ -214,7 +231,8 @@ def create(target: Target, pieces: list[Piece], command: str, identity: str, cut
     size = sum(piece.bytes for piece in pieces)
     if not cut:
         require_free(parent, size, target.name)
-    made = Folder(target, part_path(target.path, identity), Listing(VERSION, command, pieces), [])
+    claim = claim_of(target, pieces, identity)
+    made = Folder(target, claim.undo[-1], Listing(VERSION, command, pieces), [], claim)
     try:
         os.mkdir(made.part)
     except OSError as error:
@@ -227,12 +245,24 @@ def create(target: Target, pieces: list[Piece], command: str, identity: str, cut
             made.regions.append(
                 npy.create_array(path, f"{target.name}/{piece.file}", piece.shape, piece.dtype)
             )
+        made.hold()
     except BaseException as error:
         made.discard()
         if isinstance(error, OSError):
             raise no_size(error, target, size) from None
         raise
     return made
+
+
+def claim_of(target: Target, pieces: list[Piece], identity: str) -> Claim:
+    """What `create` will make, for whoever clears up after a death in the midst of it."""
+    part = part_path(target.path, identity)
+    undo = _within(part, {*(piece.file for piece in pieces), MANIFEST})
+    return Claim(target.path, target.name, undo=undo, aside=part + renaming.ASIDE)
+
+
+def _within(folder: str, names: set[str]) -> list[str]:
+    return [*(os.path.join(folder, name) for name in sorted(names)), folder]
 
 
 def read_listing(path: str, name: str) -> Listing:
@@ -267,17 +297,3 @@ def _replaceable(target: Target) -> set[str]:
             "another name, or move that file away",
         )
     return known
-
-
-def _remove(folder: str, known: set[str]) -> str:
-    """Removes `folder` with what is `known` of it; returns the path of what is left, or an empty string."""
-    try:
-        for file in set(os.listdir(folder)) & known:
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(folder, file))
-        os.rmdir(folder)
-    except FileNotFoundError:
-        return ""
-    except OSError:
-        return folder
-    return ""

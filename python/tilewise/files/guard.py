@@ -7,7 +7,7 @@ import errno
 import warnings
 from collections.abc import Iterator
 
-from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError
+from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError, advice_for
 
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -31,7 +31,7 @@ def guarded(what: str) -> Iterator[None]:
             raise interruption from None
         reason = one_line(error)
         if isinstance(error, OSError) and error.errno in DISK_ERRORS:
-            raise RunError(f"{what}: {reason}") from None
+            raise disk_failure(what, error) from None
         raise UsageError(f"{what}: {reason}") from None
 
 
@@ -40,6 +40,11 @@ def one_line(error: BaseException) -> str:
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     shown = "".join(letter if letter.isprintable() else " " for letter in text)
     return " ".join(shown.split())[:200] or type(error).__name__
+
+
+def disk_failure(what: str, error: OSError) -> RunError:
+    """What to raise where the file system failed; `what` begins the sentence."""
+    return RunError(f"{what}: {one_line(error)}", advice_for(error.errno or 0))
 
 
 def _interruption(error: BaseException | None) -> Interrupted | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import msgspec
@@ -28,6 +29,22 @@ def create_headed(
 
 def write_head(path: str, name: str, head: bytes, shape: tuple[int, int], dtype: str) -> Region:
     """Writes `head` into the empty file at `path`, which grows with its numbers; where these go."""
-    with open(path, "r+b", buffering=0) as file:
-        file.write(head)
+    put_head(path, head)
     return Region(path=path, name=name, offset=len(head), rows=shape[0], columns=shape[1], dtype=dtype)
+
+
+def put_head(path: str, head: bytes) -> None:
+    """Writes `head` over the first bytes of the file at `path`, all of it, and reads it back; OSError."""
+    with open(path, "r+b", buffering=0) as file:
+        rest = memoryview(head)
+        while rest:
+            count = file.write(rest)
+            if not count:
+                raise OSError(errno.EIO, "nothing was written", path)
+            rest = rest[count:]
+    with open(path, "rb", buffering=0) as file:
+        found = b""
+        while len(found) < len(head) and (more := file.read(len(head) - len(found))):
+            found += more
+    if found != head:
+        raise OSError(errno.EIO, "its header was not kept by the file system", path)

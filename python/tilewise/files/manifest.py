@@ -10,6 +10,7 @@ import msgspec
 from tilewise.errors import UsageError
 from tilewise.files.checks import numbers_bytes, printable
 from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.headed import put_head
 from tilewise.files.regular import open_regular
 from tilewise.units import shape_text
 
@@ -101,20 +102,17 @@ def require_cover(
         )
 
 
-def write(folder: str, found: Manifest, identity: str, sync: bool) -> None:
-    """Gives the folder its manifest at once, by renaming a part file."""
-    part = os.path.join(folder, f".{FILE}.{identity}.part")
-    try:
-        with open(part, "xb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(part, os.path.join(folder, FILE))
-    except BaseException:
-        if os.path.lexists(part):
-            os.unlink(part)
-        raise
+def part_of(folder: str, identity: str) -> str:
+    """The path of a manifest that waits for its name; until then it says whose the new tiles are."""
+    return os.path.join(folder, f".{FILE}.{identity}.part")
+
+
+def write(folder: str, found: Manifest, identity: str) -> None:
+    """Writes the manifest that the folder will have, under the name of a part; OSError."""
+    path = part_of(folder, identity)
+    with open(path, "xb"):
+        pass
+    put_head(path, msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
 
 
 def _require_plain(piece: Piece, name: str) -> None:

@@ -25,7 +25,7 @@ from tilewise.files.checks import (
 )
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.guard import one_line
-from tilewise.files.headed import create_headed
+from tilewise.files.headed import create_headed, put_head
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
 
@@ -74,8 +74,7 @@ def create_array(path: str, name: str, shape: tuple[int, ...], dtype: str) -> Re
 def cut_array(region: Region, shape: tuple[int, ...]) -> Region:
     """Gives the file that `create_array` made a smaller `shape`; its first numbers are of that."""
     rows, columns = (shape[0], shape[1]) if len(shape) == 2 else (1, shape[0])
-    with open(region.path, "r+b", buffering=0) as file:
-        file.write(npy_plain.header_bytes(shape, region.dtype, "C", region.offset))
+    put_head(region.path, npy_plain.header_bytes(shape, region.dtype, "C", region.offset))
     cut = msgspec.structs.replace(region, rows=rows, columns=columns)
     size = cut.offset + cut.bytes
     os.truncate(region.path, size)

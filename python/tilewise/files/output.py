@@ -1,239 +1,188 @@
-"""Outputs: checked before anything runs, written into a part file, given their name only at the very end."""
+"""Outputs: written into a part file beside their future name, which the part takes at one moment.
+
+    create                      ready                  name                   tidy
+    .C.npy.….part with header   packed, still ours,    the part is C.npy      old tiles go, the folder
+    and full size               of the right size      from here on           is flushed
+
+What fails before `name` leaves what was there as it was. Nothing that comes after it takes the name back.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
-import stat
-from types import ModuleType
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError
-from tilewise.files import extension, format_module, require_member, split_name, tiles
+from tilewise.files import container, tiles
+from tilewise.files.claim import Claim
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.guard import DISK_ERRORS, one_line
-from tilewise.files.region import Region
-from tilewise.files.regular import require_utf8
+from tilewise.files.guard import DISK_ERRORS, disk_failure, one_line
+from tilewise.files.owner import part_path
+from tilewise.files.region import Region, Tile
+from tilewise.files.seal import Seal
+from tilewise.files.target import Target, check_holds, module_of
 from tilewise.files.unpacked import ENDING
-from tilewise.units import bytes_text, listing
+from tilewise.units import bytes_text
 
-_NAME_MAX = 255  # bytes of one name on every common file system
+_NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)
+
+Run = Callable[[Callable[[], None]], None]  # does the work that it is handed, here or elsewhere
 
 
-class Target(msgspec.Struct, frozen=True):
-    """A place that was found fit to be written: `path` with links followed, `name` as the user wrote it.
-
-    `mode` is the permission of the file that will be replaced, or None for a new one. `member` is the dataset
-    that is asked for; with `keep` the other ones of the old file stay.
-    """
-
-    path: str
-    name: str
-    mode: int | None
-    member: str = ""
-    keep: bool = False
+def directly(work: Callable[[], None]) -> None:
+    """Does it here and now."""
+    work()
 
 
 class Output(msgspec.Struct):
     """A part file beside its future name: header written, full size, waiting for its numbers.
 
     `region` is where the numbers go: the part file, the raw file beside it of a format that packs them, or
-    tiles in their folder (then `part` is empty).
+    tiles in their folder; then `part` is their future manifest. `seals` hold on to what was made. A dataset
+    goes into a copy of the file it is added to, which had the `version` then; `None` where there was none.
+    `old` are the tiles that new ones replace.
     """
 
     target: Target
     region: Region
     part: str
-    identity: str
+    claim: Claim
+    seals: list[Seal]
     planes: int = 1
+    version: tuple[int, int, int] | None = None
+    old: set[str] = set()
+    tidied: bool = False
 
     @property
-    def paths(self) -> list[str]:
-        """Every file that must go when the job fails."""
-        if not self.part:
-            return [tile.path for tile in self.region.tiles]
-        return list(dict.fromkeys((self.part, self.region.path)))
+    def packed(self) -> bool:
+        """Whether the numbers are packed at the end."""
+        return not self.region.tiles and self.region.path != self.part
 
-    def commit(self, sync: bool = False, force: bool = False) -> None:
-        """Gives the part file its name, at once and completely; `sync` also makes the name durable.
+    def pack(self, sync: bool = False, run: Run = directly) -> bool:
+        """Packs the raw file where the format asks for that; whether there was anything to do.
+
+        `run` is handed the work, and may have it done by a child. Raises RunError; `ready` packs too where
+        nobody has.
+        """
+        if not self.packed or len(self.seals) < 2:
+            return False
+        self._require_ours()
+        run(lambda: self._encode(sync))
+        self.release()
+        self.seals = [Seal(self.part, self.target.name)]
+        self.claim.inode = self.seals[0].inode
+        return True
+
+    def ready(self, sync: bool = False) -> None:
+        """Does all that may fail before the name is given.
+
+        Raises RunError, or VerificationError for a header that is no longer what was written.
+        """
+        if not self.pack(sync):
+            self._require_ours()
+        if self.target.container:
+            self._require_version()
+        if self.region.tiles:
+            self.old = tiles.old_tiles(self.target.path, f"the output {self.target.name}")
+            if sync:
+                sync_path(self.part)
+
+    def name(self, force: bool = False) -> None:
+        """Gives the part file its name, at once and completely.
 
         Raises RunError when that fails; the old file, if there was one, is still there then. So is one that
         somebody made in the meantime, unless `force`.
         """
-        try:
-            if not self.part:
-                tiles.commit_tiles(self.region, self.identity, sync)
-                folder = self.target.path
+        with naming(self.target.name, force):
+            if (self.target.mode is None and not force) or self._first_of_container():
+                name_new(self.part, self.claim.path)
             else:
-                self.pack(sync)
-                if self.target.mode is None and not force:
-                    _name_new(self.part, self.target.path)
-                else:
-                    os.replace(self.part, self.target.path)
-                folder = os.path.dirname(self.target.path)
-            if sync:
-                sync_path(folder)
-                sync_path(os.path.dirname(self.target.path))
-        except FileExistsError:
-            raise RunError(
-                f"{self.target.name} was made by somebody else while this ran, and was left as it is",
-                "another name, or --force to replace it",
-            ) from None
-        except OSError as error:
-            raise RunError(
-                f"the finished part file {self.part or self.region.path} cannot get the name "
-                f"{self.target.name}: {one_line(error)}"
-            ) from None
+                os.replace(self.part, self.claim.path)
 
-    def pack(self, sync: bool = False) -> bool:
-        """Packs the raw file where the format asks for that; whether there was anything to do.
+    def tidy(self, sync: bool = False) -> list[str]:
+        """What is left to do under the new name, once; warnings where it fails."""
+        self.release()
+        if self.tidied:
+            return []
+        self.tidied = True
+        warnings = []
+        if left := self.claim.settle():
+            warnings.append(f"{self.target.name} was written, but {left[0]} could not be removed")
+        if self.region.tiles:
+            warnings += tiles.remove_old(self.region, self.target.name, self.old)
+        if sync:
+            warnings += synced(os.path.dirname(self.claim.path), self.target.name)
+            if self.region.tiles:
+                warnings += synced(os.path.dirname(self.target.path), self.target.name)
+        return warnings
 
-        Raises RunError; `commit` does it too where nobody has.
-        """
-        if self.region.path == self.part or not os.path.exists(self.region.path) or not self.part:
-            return False
+    def commit(self, sync: bool = False, force: bool = False) -> list[str]:
+        """All three; warnings."""
+        self.ready(sync)
+        self.name(force)
+        return self.tidy(sync)
+
+    def discard(self) -> list[str]:
+        """Removes what has no name and needs none; returns the paths of what could not be removed."""
+        self.release()
+        return self.claim.settle()
+
+    def release(self) -> None:
+        """Lets go of the files that were held; safe to call twice."""
+        for seal in self.seals:
+            seal.close()
+
+    def _encode(self, sync: bool) -> None:
         target = self.target
         try:
             more = {"planes": self.planes} if self.planes > 1 else {}
-            _module(target).encode(self.region, self.part, target.name, target.member, **more)
-            os.unlink(self.region.path)
+            module_of(target).encode(self.region, self.part, target.name, target.member, **more)
             if sync:
                 sync_path(self.part)
+            os.unlink(self.region.path)
         except TilewiseError:
             raise
+        except OSError as error:
+            raise disk_failure(f"{target.name} cannot be packed", error) from None
         except Exception as error:  # whatever the library says about these numbers
-            raise RunError(f"{target.name} cannot be packed: {one_line(error)}") from None
-        return True
+            raise RunError(f"{target.name} cannot be packed: {one_line(error)}", "a .npy file") from None
 
-    def discard(self) -> str:
-        """Removes the part file; returns its path when that is not possible, else an empty string."""
-        if not self.part:
-            return tiles.discard_tiles(self.region)
-        left = ""
-        for path in self.paths:
-            try:
-                os.unlink(path)
-            except FileNotFoundError:
-                pass
-            except OSError:
-                left = path
-        return left
+    def _require_ours(self) -> None:
+        region = self.region
+        sizes: list[int | None]
+        if region.tiles:
+            sizes = [None, *(tile.offset + _tile_bytes(tile, region.dtype) for tile in region.tiles)]
+        elif self.packed:
+            sizes = [None, region.bytes][: len(self.seals)]
+        elif region.encoding == "text":
+            sizes = [None]
+        else:
+            sizes = [region.file_bytes if region.file_bytes >= 0 else region.offset + region.bytes]
+        for seal, size in zip(self.seals, sizes, strict=True):
+            if trouble := seal.trouble(size, region.offset if region.encoding == "text" else 0):
+                raise trouble
 
+    def _first_of_container(self) -> bool:
+        """Whether this file is new, and what somebody else made meanwhile would be lost with --force too."""
+        return self.target.container and self.version is None
 
-def check_target(name: str, force: bool) -> Target:
-    """The place called `name`, if an output may be written there, else UsageError; changes nothing."""
-    target = find_target(name)
-    require_replaceable(target, force)
-    return target
-
-
-def _name_new(part: str, path: str) -> None:
-    """Renames `part` to `path`, but never over what somebody made there in the meantime: FileExistsError."""
-    try:
-        os.link(part, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links: look, then rename
-        if os.path.lexists(path):
-            raise FileExistsError(path) from None
-        os.replace(part, path)
-    else:
-        os.unlink(part)
-
-
-def find_target(name: str, colours: bool = False) -> Target:
-    """The same, but nobody asks yet whether what exists there may be replaced.
-
-    With `colours` it may be a file that cannot hold anything else.
-    """
-    if not name:
-        raise UsageError("the output has an empty name, but a path was expected")
-    require_utf8(name)
-    base, member = split_name(name)
-    module = format_module(base)
-    if not module.NUMBERS or not (colours or 1 in getattr(module, "PLANES", (1,))):
-        raise UsageError(
-            f"the output {name} cannot be written: {extension(base)} is only read", "write a .npy file"
+    def _require_version(self) -> None:
+        """Raises RunError where the file that a dataset is added to is no longer the one that was copied."""
+        path, name = self.target.path, self.target.name
+        now = container.version_of(path)
+        if now == self.version:
+            with contextlib.suppress(FileNotFoundError), container.shared(path, name):
+                return
+        if now == self.version:
+            return
+        raise RunError(
+            f"{path} was changed by another program while this ran; it was left so, without {name}",
+            "run again when nobody else writes to that file",
         )
-    if member:
-        require_member(module, name, base, member)
-    path = os.path.realpath(base)
-    folder = os.path.dirname(path)
-    try:
-        old = os.stat(path)
-    except FileNotFoundError:
-        old = None
-    except OSError as error:
-        raise UsageError(f"the output {name} cannot be looked at: {error.strerror}") from None
-    check_folder(folder, f"the output {name}")
-    if old is None:
-        return Target(path, name, None, member)
-    if module is tiles:
-        return Target(path, name, None)
-    if stat.S_ISDIR(old.st_mode):
-        raise UsageError(f"the output {name} is a folder, but a file name was expected")
-    if not stat.S_ISREG(old.st_mode):
-        raise UsageError(f"the output {name} exists and is no regular file")
-    keep = bool(member) and hasattr(module, "check_member")
-    return Target(path, name, stat.S_IMODE(old.st_mode), member, keep)
-
-
-def require_replaceable(target: Target, force: bool) -> None:
-    """Raises UsageError where something exists at `target` that may not be replaced; `force` allows more."""
-    module, name = _module(target), target.name
-    if module is tiles:
-        if os.path.exists(target.path):
-            tiles.check_folder_target(target.path, name, force)
-            check_folder(target.path, f"the output {name}")
-    elif target.keep:
-        module.check_member(target.path, name, target.member, force)
-    elif target.mode is not None and not force:
-        raise UsageError(f"the output {name} exists already", "--force replaces it")
-
-
-def written_warnings(target: Target, shape: tuple[int, int], dtype: str, order: str) -> tuple[str, ...]:
-    """What the user should know of a file that is written so, in sentences."""
-    say = getattr(_module(target), "written_warnings", None)
-    return tuple(say(target.name, shape, dtype, order)) if say is not None else ()
-
-
-def check_holds(target: Target, dtype: str) -> None:
-    """Raises UsageError unless a file of the target's format can hold numbers of `dtype`."""
-    known: tuple[str, ...] = _module(target).NUMBERS
-    if dtype not in known:
-        raise UsageError(
-            f"the output {target.name} cannot hold {dtype}: a {extension(_base(target))} file holds "
-            f"{listing(known, 'or')}",
-            f"--dtype {known[0]} with convert, or a .npy file",
-        )
-
-
-def check_planes(target: Target, planes: int) -> None:
-    """Raises UsageError unless a file of the target's format can hold a picture of so many planes."""
-    known: tuple[int, ...] = getattr(_module(target), "PLANES", (1,))
-    if planes not in known:
-        kind = extension(_base(target))
-        what = "colours only" if planes == 1 else "no colours"
-        raise UsageError(
-            f"the output {target.name} cannot be written: a {kind} file holds {what}", "a .png file"
-        )
-
-
-def check_folder(folder: str, what: str) -> None:
-    """Raises UsageError unless new files can be made in `folder`; `what` begins the sentence."""
-    if not os.path.isdir(folder):
-        kind = "is no folder" if os.path.lexists(folder) else "does not exist"
-        raise UsageError(f"{what} cannot be written: {folder} {kind}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
-        why = (
-            f"{folder} is on a read-only file system"
-            if read_only
-            else f"no permission to make files in {folder}"
-        )
-        raise UsageError(f"{what} cannot be written: {why}")
 
 
 def create(
@@ -251,39 +200,89 @@ def create(
     `header` asks a text for a first line with its shape. `rectangles` says how a folder of tiles is cut; one
     tile without it. A picture has `planes`, one above the other in the rows of `shape`. Raises RunError when
     the disk has too little room, with both numbers, or when the file cannot be made, UsageError for what the
-    format cannot hold; nothing is left behind then.
+    format cannot hold, and for a container that another job writes to; nothing is left behind then.
     """
     check_holds(target, dtype)
     folder = os.path.dirname(target.path)
     size = shape[0] * shape[1] * ITEMSIZE[dtype] + (os.path.getsize(target.path) if target.keep else 0)
     require_free(folder, size, target.name)
-    module = _module(target)
+    module = module_of(target)
+    cut = rectangles if rectangles is not None else [((0, shape[0]), (0, shape[1]))]
+    claim = claim_of(target, identity, cut)
     if module is tiles:
-        return _create_tiles(target, shape, dtype, identity, rectangles, size)
-    part = part_path(target.path, identity)
+        return _create_tiles(target, shape, dtype, identity, cut, size, claim)
+    part = claim.undo[0]
+    seals: list[Seal] = []
     try:
-        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError as error:
         raise cannot_make(error, target, folder) from None
     try:
+        version = None
         with os.fdopen(descriptor, "r+b") as file:
             if target.mode is not None:
                 os.fchmod(descriptor, target.mode)
+            if target.container:
+                container.require_alone(target)
             if target.keep:
                 import shutil
 
-                with open(target.path, "rb") as old:
+                version = container.version_of(target.path)
+                with container.shared(target.path, target.name) as old:
                     shutil.copyfileobj(old, file, 8 << 20)
         more = {"planes": planes} if planes > 1 else {}
         region = module.create(part, target.name, target.member, shape, dtype, order, header, **more)
+        seals.append(Seal(part, target.name, region.offset if region.path == part else 0))
+        if region.path != part:
+            seals.append(Seal(region.path, target.name))
     except BaseException as error:
-        for path in (part, part + ENDING):
-            with contextlib.suppress(OSError):
-                os.unlink(path)
+        for seal in seals:
+            seal.close()
+        claim.settle()
         if isinstance(error, (TilewiseError, AssertionError)) or not isinstance(error, Exception):
             raise
         raise no_size(error, target, size) from None
-    return Output(target, region, part, identity, planes)
+    claim.inode = seals[0].inode
+    return Output(target, region, part, claim, seals, planes, version)
+
+
+def claim_of(target: Target, identity: str, rectangles: list[tiles.Rectangle]) -> Claim:
+    """What `create` will make, for whoever clears up after a death in the midst of it."""
+    if module_of(target) is tiles:
+        return tiles.claim_of(target.path, target.name, len(rectangles), identity)
+    part = part_path(target.path, identity)
+    return Claim(target.path, target.name, undo=[part, part + ENDING], beside=[part, part + ENDING])
+
+
+@contextlib.contextmanager
+def naming(name: str, force: bool = False) -> Iterator[None]:
+    """Around the step that gives `name`: its failures in words."""
+    try:
+        yield
+    except FileExistsError:
+        raise RunError(
+            f"{name} was made by somebody else while this ran, and was left as it is",
+            "run again" if force else "another name, or --force to replace it",
+        ) from None
+    except OSError as error:
+        raise disk_failure(
+            f"{name} cannot get its name, and what was made for it is removed", error
+        ) from None
+
+
+def name_new(part: str, path: str) -> None:
+    """Renames `part` to `path`, but never over what somebody made there in the meantime: FileExistsError."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: look, then rename
+        if os.path.lexists(path):
+            raise FileExistsError(path) from None
+        os.replace(part, path)
+    else:
+        with contextlib.suppress(OSError):  # it has its name; who tidies up tries again, and says so
+            os.unlink(part)
 
 
 def require_free(folder: str, size: int, name: str) -> None:
@@ -294,26 +293,14 @@ def require_free(folder: str, size: int, name: str) -> None:
     if room.f_blocks and size > free:
         raise RunError(
             f"the disk is too full for {name}: it needs {bytes_text(size)}, "
-            f"{folder} has {bytes_text(free)} left"
+            f"{folder} has {bytes_text(free)} left",
+            "make room there, or name an output on another disk",
         )
 
 
-def part_path(path: str, identity: str, ending: str = "part") -> str:
-    """The hidden name beside `path` for what is not finished, cut to what file systems take."""
-    folder, base = os.path.split(path)
-    tail = f".{identity}.{ending}"
-    room = _NAME_MAX - len(tail.encode()) - 1 - len(ENDING)
-    short = base.encode()[:room].decode(errors="ignore")
-    return os.path.join(folder, f".{short}{tail}")
-
-
-def _base(target: Target) -> str:
-    """The path as the user wrote it: its extension counts, not that of what a link leads to."""
-    return target.name[: -len(target.member) - 1] if target.member else target.name
-
-
-def _module(target: Target) -> ModuleType:
-    return format_module(_base(target))
+def _tile_bytes(tile: Tile, dtype: str) -> int:
+    rows, columns = tile.rows, tile.columns
+    return (rows[1] - rows[0]) * (columns[1] - columns[0]) * ITEMSIZE[dtype]
 
 
 def _create_tiles(
@@ -321,18 +308,28 @@ def _create_tiles(
     shape: tuple[int, int],
     dtype: str,
     identity: str,
-    rectangles: list[tiles.Rectangle] | None,
+    rectangles: list[tiles.Rectangle],
     size: int,
+    claim: Claim,
 ) -> Output:
-    cut = rectangles if rectangles is not None else [((0, shape[0]), (0, shape[1]))]
+    seals: list[Seal] = []
     try:
-        region = tiles.create_tiles(target.path, target.name, shape, dtype, cut, identity)
-    except OSError as error:
+        region = tiles.create_tiles(target.path, target.name, shape, dtype, rectangles, identity)
+        part = claim.beside[0]
+        seals.append(Seal(part, target.name))
+        seals += [Seal(tile.path, target.name, tile.offset) for tile in region.tiles]
+    except BaseException as error:
+        for seal in seals:
+            seal.close()
+        claim.settle()
         # Tiles are made and given their size in one go; what is no matter of size is about the folder.
-        if error.errno in DISK_ERRORS:
+        if isinstance(error, OSError) and error.errno not in DISK_ERRORS:
+            raise cannot_make(error, target, os.path.dirname(target.path)) from None
+        if isinstance(error, OSError):
             raise no_size(error, target, size) from None
-        raise cannot_make(error, target, os.path.dirname(target.path)) from None
-    return Output(target, region, "", identity)
+        raise
+    claim.inode = seals[0].inode
+    return Output(target, region, part, claim, seals)
 
 
 def no_size(error: Exception, target: Target, size: int) -> TilewiseError:
@@ -342,7 +339,8 @@ def no_size(error: Exception, target: Target, size: int) -> TilewiseError:
         interruption = interruption.__cause__ or interruption.__context__
     if interruption is not None:
         return interruption
-    return RunError(f"{target.name} cannot be given its size of {bytes_text(size)}: {one_line(error)}")
+    what = f"{target.name} cannot be given its size of {bytes_text(size)}"
+    return disk_failure(what, error) if isinstance(error, OSError) else RunError(f"{what}: {one_line(error)}")
 
 
 def sync_path(path: str) -> None:
@@ -354,10 +352,20 @@ def sync_path(path: str) -> None:
         os.close(descriptor)
 
 
+def synced(folder: str, name: str) -> list[str]:
+    """Makes the names in `folder` durable; a warning where that fails."""
+    try:
+        sync_path(folder)
+    except OSError as error:
+        return [f"{name} is complete, but its name may be lost in a crash: {one_line(error)}"]
+    return []
+
+
 def cannot_make(error: OSError, target: Target, folder: str) -> UsageError | RunError:
     """What to raise where nothing can be made in `folder`."""
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT):
+    if error.errno in _NOT_OURS:
         return UsageError(
-            f"the output {target.name} cannot be written: no file can be made in {folder}: {error.strerror}"
+            f"the output {target.name} cannot be written: no file can be made in {folder}: {error.strerror}",
+            "another folder",
         )
-    return RunError(f"no file can be made in {folder} for {target.name}: {error.strerror}")
+    return disk_failure(f"no file can be made in {folder} for {target.name}", error)

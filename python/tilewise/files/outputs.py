@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tilewise.errors import RunError
 from tilewise.files import split_name
+from tilewise.files.claim import Claim
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.output import Output, Target, create, require_free
+from tilewise.files.output import Output, Run, create, directly, require_free
 from tilewise.files.region import Region
+from tilewise.files.target import Target
 from tilewise.files.tiles import Rectangle
 from tilewise.units import plural
 
@@ -36,9 +37,9 @@ class Outputs(msgspec.Struct):
     snapshots: list[Output]
 
     @property
-    def paths(self) -> list[str]:
-        """Every file that must go when the job fails."""
-        return [path for each in self._all() for path in each.paths]
+    def claims(self) -> list[Claim]:
+        """The names to be given."""
+        return [each.claim for each in self._all()]
 
     @property
     def snapshot_regions(self) -> list[Region]:
@@ -47,34 +48,52 @@ class Outputs(msgspec.Struct):
 
     def keep(self, count: int) -> list[str]:
         """Throws away all snapshots but the first `count`; warnings, where a file cannot be removed."""
-        left = [each.discard() for each in self.snapshots[count:]]
+        left = [path for each in self.snapshots[count:] for path in each.discard()]
         del self.snapshots[count:]
-        return [f"{path}, which no state was written to, could not be removed" for path in left if path]
+        return [f"{path}, which no state was written to, could not be removed" for path in left]
 
-    def pack(self, sync: bool = False) -> bool:
+    def name_snapshot(self, index: int, sync: bool, force: bool) -> list[str]:
+        """Gives a complete snapshot its name, unless it has to be packed, which is done at the end; warnings.
+
+        Raises RunError; all that have names by then keep them.
+        """
+        snapshot = self.snapshots[index]
+        return [] if snapshot.packed else snapshot.commit(sync, force)
+
+    def pack(self, sync: bool = False, run: Run = directly) -> bool:
         """Packs whatever format asks for that; whether there was anything to do."""
-        packed = [each.pack(sync) for each in self._all()]
+        packed = [each.pack(sync, run) for each in self._waiting()]
         return any(packed)
 
-    def commit(self, sync: bool = False, force: bool = False) -> None:
-        """Gives all files their names, the output last; nothing gets one before everything is packed."""
-        self.pack(sync)
-        named = 0
-        try:
-            for each in self._all():
-                each.commit(sync, force)
-                named += 1
-        except RunError as error:
-            if named:
-                error.message += f"; {plural(named, 'snapshot')} got their names"
-            raise
+    def ready(self, sync: bool = False) -> None:
+        """Does all that may fail before the names are given; raises what an output's `ready` does."""
+        for each in self._waiting():
+            each.ready(sync)
 
-    def discard(self) -> str:
-        """Removes all part files; returns the path of one that could not be, else an empty string."""
-        return next(filter(None, [each.discard() for each in self._all()]), "")
+    def name(self, force: bool = False) -> None:
+        """Gives all files their names, the output last; RunError where one cannot get its own."""
+        for each in self._waiting():
+            each.name(force)
+
+    def tidy(self, sync: bool = False) -> list[str]:
+        """What is left to do under the new names; warnings."""
+        return [warning for each in self._all() for warning in each.tidy(sync)]
+
+    def commit(self, sync: bool = False, force: bool = False) -> list[str]:
+        """All three, nothing is named before everything is packed; warnings."""
+        self.ready(sync)
+        self.name(force)
+        return self.tidy(sync)
+
+    def discard(self) -> list[str]:
+        """Removes all part files without a name; returns the paths of those that could not be removed."""
+        return [path for each in self._all() for path in each.discard()]
 
     def _all(self) -> list[Output]:
         return [*self.snapshots, self.output]
+
+    def _waiting(self) -> list[Output]:
+        return [each for each in self._all() if not each.claim.stands()]
 
 
 def snapshot_name(name: str, sweep: int, last: int) -> str:

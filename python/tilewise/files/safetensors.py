@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import msgspec
 
 from tilewise.errors import UsageError
@@ -18,6 +16,7 @@ from tilewise.files.checks import (
     two_dimensions,
 )
 from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.headed import create_headed
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
 
@@ -99,17 +98,8 @@ def create(
     text = msgspec.json.encode({member or "matrix": tensor})
     step = PAGE if bytes_ >= PAGE_ALIGNED_FROM else 64
     offset = -(-(8 + len(text)) // step) * step
-    with open(path, "r+b", buffering=0) as file:
-        file.write((offset - 8).to_bytes(8, "little") + text.ljust(offset - 8))
-        os.ftruncate(file.fileno(), offset + bytes_)
-    return Region(
-        path=path,
-        name=name,
-        offset=offset,
-        rows=shape[0],
-        columns=shape[1],
-        dtype=dtype,
-        file_bytes=offset + bytes_,
+    return create_headed(
+        path, name, (offset - 8).to_bytes(8, "little") + text.ljust(offset - 8), shape, dtype
     )
 
 

@@ -10,15 +10,19 @@ import stat
 from tilewise.errors import UsageError
 from tilewise.files import manifest, npy
 from tilewise.files.checks import printable
+from tilewise.files.claim import Claim
 from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.guard import one_line
 from tilewise.files.manifest import Manifest, Piece
+from tilewise.files.owner import IDENTITY, owner_of
 from tilewise.files.region import Region, Source, Tile
 from tilewise.files.regular import cannot_read
-from tilewise.units import shape_text
+from tilewise.units import listing, shape_text
 
 MEMBER = ""
 NUMBERS = tuple(ITEMSIZE)
-_OURS = re.compile(r"tile-(?:[0-9A-Za-z_-]+-)?[0-9]{6,}\.npy|\.manifest\.json\.[0-9A-Za-z_-]+\.part")
+_TILE = re.compile(r"tile-(?:([0-9A-Za-z_]+)-)?[0-9]{6,}\.npy")
+_OURS = re.compile(rf"{_TILE.pattern}|\.manifest\.json\.[0-9A-Za-z_-]+\.part")
 
 Rectangle = tuple[tuple[int, int], tuple[int, int]]
 
@@ -78,62 +82,96 @@ def check_folder_target(path: str, name: str, force: bool) -> None:
         )
 
 
+def claim_of(folder: str, name: str, count: int, identity: str) -> Claim:
+    """What `create_tiles` will make, for whoever clears up after a death in the midst of it."""
+    part = manifest.part_of(folder, identity)
+    new = [os.path.join(folder, _tile_name(identity, index)) for index in range(count)]
+    at = os.path.join(folder, manifest.FILE)
+    return Claim(at, name, undo=[*new, part], beside=[part], empty=folder)
+
+
 def create_tiles(
     folder: str, name: str, shape: tuple[int, int], dtype: str, rectangles: list[Rectangle], identity: str
 ) -> Region:
     """Makes a file with header and full size for each rectangle, in `folder`, which is made where missing.
 
-    The new files have names of their own, so that an old matrix in the folder stays whole. Raises OSError
-    when one cannot be made; nothing is left behind then.
+    The new files have names of their own, so that an old matrix in the folder stays whole; the manifest that
+    lists them waits under the name of a part. Raises OSError when one cannot be made; what there is by then
+    is the caller's to remove.
     """
     manifest.require_cover(shape, rectangles, name)
-    tiles: list[Tile] = []
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder)
-    try:
-        for index, (rows, columns) in enumerate(rectangles):
-            path = os.path.join(folder, f"tile-{identity}-{index:06d}.npy")
-            with open(path, "xb"):
-                tiles.append(Tile(path=path, offset=0, rows=rows, columns=columns))
-            extents = (rows[1] - rows[0], columns[1] - columns[0])
-            made = npy.create(path, name, "", extents, dtype, "C")
-            tiles[-1] = Tile(path=path, offset=made.offset, rows=rows, columns=columns)
-    except BaseException:
-        _remove([tile.path for tile in tiles], folder)
-        raise
+    pieces = [
+        Piece(_tile_name(identity, index), rows, columns) for index, (rows, columns) in enumerate(rectangles)
+    ]
+    manifest.write(folder, Manifest(manifest.VERSION, shape, dtype, pieces), identity)
+    tiles: list[Tile] = []
+    for piece in pieces:
+        path = os.path.join(folder, piece.file)
+        with open(path, "xb"):
+            pass
+        extents = (piece.rows[1] - piece.rows[0], piece.columns[1] - piece.columns[0])
+        made = npy.create(path, name, "", extents, dtype, "C")
+        tiles.append(Tile(path=path, offset=made.offset, rows=piece.rows, columns=piece.columns))
     return Region(path=folder, name=name, rows=shape[0], columns=shape[1], dtype=dtype, tiles=tiles)
 
 
-def commit_tiles(region: Region, identity: str, sync: bool = False) -> None:
-    """Makes the tiles of `region` the folder's matrix by renaming its manifest; then old tiles go."""
+def old_tiles(folder: str, name: str) -> set[str]:
+    """Names of the files of the matrix that the folder holds now."""
+    if not os.path.lexists(os.path.join(folder, manifest.FILE)):
+        return set()
+    return {piece.file for piece in manifest.read(folder, name).tiles}
+
+
+def remove_old(region: Region, name: str, old: set[str]) -> list[str]:
+    """Removes the `old` tiles and strays, which the folder's new matrix has not; warnings about what stays.
+
+    What a job has made that still runs is its own: its manifest waits beside the tiles.
+    """
     folder = region.path
-    old: list[Piece] = []
-    if os.path.lexists(os.path.join(folder, manifest.FILE)):
-        old = manifest.read(folder, region.name).tiles
-    pieces = [Piece(os.path.basename(tile.path), tile.rows, tile.columns) for tile in region.tiles]
-    shape = (region.rows, region.columns)
-    manifest.write(folder, Manifest(manifest.VERSION, shape, region.dtype, pieces), identity, sync)
-    new = {piece.file for piece in pieces}
-    for piece in old:
-        if piece.file not in new:
-            with contextlib.suppress(OSError):  # the new matrix is complete; a tile too much harms nobody
-                os.unlink(os.path.join(folder, piece.file))
+    keep = {manifest.FILE, *(os.path.basename(tile.path) for tile in region.tiles)}
+    try:
+        entries = os.listdir(folder)
+    except OSError as error:
+        return [f"{name} was written, but its old tiles cannot be listed: {one_line(error)}"]
+    waiting = {_token(found[0]) for entry in entries if (found := IDENTITY.search(entry))}
+    left = []
+    for entry in sorted(set(entries) - keep):
+        found = _TILE.fullmatch(entry)
+        if entry in old or (found and found[1] not in waiting):
+            try:
+                os.unlink(os.path.join(folder, entry))
+            except FileNotFoundError:
+                pass
+            except OSError:
+                left.append(entry)
+    if not left:
+        return []
+    return [f"{name} was written, but {listing(left)} of the old matrix could not be removed from it"]
 
 
-def discard_tiles(region: Region) -> str:
-    """Removes the files of `region`; returns the path of one that is still there, else an empty string."""
-    return _remove([tile.path for tile in region.tiles], region.path)
+def sweep(folder: str) -> None:
+    """Removes tiles that dead jobs have left in `folder`: they belong to no matrix. What fails stays."""
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(folder):
+            found = IDENTITY.search(entry)
+            owner = owner_of(found[0]) if found else None
+            if owner is None or not owner.dead or entry != f".{manifest.FILE}.{owner.identity}.part":
+                continue
+            named = old_tiles(folder, folder)  # it may have died just behind the giving of the name
+            for tile in os.listdir(folder):
+                if (ours := _TILE.fullmatch(tile)) and ours[1] == owner.token and tile not in named:
+                    os.unlink(os.path.join(folder, tile))
+            os.unlink(os.path.join(folder, entry))
+            with contextlib.suppress(OSError):  # there is something in it
+                os.rmdir(folder)
 
 
-def _remove(paths: list[str], folder: str) -> str:
-    left = ""
-    for path in paths:
-        try:
-            os.unlink(path)
-        except FileNotFoundError:
-            pass
-        except OSError:
-            left = path
-    with contextlib.suppress(OSError):  # stays where it was there before, with tiles in it
-        os.rmdir(folder)
-    return left
+def _tile_name(identity: str, index: int) -> str:
+    return f"tile-{_token(identity)}-{index:06d}.npy"
+
+
+def _token(identity: str) -> str:
+    """The end of an identity, by which a job's tiles are known."""
+    return identity.rpartition("-")[2]

@@ -53,6 +53,12 @@ class Reading(msgspec.Struct, tag="reading", tag_field="event"):
     bytes: int
 
 
+class Snapshot(msgspec.Struct, tag="snapshot", tag_field="event"):
+    """A snapshot is complete: the one with that place in the job's list."""
+
+    index: int
+
+
 class Failed(msgspec.Struct, tag="error", tag_field="event"):
     """Why the job failed; `usage` and `memory` mean that the request was wrong."""
 
@@ -95,7 +101,7 @@ class Done(msgspec.Struct, tag="record", tag_field="event"):
     oversubscribed: bool = False
 
 
-Event = Started | Progress | Reading | Failed | Done
+Event = Started | Progress | Reading | Snapshot | Failed | Done
 _decoder = msgspec.json.Decoder(Event, strict=False)
 
 

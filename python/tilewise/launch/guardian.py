@@ -1,44 +1,89 @@
-"""Removes part files when the front itself is killed: hydra, for one, kills all ranks at once."""
+"""Clears up when the front itself is killed: hydra, for one, kills all ranks at once.
+
+front ──pipe──▶ guardian     the claims, anew whenever they change; a last word, or an end without one
+"""
 
 from __future__ import annotations
 
 import contextlib
-import subprocess
+import os
+import signal
+from collections.abc import Sequence
+from typing import NoReturn
 
-_PATIENCE = 60.0  # seconds; it takes a millisecond where it is given a core
+import msgspec
 
-# Waits for a word; an end of the input without one means that the front has gone.
-_SCRIPT = """trap '' INT TERM HUP
-read -r word && exit 0
-gone=yes
-for path; do if [ -d "$path" ]; then rmdir -- "$path"; else rm -f -- "$path"; fi || gone=no; done
-for path; do
-  if [ -d "$path.old" ]; then printf 'tilewise: the old folder is complete, as %s\\n' "$path.old" >&2; fi
-done
-[ $gone = yes ] && printf '%s\\n' "$TILEWISE_LAST_WORDS" >&2"""
+from tilewise.files.claim import Claim, settle, verdict
+
+_DONE = b"done\n"
+_PIECE = 1 << 16
 
 
 class Guardian:
-    """A shell of a few kilobytes, in a session of its own so that no killing of groups reaches it.
+    """A copy of this process, in a session of its own so that no killing of groups reaches it.
 
-    It removes `paths`: files, and folders once what stands before them has left them empty. What an old
-    folder is called while it changes names with a new one (`files/renaming.py`), it says.
+    When we end without a word it settles the claims: part files go, what has its name stays, and one line on
+    standard error, which begins with `lead`, says which it is.
     """
 
-    def __init__(self, paths: list[str], last_words: str) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        with contextlib.suppress(OSError):  # where there is no shell, there is no guardian
-            self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _SCRIPT, "tilewise-guardian", *paths],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                env={"PATH": "/bin:/usr/bin", "TILEWISE_LAST_WORDS": last_words},
-                start_new_session=True,
-            )
+    def __init__(self, claims: Sequence[Claim], lead: str) -> None:
+        self._pid, self._pipe = 0, -1
+        reader, writer = os.pipe()
+        try:
+            pid = os.fork()
+        except OSError:  # where there can be no more processes, there is no guardian
+            os.close(reader)
+            os.close(writer)
+            return
+        if pid == 0:
+            _guard(reader, lead)
+        os.close(reader)
+        self._pid, self._pipe = pid, writer
+        self.tell(claims)
+
+    def tell(self, claims: Sequence[Claim]) -> None:
+        """From here on these are the claims; they are known over there before anything else is done here."""
+        self._say(msgspec.json.encode(list(claims)) + b"\n")
 
     def dismiss(self) -> None:
-        """Nothing is left to guard."""
-        if self._process is not None:
-            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                self._process.communicate(b"done\n", timeout=_PATIENCE)
-            self._process = None
+        """Nothing is left to guard; safe to call twice."""
+        self._say(_DONE)
+        if self._pipe >= 0:
+            os.close(self._pipe)
+            self._pipe = -1
+        if self._pid:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self._pid, 0)
+            self._pid = 0
+
+    def _say(self, words: bytes) -> None:
+        rest = memoryview(words)
+        with contextlib.suppress(OSError):  # somebody has killed it
+            while rest and self._pipe >= 0:
+                rest = rest[os.write(self._pipe, rest) :]
+
+
+def _guard(reader: int, lead: str) -> NoReturn:
+    """The guardian's whole life. Nothing of the copy that it is must run on: no handlers, no buffers."""
+    try:
+        os.setsid()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        if reader != 3:
+            os.dup2(reader, 3)
+        os.dup2(3, 0)
+        os.dup2(2, 1)  # whoever reads our output does not wait for the guardian
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        told = b""
+        while piece := os.read(0, _PIECE):
+            told += piece
+            if told.endswith(b"\n"):
+                told = told[told.rfind(b"\n", 0, -1) + 1 :]
+        if told != _DONE:
+            claims = msgspec.json.decode(told.rpartition(b"\n")[0].rpartition(b"\n")[2], type=list[Claim])
+            words = [lead, verdict(claims)]
+            if left := settle(claims):
+                words.append(f"{', '.join(left)} could not be removed")
+            os.write(2, f"tilewise: {'; '.join(filter(None, words))}\n".encode(errors="replace"))
+    finally:
+        os._exit(0)

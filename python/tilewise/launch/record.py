@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import Any
 
 import msgspec
 
-from tilewise.errors import RunError
 from tilewise.launch.events import Verification
 
 
@@ -194,31 +192,6 @@ def encode(record: Record) -> bytes:
     """The record as indented JSON with a final newline; what is no finite number becomes null."""
     plain = _finite(msgspec.to_builtins(record))
     return msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n"
-
-
-def write(record: Record, path: str) -> None:
-    """Writes the record at `path`, replacing what is there at once; RunError when that fails."""
-    import tempfile
-
-    real = os.path.realpath(path)
-    folder = os.path.dirname(real)
-    part = ""
-    try:
-        descriptor, part = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(real)[:100]}.")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(encode(record))
-        os.chmod(part, 0o666 & ~_umask())
-        os.replace(part, real)
-    except OSError as error:
-        if part and os.path.exists(part):
-            os.unlink(part)
-        raise RunError(f"the record cannot be written to {path}: {error.strerror or error}") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _finite(value: Any) -> Any:

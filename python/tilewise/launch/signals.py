@@ -21,6 +21,7 @@ class Signals:
         self._pending: signal.Signals | None = None
         self._seen = False
         self._interrupted: Interrupted | None = None
+        self._by = ""
 
     @property
     def seen(self) -> bool:
@@ -55,10 +56,14 @@ class Signals:
 
     def _raise(self, which: signal.Signals) -> None:
         self._seen = True
-        self._interrupted = Interrupted(
-            f"interrupted by {which.name}; all ranks were ended and nothing was written"
-        )
+        self._by = f"interrupted by {which.name}; all ranks were ended"
+        self._interrupted = Interrupted(f"{self._by} and nothing was written")
         raise self._interrupted
+
+    def admit(self, written: str) -> None:
+        """What was raised says that something was `written`, in half a sentence that tells what."""
+        if self._interrupted is not None:
+            self._interrupted.message = f"{self._by}; {written}"
 
 
 @contextmanager

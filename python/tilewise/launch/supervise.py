@@ -13,7 +13,7 @@ from typing import IO
 import msgspec
 
 from tilewise.launch import afterwards, processes, segments
-from tilewise.launch.events import Done, Event, Failed, Progress, Reading, Started, split_line
+from tilewise.launch.events import Done, Event, Failed, Progress, Reading, Snapshot, Started, split_line
 from tilewise.launch.launcher import Start
 from tilewise.launch.proxies import PATIENCE, connections, death_bell
 from tilewise.launch.signals import Signals
@@ -45,7 +45,10 @@ class Outcome(msgspec.Struct):
 
 
 class Supervisor:
-    """Watches one child. `on_progress` hears of progress, `on_chatter` of each line that is not ours."""
+    """Watches one child. `on_progress` hears of progress, `on_chatter` of each line that is not ours.
+
+    `on_snapshot` hears of snapshots that are complete.
+    """
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class Supervisor:
         on_running: Callable[[], None] = lambda: None,
         on_progress: Callable[[str, float], None] = lambda phase, done: None,
         on_chatter: Callable[[str], None] = lambda line: None,
+        on_snapshot: Callable[[int], None] = lambda index: None,
     ) -> None:
         self._start = start
         self._program = program
@@ -65,6 +69,7 @@ class Supervisor:
         self._on_running = on_running
         self._on_progress = on_progress
         self._on_chatter = on_chatter
+        self._on_snapshot = on_snapshot
         self._outcome = Outcome()
         self._rest: dict[int, bytes] = {}
         self._deadline: float | None = None
@@ -275,6 +280,8 @@ class Supervisor:
             self._on_progress(event.phase, event.done)
         elif isinstance(event, Reading):
             self._read_there = event.bytes
+        elif isinstance(event, Snapshot):
+            self._on_snapshot(event.index)
         elif isinstance(event, Started):
             self._outcome.started = event
             if event.ranks and event.ranks[0].pid in self._pids():  # rank 0 is on this host

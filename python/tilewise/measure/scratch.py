@@ -7,9 +7,10 @@ import shutil
 import tempfile
 
 from tilewise.errors import UsageError
+from tilewise.files.claim import Claim
 from tilewise.launch.guardian import Guardian
 
-_LAST_WORDS = "tilewise: the measurement was killed; its sample files are removed"
+_LEAD = "the measurement was killed and its sample files are removed"
 
 
 class Scratch:
@@ -25,7 +26,8 @@ class Scratch:
             raise UsageError(
                 f"{flag} {parent} cannot be written: {error.strerror or error}", f"{flag} with another place"
             ) from None
-        self._guardian = Guardian([*map(self.path, names), self._folder], _LAST_WORDS)
+        claim = Claim("", "", undo=[*map(self.path, names), self._folder])
+        self._guardian = Guardian([claim], _LEAD)
 
     def path(self, name: str) -> str:
         """Of a file in the folder."""

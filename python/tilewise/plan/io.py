@@ -16,8 +16,8 @@ import msgspec
 from tilewise.errors import UsageError
 from tilewise.files import TEXTS, format_name, natural_order
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.output import Target
 from tilewise.files.region import Region
+from tilewise.files.target import Target
 from tilewise.launch.job import Variant
 from tilewise.machine import probe, storage
 from tilewise.machine.facts import Facts

@@ -7,8 +7,8 @@ import os
 from tilewise.errors import UsageError
 from tilewise.files import TEXTS, format_module, format_name, natural_order
 from tilewise.files.dtypes import ITEMSIZE, of_product
-from tilewise.files.output import Target, check_holds
 from tilewise.files.region import Region
+from tilewise.files.target import Target, check_holds
 from tilewise.launch.job import Job, Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tilewise.files.folder import Piece
+from tilewise.files.owner import new_owner
 from tilewise.launch import environment
 from tilewise.launch.job import Job, Variant
 from tilewise.machine import profile
@@ -70,7 +71,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 def new_id() -> str:
     """A name for temporary things that no other job has."""
-    return f"{os.getpid():x}{os.urandom(3).hex()}"
+    return new_owner().identity
 
 
 def finish(

@@ -15,8 +15,8 @@ import msgspec
 from tilewise.errors import UsageError
 from tilewise.files import format_name
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.output import Target, check_holds, check_planes
 from tilewise.files.region import Region, Source
+from tilewise.files.target import Target, check_holds, check_planes
 from tilewise.launch.job import Job, Stencil, Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts

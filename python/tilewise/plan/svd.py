@@ -22,8 +22,8 @@ import msgspec
 
 from tilewise.errors import UsageError
 from tilewise.files.folder import Piece
-from tilewise.files.output import Target
 from tilewise.files.region import Region
+from tilewise.files.target import Target
 from tilewise.launch import environment
 from tilewise.launch.job import Job, Svd, Variant
 from tilewise.launch.join import Join

@@ -16,8 +16,8 @@ import msgspec
 from tilewise.errors import UsageError
 from tilewise.files import TEXTS, format_name
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.output import Target, check_holds
 from tilewise.files.region import Region
+from tilewise.files.target import Target, check_holds
 from tilewise.launch.job import Job, Variant
 from tilewise.launch.join import Join
 from tilewise.machine import storage, transposition

@@ -17,7 +17,7 @@ from tilewise.errors import RunError, UsageError
 from tilewise.files import format_module, split_name
 from tilewise.files.dtypes import parse_dtype
 from tilewise.files.generated import generated, parse_seed
-from tilewise.files.output import check_folder
+from tilewise.files.target import check_folder
 from tilewise.study import stamps
 from tilewise.study.child import Ended, run_words
 from tilewise.study.schema import Input

@@ -1,0 +1,142 @@
+"""Places for outputs: looked at before anything runs, and refused where nothing may be written."""
+
+from __future__ import annotations
+
+import os
+import stat
+from types import ModuleType
+
+import msgspec
+
+from tilewise.errors import UsageError
+from tilewise.files import extension, format_module, require_member, split_name, tiles
+from tilewise.files.regular import require_utf8
+from tilewise.units import listing
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A place that was found fit to be written: `path` with links followed, `name` as the user wrote it.
+
+    `mode` is the permission of the file that will be replaced, or None for a new one. `member` is the dataset
+    that is asked for; with `keep` the other ones of the old file stay.
+    """
+
+    path: str
+    name: str
+    mode: int | None
+    member: str = ""
+    keep: bool = False
+
+    @property
+    def container(self) -> bool:
+        """Whether it is a dataset of a file that may hold others, which are not to be lost."""
+        return bool(self.member) and hasattr(module_of(self), "check_member")
+
+
+def check_target(name: str, force: bool) -> Target:
+    """The place called `name`, if an output may be written there, else UsageError; changes nothing."""
+    target = find_target(name)
+    require_replaceable(target, force)
+    return target
+
+
+def find_target(name: str, colours: bool = False) -> Target:
+    """The same, but nobody asks yet whether what exists there may be replaced.
+
+    With `colours` it may be a file that cannot hold anything else.
+    """
+    if not name:
+        raise UsageError("the output has an empty name, but a path was expected")
+    require_utf8(name)
+    base, member = split_name(name)
+    module = format_module(base)
+    if not module.NUMBERS or not (colours or 1 in getattr(module, "PLANES", (1,))):
+        raise UsageError(
+            f"the output {name} cannot be written: {extension(base)} is only read", "write a .npy file"
+        )
+    if member:
+        require_member(module, name, base, member)
+    path = os.path.realpath(base)
+    folder = os.path.dirname(path)
+    try:
+        old = os.stat(path)
+    except FileNotFoundError:
+        old = None
+    except OSError as error:
+        raise UsageError(f"the output {name} cannot be looked at: {error.strerror}") from None
+    check_folder(folder, f"the output {name}")
+    if old is None:
+        return Target(path, name, None, member)
+    if module is tiles:
+        return Target(path, name, None)
+    if stat.S_ISDIR(old.st_mode):
+        raise UsageError(f"the output {name} is a folder, but a file name was expected")
+    if not stat.S_ISREG(old.st_mode):
+        raise UsageError(f"the output {name} exists and is no regular file")
+    found = Target(path, name, stat.S_IMODE(old.st_mode), member)
+    return msgspec.structs.replace(found, keep=found.container)
+
+
+def require_replaceable(target: Target, force: bool) -> None:
+    """Raises UsageError where something exists at `target` that may not be replaced; `force` allows more."""
+    module, name = module_of(target), target.name
+    if module is tiles:
+        if os.path.exists(target.path):
+            tiles.check_folder_target(target.path, name, force)
+            check_folder(target.path, f"the output {name}")
+    elif target.keep:
+        module.check_member(target.path, name, target.member, force)
+    elif target.mode is not None and not force:
+        raise UsageError(f"the output {name} exists already", "--force replaces it")
+
+
+def written_warnings(target: Target, shape: tuple[int, int], dtype: str, order: str) -> tuple[str, ...]:
+    """What the user should know of a file that is written so, in sentences."""
+    say = getattr(module_of(target), "written_warnings", None)
+    return tuple(say(target.name, shape, dtype, order)) if say is not None else ()
+
+
+def check_holds(target: Target, dtype: str) -> None:
+    """Raises UsageError unless a file of the target's format can hold numbers of `dtype`."""
+    known: tuple[str, ...] = module_of(target).NUMBERS
+    if dtype not in known:
+        raise UsageError(
+            f"the output {target.name} cannot hold {dtype}: a {extension(base_of(target))} file holds "
+            f"{listing(known, 'or')}",
+            f"--dtype {known[0]} with convert, or a .npy file",
+        )
+
+
+def check_planes(target: Target, planes: int) -> None:
+    """Raises UsageError unless a file of the target's format can hold a picture of so many planes."""
+    known: tuple[int, ...] = getattr(module_of(target), "PLANES", (1,))
+    if planes not in known:
+        kind = extension(base_of(target))
+        what = "colours only" if planes == 1 else "no colours"
+        raise UsageError(
+            f"the output {target.name} cannot be written: a {kind} file holds {what}", "a .png file"
+        )
+
+
+def check_folder(folder: str, what: str) -> None:
+    """Raises UsageError unless new files can be made in `folder`; `what` begins the sentence."""
+    if not os.path.isdir(folder):
+        kind = "is no folder" if os.path.lexists(folder) else "does not exist"
+        raise UsageError(f"{what} cannot be written: {folder} {kind}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+        why = (
+            f"{folder} is on a read-only file system"
+            if read_only
+            else f"no permission to make files in {folder}"
+        )
+        raise UsageError(f"{what} cannot be written: {why}")
+
+
+def base_of(target: Target) -> str:
+    """The path as the user wrote it: its extension counts, not that of what a link leads to."""
+    return target.name[: -len(target.member) - 1] if target.member else target.name
+
+
+def module_of(target: Target) -> ModuleType:
+    return format_module(base_of(target))

@@ -1,0 +1,90 @@
+"""Does work in a copy of this process: a library in the midst of a call hears no signals, no deadline."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+import msgspec
+
+from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError
+
+_PR_SET_PDEATHSIG = 1
+_TICK = 0.05
+_KINDS: dict[int, type[TilewiseError]] = {
+    kind.exit_code: kind for kind in (RunError, UsageError, VerificationError)
+}
+
+
+def run(work: Callable[[], None], check: Callable[[], None], deadline: float | None, late: RunError) -> None:
+    """Returns when the child has done `work`, and raises the error that it raised there.
+
+    Meanwhile `check` is called again and again and may raise, and `late` is raised at `deadline`, which is a
+    time of `time.monotonic`; the child is killed then. What `work` does to memory is lost: only what it does
+    to files is seen here.
+    """
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        _work(work, writer)
+    os.close(writer)
+    said = b""
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(reader, selectors.EVENT_READ)
+            while True:
+                check()
+                if deadline is not None and time.monotonic() > deadline:
+                    raise late
+                if not selector.select(_TICK):
+                    continue
+                if not (piece := os.read(reader, 1 << 16)):
+                    break
+                said += piece
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+        raise
+    finally:
+        os.close(reader)
+        _, status = os.waitpid(pid, 0)
+    if said:
+        code, message, advice = msgspec.json.decode(said, type=tuple[int, str, str])
+        raise _KINDS.get(code, RunError)(message, advice)
+    if status:
+        raise RunError(
+            f"a child of the command died with status {os.waitstatus_to_exitcode(status)}",
+            "look for 'out of memory' in the kernel's log",
+        )
+
+
+def _work(work: Callable[[], None], writer: int) -> NoReturn:
+    status = 1
+    try:
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # they are the parent's to hear
+        try:
+            work()
+        except TilewiseError as error:
+            _say(writer, error)
+        except Exception as error:  # as anywhere else: one message
+            _say(writer, RunError(f"an internal error: {type(error).__name__}: {error}", "report it"))
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _say(writer: int, error: TilewiseError) -> None:
+    rest = memoryview(msgspec.json.encode((error.exit_code, error.message, error.advice)))
+    while rest:
+        rest = rest[os.write(writer, rest) :]
