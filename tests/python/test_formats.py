@@ -196,7 +196,7 @@ def test_tiles(tmp_path: Path) -> None:
     assert other.discard() == [] and numpy.array_equal(loaded(path), numbers)
     other = create(target, (3, 3), "float64", "C", "other")
     filled(other.region, matrix((3, 3)))
-    other.commit(sync=True)
+    other.commit(sync=True, force=True)
     assert sorted(os.listdir(path)) == ["manifest.json", "tile-other-000000.npy"]
     assert numpy.array_equal(loaded(path), matrix((3, 3)))
     (path / "notes.txt").write_text("mine")

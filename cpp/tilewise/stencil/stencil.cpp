@@ -150,7 +150,16 @@ private:
 
     void write_snapshot(std::int64_t index, std::int64_t plane, int which) {
         const Timed timed(context_.ledger, Phase::output, "snapshot");
-        snapshots_[static_cast<std::size_t>(index)]->write(context_, plane, fields(), which, staging_);
+        Sink& snapshot = *snapshots_[static_cast<std::size_t>(index)];
+        snapshot.write(context_, plane, fields(), which, staging_);
+        if (plane + 1 < planes_.count) {
+            return;  // the planes behind it are still to come
+        }
+        snapshot.finish(context_, options_.sync);
+        outcome_.snapshots.push_back((index + 1) * options_.snapshot_every);
+        if (options_.snapshot_done && context_.comm.rank() == 0) {
+            options_.snapshot_done(index);
+        }
     }
 
     void book(const State& state) {
@@ -177,11 +186,6 @@ private:
     void finish_files() {
         const Timed timed(context_.ledger, Phase::output, "output");
         output_->finish(context_, options_.sync);
-        for (std::int64_t index = 0; index < snapshots_within(most_sweeps());
-             ++index) {  // the others are not all there
-            snapshots_[static_cast<std::size_t>(index)]->finish(context_, options_.sync);
-            outcome_.snapshots.push_back((index + 1) * options_.snapshot_every);
-        }
     }
 
     std::int64_t most_sweeps() const { return *std::max_element(outcome_.sweeps.begin(), outcome_.sweeps.end()); }

@@ -1,6 +1,7 @@
 // Stencil sweeps over a matrix in a file, over any number of ranks: the operation that the worker and other programs call.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,8 @@ struct Options {
     Verify verify = Verify::off;
     int repeat = 1, warmup = 0;  ///< of the sweeps, each time from the input's state
     bool sync = false;
+    /// Told on rank 0 that a snapshot's file is whole, with its place among all of them.
+    std::function<void(std::int64_t index)> snapshot_done = {};
     bool tamper = false;  ///< for tests: makes one byte of the file wrong before it is verified
 };
 

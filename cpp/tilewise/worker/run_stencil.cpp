@@ -9,6 +9,7 @@
 
 #include "tilewise/measure/copy_rate.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/worker/events.hpp"
 
 namespace tilewise::worker {
 namespace {
@@ -104,6 +105,7 @@ Outcome run_stencil(Context& context, const Job& job) {
     mpi::together(context.comm, [&] {
         const OneToOne files = one_to_one(job);
         options = stencil_options_of(job);
+        options.snapshot_done = [](std::int64_t index) { emit({{"event", "snapshot"}, {"index", index}}); };
         from = files.from;
         to = files.to;
         for (const RegionFields& fields : job.stencil->snapshots) {

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tilewise.cli.commands import COMMANDS, JOBS, overview
-from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError
+from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError, advice_for
 
 
 def command() -> NoReturn:
@@ -93,9 +93,9 @@ def _system(error: Exception) -> int:
         return 0
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        _say(RunError(f"{where}{error.strerror or error}"))
+        _say(RunError(f"{where}{error.strerror or error}", advice_for(error.errno or 0)))
     else:
-        _say(RunError("the front ran out of memory"))
+        _say(RunError("the front ran out of memory", "end other programs, or give the job more memory"))
     return RunError.exit_code
 
 

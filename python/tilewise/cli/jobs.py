@@ -16,6 +16,7 @@ from tilewise.cli.job_record import record_of, remember, storage_of
 from tilewise.cli.options import JobOptions
 from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError
 from tilewise.files.claim import named, verdict
+from tilewise.files.guard import disk_failure
 from tilewise.files.region import Region, Source
 from tilewise.files.target import Target
 from tilewise.files.unchanged import Inputs
@@ -155,11 +156,13 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
                 _keep(record, kept)
             trace.name()
             kept.name()
-    except BaseException as error:
+    except BaseException as raised:
+        failed = isinstance(raised, OSError) and not isinstance(raised, BrokenPipeError)
+        error = disk_failure(f"{place.target.name} cannot be made", raised) if failed else raised
         _clean(output, [trace, kept], error, caught)
         if guardian is not None:  # until we have said why, we may be killed, and it says at least that
             afterwards.later(guardian.dismiss)
-        raise
+        raise error from None
     finally:
         bar.close()
         decoding.remove()

@@ -62,10 +62,10 @@ def named(claims: Sequence[Claim]) -> list[str]:
 
 
 def written(names: Sequence[str]) -> str:
-    """`a.npy and b.npy were written`, for the middle of a sentence; all of them, for who must know."""
+    """`a.npy was written` or `this was written: a.npy and b.npy`, for the middle of a sentence."""
     if not names:
         return "nothing was written"
-    return f"{listing(list(names))} {_was(names)} written"
+    return f"{names[0]} was written" if len(names) == 1 else f"this was written: {listing(list(names))}"
 
 
 def verdict(claims: Sequence[Claim]) -> str:

@@ -26,7 +26,7 @@ from tilewise.files.region import Region, Tile
 from tilewise.files.seal import Seal
 from tilewise.files.target import Target, check_holds, module_of
 from tilewise.files.unpacked import ENDING
-from tilewise.units import bytes_text
+from tilewise.units import bytes_text, listing
 
 _NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)
 
@@ -44,7 +44,6 @@ class Output(msgspec.Struct):
     `region` is where the numbers go: the part file, the raw file beside it of a format that packs them, or
     tiles in their folder; then `part` is their future manifest. `seals` hold on to what was made. A dataset
     goes into a copy of the file it is added to, which had the `version` then; `None` where there was none.
-    `old` are the tiles that new ones replace.
     """
 
     target: Target
@@ -54,7 +53,6 @@ class Output(msgspec.Struct):
     seals: list[Seal]
     planes: int = 1
     version: tuple[int, int, int] | None = None
-    old: set[str] = set()
     tidied: bool = False
 
     @property
@@ -82,14 +80,17 @@ class Output(msgspec.Struct):
 
         Raises RunError, or VerificationError for a header that is no longer what was written.
         """
-        if not self.pack(sync):
-            self._require_ours()
-        if self.target.container:
-            self._require_version()
-        if self.region.tiles:
-            self.old = tiles.old_tiles(self.target.path, f"the output {self.target.name}")
-            if sync:
-                sync_path(self.part)
+        try:
+            if not self.pack(sync):
+                self._require_ours()
+            if self.target.container:
+                self._require_version()
+            if self.region.tiles:
+                self.claim.beside = [*tiles.replaced(self.region), self.part]
+                if sync:
+                    sync_path(self.part)
+        except OSError as error:
+            raise disk_failure(f"{self.target.name} cannot be completed, and is removed", error) from None
 
     def name(self, force: bool = False) -> None:
         """Gives the part file its name, at once and completely.
@@ -111,9 +112,7 @@ class Output(msgspec.Struct):
         self.tidied = True
         warnings = []
         if left := self.claim.settle():
-            warnings.append(f"{self.target.name} was written, but {left[0]} could not be removed")
-        if self.region.tiles:
-            warnings += tiles.remove_old(self.region, self.target.name, self.old)
+            warnings.append(f"{self.target.name} was written, but {listing(left)} could not be removed")
         if sync:
             warnings += synced(os.path.dirname(self.claim.path), self.target.name)
             if self.region.tiles:

@@ -35,6 +35,7 @@ class Outputs(msgspec.Struct):
 
     output: Output
     snapshots: list[Output]
+    warned: list[str] = []
 
     @property
     def claims(self) -> list[Claim]:
@@ -52,13 +53,14 @@ class Outputs(msgspec.Struct):
         del self.snapshots[count:]
         return [f"{path}, which no state was written to, could not be removed" for path in left]
 
-    def name_snapshot(self, index: int, sync: bool, force: bool) -> list[str]:
-        """Gives a complete snapshot its name, unless it has to be packed, which is done at the end; warnings.
+    def name_snapshot(self, index: int, sync: bool, force: bool) -> None:
+        """Gives a complete snapshot its name, unless it has to be packed, which is done at the end.
 
         Raises RunError; all that have names by then keep them.
         """
         snapshot = self.snapshots[index]
-        return [] if snapshot.packed else snapshot.commit(sync, force)
+        if not snapshot.packed:
+            self.warned += snapshot.commit(sync, force)
 
     def pack(self, sync: bool = False, run: Run = directly) -> bool:
         """Packs whatever format asks for that; whether there was anything to do."""
@@ -77,7 +79,7 @@ class Outputs(msgspec.Struct):
 
     def tidy(self, sync: bool = False) -> list[str]:
         """What is left to do under the new names; warnings."""
-        return [warning for each in self._all() for warning in each.tidy(sync)]
+        return [*self.warned, *(warning for each in self._all() for warning in each.tidy(sync))]
 
     def commit(self, sync: bool = False, force: bool = False) -> list[str]:
         """All three, nothing is named before everything is packed; warnings."""

@@ -12,12 +12,11 @@ from tilewise.files import manifest, npy
 from tilewise.files.checks import printable
 from tilewise.files.claim import Claim
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.guard import one_line
 from tilewise.files.manifest import Manifest, Piece
 from tilewise.files.owner import IDENTITY, owner_of
 from tilewise.files.region import Region, Source, Tile
 from tilewise.files.regular import cannot_read
-from tilewise.units import listing, shape_text
+from tilewise.units import shape_text
 
 MEMBER = ""
 NUMBERS = tuple(ITEMSIZE)
@@ -117,38 +116,23 @@ def create_tiles(
     return Region(path=folder, name=name, rows=shape[0], columns=shape[1], dtype=dtype, tiles=tiles)
 
 
-def old_tiles(folder: str, name: str) -> set[str]:
-    """Names of the files of the matrix that the folder holds now."""
-    if not os.path.lexists(os.path.join(folder, manifest.FILE)):
-        return set()
-    return {piece.file for piece in manifest.read(folder, name).tiles}
+def replaced(region: Region) -> list[str]:
+    """Paths of the tiles that go when `region` has become the folder's matrix: the old ones, and strays.
 
-
-def remove_old(region: Region, name: str, old: set[str]) -> list[str]:
-    """Removes the `old` tiles and strays, which the folder's new matrix has not; warnings about what stays.
-
-    What a job has made that still runs is its own: its manifest waits beside the tiles.
+    What a job has made that still runs is its own: its manifest waits beside the tiles. Raises OSError, and
+    UsageError for a manifest that is not ours.
     """
     folder = region.path
-    keep = {manifest.FILE, *(os.path.basename(tile.path) for tile in region.tiles)}
-    try:
-        entries = os.listdir(folder)
-    except OSError as error:
-        return [f"{name} was written, but its old tiles cannot be listed: {one_line(error)}"]
+    old = _in_manifest(folder, region.name)
+    entries = os.listdir(folder)
     waiting = {_token(found[0]) for entry in entries if (found := IDENTITY.search(entry))}
-    left = []
-    for entry in sorted(set(entries) - keep):
-        found = _TILE.fullmatch(entry)
-        if entry in old or (found and found[1] not in waiting):
-            try:
-                os.unlink(os.path.join(folder, entry))
-            except FileNotFoundError:
-                pass
-            except OSError:
-                left.append(entry)
-    if not left:
-        return []
-    return [f"{name} was written, but {listing(left)} of the old matrix could not be removed from it"]
+    new = {os.path.basename(tile.path) for tile in region.tiles}
+    gone = [
+        entry
+        for entry in sorted(set(entries) - new)
+        if entry in old or ((found := _TILE.fullmatch(entry)) and found[1] not in waiting)
+    ]
+    return [os.path.join(folder, entry) for entry in gone]
 
 
 def sweep(folder: str) -> None:
@@ -159,13 +143,20 @@ def sweep(folder: str) -> None:
             owner = owner_of(found[0]) if found else None
             if owner is None or not owner.dead or entry != f".{manifest.FILE}.{owner.identity}.part":
                 continue
-            named = old_tiles(folder, folder)  # it may have died just behind the giving of the name
+            named = _in_manifest(folder, folder)  # it may have died just behind the giving of the name
             for tile in os.listdir(folder):
                 if (ours := _TILE.fullmatch(tile)) and ours[1] == owner.token and tile not in named:
                     os.unlink(os.path.join(folder, tile))
             os.unlink(os.path.join(folder, entry))
             with contextlib.suppress(OSError):  # there is something in it
                 os.rmdir(folder)
+
+
+def _in_manifest(folder: str, name: str) -> set[str]:
+    """Names of the files of the matrix that the folder holds now."""
+    if not os.path.lexists(os.path.join(folder, manifest.FILE)):
+        return set()
+    return {piece.file for piece in manifest.read(folder, f"the output {name}").tiles}
 
 
 def _tile_name(identity: str, index: int) -> str:
