@@ -149,6 +149,9 @@ def play(job, how):
         while not os.path.exists(os.environ["FAKE_GATE"]):
             time.sleep(0.01)
         emit(record(job))
+    elif how == "snapshot-then-die":
+        emit({"event": "snapshot", "index": 0})
+        os.kill(os.getpid(), signal.SIGKILL)
     elif how == "vanish":
         os.unlink(job["output"]["path"])
         emit(record(job))

@@ -61,7 +61,8 @@ def _run(words: list[str], joined: object) -> int:
         _say(error)
         return error.exit_code
     except KeyboardInterrupt:
-        _say(Interrupted("interrupted; nothing was written"))
+        job = sys.modules.get("tilewise.launch.afterwards")
+        _say(Interrupted(f"interrupted; {job.written() if job else 'nothing was written'}"))
         return Interrupted.exit_code
     except (BrokenPipeError, MemoryError, OSError) as error:
         return _system(error)

@@ -60,6 +60,7 @@ def main(name: str, parse: Callable[[], Request | None], joined: Join | None) ->
     if joined is not None:
         _require_our_launcher(joined)
     prepared: Prepared | None = None
+    afterwards.admit(signals.NOTHING)
     with signals.watched() as caught:
         try:
             request = parse()
@@ -151,18 +152,20 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
             guardian.tell([*output.claims, *beside])
             output.name(options.force)
             # From here on it is written, whatever comes: messages say so.
+            _admit(output, caught)
             if late := output.tidy(options.sync):
                 record.warnings.extend(late)
                 _keep(record, kept)
             trace.name()
             kept.name()
     except BaseException as raised:
-        failed = isinstance(raised, OSError) and not isinstance(raised, BrokenPipeError)
-        error = disk_failure(f"{place.target.name} cannot be made", raised) if failed else raised
-        _clean(output, [trace, kept], error, caught)
+        failure = raised
+        if isinstance(raised, OSError) and not isinstance(raised, BrokenPipeError):
+            failure = disk_failure(f"{place.target.name} cannot be made", raised)
+        _clean(output, [trace, kept], failure, caught)
         if guardian is not None:  # until we have said why, we may be killed, and it says at least that
             afterwards.later(guardian.dismiss)
-        raise error from None
+        raise failure from None
     finally:
         bar.close()
         decoding.remove()
@@ -170,7 +173,7 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
     remember(record, plan)
     try:
         _tell(record, outcome, options, plain=joined is not None)
-    except BrokenPipeError:
+    except (BrokenPipeError, Interrupted):
         raise
     except (TilewiseError, OSError) as lost:
         reason = lost.message if isinstance(lost, TilewiseError) else lost.strerror
@@ -311,6 +314,13 @@ def _print_record(record: Record, options: JobOptions) -> None:
         sys.stdout.flush()
 
 
+def _admit(output: places.Made, caught: signals.Signals) -> None:
+    """Whatever interrupts us from here on says what was written."""
+    said = verdict(output.claims)
+    caught.admit(said)
+    afterwards.admit(said)
+
+
 def _clean(
     output: places.Made | None,
     side: list[side_files.SideFile],
@@ -327,7 +337,7 @@ def _clean(
     if not isinstance(error, TilewiseError):
         return
     if said and isinstance(error, Interrupted):
-        caught.admit(said)
+        _admit(output, caught)
     elif said:
         error.message += f"; {said}"
     if left:

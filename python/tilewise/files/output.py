@@ -172,11 +172,13 @@ class Output(msgspec.Struct):
     def _require_version(self) -> None:
         """Raises RunError where the file that a dataset is added to is no longer the one that was copied."""
         path, name = self.target.path, self.target.name
-        now = container.version_of(path)
-        if now == self.version:
-            with contextlib.suppress(FileNotFoundError), container.shared(path, name):
-                return
-        if now == self.version:
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                with container.shared(path, name):
+                    pass
+            except UsageError as error:
+                raise RunError(error.message, error.advice) from None
+        if container.version_of(path) == self.version:
             return
         raise RunError(
             f"{path} was changed by another program while this ran; it was left so, without {name}",

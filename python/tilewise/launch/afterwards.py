@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilewise.launch.signals import NOTHING
+
 _left: list[Callable[[], object]] = []
+_written = [NOTHING]
+
+
+def admit(written: str) -> None:
+    """Keeps what was `written`, for an interrupt that comes when nobody catches it any more."""
+
+    _written[0] = written
+
+
+def written() -> str:
+    """What was written, in half a sentence."""
+    return _written[0]
 
 
 def later(action: Callable[[], object]) -> None:

@@ -10,6 +10,7 @@ from types import FrameType
 
 from tilewise.errors import Interrupted
 
+NOTHING = "nothing was written"
 _CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -21,7 +22,7 @@ class Signals:
         self._pending: signal.Signals | None = None
         self._seen = False
         self._interrupted: Interrupted | None = None
-        self._by = ""
+        self._written = NOTHING
 
     @property
     def seen(self) -> bool:
@@ -56,14 +57,14 @@ class Signals:
 
     def _raise(self, which: signal.Signals) -> None:
         self._seen = True
-        self._by = f"interrupted by {which.name}; all ranks were ended"
-        self._interrupted = Interrupted(f"{self._by} and nothing was written")
+        self._interrupted = Interrupted(f"interrupted by {which.name}; all ranks were ended; {self._written}")
         raise self._interrupted
 
     def admit(self, written: str) -> None:
-        """What was raised says that something was `written`, in half a sentence that tells what."""
+        """From here on what is raised says what was `written`, as does what was raised already."""
         if self._interrupted is not None:
-            self._interrupted.message = f"{self._by}; {written}"
+            self._interrupted.message = self._interrupted.message.replace(self._written, written)
+        self._written = written
 
 
 @contextmanager
