@@ -330,15 +330,13 @@ def test_a_timeout_while_an_output_is_packed(fake: Tilewise) -> None:
     assert fake.files() <= {"A.npy", "B.npy", "processes.log"}
 
 
-def test_what_a_packer_says_comes_through(fake: Tilewise) -> None:
-    for error, said, code in (
-        ("OSError(28, 'full')", "cannot be packed: full", 1),
-        ("ValueError('odd')", "odd", 1),
-    ):
-        lines = (
-            f"from tilewise.files import png\ndef encode(*words, **more): raise {error}\npng.encode = encode"
-        )
-        assert said in one_message(patched(fake, lines, *WORDS[:4], "C.png"), code)
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [("OSError(28, 'No space left')", "cannot be packed: No space left"), ("ValueError('odd')", "odd")],
+)
+def test_what_a_packer_says_comes_through(fake: Tilewise, error: str, said: str) -> None:
+    code = f"from tilewise.files import png\ndef encode(*words, **more): raise {error}\npng.encode = encode"
+    assert said in one_message(patched(fake, code, *PICTURE, "C.png"), 1)
 
 
 def test_verdicts(tmp_path: Path) -> None:

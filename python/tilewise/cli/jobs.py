@@ -339,7 +339,7 @@ def _clean(
     if said and isinstance(error, Interrupted):
         _admit(output, caught)
     elif said:
-        error.message += f"; {said}"
+        error.message += f"; {said}" + (", not verified" if isinstance(error, VerificationError) else "")
     if left:
         error.message += f"; {', '.join(left)} could not be removed"
 
