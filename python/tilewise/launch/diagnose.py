@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 
-from tilewise.errors import RunError, TilewiseError, UsageError
+from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError
 from tilewise.launch.events import Failed
 from tilewise.launch.supervise import Outcome
 
@@ -44,7 +44,12 @@ def error_of(outcome: Outcome, timeout: float | None) -> TilewiseError | None:
 
 
 def _reported(failed: Failed) -> TilewiseError:
-    kind = UsageError if failed.kind in ("usage", "memory") else RunError
+    kinds: dict[str, type[TilewiseError]] = {
+        "usage": UsageError,
+        "memory": UsageError,
+        "verification": VerificationError,
+    }
+    kind = kinds.get(failed.kind, RunError)
     where = f"rank {failed.rank}: " if failed.rank > 0 and "rank" not in failed.message else ""
     return kind(where + failed.message)
 
