@@ -1,4 +1,4 @@
-"""Calls of a job that fail on purpose: `tests/torture/shim.c`, preloaded, and told what to do by variables."""
+"""Calls of a job that fail on purpose: `tests/torture/shim.c`, preloaded and told what to do."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Files whose system breaks its word: a close that loses data, reads that bring nothing, calls that are interrupted."""
+"""Files whose system breaks its word: closes that lose data, reads that bring nothing, interrupts."""
 
 from __future__ import annotations
 
 import threading
 from pathlib import Path
 
-import numpy
 import pytest
 from conftest import Tilewise, one_message
 from faults import Call, Faults, built

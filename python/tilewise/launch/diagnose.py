@@ -23,6 +23,12 @@ _ADVICE: dict[int, str] = {
     signal.SIGABRT: "run again with -v to see what the ranks printed",
 }
 
+_KINDS: dict[str, type[TilewiseError]] = {
+    "usage": UsageError,
+    "memory": UsageError,
+    "verification": VerificationError,
+}
+
 
 def error_of(outcome: Outcome, timeout: float | None) -> TilewiseError | None:
     """The error that `outcome` means, or None when the run did what it was told and ended well."""
@@ -44,12 +50,7 @@ def error_of(outcome: Outcome, timeout: float | None) -> TilewiseError | None:
 
 
 def _reported(failed: Failed) -> TilewiseError:
-    kinds: dict[str, type[TilewiseError]] = {
-        "usage": UsageError,
-        "memory": UsageError,
-        "verification": VerificationError,
-    }
-    kind = kinds.get(failed.kind, RunError)
+    kind = _KINDS.get(failed.kind, RunError)
     where = f"rank {failed.rank}: " if failed.rank > 0 and "rank" not in failed.message else ""
     return kind(where + failed.message)
 

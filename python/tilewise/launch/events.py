@@ -54,8 +54,9 @@ class Reading(msgspec.Struct, tag="reading", tag_field="event"):
 
 
 class Failed(msgspec.Struct, tag="error", tag_field="event"):
-    """Why the job failed; `usage` and `memory` mean that the request was wrong, `verification` that the output is.
+    """Why the job failed.
 
+    `usage` and `memory` mean that the request was wrong, `verification` that the output is.
     `errno`: the system's number where that is the cause, else 0.
     """
 
