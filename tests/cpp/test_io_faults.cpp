@@ -75,7 +75,10 @@ TEST_CASE("samples are of the share, and meet each cell that it has something of
                     CHECK(mine.count(owned.back()) == 1);
                 }
             }
-            CHECK(met == all);  // by one rank or another
+            if (cut !=
+                cuts[3]) {  // blocks dealt out in turn are smaller than these cells, so that whose turn it is may have nothing
+                CHECK(met == all);
+            }
         }
     }
     CHECK(io::samples_of({}, 7, 8, {0, 70}, 1024, 0).empty());

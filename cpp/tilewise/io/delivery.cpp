@@ -44,12 +44,12 @@ template <class F> void Delivery::for_marks(F f) const {
         });
 }
 
-Delivery::Delivery(const Transfer& transfer, const grid::Share& share, grid::Range within, std::int64_t cell, int rank)
+Delivery::Delivery(const Transfer& transfer, const grid::Share& share, grid::Range within, std::int64_t cell, int turn)
     : transfer_(transfer),
       share_(share),
       within_(within),
       cell_(cell),
-      rank_(rank) {
+      turn_(turn) {
     for_marks([&](std::byte* place, std::int64_t bytes, std::int64_t) {
         std::memcpy(place, mark.data(), static_cast<std::size_t>(bytes));
     });
@@ -90,7 +90,7 @@ void Delivery::check(bool everything) const {
             }
         }
     });
-    for (const Sample& sample : samples_of(share_, transfer_.columns(), transfer_.item(), within_, cell_, rank_)) {
+    for (const Sample& sample : samples_of(share_, transfer_.columns(), transfer_.item(), within_, cell_, turn_)) {
         compare(file, sample.first, sample.count, sample.local);
     }
 }

@@ -14,8 +14,8 @@ namespace tilewise::io {
 /// The elements `within` of the stored matrix that a rank's share has, while they are read by somebody else.
 class Delivery {
 public:
-    /// Marks memory. `cell`: bytes of the file, of which the library reads at least so many in one piece, if not run by run.
-    Delivery(const Transfer& transfer, const grid::Share& share, grid::Range within, std::int64_t cell, int rank);
+    /// Marks memory. `cell`, `turn`: as of `samples_of`, so that each piece is met which the library reads in one call, if it does not read run by run.
+    Delivery(const Transfer& transfer, const grid::Share& share, grid::Range within, std::int64_t cell, int turn);
 
     /// Throws IoError where memory holds anything else than the file. `everything`: all bytes are compared. Not collective.
     void check(bool everything) const;
@@ -29,7 +29,7 @@ private:
     const grid::Share& share_;
     grid::Range within_;
     std::int64_t cell_;
-    int rank_;
+    int turn_;
 };
 
 /// The elements of the stored matrix, row by row, between which elements [begin, end) of a share's memory lie.

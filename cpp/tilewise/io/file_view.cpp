@@ -64,19 +64,26 @@ void FileView::close() {
     });
 }
 
-std::int64_t FileView::cell() const {
-    std::int64_t least = 4 * sample_cell;
+FileView::Pieces FileView::pieces() const {
+    Pieces pieces{.cell = 4 * sample_cell, .turn = context_.comm.rank()};
     mpi::Info used;
     check(MPI_File_get_info(file_.get(), used.out()), "MPI_File_get_info");
-    for (const char* key : {"cb_buffer_size", "ind_rd_buffer_size"}) {
+    const auto hint = [&](const char* key) {
         std::array<char, 64> value{};
         int found = 0;
         check(MPI_Info_get(used.get(), key, static_cast<int>(value.size()) - 1, value.data(), &found), "MPI_Info_get");
-        if (const long long size = found != 0 ? std::atoll(value.data()) : 0; size > 0) {
-            least = std::min<std::int64_t>(least, size);
+        return std::string(value.data());
+    };
+    for (const char* key : {"cb_buffer_size", "ind_rd_buffer_size"}) {
+        if (const long long size = std::atoll(hint(key).c_str()); size > 0) {
+            pieces.cell = std::min<std::int64_t>(pieces.cell, size);
         }
     }
-    return std::max(sample_bytes, least / 4);  // so that a piece has whole cells, wherever it begins
+    pieces.cell = std::max(sample_bytes, pieces.cell / 4);  // so that a piece has whole cells, wherever it begins
+    if (const std::string sieves = hint("romio_ds_read"); !sieves.empty() && sieves != "disable") {
+        pieces.turn = -1;  // each rank reads pieces of its own
+    }
+    return pieces;
 }
 
 void FileView::require_moved(MPI_Status status, std::int64_t expected, const char* call) const {

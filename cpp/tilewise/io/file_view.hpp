@@ -34,8 +34,12 @@ public:
 
 private:
     [[noreturn]] void rethrow_named(const Error& error, int seen) const;
-    /// The least that the library reads in one piece where it sieves or collects.
-    std::int64_t cell() const;
+    /// How samples meet each piece that the library reads where it sieves or collects: arguments of `samples_of`.
+    struct Pieces {
+        std::int64_t cell;
+        int turn;
+    };
+    Pieces pieces() const;
 
     static constexpr int most_interrupts = 100;
 
@@ -91,7 +95,8 @@ void tilewise::io::FileView::move(std::int64_t begin, std::int64_t end, const ch
     std::optional<Delivery> delivery;
     if (reads_) {
         unchanged.emplace(context_, transfer_.region);
-        delivery.emplace(transfer_, share_, within, cell(), context_.comm.rank());
+        const Pieces read = pieces();
+        delivery.emplace(transfer_, share_, within, read.cell, read.turn);
     }
     const std::string where = std::string(name) + " from byte " + std::to_string(transfer_.at(within.begin)) + " on";
     step([&] {

@@ -2,6 +2,7 @@
 #include "tilewise/io/samples.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace tilewise::io {
 
@@ -15,7 +16,9 @@ std::vector<Sample> samples_of(const grid::Share& share, std::int64_t columns, s
     }
     const std::int64_t step = std::max<std::int64_t>(1, cell / item),
                        few = std::max<std::int64_t>(1, sample_bytes / item);
-    const std::int64_t turns = turn < 0 ? 1 : std::max<std::int64_t>(1, span.size() / own);
+    // A power of two, so that ranks of which one has a column more than another still come in turn.
+    const std::int64_t turns =
+        turn < 0 ? 1 : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(span.size() / own)));
     const std::int64_t first_cell = span.begin / step, last_cell = (span.end - 1) / step;
     const auto look = [&](std::int64_t index) {
         Sample head{}, tail{};
