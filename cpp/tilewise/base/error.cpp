@@ -19,6 +19,8 @@ std::string_view name_of(ErrorKind kind) {
             return "mpi";
         case ErrorKind::launcher:
             return "launcher";
+        case ErrorKind::verification:
+            return "verification";
         case ErrorKind::internal:
             break;
     }
@@ -26,6 +28,10 @@ std::string_view name_of(ErrorKind kind) {
 }
 
 std::string system_reason(int error_number) { return std::generic_category().message(error_number); }
+
+IoError system_error(const std::string& what, int error_number) {
+    return IoError(what + ": " + system_reason(error_number), -1, error_number);
+}
 
 Error error_in_flight() {
     try {

@@ -25,6 +25,8 @@ public:
         count.written += range.size() * item_;
     }
 
+    void close() override { file_.close(); }
+
 private:
     std::int64_t offset_, item_;
     File file_;

@@ -22,6 +22,8 @@ public:
     /// Reads elements [range.begin, range.end), counted row by row, into `out`; books bytes and calls. Throws IoError.
     virtual void read(Counters& count, grid::Range range, std::byte* out) const = 0;
     virtual void write(Counters& count, grid::Range range, const std::byte* data) const = 0;
+    /// After the last write. Throws IoError when the system says that something of it is not there.
+    virtual void close() {}
 };
 
 /// The transfer's file: binary through the page cache or (`bypassed`) past it, or lines of text, which can only be read. Throws IoError.

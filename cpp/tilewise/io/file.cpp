@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "tilewise/base/error.hpp"
 
@@ -18,35 +19,46 @@ constexpr std::int64_t most_at_once = std::int64_t{1} << 30;  // Linux moves les
 
 PosixFile::PosixFile(const std::string& path, std::string name, Mode mode, Cache cache)
     : name_(std::move(name)),
-      descriptor_(open(path.c_str(), (mode == Mode::read ? O_RDONLY : O_RDWR) |
-                                         (cache == Cache::bypassed ? O_DIRECT : 0) | O_CLOEXEC | O_NONBLOCK)) {
-    // O_NONBLOCK means nothing to regular files, and keeps a pipe that took a file's place from being waited for.
+      writes_(mode == Mode::write),
+      descriptor_(uninterrupted([&] {
+          // O_NONBLOCK means nothing to regular files, and keeps a pipe that took a file's place from being waited for.
+          return open(path.c_str(), (mode == Mode::read ? O_RDONLY : O_RDWR) |
+                                        (cache == Cache::bypassed ? O_DIRECT : 0) | O_CLOEXEC | O_NONBLOCK);
+      })) {
     if (descriptor_ < 0) {
-        throw IoError(name_ + ": could not be opened" + (cache == Cache::bypassed ? " past the page cache" : "") +
-                      ": " + system_reason(errno));
+        throw system_error(name_ + ": could not be opened" + (cache == Cache::bypassed ? " past the page cache" : ""),
+                           errno);
     }
 }
 
-PosixFile::~PosixFile() { close(descriptor_); }
+PosixFile::~PosixFile() {
+    if (descriptor_ >= 0) {
+        ::close(descriptor_);
+    }
+}
+
+void PosixFile::close() {
+    // Never again after an interrupt: Linux has closed it, and the number may be somebody else's by now.
+    if (::close(std::exchange(descriptor_, -1)) != 0 && writes_ && errno != EINTR) {
+        throw system_error(name_ + ": closing it failed, and what was written may be lost", errno);
+    }
+}
 
 void PosixFile::fail(const std::string& what, std::int64_t offset, int error_number) const {
-    throw IoError(name_ + ": " + what + " failed at byte " + std::to_string(offset) + ": " +
-                  system_reason(error_number));
+    throw system_error(name_ + ": " + what + " failed at byte " + std::to_string(offset), error_number);
 }
 
 std::int64_t PosixFile::read(std::byte* data, std::int64_t bytes, std::int64_t offset) const {
     std::int64_t calls = 0;
     while (bytes > 0) {
-        const ssize_t got = pread(descriptor_, data, static_cast<std::size_t>(std::min(bytes, most_at_once)), offset);
+        const ssize_t got = uninterrupted(
+            [&] { return pread(descriptor_, data, static_cast<std::size_t>(std::min(bytes, most_at_once)), offset); });
         ++calls;
         if (got == 0) {
             throw IoError(name_ + ": ended at byte " + std::to_string(offset) + " where " + std::to_string(bytes) +
                           " more were expected; did it change during the run?");
         }
         if (got < 0) {
-            if (errno == EINTR) {
-                continue;
-            }
             fail("reading", offset, errno);
         }
         data += got;
@@ -59,12 +71,10 @@ std::int64_t PosixFile::read(std::byte* data, std::int64_t bytes, std::int64_t o
 std::int64_t PosixFile::write(const std::byte* data, std::int64_t bytes, std::int64_t offset) const {
     std::int64_t calls = 0;
     while (bytes > 0) {
-        const ssize_t put = pwrite(descriptor_, data, static_cast<std::size_t>(std::min(bytes, most_at_once)), offset);
+        const ssize_t put = uninterrupted(
+            [&] { return pwrite(descriptor_, data, static_cast<std::size_t>(std::min(bytes, most_at_once)), offset); });
         ++calls;
         if (put < 0) {
-            if (errno == EINTR) {
-                continue;
-            }
             fail("writing", offset, errno);
         }
         data += put;
@@ -77,7 +87,7 @@ std::int64_t PosixFile::write(const std::byte* data, std::int64_t bytes, std::in
 std::int64_t PosixFile::size() const {
     struct stat facts{};
     if (fstat(descriptor_, &facts) != 0) {
-        throw IoError(name_ + ": its size could not be asked: " + system_reason(errno));
+        throw system_error(name_ + ": its size could not be asked", errno);
     }
     if (!S_ISREG(facts.st_mode)) {
         throw IoError(name_ + ": is not a regular file");
@@ -87,17 +97,16 @@ std::int64_t PosixFile::size() const {
 
 void PosixFile::reserve(std::int64_t bytes) const {
 #ifdef __linux__
-    if (bytes > 0 && fallocate(descriptor_, 0, 0, bytes) != 0 && errno != EOPNOTSUPP && errno != ENOSYS &&
-        errno != EINTR) {
-        throw IoError(name_ + ": " + std::to_string(bytes) +
-                      " bytes of disk space could not be had: " + system_reason(errno));
+    if (bytes > 0 && uninterrupted([&] { return fallocate(descriptor_, 0, 0, bytes); }) != 0 && errno != EOPNOTSUPP &&
+        errno != ENOSYS) {
+        throw system_error(name_ + ": " + std::to_string(bytes) + " bytes of disk space could not be had", errno);
     }
 #endif
 }
 
 void PosixFile::flush() const {
-    if (fsync(descriptor_) != 0) {
-        throw IoError(name_ + ": flushing to disk failed: " + system_reason(errno));
+    if (uninterrupted([&] { return fsync(descriptor_); }) != 0) {
+        throw system_error(name_ + ": flushing to disk failed", errno);
     }
 }
 
@@ -111,17 +120,14 @@ void PosixFile::set_lock(short kind, std::int64_t offset, std::int64_t bytes) co
     range.l_whence = SEEK_SET;
     range.l_start = offset;
     range.l_len = bytes;
-    while (fcntl(descriptor_, F_SETLKW, &range) != 0) {
-        if (errno != EINTR) {
-            throw IoError(name_ + ": bytes could not be locked: " + system_reason(errno));
-        }
+    if (uninterrupted([&] { return fcntl(descriptor_, F_SETLKW, &range); }) != 0) {
+        throw system_error(name_ + ": bytes from " + std::to_string(offset) + " on could not be locked", errno);
     }
 }
 
 void PosixFile::resize(std::int64_t bytes) const {
-    if (ftruncate(descriptor_, bytes) != 0) {
-        throw IoError(name_ + ": could not be given its size of " + std::to_string(bytes) +
-                      " bytes: " + system_reason(errno));
+    if (uninterrupted([&] { return ftruncate(descriptor_, bytes); }) != 0) {
+        throw system_error(name_ + ": could not be given its size of " + std::to_string(bytes) + " bytes", errno);
     }
 }
 

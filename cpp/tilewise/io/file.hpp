@@ -1,6 +1,7 @@
-// A file descriptor that is closed with its owner, and positioned reads and writes that do all or throw.
+// A file descriptor, and calls that do all or throw: also when it is closed, where some file systems first say that a write has failed.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,6 +17,7 @@ public:
     PosixFile(const std::string& path, std::string name, Mode mode, Cache cache = Cache::used);
     PosixFile(const PosixFile&) = delete;
     PosixFile& operator=(const PosixFile&) = delete;
+    /// Closes without a look at what the system says: what was written is closed with `close` before.
     ~PosixFile();
 
     /// Reads exactly `bytes` at `offset`; returns the number of system calls. A file that ends early is an IoError.
@@ -31,13 +33,25 @@ public:
     void unlock(std::int64_t offset, std::int64_t bytes) const;
     /// Makes the file exactly so long.
     void resize(std::int64_t bytes) const;
+    /// Throws IoError when the system says that what was written is not there (NFS and quotas say it only now). Nothing can be done with the file after it.
+    void close();
 
 private:
     void set_lock(short kind, std::int64_t offset, std::int64_t bytes) const;
     [[noreturn]] void fail(const std::string& what, std::int64_t offset, int error_number) const;
 
     std::string name_;
+    bool writes_;
     int descriptor_;
 };
+
+/// Calls f() again as long as a signal interrupts it; returns what it returned at last.
+template <class F> auto uninterrupted(const F& f) {
+    auto result = f();
+    while (result < 0 && errno == EINTR) {
+        result = f();
+    }
+    return result;
+}
 
 }  // namespace tilewise::io

@@ -1,17 +1,37 @@
 // Opens views step by step, each agreed on, and judges what the library says it moved.
 #include "tilewise/io/file_view.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <limits>
+#include <sys/statvfs.h>
 
-#include "tilewise/mpi/datatype.hpp"
+#include "tilewise/io/samples.hpp"
 
 namespace tilewise::io {
 
 using mpi::check;
 
+namespace {
+
+/// A number that a call to a file leaves behind; others come from whatever a library did since.
+bool is_of_a_file(int number) {
+    constexpr std::array numbers{ENOSPC, EDQUOT, EIO, EINTR, EFBIG, ESTALE, EROFS};
+    return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
+
+bool is_full(const std::string& path) {
+    struct statvfs facts{};
+    return statvfs(path.c_str(), &facts) == 0 && facts.f_bavail == 0;
+}
+
+}  // namespace
+
 FileView::FileView(Context& context, const Transfer& transfer, int mode, const Hints& hints)
     : context_(context),
-      name_(transfer.region.name),
+      transfer_(transfer),
+      reads_(mode == MPI_MODE_RDONLY),
       share_(transfer.share_of(context.comm.rank())),
       item_(mpi::type_of(transfer.region.dtype)) {
     step([&] {
@@ -21,6 +41,7 @@ FileView::FileView(Context& context, const Transfer& transfer, int mode, const H
         }
     });
     step([&] {
+        file_.release();  // of an interrupted attempt, which others may have none of: closing it would be collective
         check(MPI_File_open(context.comm.get(), transfer.region.path.c_str(), mode, info_.get(), file_.out()),
               "MPI_File_open");
     });
@@ -29,6 +50,40 @@ FileView::FileView(Context& context, const Transfer& transfer, int mode, const H
         check(MPI_File_set_view(file_.get(), transfer.region.offset, item_, view_.get(), "native", info_.get()),
               "MPI_File_set_view");
     });
+}
+
+void FileView::close() {
+    mpi::together(context_.comm, [&] {  // not a step: what is closed cannot be closed again
+        MPI_File file = file_.release();
+        errno = 0;
+        try {
+            check(MPI_File_close(&file), "MPI_File_close");
+        } catch (const Error& error) {
+            rethrow_named(error, errno);
+        }
+    });
+}
+
+FileView::Pieces FileView::pieces() const {
+    Pieces pieces{.cell = 4 * sample_cell, .turn = context_.comm.rank()};
+    mpi::Info used;
+    check(MPI_File_get_info(file_.get(), used.out()), "MPI_File_get_info");
+    const auto hint = [&](const char* key) {
+        std::array<char, 64> value{};
+        int found = 0;
+        check(MPI_Info_get(used.get(), key, static_cast<int>(value.size()) - 1, value.data(), &found), "MPI_Info_get");
+        return std::string(value.data());
+    };
+    for (const char* key : {"cb_buffer_size", "ind_rd_buffer_size"}) {
+        if (const long long size = std::atoll(hint(key).c_str()); size > 0) {
+            pieces.cell = std::min<std::int64_t>(pieces.cell, size);
+        }
+    }
+    pieces.cell = std::max(sample_bytes, pieces.cell / 4);  // so that a piece has whole cells, wherever it begins
+    if (const std::string sieves = hint("romio_ds_read"); !sieves.empty() && sieves != "disable") {
+        pieces.turn = -1;  // each rank reads pieces of its own
+    }
+    return pieces;
 }
 
 void FileView::require_moved(MPI_Status status, std::int64_t expected, const char* call) const {
@@ -43,7 +98,17 @@ void FileView::require_moved(MPI_Status status, std::int64_t expected, const cha
     }
 }
 
-void FileView::rethrow_named(const Error& error) const { throw IoError(name_ + ": " + error.what()); }
+void FileView::rethrow_named(const Error& error, int seen) const {
+    std::string text = error.what();
+    int number = error.error_number();
+    if (number == 0 && error.kind() == ErrorKind::mpi) {
+        number = is_of_a_file(seen) ? seen : !reads_ && is_full(transfer_.region.path) ? ENOSPC : 0;
+    }
+    if (number != 0) {  // the library's words may be about something else by now
+        text = text.substr(0, text.find(" failed: ")) + " failed: " + system_reason(number);
+    }
+    throw IoError(transfer_.region.name + ": " + text, error.rank(), number);
+}
 
 namespace {
 
@@ -51,14 +116,12 @@ std::int64_t run(Context& context, const Transfer& transfer, const Hints& hints,
                  ViewCall call) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::file,
                       std::string(name) + " " + transfer.region.name);
-    const FileView view(context, transfer, mode, hints);
+    FileView view(context, transfer, mode, hints);
     const std::int64_t size = view.share().size();
-    view.step([&] {
-        const mpi::Span span(size, view.item());
-        MPI_Status status{};
-        check(call(view.get(), transfer.data, span.count(), span.type(), &status), name);
-        view.require_moved(status, size, name);
+    view.move(0, size, name, [&](std::byte* data, const mpi::Span& span, MPI_Status* status) {
+        return call(view.get(), data, span.count(), span.type(), status);
     });
+    view.close();
     context.ledger.count().io_calls += 1;
     return size * transfer.item();
 }

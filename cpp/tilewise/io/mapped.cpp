@@ -1,8 +1,9 @@
-// Maps regions, copies blocks out of and into them, and turns the bus error of a shrunken file into words.
+// Maps regions, copies blocks out of and into them, and turns the bus error of a shrunken file or a full disk into words.
 #include "tilewise/io/mapped.hpp"
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -13,6 +14,7 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/threads.hpp"
+#include "tilewise/io/file.hpp"
 #include "tilewise/io/runs.hpp"
 
 namespace tilewise::io {
@@ -20,29 +22,59 @@ namespace {
 
 constexpr std::int64_t page = 4096;
 
-// A bus error's handler may only read what was prepared before.
-std::array<char, 512> mapped_name{};
-void (*say_shrunken)(const char* name) = nullptr;
-
-void on_bus_error(int) {
-    if (say_shrunken != nullptr) {
-        say_shrunken(mapped_name.data());
-    }
-    _exit(1);
-}
-
-void expect_bus_errors(const std::string& name) {
+// A bus error's handler may only read what was prepared before: the mappings that there are, and their files' names.
+struct Watched {
+    std::atomic<const std::byte*> begin = nullptr;
     std::size_t length = 0;
-    for (const char letter : name) {  // what it says goes into a JSON string, unescaped
-        if (length + 1 < mapped_name.size()) {
-            mapped_name[length++] =
-                letter == '"' || letter == '\\' || static_cast<unsigned char>(letter) < 0x20 ? '?' : letter;
+    bool writing = false;
+    std::array<char, 512> name{};
+};
+std::array<Watched, 64> watched;
+void (*say_lost)(const char* name, bool writing) = nullptr;
+
+void on_bus_error(int, siginfo_t* facts, void*) {
+    const auto* where = static_cast<const std::byte*>(facts->si_addr);
+    for (const Watched& mapping : watched) {
+        const std::byte* begin = mapping.begin;
+        if (begin != nullptr && where >= begin && where < begin + mapping.length && say_lost != nullptr) {
+            say_lost(mapping.name.data(), mapping.writing);
+            _exit(1);
         }
     }
-    mapped_name[length] = '\0';
+    std::signal(SIGBUS, SIG_DFL);  // none of ours: whoever looks at how this process ended shall see it
+    std::raise(SIGBUS);
+}
+
+void expect_bus_errors(const void* begin, std::size_t length, const std::string& name, bool writing) {
+    for (Watched& mapping : watched) {
+        if (mapping.begin != nullptr) {
+            continue;
+        }
+        std::size_t at = 0;
+        for (const char letter : name) {  // what the handler says goes into a JSON string, unescaped
+            if (at + 1 < mapping.name.size()) {
+                mapping.name[at++] =
+                    letter == '"' || letter == '\\' || static_cast<unsigned char>(letter) < 0x20 ? '?' : letter;
+            }
+        }
+        mapping.name[at] = '\0';
+        mapping.length = length;
+        mapping.writing = writing;
+        mapping.begin = static_cast<const std::byte*>(begin);
+        break;
+    }
     struct sigaction action{};
-    action.sa_handler = on_bus_error;
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO;
     sigaction(SIGBUS, &action, nullptr);
+}
+
+void expect_no_more(const void* begin) {
+    for (Watched& mapping : watched) {
+        if (mapping.begin == begin) {
+            mapping.begin = nullptr;
+        }
+    }
 }
 
 class Mapped final : public Strategy {
@@ -78,38 +110,60 @@ private:
 
 }  // namespace
 
-Mapping::Mapping(const Region& region, Access access) {
-    const int descriptor =
-        open(region.path.c_str(), (access == Access::read ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0) {
-        throw IoError(region.name + ": could not be opened: " + system_reason(errno));
+Mapping::Mapping(const Region& region, Access access) : name_(region.name) {
+    const bool writing = access == Access::write;
+    descriptor_ = uninterrupted(
+        [&] { return open(region.path.c_str(), (writing ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK); });
+    if (descriptor_ < 0) {
+        throw system_error(name_ + ": could not be opened", errno);
     }
     const std::int64_t first = region.text ? 0 : region.offset, begin = first / page * page;
     length_ = static_cast<std::size_t>(first - begin + (region.text ? region.file_bytes : region.bytes()));
-    expect_bus_errors(region.name);
-    start_ = mmap(nullptr, length_, access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
-                  begin);
+    start_ = mmap(nullptr, length_, writing ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, descriptor_, begin);
     const int reason = errno;
-    close(descriptor);
+    if (!writing || start_ == MAP_FAILED) {
+        ::close(std::exchange(descriptor_, -1));
+    }
     if (start_ == MAP_FAILED) {
         start_ = nullptr;
-        throw IoError(region.name + ": could not be mapped: " + system_reason(reason));
+        throw system_error(name_ + ": could not be mapped", reason);
     }
+    expect_bus_errors(start_, length_, name_, writing);
     data_ = static_cast<std::byte*>(start_) + (first - begin);
 }
 
 Mapping::Mapping(Mapping&& other) noexcept { *this = std::move(other); }
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
+    std::swap(name_, other.name_);
+    std::swap(descriptor_, other.descriptor_);
     std::swap(start_, other.start_);
     std::swap(length_, other.length_);
     std::swap(data_, other.data_);
     return *this;
 }
 
-Mapping::~Mapping() {
+Mapping::~Mapping() { unmap(); }
+
+int Mapping::unmap() {
+    int reason = 0;
+    const auto look = [&](int result) { reason = result != 0 && reason == 0 ? errno : reason; };
     if (start_ != nullptr) {
-        munmap(start_, length_);
+        if (descriptor_ >= 0) {
+            look(msync(start_, length_, MS_ASYNC));
+        }
+        expect_no_more(start_);
+        look(munmap(std::exchange(start_, nullptr), length_));
+    }
+    if (descriptor_ >= 0) {  // after the pages: file systems that write them back now speak here
+        look(::close(std::exchange(descriptor_, -1)));
+    }
+    return reason;
+}
+
+void Mapping::close() {
+    if (const int reason = unmap(); reason != 0 && reason != EINTR) {
+        throw system_error(name_ + ": closing it failed, and what was written may be lost", reason);
     }
 }
 
@@ -144,7 +198,7 @@ bool usable_in_place(const Region& region, Dtype dtype) {
            region.offset % static_cast<std::int64_t>(facts(dtype).component) == 0;
 }
 
-void set_shrunken_file_message(void (*say)(const char* name)) { say_shrunken = say; }
+void set_bus_error_message(void (*say)(const char* name, bool writing)) { say_lost = say; }
 
 std::unique_ptr<Strategy> make_mapped(const Hints&) { return std::make_unique<Mapped>(); }
 

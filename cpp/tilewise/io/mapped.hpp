@@ -3,14 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "tilewise/io/region.hpp"
 #include "tilewise/io/strategy.hpp"
 
 namespace tilewise::io {
 
-/// The bytes of a region, mapped; unmapped with its owner. If the file is cut short while it is mapped, touching what is gone ends
-/// the process, with a message that names the file.
+/// The bytes of a region, mapped; unmapped with its owner. If the file is cut short while it is mapped, or there is no room on the disk for a page that is
+/// written, touching it ends the process, with a message that names the file.
 class Mapping {
 public:
     enum class Access { read, write };
@@ -28,8 +29,15 @@ public:
     void populate(int threads) const;
     /// Takes the pages between two addresses, and some before them, out of the resident set; they stay in the page cache.
     void release(const void* begin, const void* end) const;
+    /// Unmaps and closes; throws IoError when the system says that what was written is not there.
+    void close();
 
 private:
+    /// Returns the first error number, or 0.
+    int unmap();
+
+    std::string name_;
+    int descriptor_ = -1;  ///< kept while there is something to be written
     void* start_ = nullptr;
     std::size_t length_ = 0;
     std::byte* data_ = nullptr;
@@ -38,7 +46,8 @@ private:
 /// Whether the file's numbers can be computed with where they lie: the right type and byte order, suitably aligned.
 bool usable_in_place(const Region& region, Dtype dtype);
 
-/// Called with the last words when a mapped file turns out to have been cut short; set once, by the worker.
-void set_shrunken_file_message(void (*say)(const char* name));
+/// Called, in a signal's handler, when a page of a mapped file cannot be read or written: `name` holds nothing that a JSON string must escape. Set once,
+/// by the worker.
+void set_bus_error_message(void (*say)(const char* name, bool writing));
 
 }  // namespace tilewise::io

@@ -43,8 +43,8 @@ void move_tile(Counters& count, const Transfer& transfer, const grid::Share& sha
     if (part.size() == 0) {
         return;
     }
-    const PosixFile file(tile.path, transfer.region.name + " (" + tile.path + ")",
-                         reading ? PosixFile::Mode::read : PosixFile::Mode::write);
+    PosixFile file(tile.path, transfer.region.name + " (" + tile.path + ")",
+                   reading ? PosixFile::Mode::read : PosixFile::Mode::write);
     const std::int64_t row_bytes = tile.block.columns.size() * transfer.item();
     const std::int64_t height = std::max<std::int64_t>(1, buffer_bytes / row_bytes);
     const grid::Range rows{part.rows.front().begin, part.rows.back().end};
@@ -70,6 +70,9 @@ void move_tile(Counters& count, const Transfer& transfer, const grid::Share& sha
         if (!reading && whole) {
             count.io_calls += file.write(buffer.data(), bytes, start);
         }
+    }
+    if (!reading) {
+        file.close();
     }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tilewise/base/buffer.hpp"
+#include "tilewise/io/samples.hpp"
 #include "tilewise/kernel/checksum.hpp"
 #include "tilewise/mpi/together.hpp"
 
@@ -33,63 +34,94 @@ std::uint64_t sum_of(const std::byte* data, std::int64_t bytes, std::int64_t pla
 }  // namespace
 
 void ReadBack::note(const Transfer& transfer, const grid::Share& share) {
-    const std::int64_t row_bytes = share.width() * transfer.item();
+    const std::int64_t columns = transfer.columns(), item = transfer.item();
+    const auto keep = [&](grid::Share part, const std::byte* data) {
+        const std::int64_t place = grid::span_of(part, columns).begin, bytes = part.size() * item;
+        pieces_.push_back({std::move(part), sum_of(data, bytes, place)});
+    };
+    if (extent_ == Extent::samples) {
+        const grid::Range all{0, transfer.rows() * columns};
+        for (const Sample& sample : samples_of(share, columns, item, all, sample_cell, rank_)) {
+            const std::byte* data = transfer.data + sample.local * item;
+            for (std::int64_t first = sample.first, end = first + sample.count; first < end;) {  // row by row
+                const std::int64_t row = first / columns, column = first % columns,
+                                   count = std::min(end - first, columns - column);
+                keep(grid::Block{{row, row + 1}, {column, column + count}}, data + (first - sample.first) * item);
+                first += count;
+            }
+        }
+        return;
+    }
+    const std::int64_t row_bytes = share.width() * item;
     const std::int64_t height = std::max<std::int64_t>(1, piece_bytes / std::max<std::int64_t>(1, row_bytes));
     for (std::int64_t row = 0; row < share.height() && row_bytes > 0; row += height) {
-        const std::int64_t end = std::min(row + height, share.height());
-        grid::Share rows = rows_of(share, row, end);
-        const std::int64_t place = grid::span_of(rows, transfer.columns()).begin;
-        pieces_.push_back({std::move(rows), sum_of(transfer.data + row * row_bytes, (end - row) * row_bytes, place)});
+        keep(rows_of(share, row, std::min(row + height, share.height())), transfer.data + row * row_bytes);
     }
 }
 
 void ReadBack::note(std::int64_t offset, const std::byte* data, std::int64_t bytes) {
-    bytes_.push_back({offset, bytes, sum_of(data, bytes, offset)});
+    const std::int64_t skipped = extent_ == Extent::samples ? std::max<std::int64_t>(0, bytes - sample_bytes) : 0;
+    bytes_.push_back({offset + skipped, bytes - skipped, sum_of(data + skipped, bytes - skipped, offset + skipped)});
+}
+
+std::int64_t ReadBack::different(Counters& count, const Region& region) const {
+    if (pieces_.empty() && bytes_.empty()) {
+        return 0;
+    }
+    std::int64_t found = 0;
+    std::unique_ptr<PosixFile> file;
+    if (region.tiles.empty()) {
+        file = std::make_unique<PosixFile>(region.path, region.name, PosixFile::Mode::read);
+    }
+    Buffer buffer;
+    const auto differs = [&](std::int64_t bytes, std::int64_t place, std::uint64_t sum, const auto& read) {
+        if (static_cast<std::int64_t>(buffer.bytes()) < bytes) {
+            buffer = Buffer(static_cast<std::size_t>(bytes));
+        }
+        try {
+            read(buffer.data());
+        } catch (const IoError& error) {
+            if (error.error_number() != 0) {
+                throw;
+            }
+            return true;  // the file ends before
+        }
+        return sum_of(buffer.data(), bytes, place) != sum;
+    };
+    const std::int64_t item = static_cast<std::int64_t>(size_of(region.dtype));
+    for (const Piece& piece : pieces_) {
+        const grid::Range span = grid::span_of(piece.share, region.stored_columns());
+        const std::int64_t bytes = piece.share.size() * item;
+        found += differs(bytes, span.begin, piece.sum, [&](std::byte* data) {
+            const Transfer transfer{region, {}, data};
+            if (!file) {
+                read_tiles(count, transfer, piece.share);
+                return;
+            }
+            grid::for_runs(piece.share, transfer.columns(), span,
+                           [&](std::int64_t first, std::int64_t elements, std::int64_t local) {
+                               count.io_calls += file->read(data + local * item, elements * item, transfer.at(first));
+                           });
+            count.read += bytes;
+        });
+    }
+    for (const Bytes& piece : bytes_) {
+        found += differs(piece.bytes, piece.offset, piece.sum, [&](std::byte* data) {
+            count.io_calls += file->read(data, piece.bytes, piece.offset);
+            count.read += piece.bytes;
+        });
+    }
+    return found;
 }
 
 std::int64_t ReadBack::compare(Context& context, const Region& region) const {
-    const Timed timed(context.ledger, Phase::verify, "read back " + region.name);
-    std::int64_t different = 0, everywhere = 0;
+    std::int64_t mine = 0, everywhere = 0;
     context.comm.barrier();  // all have written
     mpi::together(context.comm, [&] {
-        if (pieces_.empty() && bytes_.empty()) {
-            return;
-        }
-        Counters& count = context.ledger.count();
-        std::unique_ptr<PosixFile> file;
-        if (region.tiles.empty()) {
-            file = std::make_unique<PosixFile>(region.path, region.name, PosixFile::Mode::read);
-        }
-        Buffer buffer;
-        const auto room = [&](std::int64_t bytes) {
-            if (static_cast<std::int64_t>(buffer.bytes()) < bytes) {
-                buffer = Buffer(static_cast<std::size_t>(bytes));
-            }
-            return buffer.data();
-        };
-        for (const Piece& piece : pieces_) {
-            const Transfer transfer{
-                region, {}, room(piece.share.size() * static_cast<std::int64_t>(size_of(region.dtype)))};
-            const grid::Range span = grid::span_of(piece.share, transfer.columns());
-            if (!file) {
-                read_tiles(count, transfer, piece.share);
-            } else {
-                grid::for_runs(piece.share, transfer.columns(), span,
-                               [&](std::int64_t first, std::int64_t elements, std::int64_t local) {
-                                   count.io_calls += file->read(transfer.data + local * transfer.item(),
-                                                                elements * transfer.item(), transfer.at(first));
-                               });
-                count.read += piece.share.size() * transfer.item();
-            }
-            different += sum_of(transfer.data, piece.share.size() * transfer.item(), span.begin) != piece.sum;
-        }
-        for (const Bytes& piece : bytes_) {
-            count.io_calls += file->read(room(piece.bytes), piece.bytes, piece.offset);
-            count.read += piece.bytes;
-            different += sum_of(buffer.data(), piece.bytes, piece.offset) != piece.sum;
-        }
+        Counters samples;  // so few that they are not in the books
+        mine = different(extent_ == Extent::samples ? samples : context.ledger.count(), region);
     });
-    mpi::check(MPI_Allreduce(&different, &everywhere, 1, MPI_INT64_T, MPI_SUM, context.comm.get()), "MPI_Allreduce");
+    mpi::check(MPI_Allreduce(&mine, &everywhere, 1, MPI_INT64_T, MPI_SUM, context.comm.get()), "MPI_Allreduce");
     return everywhere;
 }
 

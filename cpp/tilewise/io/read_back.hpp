@@ -1,4 +1,5 @@
-// Proof that a file holds what was written: checksums taken of the data in memory, compared with those of the bytes that the file gives back.
+// Whether a file holds what was written: checksums taken of the data in memory, compared with those of the bytes that the file gives back. Of samples always, since
+// some file systems take what they cannot keep; of everything where that shall be proved.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +12,23 @@ namespace tilewise::io {
 
 class ReadBack {
 public:
-    /// Remembers what this rank's share holds, in pieces of at most 8 MiB. Costs one pass over the data.
+    enum class Extent { samples, everything };
+
+    ReadBack(Extent extent, int rank) : extent_(extent), rank_(rank) {}
+
+    /// Remembers what this rank's share holds: samples (io/samples.hpp), or everything in pieces of at most 8 MiB, which costs one pass over the data.
     void note(const Transfer& transfer, const grid::Share& share);
-    /// Remembers bytes at an offset of the file.
+    /// Remembers bytes at an offset of the file, or the last of them.
     void note(std::int64_t offset, const std::byte* data, std::int64_t bytes);
 
-    /// Reads everything again and returns how many pieces, over all ranks, the file holds differently. @note Collective.
+    /// Reads what was noted again, and returns how many pieces, over all ranks, the file holds differently or not at all. Call it when all have closed the file.
+    /// @note Collective.
     std::int64_t compare(Context& context, const Region& region) const;
 
 private:
+    /// Pieces that differ on this rank.
+    std::int64_t different(Counters& count, const Region& region) const;
+
     struct Piece {
         grid::Share share;
         std::uint64_t sum;
@@ -28,6 +37,8 @@ private:
         std::int64_t offset, bytes;
         std::uint64_t sum;
     };
+    Extent extent_;
+    int rank_;
     std::vector<Piece> pieces_;
     std::vector<Bytes> bytes_;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tilewise/base/dtype.hpp"
+#include "tilewise/base/error.hpp"
 #include "tilewise/grid/share.hpp"
 
 namespace tilewise::io {
@@ -42,6 +43,7 @@ struct Region {
     std::uint64_t seed = 0;
     std::vector<Tile> tiles;        ///< instead of one file
     std::optional<TextLines> text;  ///< instead of binary numbers
+    bool proving = false;           ///< an output that a proof reads: what is wrong with it fails the verification
 
     /// Rows and columns as the operation sees them.
     std::int64_t wanted_rows() const { return transposed ? columns : rows; }
@@ -54,6 +56,11 @@ struct Region {
     bool stored_transposed() const { return column_major != transposed; }
     /// A share of the wanted matrix, in the coordinates of the stored one.
     grid::Share stored(const grid::Share& wanted) const { return stored_transposed() ? wanted.transposed() : wanted; }
+
+    /// The error of a file that is not what it should be; `kind` where it is somebody's input.
+    Error refusal(ErrorKind kind, const std::string& what) const {
+        return Error(proving ? ErrorKind::verification : kind, name + ": " + what);
+    }
 
     std::int64_t bytes() const { return rows * columns * static_cast<std::int64_t>(size_of(dtype)); }
 };

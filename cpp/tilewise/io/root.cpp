@@ -143,6 +143,7 @@ private:
             write_owned(*file, context.ledger.count(), shares, band, slot.rows.data());
             context.report(context.ledger.phase(), static_cast<double>(index + 1) / static_cast<double>(bands.count()));
         }
+        file->close();
     }
 
     static void post_receives(const Context& context, const Transfer& transfer, const Shares& shares, grid::Range band,

@@ -124,6 +124,9 @@ public:
                                    static_cast<double>(before + 1) / static_cast<double>(desk.bands.count()));
                 }
             }
+            if (desk.file) {
+                desk.file->close();
+            }
         });
     }
 

@@ -31,6 +31,9 @@ void serve_own_share(Context& context, const Transfer& transfer, bool reading, c
                         [&](std::int64_t begin, std::int64_t end, int) {
                             calls += move(file, share, grid::Range{span.begin + begin, span.begin + end});
                         });
+        if (!reading) {
+            file->close();
+        }
     });
     Counters& count = context.ledger.count();
     count.io_calls += calls;

@@ -3,6 +3,7 @@
 //        begin slab 0 │ end 0, begin 1 │ end 1, begin 2 │ …      slab: an equal part of each rank's share
 //        (nothing)    │ convert slab 0 │ convert slab 1 │ …      work between; a library may still do all of its own in `begin`
 #include <algorithm>
+#include <utility>
 
 #include "tilewise/io/file_view.hpp"
 #include "tilewise/mpi/datatype.hpp"
@@ -44,23 +45,23 @@ private:
                      End end) const {
         const Timed timed(context.ledger, context.ledger.phase(), Step::file,
                           std::string(name) + " " + transfer.region.name);
-        const FileView view(context, transfer, mode, hints_);
+        FileView view(context, transfer, mode, hints_);
         const std::int64_t size = view.share().size();
         for (int slab = 0; slab < slabs; ++slab) {
             const std::int64_t from = size * slab / slabs, to = size * (slab + 1) / slabs;
-            std::byte* data = transfer.data + from * transfer.item();
-            view.step([&] { check(begin(view.get(), data, mpi::Span(to - from, view.item())), name); });
-            if (transfer.between) {  // the slab before this one is there
-                transfer.between(from);
-            }
-            view.step([&] {
-                MPI_Status status{};
-                check(end(view.get(), data, &status), "its end");
-                view.require_moved(status, to - from, name);
+            bool worked = !transfer.between;
+            view.move(from, to, name, [&](std::byte* data, const mpi::Span& span, MPI_Status* status) {
+                const int begun = begin(view.get(), data, span);
+                if (!std::exchange(worked, true)) {  // the slab before this one is there
+                    transfer.between(from);
+                }
+                const int ended = end(view.get(), data, status);  // also after a failure: only one may be open
+                return begun != MPI_SUCCESS ? begun : ended;
             });
             context.ledger.count().io_calls += 1;
             context.report(context.ledger.phase(), static_cast<double>(slab + 1) / slabs);
         }
+        view.close();
         return size * transfer.item();
     }
 

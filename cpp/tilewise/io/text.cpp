@@ -124,16 +124,16 @@ private:
         };
         try {
             if (run(1) != expected) {
-                throw UsageError("changed while it was read");
+                throw UsageError("");
             }
         } catch (const UsageError&) {
             // Only now it matters which line of the file this is.
             try {
                 run(1 + std::count(characters_.file(), begin, '\n'));
             } catch (const UsageError& error) {
-                throw UsageError(region_.name + ": " + error.what());
+                throw region_.refusal(ErrorKind::usage, error.what());
             }
-            throw UsageError(region_.name + ": changed while it was read");
+            throw region_.refusal(ErrorKind::usage, "changed while it was read");
         }
     }
 
@@ -183,8 +183,9 @@ TextIndex::TextIndex(Context& context, const Region& region) {
     mpi::together(context.comm, [&] {
         const std::int64_t expected = region.rows * region.columns / std::max<std::int64_t>(1, region.text->elements());
         if (lines_before_.back() != expected) {
-            throw UsageError(region.name + ": has " + std::to_string(lines_before_.back()) +
-                             " lines of numbers where " + std::to_string(expected) + " were expected");
+            throw region.refusal(ErrorKind::usage, "has " + std::to_string(lines_before_.back()) +
+                                                       " lines of numbers where " + std::to_string(expected) +
+                                                       " were expected");
         }
     });
 }

@@ -38,8 +38,8 @@ std::unique_ptr<ElementFile> open_text(const Transfer& transfer, int threads);
 /// Writes a text from its beginning to its end, in rows that follow each other.
 class TextOutput {
 public:
-    /// Notes what it writes in `proof`, if there is one.
-    TextOutput(const Region& region, bool by_root, ReadBack* proof)
+    /// Notes what it writes in `proof`.
+    TextOutput(const Region& region, bool by_root, ReadBack& proof)
         : region_(region),
           by_root_(by_root),
           proof_(proof),
@@ -53,7 +53,7 @@ public:
 private:
     const Region& region_;
     bool by_root_;  ///< rank 0 formats and writes everything
-    ReadBack* proof_;
+    ReadBack& proof_;
     std::int64_t end_;
 };
 

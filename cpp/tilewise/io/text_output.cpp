@@ -57,7 +57,7 @@ struct Formatter {
 /// A text file that several threads write to.
 class TextFile {
 public:
-    TextFile(const Region& region, ReadBack* proof)
+    TextFile(const Region& region, ReadBack& proof)
         : file_(region.path, region.name, PosixFile::Mode::write),
           proof_(proof) {}
 
@@ -65,17 +65,18 @@ public:
         const std::int64_t calls = file_.write(text.data(), length, offset);
         const std::lock_guard lock(books_);
         calls_ += calls;
-        if (proof_ != nullptr && length > 0) {
-            proof_->note(offset, text.data(), length);
+        if (length > 0) {
+            proof_.note(offset, text.data(), length);
         }
     }
+    void close() { file_.close(); }
 
     /// Calls to the system since this was asked last.
     std::int64_t take_calls() { return std::exchange(calls_, 0); }
 
 private:
     PosixFile file_;
-    ReadBack* proof_;
+    ReadBack& proof_;
     std::mutex books_;
     std::int64_t calls_ = 0;
 };
@@ -117,7 +118,7 @@ constexpr std::int64_t worth_threads = 1 << 13;  // numbers
 
 class LineWriter {
 public:
-    LineWriter(Context& context, const Region& region, ReadBack* proof)
+    LineWriter(Context& context, const Region& region, ReadBack& proof)
         : context_(context),
           region_(region),
           formatter_{region},
@@ -168,6 +169,8 @@ public:
         }
         book(offset - begin);
     }
+
+    void close() { file_.close(); }
 
 private:
     int threads(std::int64_t lines) const { return lines * formatter_.line < worth_threads ? 1 : context_.threads; }
@@ -246,6 +249,11 @@ void TextOutput::append(Context& context, const Transfer& transfer) {
             }
             context.report(context.ledger.phase(),
                            static_cast<double>(end - shares.span.begin) / static_cast<double>(shares.span.size()));
+        }
+    });
+    mpi::together(context.comm, [&] {
+        if (writer) {
+            writer->close();
         }
     });
 }

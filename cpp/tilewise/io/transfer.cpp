@@ -2,6 +2,7 @@
 #include "tilewise/io/transfer.hpp"
 
 #include <charconv>
+#include <optional>
 
 #include "tilewise/io/file.hpp"
 #include "tilewise/kernel/convert.hpp"
@@ -28,11 +29,13 @@ std::string fitting(const Region& region, const std::string& strategy) {
     return region.text && !by_root(strategy) ? "two_phase" : strategy;
 }
 
-void check_size(const std::string& path, const std::string& name, std::int64_t needed, bool exactly) {
-    const std::int64_t size = PosixFile(path, name, PosixFile::Mode::read).size();
+/// `file`: of a tile, its path.
+void check_size(const Region& region, const std::string& path, const std::string& file, std::int64_t needed,
+                bool exactly) {
+    const std::int64_t size = PosixFile(path, region.name + file, PosixFile::Mode::read).size();
     if (exactly ? size != needed : size < needed) {
-        throw IoError(name + ": has " + std::to_string(size) + " bytes where " + std::to_string(needed) +
-                      " were expected");
+        throw region.refusal(ErrorKind::io, (file.empty() ? "" : file + ": ") + "has " + std::to_string(size) +
+                                                " bytes where " + std::to_string(needed) + " were expected");
     }
 }
 
@@ -88,12 +91,12 @@ void check_file(Context& context, const Region& region) {
             return;
         }
         for (const Tile& tile : region.tiles) {
-            check_size(tile.path, region.name + " (" + tile.path + ")",
+            check_size(region, tile.path, " (" + tile.path + ")",
                        tile.offset + tile.block.size() * static_cast<std::int64_t>(size_of(region.dtype)), true);
         }
         if (region.tiles.empty()) {
             const bool exactly = region.file_bytes >= 0;
-            check_size(region.path, region.name, exactly ? region.file_bytes : region.offset + region.bytes(), exactly);
+            check_size(region, region.path, "", exactly ? region.file_bytes : region.offset + region.bytes(), exactly);
         }
     });
 }
@@ -101,6 +104,7 @@ void check_file(Context& context, const Region& region) {
 Region as_written(Context& context, const Region& output) {
     context.comm.barrier();
     Region written = output;
+    written.proving = true;
     if (output.tiles.empty()) {
         mpi::together(context.comm, [&] {
             if (context.comm.rank() == 0) {
@@ -142,7 +146,8 @@ void Input::load(Context& context, Dtype dtype, const WantedShare& wanted, std::
         const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "convert " + region_.name);
         mpi::together(context.comm, [&] {
             if (kernel::widen(data, size, region_.dtype, region_.swap_bytes, dtype) > 0) {
-                throw UsageError(region_.name + ": holds numbers that " + std::string(name_of(dtype)) + " cannot");
+                throw region_.refusal(ErrorKind::usage,
+                                      "holds numbers that " + std::string(name_of(dtype)) + " cannot");
             }
         });
     }
@@ -150,15 +155,18 @@ void Input::load(Context& context, Dtype dtype, const WantedShare& wanted, std::
 
 Output::Output(Context& context, const Region& region, const std::string& strategy, const Hints& hints, bool prove)
     : region_(region),
-      prove_(prove) {
+      prove_(prove),
+      read_back_(prove ? ReadBack::Extent::everything : ReadBack::Extent::samples, context.comm.rank()) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::file, "reserve " + region.name);
     mpi::together(context.comm, [&] {
         const std::string fits = fitting(region, strategy);
         strategy_ = strategy_named(fits, hints);
         if (region.text) {
-            text_ = std::make_unique<TextOutput>(region_, by_root(fits), prove ? &read_back_ : nullptr);
+            text_ = std::make_unique<TextOutput>(region_, by_root(fits), read_back_);
         } else if (region.tiles.empty() && context.comm.rank() == 0) {
-            PosixFile(region.path, region.name, PosixFile::Mode::write).reserve(region.offset + region.bytes());
+            PosixFile file(region.path, region.name, PosixFile::Mode::write);
+            file.reserve(region.offset + region.bytes());
+            file.close();
         }
     });
 }
@@ -170,40 +178,53 @@ void Output::store(Context& context, const WantedShare& wanted, std::byte* data)
         return;
     }
     strategy_->write(context, transfer);
+    std::optional<Timed> timed;
     if (prove_) {
-        const Timed timed(context.ledger, Phase::verify, "checksum " + region_.name);
-        read_back_.note(transfer, transfer.share_of(context.comm.rank()));
+        timed.emplace(context.ledger, Phase::verify, "checksum " + region_.name);
     }
+    read_back_.note(transfer, transfer.share_of(context.comm.rank()));
 }
 
-void Output::note(const grid::Share& wanted, std::byte* data) {
-    if (prove_) {
-        read_back_.note({region_, {}, data}, region_.stored(wanted));
-    }
+void Output::note(const grid::Share& stored, std::byte* data) { read_back_.note({region_, {}, data}, stored); }
+
+bool Output::holds_what_was_written(Context& context) const {
+    const Timed timed(context.ledger, Phase::verify, "read back " + region_.name);
+    return read_back_.compare(context, region_) == 0;
 }
 
 void Output::finish(Context& context, bool sync) {
-    const Timed timed(context.ledger, context.ledger.phase(), Step::file, sync ? "flush" : "check size");
+    const Timed timed(context.ledger, context.ledger.phase(), Step::file, sync ? "flush" : "check samples");
     if (sync) {  // each node holds its own pages of a shared file
         mpi::together(context.comm, [&] {
+            const auto flush = [&](const std::string& path) {
+                PosixFile file(path, region_.name, PosixFile::Mode::write);
+                file.flush();
+                file.close();
+            };
             for (const Tile& tile : region_.tiles) {
-                PosixFile(tile.path, region_.name, PosixFile::Mode::write).flush();
+                flush(tile.path);
             }
             if (region_.tiles.empty()) {
-                PosixFile(region_.path, region_.name, PosixFile::Mode::write).flush();
+                flush(region_.path);
             }
         });
     }
-    if (!text_) {
+    if (text_) {
+        context.comm.barrier();
+        mpi::together(context.comm, [&] {
+            if (context.comm.rank() == 0) {
+                check_size(region_, region_.path, "", text_->end(), true);
+            }
+        });
+    } else {
         check_file(context, region_);
-        return;
     }
-    context.comm.barrier();
-    mpi::together(context.comm, [&] {
-        if (context.comm.rank() == 0) {
-            check_size(region_.path, region_.name, text_->end(), true);
-        }
-    });
+    if (!prove_ && read_back_.compare(context, region_) > 0) {
+        throw mpi::AgreedError(ErrorKind::io,
+                               region_.name +
+                                   ": does not hold what was written to it: the file system lost a part, "
+                                   "or another program changed it");
+    }
 }
 
 }  // namespace tilewise::io

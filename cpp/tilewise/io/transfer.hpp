@@ -38,12 +38,12 @@ public:
 
     /// Writes every rank's share, in the region's own type and byte order. Of a text, parts must be whole rows and come in order. @note Collective.
     void store(Context& context, const WantedShare& wanted, std::byte* data);
-    /// Takes the checksum of numbers that somebody else writes to the region; only with `prove`. Not collective.
-    void note(const grid::Share& wanted, std::byte* data);
-    /// After all is written: flushes to disk if `sync`, and checks the size. @note Collective.
+    /// Takes checksums of numbers that somebody else writes to the region; `stored` is a share in its stored order. Not collective.
+    void note(const grid::Share& stored, std::byte* data);
+    /// After all is written: flushes to disk if `sync`, and checks the size and, without `prove`, samples. @note Collective.
     void finish(Context& context, bool sync);
-    /// Whether the file gives back what was written; only with `prove`. @note Collective.
-    bool holds_what_was_written(Context& context) const { return read_back_.compare(context, region_) == 0; }
+    /// Whether the file gives back all that was written; only with `prove`. @note Collective.
+    bool holds_what_was_written(Context& context) const;
 
 private:
     const Region& region_;

@@ -72,10 +72,11 @@ public:
             serve_own_panel(context, transfer, shares, Step::file, "write ", [&](grid::Range some, std::byte* data) {
                 file->write(context.ledger.count(), some, data);
             });
-            return;
+        } else {
+            const Panels panels(transfer, shares.span, context.comm.size(), stage_bytes_);
+            write_panels(context, transfer, shares, panels, *file, ahead());
         }
-        const Panels panels(transfer, shares.span, context.comm.size(), stage_bytes_);
-        write_panels(context, transfer, shares, panels, *file, ahead());
+        mpi::together(context.comm, [&] { file->close(); });
     }
 
 private:

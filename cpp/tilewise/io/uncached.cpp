@@ -51,4 +51,9 @@ std::int64_t UncachedFile::write(const std::byte* data, std::int64_t bytes, std:
     return split(data, bytes, offset, least_, by(buffered_), by(direct_));
 }
 
+void UncachedFile::close() {
+    direct_.close();
+    buffered_.close();
+}
+
 }  // namespace tilewise::io

@@ -24,6 +24,8 @@ public:
     /// Moves exactly `bytes` at `offset`; returns the number of system calls. May be called by several threads.
     std::int64_t read(std::byte* data, std::int64_t bytes, std::int64_t offset) const;
     std::int64_t write(const std::byte* data, std::int64_t bytes, std::int64_t offset) const;
+    /// As of PosixFile.
+    void close();
 
 private:
     PosixFile buffered_, direct_;

@@ -169,6 +169,12 @@ public:
         });
     }
     void close() override {
+        mpi::together(comm(), [&] {
+            if (direct_) {
+                direct_->close();
+            }
+            file_->close();
+        });
         direct_.reset();
         file_.reset();
     }
@@ -204,7 +210,10 @@ public:
         });
     }
     void close() override {
-        map_ = io::Mapping();
+        mpi::together(comm(), [&] {
+            map_.close();
+            file_->close();
+        });
         file_.reset();
     }
 

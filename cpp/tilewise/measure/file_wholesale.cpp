@@ -60,7 +60,10 @@ public:
         return std::nullopt;
     }
 
-    void close() override { file_.reset(); }
+    void close() override {
+        mpi::together(fields_.context.comm, [&] { file_->close(); });
+        file_.reset();
+    }
 
     std::string note() const override {
         return fields_.name + " moves all blocks of a rank in one call, which opens the file too";

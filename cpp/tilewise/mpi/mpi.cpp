@@ -3,8 +3,33 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <utility>
 
 namespace tilewise::mpi {
+namespace {
+
+/// The system's number behind a code of MPI-IO: by its class, else by the system's words in the library's text, else 0.
+int error_number_of(int code, const std::string& words) {
+    constexpr std::array classes{std::pair{MPI_ERR_NO_SPACE, ENOSPC}, std::pair{MPI_ERR_QUOTA, EDQUOT},
+                                 std::pair{MPI_ERR_NO_SUCH_FILE, ENOENT}, std::pair{MPI_ERR_ACCESS, EACCES},
+                                 std::pair{MPI_ERR_READ_ONLY, EROFS}};
+    int code_class = MPI_SUCCESS;
+    MPI_Error_class(code, &code_class);
+    for (const auto& [its, number] : classes) {
+        if (its == code_class) {
+            return number;
+        }
+    }
+    for (const int number : {ENOSPC, EDQUOT, EINTR, EIO, EFBIG, ESTALE, ENOENT, EACCES, EROFS, EMFILE, ENFILE}) {
+        if (words.find(system_reason(number)) != std::string::npos) {
+            return number;
+        }
+    }
+    return 0;
+}
+
+}  // namespace
 
 void check(int code, const char* call) {
     if (code == MPI_SUCCESS) {
@@ -15,7 +40,7 @@ void check(int code, const char* call) {
     MPI_Error_string(code, text.data(), &length);
     std::string words(text.data(), static_cast<std::size_t>(length));
     std::replace(words.begin(), words.end(), '\n', ' ');  // a library's stack of errors becomes one line
-    throw Error(ErrorKind::mpi, std::string(call) + " failed: " + words);
+    throw Error(ErrorKind::mpi, std::string(call) + " failed: " + words, -1, error_number_of(code, words));
 }
 
 std::string library_version() {

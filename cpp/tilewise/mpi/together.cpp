@@ -25,20 +25,22 @@ LastWords last_words_of_this_process;
 }  // namespace
 
 void agree(const Communicator& comm, const std::optional<Error>& mine) {
-    const int nobody = comm.size();
-    const int candidate = mine ? comm.rank() : nobody;
+    // Of several ranks that fail together one may know the system's reason, while the others only heard from a library that something failed.
+    const int size = comm.size(), nobody = 2 * size;
+    const int candidate = !mine ? nobody : mine->error_number() != 0 ? comm.rank() : size + comm.rank();
     int failed = nobody;
     check(MPI_Allreduce(&candidate, &failed, 1, MPI_INT, MPI_MIN, comm.get()), "MPI_Allreduce");
     if (failed == nobody) {
         return;
     }
+    failed %= size;
     std::string text = mine ? mine->what() : "";
-    int header[3] = {mine ? static_cast<int>(mine->kind()) : 0, static_cast<int>(text.size()),
-                     mine ? mine->rank() : -1};
-    check(MPI_Bcast(header, 3, MPI_INT, failed, comm.get()), "MPI_Bcast");
+    int header[4] = {mine ? static_cast<int>(mine->kind()) : 0, static_cast<int>(text.size()), mine ? mine->rank() : -1,
+                     mine ? mine->error_number() : 0};
+    check(MPI_Bcast(header, 4, MPI_INT, failed, comm.get()), "MPI_Bcast");
     text.resize(static_cast<std::size_t>(header[1]));
     check(MPI_Bcast(text.data(), header[1], MPI_CHAR, failed, comm.get()), "MPI_Bcast");
-    throw AgreedError(static_cast<ErrorKind>(header[0]), text, header[2] >= 0 ? header[2] : failed);
+    throw AgreedError(static_cast<ErrorKind>(header[0]), text, header[2] >= 0 ? header[2] : failed, header[3]);
 }
 
 void set_last_words(LastWords last_words) { last_words_of_this_process = std::move(last_words); }

@@ -22,7 +22,7 @@ struct AgreedError : Error {
     using Error::Error;
 };
 
-/// Throws the error of the lowest rank that has one, on every rank. Costs one small reduction where all is well.
+/// Throws the error of the lowest rank that has one, on every rank; one that knows the system's `errno` goes before those that do not. Costs one small reduction where all is well.
 /// @note Collective.
 void agree(const Communicator& comm, const std::optional<Error>& mine);
 

@@ -80,6 +80,7 @@ std::int64_t EarlyOutput::finish() {
     if (failure_) {
         std::rethrow_exception(failure_);
     }
+    file_->close();
     return calls_;
 }
 

@@ -292,7 +292,7 @@ private:
             }
             if (last) {
                 show_to_check({rows, {0, shape.n}}, data);
-                output_->note(grid::Block{rows, {0, shape.n}}, data);
+                output_->note(c_->stored(grid::Block{rows, {0, shape.n}}), data);
                 early_output_->submit(index);
             }
         }

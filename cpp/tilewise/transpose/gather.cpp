@@ -29,6 +29,15 @@ public:
         });
     }
 
+    /// After the last block. @note Collective over the ranks that it was made by.
+    void finish(const Context& context, bool sync) {
+        mpi::together(context.comm, [&] {
+            if (output_) {
+                output_->finish(alone_, sync);
+            }
+        });
+    }
+
     void keep(const Loaded& loaded, const grid::Block& part, bool last) override {
         const std::int64_t stride = part.columns.size() * item();
         own_ = Buffer(static_cast<std::size_t>(part.size() * item()));
@@ -72,13 +81,10 @@ Outcome run_gather(Context& context, const io::Region& from, const io::Region& t
     Outcome outcome;
     outcome.working = loaded.block().size() > 0;
     if (options.root_write != RootWrite::whole && !to.text && to.tiles.empty()) {
-        {
-            BlockByBlock blocks(context, to, options, root);
-            outcome.samples = redistribute(context, to, options, pieces, loaded, blocks);
-        }
+        BlockByBlock blocks(context, to, options, root);
+        outcome.samples = redistribute(context, to, options, pieces, loaded, blocks);
         const Timed writing(context.ledger, Phase::output, "output");
-        context.comm.barrier();
-        io::Output(context, to, "positioned", options.hints, false).finish(context, options.sync);
+        blocks.finish(context, options.sync);
         return outcome;
     }
     Assembled result(context, to, pieces.wanted(context.comm.rank()));

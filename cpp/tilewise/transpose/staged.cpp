@@ -51,7 +51,7 @@ Outcome run_staged(Context& context, const io::Region& from, const io::Region& t
         const Timed timed(context.ledger, Phase::output, "output");
         return io::Output(context, to, options.write, options.hints, false);
     }();
-    mapped ? turn_mapped(context, from, to, options) : turn_tiles(context, from, to, options);
+    (mapped ? turn_mapped : turn_tiles)(context, from, to, options, output);
     {
         const Timed timed(context.ledger, Phase::input, "check size");
         io::check_file(context, from);

@@ -16,10 +16,12 @@ bool is_plain_turn(const io::Region& from, const io::Region& to);
 inline constexpr std::int64_t mapped_strip_bytes = std::int64_t{2} << 20;  ///< and at least a cache line of columns
 
 /// Out of mapped pages, strip by strip, in whole rows of the result. Memory: a strip for each thread. @note Collective.
-void turn_mapped(Context& context, const io::Region& from, const io::Region& to, const Options& options);
+void turn_mapped(Context& context, const io::Region& from, const io::Region& to, const Options& options,
+                 io::Output& output);
 
 /// Tiles through memory: one is read while another is turned and written. @note Collective.
-void turn_tiles(Context& context, const io::Region& from, const io::Region& to, const Options& options);
+void turn_tiles(Context& context, const io::Region& from, const io::Region& to, const Options& options,
+                io::Output& output);
 
 /// Rows and columns of the input in one tile.
 struct TileShape {

@@ -36,7 +36,8 @@ std::int64_t write_in_calls(const io::PosixFile& file, const std::byte* data, st
 
 }  // namespace
 
-void turn_mapped(Context& context, const io::Region& from, const io::Region& to, const Options& options) {
+void turn_mapped(Context& context, const io::Region& from, const io::Region& to, const Options& options,
+                 io::Output& output) {
     const std::int64_t rows = from.stored_rows(), columns = from.stored_columns();
     const auto size = size_of(from.dtype);
     const auto item = static_cast<std::int64_t>(size);
@@ -50,7 +51,7 @@ void turn_mapped(Context& context, const io::Region& from, const io::Region& to,
             return;
         }
         const io::Mapping source(from, io::Mapping::Access::read);
-        const io::PosixFile result(to.path, to.name, io::PosixFile::Mode::write);
+        io::PosixFile result(to.path, to.name, io::PosixFile::Mode::write);
         const int threads = from.bytes() < worth_threads ? 1 : context.threads;
         std::vector<Buffer> strips(static_cast<std::size_t>(threads));
         std::int64_t calls = 0;
@@ -66,10 +67,12 @@ void turn_mapped(Context& context, const io::Region& from, const io::Region& to,
                        1);
             const std::lock_guard lock(writing);
             calls += write_in_calls(result, strip.data(), some * rows * item, to.offset + j * rows * item);
+            output.note(grid::Block{{j, j + some}, {0, rows}}, strip.data());
             if (thread == 0) {
                 context.report(Phase::output, static_cast<double>(task + 1) / static_cast<double>(mine.size()));
             }
         });
+        result.close();
         Counters& count = context.ledger.count();
         const std::int64_t bytes = (std::min(mine.end * width, columns) - mine.begin * width) * rows * item;
         count.read += bytes;

@@ -96,11 +96,12 @@ private:
 
 class Tiles {
 public:
-    Tiles(Context& context, const io::Region& from, const io::Region& to, const Options& options)
+    Tiles(Context& context, const io::Region& from, const io::Region& to, const Options& options, io::Output& result)
         : context_(context),
           from_(from),
           to_(to),
           options_(options),
+          checked_(result),
           item_(static_cast<std::int64_t>(size_of(from.dtype))),
           shape_(tile_shape(from.stored_rows(), from.stored_columns(), item_, options.stage_bytes)),
           down_((from.stored_rows() + shape_.rows - 1) / shape_.rows),
@@ -129,6 +130,11 @@ public:
             write(index);
             buffer = 1 - buffer;
             context_.report(Phase::output, static_cast<double>(index + 1) / static_cast<double>(count_));
+        }
+        if (direct_result_) {
+            direct_result_->close();
+        } else {
+            result_->close();
         }
         Counters& count = context_.ledger.count();
         count.read += read_;
@@ -247,12 +253,14 @@ private:
                                                      calls_ += direct_result_->write(bounced, some, offset + begin);
                                                  });
                           });
+        checked_.note(grid::Block{part.columns, part.rows}, output_.data() + page + memory.lead());
         context_.ledger.count().written += part.size() * item_;
     }
 
     Context& context_;
     const io::Region &from_, &to_;
     const Options& options_;
+    io::Output& checked_;
     std::int64_t item_;
     TileShape shape_;
     std::int64_t down_, count_;
@@ -268,8 +276,9 @@ private:
 
 }  // namespace
 
-void turn_tiles(Context& context, const io::Region& from, const io::Region& to, const Options& options) {
-    mpi::together(context.comm, [&] { Tiles(context, from, to, options)(); });
+void turn_tiles(Context& context, const io::Region& from, const io::Region& to, const Options& options,
+                io::Output& output) {
+    mpi::together(context.comm, [&] { Tiles(context, from, to, options, output)(); });
 }
 
 }  // namespace tilewise::transpose

@@ -21,7 +21,11 @@ void emit(const nlohmann::json& event) {
 }
 
 void emit_error(const Error& error, int rank) {
-    emit({{"event", "error"}, {"kind", name_of(error.kind())}, {"message", error.what()}, {"rank", rank}});
+    emit({{"event", "error"},
+          {"kind", name_of(error.kind())},
+          {"message", error.what()},
+          {"rank", rank},
+          {"errno", error.error_number()}});
 }
 
 void ProgressMeter::operator()(Phase phase, double done) {

@@ -165,13 +165,16 @@ int main(int argc, char** argv) {
     std::signal(SIGXFSZ, SIG_IGN);  // a write beyond a limit then fails, and can say where
     int provided = 0;
     MPI_Init_thread(&argc, &argv, worker::thread_level(), &provided);
-    io::set_shrunken_file_message([](const char* name) {
+    io::set_bus_error_message([](const char* name, bool writing) {
         // In a signal handler: nothing but a write of bytes that are there.
         constexpr char before[] = "\x1e{\"event\": \"error\", \"kind\": \"io\", \"rank\": 0, \"message\": \"";
-        constexpr char after[] = ": became shorter while it was read\"}\n";
+        constexpr char shrunken[] = ": became shorter while it was read\", \"errno\": 0}\n";
+        constexpr char full[] = ": there is no room for what is written: the disk may be full\", \"errno\": 28}\n";
+        static_assert(ENOSPC == 28);
         [[maybe_unused]] ssize_t put = write(STDOUT_FILENO, before, sizeof before - 1);
         put = write(STDOUT_FILENO, name, std::strlen(name));
-        put = write(STDOUT_FILENO, after, sizeof after - 1);
+        put =
+            writing ? write(STDOUT_FILENO, full, sizeof full - 1) : write(STDOUT_FILENO, shrunken, sizeof shrunken - 1);
     });
     mpi::set_last_words([](const Error& error, int rank) { worker::emit_error(error, rank); });
     const int code = worker::work(arguments);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -202,8 +203,10 @@ void write_trace(const Context& context, const MessageTrace& messages, const std
                              {"dropped", sums[2]},       {"hasty", sums[3]},
                              {"dropped_calls", sums[4]}, {"most_per_rank", most_messages}};
             out << "\n], \"otherData\": " << about.dump() << "}\n";
-            if (!out.flush()) {
-                throw IoError(path + ": the timeline could not be written");
+            errno = 0;
+            out.close();
+            if (!out) {
+                throw system_error(path + ": the timeline could not be written", errno != 0 ? errno : EIO);
             }
         }
     });

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 
-from tilewise.errors import RunError, TilewiseError, UsageError
+from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError
 from tilewise.launch.events import Failed
 from tilewise.launch.supervise import Outcome
 
@@ -21,6 +21,12 @@ _ADVICE: dict[int, str] = {
     signal.SIGBUS: "a disk or /dev/shm may be full, or an input may have shrunk while it was read",
     signal.SIGSEGV: "run again with -v and report this",
     signal.SIGABRT: "run again with -v to see what the ranks printed",
+}
+
+_KINDS: dict[str, type[TilewiseError]] = {
+    "usage": UsageError,
+    "memory": UsageError,
+    "verification": VerificationError,
 }
 
 
@@ -44,7 +50,7 @@ def error_of(outcome: Outcome, timeout: float | None) -> TilewiseError | None:
 
 
 def _reported(failed: Failed) -> TilewiseError:
-    kind = UsageError if failed.kind in ("usage", "memory") else RunError
+    kind = _KINDS.get(failed.kind, RunError)
     where = f"rank {failed.rank}: " if failed.rank > 0 and "rank" not in failed.message else ""
     return kind(where + failed.message)
 

@@ -60,11 +60,16 @@ class Snapshot(msgspec.Struct, tag="snapshot", tag_field="event"):
 
 
 class Failed(msgspec.Struct, tag="error", tag_field="event"):
-    """Why the job failed; `usage` and `memory` mean that the request was wrong."""
+    """Why the job failed.
+
+    `usage` and `memory` mean that the request was wrong, `verification` that the output is.
+    `errno`: the system's number where that is the cause, else 0.
+    """
 
     kind: str
     message: str
     rank: int = -1
+    errno: int = 0
 
 
 class Verification(msgspec.Struct):
