@@ -6,6 +6,14 @@ below the command line raises these; only `tilewise.cli.main` prints them, once.
 
 from __future__ import annotations
 
+# Not printable and yet harmless: ends of lines, and what joins letters and emoji, or keeps them apart.
+_KEPT = "\n\t\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
+
+
+def clean(text: object) -> str:
+    """`text` without what would move a terminal's cursor or make XML ill-formed: names and words of others."""
+    return "".join(c if c.isprintable() or c in _KEPT else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+
 
 class TilewiseError(Exception):
     """Base of all errors that a user may see.
@@ -25,7 +33,7 @@ class TilewiseError(Exception):
         lines = [f"tilewise: {self.message}"]
         if self.advice:
             lines.append(f"  try: {self.advice}")
-        return "\n".join(lines)
+        return clean("\n".join(lines))
 
 
 class UsageError(TilewiseError):

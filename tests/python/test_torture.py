@@ -21,15 +21,15 @@ SWEEPS = {
     "a short write of a header": "multiply --faults write:short --who front",
     "a short write of a tile's header": "multiply --io per_rank --faults write:short --who front",
     "a read of nothing": "multiply --io collective --faults pread:zero --who rank --every 4",
-    "a staged read of nothing": "transpose --options=--algorithm=staged --faults pread:zero --who rank --every 25",
+    "a staged read of nothing": "transpose --options=--algorithm=staged --faults pread:zero --every 25",
     "old tiles cannot be removed": "multiply --io per_rank --faults unlink --who front --every 2",
     "an interrupt while renaming": "multiply --faults rename:SIGINT,rename:SIGTERM --who front",
     "an interrupt while naming anew": "multiply --faults link:SIGINT,unlink:SIGINT --who front --new",
     "a kill beside the part file": "multiply --faults all:SIGKILL --who front --path *.part* --every 3",
-    "a kill beside tiles": "multiply --io per_rank --faults all:SIGKILL --who front --path *.tiles* --every 9",
+    "a kill beside tiles": "multiply --io per_rank --faults all:SIGKILL --who front --path *.tiles --every 9",
     "a write error that aborts the job": "convert --faults pwrite:EIO --who rank --every 2",
     "snapshots cannot be renamed": "stencil --faults rename:EIO --who front",
-    "snapshots of tiles cannot be renamed": "stencil --io per_rank --faults rename,read:EIO --who front --every 6",
+    "snapshots of tiles, not renamed": "stencil --io per_rank --faults rename,read:EIO --who front --every 6",
     "anything else": "svd,generate --faults all --every 60",
 }
 KILLS = {

@@ -15,7 +15,7 @@ from tilewise import files
 from tilewise.cli import places, side_files
 from tilewise.cli.decoding import Decoding
 from tilewise.cli.options import JobOptions
-from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError
+from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError, clean
 from tilewise.files.output import Target
 from tilewise.files.region import Region, Source
 from tilewise.launch import afterwards, assemble, diagnose, hosts, job, launcher, signals
@@ -320,7 +320,7 @@ def _tell(record: Record, outcome: Outcome, options: JobOptions, plain: bool) ->
         for line in outcome.chatter:
             print(line, file=sys.stderr)
     for warning in record.warnings:
-        print(f"tilewise: warning: {warning}", file=sys.stderr)
+        print(f"tilewise: warning: {clean(warning)}", file=sys.stderr)
     if options.json != "-":
         from tilewise.report.explain import explain
         from tilewise.report.terminal import show
