@@ -6,7 +6,7 @@ below the command line raises these; only `tilewise.cli.main` prints them, once.
 
 from __future__ import annotations
 
-# Not printable and yet harmless: ends of lines, and what joins letters and emoji, or keeps them apart.
+# Not printable and yet harmless: line ends, and what joins letters and emoji or keeps them apart.
 _KEPT = "\n\t\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 
 
