@@ -100,6 +100,8 @@ class _Look(HTMLParser):
             if name == "style" and "url(" in (value or "").replace("url(#", ""):
                 raise BrokenPromise(f"a page that loads by its style: {value}")
         self._inside = tag
+        if dict(attrs).get("type") == "application/json":
+            self._inside = ""  # data, which nobody runs
         if tag == "script":
             self.scripts.append("")
 

@@ -48,10 +48,10 @@ def main() -> None:
         changed = mutate.mutated(data, seed) if seed % 4 else atheris.Mutate(data, most)
         return bytes(changed[:most])
 
-    # With a mutator of ours the alarm of libFuzzer finds no handler, and would end the program.
-    alarm = ["-timeout=0", "-handle_alrm=0"] if target.structured else ["-timeout=30"]
+    # With a mutator of ours the alarm finds no handler, and would end the program.
+    alarm = "-timeout=7200" if target.structured else "-timeout=30"
     options = [
-        *alarm,
+        alarm,
         "-max_len=200000",
         f"-max_total_time={seconds}",
         f"-artifact_prefix={found}/{name}-",
