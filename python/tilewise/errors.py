@@ -11,7 +11,7 @@ _KEPT = "\n\t\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 
 
 def clean(text: object) -> str:
-    """`text` without what would move a terminal's cursor or make XML ill-formed: names and words of others."""
+    """`text`, somebody's words, without what would move a terminal's cursor or make XML ill-formed."""
     return "".join(c if c.isprintable() or c in _KEPT else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
