@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from typing import Any
@@ -59,7 +60,7 @@ def mutated(data: bytes, seed: int) -> bytes:
 def _changed(tree: Any, chosen: random.Random) -> Any:
     places = _places(tree)
     if not places:
-        return chosen.choice(WORDS + NUMBERS + OTHERS)
+        return copy.deepcopy(chosen.choice(WORDS + NUMBERS + OTHERS))
     above, key = chosen.choice(places)
     old = above[key]
     what = chosen.random()
@@ -76,7 +77,7 @@ def _changed(tree: Any, chosen: random.Random) -> Any:
     elif what < 0.9:
         above[key] = chosen.choice(WORDS + NUMBERS)
     else:
-        above[key] = chosen.choice(OTHERS)
+        above[key] = copy.deepcopy(chosen.choice(OTHERS))  # which the next change may change
     return tree
 
 
