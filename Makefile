@@ -8,14 +8,14 @@ MPICXX_OPENMPI := $(shell command -v mpicxx.openmpi)
 PRESETS := dev asan $(if $(MPICXX_OPENMPI),openmpi)
 SOURCES := $(shell find cpp python cmake -type f -not -name '*.pyc' 2>/dev/null) \
            CMakeLists.txt pyproject.toml README.md LICENSE
-CXX_FILES = $(shell find cpp tests/cpp bench examples -name '*.cpp' -o -name '*.hpp')
+CXX_FILES = $(shell find cpp tests/cpp tests/fuzz bench examples -name '*.cpp' -o -name '*.hpp')
 
 export PATH := $(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-cpp test-python lint format tidy bench bench-measure bench-multiply bench-io bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: help install demo test test-cpp test-python lint format tidy torture fuzz bench bench-measure bench-multiply bench-io bench-stencil bench-svd bench-transpose clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -51,6 +51,7 @@ lint: $(VENV)/.tools $(VENV)/.installed  ## formatting, types, floors
 	ruff format --check .
 	mypy
 	MYPYPATH=bench mypy --explicit-package-bases bench
+	MYPYPATH=tests/torture mypy --explicit-package-bases tests/torture
 	clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/python tools/check_floors.py
 
@@ -84,6 +85,13 @@ bench-svd: $(VENV)/.installed  ## decompositions beside ScaLAPACK and LAPACK: ti
 
 bench-measure: $(VENV)/.installed  ## messages beside OSU's, files, the cost model, and whether a second measurement agrees
 	$(BIN)/python bench/run.py measure $(ARGS)
+
+torture: $(VENV)/.installed  ## each I/O call fails in turn, then 1000 kills (hours); ARGS="sweep --every 50" is a part
+	$(BIN)/python tests/torture/run.py $(ARGS)
+
+fuzz: $(VENV)/.installed  ## fuzz all targets, SECONDS=60 each; TARGETS="text npy" names some (clang, libclang-rt-dev)
+	@$(PIP_INSTALL) atheris
+	$(BIN)/python tests/fuzz/run.py --seconds $(or $(SECONDS),60) $(TARGETS)
 
 clean:  ## remove what was built, keep .venv
 	rm -rf build demo-output .pytest_cache .ruff_cache .mypy_cache .hypothesis $(VENV)/.installed

@@ -25,11 +25,18 @@ _ADVICE = {
     errno.ETIMEDOUT: "run again; where it comes back, look at the file server",
 }
 _DISK_ADVICE = "look at the kernel's log for errors of that disk or file server, and run again"
+# Not printable and yet harmless: line ends, and what joins letters and emoji or keeps them apart.
+_KEPT = "\n\t\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 
 
 def advice_for(number: int) -> str:
     """What to do about a file or disk that failed with errno `number` (0: not known)."""
     return _ADVICE.get(number, _DISK_ADVICE)
+
+
+def clean(text: object) -> str:
+    """`text`, somebody's words, without what would move a terminal's cursor or make XML ill-formed."""
+    return "".join(c if c.isprintable() or c in _KEPT else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
 class TilewiseError(Exception):
@@ -50,7 +57,7 @@ class TilewiseError(Exception):
         lines = [f"tilewise: {self.message}"]
         if self.advice:
             lines.append(f"  try: {self.advice}")
-        return "\n".join(lines)
+        return clean("\n".join(lines))
 
 
 class UsageError(TilewiseError):

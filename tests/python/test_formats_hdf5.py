@@ -170,3 +170,29 @@ def test_classic_netcdf(tmp_path: Path, version: int) -> None:
         files.inspect(f"{path}:nope")
     with pytest.raises(UsageError, match="7 matrices"):
         files.inspect(str(path))
+
+
+@pytest.mark.parametrize("how", ["external", "virtual", "part of a part", "linked", "over a link"])
+def test_numbers_in_other_folders_are_refused(tmp_path: Path, how: str) -> None:
+    folder, secret = tmp_path / "theirs", tmp_path / "mine.h5"
+    folder.mkdir()
+    path = folder / "x.h5"
+    with h5py.File(secret, "w") as book:
+        book["s"] = matrix((2, 2))
+    layout = h5py.VirtualLayout((2, 2), "f8")
+    with h5py.File(path, "w") as book:
+        if how == "external":
+            book.create_dataset("a", (2, 2), "f8", external=[(str(secret), 0, 32)])
+        elif how == "part of a part":
+            book.create_dataset("inner", (2, 2), "f8", external=[(str(secret), 0, 32)])
+            layout[:] = h5py.VirtualSource(".", "inner", (2, 2))
+        elif how == "over a link":
+            book["inner"] = h5py.ExternalLink(str(secret), "/s")
+            layout[:] = h5py.VirtualSource(".", "inner", (2, 2))
+        else:
+            (folder / "link.h5").symlink_to(secret)
+            layout[:] = h5py.VirtualSource("link.h5" if how == "linked" else "../mine.h5", "s", (2, 2))
+        if how != "external":
+            book.create_virtual_dataset("a", layout)
+    with pytest.raises(UsageError, match=r"another (folder|file)"):
+        files.inspect(f"{path}:/a")

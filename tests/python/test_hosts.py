@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Tilewise, one_message
 from stopwatch import within
-from tilewise.errors import RunError
+from tilewise.errors import RunError, UsageError
 from tilewise.launch import diagnose, environment, hosts, launcher
 from tilewise.launch.events import RankPlace, Started
 from tilewise.launch.job import Variant
@@ -124,3 +124,11 @@ exec sleep 120
         result = fake("multiply", "A.npy", "B.npy", "-o", "C.npy", "-n", 2, "--launcher", script)
     assert "a rank on b ended before the job was done" in one_message(result, 1)
     assert fake.files() == {"A.npy", "B.npy", "mpiexec"}
+
+
+@pytest.mark.parametrize("line", ["-x", "a:\u00b2", "a\x1b[2J", "a,b:2", "a slots=-1", "a:" + "9" * 5000])
+def test_what_is_no_host_is_refused(tmp_path: Path, line: str) -> None:
+    (tmp_path / "hosts").write_text(f"b:2\n{line}\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="is not a host") as refused:
+        hosts.read_hosts(str(tmp_path / "hosts"))
+    assert len(refused.value.text()) < 300 and "\x1b" not in refused.value.text()

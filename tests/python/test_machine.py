@@ -104,6 +104,19 @@ def test_a_profile_that_cannot_be_read_or_written_is_no_fault(
     profile.store_peak("a", profile.Peak(1.5, "k"))
 
 
+def test_the_cache_is_ours_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = tmp_path / "tilewise"
+    for before in (None, 0o777):  # new, and left open by somebody
+        if before is not None:
+            folder.chmod(before)
+        profile.store_peak("a", profile.Peak(1.5, "k"))
+        assert folder.stat().st_mode & 0o777 == 0o700
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)  # somebody else's
+    assert profile.load() == profile.Profile()
+    assert not profile.write(str(folder / "more"), b"x") and os.listdir(folder) == ["profile.json"]
+
+
 def test_file_systems(tmp_path: Path) -> None:
     mounts = tmp_path / "mounts"
     mounts.write_text(

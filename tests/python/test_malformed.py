@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from malformed_files import HUGE, circle, tiff
+from malformed_files import HUGE, circle, image, tiff
 from malformed_headers import CASES
 from stopwatch import soon, within
 from tilewise import files
@@ -158,5 +158,19 @@ def test_no_header_makes_us_take_memory(tmp_path: Path, monkeypatch: pytest.Monk
             with pytest.raises(UsageError):
                 files.inspect(name) and decoded(files.inspect(name), str(tmp_path), "id")
             assert tracemalloc.get_traced_memory()[1] - before < 16 << 20, what
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_png_whose_data_claim_gigabytes_takes_no_memory(tmp_path: Path) -> None:
+    data, path = image("PNG"), tmp_path / "x.png"
+    at = data.index(b"IDAT") - 4
+    path.write_bytes(data)  # the honest one first: imports take memory too
+    decoded(files.inspect(str(path)), str(tmp_path), "id")
+    path.write_bytes(data[:at] + b"\x7f\xff\xff\xff" + data[at + 4 :])
+    tracemalloc.start()
+    try:
+        decoded(files.inspect(str(path)), str(tmp_path), "lies")
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from studies import Runner, run
+from tilewise.errors import clean
 from tilewise.report.figures.style import Plot, house, svg
 from tilewise.report.found import find, report_page
-from tilewise.report.numbers import clean
 from tilewise.report.study_plots import declared, phases
 from tilewise.study import evaluated
 from tilewise.study.child import Ended

@@ -2,10 +2,10 @@
 #include "tilewise/kernel/text_plain.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <type_traits>
 
 #include "tilewise/base/error.hpp"
@@ -56,6 +56,38 @@ template <class F> F take_float(const std::string& text, std::size_t& at) {
     return value;
 }
 
+/// The whole number in `field`, which is a decimal without mistakes: its digits are moved over the point, so that none is rounded away.
+template <class T> T whole_number(const std::string& field) {
+    const std::size_t letter = field.find_first_of("eEdD");
+    std::string digits = field.substr(0, letter);
+    constexpr std::int64_t far = std::int64_t{1}
+                                 << 40;  // further than any point is moved; sums of such do not overflow
+    const std::int64_t exponent =
+        letter == std::string::npos ? 0 : std::strtoll(field.c_str() + letter + 1, nullptr, 10);
+    std::int64_t scale = std::clamp(exponent, -far, far);
+    const bool negative = digits[0] == '-';
+    digits.erase(0, digits.find_first_not_of("+-"));
+    if (const std::size_t point = digits.find('.'); point != std::string::npos) {
+        scale -= static_cast<std::int64_t>(digits.size() - point - 1);
+        digits.erase(point, 1);
+    }
+    digits.erase(0, digits.find_first_not_of('0'));
+    for (; !digits.empty() && digits.back() == '0'; ++scale) {
+        digits.pop_back();
+    }
+    constexpr std::int64_t most = 20;  // digits of the largest number
+    if (!digits.empty() && (scale < 0 || scale > most || static_cast<std::int64_t>(digits.size()) + scale > most)) {
+        refuse(field);
+    }
+    digits.append(digits.empty() ? 1 : static_cast<std::size_t>(scale), '0');
+    T value{};
+    const std::string text = (negative && digits != "0" ? "-" : "") + digits;
+    if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc{}) {
+        refuse(field);
+    }
+    return value;
+}
+
 template <class T> T number_in(const std::string& field) {
     std::size_t at = 0;
     T value{};
@@ -68,6 +100,9 @@ template <class T> T number_in(const std::string& field) {
             std::swap(real, imaginary);
             ++at;
         } else if (at < text.size()) {
+            if (text[at] != '+' && text[at] != '-') {
+                refuse(field);  // as in "1.5.5j"
+            }
             at += text.compare(at, 2, "+-") == 0;
             imaginary = take_float<R>(text, at);
             if (at == text.size() || (text[at] != 'j' && text[at] != 'J')) {
@@ -82,17 +117,9 @@ template <class T> T number_in(const std::string& field) {
     } else if constexpr (std::is_floating_point_v<T>) {
         value = take_float<T>(field, at);
     } else {
-        // The checks of syntax are those of a double; long double then holds every 64-bit integer exactly.
+        // The checks of syntax are those of a double.
         take_float<double>(field, at);
-        std::string text = field;
-        std::replace_if(text.begin(), text.end(), [](char c) { return c == 'd' || c == 'D'; }, 'e');
-        const long double exact = std::strtold(text.c_str(), nullptr);
-        if (!(exact >= static_cast<long double>(std::numeric_limits<T>::min()) &&
-              exact <= static_cast<long double>(std::numeric_limits<T>::max()) && exact == std::trunc(exact)) ||
-            (exact == 0 && text.substr(0, text.find_first_of("eE")).find_first_of("123456789") != std::string::npos)) {
-            refuse(field);
-        }
-        value = static_cast<T>(exact);
+        value = whole_number<T>(field);
     }
     if (at != field.size()) {
         refuse(field);

@@ -85,11 +85,26 @@ Verify verify_of(const Job& job) {
     return job.verify == "fast" ? Verify::fast : job.verify == "serial" ? Verify::serial : Verify::off;
 }
 
+/// Parses `text`, where only fields that may have fractions have them: the library would make any number a whole one, somehow.
+nlohmann::json parse_whole_numbers(const std::string& text) {
+    constexpr std::array<std::string_view, 6> fractions{"weights", "until_change", "tolerance",
+                                                        "energy",  "relative",     "seconds"};
+    std::string key;
+    return nlohmann::json::parse(text, [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+        if (event == nlohmann::json::parse_event_t::key) {
+            key = value.get<std::string>();
+        } else if (value.is_number_float() && std::find(fractions.begin(), fractions.end(), key) == fractions.end()) {
+            throw UsageError("the job is not readable: '" + key + "' is " + value.dump() + ", and no whole number");
+        }
+        return true;
+    });
+}
+
 }  // namespace
 
 Job parse_job(const std::string& text) {
     try {
-        const auto parsed = nlohmann::json::parse(text);
+        const auto parsed = parse_whole_numbers(text);
         if (const int version = parsed.at("protocol").get<int>(); version != protocol) {
             throw UsageError("the job speaks protocol " + std::to_string(version) + ", this worker " +
                              std::to_string(protocol) + "; front and worker are of different installations");

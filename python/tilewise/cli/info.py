@@ -10,6 +10,7 @@ import msgspec
 from tilewise import __version__, files
 from tilewise.cli.declare import SHOW, WHAT, Parameter
 from tilewise.cli.parse import parse
+from tilewise.errors import clean
 from tilewise.files.region import Source
 from tilewise.launch.join import Join
 from tilewise.machine import storage
@@ -112,7 +113,7 @@ def _text(facts: dict[str, Any]) -> str:
     rows += [("warning", warning) for warning in facts["warnings"]]
     for key, value in facts.get("statistics", {}).items():
         rows.append((key.replace("_", "-"), "none" if value is None else _number(value)))
-    return "\n".join(f"{label:<11}{text}" for label, text in rows)
+    return "\n".join(f"{label:<11}{clean(text)}" for label, text in rows)
 
 
 def _numbers(facts: dict[str, Any]) -> str:

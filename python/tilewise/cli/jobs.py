@@ -14,7 +14,7 @@ from tilewise.cli import places, side_files
 from tilewise.cli.decoding import Decoding
 from tilewise.cli.job_record import record_of, remember, storage_of
 from tilewise.cli.options import JobOptions
-from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError
+from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError, clean
 from tilewise.files.claim import named, verdict
 from tilewise.files.guard import disk_failure
 from tilewise.files.region import Region, Source
@@ -294,7 +294,7 @@ def _tell(record: Record, outcome: Outcome, options: JobOptions, plain: bool) ->
         for line in outcome.chatter:
             print(line, file=sys.stderr)
     for warning in record.warnings:
-        print(f"tilewise: warning: {warning}", file=sys.stderr)
+        print(f"tilewise: warning: {clean(warning)}", file=sys.stderr)
     if options.json != "-":
         from tilewise.report.explain import explain
         from tilewise.report.terminal import show

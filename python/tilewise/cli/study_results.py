@@ -10,7 +10,7 @@ import msgspec
 from tilewise.cli import study_output
 from tilewise.cli.declare import SHOW, WHAT, Parameter
 from tilewise.cli.parse import parse
-from tilewise.errors import UsageError
+from tilewise.errors import UsageError, clean
 from tilewise.units import plural
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ def show_results(folder: str) -> None:
     found = load(folder)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     for note in found.results.notes:
-        print(f"note: {note}")
+        print(clean(f"note: {note}"))
     for table, wanted in zip(found.tables, found.results.study.file.tables, strict=True):
         for line in lines(table, wanted, width):
             print(line)
         print()
     for verdict in found.verdicts:
-        print(_said(verdict))
+        print(clean(_said(verdict)))
 
 
 def _said(verdict: Verdict) -> str:
@@ -62,7 +62,7 @@ def _said(verdict: Verdict) -> str:
 def tell_notes(notes: list[str], before: str = "") -> None:
     """Says on stderr what was left out or stands out, apart from what may be read by a program."""
     for note in notes:
-        print(f"tilewise: note: {before}{note}", file=sys.stderr)
+        print(clean(f"tilewise: note: {before}{note}"), file=sys.stderr)
 
 
 def compare(words: list[str]) -> int:
@@ -87,13 +87,13 @@ def compare(words: list[str]) -> int:
         return 0
     print(f"{found.metric}, new over old; a change is named from 5 % on")
     for difference in found.differences:
-        print(f"another environment: {difference}")
+        print(clean(f"another environment: {difference}"))
     for each in found.changes:
         axes = ", ".join(f"{axis} = {value}" for axis, value in each.axes.items())
         ratio = "" if each.ratio is None else f" {each.ratio:.3f}"
         span = "" if each.low is None or each.high is None else f" [{each.low:.3f}, {each.high:.3f}]"
         reason = f" ({each.reason})" if each.reason else ""
-        print(f"{each.verdict:<19}{ratio}{span}  {each.run} {axes} {each.line}{reason}".rstrip())
+        print(clean(f"{each.verdict:<19}{ratio}{span}  {each.run} {axes} {each.line}{reason}".rstrip()))
     if found.only_old or found.only_new:
         print(f"only in the old: {found.only_old}, only in the new: {found.only_new}")
     return 0

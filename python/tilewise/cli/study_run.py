@@ -14,7 +14,7 @@ from tilewise.cli.declare import HOW, SHOW, WHAT, WHERE, Parameter
 from tilewise.cli.parse import parse
 from tilewise.cli.study_points import dry_run, existing, picked, points_of
 from tilewise.cli.study_results import show_results, tell, tell_notes
-from tilewise.errors import Interrupted, UsageError
+from tilewise.errors import Interrupted, UsageError, clean
 from tilewise.units import plural
 
 if TYPE_CHECKING:
@@ -59,18 +59,18 @@ def show(words: list[str]) -> int:
     study = read(shipped.path_of(asked[0]), asked[1])
     _, points = points_of(study, ".", "")
     there = sum(not point.reason for point in points)
-    print(f"{study.name}: {study.file.title}\n{study.file.description.strip()}".rstrip() + "\n")
-    print(f"source: {study.file.source}") if study.file.source else None
+    print(clean(f"{study.name}: {study.file.title}\n{study.file.description.strip()}".rstrip() + "\n"))
+    print(clean(f"source: {study.file.source}")) if study.file.source else None
     print(f"scale {study.scale}: {plural(there, 'point')} to run here, {len(points) - there} out of reach")
     for run in study.runs:
         own = [point for point in points if point.run == run.name]
         axes = "; ".join(f"{axis}: {', '.join(map(str, values))}" for axis, values in run.axes.items())
-        print(f"  {run.name}: {run.command}, {plural(len(own), 'point')}; {axes}")
+        print(clean(f"  {run.name}: {run.command}, {plural(len(own), 'point')}; {axes}"))
     for kind in ("tables", "plots"):
         for each in getattr(study.file, kind):
-            print(f"  {kind[:-1]} {each.name}: {each.title or each.name}")
+            print(clean(f"  {kind[:-1]} {each.name}: {each.title or each.name}"))
     for claim in study.file.claims:
-        print(f"  claim: {claim.text}")
+        print(clean(f"  claim: {claim.text}"))
     print(f"\n{study.path}")
     return 0
 

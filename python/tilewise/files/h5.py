@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from tilewise.errors import UsageError
 from tilewise.files.checks import (
@@ -18,6 +18,7 @@ from tilewise.files.checks import (
 )
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.guard import guarded
+from tilewise.files.h5_elsewhere import require_inside
 from tilewise.files.h5_names import choose, find
 from tilewise.files.region import Region, Source
 from tilewise.files.regular import open_regular
@@ -160,8 +161,7 @@ def _source(dataset: h5py.Dataset, path: str, name: str, size: int, kind: str) -
     if not reason and bytes_:
         offset = dataset.id.get_offset()
         require_room(name, size, offset, rows, columns, number)
-    if reason.startswith("virtual"):
-        _require_sources(dataset, path, name)
+    require_inside(dataset, path, name)
     assert isinstance(dataset, h5py.Dataset)
     return Source(
         path=path,
@@ -213,11 +213,3 @@ def _block(dataset: h5py.Dataset, source: Source) -> tuple[int, int]:
         wide *= max(1, _PANEL // max(1, high * wide * ITEMSIZE[source.dtype]))
         return high, wide
     return high * max(1, _PANEL // (high * row_bytes)), max(1, source.columns)
-
-
-def _require_sources(dataset: h5py.Dataset, path: str, name: str) -> None:
-    """Refuses a virtual dataset with a missing part, which the library would fill with zeros."""
-    for part in dataset.virtual_sources():
-        file: Any = part.file_name  # "." is this file, "%" stands for a number
-        if file != "." and "%" not in file and not os.path.isfile(os.path.join(os.path.dirname(path), file)):
-            raise UsageError(f"{name} is made of parts of other files, and {printable(file)} does not exist")

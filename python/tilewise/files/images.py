@@ -14,7 +14,7 @@ from tilewise.errors import UsageError
 from tilewise.files.checks import numbers_bytes, require_positive, require_rows
 from tilewise.files.grey import ALPHA_IGNORED
 from tilewise.files.region import Region, Source
-from tilewise.files.regular import open_regular
+from tilewise.files.regular import Bounded, open_regular
 from tilewise.files.unpacked import raw_beside
 
 _PANEL = 32 << 20
@@ -137,7 +137,7 @@ def _opened(path: str, kind: str) -> Iterator[Any]:
     with warnings.catch_warnings():
         # From a size on Pillow suspects an attack and warns; a refusal is what the user can act on.
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        with Image.open(path, formats=[kind]) as image:
+        with Bounded(path) as file, Image.open(file, formats=[kind]) as image:
             yield image
 
 

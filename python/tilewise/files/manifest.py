@@ -45,7 +45,7 @@ def read(folder: str, name: str) -> Manifest:
     with file:
         if size > _BYTES_MAX:
             raise UsageError(f"{name}/{FILE} has {size} bytes, more than any manifest needs")
-        text = file.read(_BYTES_MAX)
+        text = file.read(size)
     try:
         found = msgspec.json.decode(text, type=Manifest)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

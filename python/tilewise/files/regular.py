@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 from typing import BinaryIO
@@ -30,6 +31,19 @@ def open_regular(path: str, name: str) -> tuple[BinaryIO, int]:
         file.close()
         raise
     return file, status.st_size
+
+
+class Bounded(io.BufferedReader):
+    """A file that gives at most what it holds, and takes no memory for more: a length in it may lie."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(io.FileIO(path))
+        self._size = os.fstat(self.fileno()).st_size
+
+    def read(self, count: int | None = -1, /) -> bytes:
+        """As any file does, whatever is asked for."""
+        left = max(0, self._size - self.tell())
+        return super().read(left if count is None or count < 0 else min(count, left))
 
 
 def require_regular(mode: int, name: str) -> None:

@@ -11,6 +11,7 @@ from tilewise.errors import UsageError
 from tilewise.files.colours import MODES, write_planes
 from tilewise.files.grey import WEIGHTS, grey
 from tilewise.files.region import Source
+from tilewise.files.regular import Bounded
 
 if TYPE_CHECKING:
     import tifffile
@@ -63,7 +64,7 @@ def decode_by_pillow(source: Source, out: BinaryIO) -> None:
     """The same by Pillow, which brings codecs of its own; the page is read as a whole."""
     from PIL import Image
 
-    with Image.open(source.path, formats=["TIFF"]) as book:
+    with Bounded(source.path) as file, Image.open(file, formats=["TIFF"]) as book:
         image: Image.Image = book
         image.seek(int(source.member or 0))
         if image.size != (source.columns, source.rows // source.planes):

@@ -9,6 +9,7 @@ host in turn; `srun` knows no slots), so we read the file and say what we want. 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import cycle
@@ -20,6 +21,9 @@ _NAMED_BY = {
     "openmpi": {"host", "H", "hostfile", "machinefile", "default-hostfile"},
     "srun": {"nodelist", "w", "nodefile", "F"},
 }
+# A launcher must not take a host for an option, or for two; nor may a terminal be moved by one.
+_HOST = re.compile(r"[^\W_][\w.-]*")
+_COUNT = re.compile(r"[0-9]{0,9}")
 
 
 def read_hosts(path: str) -> dict[str, int]:
@@ -40,9 +44,9 @@ def read_hosts(path: str) -> dict[str, int]:
         for word in words[1:]:
             if word.startswith("slots="):
                 count = word[6:]
-        if count and not count.isdigit():
+        if not _HOST.fullmatch(host) or not _COUNT.fullmatch(count):
             raise UsageError(
-                f"--hosts {path}: {line.strip()!r} is not a host with a number of slots, such as node7:4"
+                f"--hosts {path}: {line.strip()[:99]!r} is not a host with a number of slots, such as node7:4"
             )
         hosts[host] = hosts.get(host, 0) + int(count or 0)
     if not hosts:

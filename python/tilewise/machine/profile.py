@@ -68,9 +68,26 @@ def folder() -> str:
     return os.path.join(base, "tilewise")
 
 
-def load() -> Profile:
-    """The stored profile; an empty one where there is none, or none that can be read."""
+def _private() -> bool:
+    """Makes our folder, if need be, for us alone; False where it cannot be made, or is somebody else's.
+
+    What others can write into, they can make say anything, and lead our files elsewhere by links.
+    """
     try:
+        os.makedirs(folder(), mode=0o700, exist_ok=True)
+        status = os.stat(folder())
+        if status.st_uid == os.geteuid() and status.st_mode & 0o022:
+            os.chmod(folder(), 0o700)
+    except OSError:
+        return False
+    return status.st_uid == os.geteuid()
+
+
+def load() -> Profile:
+    """The stored profile; an empty one where there is none, or none of ours that can be read."""
+    try:
+        if os.stat(folder()).st_uid != os.geteuid():
+            return Profile()
         with open(os.path.join(folder(), "profile.json"), "rb") as file:
             found = msgspec.json.decode(file.read(), type=Profile)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -129,7 +146,8 @@ def measurement_path(host: str, what: str) -> str:
 def _locked() -> Iterator[None]:
     """One of all programs at a time reads and writes the profile; without a lock where none can be had."""
     try:
-        os.makedirs(folder(), exist_ok=True)
+        if not _private():
+            raise PermissionError
         descriptor = os.open(folder(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         yield
@@ -149,8 +167,9 @@ def _store(profile: Profile) -> str:
 
 def write(path: str, data: bytes) -> bool:
     """Replaces the file at `path`, in our folder, at once; False where that cannot be written."""
+    if not _private():
+        return False
     try:
-        os.makedirs(folder(), exist_ok=True)
         replace(path, data)
     except OSError:
         return False

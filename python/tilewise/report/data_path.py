@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from tilewise.errors import clean
 from tilewise.report.figures.style import themed_names
-from tilewise.report.numbers import clean
 from tilewise.report.page import Drawing
 
 _WIDTH, _HEIGHT = 420.0, 262.0

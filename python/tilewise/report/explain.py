@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tilewise.errors import clean
 from tilewise.launch.record import Record, Spread
 from tilewise.plan.names import ALGORITHMS
 from tilewise.report.svd import svd_lines
@@ -157,7 +158,7 @@ def _verdict(record: Record) -> Text:
 
 
 def _line(label: str, text: str, style: str = "") -> Text:
-    return Text.assemble((f"{label:<10}", "dim"), (text, style))
+    return Text.assemble((f"{label:<10}", "dim"), (clean(text), style))
 
 
 def _numbers(spread: Spread, many: bool) -> list[str]:

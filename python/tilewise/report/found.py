@@ -63,10 +63,11 @@ def _file(path: str, found: Found) -> None:
         found.traces.append(path)
         return
     try:
-        if os.path.getsize(path) > _LARGEST:
-            raise UsageError(f"{path} is larger than 1 GiB, and no result", _ADVICE)
         with open(path, "rb") as file:
-            text = file.read(_LARGEST)
+            size = os.fstat(file.fileno()).st_size
+            if size > _LARGEST:
+                raise UsageError(f"{path} is larger than 1 GiB, and no result", _ADVICE)
+            text = file.read(size)  # as much memory as there are bytes, not as there may be
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", _ADVICE) from None
     try:

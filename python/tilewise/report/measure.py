@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from tilewise.errors import clean
 from tilewise.measure.result import Measurement
 from tilewise.report import measure_files, measure_messages, measure_node
 from tilewise.report import measured as ask
 from tilewise.report.measure_model import model_table
-from tilewise.report.numbers import clean
 from tilewise.report.table import Table, on_terminal
 from tilewise.units import plural
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from tilewise.errors import clean
 from tilewise.measure.compare import FASTER, SAME, SLOWER, Change, Comparison
-from tilewise.report.numbers import clean, finite, percent, significant, time_text, times
+from tilewise.report.numbers import finite, percent, significant, time_text, times
 from tilewise.report.table import Cell, Column, Marks, Table, on_terminal
 from tilewise.units import plural
 

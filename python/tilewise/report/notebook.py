@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import html
 
+from tilewise.errors import clean
 from tilewise.measure.result import Measurement
 from tilewise.report.measure import everything
-from tilewise.report.numbers import clean
 from tilewise.report.table import Table
 from tilewise.units import plural
 

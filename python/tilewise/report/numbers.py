@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 
 NONE = "–"
-# What is not printed and yet harmless: ends of lines, and what joins letters and emoji, or keeps them apart.
-_KEPT = "\n\t\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 _TIMES = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
 
@@ -95,8 +93,3 @@ def interval_text(low: float | None, high: float | None) -> str:
         return NONE
     scale, unit = next(((s, u) for u, s in _TIMES if abs(low or high) >= s), (1e-9, "ns"))
     return f"{significant(low / scale)}–{significant(high / scale)} {unit}"
-
-
-def clean(text: object) -> str:
-    """`text` without what would move a terminal's cursor or make XML ill-formed."""
-    return "".join(c if c.isprintable() or c in _KEPT else "\N{REPLACEMENT CHARACTER}" for c in str(text))

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from tilewise.errors import clean
 from tilewise.machine.replacing import replace
 from tilewise.report.figures import style
 from tilewise.report.figures.inline import inline
 from tilewise.report.figures.style import Plot
 from tilewise.report.file_names import FileNames
-from tilewise.report.numbers import clean
 from tilewise.report.table import Cell, Table
 
 _FOLDER = Path(__file__).parent

@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from tilewise.report.numbers import clean
+from tilewise.errors import clean
 from tilewise.report.study_figures import Scales, base_of, base_place, is_further, plain, reasons, short
 from tilewise.study.cells import Cell
 from tilewise.study.schema import TableWanted

@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from tilewise.report.numbers import clean
+from tilewise.errors import clean
 
 _MARKS = ("*", "†", "‡", "§", "¶", "#")
 

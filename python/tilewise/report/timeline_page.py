@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy
 
+from tilewise.errors import clean
 from tilewise.report.figures.inline import inline
 from tilewise.report.figures.style import PHASES, svg, themed
 from tilewise.report.figures.timeline import largest, timeline_plot
-from tilewise.report.numbers import clean, time_text
+from tilewise.report.numbers import time_text
 from tilewise.report.page import Drawing
 from tilewise.report.timeline import KINDS, Array, Rank, Timeline, merged
 

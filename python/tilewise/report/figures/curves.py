@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilewise.errors import clean
 from tilewise.report.figures.style import (
     DASHES,
     MARKERS,
@@ -21,7 +22,7 @@ from tilewise.report.figures.style import (
     sheet,
     short,
 )
-from tilewise.report.numbers import clean, finite, significant, size_text, time_text
+from tilewise.report.numbers import finite, significant, size_text, time_text
 from tilewise.units import rate_text
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from html import escape
 
+from tilewise.errors import clean
 from tilewise.report.figures.style import Plot, svg, themed
-from tilewise.report.numbers import clean
 
 _REACH = 6.0  # points around a data point that answer the pointer
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")

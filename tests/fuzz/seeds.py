@@ -1,0 +1,133 @@
+"""Where fuzzing begins: small honest inputs for each target, made rather than kept."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from malformed_files import mtx as market
+from measurements import hostile, whole
+from reports import STUDY, record
+from reports import results as study_results
+from studies import FLAGS, MACHINE
+from test_report_timeline import made_up
+from tilewise.machine.model import Model
+from tilewise.machine.profile import Measured, Peak, Profile, Tile
+from tilewise.measure.stored import encode
+from tilewise.study import shipped
+
+__all__ = ["FLAGS", "MACHINE", "RESULTS_STUDY"]
+
+WHOLE_STUDY = 'title = "T"\n' + STUDY.format(sizes="64, 128", launches=1)
+# Without plots, each of which takes a while to be drawn.
+RESULTS_STUDY = "\n[[".join(part for part in WHOLE_STUDY.split("\n[[") if not part.startswith("plots"))
+
+
+def _json(*values: object) -> Iterator[bytes]:
+    for value in values:
+        yield json.dumps(value).encode()
+
+
+def texts() -> Iterator[bytes]:
+    """Lines of numbers in every style."""
+    yield b"1 2 3\n4 5 6\n"
+    yield b"# words\n1,2\r\n\r\n3,4  # more\r\n"
+    yield b"1\t2\n\t3\n"
+    yield b"2 3\n1 2 3\n4 5 6\n"
+    yield b"3,2\n1,2\n3,4\n5,6\n"
+    yield b"(1+2j),3-4j\n5,6j\n"
+    yield b"nan inf -Infinity\n1d5 2D-3 1e308\n"
+    yield b"\xef\xbb\xbf1;2\n% words\n3;4"
+
+
+def mtx() -> Iterator[bytes]:
+    """MatrixMarket of every kind."""
+    for field in ("real", "complex", "integer"):
+        yield market(field)
+    yield market(symmetry="symmetric")
+    yield b"%%MatrixMarket matrix coordinate real general\n% words\n3 2 2\n1 1 5.5\n3 2 -1\n"
+    yield b"%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n2 1\n"
+
+
+def manifests() -> Iterator[bytes]:
+    """Folders of tiles."""
+    tile = {"file": "a.npy", "rows": [0, 4], "columns": [0, 3]}
+    beside = {"file": "b.npy", "rows": [0, 4], "columns": [3, 6]}
+    whole = {"tilewise": 1, "shape": [4, 6], "dtype": "float64", "tiles": [tile, beside]}
+    up = {**tile, "file": "../../a.npy"}
+    yield from _json(whole, {**whole, "tiles": [up, beside]}, {**whole, "tiles": [tile] * 9})
+
+
+def listings() -> Iterator[bytes]:
+    """Folders of a decomposition."""
+    file = {"file": "U.npy", "shape": [4, 3], "dtype": "float64"}
+    yield from _json(
+        {"tilewise": 1, "command": "svd", "files": [file, {**file, "file": "s.npy", "shape": [3]}]}
+    )
+
+
+def studies() -> Iterator[bytes]:
+    """Studies: one of every kind of table, and those that come with us."""
+    yield WHOLE_STUDY.encode()
+    for name in shipped.names():
+        yield Path(shipped.FOLDER, f"{name}.toml").read_bytes()
+
+
+@functools.cache
+def _points() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        found = study_results(Path(folder) / "r", sizes=2, launches=1)
+        return b"".join(path.read_bytes() for path in sorted(found.rglob("points*.jsonl")))
+
+
+def points() -> Iterator[bytes]:
+    """What the launches of a study left."""
+    lines = _points().splitlines(keepends=True)
+    yield b"".join(lines[:3])
+    yield b"".join(lines[-3:])
+
+
+def results() -> Iterator[bytes]:
+    """Records, measurements and a timeline, honest and hostile."""
+    yield from _json(record(), record(command="svd"), record(command="stencil", result={"sweeps": 5}))
+    told: dict[str, Any] = record()
+    yield from _json({**told, "predicted_seconds": {"input": 1.0, "total": 3.0, "low": 2.0, "high": 4.0}})
+    for measurement in (hostile(), whole()):
+        data = encode(measurement)
+        if len(data) < 200_000:
+            yield msgspec.json.encode(msgspec.json.decode(data))
+    with tempfile.TemporaryDirectory() as folder:
+        yield made_up(Path(folder) / "t.json", name="<b>").read_bytes()
+
+
+def profiles() -> Iterator[bytes]:
+    """What a machine was measured as."""
+    peaks, tiles = {"h|c|float64|1|": Peak(1e9, "Haswell")}, {"h|c|8|1": Tile(8, 8, False, 1e9)}
+    yield msgspec.json.encode(Profile(peaks=peaks, tiles=tiles, measured={"h|c": Measured(Model())}))
+
+
+def events() -> Iterator[bytes]:
+    """What ranks say, with a library's chatter before and behind."""
+    place = {"rank": 0, "host": "a", "pid": 7, "cpus": [0]}
+    for told in (
+        {"event": "started", "ranks": [place], "segments": ["x"]},
+        {"event": "progress", "phase": "compute", "done": 0.5},
+        {"event": "error", "kind": "io", "message": "no room", "rank": 1},
+        {
+            "event": "record",
+            "ranks": [{**place, "node": 0}],
+            "seconds": {"total": [1.0]},
+            "result": {"a": [1]},
+        },
+    ):
+        yield b"chatter\x1e" + json.dumps(told).encode() + b"\n"
+
+
+def hosts() -> Iterator[bytes]:
+    """Hosts files."""
+    yield b"node1:4\nnode2 slots=8 # the big one\n\nnode3\n"

@@ -1,0 +1,200 @@
+"""What is fuzzed: each target takes bytes that a stranger may have made, and does what tilewise does.
+
+A target raises BrokenPromise, or anything that is no TilewiseError, where something is wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import malformed_headers  # it has the cases of malformed_files, and more
+import numpy
+import seeds
+from malformed_files import WHOLE
+from pages import check_page, check_terminal
+from rich.console import Console, RenderableType
+from tilewise import files
+from tilewise.errors import TilewiseError
+from tilewise.files import folder as folders
+from tilewise.files.decoded import decoded
+from tilewise.launch import events
+from tilewise.launch.hosts import read_hosts
+from tilewise.machine import profile
+from tilewise.report import found as results
+from tilewise.report.explain import explain
+from tilewise.report.page import html
+from tilewise.study import points
+from tilewise.study.study import parse
+from watch import SECONDS, BrokenPromise, ran_out_of_memory, watched
+
+LARGEST = 1 << 20  # bytes of numbers that are decoded; more may be right, and take long
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """One way for strangers' bytes into tilewise; `run` gets them and an empty folder of its own."""
+
+    run: Callable[[bytes, Path], object]
+    seeds: Callable[[], Iterator[bytes]]
+    structured: bool = False  # JSON: mutated as a tree too
+    seconds: float = SECONDS  # of processor time; figures take a while to be drawn
+
+
+def called(target: Target, data: bytes, folder: Path, watching: bool = True) -> None:
+    """Gives `data` to `target` under watch; what it raises is a finding. `folder` is empty again after it."""
+    try:
+        with watched(str(folder), target.seconds) if watching else contextlib.nullcontext():
+            target.run(data, folder)
+    except TilewiseError as error:
+        if ran_out_of_memory(error):
+            raise BrokenPromise(f"more memory than there is: {error.message}") from error
+        check_terminal(error.text())
+        if len(error.text()) > 2000:
+            raise BrokenPromise(f"a message of {len(error.text())} characters") from error
+    for left in folder.iterdir():
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
+def _matrix(name: str, folder: Path) -> None:
+    """What `info` and a job do with an input."""
+    source = files.inspect(name)
+    for text in (*source.notes, *source.warnings):
+        check_terminal(text)
+    if source.encoded and source.bytes <= LARGEST:
+        os.mkdir(folder / "temporary")
+        decoded(source, str(folder / "temporary"), "id")
+
+
+def _file(name: str) -> Callable[[bytes, Path], object]:
+    def run(data: bytes, folder: Path) -> None:
+        base, colon, member = name.partition(":")
+        (folder / base).write_bytes(data)
+        _matrix(f"{folder / base}{colon}{member}", folder)
+
+    return run
+
+
+def _tiles(data: bytes, folder: Path) -> None:
+    inside = folder / "x.tiles"
+    inside.mkdir()
+    numpy.save(inside / "a.npy", numpy.zeros((4, 3)))
+    numpy.save(inside / "b.npy", numpy.zeros((4, 3)))
+    (inside / "manifest.json").write_bytes(data)
+    _matrix(str(inside), folder)
+
+
+def _svd(data: bytes, folder: Path) -> None:
+    (folder / folders.MANIFEST).write_bytes(data)
+    folders.read_listing(str(folder), "out")
+
+
+def _study(data: bytes, folder: Path) -> None:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return
+    study = parse(text, str(folder / "s.toml"), "s")
+    points.expand(study, seeds.MACHINE, lambda command: seeds.FLAGS)
+
+
+def _shown(content: RenderableType) -> None:
+    """What a terminal gets to see, without the colours that are ours."""
+    console = Console(file=io.StringIO(), force_terminal=False, width=200, highlight=False, emoji=False)
+    console.print(content)
+    check_terminal(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+def _result(data: bytes, folder: Path) -> None:
+    """A record, a measurement or a timeline, as a page; a record also as a run ends."""
+    path = folder / "result.json"
+    path.write_bytes(data)
+    there = results.find([str(path)])
+    for _, record in there.records:
+        _shown(explain(record))
+    check_page(html(results.report_page(there)))
+
+
+def _study_results(data: bytes, folder: Path) -> None:
+    """Points of somebody's study, as a page."""
+    (folder / "study.toml").write_text(seeds.RESULTS_STUDY)
+    (folder / "points.jsonl").write_bytes(data)
+    check_page(html(results.report_page(results.find([str(folder)]))))
+
+
+def _profile(data: bytes, folder: Path) -> None:
+    (folder / "tilewise").mkdir()
+    (folder / "tilewise" / "profile.json").write_bytes(data)
+    before = os.environ.get("XDG_CACHE_HOME")
+    os.environ["XDG_CACHE_HOME"] = str(folder)
+    try:
+        profile.load()
+    finally:
+        if before is None:
+            del os.environ["XDG_CACHE_HOME"]
+        else:
+            os.environ["XDG_CACHE_HOME"] = before
+
+
+def _events(data: bytes, folder: Path) -> None:
+    for line in data.splitlines(keepends=True):
+        events.split_line(line)
+
+
+def _hosts(data: bytes, folder: Path) -> None:
+    (folder / "hosts").write_bytes(data)
+    for host in read_hosts(str(folder / "hosts")):
+        if host.startswith("-") or not host.isprintable():
+            raise BrokenPromise(f"a host called {host!r}")
+
+
+def _whole(*kinds: str) -> Callable[[], Iterator[bytes]]:
+    """Seeds of a format: what its own writer makes, and the headers that lie."""
+
+    def made() -> Iterator[bytes]:
+        names = set()
+        for kind in kinds:
+            name, make = WHOLE[kind]
+            names.add(name.partition(":")[0])
+            yield make()
+        for name, make in malformed_headers.CASES.values():
+            if name in names:
+                data = make()
+                if len(data) < 8192:
+                    yield data
+
+    return made
+
+
+TARGETS: dict[str, Target] = {
+    "npy": Target(_file("x.npy"), _whole("npy")),
+    "npz": Target(_file("x.npz"), _whole("npz", "packed npz")),
+    "bin": Target(_file("x.bin"), _whole("bin")),
+    "raw": Target(_file("x.raw:24x18"), _whole("raw")),
+    "txt": Target(_file("x.txt"), seeds.texts),
+    "csv": Target(_file("x.csv"), seeds.texts),
+    "tsv": Target(_file("x.tsv"), seeds.texts),
+    "mtx": Target(_file("x.mtx"), seeds.mtx),
+    "h5": Target(_file("x.h5"), _whole("h5", "chunked h5")),
+    "nc": Target(_file("x.nc"), _whole("nc", "64-bit nc")),
+    "safetensors": Target(_file("x.safetensors"), _whole("safetensors")),
+    "tif": Target(_file("x.tif"), _whole("tiff", "packed tiff", "tiled tiff")),
+    "pgm": Target(_file("x.pgm"), _whole("pgm", "plain pgm")),
+    "ppm": Target(_file("x.ppm"), _whole("ppm")),
+    "png": Target(_file("x.png"), _whole("png")),
+    "jpg": Target(_file("x.jpg"), _whole("jpeg")),
+    "petsc": Target(_file("x.petsc"), _whole("petsc")),
+    "tiles": Target(_tiles, seeds.manifests, structured=True),
+    "svd": Target(_svd, seeds.listings, structured=True),
+    "study": Target(_study, seeds.studies),
+    "result": Target(_result, seeds.results, structured=True, seconds=5),
+    "points": Target(_study_results, seeds.points, structured=True, seconds=5),
+    "profile": Target(_profile, seeds.profiles, structured=True),
+    "events": Target(_events, seeds.events),
+    "hosts": Target(_hosts, seeds.hosts),
+}

@@ -1,0 +1,37 @@
+"""Runs both programs in full: each I/O call of each job fails in turn; then a thousand processes are struck.
+
+python tests/torture/run.py                       all of it, many hours; results in build/torture/*.json
+python tests/torture/run.py sweep|kills OPTIONS   one of the two, as its --help says
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+RESULTS = Path("build/torture")
+WHOLE = [
+    ["sweep", "--io", "all", "--ranks", "1,2,3", "--json", "sweep.json"],
+    ["kills", "--count", "400", "--json", "kills.json"],
+    ["kills", "--count", "200", "--moment", "start", "--within", "0.12", "--json", "start.json"],
+    ["kills", "--count", "200", "--moment", "part", "--json", "part.json"],
+    ["kills", "--count", "200", "--moment", "named", "--within", "0.005", "--json", "named.json"],
+]
+
+
+def main(words: list[str]) -> int:
+    """The worst exit status of all that was run."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    wanted = [words] if words else [[*each[:-1], str(RESULTS / each[-1])] for each in WHOLE]
+    if any(each[0] not in ("sweep", "kills") for each in wanted):
+        raise SystemExit(__doc__)
+    return max(
+        subprocess.run([sys.executable, HERE / f"{each[0]}.py", *each[1:]], check=False).returncode
+        for each in wanted
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
