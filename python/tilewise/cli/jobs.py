@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from tilewise import files
-from tilewise.cli import places, side_files
+from tilewise.cli import places, room, side_files
 from tilewise.cli.decoding import Decoding
 from tilewise.cli.options import JobOptions
 from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError
@@ -122,6 +122,8 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
     guardian: Guardian | None = None
     decoding = Decoding(plan.job.inputs, target, plan.job.id)
     try:
+        for each in room.needed(plan, prepared.place):
+            each.require()
         with caught.hold():
             output = prepared.place.make(plan)
             guardian = Guardian(

@@ -21,11 +21,11 @@ from tilewise.files.output import (
     check_folder,
     no_size,
     part_path,
-    require_free,
     sync_path,
 )
 from tilewise.files.region import Region
 from tilewise.files.regular import open_regular, require_utf8
+from tilewise.files.room import require_free
 
 MANIFEST = "manifest.json"
 VERSION = 1

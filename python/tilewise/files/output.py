@@ -12,10 +12,10 @@ import msgspec
 
 from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError
 from tilewise.files import extension, format_module, require_member, split_name, tiles
-from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.guard import DISK_ERRORS, one_line
 from tilewise.files.region import Region
 from tilewise.files.regular import require_utf8
+from tilewise.files.room import require_free, written_bytes
 from tilewise.files.unpacked import ENDING
 from tilewise.units import bytes_text, listing
 
@@ -255,7 +255,7 @@ def create(
     """
     check_holds(target, dtype)
     folder = os.path.dirname(target.path)
-    size = shape[0] * shape[1] * ITEMSIZE[dtype] + (os.path.getsize(target.path) if target.keep else 0)
+    size = needed_bytes(target, shape, dtype)
     require_free(folder, size, target.name)
     module = _module(target)
     if module is tiles:
@@ -286,16 +286,15 @@ def create(
     return Output(target, region, part, identity, planes)
 
 
-def require_free(folder: str, size: int, name: str) -> None:
-    """Raises RunError unless the file system of `folder` has `size` bytes left for `name`."""
-    room = os.statvfs(folder)
-    free = room.f_bavail * room.f_frsize
-    # A file system without blocks, such as /proc, does not say what it has room for.
-    if room.f_blocks and size > free:
-        raise RunError(
-            f"the disk is too full for {name}: it needs {bytes_text(size)}, "
-            f"{folder} has {bytes_text(free)} left"
-        )
+def needed_bytes(target: Target, shape: tuple[int, int], dtype: str) -> int:
+    """What a `shape` matrix of `dtype` takes at least at `target`, with a copy of what stays there."""
+    kept = os.path.getsize(target.path) if target.keep else 0
+    return written_bytes(_module(target), shape, dtype) + kept
+
+
+def grows(target: Target) -> bool:
+    """Whether it may take more than that: how much is known when its numbers are written."""
+    return hasattr(_module(target), "LEAST_BYTES")
 
 
 def part_path(path: str, identity: str, ending: str = "part") -> str:

@@ -9,9 +9,9 @@ import msgspec
 
 from tilewise.errors import RunError
 from tilewise.files import split_name
-from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.output import Output, Target, create, require_free
+from tilewise.files.output import Output, Target, create, needed_bytes
 from tilewise.files.region import Region
+from tilewise.files.room import require_free
 from tilewise.files.tiles import Rectangle
 from tilewise.units import plural
 
@@ -90,7 +90,7 @@ def create_all(target: Target, snapshots: Sequence[Target], form: Form, identity
 
     The disk must have room for all of them.
     """
-    size = form.shape[0] * form.shape[1] * ITEMSIZE[form.dtype]
+    size = needed_bytes(target, form.shape, form.dtype)
     if snapshots:
         what = f"{target.name} and {plural(len(snapshots), 'snapshot')}"
         require_free(os.path.dirname(target.path), size * (1 + len(snapshots)), what)
