@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy
 import pytest
 import tilewise as package
-from conftest import Tilewise
+from conftest import InProcess, Tilewise, mpiexec, wait_for
 from studies import Runner, run
 from tilewise.errors import RunError, UsageError, VerificationError
 from tilewise.launch.record import Record
+
+CALLING = str(Path(__file__).with_name("calling.py"))
 
 
 @pytest.fixture
@@ -98,8 +100,6 @@ def test_unknown_flags_come_with_advice(there: Tilewise) -> None:
 def test_an_interrupt_ends_the_ranks(there: Tilewise, processes, monkeypatch: pytest.MonkeyPatch) -> None:
     import threading
 
-    from conftest import wait_for
-
     monkeypatch.setenv("FAKE", "hang")
     monkeypatch.setenv("FAKE_LOG", there.environment["FAKE_LOG"])
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored
@@ -111,6 +111,40 @@ def test_an_interrupt_ends_the_ranks(there: Tilewise, processes, monkeypatch: py
     finally:
         signal.signal(signal.SIGINT, before)
     assert not processes() and not Path("C.npy").exists()
+
+
+@pytest.mark.parametrize(("how", "callers"), [("beside", 1), ("pool", 1), ("loop", 1), ("beside", 2)])
+def test_calls_from_programs_with_threads(tilewise: Tilewise, how: str, callers: int) -> None:
+    """Where BLAS computes in other threads, and where the caller is itself a rank of two."""
+    words = [mpiexec(), "-n", callers] if callers > 1 else []
+    done = subprocess.run(
+        [*map(str, words), sys.executable, CALLING, how, "2", str(tilewise.folder)],
+        env=tilewise.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.split() == ["2"] * callers, done.stderr
+
+
+def test_nothing_is_forked(there: Tilewise, here: InProcess) -> None:
+    """A forked child of a process with threads may wait for ever for a lock that none of its own holds."""
+    forks: list[int] = []
+    os.register_at_fork(before=lambda: forks.append(1))
+    package.run("multiply", "A.npy", "B.npy", out="C.npy", ranks=2)
+    assert here("multiply", "A.npy", "B.npy", "-o", "D.npy", "-n", 2).returncode == 0
+    assert not forks
+
+
+def test_who_is_killed_leaves_no_command(there: Tilewise, processes) -> None:
+    code = "import tilewise; tilewise.run('multiply', 'A.npy', 'B.npy', out='C.npy', ranks=2)"
+    caller = subprocess.Popen([sys.executable, "-c", code], env={**there.environment, "FAKE": "hang"})
+    wait_for(processes)
+    caller.kill()
+    caller.wait()
+    wait_for(lambda: not processes())
+    wait_for(lambda: there.files() == {"A.npy", "B.npy", "processes.log"})
 
 
 def test_studies_load_as_frames(tmp_path: Path) -> None:

@@ -166,6 +166,11 @@ def test_nothing_of_an_outer_job_reaches_our_own() -> None:
         "OMPI_COMM_WORLD_SIZE": "1",
         "PMIX_RANK": "0",
         "PMIX_MCA_gds": "hash",
+        "PMIX_GDS_MODULE": "hash",
+        "SLURM_STEP_ID": "0",
+        "SLURM_PROCID": "1",
+        "SLURM_JOB_ID": "7",
+        "SLURM_TASKS_PER_NODE": "2",
         "FI_PROVIDER": "tcp",
         "UCX_TLS": "tcp",
         "HYDRA_LAUNCHER": "ssh",
@@ -173,6 +178,8 @@ def test_nothing_of_an_outer_job_reaches_our_own() -> None:
     told = for_ranks(outer, 3, oversubscribed=False, own_launcher=True)
     assert set(told) == {
         "PATH",
+        "SLURM_JOB_ID",
+        "SLURM_TASKS_PER_NODE",
         "PMIX_MCA_gds",
         "FI_PROVIDER",
         "UCX_TLS",

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <string>
 #include <unistd.h>
+#include <utility>
 
 namespace tilewise::worker {
 
@@ -30,12 +31,13 @@ void emit_error(const Error& error, int rank) {
 
 void ProgressMeter::operator()(Phase phase, double done) {
     const auto now = std::chrono::steady_clock::now();
-    if (phase == phase_ && now - last_ < std::chrono::milliseconds(100)) {
+    const auto index = static_cast<std::size_t>(phase);
+    done_[index] = done;
+    if (std::exchange(seen_[index], true) && now - last_ < std::chrono::milliseconds(100)) {
         return;
     }
     last_ = now;
-    phase_ = phase;
-    emit({{"event", "progress"}, {"phase", phase_names[static_cast<std::size_t>(phase)]}, {"done", done}});
+    emit({{"event", "progress"}, {"phase", phase_names[index]}, {"done", done}});
 }
 
 }  // namespace tilewise::worker

@@ -1,7 +1,9 @@
 // Events: one JSON object a line on standard output, marked as ours by a leading record separator.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 
 #include <nlohmann/json.hpp>
 
@@ -15,14 +17,17 @@ void emit(const nlohmann::json& event);
 
 void emit_error(const Error& error, int rank);
 
-/// At most ten progress events a second.
+/// At most ten progress events a second, but for the first of each phase.
 class ProgressMeter {
 public:
     void operator()(Phase phase, double done);
+    /// Says that a phase goes on, or begins, where nobody reports how far it is.
+    void enter(Phase phase) { (*this)(phase, done_[static_cast<std::size_t>(phase)]); }
 
 private:
     std::chrono::steady_clock::time_point last_{};
-    Phase phase_ = Phase::input;
+    std::array<bool, phase_count> seen_{};
+    std::array<double, phase_count> done_{};
 };
 
 }  // namespace tilewise::worker

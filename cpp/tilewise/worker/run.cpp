@@ -2,6 +2,7 @@
 #include "tilewise/worker/run.hpp"
 
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "tilewise/convert/convert.hpp"
@@ -122,15 +123,23 @@ void run(const mpi::Communicator& comm, const Job& job) {
         {"event", "started"}, {"ranks", gather_ranks(comm, binding)}, {"segments", mapped_segments()}};
     Ledger ledger;
     Context context{comm, ledger, job.variant.threads};
+    Ledger::Hook on_enter = fault_hook(job.fault, comm.rank());
     if (comm.rank() == 0) {
         emit(started);
         if (job.progress) {
-            context.progress = ProgressMeter{};
+            const auto meter = std::make_shared<ProgressMeter>();
+            context.progress = [meter](Phase phase, double done) { (*meter)(phase, done); };
+            on_enter = [meter, fault = std::move(on_enter)](Phase phase) {
+                meter->enter(phase);
+                if (fault) {
+                    fault(phase);
+                }
+            };
         }
     }
     mpi::together(comm, [&] { fail_if_told(job.fault, comm.rank()); });
     comm.barrier();
-    ledger.start(Phase::input, !job.trace.empty(), fault_hook(job.fault, comm.rank()));
+    ledger.start(Phase::input, !job.trace.empty(), std::move(on_enter));
     const Tracing tracing(!job.trace.empty(), comm, ledger);
     Outcome outcome = run_command(context, job);
     {

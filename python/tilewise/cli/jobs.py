@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tilewise.cli import places, side_files
+from tilewise.cli import places, room, side_files
 from tilewise.cli.decoding import Decoding
 from tilewise.cli.job_record import record_of, remember, storage_of
 from tilewise.cli.options import JobOptions
@@ -124,6 +124,8 @@ def _run(prepared: Prepared, joined: Join | None, caught: signals.Signals) -> in
     decoding = Decoding(plan.job.inputs, place.target, plan.job.id)
     beside = [decoding.claim, trace.claim, kept.claim]
     try:
+        for each in room.needed(plan, prepared.place):
+            each.require()
         with caught.hold():
             place.sweep()
             guardian = Guardian([*place.claims(plan), *beside], "the job was killed")

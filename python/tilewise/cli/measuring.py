@@ -78,7 +78,7 @@ def _check_outputs(flags: MeasureFlags) -> None:
 def _measured(
     request: Request, flags: MeasureFlags, facts: Facts, caught: signals.Signals, begin: float
 ) -> tuple[Measurement, list[str], TilewiseError | None]:
-    bar = ProgressBar(wanted=not flags.quiet, remaining=True)
+    bar = ProgressBar(wanted=not flags.quiet, whole=True)
     with ExitStack() as stack:
         stack.callback(bar.close)
         samples, hosts = "", ""

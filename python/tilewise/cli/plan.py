@@ -19,7 +19,7 @@ def main(words: list[str], joined: Join | None) -> int:
         raise UsageError(f"plan takes the words of a job: {', '.join(JOBS)}; not {name!r}")
     import importlib
 
-    from tilewise.cli import jobs
+    from tilewise.cli import jobs, room
     from tilewise.cli.parse import parse
     from tilewise.report.planned import planned
     from tilewise.report.terminal import show
@@ -27,5 +27,8 @@ def main(words: list[str], joined: Join | None) -> int:
     request: jobs.Request | None = parse(name, importlib.import_module(f"tilewise.cli.{name}").request, rest)
     if request is not None:
         prepared = jobs.prepare(request, None)
-        show(planned(prepared.plan, prepared.place.target.path))
+        disks = room.needed(prepared.plan, prepared.place)
+        show(planned(prepared.plan, prepared.place.target.path, [each.text() for each in disks]))
+        for each in disks:
+            each.require()
     return 0

@@ -223,12 +223,17 @@ def _run(
     from tilewise.study import store
     from tilewise.study.inputs import Work
     from tilewise.study.store import Store
+    from tilewise.study.sweeping import own, sweep
 
-    own = wanted.work is None
-    work = Work(work_folder, wanted.keep, ours=own or bool(wanted.part), alone=own, owner=folder)
+    inside = wanted.work is None
+    work = Work(work_folder, wanted.keep, ours=inside or bool(wanted.part), alone=inside, owner=folder)
     try:
         kept = Store(folder, wanted.part)
         try:
+            sweep(os.path.dirname(work.folder) if wanted.part else work.folder)
+            if wanted.part:
+                work.again()  # another part may have swept what was left of us
+                own(work.folder, kept.path)
             kept.keep(study.text, study.scale, environment, study.name)
         except BaseException:
             kept.close()
@@ -237,7 +242,7 @@ def _run(
         work.close()
         raise
     tell_notes(kept.notes)
-    bar = ProgressBar(wanted=not wanted.quiet)
+    bar = ProgressBar(wanted=not wanted.quiet, whole=True)
     ended = 0
 
     def told(entry: Entry) -> None:

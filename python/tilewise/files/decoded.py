@@ -8,9 +8,9 @@ import os
 from tilewise.errors import RunError, UsageError
 from tilewise.files import FORMATS, format_module
 from tilewise.files.guard import guarded
-from tilewise.files.output import require_free
 from tilewise.files.owner import part_path
 from tilewise.files.region import Region, Source
+from tilewise.files.room import require_free
 
 _ATTEMPTS = 100
 

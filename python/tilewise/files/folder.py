@@ -17,10 +17,11 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.generated import parse_name
 from tilewise.files.guard import disk_failure
 from tilewise.files.headed import put_head
-from tilewise.files.output import cannot_make, naming, no_size, require_free, sync_path, synced
+from tilewise.files.output import cannot_make, naming, no_size, sync_path, synced
 from tilewise.files.owner import part_path
 from tilewise.files.region import Region
 from tilewise.files.regular import open_regular, require_utf8
+from tilewise.files.room import require_free
 from tilewise.files.seal import Seal
 from tilewise.files.target import Target, check_folder
 

@@ -17,6 +17,7 @@ from tilewise.units import shape_text
 
 MEMBER = ""
 NUMBERS = tuple(ITEMSIZE)
+LEAST_BYTES = 2  # of a number: a digit and what parts it from the next
 _DTYPES = {
     "real": "float64",
     "double": "float64",

@@ -23,6 +23,7 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.guard import DISK_ERRORS, disk_failure, one_line
 from tilewise.files.owner import part_path
 from tilewise.files.region import Region, Tile
+from tilewise.files.room import require_free, written_bytes
 from tilewise.files.seal import Seal
 from tilewise.files.target import Target, check_holds, module_of
 from tilewise.files.unpacked import ENDING
@@ -205,7 +206,7 @@ def create(
     """
     check_holds(target, dtype)
     folder = os.path.dirname(target.path)
-    size = shape[0] * shape[1] * ITEMSIZE[dtype] + (os.path.getsize(target.path) if target.keep else 0)
+    size = needed_bytes(target, shape, dtype)
     require_free(folder, size, target.name)
     module = module_of(target)
     cut = rectangles if rectangles is not None else [((0, shape[0]), (0, shape[1]))]
@@ -286,17 +287,15 @@ def name_new(part: str, path: str) -> None:
             os.unlink(part)
 
 
-def require_free(folder: str, size: int, name: str) -> None:
-    """Raises RunError unless the file system of `folder` has `size` bytes left for `name`."""
-    room = os.statvfs(folder)
-    free = room.f_bavail * room.f_frsize
-    # A file system without blocks, such as /proc, does not say what it has room for.
-    if room.f_blocks and size > free:
-        raise RunError(
-            f"the disk is too full for {name}: it needs {bytes_text(size)}, "
-            f"{folder} has {bytes_text(free)} left",
-            "make room there, or name an output on another disk",
-        )
+def needed_bytes(target: Target, shape: tuple[int, int], dtype: str) -> int:
+    """What a `shape` matrix of `dtype` takes at least at `target`, with a copy of what stays there."""
+    kept = os.path.getsize(target.path) if target.keep else 0
+    return written_bytes(module_of(target), shape, dtype) + kept
+
+
+def grows(target: Target) -> bool:
+    """Whether it may take more than that: how much is known when its numbers are written."""
+    return hasattr(module_of(target), "LEAST_BYTES")
 
 
 def _tile_bytes(tile: Tile, dtype: str) -> int:

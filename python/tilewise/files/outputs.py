@@ -9,9 +9,9 @@ import msgspec
 
 from tilewise.files import split_name
 from tilewise.files.claim import Claim
-from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.output import Output, Run, create, directly, require_free
+from tilewise.files.output import Output, Run, create, directly, needed_bytes
 from tilewise.files.region import Region
+from tilewise.files.room import require_free
 from tilewise.files.target import Target
 from tilewise.files.tiles import Rectangle
 from tilewise.units import plural
@@ -111,7 +111,7 @@ def create_all(target: Target, snapshots: Sequence[Target], form: Form, identity
 
     The disk must have room for all of them.
     """
-    size = form.shape[0] * form.shape[1] * ITEMSIZE[form.dtype]
+    size = needed_bytes(target, form.shape, form.dtype)
     if snapshots:
         what = f"{target.name} and {plural(len(snapshots), 'snapshot')}"
         require_free(os.path.dirname(target.path), size * (1 + len(snapshots)), what)

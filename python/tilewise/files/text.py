@@ -18,6 +18,7 @@ from tilewise.units import shape_text
 
 MEMBER = ""
 NUMBERS = tuple(ITEMSIZE)
+LEAST_BYTES = 2  # of a number: a digit and what parts it from the next
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": " "}
 _WHOLE_PAIR = re.compile(rb"\s*([0-9]{1,18})[\s,;]+([0-9]{1,18})\s*")
 _TRIED = 1000  # numbers of a line that are looked at

@@ -10,13 +10,22 @@ from tilewise.launch.yielding import ALGORITHMS, YIELDING
 from tilewise.machine import cpu
 from tilewise.machine.facts import Facts
 
-# What launchers set for the ranks of a job; a launcher of our own would take it for its own job's.
+# What launchers set for the ranks of a job; a launcher of our own would take it for its own job's. Of Slurm
+# only what a step sets: the allocation is ours to use. MCA parameters may be the user's.
 _OUTER = (
     "PMI_",
     "PMIX_RANK",
+    "PMIX_ID",
     "PMIX_NAMESPACE",
     "PMIX_SERVER_",
     "PMIX_HOSTNAME",
+    "PMIX_VERSION",
+    "PMIX_SECURITY_MODE",
+    "PMIX_BFROP_",
+    "PMIX_GDS_",
+    "PMIX_PTL_",
+    "PMIX_DSTORE_",
+    "PMIX_SYSTEM_TMPDIR",
     "HYDI_",
     "MPI_LOCAL",
     "OMPI_COMM_WORLD_",
@@ -28,10 +37,25 @@ _OUTER = (
     "OMPI_COMMAND",
     "OMPI_FILE_LOCATION",
     "OMPI_MCA_ess",
+    "OMPI_MCA_initial_wdir",
     "OMPI_MCA_orte_",
     "OMPI_MCA_pmix",
+    "OMPI_MCA_shmem_RUNTIME_QUERY_hint",
     "PRTE_LAUNCHED",
     "PRTE_MCA_prte_",
+    "SLURM_PROCID",
+    "SLURM_LOCALID",
+    "SLURM_NODEID",
+    "SLURM_GTIDS",
+    "SLURM_LAUNCH_NODE_IPADDR",
+    "SLURM_STEP_",
+    "SLURM_STEPID",
+    "SLURM_STEPMGR",
+    "SLURM_SRUN_",
+    "SLURM_TASK_PID",
+    "SLURM_PMI",
+    "SLURM_CPU_BIND",
+    "SLURM_DISTRIBUTION",
 )
 
 # What ranks heed, wherever they are.
@@ -66,6 +90,11 @@ _CORE_LEVEL = {
 _LEVEL_NAME = ("SSE", "AVX", "AVX2", "AVX-512")
 
 
+def alone(base: Mapping[str, str]) -> dict[str, str]:
+    """`base` without what makes a process a rank of somebody's job; the batch system's allocation stays."""
+    return {key: value for key, value in base.items() if not key.startswith(_OUTER)}
+
+
 def for_ranks(
     base: Mapping[str, str], threads: int, oversubscribed: bool, own_launcher: bool
 ) -> dict[str, str]:
@@ -74,11 +103,7 @@ def for_ranks(
     `own_launcher`: the ranks are a job of our own, so that what an outer launcher set must go. Oversubscribed
     ranks yield instead of spinning, else each waits out the time slices of the others.
     """
-    environment = dict(base)
-    if own_launcher:
-        for key in base:
-            if key.startswith(_OUTER):
-                del environment[key]
+    environment = alone(base) if own_launcher else dict(base)
     environment.pop("TILEWISE_MPI_THREADS", None)  # each job's own business, and not of whoever exported it
     # The worker's own threads call a BLAS of one thread each; left alone, BLAS would start one for each core.
     environment["OPENBLAS_NUM_THREADS"] = "1"

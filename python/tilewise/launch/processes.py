@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,36 +13,40 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from tilewise.errors import UsageError
+from tilewise.launch import worker
 from tilewise.launch.launcher import Start
 
 if TYPE_CHECKING:
     import psutil
 
-_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 GRACE = 0.5  # seconds between asking and killing
 GONE = 60.0  # seconds that the kernel may take to free what a killed process held: terabytes, on a busy node
 
 
 def spawn(start: Start) -> subprocess.Popen[bytes]:
-    """Starts the command in its own process group, with pipes for its three streams.
+    """Starts the command in its own process group, with pipes for its three streams; it dies with us.
 
+    No code of ours runs between fork and exec: threads, such as a progress bar's, may hold any lock then.
     Raises UsageError when the program cannot be started.
     """
+    program = start.command[0]
+    missing = os.sep in program and not os.access(program, os.X_OK)
     try:
+        if missing:
+            raise OSError(errno.ENOENT if not os.path.exists(program) else errno.EACCES, "")
         return subprocess.Popen(
-            start.command,
+            worker.tied(start.command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=start.environment,
             # A rank of somebody else's job talks to its launcher over an inherited descriptor.
             close_fds=not start.joined,
-            preexec_fn=_dies_with(os.getpid()),  # noqa: PLW1509 - no threads are running yet
         )
     except OSError as error:
         raise UsageError(
-            f"{start.command[0]} cannot be started: {error.strerror or error}", "tilewise doctor"
+            f"{program} cannot be started: {os.strerror(error.errno or 0)}", "tilewise doctor"
         ) from None
 
 
@@ -176,17 +180,3 @@ def _quietly(action: Callable[[], object]) -> None:
 
     with contextlib.suppress(psutil.Error, OSError):  # it has gone by itself
         action()
-
-
-def _dies_with(parent: int) -> Callable[[], None]:
-    """What a new child does first: own process group, no blocked signals, and a signal when we die."""
-    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
-
-    def first() -> None:
-        os.setpgid(0, 0)
-        if prctl is not None:
-            prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-            if os.getppid() != parent:  # we died before the kernel was told
-                os._exit(1)
-
-    return first

@@ -1,4 +1,4 @@
-"""Finds the worker program and the facts about its build, without importing anything heavy."""
+"""Finds the programs that are built, and the facts about the build, without importing anything heavy."""
 
 from __future__ import annotations
 
@@ -8,24 +8,39 @@ import sys
 import sysconfig
 
 NAME = "tilewise-worker"
+_STARTER = "tilewise-start"
 
 
 def candidates() -> list[str]:
     """Every place a worker may lie, best first: TILEWISE_WORKER, the package, the environment."""
     named = os.environ.get("TILEWISE_WORKER")
-    if named:
-        return [os.path.abspath(named)]
-    import tilewise
-
-    # An editable install keeps the sources and the built files in two folders.
-    folders = [*tilewise.__path__, os.path.join(sysconfig.get_paths()["platlib"], "tilewise")]
-    places = [os.path.join(folder, inner, NAME) for folder in folders for inner in ("bin", "", "libexec")]
-    return [*places, os.path.join(sys.prefix, "bin", NAME)]
+    return [os.path.abspath(named)] if named else _places(NAME)
 
 
 def find() -> str | None:
     """The worker's path, or None when there is none that can be started."""
-    return next((path for path in candidates() if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+    return _first(candidates())
+
+
+def tied(command: list[str]) -> list[str]:
+    """`command` for a child that is asked to end when this process dies, and that this process's terminal
+    does not interrupt. Where the installation lacks the program for that, `command` itself.
+    """
+    starter = _first(_places(_STARTER))
+    return [starter, str(os.getpid()), *command] if starter is not None else command
+
+
+def _places(name: str) -> list[str]:
+    import tilewise
+
+    # An editable install keeps the sources and the built files in two folders.
+    folders = [*tilewise.__path__, os.path.join(sysconfig.get_paths()["platlib"], "tilewise")]
+    places = [os.path.join(folder, inner, name) for folder in folders for inner in ("bin", "", "libexec")]
+    return [*places, os.path.join(sys.prefix, "bin", name)]
+
+
+def _first(paths: list[str]) -> str | None:
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
 def build_facts(worker: str) -> dict[str, str]:

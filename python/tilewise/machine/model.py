@@ -60,12 +60,14 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """All that was fitted; None stands for what was not measured.
 
     `injection`: bytes a second that all pairs between two nodes get at most, together. `copy_rate`: bytes a
-    second, read and written, of a copy on all cores.
+    second, read and written, of a copy on all cores. `labels` has what disturbed the measurement of a cost,
+    by its key, or of one of these two, by its name; nothing for what was measured on a quiet machine.
     """
 
     costs: list[Cost] = []
     injection: float | None = None
     copy_rate: float | None = None
+    labels: dict[str, list[str]] = {}
 
     def cost(self, key: str) -> Cost | None:
         """Of what `key` names; None where that was not measured."""

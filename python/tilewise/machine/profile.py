@@ -15,10 +15,14 @@ from tilewise.machine.replacing import replace
 
 
 class Peak(msgspec.Struct, frozen=True):
-    """Gemm's measured rate in floating-point operations a second, and the BLAS kernel that reached it."""
+    """Gemm's measured rate in floating-point operations a second, and the BLAS kernel that reached it.
+
+    `labels` say what disturbed the measurement.
+    """
 
     flops_per_second: float
     kernel: str
+    labels: list[str] = []
 
 
 class Tile(msgspec.Struct, frozen=True):
@@ -127,10 +131,14 @@ def store_measured(key: str, measured: Callable[[Measured | None], Measured], pe
 def _raise(profile: Profile, key: str, peak: Peak) -> bool:
     """A peak replaces one of the same kernel only where it is higher; returns whether it did.
 
-    A disturbed run shows what a machine did, not what it can do.
+    A disturbed run shows what a machine did, not what it can do: its peak never replaces that of a quiet one,
+    which always replaces it.
     """
     old = profile.peaks.get(key)
-    if old is not None and old.kernel == peak.kernel and old.flops_per_second >= peak.flops_per_second:
+    if old is not None and bool(old.labels) == bool(peak.labels):
+        if old.kernel == peak.kernel and old.flops_per_second >= peak.flops_per_second:
+            return False
+    elif old is not None and peak.labels:
         return False
     profile.peaks[key] = peak
     return True

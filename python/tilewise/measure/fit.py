@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tilewise.machine.model import Cost, Model, Piece
-from tilewise.measure.result import Line
+from tilewise.measure.result import Line, once
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,12 +51,22 @@ def fit(lines: Iterable[Line]) -> Model:
     """
     lines = [line for line in lines if line.summary is not None]
     curves: dict[str, dict[int, float]] = defaultdict(dict)
+    labels: dict[str, list[str]] = defaultdict(list)
     for line in lines:
         key, seconds = cost_key(line), one_operation(line)
         if key and line.bytes > 0 and seconds > 0:
             curves[key][line.bytes] = seconds
+            labels[key] += line.labels
     costs = [fit_cost(key, curve) for key, curve in sorted(curves.items()) if len(curve) > 1]
-    return Model(costs=costs, injection=injection(lines), copy_rate=copy_rate(lines))
+    copy = largest_copy(lines)
+    labels["injection"] = [label for line in several_between_nodes(lines) for label in line.labels]
+    labels["copy_rate"] = copy.labels if copy is not None else []
+    return Model(
+        costs=costs,
+        injection=injection(lines),
+        copy_rate=copy.rate() if copy is not None else None,
+        labels={key: once(found) for key, found in labels.items() if found},
+    )
 
 
 def cost_key(line: Line) -> str:
@@ -190,7 +200,7 @@ def injection(lines: Iterable[Line]) -> float | None:
     """Bytes a second that leave a node when several pairs send at once, in the best way: the middle rate
     of large messages, since small ones pass in one burst into the buffers of cards and switches."""
     rates: dict[tuple[str, str, int], list[float]] = defaultdict(list)
-    several = [line for line in lines if line.kind == "ping" and line.level == "node" and line.pairs > 1]
+    several = several_between_nodes(lines)
     large = min(1 << 20, max((line.bytes for line in several), default=0))
     for line in several:
         if line.bytes >= large and one_operation(line) > 0:
@@ -199,7 +209,12 @@ def injection(lines: Iterable[Line]) -> float | None:
     return max((median(found) for found in rates.values()), default=None)
 
 
-def copy_rate(lines: Iterable[Line]) -> float | None:
-    """Bytes a second, read and written, of a copy of the largest arrays by the most threads."""
+def several_between_nodes(lines: Iterable[Line]) -> list[Line]:
+    """Messages of several pairs at once between two nodes."""
+    return [line for line in lines if line.kind == "ping" and line.level == "node" and line.pairs > 1]
+
+
+def largest_copy(lines: Iterable[Line]) -> Line | None:
+    """The copy of the largest arrays by the most threads: its rate is in bytes a second, read and written."""
     copies = [line for line in lines if line.kind == "memory" and line.name == "copy" and line.rate()]
-    return max(copies, key=lambda line: (line.bytes, line.threads)).rate() if copies else None
+    return max(copies, key=lambda line: (line.bytes, line.threads), default=None)

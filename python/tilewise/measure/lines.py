@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from tilewise.measure.points import Ask, Launch, line_of
-from tilewise.measure.result import Line, Matrix, Summary
+from tilewise.measure.result import Line, Matrix, Summary, once
 from tilewise.measure.run import Found, Ran
 from tilewise.units import plural, rate_text
 
@@ -71,14 +71,6 @@ def _mean(rows: Sequence[Sequence[float]]) -> list[float]:
     """Of each rank, over launches."""
     width = min((len(row) for row in rows), default=0)
     return [sum(row[rank] for row in rows) / len(rows) for rank in range(width)]
-
-
-def once(labels: Sequence[str]) -> list[str]:
-    """The first of those that differ only in what stands in brackets."""
-    found: dict[str, str] = {}
-    for label in labels:
-        found.setdefault(label.partition(" (")[0], label)
-    return list(found.values())
 
 
 def matrices_of(launches: Sequence[Launch], ran: Ran) -> list[Matrix]:

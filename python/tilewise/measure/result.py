@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -146,3 +147,11 @@ class Measurement(msgspec.Struct, kw_only=True):
     disturbances: list[Disturbance] = []
     model: Model = Model()
     warnings: list[str] = []
+
+
+def once(labels: Sequence[str]) -> list[str]:
+    """The first of those that differ only in what stands in brackets."""
+    found: dict[str, str] = {}
+    for label in labels:
+        found.setdefault(label.partition(" (")[0], label)
+    return list(found.values())

@@ -195,7 +195,10 @@ class Runner:
             self._worker.path,
             self._caught,
             timeout=left,
-            on_progress=lambda phase, done: self._update(launch.what, begin + share * done),
+            # Other phases are steps of a point, and no share of the launch.
+            on_progress=lambda phase, done: (
+                self._update(launch.what, begin + share * done) if phase == "compute" else None
+            ),
             on_chatter=self._say,
         )
         watch = Watch()

@@ -9,12 +9,14 @@ import msgspec
 from tilewise.errors import RunError, UsageError
 from tilewise.machine import profile
 from tilewise.machine.facts import Facts
-from tilewise.machine.model import Model
+from tilewise.machine.model import Cost, Model
 from tilewise.machine.profile import Measured, Peak
 from tilewise.machine.replacing import replace
 from tilewise.measure.result import VERSION, Measurement
+from tilewise.units import plural
 
 _PARTS = {"ping": ("ping", "collective"), "file": ("file",), "memory": ("memory",), "compute": ("compute",)}
+_KIND_OF = {"injection": "ping", "copy_rate": "memory"}  # what else a model has beside costs
 
 
 def encode(measurement: Measurement) -> bytes:
@@ -54,32 +56,60 @@ def write(measurement: Measurement, path: str) -> None:
 def keep(measurement: Measurement, facts: Facts) -> list[str]:
     """Stores it as this machine's profile; returns the files, none where the cache cannot be written.
 
-    The profile's costs of kinds that it did not measure stay as they are. The measurement itself replaces the
-    last one of the same kinds on this host.
+    The profile's costs of kinds that it did not measure stay as they are, and so do quiet ones where it was
+    disturbed: a warning of the measurement then says so. The measurement itself replaces the last one of the
+    same kinds on this host.
     """
+    held: list[str] = []
 
     def joined(old: Measured | None) -> Measured:
         known = old or Measured(Model())
+        found, quiet = merged(known.model, measurement.model, measurement.kinds)
+        held.extend(quiet)
         times = {**known.times, **dict.fromkeys(measurement.kinds, measurement.time)}
-        return Measured(merged(known.model, measurement.model, measurement.kinds), times)
+        return Measured(found, times)
 
     key = profile.host_key(facts.host, facts.cpu)
-    paths = [profile.store_measured(key, joined, peaks(measurement, facts))]
+    found = peaks(measurement, facts)
+    before = profile.load().peaks
+    paths = [profile.store_measured(key, joined, found)]
+    held += [
+        name for name, peak in found.items() if peak.labels and name in before and not before[name].labels
+    ]
+    if held:
+        measurement.warnings.append(
+            f"{plural(len(held), 'figure')} measured on a disturbed machine are not kept: the profile has"
+            f" quiet ones, of {held[0]} for one; measure again when nothing else runs"
+        )
     whole = set(_PARTS) == set(measurement.kinds)
     path = profile.measurement_path(facts.host, "all" if whole else "-".join(measurement.kinds))
     paths += [path] if profile.write(path, encode(measurement)) else []
     return [path for path in paths if path]
 
 
-def merged(old: Model, new: Model, kinds: list[str]) -> Model:
-    """`new` for what was measured, `old` for the rest."""
-    prefixes = tuple(f"{part}/" for kind in kinds for part in _PARTS[kind])
-    costs = [cost for cost in old.costs if not cost.key.startswith(prefixes)]
-    return Model(
-        costs=[*costs, *(cost for cost in new.costs if cost.key.startswith(prefixes))],
-        injection=new.injection if "ping" in kinds and new.injection is not None else old.injection,
-        copy_rate=new.copy_rate if "memory" in kinds or old.copy_rate is None else old.copy_rate,
+def merged(old: Model, new: Model, kinds: list[str]) -> tuple[Model, list[str]]:
+    """`new` for what was measured, `old` for the rest and for what is quiet there and disturbed in `new`;
+    and the names of the latter."""
+    before, after = _figures(old), _figures(new)
+    again = {part for kind in kinds for part in _PARTS[kind]}
+    of = {name: _KIND_OF.get(name, name.partition("/")[0]) for name in (*before, *after)}
+    held = [n for n in after if n in before and of[n] in again and n in new.labels and n not in old.labels]
+    fresh = {n for n in after if n not in held and (of[n] in again or n not in before)}
+    stays = {n for n in before if n not in fresh and (n in held or n in _KIND_OF or of[n] not in again)}
+    figures = {n: (after if n in fresh else before)[n] for n in (*before, *after) if n in fresh | stays}
+    labels = {n: (new if n in fresh else old).labels.get(n, []) for n in figures}
+    made = Model(
+        costs=[cost for cost in figures.values() if isinstance(cost, Cost)],
+        labels={name: told for name, told in labels.items() if told},
+        **{name: figures.get(name) for name in _KIND_OF},  # type: ignore[arg-type]
     )
+    return made, held
+
+
+def _figures(model: Model) -> dict[str, Cost | float]:
+    """All that `model` has, by what its labels call it."""
+    rest = {name: value for name in _KIND_OF if (value := getattr(model, name)) is not None}
+    return {**{cost.key: cost for cost in model.costs}, **rest}
 
 
 def peaks(measurement: Measurement, facts: Facts) -> dict[str, Peak]:
@@ -93,5 +123,5 @@ def peaks(measurement: Measurement, facts: Facts) -> dict[str, Peak]:
             continue
         name = profile.peak_key(facts.host, facts.cpu, line.dtype, line.threads, forced)
         if name not in found or found[name].flops_per_second < rate:
-            found[name] = Peak(rate, kernel)
+            found[name] = Peak(rate, kernel, line.labels)
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.table import Table
 from rich.text import Text
 
@@ -11,18 +13,18 @@ from tilewise.plan.plan import Plan
 from tilewise.units import bytes_text, plural, shape_text
 
 
-def planned(plan: Plan, target: str) -> Table:
-    """The table of `plan`, whose result would go to `target`."""
+def planned(plan: Plan, target: str, disks: Sequence[str] = ()) -> Table:
+    """The table of `plan`, whose result would go to `target`; `disks` say what it needs of which."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
-    for label, text in _rows(plan, target):
+    for label, text in _rows(plan, target, disks):
         # Text, because a path may look like rich's markup.
         table.add_row(label, Text(text, "yellow" if label == "warning" else ""))
     return table
 
 
-def _rows(plan: Plan, target: str) -> list[tuple[str, str]]:
+def _rows(plan: Plan, target: str, disks: Sequence[str]) -> list[tuple[str, str]]:
     variant = plan.job.variant
     rows = [("command", plan.job.command)]
     rows += [("input", _input(region)) for region in plan.job.inputs]
@@ -56,6 +58,7 @@ def _rows(plan: Plan, target: str) -> list[tuple[str, str]]:
         when = "jacobi takes over" if plan.job.variant.algorithm == "local" else "eigenvectors cost accuracy"
         memory += f" ({bytes_text(plan.fallback.need.node)} where {when})"
     rows.append(("memory", f"{memory}, of {bytes_text(plan.facts.memory_available)} available"))
+    rows += [("disk", each) for each in disks]
     rows.append(("chosen by", plan.chosen_by + (f" (given: {', '.join(plan.fixed)})" if plan.fixed else "")))
     rows += [("because", reason) for reason in plan.reasons]
     rows += [("warning", warning) for warning in plan.warnings]

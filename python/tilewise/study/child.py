@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from typing import NoReturn
 
 import msgspec
 
 from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError
+from tilewise.launch import environment, worker
 
-_PR_SET_PDEATHSIG = 1
 _LEAVING = 60.0  # seconds in which a command that was asked to end removes what it has made
 _TYPES: tuple[type[TilewiseError], ...] = (UsageError, VerificationError, Interrupted)
 
@@ -49,17 +47,20 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 def run_words(words: list[str], folder: str, timeout: float | None = None) -> Ended:
-    """Runs `tilewise words…` in `folder` by this Python; on any exception, the child is ended first."""
+    """Runs `tilewise words…` in `folder` by this Python; on any exception, the child is ended first.
+
+    May be called in any thread, and in a rank of an MPI job, whose environment the child does not get: the
+    command then starts a job of its own. The child is asked to end too where this process is killed.
+    """
     begin = time.perf_counter()
     child = subprocess.Popen(
-        [sys.executable, "-m", "tilewise", *words],
+        worker.tied([sys.executable, "-m", "tilewise", *words]),
         cwd=folder,
         env=_environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,  # Ctrl-C is ours to pass on, once
-        preexec_fn=_dies_with_us(),  # noqa: PLW1509 - calls nothing but prctl and getppid
     )
     try:
         output, errors = child.communicate(timeout=timeout)
@@ -85,23 +86,9 @@ def _end(child: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, with this very package found first by the child."""
+    """Ours, but for what makes us a rank of a job, with this very package found first by the child."""
     import tilewise
 
     ours = os.path.dirname(os.path.abspath(next(iter(tilewise.__path__))))
     paths = [ours, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
-
-
-def _dies_with_us() -> Callable[[], None]:
-    """For the child to call: where this process is killed, it is asked to end too."""
-    parent = os.getpid()
-    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
-
-    def prepare() -> None:
-        if prctl is not None:
-            prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-            if os.getppid() != parent:
-                os._exit(1)
-
-    return prepare
+    return {**environment.alone(os.environ), "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}

@@ -18,7 +18,7 @@ from tilewise.files import format_module, split_name
 from tilewise.files.dtypes import parse_dtype
 from tilewise.files.generated import generated, parse_seed
 from tilewise.files.target import check_folder
-from tilewise.study import stamps
+from tilewise.study import stamps, sweeping
 from tilewise.study.child import Ended, run_words
 from tilewise.study.schema import Input
 from tilewise.units import parse_shape
@@ -273,6 +273,7 @@ class Work:
 
     def close(self) -> None:
         """Removes the inputs that were made, and the folder where it is empty and ours."""
+        sweeping.disown(self.folder)
         if self._keep:
             for path in self._made if not self._alone else ():
                 with contextlib.suppress(OSError):  # from now on it is nobody's to remove

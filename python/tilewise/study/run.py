@@ -10,7 +10,6 @@ at the end, since that other part may have died meanwhile. Whoever is last finds
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -58,14 +57,13 @@ def run(
     runner: Runner = run_words,
     retry: bool = False,
     told: Callable[[Entry], None] = lambda entry: None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Runs what `kept` does not have yet; returns how all points ended. Failures are kept, not raised."""
     schedule = _Schedule(study, kept.entries, environment, retry)
     outcome = Outcome()
     _keep_not_run(points, kept, environment)
     there = [point for point in points if not point.reason]
-    begin, expected = clock(), sum(schedule.expected(point) for point in there)
+    expected = sum(schedule.expected(point) for point in there)
     rounds = range(max((schedule.most(point) for point in there), default=0))
     ahead = [(point, launch) for launch in rounds for point in _shuffled(there, study.file.seed, launch)]
     passed: list[tuple[Point, int]] = []
@@ -78,12 +76,15 @@ def run(
                 if not ours:
                     passed.append((point, launch))
                     continue
-                for entry in kept.news():
+                news = kept.news()
+                for entry in news:
                     schedule.add(entry)
                 if not schedule.wanted(point, launch):
                     continue
                 done = outcome.launched
-                progress(_left(done, expected, clock() - begin), done / max(1, expected))
+                if news or done >= expected:  # others have done some, or intervals are wide still
+                    expected = done + max(1, sum(schedule.expected(each) for each in there))
+                progress(f"{done + 1} of {expected}", done / max(1, expected))
                 entry = schedule.entry(point, launch)
                 trace = schedule.trace(point, launch)
                 entry = _launch(point, entry, trace, work, kept.folder, runner)
@@ -91,7 +92,6 @@ def run(
             schedule.add(entry)
             told(entry)
             outcome.launched += 1
-            expected = max(expected, outcome.launched)
         if outcome.launched == before:
             break
         ahead = passed
@@ -279,19 +279,6 @@ def _keep_not_run(points: list[Point], kept: Store, environment: Environment) ->
 
 def _shuffled(points: list[Point], seed: int, launch: int) -> list[Point]:
     return random.Random(f"{seed} {launch}").sample(points, len(points))
-
-
-def _left(done: int, expected: int, seconds: float) -> str:
-    """`3 of 40, 1 min 20 s left`."""
-    text = f"{done + 1} of {expected}"
-    if done == 0:
-        return text
-    left = seconds / done * (expected - done)
-    return (
-        f"{text}, {int(left // 60)} min {int(left % 60)} s left"
-        if left >= 60
-        else f"{text}, {left:.0f} s left"
-    )
 
 
 def errors_of(outcome: Outcome, folder: str) -> TilewiseError | None:

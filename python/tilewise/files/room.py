@@ -1,0 +1,81 @@
+"""Room on disks: what outputs take at least, what file systems have left, the refusal with both numbers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from types import ModuleType
+
+import msgspec
+
+from tilewise.errors import RunError
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.units import bytes_text, listing
+
+_ADVICE = "-o on another disk, or make room there"
+
+
+class Want(msgspec.Struct, frozen=True):
+    """`bytes` that `name` needs in `folder`; `grows`: how many more is known when it is written."""
+
+    folder: str
+    bytes: int
+    name: str
+    grows: bool = False
+
+
+class Room(msgspec.Struct, frozen=True):
+    """What all that is wanted of one file system needs together; `free` is None where it does not say."""
+
+    folder: str
+    needed: int
+    free: int | None
+    names: list[str]
+    grows: bool = False
+
+    def text(self) -> str:
+        """Both numbers, for people."""
+        said = f"{'at least ' if self.grows else ''}{bytes_text(self.needed)} in {self.folder}"
+        return said if self.free is None else f"{said}, of {bytes_text(self.free)} left"
+
+    def require(self) -> None:
+        """Raises RunError where there is less than is needed."""
+        if self.free is not None and self.needed > self.free:
+            raise RunError(
+                f"the disk is too full for {listing(self.names)}: it needs {bytes_text(self.needed)}, "
+                f"{self.folder} has {bytes_text(self.free)} left",
+                _ADVICE,
+            )
+
+
+def written_bytes(module: ModuleType, shape: tuple[int, int], dtype: str) -> int:
+    """What a matrix takes on disk in the format of `module`: of a text no less than a digit and a separator
+    for each number, since how long numbers are is known when they are."""
+    each: int = getattr(module, "LEAST_BYTES", ITEMSIZE[dtype])
+    return shape[0] * shape[1] * each
+
+
+def rooms(wants: Iterable[Want]) -> list[Room]:
+    """One for each file system, where anything is wanted there."""
+    found: dict[int, Room] = {}
+    for want in wants:
+        device = os.stat(want.folder).st_dev
+        before = found.get(device, Room(want.folder, 0, _free(want.folder), []))
+        found[device] = msgspec.structs.replace(
+            before,
+            needed=before.needed + want.bytes,
+            names=[*before.names, want.name],
+            grows=before.grows or want.grows,
+        )
+    return list(found.values())
+
+
+def require_free(folder: str, size: int, name: str) -> None:
+    """Raises RunError unless the file system of `folder` has `size` bytes left for `name`."""
+    Room(folder, size, _free(folder), [name]).require()
+
+
+def _free(folder: str) -> int | None:
+    """A file system without blocks, such as /proc, does not say what it has room for."""
+    room = os.statvfs(folder)
+    return room.f_bavail * room.f_frsize if room.f_blocks else None
