@@ -20,8 +20,12 @@ void emit(const nlohmann::json& event) {
     }
 }
 
-void emit_error(const Error& error, int rank) {
-    emit({{"event", "error"}, {"kind", name_of(error.kind())}, {"message", error.what()}, {"rank", rank}});
+void emit_error(const Error& error, int rank, bool aborts) {
+    emit({{"event", "error"},
+          {"kind", name_of(error.kind())},
+          {"message", error.what()},
+          {"rank", rank},
+          {"aborts", aborts}});
 }
 
 void ProgressMeter::operator()(Phase phase, double done) {

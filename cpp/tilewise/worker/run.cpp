@@ -12,6 +12,7 @@
 #include "tilewise/worker/binding.hpp"
 #include "tilewise/worker/events.hpp"
 #include "tilewise/worker/fault.hpp"
+#include "tilewise/worker/last_words.hpp"
 #include "tilewise/worker/record.hpp"
 #include "tilewise/worker/run_measure.hpp"
 #include "tilewise/worker/run_stencil.hpp"
@@ -118,8 +119,7 @@ void run(const mpi::Communicator& comm, const Job& job) {
     if (binding.node == comm.rank()) {
         take_names_from_segments();  // `bind` has heard of every rank
     }
-    const nlohmann::json started{
-        {"event", "started"}, {"ranks", gather_ranks(comm, binding)}, {"segments", mapped_segments()}};
+    const nlohmann::json started{{"event", "started"}, {"ranks", gather_ranks(comm, binding)}};
     Ledger ledger;
     Context context{comm, ledger, job.variant.threads};
     if (comm.rank() == 0) {
@@ -130,6 +130,7 @@ void run(const mpi::Communicator& comm, const Job& job) {
     }
     mpi::together(comm, [&] { fail_if_told(job.fault, comm.rank()); });
     comm.barrier();
+    const PhaseTold told(ledger);
     ledger.start(Phase::input, !job.trace.empty(), fault_hook(job.fault, comm.rank()));
     const Tracing tracing(!job.trace.empty(), comm, ledger);
     Outcome outcome = run_command(context, job);

@@ -26,6 +26,6 @@ def main(words: list[str], joined: Join | None) -> int:
 
     request: jobs.Request | None = parse(name, importlib.import_module(f"tilewise.cli.{name}").request, rest)
     if request is not None:
-        prepared = jobs.prepare(request, None)
+        prepared = jobs.prepare(request, joined)
         show(planned(prepared.plan, prepared.place.target.path))
     return 0

@@ -34,10 +34,9 @@ class RankFacts(msgspec.Struct):
 
 
 class Started(msgspec.Struct, tag="started", tag_field="event"):
-    """All ranks are there and bound. `segments`: rank 0's files in shared memory."""
+    """All ranks are there and bound."""
 
     ranks: list[RankPlace]
-    segments: list[str] = []
 
 
 class Progress(msgspec.Struct, tag="progress", tag_field="event"):
@@ -54,11 +53,25 @@ class Reading(msgspec.Struct, tag="reading", tag_field="event"):
 
 
 class Failed(msgspec.Struct, tag="error", tag_field="event"):
-    """Why the job failed; `usage` and `memory` mean that the request was wrong."""
+    """Why the job failed; `usage` and `memory` mean that the request was wrong.
+
+    `errno` is the system's reason, 0 where there is none. `aborts`: other ranks do not know of it, and the
+    rank is about to end the job.
+    """
 
     kind: str
     message: str
     rank: int = -1
+    errno: int = 0
+    aborts: bool = False
+
+
+class Signalled(msgspec.Struct, tag="signal", tag_field="event"):
+    """A signal ends that rank, or (SIGUSR2) asked it where it is: in `phase`, empty outside of a job."""
+
+    rank: int
+    number: int
+    phase: str = ""
 
 
 class Verification(msgspec.Struct):
@@ -95,7 +108,7 @@ class Done(msgspec.Struct, tag="record", tag_field="event"):
     oversubscribed: bool = False
 
 
-Event = Started | Progress | Reading | Failed | Done
+Event = Started | Progress | Reading | Failed | Signalled | Done
 _decoder = msgspec.json.Decoder(Event, strict=False)
 
 
