@@ -64,11 +64,14 @@ def test_a_rank_that_dies(inputs: Tilewise, fault: str, ranks: int, rank: int, p
         )
         said = one_message(result, 1)
     assert result.stdout == ""
-    assert f"tilewise: rank {rank} " in said and "\n  try: " in said
-    assert ("SIGKILL" if fault == "kill" else "told to fail") in said
+    assert "\n  try: " in said
+    if fault == "kill":  # the launcher kills the others within microseconds, and SIGKILL leaves no words
+        assert "SIGKILL" in said and "rank" in said
+    else:
+        assert "told to fail" in said and f"tilewise: rank {rank} on " in said
 
 
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGFPE, signal.SIGABRT, signal.SIGTERM])
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_rank_that_a_signal_ends(inputs: Tilewise, number: signal.Signals, ranks: int) -> None:
     """The launcher ends the others, and may name any of them; the rank's own words tell."""

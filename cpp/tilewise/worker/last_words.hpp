@@ -11,6 +11,9 @@ namespace tilewise::worker {
 /// has died. SIGUSR2 ends nothing: it asks where the rank is. Call it before MPI starts, and again when the rank is known.
 void tell_of_signals(int rank);
 
+/// Holds a connection to the front on this host, whose end tells which rank was the first to die. Call it before MPI starts.
+void hold_line();
+
 /// For its lifetime, such events name the phase of a ledger.
 class PhaseTold {
 public:

@@ -171,6 +171,7 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);  // a write beyond a limit then fails, and can say where
     worker::tell_of_signals(worker::rank_by_environment());
+    worker::hold_line();
     int provided = 0, rank = 0;
     MPI_Init_thread(&argc, &argv, worker::thread_level(), &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

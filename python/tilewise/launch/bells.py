@@ -10,8 +10,11 @@ but now and then it only closes the connection to that rank's host, and all othe
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
+import socket
+import struct
 import sys
 import time
 
@@ -31,11 +34,17 @@ class Bells:
     first looked. `lost` tells where something ended that the job cannot do without: a host, or empty.
     """
 
-    def __init__(self, selector: selectors.BaseSelector) -> None:
+    def __init__(self, selector: selectors.BaseSelector, run: str) -> None:
         self.first_gone: int | None = None
         self.lost: str | None = None
         self._selector = selector
         self._ranks: dict[int, int] = {}
+        self._held: dict[int, tuple[socket.socket, int]] = {}  # by the rank with that pid
+        self._pids: dict[int, int] = {}  # the rank of each
+        self._ended: list[int] = []  # of those that held a line
+        self._door = _door(run)
+        if self._door is not None:
+            selector.register(self._door, selectors.EVENT_READ)
         self._lines: dict[int, str] = {}
         self._seen: set[int] = set()
         self._begin = time.monotonic()
@@ -45,20 +54,29 @@ class Bells:
         """Gives the descriptors back."""
         for bell in (*self._ranks, *self._lines):
             os.close(bell)
+        for held, _ in self._held.values():
+            held.close()
+        if self._door is not None:
+            self._door.close()
 
     def __contains__(self, descriptor: int) -> bool:
-        return descriptor in self._ranks or descriptor in self._lines
+        at_door = self._door is not None and descriptor == self._door.fileno()
+        return at_door or any(descriptor in known for known in (self._ranks, self._lines, self._held))
 
     def watch(self, ranks: list[RankPlace], launcher: int) -> None:
         """Once the ranks are known: a launcher kills all when one dies, and may then name any of them."""
         here = os.uname().nodename
         local = [rank for rank in ranks if rank.host == here]
+        self._pids = {rank.pid: rank.rank for rank in local}
+        for pid in [pid for pid in self._ended if pid in self._pids][:1]:
+            self._rank_gone(self._pids[pid])
+        held = {pid for _, pid in self._held.values()}  # their ends are heard in the right sequence
         gone = []
         for rank in local if 1 < len(local) <= _WATCHED else ():
             if (bell := death_bell(rank.pid)) is not None:
                 self._ranks[bell] = rank.rank
                 self._selector.register(bell, selectors.EVENT_READ)
-            if processes.state(rank.pid) in ("", "Z"):
+            if rank.pid not in held and processes.state(rank.pid) in ("", "Z", "X"):
                 gone.append(rank.rank)
         if gone:
             self._rank_gone(gone[0] if len(gone) == 1 else -1)
@@ -82,8 +100,16 @@ class Bells:
     def hear(self, rung: list[int]) -> None:
         """Of these descriptors, which come in the sequence in which their processes ended."""
         for bell in rung:
+            if self._door is not None and bell == self._door.fileno():
+                self._let_in(self._door)
+                continue
             self._selector.unregister(bell)
-            if bell in self._ranks:
+            if bell in self._held:
+                pid = self._held[bell][1]
+                self._ended.append(pid)
+                if pid in self._pids:
+                    self._rank_gone(self._pids[pid])
+            elif bell in self._ranks:
                 self._rank_gone(self._ranks[bell])
             else:
                 self._lose(self._lines[bell], PATIENCE)
@@ -91,6 +117,21 @@ class Bells:
     def left_alone(self) -> bool:
         """Whether something ended so long ago that nobody but us will end the rest."""
         return self.lost is not None and time.monotonic() > self._lost_at
+
+    def _let_in(self, door: socket.socket) -> None:
+        """Ranks that hold a line: its end comes before the launcher hears anything, and kills the others."""
+        with contextlib.suppress(OSError):
+            while len(self._held) < _WATCHED:
+                held, _ = door.accept()
+                pid, uid, _ = struct.unpack("3i", held.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+                if uid != os.geteuid():
+                    held.close()
+                    continue
+                self._held[held.fileno()] = held, pid
+                self._selector.register(held.fileno(), selectors.EVENT_READ)
+            self._selector.unregister(door)
+            door.close()
+            self._door = None
 
     def _rank_gone(self, rank: int) -> None:
         if self.first_gone is None:
@@ -100,6 +141,21 @@ class Bells:
     def _lose(self, host: str, patience: float) -> None:
         if self.lost is None:
             self.lost, self._lost_at = host, time.monotonic() + patience
+
+
+def _door(run: str) -> socket.socket | None:
+    """Where ranks on this host connect to, by a name that is in no folder; None where that cannot be."""
+    if sys.platform != "linux":
+        return None
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        door.bind(f"\0tilewise-{run}")
+        door.listen(_WATCHED)
+        door.setblocking(False)
+    except OSError:
+        door.close()
+        return None
+    return door
 
 
 def death_bell(pid: int) -> int | None:

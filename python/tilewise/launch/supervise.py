@@ -129,7 +129,7 @@ class Supervisor:
             bell = death_bell(child.pid)
             if bell is not None:
                 selector.register(bell, selectors.EVENT_READ)
-            bells = Bells(selector)
+            bells = Bells(selector, self._mark.partition("=")[2])
             told = watched = False
             try:
                 gone_at: float | None = None
