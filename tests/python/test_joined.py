@@ -111,7 +111,7 @@ def test_the_last_words_of_any_rank(inputs: Tilewise, fault: str) -> None:
     rank = fault.split(":")[1]
     with nothing_left(inputs, 5, settle=3):
         result = inputs(*WORDS, "--force", before=under(3))
-    assert result.returncode == 1 or "signal" in fault  # then hydra may see first how it ended another
+    assert result.returncode == 1 or fault != "fail:1"  # else hydra may give that of a rank that it killed
     assert result.returncode != 0
     assert result.stderr.startswith(f"tilewise: rank {rank} ") and result.stderr.count("\n") == 2
     assert "\n  try: " in result.stderr and "\x1e" not in result.stdout + result.stderr
