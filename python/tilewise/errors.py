@@ -9,20 +9,28 @@ from __future__ import annotations
 import errno
 
 # What to do next, by what the system said.
-_ADVICE = {
-    errno.ENOSPC: "make room on that disk, or name an output on another one",
-    errno.EDQUOT: "make room within the quota, or name an output on another file system",
-    errno.EFBIG: "another file system, or a larger limit (ulimit -f): no file may be so large here",
-    errno.EACCES: "another folder, or the permission to write there",
-    errno.EPERM: "another folder, or the permission to write there",
-    errno.EROFS: "another folder: this file system is read-only",
-    errno.ENOENT: "look whether that folder is still there, and run again",
-    errno.ESTALE: "run again; where it comes back, look at the file server",
-    errno.EMFILE: "a larger limit of open files (ulimit -n)",
-    errno.ENFILE: "end other programs: the machine has too many files open",
-    errno.ENOMEM: "fewer ranks, or a --memory cap",
-    errno.EINTR: "run again: a signal kept cutting the call short",
-    errno.ETIMEDOUT: "run again; where it comes back, look at the file server",
+BY_ERRNO = {
+    errno.ENOSPC: "free some space on that disk (df tells), or name an output on another",
+    errno.EDQUOT: "free some of your quota (quota -s tells), or name an output on another disk",
+    errno.EFBIG: "ulimit -f unlimited, or a file system that takes files of that size",
+    errno.EIO: "look for errors of that disk in its host's kernel log (dmesg), then run again",
+    errno.EACCES: "look at the permissions of the file and its folder, on that host too",
+    errno.EPERM: "look at permissions and attributes (lsattr) of the file and its folder, on that host too",
+    errno.EROFS: "name an output on a file system that may be written to (findmnt tells)",
+    errno.ENOENT: "look whether that host has the file under the same path, and who may have removed it",
+    errno.ESTALE: "run again: another machine replaced the file, or its server was started anew",
+    errno.EMFILE: "ulimit -n with a larger number, or fewer ranks",
+    errno.ENFILE: "fewer ranks: that host has as many files open as its kernel allows",
+    errno.ENOMEM: "fewer ranks, a --memory cap, or a larger limit of the container or batch job",
+    errno.EINTR: "run again with -v",
+    errno.EAGAIN: "run again: that host was short of a resource for a moment",
+    errno.EBUSY: "run again once nothing else uses the file",
+    errno.ETXTBSY: "run again once nothing else uses the file",
+    errno.ETIMEDOUT: "look whether the file server answers, then run again",
+    errno.ENOTCONN: "look whether the file server answers, then run again",
+    errno.EINVAL: "another --io: that file system does not do what was asked of it",
+    errno.EOPNOTSUPP: "another --io: that file system does not do what was asked of it",
+    errno.ENODEV: "another --io: that file system does not do what was asked of it",
 }
 _DISK_ADVICE = "look at the kernel's log for errors of that disk or file server, and run again"
 # Not printable and yet harmless: line ends, and what joins letters and emoji or keeps them apart.
@@ -31,7 +39,7 @@ _KEPT = "\n\t\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 
 def advice_for(number: int) -> str:
     """What to do about a file or disk that failed with errno `number` (0: not known)."""
-    return _ADVICE.get(number, _DISK_ADVICE)
+    return BY_ERRNO.get(number, _DISK_ADVICE)
 
 
 def clean(text: object) -> str:

@@ -100,7 +100,24 @@ def test_what_is_no_job_is_said_once(inputs: Tilewise, words: tuple[str, ...]) -
     assert len(together.stdout.splitlines()) == len(alone.stdout.splitlines())
 
 
-@pytest.mark.parametrize("fault", ["kill:1:compute", "throw:2:exchange", "kill:0:output", "fail:1"])
+def test_a_plan_is_for_the_ranks_that_exist(inputs: Tilewise) -> None:
+    assert "3 ranks" in inputs("plan", *WORDS, before=under(3)).stdout
+
+
+@pytest.mark.parametrize("fault", ["throw:0:compute", "throw:2:exchange", "signal-11:1:output", "fail:1"])
+def test_the_last_words_of_any_rank(inputs: Tilewise, fault: str) -> None:
+    """They reach the front of rank 0, which says them once; no raw event comes to the terminal."""
+    inputs.environment["TILEWISE_FAULT"] = fault
+    rank = fault.split(":")[1]
+    with nothing_left(inputs, 5, settle=3):
+        result = inputs(*WORDS, "--force", before=under(3))
+    assert result.returncode == 1 or fault != "fail:1"  # else hydra may give that of a rank that it killed
+    assert result.returncode != 0
+    assert result.stderr.startswith(f"tilewise: rank {rank} ") and result.stderr.count("\n") == 2
+    assert "\n  try: " in result.stderr and "\x1e" not in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("fault", ["kill:1:compute", "kill:0:output"])
 def test_a_rank_that_dies(inputs: Tilewise, fault: str) -> None:
     """The launcher is not ours, and may add words of its own; the old output stays, and nothing hangs."""
     inputs.environment["TILEWISE_FAULT"] = fault

@@ -13,13 +13,12 @@ import numpy
 import pytest
 from conftest import FAKE, Tilewise, mpiexec, one_message, wait_for
 from stopwatch import within
-from tilewise.errors import Interrupted, RunError, UsageError
-from tilewise.launch import diagnose, launcher
-from tilewise.launch.events import Done, Failed, Progress, RankPlace, Started, split_line
+from tilewise.errors import Interrupted, UsageError
+from tilewise.launch import launcher
+from tilewise.launch.events import Failed, Progress, split_line
 from tilewise.launch.job import Variant
 from tilewise.launch.join import Join, detect, foreign
 from tilewise.launch.signals import watched
-from tilewise.launch.supervise import Outcome
 
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy")
 
@@ -50,7 +49,7 @@ def test_quiet_is_quiet(fake: Tilewise) -> None:
     ("how", "code", "said"),
     [
         ("usage", 2, "shrank while it was read"),
-        ("io", 1, "rank 1: writing C.npy at byte 4096"),
+        ("io", 1, "writing C.npy at byte 4096"),
         ("io-then-hang", 1, "the disk is full"),
         ("die", 1, "killed by signal 9 (SIGKILL)"),
         ("exit-7", 1, "exit code 7"),
@@ -149,7 +148,7 @@ def test_ranks_that_exist_are_joined(fake: Tilewise, processes: Callable[[], lis
     assert json.loads((fake.folder / "r.json").read_text())["variant"]["ranks"] == ranks
     started = arguments(fake)
     assert sorted(int(str(entry["rank"])) for entry in started) == list(range(ranks))
-    assert all(entry["arguments"] == ["--expect", str(ranks)] for entry in started)
+    assert all(entry["arguments"] == ["--expect", str(ranks), "--joined"] for entry in started)
     assert result.stdout.count("total") == 1
     assert processes() == []
 
@@ -231,53 +230,6 @@ def test_lines_are_taken_apart() -> None:
     assert (chatter, event) == (b"words ", Failed("io", "m", -1))
     for torn in (b'\x1e{"event":"progress","ph', b"plain", b"", b'\x1e{"event":"unheard"}'):
         assert split_line(torn) == (torn, None)
-
-
-STARTED = Started([RankPlace(rank, "node7", 100 + rank) for rank in range(4)])
-
-
-@pytest.mark.parametrize(
-    ("code", "chatter", "said"),
-    [
-        (
-            9,
-            ["=   PID 102 RUNNING AT node7", "=   EXIT CODE: 9"],
-            r"rank 2 \(pid 102 on node7\) was killed .* 9",
-        ),
-        (
-            11,
-            ["=   PID 999 RUNNING AT node8", "=   KILLED BY SIGNAL: 11"],
-            r"a rank \(pid 999 on node8\) .*SIGSEGV",
-        ),
-        (
-            137,
-            ["mpirun noticed that process rank 3 with PID 0 on node node7 exited on signal 9 (Killed)."],
-            r"rank 3 \(pid 103 on node7\) .*9 \(SIGKILL\)",
-        ),
-        (137, ["srun: error: node7: task 1: Killed"], r"rank 1 \(pid 101 on node7\) was killed by signal 9"),
-        (-15, [], r"signal 15 \(SIGTERM\)"),
-        (137, [], "signal 9"),
-        (3, [], "exit code 3"),
-    ],
-)
-def test_who_died(code: int, chatter: list[str], said: str) -> None:
-    error = diagnose.error_of(Outcome(started=STARTED, returncode=code, chatter=chatter), None)
-    assert isinstance(error, RunError)
-    import re
-
-    assert re.search(said, error.message)
-
-
-def test_kinds_of_errors() -> None:
-    def said(kind: str) -> type:
-        return type(diagnose.error_of(Outcome(failed=Failed(kind, "m", 2)), None))
-
-    assert [said(kind) for kind in ("usage", "memory")] == [UsageError, UsageError]
-    assert [said(kind) for kind in ("io", "mpi", "launcher", "internal")] == [RunError] * 4
-    done = Done(ranks=[], seconds={})
-    assert diagnose.error_of(Outcome(record=done), None) is None
-    assert diagnose.error_of(Outcome(record=done, hung=True), None) is not None
-    assert diagnose.error_of(Outcome(timed_out=True), 3.0) is not None
 
 
 VARIANT = Variant(

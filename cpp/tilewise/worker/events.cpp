@@ -21,12 +21,13 @@ void emit(const nlohmann::json& event) {
     }
 }
 
-void emit_error(const Error& error, int rank) {
+void emit_error(const Error& error, int rank, bool aborts) {
     emit({{"event", "error"},
           {"kind", name_of(error.kind())},
           {"message", error.what()},
           {"rank", rank},
-          {"errno", error.error_number()}});
+          {"errno", error.error_number()},
+          {"aborts", aborts}});
 }
 
 void ProgressMeter::operator()(Phase phase, double done) {

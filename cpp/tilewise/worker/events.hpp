@@ -15,7 +15,8 @@ namespace tilewise::worker {
 /// Writes one event in one system call, so that lines of several ranks do not mix.
 void emit(const nlohmann::json& event);
 
-void emit_error(const Error& error, int rank);
+/// `aborts`: the others do not know of it, and the rank is about to end the job.
+void emit_error(const Error& error, int rank, bool aborts = false);
 
 /// At most ten progress events a second, but for the first of each phase.
 class ProgressMeter {

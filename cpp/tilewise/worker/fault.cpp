@@ -22,6 +22,8 @@ Ledger::Hook fault_hook(const std::string& fault, int rank) {
         }
         if (what == "kill") {
             raise(SIGKILL);
+        } else if (what.starts_with("signal-")) {
+            raise(std::stoi(what.substr(7)));
         } else if (what == "throw") {
             throw std::runtime_error("told to fail in phase " + where);
         } else if (what == "hang") {

@@ -1,4 +1,4 @@
-// Breaks a run on purpose, for the tests of what happens then: `kill:RANK:PHASE`, `throw:RANK:PHASE`, `hang:RANK:PHASE`, `fail:RANK`.
+// Breaks a run on purpose, for the tests of what happens then: `kill:RANK:PHASE`, `throw:RANK:PHASE`, `signal-N:RANK:PHASE`, `hang:RANK:PHASE`, `fail:RANK`.
 #pragma once
 
 #include <string>

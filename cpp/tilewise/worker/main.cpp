@@ -14,6 +14,7 @@
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/events.hpp"
 #include "tilewise/worker/job.hpp"
+#include "tilewise/worker/last_words.hpp"
 #include "tilewise/worker/run.hpp"
 
 namespace tilewise::worker {
@@ -25,7 +26,8 @@ struct Arguments {
     bool describe = false;
     std::size_t transposed_item = 0;  ///< bytes; above 0: find the best tile for it, and do nothing else
     int threads = 1;
-    int expect = 0;  ///< ranks that a foreign launcher has started, or 0
+    int expect = 0;       ///< ranks that a foreign launcher has started, or 0
+    bool joined = false;  ///< the launcher started the front as well: what other ranks print reaches a terminal
 };
 
 Arguments parse_arguments(int argc, char** argv) {
@@ -42,6 +44,8 @@ Arguments parse_arguments(int argc, char** argv) {
             }
         } else if (word == "--expect" && i + 1 < argc) {
             arguments.expect = std::atoi(argv[++i]);
+        } else if (word == "--joined") {
+            arguments.joined = true;
         } else {
             throw UsageError("unknown argument '" + word + "'; this program is started by tilewise");
         }
@@ -117,6 +121,9 @@ int work(const Arguments& arguments) {
         }
         return 2;
     }
+    if (arguments.joined) {
+        join_output(comm);
+    }
     try {
         const Job job = receive_job(comm);
         if (job.command != "quit") {
@@ -163,21 +170,16 @@ int main(int argc, char** argv) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives what started it
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);  // a write beyond a limit then fails, and can say where
-    int provided = 0;
+    worker::tell_of_signals(worker::rank_by_environment());
+    worker::hold_line();
+    int provided = 0, rank = 0;
     MPI_Init_thread(&argc, &argv, worker::thread_level(), &provided);
-    io::set_bus_error_message([](const char* name, bool writing) {
-        // In a signal handler: nothing but a write of bytes that are there.
-        constexpr char before[] = "\x1e{\"event\": \"error\", \"kind\": \"io\", \"rank\": 0, \"message\": \"";
-        constexpr char shrunken[] = ": became shorter while it was read\", \"errno\": 0}\n";
-        constexpr char full[] = ": there is no room for what is written: the disk may be full\", \"errno\": 28}\n";
-        static_assert(ENOSPC == 28);
-        [[maybe_unused]] ssize_t put = write(STDOUT_FILENO, before, sizeof before - 1);
-        put = write(STDOUT_FILENO, name, std::strlen(name));
-        put =
-            writing ? write(STDOUT_FILENO, full, sizeof full - 1) : write(STDOUT_FILENO, shrunken, sizeof shrunken - 1);
-    });
-    mpi::set_last_words([](const Error& error, int rank) { worker::emit_error(error, rank); });
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    worker::tell_of_signals(rank);  // once more: libraries that MPI has loaded may have their own handlers
+    io::set_bus_error_message(worker::tell_of_bus_error);
+    mpi::set_last_words(worker::speak_and_abort);
     const int code = worker::work(arguments);
+    worker::leave_output();
     MPI_Finalize();
     return code;
 }

@@ -13,6 +13,7 @@
 #include "tilewise/worker/binding.hpp"
 #include "tilewise/worker/events.hpp"
 #include "tilewise/worker/fault.hpp"
+#include "tilewise/worker/last_words.hpp"
 #include "tilewise/worker/record.hpp"
 #include "tilewise/worker/run_measure.hpp"
 #include "tilewise/worker/run_stencil.hpp"
@@ -119,8 +120,7 @@ void run(const mpi::Communicator& comm, const Job& job) {
     if (binding.node == comm.rank()) {
         take_names_from_segments();  // `bind` has heard of every rank
     }
-    const nlohmann::json started{
-        {"event", "started"}, {"ranks", gather_ranks(comm, binding)}, {"segments", mapped_segments()}};
+    const nlohmann::json started{{"event", "started"}, {"ranks", gather_ranks(comm, binding)}};
     Ledger ledger;
     Context context{comm, ledger, job.variant.threads};
     Ledger::Hook on_enter = fault_hook(job.fault, comm.rank());
@@ -139,6 +139,7 @@ void run(const mpi::Communicator& comm, const Job& job) {
     }
     mpi::together(comm, [&] { fail_if_told(job.fault, comm.rank()); });
     comm.barrier();
+    const PhaseTold told(ledger);
     ledger.start(Phase::input, !job.trace.empty(), std::move(on_enter));
     const Tracing tracing(!job.trace.empty(), comm, ledger);
     Outcome outcome = run_command(context, job);

@@ -1,16 +1,10 @@
-// The shared memory that MPI keeps under a name while ranks run: told at the start, so that it can be removed when they are killed.
+// The shared memory that MPI keeps under a name while ranks run: what has none needs no removal when they are killed.
 #pragma once
-
-#include <string>
-#include <vector>
 
 namespace tilewise::worker {
 
 /// Takes their names from MPICH's segments that this process has mapped, so that nothing is left when ranks are killed, on whatever host. Every rank of
 /// the node must have left MPI_Init: it has mapped them by then. Open MPI's keep theirs: it complains at the end, and its daemon removes them.
 void take_names_from_segments();
-
-/// Paths of what this process has mapped below /dev/shm. Empty where the system does not tell.
-std::vector<std::string> mapped_segments();
 
 }  // namespace tilewise::worker

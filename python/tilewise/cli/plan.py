@@ -26,7 +26,7 @@ def main(words: list[str], joined: Join | None) -> int:
 
     request: jobs.Request | None = parse(name, importlib.import_module(f"tilewise.cli.{name}").request, rest)
     if request is not None:
-        prepared = jobs.prepare(request, None)
+        prepared = jobs.prepare(request, joined)
         disks = room.needed(prepared.plan, prepared.place)
         show(planned(prepared.plan, prepared.place.target.path, [each.text() for each in disks]))
         for each in disks:

@@ -34,10 +34,9 @@ class RankFacts(msgspec.Struct):
 
 
 class Started(msgspec.Struct, tag="started", tag_field="event"):
-    """All ranks are there and bound. `segments`: rank 0's files in shared memory."""
+    """All ranks are there and bound."""
 
     ranks: list[RankPlace]
-    segments: list[str] = []
 
 
 class Progress(msgspec.Struct, tag="progress", tag_field="event"):
@@ -62,14 +61,24 @@ class Snapshot(msgspec.Struct, tag="snapshot", tag_field="event"):
 class Failed(msgspec.Struct, tag="error", tag_field="event"):
     """Why the job failed.
 
-    `usage` and `memory` mean that the request was wrong, `verification` that the output is.
-    `errno`: the system's number where that is the cause, else 0.
+    `usage` and `memory` mean that the request was wrong, `verification` that the output is. `errno`: the
+    system's number where that is the cause, else 0. `aborts`: other ranks do not know of it, and the rank is
+    about to end the job.
     """
 
     kind: str
     message: str
     rank: int = -1
     errno: int = 0
+    aborts: bool = False
+
+
+class Signalled(msgspec.Struct, tag="signal", tag_field="event"):
+    """A signal ends that rank, or (SIGUSR2) asked it where it is: in `phase`, empty outside of a job."""
+
+    rank: int
+    number: int
+    phase: str = ""
 
 
 class Verification(msgspec.Struct):
@@ -106,7 +115,7 @@ class Done(msgspec.Struct, tag="record", tag_field="event"):
     oversubscribed: bool = False
 
 
-Event = Started | Progress | Reading | Snapshot | Failed | Done
+Event = Started | Progress | Reading | Snapshot | Failed | Signalled | Done
 _decoder = msgspec.json.Decoder(Event, strict=False)
 
 

@@ -87,6 +87,6 @@ def follow(join: Join, is_job: bool) -> int:
             os.environ.setdefault(name, value)
     sys.stdout.flush()
     try:
-        os.execv(path, [path, "--expect", str(join.size)])
+        os.execv(path, [path, "--expect", str(join.size), "--joined"])
     except OSError:
         return 2

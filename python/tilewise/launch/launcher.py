@@ -15,6 +15,7 @@ from tilewise.launch import environment, hosts, worker
 from tilewise.launch.job import Variant
 
 _FORK = ["-launcher", "fork"]  # hydra starts all ranks on this node
+_START, _START_OF_RANK = 120.0, 0.1  # seconds in which ranks have surely started, and for each of them
 _PATIENCE = 60.0  # seconds for a launcher to say its version
 
 
@@ -31,11 +32,18 @@ class Worker(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """A command line and its environment. `joined`: the ranks exist already, ours is one of them."""
+    """A command line and its environment. `joined`: the ranks exist already, ours is one of them.
+
+    `hydra`: it is a launcher whose children live as long as their ranks. `patience` is how many seconds
+    `ranks` may take to start; None: as long as they like, since a launcher such as srun may queue.
+    """
 
     command: list[str]
     environment: dict[str, str]
     joined: bool = False
+    ranks: int = 1
+    hydra: bool = False
+    patience: float | None = None
 
 
 def find_worker() -> Worker:
@@ -92,7 +100,13 @@ def flavour(mpiexec: str) -> str:
 def join_start(found: Worker, variant: Variant, oversubscribed: bool) -> Start:
     """Our rank's own worker, in a job that somebody else's launcher started."""
     told = environment.for_ranks(os.environ, variant.threads, oversubscribed, own_launcher=False)
-    return Start([found.path, "--expect", str(variant.ranks)], told, joined=True)
+    words = [found.path, "--expect", str(variant.ranks), "--joined"]
+    return Start(words, told, joined=True, ranks=variant.ranks, patience=_patience(variant.ranks))
+
+
+def _patience(ranks: int) -> float:
+    """Seconds in which so many ranks have surely started, on a slow cluster too."""
+    return _START + ranks * _START_OF_RANK
 
 
 def own_start(
@@ -123,11 +137,14 @@ def own_start(
         environment.for_open_mpi(told)
         if dealt and (kind := flavour(words[0])) != "unknown" and not hosts.named_in(kind, words):
             words += [*hosts.options(kind, dealt, place), *_carried(kind, told)]
-        return Start([*words, *count, found.path, "--expect", str(variant.ranks)], told)
+        named, ours = shutil.which(words[0]) or "", mpiexec_path(found.build) or ""
+        hydra = found.mpi == "wheel" and os.path.realpath(named) == os.path.realpath(ours)
+        words += [*count, found.path, "--expect", str(variant.ranks)]
+        return Start(words, told, ranks=variant.ranks, hydra=hydra)
     if variant.ranks == 1 and not dealt:
         if found.mpi == "wheel":
             environment.for_one_node(told)
-        return Start([found.path], told)
+        return Start([found.path], told, patience=_patience(1))
     mpiexec = mpiexec_path(found.build)
     if mpiexec is None:
         wanted = (
@@ -143,7 +160,9 @@ def own_start(
     options = _options(kind, variant, told, bool(dealt))
     if found.mpi == "wheel" and options == _FORK:
         environment.for_one_node(told)
-    return Start([mpiexec, *options, *where, *count, found.path], told)
+    words = [mpiexec, *options, *where, *count, found.path]
+    patience = None if kind == "srun" else _patience(variant.ranks)
+    return Start(words, told, ranks=variant.ranks, hydra=kind == "hydra", patience=patience)
 
 
 def _options(kind: str, variant: Variant, told: dict[str, str], elsewhere: bool) -> list[str]:

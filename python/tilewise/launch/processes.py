@@ -50,13 +50,58 @@ def spawn(start: Start) -> subprocess.Popen[bytes]:
         ) from None
 
 
-def descendants(pid: int) -> list[int]:
-    """Pids of `pid` and of all below it that live now."""
-    return [process.pid for process in _tree(pid)]
+def children(pid: int) -> dict[int, bool]:
+    """Children of `pid`, and whether each still runs: one that has ended stays until it is waited for."""
+    found = {}
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as listed:
+        for child in map(int, listed.read().split()):
+            found[child] = state(child) not in ("", "Z", "X")
+    return found
 
 
-def end_tree(child: subprocess.Popen[bytes], others: Iterable[int], program: str) -> None:
-    """Ends `child`, all its descendants, and those of `others` that are `program`; they are gone on return.
+def state(pid: int) -> str:
+    """The kernel's letter for what `pid` does (`R`, `S`, `D`, `T` …); empty where there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(") ")[2][:1]
+    except OSError:
+        return ""
+
+
+def has_buried(pid: int) -> bool:
+    """Whether `pid` has waited for a child that had ended: that one's page faults then count as its."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(") ")[2].split()[8] != "0"
+    except (OSError, IndexError):
+        return False
+
+
+def memory_kills() -> int:
+    """How many processes the kernel of this host has killed because there was no memory left."""
+    try:
+        with open("/proc/vmstat", encoding="ascii") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), 0)
+    except OSError:
+        return 0
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """Those in whose environment `mark` stands: what a child has started, wherever it hangs by now."""
+    import psutil
+
+    found: list[psutil.Process] = []
+    for entry in os.listdir("/proc") if mark and os.path.isdir("/proc") else ():
+        if entry.isdigit() and int(entry) != os.getpid():
+            with contextlib.suppress(OSError, psutil.Error), open(f"/proc/{entry}/environ", "rb") as file:
+                if mark.encode() in file.read().split(b"\0"):
+                    found.append(psutil.Process(int(entry)))
+    return found
+
+
+def end_tree(child: subprocess.Popen[bytes], others: Iterable[int], program: str, mark: str = "") -> None:
+    """Ends `child`, all its descendants, those in whose environment `mark` stands, and those of `others` that
+    are `program`; they are gone on return.
 
     Asked first, killed after half a second: a launcher that is asked can still end ranks on other hosts. What
     a launcher leaves behind, such as ranks that it was just starting, becomes ours, and is ended as well.
@@ -68,7 +113,7 @@ def end_tree(child: subprocess.Popen[bytes], others: Iterable[int], program: str
         return [process for process in _tree(os.getpid()) if process.pid not in spared]
 
     def look() -> list[psutil.Process]:
-        return [process for process in (*below(), *ranks) if _runs(process)]
+        return [process for process in {*below(), *marked(mark), *ranks} if _runs(process)]
 
     def left() -> list[psutil.Process]:
         return look() or look()  # one that is not listed yet may have been started by one that has just gone

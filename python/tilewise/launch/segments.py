@@ -1,39 +1,55 @@
-"""Removes the shared memory of ranks that were killed: MPI unlinks its segments only at a regular end."""
+"""Removes shared memory that dead ranks have left: MPI unlinks its segments only at a regular end."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
-from collections.abc import Iterable
+import signal
+import stat
+import sys
+import time
 
-_FOLDER = "/dev/shm"
-_OURS = ("mpich_shm_", "mpich_shar_", "vader_segment.", "sm_segment.")  # as MPICH and Open MPI call them
-
-
-def mapped(pids: Iterable[int], proc: str = "/proc") -> set[str]:
-    """Paths of the segments that those processes have mapped now, and that still have a name."""
-    found: list[str] = []
-    for pid in pids:
-        with (
-            contextlib.suppress(OSError),
-            open(f"{proc}/{pid}/maps", encoding="utf-8", errors="replace") as maps,
-        ):
-            found += [f"/{line.rstrip().partition('/')[2]}" for line in maps]
-    return segments_of(found)
+FOLDER = "/dev/shm"
+# As MPICH, the UCX below it and Open MPI call them, and the age in seconds from which nobody is just making
+# one: the first two hold it from that moment on, while Open MPI closes it, and opens it again at once.
+_NAMES = {"mpich_sh": 0.0, "ucx_shm_posix_": 0.0, "vader_segment.": 60.0, "sm_segment.": 60.0}
 
 
-def segments_of(paths: Iterable[str]) -> set[str]:
-    """Those of `paths` that are MPI's, and not somebody's matrix that lies in shared memory."""
-    return {path for path in paths if _is_segment(path)}
+def sweep(folder: str = FOLDER) -> list[str]:
+    """Removes this user's segments that no process holds any more; returns their paths.
+
+    A segment of a living job, in whatever container, is held: it is open, or mapped, for writing. The kernel
+    knows all who do: it grants a lease for reading only on a file that nobody may write to.
+    """
+    removed: list[str] = []
+    if sys.platform != "linux" or not hasattr(fcntl, "F_SETLEASE"):
+        return removed
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            age = next((age for name, age in _NAMES.items() if entry.name.startswith(name)), None)
+            if age is not None and _remove(entry.path, age):
+                removed.append(entry.path)
+    return removed
 
 
-def _is_segment(path: str) -> bool:
-    folder, name = path.rsplit("/", 1)
-    return folder == _FOLDER and name.startswith(_OURS) and not name.endswith(" (deleted)")
-
-
-def remove(paths: Iterable[str]) -> None:
-    """Unlinks what is still there; call it when all ranks have gone."""
-    for path in paths:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+def _remove(path: str, age: float) -> bool:
+    """Whether `path` was this user's, as old as that, and held by nobody; it is gone then."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        found = os.fstat(descriptor)
+        mine = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+        if not mine or time.time() - found.st_ctime < age:
+            return False
+        # Who opens it meanwhile has us told, by a signal that is ignored unless it is handled.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        os.unlink(path)
+    except OSError:  # held, or another front was first
+        return False
+    finally:
+        os.close(descriptor)
+    return True

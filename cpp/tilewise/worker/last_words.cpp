@@ -1,0 +1,210 @@
+// Handlers that only write bytes which are there, and a pipe that is opened through /proc.
+#include "tilewise/worker/last_words.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <iostream>
+#include <poll.h>
+#include <string>
+#include <string_view>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tilewise/worker/events.hpp"
+
+namespace tilewise::worker {
+namespace {
+
+constexpr int patience = 2000;  ///< milliseconds for the front to say what it heard
+
+std::atomic<int> own_rank = 0;
+std::atomic<const Ledger*> own_ledger = nullptr;
+std::atomic<bool> joined = false, plain = false;
+
+/// Text in a signal handler, where nothing may be allocated.
+class Line {
+public:
+    Line& operator<<(std::string_view text) {
+        const std::size_t put = std::min(text.size(), bytes_.size() - size_);
+        std::memcpy(bytes_.data() + size_, text.data(), put);
+        size_ += put;
+        return *this;
+    }
+    Line& operator<<(long number) {
+        std::array<char, 20> digits{};
+        std::size_t at = digits.size();
+        for (unsigned long left = number < 0 ? 0 : static_cast<unsigned long>(number); at > 0; left /= 10) {
+            digits[--at] = static_cast<char>('0' + left % 10);
+            if (left < 10) {
+                break;
+            }
+        }
+        return *this << std::string_view(digits.data() + at, digits.size() - at);
+    }
+    void write_to(int descriptor) const {
+        [[maybe_unused]] const ssize_t put = write(descriptor, bytes_.data(), size_);
+    }
+
+private:
+    std::array<char, 1024> bytes_{};
+    std::size_t size_ = 0;
+};
+
+void tell(int number) {
+    const Ledger* ledger = own_ledger;
+    const std::string_view phase = ledger != nullptr ? phase_names[static_cast<std::size_t>(ledger->phase())] : "";
+    Line line;
+    if (!plain) {
+        line << "\x1e{\"event\": \"signal\", \"rank\": " << own_rank.load() << ", \"number\": " << number
+             << ", \"phase\": \"" << phase << "\"}\n";
+        line.write_to(STDOUT_FILENO);
+    } else if (number != SIGUSR2) {
+        line << "tilewise: rank " << own_rank.load() << " was killed by signal " << number << "\n";
+        line.write_to(STDERR_FILENO);
+    }
+}
+
+/// In a joined job, waits until the front has heard us and has left.
+void let_front_speak() {
+    if (joined && !plain) {
+        pollfd pipe{.fd = STDOUT_FILENO, .events = 0, .revents = 0};  // an error, once nobody reads any more
+        while (poll(&pipe, 1, patience) < 0 && errno == EINTR) {
+        }
+    }
+}
+
+void on_signal(int number, siginfo_t* info, void*) {
+    const int kept = errno;
+    const bool sent = info->si_code <= 0;
+    if (number == SIGUSR2) {
+        tell(number);
+        errno = kept;
+        return;
+    }
+    if (!sent || info->si_pid != getppid()) {
+        tell(number);
+        let_front_speak();
+        if (joined && !plain) {
+            _exit(1);  // the launcher takes its own exit code from it; hydra's is 1 or 9
+        }
+    }
+    // It was reset when we were called: what comes again now ends us, as it would have without us.
+    if (sent) {
+        raise(number);
+    }
+    errno = kept;
+}
+
+}  // namespace
+
+void tell_of_signals(int rank) {
+    own_rank = rank;
+    // A stack that has run over leaves the handler no room.
+    static std::array<char, 1 << 16> room;
+    stack_t stack{};
+    stack.ss_sp = room.data();
+    stack.ss_size = room.size();
+    sigaltstack(&stack, nullptr);
+    struct sigaction action{};
+    action.sa_sigaction = on_signal;
+    for (const int number :
+         {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGXCPU}) {
+        action.sa_flags = static_cast<int>(SA_SIGINFO | SA_ONSTACK | SA_RESETHAND);
+        struct sigaction old{};
+        sigaction(number, nullptr, &old);
+        if (old.sa_handler != SIG_IGN) {  // as a hang-up under nohup
+            sigaction(number, &action, nullptr);
+        }
+    }
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    sigaction(SIGUSR2, &action, nullptr);
+}
+
+void hold_line() {
+    // When a process dies, the kernel closes its files in their sequence: this one, which has the lowest number that is free, goes before those of MPI, whose
+    // end makes the launcher kill the other ranks.
+    const char* run = std::getenv("TILEWISE_RUN");
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string name = std::string("tilewise-") + (run != nullptr ? run : "");  // after a zero byte: in no folder
+    const int line = run != nullptr ? socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0) : -1;
+    if (line < 0 || name.size() + 1 > sizeof address.sun_path) {
+        return;
+    }
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    if (connect(line, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+        close(line);
+    }
+}
+
+PhaseTold::PhaseTold(const Ledger& ledger) { own_ledger = &ledger; }
+PhaseTold::~PhaseTold() { own_ledger = nullptr; }
+
+void join_output(const mpi::Communicator& comm) {
+    struct Place {
+        std::array<char, 256> host{};
+        long pid = 0;
+    };
+    Place mine{.pid = getpid()};
+    gethostname(mine.host.data(), mine.host.size() - 1);
+    Place first = mine;
+    mpi::check(MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, comm.get()), "MPI_Bcast");
+    joined = true;
+    if (comm.rank() == 0) {
+        return;
+    }
+    // The pipe from rank 0 to its front has a name for whoever may look at rank 0.
+    const std::string pipe = "/proc/" + std::to_string(first.pid) + "/fd/" + std::to_string(STDOUT_FILENO);
+    const int descriptor = mine.host == first.host ? open(pipe.c_str(), O_WRONLY | O_CLOEXEC) : -1;
+    plain = descriptor < 0;
+    if (!plain) {
+        dup2(descriptor, STDOUT_FILENO);
+        close(descriptor);
+    }
+}
+
+void leave_output() {
+    const int nowhere = joined ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    if (nowhere >= 0) {
+        dup2(nowhere, STDOUT_FILENO);
+        dup2(nowhere, STDERR_FILENO);
+        close(nowhere);
+    }
+}
+
+void speak_and_abort(const Error& error, int rank) {
+    if (plain) {
+        std::array<char, 256> host{};
+        gethostname(host.data(), host.size() - 1);
+        std::cerr << "tilewise: rank " << rank << " on " << host.data() << ": " << error.what() << std::endl;
+    } else {
+        emit_error(error, rank, true);
+        let_front_speak();
+    }
+    leave_output();
+}
+
+void tell_of_bus_error(const char* name, bool writing) {
+    const std::string_view what =
+        writing ? ": there is no room for what is written: the disk may be full" : ": became shorter while it was read";
+    Line line;
+    if (plain) {
+        (line << "tilewise: rank " << own_rank.load() << ": " << name << what << "\n").write_to(STDERR_FILENO);
+        return;
+    }
+    line << "\x1e{\"event\": \"error\", \"kind\": \"io\", \"aborts\": true, \"rank\": " << own_rank.load()
+         << ", \"errno\": " << (writing ? ENOSPC : 0) << ", \"message\": \"" << name << what << "\"}\n";
+    line.write_to(STDOUT_FILENO);
+    let_front_speak();
+}
+
+}  // namespace tilewise::worker
