@@ -133,7 +133,13 @@ Outcome decompose(Context& context, const io::Region& a, const Files& files, Dty
     if (outcome.verification) {  // that the sweeps ran out is known without a look at the files
         return outcome;
     }
-    const Files written = cut_to(files, outcome.shown.components);
+    Files written = cut_to(files, outcome.shown.components);
+    written.s.proving = true;
+    for (std::optional<io::Region>* factor : {&written.u, &written.vt, &written.us}) {
+        if (*factor) {
+            (*factor)->proving = true;
+        }
+    }
     if (options.tamper) {
         io::spoil_last_number(context, written.u ? *written.u : written.s);
     }
