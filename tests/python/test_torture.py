@@ -58,7 +58,6 @@ def _possible(tmp_path_factory: pytest.TempPathFactory) -> None:
         pytest.skip(f"no library can be preloaded here: {said.decode()}")
 
 
-@pytest.mark.xfail(strict=False, reason="what is known to be wrong is being mended")
 @pytest.mark.parametrize(
     ("program", "words"),
     [
