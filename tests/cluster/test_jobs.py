@@ -248,10 +248,8 @@ def test_a_rank_that_fails_ends_all(site: Site, fault: str) -> None:
     with within(12):
         result = site(*STENCIL, "-o", "F.npy", *(("--timeout", 3) if "hang" in fault else ()), fault=fault)
     said = one_message(result, 1)
-    expected = {"kill": "rank ", "throw": "rank 3: told to fail", "hang": "--timeout"}[
-        fault.partition(":")[0]
-    ]
-    assert expected in said
+    expected = {"kill": "rank ", "throw": "rank 3 on node2: told to fail", "hang": "--timeout"}
+    assert expected[fault.partition(":")[0]] in said
     assert site.left_after(3) == []
     assert not list(site.folder.glob("*F.npy*"))
 

@@ -117,14 +117,14 @@ def test_a_launch_that_fails_later_costs_only_itself(worker: Worker, monkeypatch
     launches = [launch("a", "file", [1]), launch("b", "memory", [2])]
     ran = run.Runner(launches, 3, 0, Signals()).run()
     assert len(ran.found[0, 0]) == 1 and len(ran.found[1, 0]) == 3  # not started again
-    assert ran.failed == {0: "a: gone"} and isinstance(ran.error, RunError)
+    assert ran.failed == {0: "a: rank 0: gone"} and isinstance(ran.error, RunError)
     first, other = lines.lines_of(launches, ran, summarise)
-    assert first.summary is not None and "a later launch failed: a: gone" in first.notes[0]
+    assert first.summary is not None and "a later launch failed: a: rank 0: gone" in first.notes[0]
     assert other.summary is not None and not other.notes
     never = [launch("c", "memory", [2]), launch("d", "file", [1])]
     answers = iter([None, Failed(kind="io", message="gone", rank=0), None])
     *_, lost = lines.lines_of(never, run.Runner(never, 2, 0, Signals()).run(), summarise)
-    assert lost.skipped == "d: gone"
+    assert lost.skipped == "d: rank 0: gone"
 
 
 def test_messages_within_a_node_keep_our_own_launcher(worker: Worker) -> None:
@@ -140,7 +140,7 @@ def test_messages_within_a_node_keep_our_own_launcher(worker: Worker) -> None:
         ({}, "not understood"),
         ({"points": []}, "1 points were asked for, 0 came back"),
         ({"points": [{"series": "x"}]}, "not understood"),
-        (Failed(kind="io", message="the disk is full", rank=0), "a: the disk is full"),
+        (Failed(kind="io", message="the disk is full", rank=0), "a: rank 0: the disk is full"),
     ],
 )
 def test_a_worker_that_says_something_else(worker: Worker, answer: Any, said: str) -> None:

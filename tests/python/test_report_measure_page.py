@@ -71,7 +71,7 @@ def test_it_asks_the_network_for_nothing(text: str) -> None:
         r"https?:|//\w+\.\w|\burl\((?!#)|@import|<link|<iframe|<img", text.replace('"http" + "://', "")
     )
     tree = Tree(text)
-    policy = tree.named("meta")[1]["content"]
+    policy = tree.named("meta")[2]["content"]
     assert str(policy).startswith("default-src 'none'")
     for _, attributes in tree.tags:
         assert not {"src", "srcset", "action", "onclick", "onload"} & set(attributes)

@@ -253,4 +253,9 @@ def test_a_wrong_number_is_found(tilewise: Tilewise, done: Done, method: str) ->
     words = ("--steps", 8, "--snapshot-every", 3, "--force", "--verify", method)
     run = tilewise("stencil", "A32.npy", "-o", "B.npy", *words)
     assert run.returncode == 3 and "thrown away" in run.stderr
-    assert (tilewise.folder / "B.npy").read_bytes() == b"old" and tilewise.files() == before
+    kept = {"B-000003.npy", "B-000006.npy"}
+    assert (
+        "this was written: B-000003.npy and B-000006.npy; B.npy was not; snapshots are not verified"
+        in run.stderr
+    )
+    assert (tilewise.folder / "B.npy").read_bytes() == b"old" and tilewise.files() == before | kept

@@ -89,8 +89,8 @@ def prepare(request: Request, joined: Join | None) -> Prepared:
     place = places.find(request.output, request.colours, request.several)
     options = request.options
     paths = [place.target.path, *(region.path for region in regions)]
-    side_files.check("--json", options.json, paths, options.force)
-    side_files.check("--trace", options.trace, [*paths, options.json or ""], options.force)
+    side_files.check("--json", options.json, paths)
+    side_files.check("--trace", options.trace, [*paths, options.json or ""])
     plan = _with_notes(request.plan(regions, place.target, gather(), joined), place)
     for flag, path in (("--json", options.json), ("--trace", options.trace)):
         side_files.check(flag, path, place.paths(plan), options.force)
@@ -341,7 +341,9 @@ def _clean(
     if said and isinstance(error, Interrupted):
         _admit(output, caught)
     elif said:
-        error.message += f"; {said}" + (", not verified" if isinstance(error, VerificationError) else "")
+        error.message += f"; {said}" + (
+            "; snapshots are not verified" if isinstance(error, VerificationError) else ""
+        )
     if left:
         error.message += f"; {', '.join(left)} could not be removed"
 

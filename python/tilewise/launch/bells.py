@@ -13,17 +13,21 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
-import socket
 import struct
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from tilewise.launch import processes
 from tilewise.launch.events import RankPlace
 
+if TYPE_CHECKING:
+    import socket
+
 PATIENCE = 4.0  # seconds from the end of a rank, or of a connection, to that of the job
 _UNSTARTED = 1.0  # seconds that mpiexec may live on after a child of its own that has started no ranks
 _CHILDLESS = 30.0  # seconds that it may take to have a child
+_PEER = (1, 17)  # SOL_SOCKET and SO_PEERCRED of Linux
 _WATCHED = 256  # ranks on this host whose ends are watched one by one
 
 
@@ -34,7 +38,7 @@ class Bells:
     first looked. `lost` tells where something ended that the job cannot do without: a host, or empty.
     """
 
-    def __init__(self, selector: selectors.BaseSelector, run: str) -> None:
+    def __init__(self, selector: selectors.BaseSelector, run: str, ranks: int) -> None:
         self.first_gone: int | None = None
         self.lost: str | None = None
         self._selector = selector
@@ -42,7 +46,7 @@ class Bells:
         self._held: dict[int, tuple[socket.socket, int]] = {}  # by the rank with that pid
         self._pids: dict[int, int] = {}  # the rank of each
         self._ended: list[int] = []  # of those that held a line
-        self._door = _door(run)
+        self._door = _door(run) if ranks > 1 else None
         if self._door is not None:
             selector.register(self._door, selectors.EVENT_READ)
         self._lines: dict[int, str] = {}
@@ -123,7 +127,7 @@ class Bells:
         with contextlib.suppress(OSError):
             while len(self._held) < _WATCHED:
                 held, _ = door.accept()
-                pid, uid, _ = struct.unpack("3i", held.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+                pid, uid, _ = struct.unpack("3i", held.getsockopt(*_PEER, 12))
                 if uid != os.geteuid():
                     held.close()
                     continue
@@ -147,6 +151,8 @@ def _door(run: str) -> socket.socket | None:
     """Where ranks on this host connect to, by a name that is in no folder; None where that cannot be."""
     if sys.platform != "linux":
         return None
+    import socket  # takes longer than all else that a job of one rank imports here
+
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         door.bind(f"\0tilewise-{run}")

@@ -144,7 +144,7 @@ class Supervisor:
             bell = death_bell(child.pid)
             if bell is not None:
                 selector.register(bell, selectors.EVENT_READ)
-            bells = Bells(selector, self._mark.partition("=")[2])
+            bells = Bells(selector, self._mark.partition("=")[2], self._start.ranks)
             told = watched = False
             try:
                 gone_at: float | None = None
