@@ -137,6 +137,9 @@ def play(job, how):
     elif how == "record-then-die":
         emit(record(job))
         os.kill(os.getpid(), signal.SIGSEGV)
+    elif how == "record-then-hang":
+        emit(record(job))
+        time.sleep(60)
     elif how in ("hang", "die-1"):
         time.sleep(60)
     elif how == "stubborn":

@@ -126,6 +126,15 @@ def test_a_timeout_ends_the_run(fake: Tilewise, processes: Callable[[], list[int
     assert processes() == []
 
 
+def test_a_timeout_holds_for_ranks_that_do_not_leave(
+    fake: Tilewise, processes: Callable[[], list[int]]
+) -> None:
+    with within(6):
+        result = fake(*WORDS, "--timeout", "1", how="record-then-hang")
+    assert "did not end in time" in one_message(result, 1)
+    assert processes() == [] and "C.npy" not in fake.files()
+
+
 def test_the_trace_gets_its_name(fake: Tilewise) -> None:
     assert fake(*WORDS, "--trace", "t.json").returncode == 0
     assert (fake.folder / "t.json").read_text() == "[]"

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 
 from tilewise.errors import RunError, TilewiseError, VerificationError
 from tilewise.files.guard import disk_failure
 
 _HEAD_MAX = 1 << 20  # bytes; headers are far shorter
-_HELD_MAX = 256  # descriptors of one process
+_HELD_MAX = min(256, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)  # descriptors of one process
 _held: set[int] = set()
 
 

@@ -47,7 +47,7 @@ def error_of(outcome: Outcome, timeout: float | None) -> TilewiseError | None:
         return _killed(outcome, _rank(outcome, told.rank), told.number, told.phase)
     if outcome.hung:
         return RunError(
-            "the job was done but its ranks did not end within 30 s, so that its result is not trusted",
+            "the job was done but its ranks did not end in time, so that its result is not trusted",
             "run again; with -v to see what the ranks print, where it happens again",
         )
     if outcome.lost is not None:

@@ -30,6 +30,7 @@ from tilewise.launch.signals import Signals
 
 _TICK = 0.05
 _AFTER_ERROR = 3.0  # seconds a job may take to end once it said that it failed
+_GRACE = 2.0  # of these, whatever --timeout says
 _AFTER_RECORD = 30.0  # seconds it may take to leave MPI once it said that it is done
 _LEAVING = 3.0  # seconds in which ranks may end after the first has, when the job has failed
 _DRAIN = 0.3  # seconds for what is still in the pipes once the child has gone
@@ -304,7 +305,11 @@ class Supervisor:
         else:
             self._outcome.record = event
             self._outcome.timed_out = False  # it was done while the ranks were asked
-            self._deadline = now + _AFTER_RECORD
+            # A --timeout still holds, but what is done is not thrown away for a moment more.
+            limit = now + _AFTER_RECORD
+            self._deadline = (
+                limit if self._deadline is None else min(limit, max(self._deadline, now + _GRACE))
+            )
 
     def _waited_for(self) -> bool:
         """Whether a rank of somebody else's launcher waits until we have said why the job failed."""
