@@ -10,24 +10,20 @@ but now and then it only closes the connection to that rank's host, and all othe
 
 from __future__ import annotations
 
+import _socket  # what is behind `socket`, whose import takes longer than all else that is imported here
 import contextlib
 import os
 import selectors
 import struct
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from tilewise.launch import processes
 from tilewise.launch.events import RankPlace
 
-if TYPE_CHECKING:
-    import socket
-
 PATIENCE = 4.0  # seconds from the end of a rank, or of a connection, to that of the job
 _UNSTARTED = 1.0  # seconds that mpiexec may live on after a child of its own that has started no ranks
 _CHILDLESS = 30.0  # seconds that it may take to have a child
-_PEER = (1, 17)  # SOL_SOCKET and SO_PEERCRED of Linux
 _WATCHED = 256  # ranks on this host whose ends are watched one by one
 
 
@@ -43,7 +39,7 @@ class Bells:
         self.lost: str | None = None
         self._selector = selector
         self._ranks: dict[int, int] = {}
-        self._held: dict[int, tuple[socket.socket, int]] = {}  # by the rank with that pid
+        self._held: dict[int, tuple[_socket.socket, int]] = {}  # by the rank with that pid
         self._pids: dict[int, int] = {}  # the rank of each
         self._ended: list[int] = []  # of those that held a line
         self._door = _door(run) if ranks > 1 else None
@@ -122,12 +118,14 @@ class Bells:
         """Whether something ended so long ago that nobody but us will end the rest."""
         return self.lost is not None and time.monotonic() > self._lost_at
 
-    def _let_in(self, door: socket.socket) -> None:
+    def _let_in(self, door: _socket.socket) -> None:
         """Ranks that hold a line: its end comes before the launcher hears anything, and kills the others."""
         with contextlib.suppress(OSError):
             while len(self._held) < _WATCHED:
-                held, _ = door.accept()
-                pid, uid, _ = struct.unpack("3i", held.getsockopt(*_PEER, 12))
+                held = _socket.socket(fileno=door._accept()[0])
+                pid, uid, _ = struct.unpack(
+                    "3i", held.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+                )
                 if uid != os.geteuid():
                     held.close()
                     continue
@@ -147,13 +145,11 @@ class Bells:
             self.lost, self._lost_at = host, time.monotonic() + patience
 
 
-def _door(run: str) -> socket.socket | None:
+def _door(run: str) -> _socket.socket | None:
     """Where ranks on this host connect to, by a name that is in no folder; None where that cannot be."""
     if sys.platform != "linux":
         return None
-    import socket  # takes longer than all else that a job of one rank imports here
-
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    door = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         door.bind(f"\0tilewise-{run}")
         door.listen(_WATCHED)
