@@ -122,7 +122,7 @@ class Bells:
         """Ranks that hold a line: its end comes before the launcher hears anything, and kills the others."""
         with contextlib.suppress(OSError):
             while len(self._held) < _WATCHED:
-                held = _socket.socket(fileno=door._accept()[0])
+                held = _socket.socket(fileno=door._accept()[0])  # type: ignore[attr-defined]
                 pid, uid, _ = struct.unpack(
                     "3i", held.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
                 )
