@@ -28,7 +28,7 @@ _EXITS: dict[str, type[TilewiseError]] = {
     "verification": VerificationError,
 }
 _SHARED = "/dev/shm"
-_SHARED_OF_RANK = 4 << 20  # bytes that MPICH and UCX want there at the start, for each rank
+_SHARED_OF_RANK = 6 << 20  # bytes that MPICH and UCX want there at the start, for each rank
 
 
 def error_of(outcome: Outcome, timeout: float | None) -> TilewiseError | None:
