@@ -33,6 +33,7 @@ _ABREAST, _UPRIGHT = 62, 48  # characters of an axis's name
 LEGEND = 64  # of a curve's
 _GUIDE = 72  # of a line's across the diagram
 _LEGEND = 82  # characters abreast under a diagram
+_DRAWN = 1e100  # what an axis shows at most, and its inverse at least
 _FEW = 8  # points: their intervals are lines, those of more a band
 _REACH = 4.0  # how far beyond the points of a logarithmic axis an interval is shown
 _FEW_POWERS = 200.0  # greatest over least: below, powers of ten alone are too few ticks
@@ -137,13 +138,18 @@ def _drawable(curve: Curve, across: Axis, up: Axis) -> Curve:
     points = []
     for x, y, low, high, words in curve.points:
         fits = all(
-            finite(value) is not None and (value > 0 or not axis.log)
-            for value, axis in ((x, across), (y, up))
+            _fits_axis(value) and (value > 0 or not axis.log) for value, axis in ((x, across), (y, up))
         )
         if fits:
-            bottom = low if finite(low) is not None and (low > 0 or not up.log) else y
-            points.append((x, y, bottom, high if finite(high) is not None else y, words))
+            bottom = low if _fits_axis(low) and (low > 0 or not up.log) else y
+            points.append((x, y, bottom, high if _fits_axis(high) else y, words))
     return dataclasses.replace(curve, points=sorted(points))
+
+
+def _fits_axis(value: float | None) -> bool:
+    """Whether an axis can show it; no figure that was measured is beyond that."""
+    number = finite(value)
+    return number is not None and (number == 0 or 1 / _DRAWN < abs(number) < _DRAWN)
 
 
 def _colour(place: int, count: int, curve: Curve, ordered: bool) -> str:
