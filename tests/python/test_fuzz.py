@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import matplotlib
+import matplotlib.font_manager  # noqa: F401 - it makes folders and a list of fonts when it comes in
 import pytest
 
 FUZZ = Path(__file__).parents[1] / "fuzz"
@@ -37,7 +37,6 @@ def test_replay(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         honest = honest[:3]
     elif target.structured:
         inputs += [mutate.mutated(data, seed) for data in honest for seed in range(ROUNDS)]
-    matplotlib.get_configdir(), matplotlib.get_cachedir()  # which it makes when first asked for them
     targets.called(target, honest[0], folder, watching=False)  # imports what is imported late
     for data in [*honest, *inputs]:
         targets.called(target, data, folder)
