@@ -296,7 +296,8 @@ def _tell(record: Record, outcome: Outcome, options: JobOptions, plain: bool) ->
         for line in outcome.chatter:
             print(line, file=sys.stderr)
     for warning in record.warnings:
-        print(f"tilewise: warning: {clean(warning)}", file=sys.stderr)
+        # In one piece: an interrupt that comes here has a line of its own.
+        sys.stderr.write(f"tilewise: warning: {clean(warning)}\n")
     if options.json != "-":
         from tilewise.report.explain import explain
         from tilewise.report.terminal import show
