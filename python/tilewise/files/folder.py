@@ -23,7 +23,7 @@ from tilewise.files.region import Region
 from tilewise.files.regular import open_regular, require_utf8
 from tilewise.files.room import require_free
 from tilewise.files.seal import Seal
-from tilewise.files.target import Target, check_folder
+from tilewise.files.target import Target, check_folder, look_at
 
 MANIFEST = "manifest.json"
 VERSION = 1
@@ -188,12 +188,7 @@ def find_folder(name: str) -> Target:
             f"-o {os.path.splitext(bare)[0]}/",
         )
     path = os.path.realpath(bare)
-    try:
-        old = os.stat(path)
-    except FileNotFoundError:
-        old = None
-    except OSError as error:
-        raise UsageError(f"the output {name} cannot be looked at: {error.strerror}") from None
+    old = look_at(path, name)
     if old is not None and not stat.S_ISDIR(old.st_mode):
         raise UsageError(f"the output {name} exists and is no folder, but a folder was expected")
     check_folder(os.path.dirname(path), f"the output {name}")

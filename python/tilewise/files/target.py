@@ -58,12 +58,7 @@ def find_target(name: str, colours: bool = False) -> Target:
         require_member(module, name, base, member)
     path = os.path.realpath(base)
     folder = os.path.dirname(path)
-    try:
-        old = os.stat(path)
-    except FileNotFoundError:
-        old = None
-    except OSError as error:
-        raise UsageError(f"the output {name} cannot be looked at: {error.strerror}") from None
+    old = look_at(path, name)
     check_folder(folder, f"the output {name}")
     if old is None:
         return Target(path, name, None, member)
@@ -75,6 +70,16 @@ def find_target(name: str, colours: bool = False) -> Target:
         raise UsageError(f"the output {name} exists and is no regular file")
     found = Target(path, name, stat.S_IMODE(old.st_mode), member)
     return msgspec.structs.replace(found, keep=found.container)
+
+
+def look_at(path: str, name: str) -> os.stat_result | None:
+    """What lies at `path`, which the user called `name`; None: nothing. Raises UsageError."""
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"the output {name} cannot be looked at: {error.strerror}") from None
 
 
 def require_replaceable(target: Target, force: bool) -> None:

@@ -12,7 +12,6 @@ _written = [NOTHING]
 
 def admit(written: str) -> None:
     """Keeps what was `written`, for an interrupt that comes when nobody catches it any more."""
-
     _written[0] = written
 
 
