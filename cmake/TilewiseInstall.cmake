@@ -1,4 +1,5 @@
-# Installs either the Python package's part (worker and BLAS) or the C++ library with its CMake package.
+# Two components: `package`, the Python package's part (worker and BLAS), where its backend builds; and `library`, the C++
+# library with its CMake package.
 include(GNUInstallDirs)
 
 if(SKBUILD)
@@ -10,22 +11,29 @@ if(SKBUILD)
     set(mpi_rpath "${mpi_library_dirs}")
   endif()
   set_target_properties(tilewise-worker PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${mpi_rpath}")
-  install(TARGETS tilewise-worker tilewise-start DESTINATION tilewise/bin)
-  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/build.json" DESTINATION tilewise/bin)
+  install(TARGETS tilewise-worker tilewise-start DESTINATION tilewise/bin COMPONENT package)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/build.json" DESTINATION tilewise/bin COMPONENT package)
   if(TILEWISE_OPENBLAS)
-    install(FILES "${TILEWISE_OPENBLAS}" DESTINATION tilewise/lib)
+    install(FILES "${TILEWISE_OPENBLAS}" DESTINATION tilewise/lib COMPONENT package)
   endif()
-  return()
+  configure_file(cmake/modulefile.in "${CMAKE_CURRENT_BINARY_DIR}/modulefile" @ONLY)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/modulefile" RENAME "${PROJECT_VERSION}"
+          DESTINATION "${SKBUILD_DATA_DIR}/share/modulefiles/tilewise" COMPONENT package)
+  install(PROGRAMS cmake/command.sh RENAME tilewise DESTINATION "${SKBUILD_DATA_DIR}/share/tilewise/bin" COMPONENT package)
 endif()
 
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tilewise")
-install(TARGETS tilewise tilewise_mpi tilewise_blas EXPORT tilewise-targets)
-install(DIRECTORY cpp/tilewise DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-        FILES_MATCHING PATTERN "*.hpp" PATTERN "worker" EXCLUDE)
-install(EXPORT tilewise-targets NAMESPACE tilewise:: DESTINATION "${package_dir}")
+install(TARGETS tilewise tilewise_mpi tilewise_blas EXPORT tilewise-targets COMPONENT library)
+# What the umbrella header includes; all others are private, and so may change.
+foreach(header tilewise.hpp library/files.hpp library/matrix.hpp library/operations.hpp library/options.hpp
+               base/dtype.hpp base/error.hpp base/outcome.hpp mpi/mpi.hpp mpi/exchange/kinds.hpp)
+  get_filename_component(folder "tilewise/${header}" DIRECTORY)
+  install(FILES "cpp/tilewise/${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${folder}" COMPONENT library)
+endforeach()
+install(EXPORT tilewise-targets NAMESPACE tilewise:: DESTINATION "${package_dir}" COMPONENT library)
 if(TILEWISE_OPENBLAS)
-  install(FILES "${TILEWISE_OPENBLAS}" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(FILES "${TILEWISE_OPENBLAS}" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library)
   get_filename_component(TILEWISE_OPENBLAS_FILE "${TILEWISE_OPENBLAS}" NAME)
 endif()
 configure_package_config_file(cmake/tilewise-config.cmake.in "${CMAKE_CURRENT_BINARY_DIR}/tilewise-config.cmake"
@@ -33,4 +41,4 @@ configure_package_config_file(cmake/tilewise-config.cmake.in "${CMAKE_CURRENT_BI
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/tilewise-config-version.cmake"
                                  COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tilewise-config.cmake"
-              "${CMAKE_CURRENT_BINARY_DIR}/tilewise-config-version.cmake" DESTINATION "${package_dir}")
+              "${CMAKE_CURRENT_BINARY_DIR}/tilewise-config-version.cmake" DESTINATION "${package_dir}" COMPONENT library)

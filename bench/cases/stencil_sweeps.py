@@ -161,7 +161,7 @@ def ways(setting: Setting) -> list[Row]:
     """Report 3's comparison: cuts, exchanges and halos on 1 to 4 ranks, with messages and bytes."""
     n = 256 if setting.quick else 4096
     rows = [_way(setting, n, 1, "rows", "overlap", "packed", None)]
-    from tilewise.plan.names import EXCHANGES
+    from tilewise.planning.names import EXCHANGES
 
     for ranks in (2, 3, 4):
         for cut in ("rows", "columns", "grid"):

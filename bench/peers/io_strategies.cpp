@@ -1,9 +1,11 @@
-// Times every strategy of libtilewise on one layout, in turns with the limit: each rank one contiguous part, in plain calls.
+// Times every strategy of libtilewise on one layout, in turns with the limit: each rank one contiguous part, in plain
+// calls.
 //
 // io_strategies FILE N PxQ BLOCK read|overwrite|fresh ROUNDS [HINT=VALUE …]
-// FILE has 4096 bytes and then N × N float64; BLOCK 0 means one block a rank, else blocks dealt out cyclically. `overwrite` writes into the file
-// as it is, `fresh` into a new file beside it that then takes its name. Prints JSON: for each side the seconds of every round (the slowest
-// rank, from barrier to barrier), and bytes and calls of the last.
+// FILE has 4096 bytes and then N × N float64; BLOCK 0 means one block a rank, else blocks dealt out cyclically.
+// `overwrite` writes into the file as it is, `fresh` into a new file beside it that then takes its name. Prints JSON:
+// for each side the seconds of every round (the slowest rank, from barrier to barrier), and bytes and calls of the
+// last.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -94,7 +96,7 @@ struct Case {
         Ledger ledger;
         ledger.start(mode == "read" ? Phase::input : Phase::output);
         Context context{comm, ledger, 1};
-        const auto strategy = io::strategy_named(side.name, hints);
+        const auto strategy = io::make_strategy(io::strategy_named(side.name), hints);
         const io::Transfer transfer{region, [this](int rank) { return share(rank); }, memory.data()};
         auto* numbers = reinterpret_cast<double*>(memory.data());
         const grid::Share mine = share(comm.rank());

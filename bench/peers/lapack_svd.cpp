@@ -2,8 +2,8 @@
 //
 // lapack_svd FILE.npy THREADS WARMUP RUNS SIDE…
 // FILE: float64, C order, at least as many rows as columns. SIDE: gesdd; gejsv (LAPACK's preconditioned Jacobi);
-// extended, quadruple: plain one-sided Jacobi in 64 or 113 bits, singular values alone, run once.
-// Prints a line of JSON for each side: {"side", "seconds": [one a run], "sigma": [descending], "kernel"}; where there are vectors also
+// extended, quadruple: plain one-sided Jacobi in 64 or 113 bits, singular values alone, run once. Prints a line of JSON
+// for each side: {"side", "seconds": [one a run], "sigma": [descending], "kernel"}; where there are vectors also
 // {"residual": |A - U S V'| / |A| (Frobenius), "orthogonality": the largest number of |U'U - I| and |V'V - I|}.
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,5 @@
-// ScaLAPACK's pdgesvd with vectors, timed: pdgesvd FILE.npy P Q BLOCK WARMUP RUNS prints one JSON line with the seconds of every run.
+// ScaLAPACK's pdgesvd with vectors, timed: pdgesvd FILE.npy P Q BLOCK WARMUP RUNS prints one JSON line with the seconds
+// of every run.
 //
 // FILE: float64, C order. The line: {"seconds": [the slowest rank of each run], "sigma": [descending], "orthogonality":
 // how far the lengths of the columns of U and of the rows of V' are from 1 at most}.

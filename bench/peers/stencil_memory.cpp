@@ -1,10 +1,11 @@
-// Times stencil sweeps in memory: tilewise's, its plain loops, the best code that makes one sweep a pass, and a streaming copy of the same
-// bytes; all sides in turns.
+// Times stencil sweeps in memory: tilewise's, its plain loops, the best code that makes one sweep a pass, and a
+// streaming copy of the same bytes; all sides in turns.
 //
-// stencil_memory ROWS COLUMNS SWEEPS THREADS ROUNDS [WEIGHTS=star5 DTYPE=float32 DEPTH=0]
-// WEIGHTS: star5, star5-general, star9, box3, box3-general, box5, box5-general. DEPTH: sweeps a pass, 0: what tilewise finds best.
-// Prints a line of JSON for each side: {"side": …, "seconds": [one a round], "points_per_second": median, "right": the same bits as the plain
-// loops, or for the other arithmetic of one-sweep-a-pass nearly}; for the copy {"side": "copy", …, "bytes_per_second": read and written}.
+// stencil_memory ROWS COLUMNS SWEEPS THREADS ROUNDS [WEIGHTS=star5 DTYPE=float32 DEPTH=0] WEIGHTS: star5,
+// star5-general, star9, box3, box3-general, box5, box5-general. DEPTH: sweeps a pass, 0: what tilewise finds best.
+// Prints a line of JSON for each side: {"side": …, "seconds": [one a round], "points_per_second": median, "right": the
+// same bits as the plain loops, or for the other arithmetic of one-sweep-a-pass nearly}; for the copy {"side": "copy",
+// …, "bytes_per_second": read and written}.
 #include <algorithm>
 #include <barrier>
 #include <chrono>

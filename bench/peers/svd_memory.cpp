@@ -1,11 +1,13 @@
-// Times singular value decompositions in memory, with vectors, float64: tilewise's Jacobi on one rank without MPI, and LAPACK's gesdd and gejsv
-// (a Jacobi too) of the same library; all sides in turns on the same matrix.
+// Times singular value decompositions in memory, with vectors, float64: tilewise's Jacobi on one rank without MPI, and
+// LAPACK's gesdd and gejsv (a Jacobi too) of the same library; all sides in turns on the same matrix.
 //
 // svd_memory ROWS COLUMNS THREADS ROUNDS [KIND=normal SIDES=eigen,gesdd,gejsv]      ROWS ≥ COLUMNS
-// KIND: normal; graded: normal · diag(10^(−20·permutation/n)); deficient: of half the rank; repeated: singular values 1 and 0.001, each many
-//   times; geometric: from 1 to 10⁻⁸; zero. SIDES: eigen, qr (how tilewise starts), rotations (its reference), gesdd, gejsv.
-// Prints a line of JSON for each side: {"side": …, "seconds": [one a round], "median": …, "residual": ‖A−UΣVᵀ‖_F/‖A‖_F, "orthogonality_u": max|UᵀU−I|,
-// "orthogonality_v": …, "sigma_error": the largest relative difference of a singular value from gejsv's}, and for tilewise the seconds of its stages.
+// KIND: normal; graded: normal · diag(10^(−20·permutation/n)); deficient: of half the rank; repeated: singular values 1
+// and 0.001, each many times; geometric: from 1 to 10⁻⁸; zero.
+// SIDES: eigen, qr (how tilewise starts), rotations (its reference), gesdd, gejsv.
+// Prints a line of JSON for each side: {"side": …, "seconds": [one a round], "median": …, "residual": ‖A−UΣVᵀ‖_F/‖A‖_F,
+// "orthogonality_u": max|UᵀU−I|, "orthogonality_v": …, "sigma_error": the largest relative difference of a singular
+// value from gejsv's}, and for tilewise the seconds of its stages.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -17,7 +19,6 @@
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/lapack.hpp"
 #include "tilewise/kernel/svd_local.hpp"
-#include "tilewise/kernel/svd_reflectors.hpp"
 
 namespace {
 
@@ -48,13 +49,13 @@ void product(bool transposed, const Columns& a, bool b_transposed, const Columns
 Matrix orthonormal(std::int64_t rows, std::int64_t count, std::uint64_t first_row) {
     Matrix q(rows, count);
     fill_normal(q.columns(), first_row);
-    std::vector<double> tau;
-    qr(q.columns(), tau);
+    const Team alone;
+    const SpreadQr factored = spread_qr({q.columns(), std::vector<int>(static_cast<std::size_t>(count), 0)}, alone, 1);
     Matrix columns(rows, count);
     for (std::int64_t c = 0; c < count; ++c) {
         columns.column(c)[c] = 1;
     }
-    apply_q(q.columns(), tau, columns.columns(), 1);
+    apply_q(factored, columns.columns(), alone, 1);
     return columns;
 }
 

@@ -1,8 +1,10 @@
-// Times transposition in memory beside copies of the same bytes, HPTT where it was built in, and two loops; all sides in turns.
+// Times transposition in memory beside copies of the same bytes, HPTT where it was built in, and two loops; all sides
+// in turns.
 //
 // transpose_memory ROWS COLUMNS ITEM THREADS ROUNDS [TILE_ROWS TILE_COLUMNS STREAMING]
-// Prints a line of JSON for each side: {"side": …, "seconds": [one for each round], "right": every item was where it belongs}; for HPTT
-// {"side": "hptt", "not": why} where it cannot be run. Without a tile, the best is found first, as tilewise does.
+// Prints a line of JSON for each side: {"side": …, "seconds": [one for each round], "right": every item was where it
+// belongs}; for HPTT {"side": "hptt", "not": why} where it cannot be run. Without a tile, the best is found first, as
+// tilewise does.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

@@ -5,16 +5,54 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tilewise.api import load_study, run
+    from tilewise.api.calls import (
+        convert,
+        generate,
+        info,
+        measure,
+        multiply,
+        norm,
+        plan,
+        records,
+        stencil,
+        svd,
+        transpose,
+    )
+    from tilewise.api.run import load_study, run
+    from tilewise.base.errors import RunError, TilewiseError, UsageError, VerificationError
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load_study", "run"]
+__all__ = [
+    "RunError",
+    "TilewiseError",
+    "UsageError",
+    "VerificationError",
+    "__version__",
+    "convert",
+    "generate",
+    "info",
+    "load_study",
+    "measure",
+    "multiply",
+    "norm",
+    "plan",
+    "records",
+    "run",
+    "stencil",
+    "svd",
+    "transpose",
+]
+_MODULES = {
+    "tilewise.api.run": ("load_study", "run"),
+    "tilewise.base.errors": ("RunError", "TilewiseError", "UsageError", "VerificationError"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    """What notebooks use is imported when it is asked for: the command starts without it."""
-    if name in ("load_study", "run"):
-        from tilewise import api
+    """What programs use is imported when it is asked for: the command starts without it."""
+    if name in __all__:
+        import importlib
 
-        return getattr(api, name)
+        module = next((each for each, names in _MODULES.items() if name in names), "tilewise.api.calls")
+        return getattr(importlib.import_module(module), name)
     raise AttributeError(f"module 'tilewise' has no attribute {name!r}")

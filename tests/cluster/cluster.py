@@ -2,7 +2,7 @@
 
     node1 ──lan──┐                 each host: its own name, processes, network, /dev/shm, /etc/hosts
     node2 ──lan──┤ switch          each link: both ends shaped, so 1 Gbit/s there and 1 Gbit/s back
-    node3 ──lan──┘ (a bridge)      shared:    the file system
+    node3 ──lan──┘ (a bridge)      shared:    the file system, or the folders that are named
 
 A host is a process that sleeps in namespaces without names. The kernel kills it when the process that
 started it ends, however that ends, and all that runs on it, the links and the mounts go too. Nothing
@@ -13,8 +13,8 @@ so that MPI must use the links: UCX finds what it can share behind a network of 
 
 from __future__ import annotations
 
-import ctypes
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,13 +25,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import far
 import psutil
 from remote import Door
+from slow import Slow, slow
+from tilewise.base.processes import death_signal
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 TOOLS = ("ip", "tc", "unshare", "nsenter", "mount", "mountpoint", "hostname")
 PREFIX = "tilewise-cluster-"
 LIFETIME = 3600  # seconds after which a host ends by itself
+_MTU = 9000  # so that a program written in Python can hand on 1 Gbit/s
 SETUP = 60.0  # seconds that any step of setting up, or of killing, may take
 
 # Ignored, children that are handed to this first process of the host go at once when they end.
@@ -44,6 +49,25 @@ mkdir -p '{kept}'
 if mountpoint -q /sys/fs/cgroup; then mount --rbind /sys/fs/cgroup '{kept}'; fi
 mount -t sysfs sysfs /sys
 if mountpoint -q '{kept}'; then mount --move '{kept}' /sys/fs/cgroup; fi"""
+# A /tmp and /var/tmp of the host's own, in which the folders that are named ($@) are everybody's.
+HOME = "/tmp/home"
+_OWN = f"""mkdir /dev/shm/kept
+count=0
+for folder in "$@"; do
+  count=$((count + 1))
+  mkdir /dev/shm/kept/$count
+  mount --rbind "$folder" /dev/shm/kept/$count
+done
+mount -t tmpfs -o mode=1777,size=1g tmpfs /tmp
+mount -t tmpfs -o mode=1777,size=256m tmpfs /var/tmp
+count=0
+for folder in "$@"; do
+  count=$((count + 1))
+  mkdir -p "$folder"
+  mount --move /dev/shm/kept/$count "$folder"
+done
+rmdir /dev/shm/kept/* /dev/shm/kept
+mkdir {HOME}"""
 
 
 class NoClusterError(Exception):
@@ -53,15 +77,18 @@ class NoClusterError(Exception):
 class Host:
     """One machine of the cluster: a name, an address, and a process whose namespaces it is."""
 
-    def __init__(self, name: str, address: str, pid: int) -> None:
+    def __init__(self, name: str, address: str, pid: int, slow: Slow | None = None) -> None:
         self.name = name
         self.address = address
         self.pid = pid
+        self.slow = slow
 
     def command(self, words: Sequence[object], folder: Path) -> list[str]:
         """The words that run `words` on this host, in `folder`."""
         enter = ["nsenter", "-t", str(self.pid), "-n", "-u", "-m", "-i", "-p"]
-        return [*enter, "--", "sh", "-c", _ENTER, str(folder), *map(str, words)]
+        slowed = f"echo $$ > '{self.slow.enter}' && " if self.slow else ""
+        entered = [*enter, "--", "sh", "-c", _ENTER, str(folder), *map(str, words)]
+        return ["sh", "-c", f'{slowed}exec "$@"', "sh", *entered] if slowed else entered
 
     def processes(self) -> list[psutil.Process]:
         """What lives on this host besides its first process."""
@@ -93,11 +120,11 @@ class Cluster:
         return path
 
     def start(
-        self, words: Sequence[object], folder: Path, environment: Mapping[str, str]
+        self, words: Sequence[object], folder: Path, environment: Mapping[str, str], host: Host | None = None
     ) -> subprocess.Popen[str]:
-        """Starts `words` on the first host, as somebody does who is logged in there."""
+        """Starts `words` on the first host, or on another, as somebody does who is logged in there."""
         return subprocess.Popen(
-            self.hosts[0].command(words, folder),
+            (host or self.hosts[0]).command(words, folder),
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -110,14 +137,7 @@ class Cluster:
         self, words: Sequence[object], folder: Path, environment: Mapping[str, str], timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
         """The same to its end; what is left on the hosts after `timeout` seconds is killed."""
-        child = self.start(words, folder, environment)
-        try:
-            out, err = child.communicate(timeout=timeout)
-        except BaseException:
-            self.end()
-            child.communicate()
-            raise
-        return subprocess.CompletedProcess(child.args, child.returncode, out, err)
+        return finish(self.start(words, folder, environment), timeout, self.end)
 
     def interrupt(self, child: subprocess.Popen[str], number: int = signal.SIGINT) -> None:
         """Sends a signal to what `start` started, past the program that entered the host for it."""
@@ -146,11 +166,34 @@ class Cluster:
         return found
 
 
-@contextmanager
-def cluster(count: int = 2, rate: str = "1gbit") -> Iterator[Cluster]:
-    """`count` hosts whose links carry `rate`, for as long as the context lasts.
+def finish(
+    child: subprocess.Popen[str], timeout: float, end: Callable[[], None]
+) -> subprocess.CompletedProcess[str]:
+    """What `child` says to its end; `end` sees to that where it takes longer than `timeout` seconds."""
+    try:
+        out, err = child.communicate(timeout=timeout)
+    except BaseException:
+        end()
+        child.communicate()
+        raise
+    return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 
-    Takes about 0.2 s. Raises NoClusterError, saying why, where such hosts cannot be.
+
+@contextmanager
+def cluster(
+    count: int = 2,
+    rate: str = "1gbit",
+    names: Sequence[str] = (),
+    *,
+    delay: float = 0.0,
+    shared: Sequence[Path] | None = None,
+    slowed: Mapping[str, float] | None = None,
+) -> Iterator[Cluster]:
+    """`count` hosts, or those of `names`, whose links carry `rate`, for as long as the context lasts.
+
+    `delay`: seconds on the way from any host to another. `shared`: hosts have a /tmp, a home and caches of
+    their own, apart from these folders. `slowed`: hosts that get so many processors' time. Takes about 0.2 s.
+    Raises NoClusterError, saying why, where such hosts cannot be.
     """
     if os.geteuid() != 0:
         raise NoClusterError("only root can make network namespaces")
@@ -159,10 +202,14 @@ def cluster(count: int = 2, rate: str = "1gbit") -> Iterator[Cluster]:
     _sweep()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-")))
+        groups = {
+            name: stack.enter_context(_slow(f"{folder.name}-{name}", processors))
+            for name, processors in (slowed or {}).items()
+        }
         switch = stack.enter_context(_sleeper("--net"))
         _within(switch, "ip link add name switch type bridge && ip link set switch up")
-        names = [f"node{index + 1}" for index in range(count)]
-        addresses = [f"10.77.0.{index + 1}" for index in range(count)]
+        names = names or [f"node{index + 1}" for index in range(count)]
+        addresses = [f"10.77.0.{index + 1}" for index in range(len(names))]
         known = folder / "etc-hosts"
         known.write_text(
             "".join(f"{a} {n}\n" for a, n in zip(addresses, names, strict=True)) + "127.0.0.1 localhost\n"
@@ -172,12 +219,25 @@ def cluster(count: int = 2, rate: str = "1gbit") -> Iterator[Cluster]:
             pid = stack.enter_context(_sleeper("--net", "--uts", "--mount", "--ipc", "--pid", "--mount-proc"))
             _within(pid, _MOUNTS.format(names=known, kept=folder / "cgroup"), "-m")
             _within(pid, f"hostname {name}; ip link set lo up", "-u")
-            _wire(switch, pid, name, address, rate)
-            hosts.append(Host(name, address, pid))
-        door = stack.enter_context(Door(folder, {host.name: host.command for host in hosts}))
+            if shared is not None:
+                _within(pid, _OWN, "-m", words=_seen_by_all([*shared, folder]))
+            if not delay:
+                _wire(switch, pid, name, address, rate)
+            hosts.append(Host(name, address, pid, groups.get(name)))
+        if delay:
+            stack.enter_context(_relay(hosts, rate, delay))
+        home = HOME if shared is not None else None
+        door = stack.enter_context(Door(folder, {host.name: host.command for host in hosts}, home))
         made = Cluster(hosts, folder, door)
         stack.callback(made.end)
         yield made
+
+
+def _seen_by_all(folders: Sequence[Path]) -> list[Path]:
+    """These, and where the program under test is installed, if a /tmp of the host's own would hide that."""
+    installed = [ROOT, Path(sys.prefix), Path(sys.base_prefix)]
+    hidden = [path for path in installed if path.is_relative_to("/tmp") or path.is_relative_to("/var/tmp")]
+    return [*folders, *(path for path in hidden if not any(path.is_relative_to(one) for one in folders))]
 
 
 def _sweep() -> None:
@@ -197,6 +257,46 @@ def _wire(switch: int, host: int, name: str, address: str, rate: str) -> None:
         f" && tc qdisc add dev {name} {shape}",
     )
     _within(host, f"ip addr add {address}/24 dev lan && ip link set lan up && tc qdisc add dev lan {shape}")
+
+
+@contextmanager
+def _relay(hosts: Sequence[Host], rate: str, delay: float) -> Iterator[None]:
+    """Cables with a delay: see far.py."""
+    words = [sys.executable, far.__file__, str(_bytes(rate)), str(delay)]
+    words += [f"{host.pid}={host.address}" for host in hosts]
+    child = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_dies_with_us,  # noqa: PLW1509 - as above
+    )
+    try:
+        assert child.stdout is not None and child.stderr is not None
+        if child.stdout.readline() != "ready\n":
+            raise NoClusterError(f"no link with a delay: {child.stderr.read().strip().splitlines()[-1:]}")
+        for host in hosts:
+            _within(host.pid, f"ip addr add {host.address}/24 dev lan && ip link set lan up mtu {_MTU}")
+        yield
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def _bytes(rate: str) -> float:
+    """Bytes a second of a rate in tc's words."""
+    number, unit = re.fullmatch(r"(\d+)([gm])bit", rate).groups()  # type: ignore[union-attr]
+    return float(number) * {"g": 125e6, "m": 125e3}[unit]
+
+
+@contextmanager
+def _slow(name: str, processors: float) -> Iterator[Slow]:
+    with ExitStack() as stack:
+        try:
+            group = stack.enter_context(slow(name, processors))
+        except OSError as error:
+            raise NoClusterError(f"no host can be slowed down: {error}") from None
+        yield group
 
 
 @contextmanager
@@ -231,9 +331,9 @@ def _asleep(child: subprocess.Popen[str]) -> int:
     raise NoClusterError(f"no namespaces: {said}")
 
 
-def _within(pid: int, script: str, *also: str) -> None:
+def _within(pid: int, script: str, *spaces: str, words: Sequence[object] = ()) -> None:
     done = subprocess.run(
-        ["nsenter", "-t", str(pid), "-n", *also, "--", "sh", "-ec", script],
+        ["nsenter", "-t", str(pid), "-n", *spaces, "--", "sh", "-ec", script, "sh", *map(str, words)],
         capture_output=True,
         text=True,
         timeout=SETUP,
@@ -267,14 +367,4 @@ def _kill(process: psutil.Process) -> None:
         return
 
 
-def _death_signal() -> Callable[[], None]:
-    prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
-
-    def ask() -> None:
-        if prctl is not None:
-            prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
-
-    return ask
-
-
-_dies_with_us = _death_signal()
+_dies_with_us = death_signal()

@@ -27,7 +27,8 @@ Enter = Callable[[Sequence[object], Path], list[str]]
 class Door:
     """The server; `client` is the program that asks it: `client [-x] HOST WORDS…`."""
 
-    def __init__(self, folder: Path, hosts: Mapping[str, Enter]) -> None:
+    def __init__(self, folder: Path, hosts: Mapping[str, Enter], home: str | None = None) -> None:
+        self._environment = {**_ENVIRONMENT, **({"HOME": home} if home else {})}
         self.client = folder / "remote-shell"
         self._address = folder / "door"
         self._hosts = hosts
@@ -77,7 +78,7 @@ class Door:
             return 255
         child = subprocess.Popen(
             enter(["sh", "-c", words], Path("/")),
-            env=_ENVIRONMENT,
+            env=self._environment,
             stdin=streams[0],
             stdout=streams[1],
             stderr=streams[2],

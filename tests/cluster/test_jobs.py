@@ -18,15 +18,14 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))
 
+from account import make_inputs, surroundings
 from cluster import Cluster, NoClusterError, cluster
 from stopwatch import Stopwatch, within
-from tilewise.launch.yielding import ALGORITHMS, YIELDING
 
 ROOT = Path(__file__).resolve().parents[2]
 OPEN_MPI = Path(os.environ.get("TILEWISE_OPENMPI_WORKER", ROOT / "build" / "openmpi" / "tilewise-worker"))
 LINK = 125e6  # bytes per second of a link
 BURST = 1 << 17  # bytes that may pass at once: the shaper's, on both ends, and what is in flight
-_TRAPS = ("OPENBLAS_", "OMP_", "PMI_", "PMIX_", "OMPI_", "SLURM_", "HYDR", "TILEWISE_", "UCX_")
 
 Done = subprocess.CompletedProcess[str]
 
@@ -38,20 +37,11 @@ class Site:
         self.made = made
         self.folder = folder
         self.hosts = made.hostfile(slots=2)
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(_TRAPS)}
-        path = os.pathsep.join(entry for entry in sys.path if entry)
-        named = {key: os.environ[key] for key in ("TILEWISE_WORKER",) if key in os.environ}
         self.environment = {
-            **kept,
-            **named,
-            "PYTHONPATH": path,
-            "XDG_CACHE_HOME": str(folder / ".cache"),
+            **surroundings(folder),
             "HYDRA_LAUNCHER": "ssh",
             "HYDRA_LAUNCHER_EXEC": str(made.launcher),
             "OMPI_MCA_plm_rsh_agent": str(made.launcher),
-            "UCX_TLS": "tcp,self",
-            **YIELDING,  # hosts that think that they have cores of their own share them
-            **ALGORITHMS,
         }
 
     def words(self, *words: object) -> list[str]:
@@ -90,9 +80,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     if worker.find() is None:
         pytest.skip("the worker is not built")
     folder = tmp_path_factory.mktemp("shared")
-    random = numpy.random.default_rng(1)
-    numpy.save(folder / "A.npy", random.standard_normal((67, 53)))
-    numpy.save(folder / "B.npy", random.standard_normal((53, 41)))
+    make_inputs(folder)
     try:
         with cluster(2) as made:
             site = Site(made, folder)
@@ -215,7 +203,7 @@ def test_a_launcher_of_the_users_hears_of_the_hosts(site: Site) -> None:
     assert hosts_of(record) == ["node1", "node1", "node2", "node2"] and record["warnings"] == []
     record = site.record(*STENCIL, "-o", "S.npy", "--launcher", f"{launcher} -hosts node2")
     assert set(hosts_of(record)) == {"node2"}
-    assert "the plan was for 2 hosts" in " ".join(record["warnings"])
+    assert "4 on node2, instead of 2 on node1 and 2 on node2" in " ".join(record["warnings"])
 
 
 # ---- the link ------------------------------------------------------------------------------------

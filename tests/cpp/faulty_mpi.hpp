@@ -16,4 +16,11 @@ struct FaultyMpi {
     ~FaultyMpi();
 };
 
+/// What MPI has made on this rank and has not been told to free. Types cannot be counted: the library frees its own by
+/// the same call.
+struct Held {
+    int windows = 0, files = 0, communicators = 0;
+};
+Held held_now();
+
 }  // namespace tilewise::test

@@ -8,9 +8,16 @@
 #include <unistd.h>
 #include <vector>
 
+#include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/io/transfer.hpp"
 
 namespace tilewise::test {
+
+/// While it lives, operations make one number of their results wrong before they prove them.
+struct Corrupted {
+    Corrupted() { io::corrupt_results(true); }
+    ~Corrupted() { io::corrupt_results(false); }
+};
 
 /// A file that all ranks know and rank 0 makes and removes.
 struct Scratch {
@@ -59,8 +66,8 @@ inline io::Region region(const std::string& path, std::int64_t rows, std::int64_
     return r;
 }
 
-using Cut = grid::Share (*)(int rank, int ranks, std::int64_t rows, std::int64_t columns);
-inline const std::vector<Cut> cuts{
+using Distribution = grid::Share (*)(int rank, int ranks, std::int64_t rows, std::int64_t columns);
+inline const std::vector<Distribution> distributions{
     [](int rank, int ranks, std::int64_t rows, std::int64_t columns) -> grid::Share {
         return grid::Block{grid::Partition(rows, ranks)[rank], {0, columns}};
     },

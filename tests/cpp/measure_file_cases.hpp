@@ -1,4 +1,5 @@
-// What the tests of measured files share: all ranks with a sample of their own, and memory of a device that is only a fake.
+// What the tests of measured files share: all ranks with a sample of their own, and memory of a device that is only a
+// fake.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -33,7 +34,7 @@ struct World {
         point.check = "content";
         return point;
     }
-    Found run(const Point& point, const FileHooks& hooks = file_hooks(), const Stop& stop = twice) {
+    Measurement run(const Point& point, const FileHooks& hooks = file_hooks(), const Stop& stop = twice) {
         return file_with(hooks, context, point, stop, Clock{});
     }
     /// Nothing of the sample is left, on any rank's word.
@@ -48,8 +49,9 @@ struct World {
     }
 };
 
-/// As "device" memory that only to_host and from_host can reach: what lies in it is not what was put there, so that a call that takes it as it is is
-/// seen. As "pinned" and "managed" memory that a call takes as it is, and without a stage.
+/// As "device" memory that only to_host and from_host can reach: what lies in it is not what was put there, so that a
+/// call that takes it as it is is seen. As "pinned" and "managed" memory that a call takes as it is, and without a
+/// stage.
 class FakeDevice final : public BlockMemory {
 public:
     FakeDevice(std::string name, int device, std::int64_t free)
@@ -118,7 +120,7 @@ inline FileHooks fake_hooks(int gpus, std::int64_t free = std::int64_t{1} << 30)
 inline Error thrown(World& world, const Point& point, const FileHooks& hooks = file_hooks()) {
     try {
         world.run(point, hooks);
-    } catch (const mpi::AgreedError& error) {
+    } catch (const Error& error) {
         return error;
     }
     return Error(ErrorKind::internal, "");

@@ -1,4 +1,5 @@
-// What the tests of stencil sweeps share: cases over files that rank 0 makes, and the plain sweeps of one rank that they are compared with.
+// What the tests of stencil sweeps share: cases over files that rank 0 makes, and the plain sweeps of one rank that
+// they are compared with.
 #pragma once
 
 #include <array>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "io_cases.hpp"
-#include "tilewise/stencil/exchange.hpp"
+#include "tilewise/stencil/margins.hpp"
 #include "tilewise/stencil/stencil.hpp"
 
 namespace tilewise::test {
@@ -108,8 +109,8 @@ inline Result swept(const mpi::Communicator& comm, const Case& c, int threads = 
 inline Result expected(Case c, const io::Region& from) {
     static const mpi::Communicator self(MPI_COMM_SELF);
     c.options.grid = {1, 1};
-    c.options.exchange = "none";
-    c.options.halo = "packed";
+    c.options.exchange = mpi::ExchangeKind::none;
+    c.options.halo = stencil::HaloForm::packed;
     c.options.depth = 1;
     c.options.plain = true;
     c.options.verify = Verify::off;

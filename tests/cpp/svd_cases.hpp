@@ -1,4 +1,5 @@
-// What the tests of decompositions share: matrices with known singular values, files that rank 0 makes, and what is measured of a result.
+// What the tests of decompositions share: matrices with known singular values, files that rank 0 makes, and what is
+// measured of a result.
 #pragma once
 
 #include <algorithm>

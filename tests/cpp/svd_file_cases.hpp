@@ -1,4 +1,5 @@
-// What the tests of the randomized decomposition and of the proof share: matrices, their files, and what LAPACK and plain loops say of both.
+// What the tests of the randomized decomposition and of the proof share: matrices, their files, and what LAPACK and
+// plain loops say of both.
 #pragma once
 
 #include <algorithm>
@@ -99,7 +100,7 @@ struct Case {
         files.s = made(s_file, 1, count, output);
         files.u = made(u_file, a.rows, count, output);
         files.vt = made(vt_file, count, a.columns, output);
-        options.algorithm = "randomized";
+        options.algorithm = svd::AlgorithmKind::randomized;
         options.components = count;
         options.verify = Verify::fast;
         std::vector<std::byte> bytes(at(region.bytes()));
@@ -153,8 +154,8 @@ struct Case {
         return with_context([&](Context& context) {
             svd::Options asked = options;
             asked.verify = how;
-            svd::Shown shown;
-            return svd::verify(context, region, files, asked, shown);
+            svd::Diagnostics diagnostics;
+            return svd::verify(context, region, files, asked, diagnostics);
         });
     }
 

@@ -115,7 +115,8 @@ inline std::vector<double> gejsv_values(const Matrix& a) {
     return sigma;
 }
 
-/// Singular values of a matrix whose columns have any scale, to more digits than a double has: one-sided Jacobi, a rotation after another.
+/// Singular values of a matrix whose columns have any scale, to more digits than a double has: one-sided Jacobi, a
+/// rotation after another.
 inline std::vector<double> long_values(const Matrix& a) {
     using Real = long double;
     std::vector<std::vector<Real>> columns;
@@ -125,9 +126,9 @@ inline std::vector<double> long_values(const Matrix& a) {
     const auto dot = [](const std::vector<Real>& p, const std::vector<Real>& q) {
         return std::inner_product(p.begin(), p.end(), q.begin(), Real{0});
     };
-    bool turned = true;
-    for (int sweep = 0; turned && sweep < 40; ++sweep) {
-        turned = false;
+    bool rotated = true;
+    for (int sweep = 0; rotated && sweep < 40; ++sweep) {
+        rotated = false;
         for (std::size_t i = 0; i < columns.size(); ++i) {
             for (std::size_t j = i + 1; j < columns.size(); ++j) {
                 std::vector<Real>&p = columns[i], &q = columns[j];
@@ -135,7 +136,7 @@ inline std::vector<double> long_values(const Matrix& a) {
                 if (std::abs(pq) <= 1e-18L * std::sqrt(pp * qq)) {
                     continue;
                 }
-                turned = true;
+                rotated = true;
                 const Real zeta = (qq - pp) / (2 * pq),
                            slope = std::copysign(1 / (std::abs(zeta) + std::sqrt(1 + zeta * zeta)), zeta),
                            cosine = 1 / std::sqrt(1 + slope * slope), sine = cosine * slope;

@@ -1,4 +1,5 @@
-// Tests of base: books that add up, memory that is aligned, half precision against the compiler's, threads that report failure.
+// Tests of base: books that add up, memory that is aligned, half precision against the compiler's, threads that report
+// failure.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -8,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "tilewise/base/buffer.hpp"
+#include "tilewise/base/array.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/half.hpp"
 #include "tilewise/base/ledger.hpp"
@@ -71,6 +72,24 @@ TEST_CASE("large buffers lie on huge page borders, and read as zero") {
     const Buffer small(10);
     std::memset(small.data(), 1, 10);
     CHECK(Buffer(0).data() == nullptr);
+}
+
+TEST_CASE("an array counts in numbers, and gets other memory only where it has too little") {
+    const Array<double> none(0);
+    CHECK(none.data() != nullptr);
+    Array<double> array(3);
+    array[2] = 7;
+    CHECK(array.holds(3));
+    CHECK(array.raw() + 16 == reinterpret_cast<std::byte*>(&array[2]));
+    CHECK(array.grow(3)[2] == 7);
+    const std::int64_t more = std::int64_t{1} << 17;
+    CHECK(!array.holds(more));
+    CHECK(array.grow(more)[2] == 0);
+    CHECK(array.holds(more));
+    array[more - 1] = 8;
+    Buffer memory = std::move(array);  // nothing but a buffer
+    CHECK(Array<double>(std::move(memory))[more - 1] == 8);
+    CHECK_THROWS_AS(Array<double>(std::int64_t{1} << 57), MemoryError);
 }
 
 TEST_CASE("memory that nobody has is a MemoryError") { CHECK_THROWS_AS(Buffer(std::size_t{1} << 60), MemoryError); }

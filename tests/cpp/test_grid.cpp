@@ -1,4 +1,5 @@
-// Tests of grid: partitions cover, layouts cover, and every step of every schedule multiplies what its owner really has.
+// Tests of grid: partitions cover, layouts cover, and every step of every schedule multiplies what its owner really
+// has.
 #include <algorithm>
 #include <doctest/doctest.h>
 #include <set>
@@ -101,11 +102,11 @@ TEST_CASE("every layout covers A, B and C once, and its steps fit the owners' bl
     for (const Remainder remainder : {Remainder::spread, Remainder::last}) {
         for (const Shape shape : {Shape{7, 5, 11}, Shape{1, 9, 4}, Shape{12, 12, 12}, Shape{3, 2, 1}, Shape{2, 3, 2}}) {
             for (int q = 1; q <= 4; ++q) {
-                check_layout(Layout(shape, {q, q}, 1, Flow::torus, remainder), remainder);
+                check_layout(Layout(shape, {q, q}, 1, cannon, remainder), remainder);
             }
             for (const Grid grid : {Grid{1, 1}, Grid{1, 2}, Grid{3, 1}, Grid{2, 3}, Grid{3, 4}}) {
                 for (int copies : {1, 2, 3}) {
-                    check_layout(Layout(shape, grid, copies, Flow::panels, remainder, 3), remainder);
+                    check_layout(Layout(shape, grid, copies, summa, remainder, 3), remainder);
                 }
             }
         }
@@ -113,15 +114,15 @@ TEST_CASE("every layout covers A, B and C once, and its steps fit the owners' bl
 }
 
 TEST_CASE("Cannon's volume is 2(q-1) blocks; SUMMA's is the row and column less what is owned") {
-    const Layout cannon({12, 12, 12}, {3, 3}, 1, Flow::torus);
-    CHECK(received_elements(cannon.steps(4), 4, 4, 4) == 2 * 2 * 4 * 4);
-    const Layout summa({12, 12, 12}, {2, 3}, 1, Flow::panels, Remainder::spread, 5);
-    CHECK(received_elements(summa.steps(0), 0, 6, 4) == 6 * (12 - 4) + 4 * (12 - 6));
+    const Layout torus({12, 12, 12}, {3, 3}, 1, cannon);
+    CHECK(received_elements(torus.steps(4), 4, 4, 4) == 2 * 2 * 4 * 4);
+    const Layout panels({12, 12, 12}, {2, 3}, 1, summa, Remainder::spread, 5);
+    CHECK(received_elements(panels.steps(0), 0, 6, 4) == 6 * (12 - 4) + 4 * (12 - 6));
 }
 
 TEST_CASE("within a step no two ranks of a row use the same block of A in Cannon's algorithm") {
     const int q = 4;
-    const Layout layout({8, 8, 8}, {q, q}, 1, Flow::torus);
+    const Layout layout({8, 8, 8}, {q, q}, 1, cannon);
     for (int row = 0; row < q; ++row) {
         for (std::size_t step = 0; step < 4; ++step) {
             std::vector<int> used(static_cast<std::size_t>(q * q));

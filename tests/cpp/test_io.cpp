@@ -45,7 +45,7 @@ TEST_CASE("every strategy reads and writes every cut, at an odd offset") {
                 MESSAGE("uncached is not tested: the file system of /tmp has no O_DIRECT");
                 continue;
             }
-            for (const Cut cut : cuts) {
+            for (const Distribution distribution : distributions) {
                 CAPTURE(entry.name);
                 CAPTURE(rows);
                 CAPTURE(columns);
@@ -55,7 +55,9 @@ TEST_CASE("every strategy reads and writes every cut, at an odd offset") {
                 const Scratch scratch(comm);
                 scratch.fill(13, values);
                 const io::Region r = region(scratch.path, rows, columns, 13);
-                const auto share_of = [&, cut](int rank) { return cut(rank, comm.size(), rows, columns); };
+                const auto share_of = [&, distribution](int rank) {
+                    return distribution(rank, comm.size(), rows, columns);
+                };
                 const grid::Share mine = share_of(comm.rank());
                 std::vector<std::int32_t> share(static_cast<std::size_t>(mine.size()) + 1, -5);
                 const auto strategy = entry.make(small_buffers);
@@ -74,7 +76,7 @@ TEST_CASE("every strategy reads and writes every cut, at an odd offset") {
                 for (auto& value : share) {
                     value = -value;
                 }
-                io::Output output(context, r, std::string(entry.name), small_buffers, true);
+                io::Output output(context, r, io::strategy_named(entry.name), small_buffers, true);
                 output.store(context, share_of, reinterpret_cast<std::byte*>(share.data()));
                 output.finish(context, false);
                 CHECK(output.holds_what_was_written(context));
@@ -94,20 +96,22 @@ TEST_CASE("root_collective collects bands by Gatherv, by Igatherv, and ahead of 
         CAPTURE(gather);
         const io::Hints hints{{"gather", gather}};
         for (const auto& [rows, columns] : std::vector<std::array<std::int64_t, 2>>{{97, 61}, {1500, 3001}, {0, 5}}) {
-            for (const Cut cut : cuts) {
+            for (const Distribution distribution : distributions) {
                 Ledger ledger;
                 ledger.start(Phase::output);
                 Context context{comm, ledger, 1};
                 const Scratch scratch(comm);
                 const auto size = static_cast<std::size_t>(rows * columns);
                 scratch.fill(13, std::vector<std::int32_t>(size));
-                const auto share_of = [&, cut](int rank) { return cut(rank, comm.size(), rows, columns); };
+                const auto share_of = [&, distribution](int rank) {
+                    return distribution(rank, comm.size(), rows, columns);
+                };
                 std::vector<std::int32_t> share;
                 for_elements(share_of(comm.rank()), [&](std::int64_t i, std::int64_t j) {
                     share.push_back(static_cast<std::int32_t>(3 * (i * columns + j) + 1));
                 });
                 const io::Region r = region(scratch.path, rows, columns, 13);
-                io::Output output(context, r, "root_collective", hints, true);
+                io::Output output(context, r, io::StrategyKind::root_collective, hints, true);
                 output.store(context, share_of, reinterpret_cast<std::byte*>(share.data()));
                 output.finish(context, false);
                 std::vector<std::int32_t> expected(size);
@@ -118,7 +122,7 @@ TEST_CASE("root_collective collects bands by Gatherv, by Igatherv, and ahead of 
             }
         }
     }
-    CHECK_THROWS_AS(io::strategy_named("root_collective", {{"gather", "late"}}), UsageError);
+    CHECK_THROWS_AS(io::make_strategy(io::StrategyKind::root_collective, {{"gather", "late"}}), UsageError);
 }
 
 TEST_CASE("load converts, and gives the transpose of what is stored by columns") {
@@ -132,7 +136,7 @@ TEST_CASE("load converts, and gives the transpose of what is stored by columns")
     r.column_major = true;
     CHECK(r.stored_transposed());
     std::vector<double> data(6);
-    io::Input(context, r, "positioned", {})
+    io::Input(context, r, io::StrategyKind::positioned, {})
         .load(context, Dtype::float64, whole(3, 2), reinterpret_cast<std::byte*>(data.data()));
     CHECK(data == std::vector<double>{1, 2, 3, 4, 5, 6});
 }
@@ -146,7 +150,7 @@ TEST_CASE("a file of the wrong size, a missing one and a directory are the same 
     scratch.fill(0, {1, 2, 3});
     std::vector<double> data(6);
     const auto load = [&](const io::Region& r) {
-        io::Input(context, r, "positioned", {})
+        io::Input(context, r, io::StrategyKind::positioned, {})
             .load(context, Dtype::float64, whole(3, 2), reinterpret_cast<std::byte*>(data.data()));
     };
     const auto kind_of = [&](const io::Region& r) {
@@ -160,5 +164,16 @@ TEST_CASE("a file of the wrong size, a missing one and a directory are the same 
     CHECK(kind_of(region(scratch.path, 3, 2, 0)) == ErrorKind::io);
     CHECK(kind_of(region("/nowhere/at-all", 3, 2, 0)) == ErrorKind::io);
     CHECK(kind_of(region("/tmp", 3, 2, 0)) == ErrorKind::io);
-    CHECK_THROWS_AS(io::strategy_named("psychic", {}), UsageError);
+    CHECK_THROWS_WITH_AS(
+        io::strategy_named("psychic"),
+        "unknown way to read and write 'psychic'; known are root, root_collective, per_rank, collective, "
+        "split_collective, independent, positioned, sieve, mapped, two_phase, uncached",
+        UsageError);
+    for (const auto& entry : io::strategies) {
+        CHECK(static_cast<std::size_t>(io::strategy_named(entry.name)) ==
+              static_cast<std::size_t>(&entry - io::strategies.data()));
+    }
+    CHECK(io::strategy_named("root") == io::StrategyKind::root);
+    CHECK(io::strategy_named("positioned") == io::StrategyKind::positioned);
+    CHECK(io::strategy_named("uncached") == io::StrategyKind::uncached);
 }

@@ -1,4 +1,5 @@
-// Tests of I/O where the system or the library does not keep its word: what was written is gone, what was read never came.
+// Tests of I/O where the system or the library does not keep its word: what was written is gone, what was read never
+// came.
 #include <cerrno>
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -33,17 +34,17 @@ struct Job {
     Ledger ledger;
     Context context{comm, ledger, 2};
     std::int64_t rows, columns;
-    Cut cut;
+    Distribution distribution;
     std::vector<std::int32_t> share;
 
-    Job(std::int64_t r, std::int64_t c, Cut how) : rows(r), columns(c), cut(how) {
+    Job(std::int64_t r, std::int64_t c, Distribution how) : rows(r), columns(c), distribution(how) {
         ledger.start(Phase::output);
         for_elements(share_of()(comm.rank()), [&](std::int64_t i, std::int64_t j) {
             share.push_back(static_cast<std::int32_t>(i * 1000 + j + 1));
         });
     }
     io::ShareOf share_of() const {
-        return [this](int rank) { return cut(rank, comm.size(), rows, columns); };
+        return [this](int rank) { return distribution(rank, comm.size(), rows, columns); };
     }
     std::byte* data() { return reinterpret_cast<std::byte*>(share.data()); }
 };
@@ -52,11 +53,11 @@ struct Job {
 
 TEST_CASE("samples are of the share, and meet each cell that it has something of") {
     constexpr std::int64_t rows = 61, columns = 97, item = 8, cell = 1024;
-    for (const Cut cut : cuts) {
+    for (const Distribution distribution : distributions) {
         for (int ranks = 1; ranks <= 4; ++ranks) {
             std::set<std::int64_t> met, all;
             for (int rank = 0; rank < ranks; ++rank) {
-                const grid::Share share = cut(rank, ranks, rows, columns);
+                const grid::Share share = distribution(rank, ranks, rows, columns);
                 std::vector<std::int64_t> owned;
                 for_elements(share, [&](std::int64_t i, std::int64_t j) { owned.push_back(i * columns + j); });
                 for (const std::int64_t element : owned) {
@@ -75,8 +76,9 @@ TEST_CASE("samples are of the share, and meet each cell that it has something of
                     CHECK(mine.count(owned.back()) == 1);
                 }
             }
-            if (cut !=
-                cuts[3]) {  // blocks dealt out in turn are smaller than these cells, so that whose turn it is may have nothing
+            if (distribution !=
+                // blocks dealt out in turn are smaller than these cells, so that whose turn it is may have nothing
+                distributions[3]) {
                 CHECK(met == all);
             }
         }
@@ -89,14 +91,14 @@ TEST_CASE("what was written and is gone is found, whatever wrote it") {
         if (entry.name == "per_rank" || entry.name == "uncached") {
             continue;
         }
-        for (const Cut cut : {cuts[0], cuts[1]}) {
+        for (const Distribution distribution : {distributions[0], distributions[1]}) {
             CAPTURE(entry.name);
-            Job job(97, 61, cut);
+            Job job(97, 61, distribution);
             const Scratch scratch(job.comm);
             scratch.fill(13, std::vector<std::int32_t>(97 * 61));
             const io::Region r = region(scratch.path, 97, 61, 13);
             for (const bool lost : {false, true}) {
-                io::Output output(job.context, r, std::string(entry.name), {}, false);
+                io::Output output(job.context, r, io::strategy_named(entry.name), {}, false);
                 output.store(job.context, job.share_of(), job.data());
                 job.comm.barrier();
                 if (lost && job.comm.rank() == 0) {
@@ -116,11 +118,11 @@ TEST_CASE("what was written and is gone is found, whatever wrote it") {
 TEST_CASE("a close that fails is an IoError that knows why") {
     for (const char* name : {"collective", "split_collective", "independent"}) {
         CAPTURE(name);
-        Job job(13, 7, cuts[0]);
+        Job job(13, 7, distributions[0]);
         const Scratch scratch(job.comm);
         scratch.fill(13, std::vector<std::int32_t>(13 * 7));
         const io::Region r = region(scratch.path, 13, 7, 13);
-        io::Output output(job.context, r, name, {}, false);
+        io::Output output(job.context, r, io::strategy_named(name), {}, false);
         FaultyMpi faults;
         faults.close_fails = job.comm.rank() == job.comm.size() - 1;
         const Error error = thrown_by([&] { output.store(job.context, job.share_of(), job.data()); });
@@ -132,9 +134,9 @@ TEST_CASE("a close that fails is an IoError that knows why") {
 
 TEST_CASE("a library that reads nothing and says that it has read is not believed") {
     for (const char* name : {"collective", "split_collective", "independent"}) {
-        for (const Cut cut : {cuts[0], cuts[1]}) {
+        for (const Distribution distribution : {distributions[0], distributions[1]}) {
             CAPTURE(name);
-            Job job(97, 61, cut);
+            Job job(97, 61, distribution);
             const Scratch scratch(job.comm);
             std::vector<std::int32_t> values(97 * 61);
             for (std::size_t i = 0; i < values.size(); ++i) {
@@ -142,7 +144,7 @@ TEST_CASE("a library that reads nothing and says that it has read is not believe
             }
             scratch.fill(13, values);
             const io::Region r = region(scratch.path, 97, 61, 13);
-            const io::Input input(job.context, r, name, {});
+            const io::Input input(job.context, r, io::strategy_named(name), {});
             FaultyMpi faults;
             faults.reads_nothing = true;
             const Error error = thrown_by([&] { input.load_raw(job.context, job.share_of(), job.data()); });

@@ -1,4 +1,5 @@
-// Tests of texts and tiles: every way to cut a matrix, written and read by any ranks, against what the C++ library reads and writes.
+// Tests of texts and tiles: every way to cut a matrix, written and read by any ranks, against what the C++ library
+// reads and writes.
 #include <complex>
 #include <doctest/doctest.h>
 #include <sstream>
@@ -48,8 +49,9 @@ TEST_CASE("a text is written in whole lines by any ranks, and read in any cut") 
     // The last one has more numbers than one stage, and lines that cross the pieces of the index.
     for (const auto& [rows, columns] :
          std::vector<std::array<std::int64_t, 2>>{{13, 7}, {1, 40}, {40, 1}, {2500, 61}}) {
-        for (const std::string strategy : {"two_phase", "root", "root_collective"}) {
-            for (const Cut cut : cuts) {
+        for (const auto strategy :
+             {io::StrategyKind::two_phase, io::StrategyKind::root, io::StrategyKind::root_collective}) {
+            for (const Distribution distribution : distributions) {
                 CAPTURE(rows);
                 CAPTURE(strategy);
                 Ledger ledger;
@@ -58,7 +60,9 @@ TEST_CASE("a text is written in whole lines by any ranks, and read in any cut") 
                 const Scratch scratch(comm, ".csv");
                 put(scratch, "");
                 io::Region r = text_region(scratch.path, rows, columns, ',');
-                const auto share_of = [&, cut](int rank) { return cut(rank, comm.size(), rows, columns); };
+                const auto share_of = [&, distribution](int rank) {
+                    return distribution(rank, comm.size(), rows, columns);
+                };
                 std::vector<double> share = numbers_of(share_of(comm.rank()));
 
                 io::Output output(context, r, strategy, {}, true);
@@ -107,14 +111,14 @@ TEST_CASE("a text in parts: bands follow each other, and any band can be read") 
             return grid::Share(grid::Block{{begin + mine.begin, begin + mine.end}, {0, 3}});
         };
     };
-    io::Output output(context, r, "two_phase", {}, false);
+    io::Output output(context, r, io::StrategyKind::two_phase, {}, false);
     for (const auto& [begin, end] : std::vector<std::array<std::int64_t, 2>>{{0, 11}, {11, 12}, {12, 20}}) {
         std::vector<double> share = numbers_of(band(begin, end)(comm.rank()));
         output.store(context, band(begin, end), reinterpret_cast<std::byte*>(share.data()));
     }
     output.finish(context, false);
     r.file_bytes = static_cast<std::int64_t>(content_of(scratch).size());
-    const io::Input input(context, r, "two_phase", {});
+    const io::Input input(context, r, io::StrategyKind::two_phase, {});
     for (const auto& [begin, end] : std::vector<std::array<std::int64_t, 2>>{{12, 20}, {0, 1}, {3, 17}}) {
         const std::vector<double> share = numbers_of(band(begin, end)(comm.rank()));
         std::vector<double> read(share.size());
@@ -137,7 +141,7 @@ TEST_CASE("complex numbers as pairs, stored by columns") {
     r.text = io::TextLines{' ', 2, true};
     r.file_bytes = static_cast<std::int64_t>(content.size());
     std::vector<std::complex<double>> data(6);
-    io::Input(context, r, "two_phase", {})
+    io::Input(context, r, io::StrategyKind::two_phase, {})
         .load(context, Dtype::complex128, whole(3, 2), reinterpret_cast<std::byte*>(data.data()));
     CHECK(data == std::vector<std::complex<double>>{{1, 2}, {3, -4}, {0, 1}, {5, 6}, {7, 8}, {9, 10}});
 }
@@ -151,14 +155,14 @@ TEST_CASE("too many lines are found by counting, on every rank, before anything 
     put(scratch, "1 2\n3 4\n5 6\n");
     io::Region r = text_region(scratch.path, 2, 2, ' ');
     r.file_bytes = 12;
-    CHECK_THROWS_WITH_AS(io::Input(context, r, "two_phase", {}),
+    CHECK_THROWS_WITH_AS(io::Input(context, r, io::StrategyKind::two_phase, {}),
                          doctest::Contains("has 3 lines of numbers where 2 were expected"), Error);
 }
 
 TEST_CASE("tiles are written and read by any ranks in any cut") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
     const std::int64_t rows = 17, columns = 11;
-    for (const Cut cut : cuts) {
+    for (const Distribution distribution : distributions) {
         Ledger ledger;
         ledger.start(Phase::input);
         Context context{comm, ledger, 2};
@@ -174,10 +178,10 @@ TEST_CASE("tiles are written and read by any ranks in any cut") {
             put(*files.back(), std::string(static_cast<std::size_t>(5 + blocks[i].size() * 8), 'x'));
             r.tiles.push_back({files.back()->path, 5, blocks[i]});
         }
-        const auto share_of = [&, cut](int rank) { return cut(rank, comm.size(), rows, columns); };
+        const auto share_of = [&, distribution](int rank) { return distribution(rank, comm.size(), rows, columns); };
         std::vector<double> share = numbers_of(share_of(comm.rank()));
 
-        io::Output output(context, r, "positioned", {}, true);
+        io::Output output(context, r, io::StrategyKind::positioned, {}, true);
         output.store(context, share_of, reinterpret_cast<std::byte*>(share.data()));
         output.finish(context, false);
         CHECK(output.holds_what_was_written(context));
@@ -188,7 +192,7 @@ TEST_CASE("tiles are written and read by any ranks in any cut") {
             CHECK(bytes.substr(5) == std::string(reinterpret_cast<const char*>(expected.data()), expected.size() * 8));
         }
         std::vector<double> read(share.size());
-        io::Input(context, r, "collective", {})
+        io::Input(context, r, io::StrategyKind::collective, {})
             .load(context, Dtype::float64, share_of, reinterpret_cast<std::byte*>(read.data()));
         CHECK(read == share);
         if (comm.rank() == 0) {  // a byte that nobody wrote

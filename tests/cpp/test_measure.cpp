@@ -1,4 +1,5 @@
-// Tests of what is measured of messages: that they arrive, that sums are sums, and that samples are what they say; never how long it took.
+// Tests of what is measured of messages: that they arrive, that sums are sums, and that samples are what they say;
+// never how long it took.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,8 +10,8 @@
 #include "tilewise/measure/collective_loops.hpp"
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/measure/ping_loops.hpp"
+#include "tilewise/measure/prefaulted_buffer.hpp"
 #include "tilewise/measure/samples.hpp"
-#include "tilewise/measure/touched.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/mpi/window.hpp"
 
@@ -55,7 +56,7 @@ Point collective_point(std::string_view name, std::string_view pattern, std::int
 
 /// One series of that name on rank 0, with samples and a figure of each rank; nothing elsewhere; and the same number
 /// of samples and of operations everywhere, or the ranks would not have come out of it.
-void check_found(const Job& job, const Found& found, const Stop& stop, const std::string& name) {
+void check_found(const Job& job, const Measurement& found, const Stop& stop, const std::string& name) {
     CHECK(found.skipped.empty());
     REQUIRE(found.series.size() == 1);
     const Series& series = found.series[0];
@@ -112,8 +113,9 @@ template <class F> std::string refused(const Job& job, const F& call) {
     std::string text;
     try {
         call();
-    } catch (const mpi::AgreedError& error) {  // anything else would leave the other ranks waiting
+    } catch (const Error& error) {  // anything else would leave the other ranks waiting
         CHECK(error.kind() == ErrorKind::usage);
+        CHECK(error.agreed_by() == job.comm.size());
         text = error.what();
     }
     const std::size_t code = std::hash<std::string>{}(text);
@@ -137,7 +139,7 @@ TEST_CASE("measure: messages, puts and gets arrive whole") {
             CAPTURE(bytes);
             const int partner = job.me ^ 1;
             const bool in_pair = partner < job.ranks;
-            Touched out(bytes), in(bytes);
+            PrefaultedBuffer out(bytes), in(bytes);
             fill(out.data(), bytes, job.me);
             Side side{job.comm.get(), partner,    job.me % 2 == 0, static_cast<int>(bytes),
                       MPI_BYTE,       out.data(), in.data(),       {}};
@@ -189,7 +191,7 @@ TEST_CASE("measure: samples of messages, for each way, one pair and several") {
             CAPTURE(entry.pattern);
             CAPTURE(bytes);
             for (const auto& pairs : {neighbours(job.ranks), {{job.ranks - 1, 0}}}) {
-                const Found found =
+                const Measurement found =
                     ping(job.context, ping_point(entry.name, entry.pattern, bytes, pairs), quick, job.clock);
                 check_found(job, found, quick, std::string(entry.pattern));
                 CHECK(found.inner % entry.messages == 0);
@@ -229,7 +231,7 @@ TEST_CASE("measure: a loop of messages brings what the library's collective brin
         for (const std::size_t bytes : {std::size_t{8}, std::size_t{24}, std::size_t{40'000}}) {
             CAPTURE(entry.name);
             CAPTURE(bytes);
-            Touched out(bytes * ranks), spare(bytes), by_library(bytes * ranks), by_loop(bytes * ranks);
+            PrefaultedBuffer out(bytes * ranks), spare(bytes), by_library(bytes * ranks), by_loop(bytes * ranks);
             if (entry.name == "allreduce") {
                 auto* numbers = reinterpret_cast<double*>(out.data());
                 for (std::size_t i = 0; i < bytes / 8; ++i) {
@@ -239,7 +241,8 @@ TEST_CASE("measure: a loop of messages brings what the library's collective brin
                 fill(out.data(), bytes * ranks, job.me);
             }
             Parts parts{&job.comm, static_cast<std::int64_t>(bytes), out.data(), by_library.data(), spare.data()};
-            // A second time must find the same: nothing adds up from one to the next. It counts in parts, as it would bytes beyond 2³¹.
+            // A second time must find the same: nothing adds up from one to the next. It counts in parts, as it would
+            // bytes beyond 2³¹.
             for (const std::int64_t most : {std::int64_t{INT32_MAX}, std::int64_t{0}}) {
                 count_parts(parts, entry, most);
                 CHECK(parts.count == (most > 0 ? static_cast<int>(bytes) : 1));
@@ -283,7 +286,7 @@ TEST_CASE("measure: samples of collectives, by the library and by the loop") {
                 CAPTURE(entry.name);
                 CAPTURE(pattern);
                 CAPTURE(bytes);
-                const Found found =
+                const Measurement found =
                     collective(job.context, collective_point(entry.name, pattern, bytes), quick, job.clock);
                 if (job.ranks == 1) {
                     CHECK(found.skipped.find("one rank") != std::string::npos);
@@ -296,7 +299,7 @@ TEST_CASE("measure: samples of collectives, by the library and by the loop") {
         }
     }
     if (job.ranks > 1) {
-        const Found odd = collective(job.context, collective_point("allreduce", "loop", 12), quick, job.clock);
+        const Measurement odd = collective(job.context, collective_point("allreduce", "loop", 12), quick, job.clock);
         CHECK(odd.skipped.find("12 bytes") != std::string::npos);
         CHECK(odd.series.empty());
     }

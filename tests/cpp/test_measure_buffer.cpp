@@ -1,4 +1,5 @@
-// Tests of the memory that blocks of files come from: its content, what is refused, and a device's, which is only a fake where there is none.
+// Tests of the memory that blocks of files come from: its content, what is refused, and a device's, which is only a
+// fake where there is none.
 #include <set>
 
 #include "measure_file_cases.hpp"
@@ -48,7 +49,7 @@ TEST_CASE("file: memory that calls cannot reach goes through a stage, on the dev
             point.cache = cache;
             point.shift = 2;
             point.gpus = 2;
-            const Found found = world.run(point, fake_hooks(3));
+            const Measurement found = world.run(point, fake_hooks(3));
             if (found.skipped.empty() && world.comm.rank() == 0) {
                 REQUIRE(found.devices.size() == static_cast<std::size_t>(world.comm.size()));
                 for (std::size_t rank = 0; rank < found.devices.size(); ++rank) {
@@ -65,7 +66,7 @@ TEST_CASE("file: memory that calls cannot reach goes through a stage, on the dev
             Point point = world.point(std::string(strategy.name));
             point.buffer = kind;
             point.shift = 1;
-            const Found found = world.run(point, fake_hooks(3));
+            const Measurement found = world.run(point, fake_hooks(3));
             CHECK(found.skipped.empty());
             CHECK((world.comm.rank() > 0 || found.devices.size() == static_cast<std::size_t>(world.comm.size())));
             CHECK(FakeDevice::alive == 0);
@@ -82,7 +83,7 @@ TEST_CASE("file: buffers that do not fit are not measured, and both numbers are 
     point.buffer = "managed";
     const std::int64_t needed = 2000 * world.comm.size();  // one device for all
     CHECK(world.run(point, fake_hooks(1, 2 * needed)).skipped.empty());
-    const Found found = world.run(point, fake_hooks(1, 2 * needed - 2));
+    const Measurement found = world.run(point, fake_hooks(1, 2 * needed - 2));
     CHECK(found.skipped.find(std::to_string(needed) + " bytes of managed") != std::string::npos);
     CHECK(found.skipped.find(std::to_string(2 * needed - 2) + " bytes free") != std::string::npos);
     CHECK(found.series.empty());

@@ -48,7 +48,7 @@ TEST_CASE("places: blocks cover the files once, and memory without overlap") {
                     CHECK(slot >= last);
                     last = slot + place.bytes;
                     CHECK(last <= place.memory_bytes());
-                    CHECK((!direct || slot % FilePlace::page == offset % FilePlace::page));
+                    CHECK((!direct || slot % page == offset % page));
                 }
             }
             CHECK(offsets.size() == 12);
@@ -95,7 +95,7 @@ TEST_CASE("file: every strategy, layout, shift and cache writes what it should a
                         world.comm.barrier();
                         ++looked;
                     };
-                    const Found found = world.run(point, hooks);
+                    const Measurement found = world.run(point, hooks);
                     const bool able = (layout == "per_rank" ? alone.count(name) > 0 : name != "per_rank") &&
                                       (cache != "direct" || direct.count(name) > 0);
                     if (found.skipped.find("past the page cache: ") != std::string::npos) {
@@ -180,7 +180,7 @@ TEST_CASE("file: a disk that would become full is not written to") {
         return free;
     };
     hooks.before_reading = [&] { made = true; };
-    const Found found = world.run(point, hooks);
+    const Measurement found = world.run(point, hooks);
     CHECK(found.skipped.find(std::to_string(free)) != std::string::npos);
     CHECK(found.skipped.find(std::to_string(needed)) != std::string::npos);
     CHECK(!made);
@@ -194,9 +194,9 @@ TEST_CASE("file: a disk that would become full is not written to") {
 
 TEST_CASE("file: a request that makes no sense is refused on every rank, and touches nothing") {
     World world;
-    const auto refused = [&](const auto& spoil, const std::string& text) {
+    const auto refused = [&](const auto& change, const std::string& text) {
         Point point = world.point("positioned");
-        spoil(point);
+        change(point);
         const Error error = thrown(world, point);
         CAPTURE(text);
         CAPTURE(error.what());
@@ -227,9 +227,9 @@ TEST_CASE("file: a request that makes no sense is refused on every rank, and tou
 TEST_CASE("file: the number of samples follows the stop, and a dear sample is taken once") {
     World world;
     const Point point = world.point("positioned", 4096, 2);
-    const Found cold = world.run(point, file_hooks(), Stop{4, 4, 0, 0.05, 60});
-    const Found fixed = world.run(point, file_hooks(), Stop{5, 5, 1, 0.05, 60});
-    const Found dear = world.run(point, file_hooks(), Stop{10, 200, 2, 0.05, 0});
+    const Measurement cold = world.run(point, file_hooks(), Stop{4, 4, 0, 0.05, 60});
+    const Measurement fixed = world.run(point, file_hooks(), Stop{5, 5, 1, 0.05, 60});
+    const Measurement dear = world.run(point, file_hooks(), Stop{10, 200, 2, 0.05, 0});
     for (std::size_t series = 0; series < 3; ++series) {  // what did not count, as it really was
         CHECK(fixed.series[series].warmup == 1);
         CHECK(dear.series[series].warmup == 0);
@@ -263,7 +263,7 @@ TEST_CASE("file: what the page cache has of a file is seen, and dropped") {
     Point point = world.point("positioned");
     point.path += "-cold";
     point.cache = "cold";
-    const Found found = world.run(point);
+    const Measurement found = world.run(point);
     if (world.comm.rank() == 0) {
         REQUIRE(found.notes.size() == 1);
         CHECK((found.notes[0].find(stayed > 0.01 ? "these reads are not cold" : "was in the page cache") !=

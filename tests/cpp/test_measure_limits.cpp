@@ -8,8 +8,8 @@
 #include "tilewise/measure/file_afford.hpp"
 #include "tilewise/measure/file_sample.hpp"
 #include "tilewise/measure/measure.hpp"
+#include "tilewise/measure/memory_budget.hpp"
 #include "tilewise/measure/ping_loops.hpp"
-#include "tilewise/measure/room.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/window.hpp"
 
@@ -37,7 +37,7 @@ Point point_of(const std::string& kind, const std::string& name, std::int64_t by
 
 /// The reason, which must be the same on every rank, with nothing measured.
 std::string skipped(World& world, const Point& point) {
-    Found found;
+    Measurement found;
     for (const KindEntry& kind : kinds) {
         found = kind.name == point.kind ? kind.measure(world.context, point, quick, Clock{}) : found;
     }
@@ -87,9 +87,9 @@ TEST_CASE("limits: what no memory holds is skipped before any of it is taken, wi
         }
     }
     CHECK(lacks_host_memory(world.comm, 1).empty());
-    const Room tight{"node", "malloc", 0.5, 100 * world.comm.size()};
-    CHECK(lacks_room(world.comm, world.comm, tight, 50).empty());
-    CHECK(has(lacks_room(world.comm, world.comm, tight, world.comm.rank() == 0 ? 51 : 50), "at most 50 %"));
+    const MemoryBudget tight{"node", "malloc", 0.5, 100 * world.comm.size()};
+    CHECK(exceeds_budget(world.comm, world.comm, tight, 50).empty());
+    CHECK(has(exceeds_budget(world.comm, world.comm, tight, world.comm.rank() == 0 ? 51 : 50), "at most 50 %"));
 }
 
 TEST_CASE("limits: a stage counts as host memory for a device's memory only") {
@@ -101,7 +101,7 @@ TEST_CASE("limits: a stage counts as host memory for a device's memory only") {
     Point point =
         world.point("two_phase", std::int64_t{1} << 36, 1 << 10);  // a stage of all blocks, of which no host has room
     point.buffer = "device";
-    const Found found = world.run(point, fake_hooks(1, std::int64_t{1} << 60));
+    const Measurement found = world.run(point, fake_hooks(1, std::int64_t{1} << 60));
     CHECK(has(found.skipped, "bytes of pinned memory"));
     CHECK(FakeDevice::alive == 0);
 }
@@ -154,7 +154,7 @@ TEST_CASE("limits: where there are no windows, puts and gets are skipped with MP
             CHECK(has(skipped(world, point_of("ping", name, 8)), "MPI_Win_allocate"));
         }
     }
-    const Found found = ping(world.context, point_of("ping", "put", 8), quick, Clock{});
+    const Measurement found = ping(world.context, point_of("ping", "put", 8), quick, Clock{});
     CHECK(found.skipped.empty());
     CHECK(found.series.size() == 1);
 }
@@ -167,7 +167,7 @@ TEST_CASE("limits: collectives over several nodes say that the barrier is in the
     FaultyMpi faults;
     faults.everybody_alone = true;
     for (const char* name : {"bcast", "alltoallv"}) {
-        const Found found = collective(world.context, point_of("collective", name, 64), quick, Clock{});
+        const Measurement found = collective(world.context, point_of("collective", name, 64), quick, Clock{});
         CHECK(found.skipped.empty());
         REQUIRE(found.notes.size() == 1);
         CHECK(has(found.notes[0], "ranks on several nodes"));
@@ -202,9 +202,9 @@ TEST_CASE("limits: reads that are to be warm and are not say so") {
         stayed = files.drop_from_cache();
     };
     point.check = "none";
-    const Found dropped =
+    const Measurement dropped =
         world.run(point, hooks, Stop{.least = 1, .most = 1, .warmup = 0, .relative = 1, .seconds = 0});
-    const Found warm = world.run(point);
+    const Measurement warm = world.run(point);
     CHECK(warm.notes.empty());
     if (stayed < 0.9) {  // a file system in memory drops nothing
         REQUIRE(dropped.notes.size() == 1);

@@ -1,4 +1,5 @@
-// Tests of what measures memory and arithmetic: passes do what they say, threads begin together, and figures are plausible.
+// Tests of what measures memory and arithmetic: passes do what they say, threads begin together, and figures are
+// plausible.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -45,7 +46,7 @@ struct Memory {
             array(0)[i] = 0.25 * static_cast<double>(i % 1001) - 77;
         }
     }
-    double* array(int which) const { return reinterpret_cast<double*>(buffer.data()) + which * stride; }
+    double* array(int index) const { return reinterpret_cast<double*>(buffer.data()) + index * stride; }
     Arrays arrays() const { return {array(0), array(1), array(2), count}; }
     std::vector<double> all() const { return {array(0), array(0) + 3 * stride}; }
 };
@@ -76,7 +77,7 @@ struct World {
     Clock clock = look_at_clock();
 };
 
-void check_series(const World& world, const Found& found) {
+void check_series(const World& world, const Measurement& found) {
     REQUIRE(found.series.size() == 1);
     const Series& series = found.series.front();
     CHECK(found.inner >= 1);
@@ -164,7 +165,8 @@ TEST_CASE("memory is measured in every operation, size and number of threads, on
             for (const std::int64_t bytes : {std::int64_t{4096}, std::int64_t{100'008}, std::int64_t{3} << 20}) {
                 CAPTURE(operation);
                 CAPTURE(bytes);
-                const Found found = memory(world.context, memory_point(operation, bytes, threads), brief, world.clock);
+                const Measurement found =
+                    memory(world.context, memory_point(operation, bytes, threads), brief, world.clock);
                 check_series(world, found);
                 if (world.comm.rank() == 0) {
                     // The fastest sample: between the others a busy machine may have taken the core away.
@@ -180,8 +182,9 @@ TEST_CASE("memory is measured in every operation, size and number of threads, on
 
 TEST_CASE("a small array is passed over many times in a sample, a large one once") {
     World world;
-    const Found small = memory(world.context, memory_point("copy", 4096, 1), brief, world.clock);
-    const Found large = memory(world.context, memory_point("copy", std::int64_t{64} << 20, 1), brief, world.clock);
+    const Measurement small = memory(world.context, memory_point("copy", 4096, 1), brief, world.clock);
+    const Measurement large =
+        memory(world.context, memory_point("copy", std::int64_t{64} << 20, 1), brief, world.clock);
     CHECK(small.inner > 100);
     CHECK(large.inner < 20);
 }
@@ -189,7 +192,7 @@ TEST_CASE("a small array is passed over many times in a sample, a large one once
 TEST_CASE("memory refuses what makes no sense, alike on all ranks") {
     World world;
     const auto refuses = [&](const Point& point) {
-        CHECK_THROWS_AS(memory(world.context, point, brief, world.clock), mpi::AgreedError);
+        CHECK_THROWS_AS(memory(world.context, point, brief, world.clock), UsageError);
     };
     refuses(memory_point("shuffle", 4096, 1));
     refuses(memory_point("copy", 4096, 0));
@@ -236,7 +239,7 @@ TEST_CASE("a product that takes far longer than there is time is skipped, with t
     World world;
     Stop none = brief;
     none.seconds = 1e-5;
-    const Found found = compute(world.context, gemm_point(3000, "float64", 1), none, world.clock);
+    const Measurement found = compute(world.context, gemm_point(3000, "float64", 1), none, world.clock);
     CHECK(found.series.empty());
     CHECK(found.skipped.find("would take some") != std::string::npos);
 }
@@ -244,7 +247,7 @@ TEST_CASE("a product that takes far longer than there is time is skipped, with t
 TEST_CASE("compute refuses what is no product, alike on all ranks") {
     World world;
     const auto refuses = [&](Point point) {
-        CHECK_THROWS_AS(compute(world.context, point, brief, world.clock), mpi::AgreedError);
+        CHECK_THROWS_AS(compute(world.context, point, brief, world.clock), UsageError);
     };
     refuses(gemm_point(64, "int64", 1));
     refuses(gemm_point(64, "float16", 1));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tilewise/mpi/datatype.hpp"
+#include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/mpi/window.hpp"
 
@@ -34,6 +35,27 @@ TEST_CASE("check names the call and says what the library says") {
     int value = 0;
     CHECK_THROWS_WITH_AS(check(MPI_Bcast(&value, 1, MPI_INT, comm.size() + 5, comm.get()), "MPI_Bcast"),
                          doctest::Contains("MPI_Bcast failed: "), Error);
+}
+
+TEST_CASE("sums of floating numbers are taken in the order of ranks") {
+    const Communicator comm(MPI_COMM_WORLD);
+    const auto share = [](int rank, std::int64_t i) {
+        return (rank % 2 == 0 ? 1e16 : 1.0 / 3) + static_cast<double>(i);
+    };
+    for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, std::int64_t{5}, (std::int64_t{1} << 18) + 3}) {
+        std::vector<double> numbers(static_cast<std::size_t>(count)), expected(numbers.size());
+        for (std::int64_t i = 0; i < count; ++i) {
+            const auto at = static_cast<std::size_t>(i);
+            numbers[at] = share(comm.rank(), i);
+            expected[at] = share(0, i);
+            for (int rank = 1; rank < comm.size(); ++rank) {
+                expected[at] += share(rank, i);
+            }
+        }
+        const std::int64_t calls = sum_over_ranks(comm, numbers.data(), count);
+        CHECK(numbers == expected);
+        CHECK((calls > 0) == (comm.size() > 1 && count > 0));
+    }
 }
 
 TEST_CASE("counts beyond 31 bits become one derived type of the right size") {
@@ -71,7 +93,7 @@ TEST_CASE("shared memory is seen by the others") {
     *reinterpret_cast<int*>(exposed.data) = 100 + comm.rank();
     comm.barrier();
     const int next = (comm.rank() + 1) % comm.size();
-    CHECK(*reinterpret_cast<const int*>(shared_data(exposed, next)) == 100 + next);
+    CHECK(*reinterpret_cast<const int*>(shared_data(exposed.window.get(), next)) == 100 + next);
     comm.barrier();
     CHECK_THROWS_AS(allocate_shared(comm, std::size_t{1} << 50), Error);
 }

@@ -4,11 +4,14 @@
 #include <limits>
 #include <vector>
 
+#include "exchange_cases.hpp"
+#include "io_cases.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/multiply/early_output.hpp"
 #include "tilewise/multiply/multiply.hpp"
 
 using namespace tilewise;
+using multiply::AlgorithmKind;
 using multiply::Options;
 using multiply::Outcome;
 
@@ -40,7 +43,7 @@ std::vector<Options> arrangements(int ranks) {
     std::vector<Options> all;
     const auto add = [&](const char* name, grid::Grid grid, int copies) {
         Options options;
-        options.algorithm = name;
+        options.algorithm = multiply::algorithm_named(name);
         options.grid = grid;
         options.copies = copies;
         all.push_back(options);
@@ -70,17 +73,18 @@ TEST_CASE("every algorithm, exchange and type is proved right, on shapes that do
     std::size_t turn = 0;
     for (Options options : arrangements(comm.size())) {
         for (const auto exchange : multiply::exchange_names) {
-            const bool torus = options.algorithm == "cannon", alone = options.algorithm == "local";
+            const bool torus = options.algorithm == AlgorithmKind::cannon,
+                       alone = options.algorithm == AlgorithmKind::local;
+            options.exchange = multiply::exchange_named(exchange);
             if ((exchange == "none") != alone || (exchange == "collective" && torus) ||
-                (exchange == "persistent" && !torus)) {
+                (mpi::is_described_once(options.exchange) && !torus) || !test::is_in_library(options.exchange)) {
                 continue;
             }
-            options.exchange = exchange;
             // Twice each: real numbers as they lie, and transposed operands of the other types in turn.
             turn = (turn + 1) % others.size();
             for (const bool transposed : {false, true}) {
                 const Dtype dtype = transposed ? others[turn] : Dtype::float64;
-                CAPTURE(options.algorithm);
+                CAPTURE(static_cast<int>(options.algorithm));
                 CAPTURE(exchange);
                 CAPTURE(name_of(dtype));
                 io::Region a = transposed ? made(23, 17, 1) : made(17, 23, 1),
@@ -96,12 +100,27 @@ TEST_CASE("every algorithm, exchange and type is proved right, on shapes that do
     }
 }
 
+TEST_CASE("panels are found in blocks of several pages, which differ in size by rank") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    for (Options options : arrangements(comm.size())) {
+        for (const auto exchange : {"one_sided_fence", "one_sided_lock", "shared"}) {
+            options.exchange = multiply::exchange_named(exchange);
+            if (options.algorithm != AlgorithmKind::local) {
+                CAPTURE(static_cast<int>(options.algorithm));
+                CAPTURE(exchange);
+                const Outcome outcome = product(comm, made(101, 203, 1), made(203, 97, 2), options, Dtype::float64);
+                CHECK(outcome.verification->passed);
+            }
+        }
+    }
+}
+
 TEST_CASE("one wrong element is found, whatever the type") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
     for (const Dtype dtype : {Dtype::float32, Dtype::float64, Dtype::complex128, Dtype::uint64}) {
         Options options = arrangements(comm.size()).front();
-        options.exchange = comm.size() == 1 ? "none" : "overlap";
-        options.tamper = true;
+        options.exchange = comm.size() == 1 ? mpi::ExchangeKind::none : mpi::ExchangeKind::overlap;
+        const test::Corrupted corrupted;
         CHECK_FALSE(
             product(comm, made(40, 50, 3, "random"), made(50, 60, 4, "random"), options, dtype).verification->passed);
     }
@@ -110,7 +129,7 @@ TEST_CASE("one wrong element is found, whatever the type") {
 TEST_CASE("numbers that cannot be checked are counted, not condemned") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
     Options options = arrangements(comm.size()).front();
-    options.exchange = comm.size() == 1 ? "none" : "nonblocking";
+    options.exchange = comm.size() == 1 ? mpi::ExchangeKind::none : mpi::ExchangeKind::nonblocking;
     // Graded columns reach 1e-20 of the largest: rounding of tiny rows must not look like an error.
     const Outcome outcome = product(comm, made(30, 30, 5, "graded"), made(30, 30, 6, "graded"), options);
     CHECK(outcome.verification->passed);
@@ -119,7 +138,7 @@ TEST_CASE("numbers that cannot be checked are counted, not condemned") {
 TEST_CASE("integers that could overflow are refused with the bound") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
     Options options = arrangements(comm.size()).front();
-    options.exchange = comm.size() == 1 ? "none" : "blocking";
+    options.exchange = comm.size() == 1 ? mpi::ExchangeKind::none : mpi::ExchangeKind::blocking;
     const auto ramp = [](std::int64_t rows, std::int64_t columns) { return made(rows, columns, 0, "ramp"); };
     CHECK_THROWS_AS(
         product(comm, ramp(8, std::int64_t{1} << 20), ramp(std::int64_t{1} << 20, 8), options, Dtype::int64), Error);
@@ -140,13 +159,12 @@ TEST_CASE("streamed output is cut into nearly equal parts of whole tiles") {
 TEST_CASE("an arrangement that makes no sense is refused with what would") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
     Options options;
-    options.algorithm = "cannon";
+    options.algorithm = AlgorithmKind::cannon;
     options.grid = {1, comm.size() + 1};
     CHECK_THROWS_WITH_AS(product(comm, made(4, 4, 1), made(4, 4, 2), options), doctest::Contains("square"), UsageError);
-    options.algorithm = "strassen";
-    CHECK_THROWS_WITH_AS(product(comm, made(4, 4, 1), made(4, 4, 2), options),
-                         doctest::Contains("local, cannon, summa, replicated"), UsageError);
-    options.algorithm = "summa";
+    CHECK_THROWS_WITH_AS(multiply::algorithm_named("strassen"), doctest::Contains("local, cannon, summa, replicated"),
+                         UsageError);
+    options.algorithm = AlgorithmKind::summa;
     CHECK_THROWS_WITH_AS(product(comm, made(4, 5, 1), made(4, 4, 2), options), doctest::Contains("do not match"),
                          UsageError);
 }
@@ -154,10 +172,10 @@ TEST_CASE("an arrangement that makes no sense is refused with what would") {
 TEST_CASE("what a rank receives is what its algorithm says, and nothing more") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
     for (Options options : arrangements(comm.size())) {
-        if (options.algorithm == "local" || options.algorithm == "replicated") {
+        if (options.algorithm == AlgorithmKind::local || options.algorithm == AlgorithmKind::replicated) {
             continue;
         }
-        options.exchange = "nonblocking";
+        options.exchange = mpi::ExchangeKind::nonblocking;
         Ledger ledger;
         Context context{comm, ledger, 1};
         ledger.start(Phase::input);

@@ -1,4 +1,5 @@
-// Tests of Freivalds' check alone: what was planted into a product is found, and no right product is refused, whatever its scale and its cut.
+// Tests of Freivalds' check alone: what was planted into a product is found, and no right product is refused, whatever
+// its scale and its cut.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -119,8 +120,8 @@ template <class T> long double norm(const std::vector<T>& all, std::int64_t firs
     return std::sqrt(sum);
 }
 
-/// Products whose rows and columns have scales of 10^±most; of some, also columns of A against rows of B. Of each, one element is planted above
-/// its own bound, and with the right one back, the whole is believed.
+/// Products whose rows and columns have scales of 10^±most; of some, also columns of A against rows of B. Of each, one
+/// element is planted above its own bound, and with the right one back, the whole is believed.
 template <class T> void plant(const mpi::Communicator& comm, int products, double most, std::uint64_t seed) {
     std::mt19937_64 random(seed);
     std::uniform_int_distribution<std::int64_t> extent(1, 24);
@@ -176,7 +177,7 @@ template <class T> void hostile(const mpi::Communicator& comm) {
     const auto graded =
         Make([&](auto i, auto l) { return normal_number<T>(random) * static_cast<R>(std::pow(0.3, i + l)); });
     const Make lost([](auto, auto l) { return T(l == 0 ? R(1) : std::sqrt(u) * R(0.99)); });
-    const Make lost_turned([&](auto l, auto j) { return lost(j, l); });
+    const Make lost_transposed([&](auto l, auto j) { return lost(j, l); });
     const Make tenth([](auto, auto) { return T(R(0.1)); });
     const Make sparse([&](auto i, auto l) { return (i * 7 + l * 3) % 5 == 0 ? normal_number<T>(random) : T(0); });
     const Make mixed([&](auto i, auto l) {
@@ -191,7 +192,7 @@ template <class T> void hostile(const mpi::Communicator& comm) {
         {sized(std::sqrt(most)), sized(std::sqrt(most) / 10)},
         {sized(most / 10), sized(10)},
         {sized(1), sized(most / 100)},
-        {lost, lost_turned},
+        {lost, lost_transposed},
         {tenth, tenth},
         {sparse, sparse},
         {sized(0), sized(1)},

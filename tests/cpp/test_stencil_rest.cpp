@@ -1,4 +1,5 @@
-// Tests of sweeping until nothing changes any more: when that is, which snapshots there are then, and what is never at rest.
+// Tests of sweeping until nothing changes any more: when that is, which snapshots there are then, and what is never at
+// rest.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -21,7 +22,7 @@ TEST_CASE("sweeping ends when nothing changes any more, at the same sweep on any
     c.snapshots = 19;
     const Result wanted = expected(c);
     c.options.grid = grids(comm.size()).back();
-    c.options.exchange = comm.size() == 1 ? "none" : "nonblocking";
+    c.options.exchange = comm.size() == 1 ? mpi::ExchangeKind::none : mpi::ExchangeKind::nonblocking;
     c.options.depth = 3;
     c.options.verify = Verify::fast;
     const Result found = swept(comm, c);
@@ -79,7 +80,7 @@ TEST_CASE("planes that come to rest at different sweeps have the snapshots that 
     c.options.snapshot_every = 10;
     c.snapshots = 19;
     c.options.grid = grids(comm.size()).back();
-    c.options.exchange = comm.size() == 1 ? "none" : "overlap";
+    c.options.exchange = comm.size() == 1 ? mpi::ExchangeKind::none : mpi::ExchangeKind::overlap;
     c.options.repeat = 2;
     c.options.verify = Verify::serial;
     const Result found = swept(comm, c, from);
@@ -120,7 +121,7 @@ TEST_CASE("numbers that grow beyond all bounds are not at rest, nor are those th
     c.options.until_change = 1e-3;
     c.options.check_every = 1;
     c.options.grid = grids(comm.size()).front();
-    c.options.exchange = comm.size() == 1 ? "none" : "blocking";
+    c.options.exchange = comm.size() == 1 ? mpi::ExchangeKind::none : mpi::ExchangeKind::blocking;
     const Outcome outcome = swept(comm, c).outcome;
     CHECK(outcome.sweeps.front() > 1);
     CHECK(outcome.sweeps.front() < 10);

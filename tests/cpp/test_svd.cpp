@@ -1,4 +1,5 @@
-// Tests of the singular value decomposition as a library: every exchange, rank count and shape against LAPACK's values, and against the matrix itself.
+// Tests of the singular value decomposition as a library: every exchange, rank count and shape against LAPACK's values,
+// and against the matrix itself.
 #include <array>
 #include <doctest/doctest.h>
 #include <string>
@@ -6,7 +7,7 @@
 #include "svd_cases.hpp"
 #include "svd_kernel_cases.hpp"
 #include "tilewise/base/error.hpp"
-#include "tilewise/svd/exchange.hpp"
+#include "tilewise/svd/sweeps.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;
@@ -24,13 +25,13 @@ std::vector<std::string> exchanges(int ranks) {
 
 svd::Options options_for(const mpi::Communicator& comm, const std::string& exchange = "") {
     svd::Options options;
-    options.exchange = exchange.empty() ? exchanges(comm.size()).front() : exchange;
+    options.exchange = svd::exchange_named(exchange.empty() ? exchanges(comm.size()).front() : exchange);
     return options;
 }
 
 /// What every decomposition must be, whatever it is of.
 void check_all(const Dense& a, const Decomposed& got, const std::vector<double>& wanted) {
-    CHECK(got.outcome.shown.converged);
+    CHECK(got.outcome.diagnostics.converged);
     CHECK(got.residual(a) <= fine);
     CHECK(defect(got.u) <= fine);
     CHECK(defect(transposed(got.vt)) <= fine);
@@ -113,17 +114,17 @@ TEST_CASE("blocks of one column, more positions than ranks, the remainder in the
         const auto columns = static_cast<int>(a.columns);
         int turn = 0;
         for (const int blocks : {2, 2 * comm.size(), 8 * comm.size(), columns + columns % 2}) {
-            for (const std::string inner : {"blocks", "rotations"}) {
+            for (const auto inner : {kernel::Inner::blocks, kernel::Inner::rotations}) {
                 for (const auto remainder : {grid::Remainder::spread, grid::Remainder::last}) {
                     const std::vector<std::string> ways = exchanges(comm.size());
                     svd::Options options = options_for(comm, ways[static_cast<std::size_t>(++turn) % ways.size()]);
                     options.blocks = std::min(blocks, std::max(columns + 1, 4 * comm.size()) / 2 * 2);
                     options.inner = inner;
                     options.remainder = remainder;
-                    options.start = turn % 3 == 0 ? "qr" : "eigen";
+                    options.start = turn % 3 == 0 ? svd::StartKind::qr : svd::StartKind::eigen;
                     CAPTURE(options.blocks);
                     CAPTURE(inner);
-                    CAPTURE(options.exchange);
+                    CAPTURE(mpi::name_of(options.exchange));
                     check_all(a, decomposed(comm, a, options, turn % 2 == 0, 1 + turn % 3 / 2), wanted);
                 }
             }
@@ -138,9 +139,9 @@ TEST_CASE("blocks in smaller steps move as many columns in more messages") {
     }
     svd::Options options = options_for(comm);
     const Dense a = normal(32, 32);
-    const svd::Shown coarse = decomposed(comm, a, options).outcome.shown;
+    const svd::Diagnostics coarse = decomposed(comm, a, options).outcome.diagnostics;
     options.blocks = 32;
-    const svd::Shown columns = decomposed(comm, a, options).outcome.shown;
+    const svd::Diagnostics columns = decomposed(comm, a, options).outcome.diagnostics;
 
     // Between two neighbours a block goes each way in each step.
     CHECK(coarse.sweep_messages == 2 * (comm.size() - 1) * (2 * comm.size() - 1));
@@ -163,7 +164,7 @@ TEST_CASE("small singular values of a graded matrix are right to their own last 
         wanted.push_back(scale);
     }
     std::sort(wanted.rbegin(), wanted.rend());
-    for (const std::string start : {"eigen", "qr"}) {
+    for (const auto start : {svd::StartKind::eigen, svd::StartKind::qr}) {
         for (const bool by_columns : {false, true}) {
             svd::Options options = options_for(comm);
             options.start = start;
@@ -172,8 +173,8 @@ TEST_CASE("small singular values of a graded matrix are right to their own last 
             for (std::size_t i = 0; i < wanted.size(); ++i) {
                 CHECK(std::abs(got.s[i] - wanted[i]) <= 1e-12 * wanted[i]);
             }
-            CHECK(got.outcome.shown.start_used == "qr");
-            CHECK((comm.rank() > 0 || got.outcome.shown.fallback.empty() == (start == "qr")));
+            CHECK(got.outcome.diagnostics.start_used == "qr");
+            CHECK((comm.rank() > 0 || got.outcome.diagnostics.fallback.empty() == (start == svd::StartKind::qr)));
         }
     }
 }
@@ -184,8 +185,8 @@ TEST_CASE(
     const mpi::Communicator comm(MPI_COMM_WORLD);
     constexpr std::int64_t n = 24;
     const Dense balanced = normal(n, n, 12);
-    CHECK(decomposed(comm, balanced, options_for(comm)).outcome.shown.start_used == "eigen");
-    CHECK(decomposed(comm, normal(80, 9), options_for(comm)).outcome.shown.start_used == "eigen");
+    CHECK(decomposed(comm, balanced, options_for(comm)).outcome.diagnostics.start_used == "eigen");
+    CHECK(decomposed(comm, normal(80, 9), options_for(comm)).outcome.diagnostics.start_used == "eigen");
     Dense a = orthonormal(n, n, 12);
     for (std::int64_t i = 0; i < n; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
@@ -283,7 +284,7 @@ TEST_CASE("LAPACK on one rank, in both types and orders of storage") {
         return;
     }
     svd::Options options;
-    options.algorithm = "local";
+    options.algorithm = svd::AlgorithmKind::local;
     for (const Named& shape : shapes()) {
         CAPTURE(shape.name);
         for (const bool by_columns : {false, true}) {
@@ -317,8 +318,8 @@ TEST_CASE("where the sweeps run out nothing is written, unless that is wanted") 
     const Dense a = normal(30, 30);
     svd::Options options = options_for(comm);
     options.max_sweeps = 1;
-    options.start = "qr";
-    options.inner = "rotations";
+    options.start = svd::StartKind::qr;
+    options.inner = kernel::Inner::rotations;
     const Decomposed none = decomposed(comm, a, options);
     REQUIRE(none.outcome.verification);
     CHECK(none.outcome.verification->method == "convergence");
@@ -329,7 +330,7 @@ TEST_CASE("where the sweeps run out nothing is written, unless that is wanted") 
     options.require_converged = false;
     const Decomposed some = decomposed(comm, a, options);
     CHECK(some.outcome.warnings.size() == 1);
-    CHECK(!some.outcome.shown.converged);
+    CHECK(!some.outcome.diagnostics.converged);
     CHECK(some.s[0] > 0);
 }
 
@@ -341,8 +342,8 @@ TEST_CASE("the proof passes what is right, and finds a byte that is wrong") {
         const Decomposed right = decomposed(comm, normal(20, 14), options);
         REQUIRE(right.outcome.verification);
         CHECK(right.outcome.verification->passed);
-        CHECK(right.outcome.shown.residual.value_or(1) <= fine);
-        options.tamper = true;
+        CHECK(right.outcome.diagnostics.residual.value_or(1) <= fine);
+        const Corrupted corrupted;
         const Decomposed wrong = decomposed(comm, normal(20, 14), options);
         REQUIRE(wrong.outcome.verification);
         CHECK(!wrong.outcome.verification->passed);
@@ -361,6 +362,6 @@ TEST_CASE("what does not go together is refused") {
     options.components = 7;
     CHECK_THROWS_AS(decomposed(comm, a, options), Error);
     options.components = 0;
-    options.exchange = comm.size() > 1 ? "none" : "blocking";
+    options.exchange = comm.size() > 1 ? mpi::ExchangeKind::none : mpi::ExchangeKind::blocking;
     CHECK_THROWS_AS(decomposed(comm, a, options), Error);
 }

@@ -1,4 +1,5 @@
-// Tests of the Jacobi kernels on one rank: every way of solving a pair, every start, and whole decompositions against LAPACK, for matrices that are hard.
+// Tests of the Jacobi kernels on one rank: every way of solving a pair, every start, and whole decompositions against
+// LAPACK, for matrices that are hard.
 #include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
@@ -329,7 +330,7 @@ TEST_CASE("completed columns are orthonormal and the others stay") {
         const Matrix a = normal_matrix(45, 30);
         Decomposition d = decompose(a, {});
         const Matrix before = copy_of(d.u);
-        complete(d.u.columns(), from, 2);
+        complete({d.u.columns(), std::vector<int>(30, 0)}, from, Team(), 2);
         CHECK(orthogonality(d.u.columns()) <= 1e-13);
         CHECK(std::equal(before.data(), before.column(0) + from * before.stride, d.u.data()));
     }

@@ -1,4 +1,5 @@
-// Tests of the randomized decomposition, and of the proof that all decompositions share: against LAPACK, on files of every order and type.
+// Tests of the randomized decomposition, and of the proof that all decompositions share: against LAPACK, on files of
+// every order and type.
 #include <doctest/doctest.h>
 
 #include "svd_file_cases.hpp"
@@ -14,17 +15,17 @@ namespace {
 /// All that holds for any matrix; `exact`: iterated until every component is within the tolerance, not just so often.
 void check_result(const Case& c, const svd::Outcome& outcome, bool exact) {
     const Decomposed found = c.result(), wanted = by_lapack(c.a);
-    const svd::Shown& shown = outcome.shown;
+    const svd::Diagnostics& diagnostics = outcome.diagnostics;
     const double scale = wanted.s.front() > 0 ? wanted.s.front() : 1, rounding = 50 * c.epsilon();
     CHECK(distance_to_identity(found.u, false) < (c.output == Dtype::float32 ? 2e-6 : 1e-13));
     CHECK(distance_to_identity(found.vt, true) < (c.output == Dtype::float32 ? 2e-6 : 1e-13));
-    REQUIRE(std::ssize(shown.residuals) == c.count);
+    REQUIRE(std::ssize(diagnostics.residuals) == c.count);
     for (std::int64_t k = 0; k < c.count; ++k) {
         CAPTURE(k);
         CHECK(found.s[at(k)] <= wanted.s[at(k)] + rounding * scale);
         CHECK(found.s[at(k)] >=
-              wanted.s[at(k)] - (exact ? 1e-8 * wanted.s[at(k)] : shown.residuals[at(k)]) - rounding * scale);
-        CHECK(shown.residuals[at(k)] <= (exact ? shown.tolerance : 1) * wanted.s[at(k)] + rounding * scale);
+              wanted.s[at(k)] - (exact ? 1e-8 * wanted.s[at(k)] : diagnostics.residuals[at(k)]) - rounding * scale);
+        CHECK(diagnostics.residuals[at(k)] <= (exact ? diagnostics.tolerance : 1) * wanted.s[at(k)] + rounding * scale);
     }
     check_signs(found.u);
     const double error = relative_error(c.a, found), least = tail(wanted.s, c.count);
@@ -33,13 +34,13 @@ void check_result(const Case& c, const svd::Outcome& outcome, bool exact) {
     REQUIRE(outcome.verification);
     CAPTURE(outcome.verification->error / outcome.verification->tolerance);
     CHECK(outcome.verification->passed);
-    CHECK(shown.converged == (outcome.verification->share == 1));
-    CHECK((!exact || shown.converged));
+    CHECK(diagnostics.converged == (outcome.verification->share == 1));
+    CHECK((!exact || diagnostics.converged));
     if (c.count < std::min(c.a.rows, c.a.columns)) {
-        REQUIRE(shown.error_estimate);
-        CHECK(std::abs(*shown.error_estimate - error) <= 1.5 * shown.error_rounding + rounding);
+        REQUIRE(diagnostics.error_estimate);
+        CHECK(std::abs(*diagnostics.error_estimate - error) <= 1.5 * diagnostics.error_rounding + rounding);
     }
-    CHECK((exact || shown.reads == c.options.power + 3));
+    CHECK((exact || diagnostics.reads == c.options.power + 3));
     CHECK(c.proof(Verify::serial).passed);
 }
 
@@ -60,7 +61,7 @@ TEST_CASE("randomized: the largest singular values are LAPACK's, for every shape
                         continue;
                     }
                     Case c(comm, matrix_of(rows, columns, halves), count, dtype, by_columns);
-                    c.options.read = turn / 4 % 2 == 0 ? "mapped" : "positioned";
+                    c.options.read = turn / 4 % 2 == 0 ? io::StrategyKind::mapped : io::StrategyKind::positioned;
                     c.options.panel_bytes = turn % 3 == 0 ? 700 : 0;
                     c.threads = 1 + turn / 2 % 2;
                     CAPTURE(rows);
@@ -107,9 +108,9 @@ TEST_CASE("randomized: spectra that fall slowly, are equal, or are far apart are
                 c.options.basis = turn % 3 == 0 ? 30 : 0;
                 const svd::Outcome outcome = c.run();
                 check_result(c, outcome, true);
-                CHECK(outcome.shown.reads <= 70);
+                CHECK(outcome.diagnostics.reads <= 70);
                 if (name != std::string("down to nothing")) {
-                    CHECK(*outcome.shown.sigma_error <= outcome.shown.tolerance);
+                    CHECK(*outcome.diagnostics.sigma_error <= outcome.diagnostics.tolerance);
                 }
             }
         }
@@ -126,10 +127,10 @@ TEST_CASE("randomized: a looser tolerance takes fewer readings; just so many fin
         }
         c.options.tolerance = tolerance;
         const svd::Outcome outcome = c.run();
-        CHECK(outcome.shown.tolerance == tolerance);
-        CHECK(*outcome.shown.sigma_error <= tolerance);
-        CHECK(outcome.shown.reads > before);
-        before = outcome.shown.reads;
+        CHECK(outcome.diagnostics.tolerance == tolerance);
+        CHECK(*outcome.diagnostics.sigma_error <= tolerance);
+        CHECK(outcome.diagnostics.reads > before);
+        before = outcome.diagnostics.reads;
     }
     c.options.tolerance = 0;
     double error = infinity;
@@ -140,7 +141,7 @@ TEST_CASE("randomized: a looser tolerance takes fewer readings; just so many fin
         c.options.power = power;
         const svd::Outcome outcome = c.run();
         check_result(c, outcome, false);
-        CHECK_FALSE(outcome.shown.converged);
+        CHECK_FALSE(outcome.diagnostics.converged);
         CHECK(outcome.verification->share < 1);
         CHECK(outcome.warnings.size() == 1);
         CHECK(relative_error(c.a, c.result()) < error);
@@ -166,8 +167,9 @@ TEST_CASE("the fewest components that have a share of the matrix, by every algor
             CAPTURE(share);
             const std::int64_t most = std::min(a.rows, a.columns);
             Case c(comm, a, most);
-            c.options.algorithm = algorithm;
-            c.options.exchange = algorithm == "jacobi" && comm.size() > 1 ? "nonblocking" : "none";
+            c.options.algorithm = svd::algorithm_named(algorithm);
+            const bool travels = algorithm == "jacobi" && comm.size() > 1;
+            c.options.exchange = travels ? mpi::ExchangeKind::nonblocking : mpi::ExchangeKind::none;
             c.options.energy = share;
             const svd::Outcome outcome = c.run();
             const Numbers wanted = by_lapack(a).s;
@@ -175,10 +177,10 @@ TEST_CASE("the fewest components that have a share of the matrix, by every algor
             while (count < most && tail(wanted, count) > std::sqrt(1 - share + 1e-13)) {
                 ++count;
             }
-            CHECK(outcome.shown.components == (wanted.front() > 0 ? count : 1));
+            CHECK(outcome.diagnostics.components == (wanted.front() > 0 ? count : 1));
             CHECK(outcome.verification->passed);
             const Numbers found = c.contents(c.files.s).numbers;
-            for (std::int64_t k = 0; k < outcome.shown.components; ++k) {
+            for (std::int64_t k = 0; k < outcome.diagnostics.components; ++k) {
                 CHECK(found[at(k)] == doctest::Approx(wanted[at(k)]).epsilon(1e-10));
             }
         }
@@ -196,18 +198,18 @@ TEST_CASE("randomized: rank-deficient and zero matrices keep orthonormal vectors
                      4, dtype);
         svd::Outcome outcome = exactly.run();
         check_result(exactly, outcome, true);
-        CHECK(*outcome.shown.error_estimate < 50 * exactly.epsilon());
+        CHECK(*outcome.diagnostics.error_estimate < 50 * exactly.epsilon());
         Case more(comm, exactly.a, 9, dtype);
         outcome = more.run();
         check_result(more, outcome, true);
-        CHECK(outcome.shown.rank == 4);
+        CHECK(outcome.diagnostics.rank == 4);
         Case zero(comm, Dense{9, 13, Numbers(9 * 13)}, 3, dtype);
         outcome = zero.run();
         CHECK(distance_to_identity(zero.result().u, false) < zero.epsilon() * 10);
         CHECK(distance_to_identity(zero.result().vt, true) < zero.epsilon() * 10);
         CHECK(zero.result().s == Numbers(3));
         CHECK(outcome.verification->passed);
-        CHECK(outcome.shown.rank == 0);
+        CHECK(outcome.diagnostics.rank == 0);
     }
 }
 
@@ -228,7 +230,7 @@ TEST_CASE("randomized: numbers whose squares have no place in their type") {
             CHECK(c.result().s[at(k)] == doctest::Approx(wanted[at(k)]).epsilon(1e-5));
         }
         CHECK(outcome.verification->passed);
-        CHECK(outcome.shown.reads <= 7);
+        CHECK(outcome.diagnostics.reads <= 7);
         CHECK(distance_to_identity(c.result().u, false) < 2e-6);
     }
 }
@@ -243,7 +245,7 @@ TEST_CASE("randomized: any file that can be read: integers, made, other ways to 
         for (const bool by_columns : {false, true}) {
             CAPTURE(read);
             Case c(comm, integers, 26, Dtype::int16, by_columns);
-            c.options.read = read;
+            c.options.read = io::strategy_named(read);
             c.options.panel_bytes = 3000;
             check_result(c, c.run(), true);
         }
@@ -350,7 +352,7 @@ TEST_CASE("the proof finds wrong elements, values, orders and pairs") {
             CHECK_FALSE(c.proof(Verify::fast).passed);
             CHECK_FALSE(c.proof(Verify::serial).passed);
             c.files.us.reset();
-            c.options.tamper = true;
+            const Corrupted corrupted;
             CHECK_FALSE(c.run().verification->passed);
         }
     }

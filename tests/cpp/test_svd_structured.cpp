@@ -1,5 +1,6 @@
-// Tests of the decomposition by rotations on matrices with structure: equal, clustered and graded singular values, dependent columns, any scale; on
-// every rank count, exchange and start, each to 1e-13·√n in the Frobenius norm, and to gejsv's digits where columns alone are graded.
+// Tests of the decomposition by rotations on matrices with structure: equal, clustered and graded singular values,
+// dependent columns, any scale; on every rank count, exchange and start, each to 1e-13·√n in the Frobenius norm, and to
+// gejsv's digits where columns alone are graded.
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -10,13 +11,15 @@
 
 #include "svd_cases.hpp"
 #include "svd_kernel_cases.hpp"
+#include "tilewise/svd/sweeps.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;
 
 namespace {
 
-/// On one rank, and on several, which take turns on few cores; TILEWISE_STRUCTURED=504 makes it 2016 matrices on 1 to 4 ranks.
+/// On one rank, and on several, which take turns on few cores; TILEWISE_STRUCTURED=504 makes it 2016 matrices on 1 to 4
+/// ranks.
 int count_of_matrices([[maybe_unused]] int ranks) {
     if (const char* wanted = std::getenv("TILEWISE_STRUCTURED")) {
         return std::atoi(wanted);
@@ -193,21 +196,21 @@ TEST_CASE("matrices with structure converge, to the last digits, by every exchan
         const std::int64_t n = turn % 25 == 0 ? 131 + random.below(20) : 2 + random.below(50);
         const Dense a = family.make(n, random);
         svd::Options options;
-        options.exchange = exchanges[at(turn / 3) % exchanges.size()];
-        options.inner = turn % 7 == 0 ? "rotations" : "blocks";
-        options.start = turn % 2 == 0 ? "eigen" : "qr";
+        options.exchange = svd::exchange_named(exchanges[at(turn / 3) % exchanges.size()]);
+        options.inner = turn % 7 == 0 ? kernel::Inner::rotations : kernel::Inner::blocks;
+        options.start = turn % 2 == 0 ? svd::StartKind::eigen : svd::StartKind::qr;
         options.blocks = static_cast<int>(std::min<std::int64_t>(2 * comm.size() * (1 + random.below(3)),
                                                                  std::max<std::int64_t>(n, 4 * comm.size()) / 2 * 2));
         CAPTURE(turn);
         CAPTURE(family.name);
         CAPTURE(n);
-        CAPTURE(options.exchange);
-        CAPTURE(options.inner);
-        CAPTURE(options.start);
+        CAPTURE(mpi::name_of(options.exchange));
+        CAPTURE(static_cast<int>(options.inner));
+        CAPTURE(static_cast<int>(options.start));
         CAPTURE(options.blocks);
         const Decomposed got = decomposed(comm, a, options);
-        CHECK(got.outcome.shown.converged);
-        CHECK(got.outcome.shown.sweeps < 20);
+        CHECK(got.outcome.diagnostics.converged);
+        CHECK(got.outcome.diagnostics.sweeps < 20);
         if (comm.rank() == 0) {
             const double limit = 1e-13 * std::sqrt(static_cast<double>(a.columns));
             CHECK(residual(a, got) <= limit);

@@ -1,11 +1,12 @@
-// Tests of the QR of a tall matrix over the ranks: R and Q against the matrix, for any type and any division of its rows.
+// Tests of the QR of a tall matrix over the ranks: R and Q against the matrix, for any type and any division of its
+// rows.
 #include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
 #include <vector>
 
 #include "svd_cases.hpp"
-#include "tilewise/svd/randomized_qr.hpp"
+#include "tilewise/dist/tall_qr.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;
@@ -19,7 +20,7 @@ void check_qr(const mpi::Communicator& comm, const Dense& a, const std::vector<s
     const auto me = static_cast<std::size_t>(comm.rank());
     const std::int64_t begin = begins[me], rows = begins[me + 1] - begin, n = a.columns;
     const double fine = sizeof(T) == 4 ? 2e-5 : 1e-13;
-    svd::TallQr<T> qr(rows, n, chunk);
+    dist::TallQr<T> qr(rows, n, chunk);
     for (std::int64_t index = 0, first = begin; index < qr.chunks(); first += qr.rows_of(index++)) {
         for (std::int64_t i = 0; i < qr.rows_of(index); ++i) {
             for (std::int64_t j = 0; j < n; ++j) {

@@ -9,8 +9,8 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/random.hpp"
+#include "tilewise/kernel/backend.hpp"
 #include "tilewise/kernel/sweep.hpp"
-#include "tilewise/kernel/sweep_strip.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;
@@ -80,6 +80,16 @@ Weights make_weights(Dice& dice, int radius, SumForm form) {
     return weights;
 }
 
+std::vector<const SweepSet*> sweep_sets() {
+    std::vector<const SweepSet*> sets;
+    for (const Backend& row : backends()) {
+        if (row.supported()) {
+            sets.push_back(row.sweep);
+        }
+    }
+    return sets;
+}
+
 constexpr SumForm forms[] = {SumForm::star_symmetric, SumForm::star, SumForm::box_symmetric, SumForm::box};
 constexpr Boundary boundaries[] = {Boundary::zero, Boundary::fixed, Boundary::periodic, Boundary::reflect};
 
@@ -127,7 +137,8 @@ std::vector<double> written_down(const Weights& weights, Boundary boundary, std:
     return cells;
 }
 
-/// Fills a block's margin from the whole matrix, which the block's cell (0, 0) is (row, column) of; what no sweep may use stays garbage.
+/// Fills a block's margin from the whole matrix, which the block's cell (0, 0) is (row, column) of; what no sweep may
+/// use stays garbage.
 template <class T> void fill_block(const Field<T>& block, const Field<T>& whole, std::int64_t row, std::int64_t column,
                                    bool wraps) {
     const std::int64_t n = whole.shape.rows, m = whole.shape.columns, margin = block.shape.margin;
@@ -203,7 +214,8 @@ template <class T> void check_plain(Dice& dice) {
     }
 }
 
-/// Cuts a matrix into blocks and sweeps each with its edges and margins, and with parts; all must give the plain sweep of the whole.
+/// Cuts a matrix into blocks and sweeps each with its edges and margins, and with parts; all must give the plain sweep
+/// of the whole.
 template <class T> void check_fast(Dice& dice, const SweepSet* set, std::int64_t most_rows, std::int64_t most_columns,
                                    int most_steps) {
     const int radius = static_cast<int>(dice.roll(1, 4)), steps = static_cast<int>(dice.roll(1, most_steps));

@@ -1,4 +1,5 @@
-// Tests of transposition against two loops: every size of item and width of registers, odd shapes, starts and strides; and of the fingerprints that prove it.
+// Tests of transposition against two loops: every size of item and width of registers, odd shapes, starts and strides;
+// and of the fingerprints that prove it.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -11,9 +12,9 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/random.hpp"
+#include "tilewise/kernel/backend.hpp"
 #include "tilewise/kernel/fingerprint.hpp"
 #include "tilewise/kernel/transpose.hpp"
-#include "tilewise/kernel/transpose_strip.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;
@@ -38,7 +39,8 @@ constexpr std::array<std::pair<std::int64_t, std::int64_t>, 15> shapes{{{0, 5},
                                                                         {1000, 37},
                                                                         {37, 1000}}};
 
-/// A source and a target at odd places of memory that is full of other bytes: what lies around the target must stay as it is.
+/// A source and a target at odd places of memory that is full of other bytes: what lies around the target must stay as
+/// it is.
 struct Case {
     std::int64_t rows, columns;
     std::size_t item;
@@ -75,18 +77,14 @@ struct Case {
     }
 };
 
-/// The widths of registers that this processor has, each called as transpose would call it.
+/// Of each backend that this processor supports, called as transpose would call it.
 std::vector<void (*)(std::size_t, const TransposeStrip&)> widths() {
-    std::vector<void (*)(std::size_t, const TransposeStrip&)> found{transpose_strip_16};
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) {
-        found.push_back(transpose_strip_32);
+    std::vector<void (*)(std::size_t, const TransposeStrip&)> found;
+    for (const Backend& row : backends()) {
+        if (row.supported()) {
+            found.push_back(row.transpose);
+        }
     }
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq")) {
-        found.push_back(transpose_strip_64);
-    }
-#endif
     return found;
 }
 

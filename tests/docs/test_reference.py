@@ -5,26 +5,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tilewise import errors
-from tilewise.files import FORMATS, format_module
+from tilewise.base import errors
+from tilewise.files.formats import FORMATS, format_of
 from tilewise.files.generated import KINDS
 from tilewise.launch.record import Record
-from tilewise.plan.names import (
-    ALGORITHMS,
-    BOUNDARIES,
-    DECOMPOSITIONS,
-    HALOS,
-    INNERS,
-    IO,
-    KERNELS,
-    MULTIPLY,
-    ROOT_WRITES,
-    STARTS,
-    SVD,
-    TRANSPOSE,
-    VERIFY,
-    exchanges_of,
-)
+from tilewise.operations import exchanges_of, options_of
+from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
+from tilewise.operations.stencil.options import BOUNDARIES, DECOMPOSITIONS, HALOS
+from tilewise.operations.svd.options import ALGORITHMS as SVD
+from tilewise.operations.svd.options import INNERS, STARTS
+from tilewise.operations.transpose.options import ALGORITHMS as TRANSPOSE
+from tilewise.operations.transpose.options import ROOT_WRITES
+from tilewise.planning.names import IO, KERNELS, VERIFY
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -89,7 +81,7 @@ def test_a_page_says_which_exchange_goes_with_which_algorithm(command: str) -> N
 
     said = {name: set(algorithms.split(", ")) for name, algorithms in rows}
 
-    table = ALGORITHMS[command].values()
+    table = options_of(command).algorithms.values()
     assert said == {name: {a.name for a in table if name in a.exchanges} for name in exchanges_of(command)}
 
 
@@ -144,10 +136,10 @@ def test_formats_lists_every_extension() -> None:
 @pytest.mark.parametrize("extension", FORMATS)
 def test_formats_says_what_is_behind_the_colon_and_whether_it_is_written(extension: str) -> None:
     member, _, written = format_rows()[extension]
-    module = format_module(f"A{extension}")
+    facts = format_of(f"A{extension}")
 
-    assert member.startswith(module.MEMBER or "–")
-    assert (written == "–") == (not module.NUMBERS)
+    assert member.startswith(facts.member or "–")
+    assert (written == "–") == (not facts.numbers)
 
 
 def fields(kind: type) -> set[str]:

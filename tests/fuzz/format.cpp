@@ -1,4 +1,5 @@
-// Fuzzes the writing of texts: what is written reads back as the same numbers, and keeps to the width that was promised.
+// Fuzzes the writing of texts: what is written reads back as the same numbers, and keeps to the width that was
+// promised.
 #include <algorithm>
 #include <cmath>
 #include <complex>

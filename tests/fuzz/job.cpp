@@ -1,12 +1,16 @@
-// Fuzzes the reading of jobs: any text is a job or refused in words, takes memory as its size says, and its events can be read.
+// Fuzzes the reading of jobs: any text is a job or refused in words, takes memory as its size says, and its events can
+// be read.
 #include "tilewise/worker/job.hpp"
 
 #include <cstdint>
 #include <new>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 #include "require.hpp"
 #include "tilewise/base/error.hpp"
+#include "tilewise/worker/json.hpp"
 
 using namespace tilewise;
 using namespace tilewise::worker;
@@ -28,8 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         job = parse_job(std::string(reinterpret_cast<const char*>(data), size));
     } catch (const Error& error) {
-        const nlohmann::json event = {{"message", error.what()}};
-        event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+        [[maybe_unused]] const auto said = nlohmann::json::parse(Json{{"message", error.what()}}.text());
         return 0;
     }
     for (const auto& input : job.inputs) {
@@ -37,6 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     try_each([&] { dtype_of(job.dtype); });
     try_each([&] { options_of(job); });
+    try_each([&] { convert_options_of(job); });
     try_each([&] { transpose_options_of(job); });
     try_each([&] { stencil_options_of(job); });
     try_each([&] { svd_options_of(job); });

@@ -15,11 +15,11 @@ from measurements import hostile, whole
 from reports import STUDY, record
 from reports import results as study_results
 from studies import FLAGS, MACHINE
-from test_report_timeline import made_up
 from tilewise.machine.model import Model
 from tilewise.machine.profile import Measured, Peak, Profile, Tile
-from tilewise.measure.stored import encode
+from tilewise.measurement.stored import encode
 from tilewise.study import shipped
+from timelines import made_up
 
 __all__ = ["FLAGS", "MACHINE", "RESULTS_STUDY"]
 

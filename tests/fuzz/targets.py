@@ -20,15 +20,15 @@ from malformed_files import WHOLE
 from pages import check_page, check_terminal
 from rich.console import Console, RenderableType
 from tilewise import files
-from tilewise.errors import TilewiseError
+from tilewise.base.errors import TilewiseError
 from tilewise.files import folder as folders
 from tilewise.files.decoded import decoded
 from tilewise.launch import events
 from tilewise.launch.hosts import read_hosts
 from tilewise.machine import profile
-from tilewise.report import found as results
+from tilewise.report import load_results as results
 from tilewise.report.explain import explain
-from tilewise.report.page import html
+from tilewise.report.render.html import html
 from tilewise.study import points
 from tilewise.study.study import parse
 from watch import SECONDS, BrokenPromise, ran_out_of_memory, watched

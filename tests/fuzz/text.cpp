@@ -1,4 +1,5 @@
-// Fuzzes the parser of texts: the fast one takes what the plain one takes, to the last bit, and reads nothing beyond the end.
+// Fuzzes the parser of texts: the fast one takes what the plain one takes, to the last bit, and reads nothing beyond
+// the end.
 #include "tilewise/kernel/text.hpp"
 
 #include <algorithm>

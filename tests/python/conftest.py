@@ -34,7 +34,10 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("suite")
 
-_TRAPS = ("OPENBLAS_", "OMP_", "PMI_", "PMIX_", "OMPI_", "SLURM_", "HYDR", "TILEWISE_")
+_TRAPS = (
+    *("OPENBLAS_", "OMP_", "PMI_", "PMIX_", "OMPI_", "PRTE_", "MPIR_CVAR_", "HYDR", "TILEWISE_"),
+    *("SLURM_", "SBATCH_", "SALLOC_", "PBS_", "LSB_", "JOB_ID"),  # tests may themselves run in a batch job
+)
 
 
 def environment(tmp_path: Path, **more: str) -> dict[str, str]:
@@ -42,6 +45,19 @@ def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_TRAPS)}
     path = os.pathsep.join(entry for entry in sys.path if entry)
     return {**kept, "PYTHONPATH": path, "XDG_CACHE_HOME": str(tmp_path / ".cache"), **more}
+
+
+def path_without(program: str, folder: Path) -> str:
+    """PATH as if `program` were not installed; `folder` takes what stands in for the folders that have it."""
+    entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    for i, entry in enumerate(entries):
+        if os.access(os.path.join(entry, program), os.X_OK):
+            entries[i] = str(folder / str(i))
+            os.makedirs(entries[i])
+            for name in os.listdir(entry):
+                if name != program:
+                    os.symlink(os.path.join(os.path.abspath(entry), name), os.path.join(entries[i], name))
+    return os.pathsep.join(entries)
 
 
 class Tilewise:

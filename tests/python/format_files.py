@@ -73,7 +73,9 @@ def written(
     target = check_target(str(name), force)
     check_holds(target, numbers.dtype.name)
     shape = (numbers.shape[0], numbers.shape[1])
-    output = create(target, shape, numbers.dtype.name, options.pop("order", "C"), "id", **options)
+    output = create(
+        target, shape, numbers.dtype.name, options.pop("order", target.natural_order), "id", **options
+    )
     assert all(os.path.exists(path) for path in (seal.path for seal in output.seals))
     filled(output.region, numbers)
     output.commit()

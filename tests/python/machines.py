@@ -20,3 +20,15 @@ def facts(**changes: object) -> Facts:
         shared_memory=32 * GIB,
     )
     return msgspec.structs.replace(base, **changes)
+
+
+FACTS = Facts(
+    host="h",
+    cpu="c",
+    flags=frozenset(),
+    cores=2,
+    cpus=2,
+    numa=1,
+    memory_available=4 * GIB,
+    shared_memory=GIB,
+)

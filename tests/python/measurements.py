@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy
 from tilewise.machine.model import Cost, Model, Piece
-from tilewise.measure.result import Disturbance, Level, Line, Matrix, Measurement, Summary
+from tilewise.measurement.result import Disturbance, Level, Line, Matrix, Measurement
+from tilewise.statistics.summary import Summary
 
 LAUNCHES, SAMPLES = 3, 10
 COLLECTIVES = ("bcast", "scatter", "gather", "allreduce", "alltoallv")

@@ -8,7 +8,7 @@ from typing import Any
 
 from measurements import EVIL
 from studies import Runner, flag, run
-from tilewise.study.child import Ended
+from tilewise.engine.child import Ended
 
 STUDY = """
 description = "What is read, and how fast."

@@ -6,7 +6,8 @@ import itertools
 import random
 from collections.abc import Iterator
 
-from tilewise.plan.names import BOUNDARIES, EXCHANGES, HALOS
+from tilewise.operations.stencil.options import BOUNDARIES, HALOS
+from tilewise.planning.names import EXCHANGES
 
 CHOICES: dict[str, tuple[object, ...]] = {
     "boundary": tuple(BOUNDARIES),

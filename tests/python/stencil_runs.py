@@ -11,7 +11,7 @@ import numpy
 from conftest import InProcess, Tilewise
 from scipy import ndimage
 from stencil_cover import SHAPE
-from tilewise.plan.weights import parse_weights
+from tilewise.operations.stencil.weights import parse_weights
 
 Done = Callable[..., dict[str, Any]]
 MODES = {"zero": "constant", "fixed": "constant", "periodic": "wrap", "reflect": "reflect"}

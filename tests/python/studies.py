@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tilewise.study import evaluated
+from tilewise.engine.child import Ended
+from tilewise.study import evaluation
 from tilewise.study import run as running
-from tilewise.study.child import Ended
 from tilewise.study.inputs import Work
 from tilewise.study.points import Point, expand
 from tilewise.study.store import Environment, Store
@@ -45,7 +45,7 @@ def points(text: str, scale: str = "default", **machine: int) -> list[Point]:
 def checked(text: str) -> Study:
     """The study, with tables, plots and claims checked as before a run."""
     found = study(text)
-    evaluated.check(found, points(text))
+    evaluation.check(found, points(text))
     return found
 
 

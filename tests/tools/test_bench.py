@@ -3,7 +3,9 @@
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
@@ -28,14 +30,21 @@ def test_a_target_is_met_or_missed(bound: str, target: float, met: bool | None) 
     assert row.met is met
 
 
-def test_the_interval_holds_the_ratio_and_is_the_same_every_time() -> None:
+def test_the_interval_is_welchs_and_holds_the_ratio_of_medians() -> None:
     above, below = [1.0, 1.1, 1.2, 1.3], [0.9, 1.0, 1.1, 1.2]
+    known = stats.ttest_ind(np.log(above), np.log(below), equal_var=False).confidence_interval()
 
-    first, second = (harness.compare(harness.Row("r", "r", "", 0), above, below) for _ in range(2))
+    row = harness.compare(harness.Row("r", "r", "", 0), above, below)
+    skew = harness.compare(harness.Row("r", "r", "", 0), [1.0] * 60 + [9.0] * 40, [1.0] * 100)
 
-    assert first.low is not None and first.ratio is not None and first.high is not None
-    assert first.low <= first.ratio <= first.high
-    assert (first.low, first.high) == (second.low, second.high)
+    assert (row.low, row.high) == pytest.approx((np.exp(known.low), np.exp(known.high)))
+    assert skew.low == skew.ratio == 1.0
+
+
+def test_one_round_has_no_interval() -> None:
+    row = harness.compare(harness.Row("r", "r", "at most", 1.0), [2.0], [4.0])
+
+    assert (row.ratio, row.low, row.high, row.met) == (0.5, None, None, True)
 
 
 def test_sides_take_turns_in_both_directions() -> None:

@@ -45,6 +45,7 @@ def test_the_tree_keeps_its_promises() -> None:
             "'attic' has no floor",
         ),
         ("cpp/tilewise/base/a.hpp", "#pragma once\n", "does not open with a sentence"),
+        ("cpp/tilewise/base/a.hpp", f"// Draws things.\n// {'─' * 118}\n", "a.hpp:2: 121 columns"),
         (
             "python/tilewise/files/a.py",
             '"""Reads a thing."""\nfrom tilewise.cli import main\n',
@@ -52,8 +53,8 @@ def test_the_tree_keeps_its_promises() -> None:
         ),
         (
             "python/tilewise/files/a.py",
-            '"""Reads a thing."""\nfrom ..plan.rule import choose\n',
-            "files uses plan",
+            '"""Reads a thing."""\nfrom ..planning.rule import choose\n',
+            "files uses planning",
         ),
         (
             "python/tilewise/launch/a.py",
@@ -61,11 +62,21 @@ def test_the_tree_keeps_its_promises() -> None:
             "launch uses report",
         ),
         (
-            "python/tilewise/launch/a.py",
-            '"""Starts it."""\ndef f():\n    import tilewise.plan\n',
-            "a.py:3: launch uses plan",
+            "python/tilewise/launch/b.py",
+            '"""Starts a thing."""\nimport ctypes\nctypes.CDLL(None).prctl(1, 9)\n',
+            "b.py:3: only base/processes.py calls prctl",
         ),
-        ("python/tilewise/plan/a.py", "x = 1\n", "does not open with a sentence"),
+        (
+            "python/tilewise/statistics/a.py",
+            '"""Counts a thing."""\nfrom tilewise.files.region import Region\n',
+            "statistics uses files",
+        ),
+        (
+            "python/tilewise/launch/a.py",
+            '"""Starts it."""\ndef f():\n    import tilewise.planning\n',
+            "a.py:3: launch uses planning",
+        ),
+        ("python/tilewise/planning/a.py", "x = 1\n", "does not open with a sentence"),
         ("tests/a.py", '"""Tests a thing."""\n' + "x = 1\n" * 400, "401 lines"),
     ],
 )
@@ -81,7 +92,9 @@ def test_use_of_lower_floors_is_allowed(tmp_path: Path) -> None:
     plant(tmp_path, "cpp/tilewise/io/a.cpp", '// Reads things.\n#include "tilewise/mpi/mpi.hpp"\n')
     plant(tmp_path, "cpp/tilewise/mpi/mpi.hpp", "// Wraps things.\n#include <mpi.h>\n")
     plant(
-        tmp_path, "python/tilewise/plan/a.py", '"""Plans it."""\nfrom ..files import npy\nfrom .b import c\n'
+        tmp_path,
+        "python/tilewise/planning/a.py",
+        '"""Plans it."""\nfrom ..files import npy\nfrom .b import c\n',
     )
 
     assert complaints(tmp_path) == []

@@ -7,11 +7,11 @@
 #include <sys/mman.h>
 
 #include "tilewise/base/error.hpp"
+#include "tilewise/base/page.hpp"
 
 namespace tilewise {
 namespace {
 
-constexpr std::size_t page = 4096;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -31,7 +31,7 @@ Buffer::Buffer(std::size_t bytes) {
         return;
     }
     if (bytes < 2 * huge_page) {
-        bytes_ = round_up(bytes, page);
+        bytes_ = round_up(bytes, std::size_t{page});
         data_ = static_cast<std::byte*>(map(bytes_));
         return;
     }

@@ -41,9 +41,9 @@ Error error_in_flight() {
     } catch (const std::bad_alloc&) {
         return MemoryError("the system refused to give more memory");
     } catch (const std::exception& error) {
-        return Error(ErrorKind::internal, error.what());
+        return InternalError(error.what());
     } catch (...) {
-        return Error(ErrorKind::internal, "an exception of unknown type");
+        return InternalError("an exception of unknown type");
     }
 }
 

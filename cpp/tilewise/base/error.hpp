@@ -13,33 +13,44 @@ std::string_view name_of(ErrorKind kind);
 
 class Error : public std::runtime_error {
 public:
-    Error(ErrorKind kind, const std::string& text, int rank = -1, int error_number = 0)
+    Error(ErrorKind kind, const std::string& text, int rank = -1, int error_number = 0, const std::string& advice = {},
+          int agreed_by = 0)
         : std::runtime_error(text),
+          advice_(advice),
           kind_(kind),
           rank_(rank),
-          error_number_(error_number) {}
+          error_number_(error_number),
+          agreed_by_(agreed_by) {}
 
     ErrorKind kind() const { return kind_; }
     /// The rank on which it happened, or -1 where it concerns all of them.
     int rank() const { return rank_; }
     /// The system's `errno` where that is the cause, else 0.
     int error_number() const { return error_number_; }
+    /// What to do next, where whoever throws knows better than the kind of error tells; else empty.
+    const std::string& advice() const { return advice_; }
+    /// How many ranks throw it alike, so that none of them waits for another; 0: this one alone.
+    int agreed_by() const { return agreed_by_; }
 
 private:
+    std::string advice_;
     ErrorKind kind_;
-    int rank_, error_number_;
+    int rank_, error_number_, agreed_by_;
 };
 
-struct UsageError : Error {
-    explicit UsageError(const std::string& text, int rank = -1) : Error(ErrorKind::usage, text, rank) {}
+/// Each kind of error is a type, to be caught by it.
+template <ErrorKind of> struct ErrorOf : Error {
+    explicit ErrorOf(const std::string& text, int rank = -1, int error_number = 0, const std::string& advice = {},
+                     int agreed_by = 0)
+        : Error(of, text, rank, error_number, advice, agreed_by) {}
 };
-struct MemoryError : Error {
-    explicit MemoryError(const std::string& text, int rank = -1) : Error(ErrorKind::memory, text, rank) {}
-};
-struct IoError : Error {
-    explicit IoError(const std::string& text, int rank = -1, int error_number = 0)
-        : Error(ErrorKind::io, text, rank, error_number) {}
-};
+using UsageError = ErrorOf<ErrorKind::usage>;
+using MemoryError = ErrorOf<ErrorKind::memory>;
+using IoError = ErrorOf<ErrorKind::io>;
+using MpiError = ErrorOf<ErrorKind::mpi>;
+using LauncherError = ErrorOf<ErrorKind::launcher>;
+using VerificationError = ErrorOf<ErrorKind::verification>;
+using InternalError = ErrorOf<ErrorKind::internal>;
 
 /// What the system says about `errno`, for the end of a message: "No space left on device".
 std::string system_reason(int error_number);

@@ -88,8 +88,8 @@ private:
     std::vector<Span> spans_;
 };
 
-/// For its lifetime the rank is in `phase`; then it is again where it was before. Where spans are kept, one with this name is
-/// added, unless the name is empty.
+/// For its lifetime the rank is in `phase`; then it is again where it was before. Where spans are kept, one with this
+/// name is added, unless the name is empty.
 class Timed {
 public:
     Timed(Ledger& ledger, Phase phase, std::string_view name) : Timed(ledger, phase, Step::none, name) {}

@@ -1,12 +1,15 @@
 // What operations say of themselves when they are done, in the words that all of them share.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 
 namespace tilewise {
 
 /// How the result is to be proved.
 enum class Verify { off, fast, serial };
+inline constexpr std::array<std::string_view, 3> verify_names{"off", "fast", "serial"};
 
 struct Verification {
     std::string method;

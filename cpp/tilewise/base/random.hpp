@@ -26,12 +26,14 @@ constexpr std::uint64_t random_bits(std::uint64_t key, std::uint64_t column) {
     return mix(key + 0x632BE59BD9B4E019U * column);
 }
 
-/// Uniform in [0, 1): a multiple of 2^-digits, which a type of so many digits holds as it is. A number with more would be rounded, the largest up to 1.
+/// Uniform in [0, 1): a multiple of 2^-digits, which a type of so many digits holds as it is. A number with more would
+/// be rounded, the largest up to 1.
 constexpr double uniform(std::uint64_t bits, int digits = 53) {
     return static_cast<double>(bits >> (64 - digits)) / static_cast<double>(std::uint64_t{1} << digits);
 }
 
-/// Box and Muller's transformation of two numbers made from the same bits: two standard normal ones, independent of each other.
+/// Box and Muller's transformation of two numbers made from the same bits: two standard normal ones, independent of
+/// each other.
 inline std::array<double, 2> normal_pair(std::uint64_t bits) {
     const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform(bits))),
                  angle = 2.0 * std::numbers::pi * uniform(mix(bits));

@@ -52,8 +52,8 @@ template <class Work> void parallel_ranges(int threads, std::int64_t count, cons
     });
 }
 
-/// Calls `work(task, thread)` for task = 0 … count−1, each thread taking the next one that nobody has begun: for tasks that differ in length.
-/// After an exception no further task is begun.
+/// Calls `work(task, thread)` for task = 0 … count−1, each thread taking the next one that nobody has begun: for tasks
+/// that differ in length. After an exception no further task is begun.
 template <class Work> void parallel_tasks(int threads, std::int64_t count, const Work& work) {
     std::atomic<std::int64_t> next = 0;
     parallel(static_cast<int>(std::min<std::int64_t>(threads, count)), [&](int thread) {

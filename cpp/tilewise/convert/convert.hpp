@@ -1,4 +1,5 @@
-// From one file to another: format, type, byte order and order of storage change, the numbers stay; also the making of matrices by rule.
+// From one file to another: format, type, byte order and order of storage change, the numbers stay; also the making of
+// matrices by rule.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 namespace tilewise::convert {
 
 struct Options {
-    std::string read = "positioned", write = "positioned";
+    io::StrategyKind read = io::StrategyKind::positioned, write = io::StrategyKind::positioned;
     io::Hints hints;
     grid::Grid grid;                                   ///< how the ranks share a band: rows × columns
     std::int64_t band_bytes = std::int64_t{32} << 20;  ///< of the wider type, on each rank, at a time
@@ -24,9 +25,10 @@ struct Outcome {
     bool working = true;        ///< whether this rank had anything to do
 };
 
-/// Writes `from` to `to`, a part file that exists, band after band, so that the matrix may be far larger than memory. Both have the same
-/// rows and columns. Three buffers of `band_bytes` a rank, and what the strategies stage. Throws the same Error on every rank, or aborts the job
-/// where ranks already wait. @note Collective over `context.comm`, whose ranks must match the grid.
+/// Writes `from` to `to`, a part file that exists, band after band, so that the matrix may be far larger than memory.
+/// Both have the same rows and columns. Three buffers of `band_bytes` a rank, and what the strategies stage. Throws the
+/// same Error on every rank, or aborts the job where ranks already wait. @note Collective over `context.comm`, whose
+/// ranks must match the grid.
 Outcome convert(Context& context, const io::Region& from, const io::Region& to, const Options& options);
 
 }  // namespace tilewise::convert

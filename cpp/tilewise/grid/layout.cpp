@@ -1,4 +1,4 @@
-// Blocks from partitions of m, n and k; the torus rotates them, the layers share k.
+// Blocks from partitions of m, n and k, as the schedule says; the layers share k.
 #include "tilewise/grid/layout.hpp"
 
 namespace tilewise::grid {
@@ -8,28 +8,27 @@ Range shifted(Range range, std::int64_t by) { return {range.begin + by, range.en
 
 }  // namespace
 
-Layout::Layout(Shape shape, Grid grid, int copies, Flow flow, Remainder remainder, std::int64_t panel_width)
+Layout::Layout(Shape shape, Grid grid, int copies, const Schedule& schedule, Remainder remainder,
+               std::int64_t panel_width)
     : shape_(shape),
       grid_(grid),
       copies_(copies),
-      flow_(flow),
+      schedule_(schedule),
       remainder_(remainder),
       panel_width_(panel_width) {}
 
 Block Layout::a(int rank) const {
-    const auto [row, column] = place(rank);
     const Range k = k_of_layer(layer(rank));
-    const int part = flow_ == Flow::torus ? (row + column) % grid_.columns : column;
-    return {Partition(shape_.m, grid_.rows, remainder_)[row],
+    const int part = schedule_.a_part(grid_, place(rank));
+    return {Partition(shape_.m, grid_.rows, remainder_)[place(rank).row],
             shifted(Partition(k.size(), grid_.columns, remainder_)[part], k.begin)};
 }
 
 Block Layout::b(int rank) const {
-    const auto [row, column] = place(rank);
     const Range k = k_of_layer(layer(rank));
-    const int part = flow_ == Flow::torus ? (row + column) % grid_.rows : row;
+    const int part = schedule_.b_part(grid_, place(rank));
     return {shifted(Partition(k.size(), grid_.rows, remainder_)[part], k.begin),
-            Partition(shape_.n, grid_.columns, remainder_)[column]};
+            Partition(shape_.n, grid_.columns, remainder_)[place(rank).column]};
 }
 
 Block Layout::c(int rank) const {
@@ -43,10 +42,7 @@ Block Layout::c_owned(int rank) const {
 }
 
 std::vector<Step> Layout::steps(int rank) const {
-    if (flow_ == Flow::torus) {
-        return cannon_steps(grid_.rows, Partition(shape_.k, grid_.rows, remainder_), place(rank));
-    }
-    return summa_steps(grid_, k_of_layer(layer(rank)), remainder_, panel_width_, place(rank));
+    return schedule_.steps(grid_, k_of_layer(layer(rank)), remainder_, panel_width_, place(rank));
 }
 
 }  // namespace tilewise::grid

@@ -1,4 +1,5 @@
-// Who owns which block of A, B and C in a product, and in which steps it is computed: a value, made before anybody communicates.
+// Who owns which block of A, B and C in a product, and in which steps it is computed: a value, made before anybody
+// communicates.
 #pragma once
 
 #include <vector>
@@ -12,31 +13,33 @@ struct Shape {
     std::int64_t m = 0, n = 0, k = 0;
 };
 
-/// How panels come to those who need them: around a torus (Cannon), or from their owner to its row or column (SUMMA).
-enum class Flow { torus, panels };
-
-/// Ranks are `copies` layers of p × q; layer l computes the share of k that is its own, and the layers' results are added.
+/// Ranks are `copies` layers of p × q; layer l computes the share of k that is its own, and the layers' results are
+/// added.
 ///
 ///     A, one layer, p × q = 2 × 3     B                    C
-///       k0  k1  k2                      n0  n1  n2           n0  n1  n2        torus: A's blocks of row i are rotated
-///     m0 [0] [1] [2]                k0 [0] [1] [2]       m0 [0] [1] [2]        left by i, B's of column j up by j, so that
-///     m1 [3] [4] [5]                k1 [3] [4] [5]       m1 [3] [4] [5]        each rank begins with blocks that match
+///       k0  k1  k2                      n0  n1  n2           n0  n1  n2
+///     m0 [0] [1] [2]                k0 [0] [1] [2]       m0 [0] [1] [2]
+///     m1 [3] [4] [5]                k1 [3] [4] [5]       m1 [3] [4] [5]
+///
+/// For cannon A's blocks of row i are rotated left by i, and B's of column j up by j, so that each rank begins with
+/// blocks that match.
 class Layout {
 public:
-    Layout(Shape shape, Grid grid, int copies, Flow flow, Remainder remainder = Remainder::spread,
+    Layout(Shape shape, Grid grid, int copies, const Schedule& schedule, Remainder remainder = Remainder::spread,
            std::int64_t panel_width = 768);
 
     Shape shape() const { return shape_; }
     Grid grid() const { return grid_; }
     int copies() const { return copies_; }
     int size() const { return grid_.size() * copies_; }
-    Flow flow() const { return flow_; }
+    Flow flow() const { return schedule_.flow; }
 
     int layer(int rank) const { return rank / grid_.size(); }
     int in_layer(int rank) const { return rank % grid_.size(); }
     Place place(int rank) const { return grid_.place(in_layer(rank)); }
 
-    /// Blocks at the beginning, in coordinates of the whole matrices. Within a layer, A's and B's cover its share of k once.
+    /// Blocks at the beginning, in coordinates of the whole matrices. Within a layer, A's and B's cover its share of k
+    /// once.
     Block a(int rank) const;
     Block b(int rank) const;
     /// The block of C that a rank sums up; the same for all layers.
@@ -53,7 +56,7 @@ private:
     Shape shape_;
     Grid grid_;
     int copies_;
-    Flow flow_;
+    Schedule schedule_;
     Remainder remainder_;
     std::int64_t panel_width_;
 };

@@ -1,6 +1,7 @@
 // Cuts a range into parts, one for each rank along one side of a grid.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -9,6 +10,7 @@ namespace tilewise::grid {
 /// `spread`: sizes differ by at most one, larger parts first. `last`: equal parts, the last one takes all that is left
 /// (what reports 1 and 3 did; it unbalances the ranks, and is there to make that visible).
 enum class Remainder { spread, last };
+inline constexpr std::array<std::string_view, 2> remainder_names{"spread", "last"};
 
 struct Range {
     std::int64_t begin = 0;

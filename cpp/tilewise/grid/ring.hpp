@@ -1,11 +1,17 @@
-// Who sits beside whom in each step of a tournament: column blocks in the ordering of Brent and Luk, dealt out to ranks.
+// Who sits beside whom in each step of a tournament: column blocks in the ordering of Brent and Luk, dealt out to
+// ranks.
 //
-//     step 0      0 → 2 → 4 → 6 ┐        step 1      0   1   2   4          tops move right, bottoms left, at the ends they turn
-//                 │   │   │   │ │                    │   │   │   │          round; the first top stays. After blocks − 1 steps each
-//                 1 ← 3 ← 5 ← 7 ┘                    3   5   7   6          block has met every other one, and all are where they were.
+//     step 0      0 → 2 → 4 → 6 ┐        step 1      0   1   2   4
+//                 │   │   │   │ │                    │   │   │   │
+//                 1 ← 3 ← 5 ← 7 ┘                    3   5   7   6
 //
-//     position    0   1   2   3          each position holds two blocks; neighbouring positions belong to a rank, so that in a
-//     rank        [ 0  ] [ 1  ]          step only the blocks at a rank's ends travel, to its neighbours
+// Tops move right and bottoms left; at the ends they turn round, and the first top stays. After blocks − 1 steps each
+// block has met every other one, and all are where they were.
+//
+//     position    0   1   2   3          each position holds two blocks
+//     rank        [ 0  ] [ 1  ]          neighbouring positions belong to a rank
+//
+// So only the blocks at a rank's ends travel in a step, to its neighbours.
 #pragma once
 
 #include "tilewise/grid/partition.hpp"

@@ -8,14 +8,22 @@
 
 namespace tilewise::grid {
 
-std::vector<Step> cannon_steps(int q, const Partition& k_parts, Place place) {
-    const Grid grid{q, q};
+namespace {
+
+int diagonal(Grid grid, Place place) { return (place.row + place.column) % grid.rows; }
+
+std::vector<Step> cannon_steps(Grid grid, Range k_all, Remainder remainder, std::int64_t /*width*/, Place place) {
+    const int q = grid.rows;
+    const Partition parts(k_all.size(), q, remainder);
     std::vector<Step> steps;
     for (int step = 0; step < q; ++step) {
-        const Range k = k_parts[(place.row + place.column + step) % q];
+        const Range k = parts[(place.row + place.column + step) % q];
         const Range whole{0, k.size()};
-        steps.push_back({k, grid.rank({place.row, (place.column + step) % q}),
-                         grid.rank({(place.row + step) % q, place.column}), whole, whole});
+        steps.push_back({{k_all.begin + k.begin, k_all.begin + k.end},
+                         grid.rank({place.row, (place.column + step) % q}),
+                         grid.rank({(place.row + step) % q, place.column}),
+                         whole,
+                         whole});
     }
     return steps;
 }
@@ -39,6 +47,12 @@ std::vector<Step> summa_steps(Grid grid, Range k_all, Remainder remainder, std::
     }
     return steps;
 }
+
+}  // namespace
+
+const Schedule cannon{Flow::torus, diagonal, diagonal, cannon_steps};
+const Schedule summa{Flow::panels, [](Grid, Place place) { return place.column; },
+                     [](Grid, Place place) { return place.row; }, summa_steps};
 
 std::int64_t received_elements(const std::vector<Step>& steps, int rank, std::int64_t m, std::int64_t n) {
     std::int64_t elements = 0;

@@ -21,14 +21,6 @@ std::vector<Range> canonical(const std::vector<Range>& ranges) {
     return merged;
 }
 
-std::vector<Range> every(std::int64_t count, std::int64_t block, int turn, int turns) {
-    std::vector<Range> ranges;
-    for (std::int64_t begin = turn * block; begin < count; begin += turns * block) {
-        ranges.push_back({begin, std::min(begin + block, count)});
-    }
-    return canonical(ranges);
-}
-
 std::vector<Range> clipped(const std::vector<Range>& ranges, Range to) {
     std::vector<Range> all;
     for (const Range& range : ranges) {
@@ -69,8 +61,16 @@ std::int64_t Share::total(const std::vector<Range>& ranges) {
 
 Share Share::within(const Block& block) const { return {clipped(rows, block.rows), clipped(columns, block.columns)}; }
 
+std::vector<Range> dealt_ranges(std::int64_t count, std::int64_t block, int turn, int turns) {
+    std::vector<Range> ranges;
+    for (std::int64_t begin = turn * block; begin < count; begin += turns * block) {
+        ranges.push_back({begin, std::min(begin + block, count)});
+    }
+    return canonical(ranges);
+}
+
 Share block_cyclic(Grid grid, Place place, std::int64_t rows, std::int64_t columns, std::int64_t block) {
-    return {every(rows, block, place.row, grid.rows), every(columns, block, place.column, grid.columns)};
+    return {dealt_ranges(rows, block, place.row, grid.rows), dealt_ranges(columns, block, place.column, grid.columns)};
 }
 
 Range span_of(const Share& share, std::int64_t matrix_columns) {

@@ -1,4 +1,5 @@
-// What one rank owns of a matrix in general: some rows crossed with some columns, as 2-D blocks, panels and block-cyclic layouts cut it.
+// What one rank owns of a matrix in general: some rows crossed with some columns, as 2-D blocks, panels and
+// block-cyclic layouts cut it.
 #pragma once
 
 #include <algorithm>
@@ -8,14 +9,14 @@
 
 namespace tilewise::grid {
 
-/// Rows × columns, each a list of ascending ranges that are neither empty nor adjacent. In memory a share is dense: its rows one after the other,
-/// each with the share's columns side by side.
+/// Rows × columns, each a list of ascending ranges that are neither empty nor adjacent. In memory a share is dense: its
+/// rows one after the other, each with the share's columns side by side.
 ///
-///     matrix   [ 0 0 1 1 0 0 1 ]     block-cyclic, 2 × 2 ranks, blocks of 2: rank 0 owns rows {0,1, 4} × columns {0,1, 4,5},
-///              [ 0 0 1 1 0 0 1 ]     in memory     [ 0 0 0 0 ]
+///     matrix   [ 0 0 1 1 0 0 1 ]     block-cyclic, 2 × 2 ranks, blocks of 2: of rank 0
+///              [ 0 0 1 1 0 0 1 ]     are rows 0, 1, 4 and columns 0, 1, 4, 5
+///              [ 2 2 3 3 2 2 3 ]     in memory     [ 0 0 0 0 ]
 ///              [ 2 2 3 3 2 2 3 ]                   [ 0 0 0 0 ]
-///              [ 2 2 3 3 2 2 3 ]                   [ 0 0 0 0 ]
-///              [ 0 0 1 1 0 0 1 ]
+///              [ 0 0 1 1 0 0 1 ]                   [ 0 0 0 0 ]
 struct Share {
     std::vector<Range> rows, columns;
 
@@ -28,13 +29,15 @@ struct Share {
     std::int64_t size() const { return height() * width(); }
     Share transposed() const { return {columns, rows}; }
     /// Whether its rows are whole rows of a matrix with that many columns.
-    bool has_whole_rows(std::int64_t matrix_columns) const { return width() == matrix_columns; }
     /// The part of it in these rows and columns.
     Share within(const Block& block) const;
 
 private:
     static std::int64_t total(const std::vector<Range>& ranges);
 };
+
+/// What falls to number `turn` of `turns` when [0, count) is dealt out to them in blocks, one after the other.
+std::vector<Range> dealt_ranges(std::int64_t count, std::int64_t block, int turn, int turns);
 
 /// The share of `place` when blocks of `block` × `block` are dealt out to the grid in turn, in both directions.
 Share block_cyclic(Grid grid, Place place, std::int64_t rows, std::int64_t columns, std::int64_t block);
@@ -44,11 +47,13 @@ inline Range common(Range a, Range b) {
     return {begin, std::max(begin, end)};
 }
 
-/// First and one past the last element of a share, counted row by row through a matrix with that many columns; empty for an empty share.
+/// First and one past the last element of a share, counted row by row through a matrix with that many columns; empty
+/// for an empty share.
 Range span_of(const Share& share, std::int64_t matrix_columns);
 
-/// Calls run(first, count, local) for everything that a share has in elements [within.begin, within.end) of the matrix, counted row by row:
-/// the longest runs of consecutive elements, in ascending order. `local` is where a run begins in the share's own memory.
+/// Calls run(first, count, local) for everything that a share has in elements [within.begin, within.end) of the matrix,
+/// counted row by row: the longest runs of consecutive elements, in ascending order. `local` is where a run begins in
+/// the share's own memory.
 template <class Run>
 void for_runs(const Share& share, std::int64_t matrix_columns, Range within, Run run) {
     if (share.size() == 0 || within.size() <= 0) {

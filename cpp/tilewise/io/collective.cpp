@@ -1,4 +1,5 @@
-// Strategy `collective`: MPI-IO with a file view for each rank, and one read_all or write_all, which lets the library merge the ranks' requests.
+// Strategy `collective`: MPI-IO with a file view for each rank, and one read_all or write_all, which lets the library
+// merge the ranks' requests.
 #include "tilewise/io/file_view.hpp"
 
 namespace tilewise::io {

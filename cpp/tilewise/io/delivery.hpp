@@ -1,7 +1,7 @@
 // Whether a library that says it has read has done so: ROMIO counts what it was asked for, not what came.
 //
-//     before   [ . . . ! | . . . ! ]     the end of each run of the file is marked in memory: a call that brought too little left the mark there
-//     after    [ a b c d | e f g ! ]     what still looks like a mark is compared with the file
+//     before   [ . . . ! | . . . ! ]     the end of each run of the file is marked in memory
+//     after    [ a b c d | e f g ! ]     a call that brought too little left a mark: that is compared with the file
 //              [ a b c d | e f g h ]     and so are samples: a library's own buffer may have held what was there before
 #pragma once
 
@@ -14,10 +14,12 @@ namespace tilewise::io {
 /// The elements `within` of the stored matrix that a rank's share has, while they are read by somebody else.
 class Delivery {
 public:
-    /// Marks memory. `cell`, `turn`: as of `samples_of`, so that each piece is met which the library reads in one call, if it does not read run by run.
+    /// Marks memory. `cell`, `turn`: as of `samples_of`, so that each piece is met which the library reads in one call,
+    /// if it does not read run by run.
     Delivery(const Transfer& transfer, const grid::Share& share, grid::Range within, std::int64_t cell, int turn);
 
-    /// Throws IoError where memory holds anything else than the file. `everything`: all bytes are compared. Not collective.
+    /// Throws IoError where memory holds anything else than the file. `everything`: all bytes are compared. Not
+    /// collective.
     void check(bool everything) const;
 
 private:

@@ -1,4 +1,5 @@
-// Consecutive elements of a stored matrix, whatever the file is made of: what rank 0 deals out, and what panels are read and written through.
+// Consecutive elements of a stored matrix, whatever the file is made of: what rank 0 deals out, and what panels are
+// read and written through.
 #pragma once
 
 #include <cstring>
@@ -26,7 +27,8 @@ public:
     virtual void close() {}
 };
 
-/// The transfer's file: binary through the page cache or (`bypassed`) past it, or lines of text, which can only be read. Throws IoError.
+/// The transfer's file: binary through the page cache or (`bypassed`) past it, or lines of text, which can only be
+/// read. Throws IoError.
 std::unique_ptr<ElementFile> open_elements(const Transfer& transfer, PosixFile::Mode mode, PosixFile::Cache cache,
                                            int threads);
 
@@ -36,7 +38,8 @@ struct Shares {
 
     const grid::Share& operator[](int rank) const { return all[static_cast<std::size_t>(rank)]; }
     std::int64_t count(int rank, grid::Range within) const { return grid::count_in((*this)[rank], columns, within); }
-    /// What a rank has in a range of elements is consecutive in its memory, since both are in the same order: where that begins.
+    /// What a rank has in a range of elements is consecutive in its memory, since both are in the same order: where
+    /// that begins.
     std::int64_t local(int rank, grid::Range within) const { return count(rank, {0, within.begin}); }
     /// What a rank has, from its first element to its last, with what others have between them.
     grid::Range span_of(int rank) const { return grid::span_of((*this)[rank], columns); }
@@ -50,7 +53,8 @@ struct Shares {
     grid::Range span;
 };
 
-/// Copies what `rank` has in `within` out of `file_order`, which holds those elements in the file's order, to consecutive memory.
+/// Copies what `rank` has in `within` out of `file_order`, which holds those elements in the file's order, to
+/// consecutive memory.
 inline void pack(const Shares& shares, int rank, grid::Range within, const std::byte* file_order, std::byte* packed) {
     grid::for_runs(shares[rank], shares.columns, within, [&](std::int64_t first, std::int64_t count, std::int64_t) {
         const auto bytes = static_cast<std::size_t>(count * shares.item);
@@ -68,12 +72,13 @@ inline void unpack(const Shares& shares, int rank, grid::Range within, const std
     });
 }
 
-/// Writes what anybody has of `within`, gathered in the file's order: in one piece where nothing is missing, else around the gaps.
+/// Writes what anybody has of `within`, gathered in the file's order: in one piece where nothing is missing, else
+/// around the gaps.
 void write_owned(const ElementFile& file, Counters& count, const Shares& shares, grid::Range within,
                  const std::byte* file_order);
 
-/// Cuts a span of elements into bands of bounded size, at whole lines where the file has lines: what rank 0 holds at a time when it reads or
-/// writes for all.
+/// Cuts a span of elements into bands of bounded size, at whole lines where the file has lines: what rank 0 holds at a
+/// time when it reads or writes for all.
 class Bands {
 public:
     static constexpr std::int64_t bytes = std::int64_t{8} << 20;

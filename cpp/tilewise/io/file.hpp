@@ -1,4 +1,5 @@
-// A file descriptor, and calls that do all or throw: also when it is closed, where some file systems first say that a write has failed.
+// A file descriptor, and calls that do all or throw: also when it is closed, where some file systems first say that a
+// write has failed.
 #pragma once
 
 #include <cerrno>
@@ -33,7 +34,8 @@ public:
     void unlock(std::int64_t offset, std::int64_t bytes) const;
     /// Makes the file exactly so long.
     void resize(std::int64_t bytes) const;
-    /// Throws IoError when the system says that what was written is not there (NFS and quotas say it only now). Nothing can be done with the file after it.
+    /// Throws IoError when the system says that what was written is not there (NFS and quotas say it only now). Nothing
+    /// can be done with the file after it.
     void close();
 
 private:

@@ -91,7 +91,8 @@ void FileView::require_moved(MPI_Status status, std::int64_t expected, const cha
     check(MPI_Get_elements_x(&status, item_, &moved), "MPI_Get_elements_x");
     int item_bytes = 0;
     check(MPI_Type_size(item_, &item_bytes), "MPI_Type_size");
-    // Some libraries count only what fits 31 bits, or nothing for an empty block: a short count is an error only where it can be trusted.
+    // Some libraries count only what fits 31 bits, or nothing for an empty block: a short count is an error only where
+    // it can be trusted.
     if (moved != MPI_UNDEFINED && moved < expected && expected * item_bytes < std::numeric_limits<int>::max()) {
         throw IoError(std::string(call) + " moved " + std::to_string(moved) + " of " + std::to_string(expected) +
                       " numbers");

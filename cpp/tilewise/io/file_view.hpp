@@ -18,15 +18,16 @@ public:
     const grid::Share& share() const { return share_; }
     MPI_Datatype item() const { return item_; }
 
-    /// Runs f() on every rank and agrees on its failure: MPI-IO's codes are local. What the library says is put behind the file's name, with the system's
-    /// reason where it can be found out. What a signal interrupted is done again, by all. @note Collective.
+    /// Runs f() on every rank and agrees on its failure: MPI-IO's codes are local. What the library says is put behind
+    /// the file's name, with the system's reason where it can be found out. What a signal interrupted is done again, by
+    /// all. @note Collective.
     template <class F> void step(const F& f) const;
 
     /// Throws IoError unless `status` speaks of `expected` numbers, where its count can be trusted.
     void require_moved(MPI_Status status, std::int64_t expected, const char* call) const;
 
-    /// Moves elements [begin, end) of the share in one step: call(count, type, status) is told where to, and begins at the right place of the view even if it is
-    /// done again. What is read is compared with the file. @note Collective.
+    /// Moves elements [begin, end) of the share in one step: call(count, type, status) is told where to, and begins at
+    /// the right place of the view even if it is done again. What is read is compared with the file. @note Collective.
     template <class Call> void move(std::int64_t begin, std::int64_t end, const char* name, const Call& call) const;
 
     /// Throws IoError when the system says that what was written is not there. @note Collective.
@@ -80,7 +81,7 @@ template <class F> void tilewise::io::FileView::step(const F& f) const {
                 }
             });
             return;
-        } catch (const mpi::AgreedError& error) {
+        } catch (const Error& error) {
             if (error.error_number() != EINTR || interrupts == most_interrupts) {
                 throw;
             }

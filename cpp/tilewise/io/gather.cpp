@@ -1,4 +1,5 @@
-// What a rank has in a range is consecutive in its memory, so it is sent from where it is; it is put in the file's order on arrival.
+// What a rank has in a range is consecutive in its memory, so it is sent from where it is; it is put in the file's
+// order on arrival.
 #include "tilewise/io/gather.hpp"
 
 #include "tilewise/mpi/datatype.hpp"

@@ -1,4 +1,5 @@
-// Brings consecutive elements together from all who own some of them, in the file's order: what is done before anything is written by panels.
+// Brings consecutive elements together from all who own some of them, in the file's order: what is done before anything
+// is written by panels.
 #pragma once
 
 #include <vector>
@@ -7,8 +8,9 @@
 
 namespace tilewise::io {
 
-/// Brings what anybody has of elements `ranges[rank]` to that rank: into `rows`, in the file's order; what nobody has stays as it was there.
-/// `packed` has room for as many elements. Messages go only between ranks that have something for each other. @note Collective.
+/// Brings what anybody has of elements `ranges[rank]` to that rank: into `rows`, in the file's order; what nobody has
+/// stays as it was there. `packed` has room for as many elements. Messages go only between ranks that have something
+/// for each other. @note Collective.
 void gather(const Context& context, const Transfer& transfer, const Shares& shares,
             const std::vector<grid::Range>& ranges, std::byte* packed, std::byte* rows);
 

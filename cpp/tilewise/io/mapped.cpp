@@ -1,4 +1,5 @@
-// Maps regions, copies blocks out of and into them, and turns the bus error of a shrunken file or a full disk into words.
+// Maps regions, copies blocks out of and into them, and turns the bus error of a shrunken file or a full disk into
+// words.
 #include "tilewise/io/mapped.hpp"
 
 #include <algorithm>
@@ -13,14 +14,13 @@
 #include <utility>
 
 #include "tilewise/base/error.hpp"
+#include "tilewise/base/page.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/io/file.hpp"
 #include "tilewise/io/runs.hpp"
 
 namespace tilewise::io {
 namespace {
-
-constexpr std::int64_t page = 4096;
 
 // A bus error's handler may only read what was prepared before: the mappings that there are, and their files' names.
 struct Watched {
@@ -36,7 +36,7 @@ void on_bus_error(int, siginfo_t* facts, void*) {
     const auto* where = static_cast<const std::byte*>(facts->si_addr);
     for (const Watched& mapping : watched) {
         const std::byte* begin = mapping.begin;
-        if (begin != nullptr && where >= begin && where < begin + mapping.length && say_lost != nullptr) {
+        if (begin != nullptr && where >= begin && where < begin + mapping.length) {
             say_lost(mapping.name.data(), mapping.writing);
             _exit(1);
         }
@@ -45,7 +45,11 @@ void on_bus_error(int, siginfo_t* facts, void*) {
     std::raise(SIGBUS);
 }
 
+/// Only a program that has something to say catches the signal: it belongs to the whole process.
 void expect_bus_errors(const void* begin, std::size_t length, const std::string& name, bool writing) {
+    if (say_lost == nullptr) {
+        return;
+    }
     for (Watched& mapping : watched) {
         if (mapping.begin != nullptr) {
             continue;
@@ -193,8 +197,7 @@ void Mapping::release(const void* begin, const void* end) const {
 }
 
 bool usable_in_place(const Region& region, Dtype dtype) {
-    return region.generator.empty() && region.tiles.empty() && !region.text && region.dtype == dtype &&
-           !region.swap_bytes && region.bytes() > 0 &&
+    return region.is_one_file() && region.dtype == dtype && !region.swap_bytes && region.bytes() > 0 &&
            region.offset % static_cast<std::int64_t>(facts(dtype).component) == 0;
 }
 

@@ -1,7 +1,8 @@
-// Strategy `per_rank`: the matrix is a folder of tiles, one file a rank where it was written; any ranks read and write any of them.
+// Strategy `per_rank`: the matrix is a folder of tiles, one file a rank where it was written; any ranks read and write
+// any of them.
 //
-//        A.tiles/   [ tile 0 | tile 1 ]      rank r's share may be exactly tile r: then each rank touches one file, front to back,
-//                   [ tile 2 | tile 3 ]      or any other part: then it touches what it needs of each
+//        A.tiles/   [ tile 0 | tile 1 ]      where rank r's share is exactly tile r, each rank touches one file,
+//                   [ tile 2 | tile 3 ]      front to back; any other share touches what it needs of each
 #include <algorithm>
 #include <cstring>
 
@@ -36,8 +37,8 @@ void for_pieces(const Transfer& transfer, const grid::Share& share, const Tile& 
                    });
 }
 
-/// Reads or writes what `share` has of a tile: through a buffer of whole rows, or, to write less than whole rows, piece by piece, since what is
-/// between the pieces belongs to other ranks.
+/// Reads or writes what `share` has of a tile: through a buffer of whole rows, or, to write less than whole rows, piece
+/// by piece, since what is between the pieces belongs to other ranks.
 void move_tile(Counters& count, const Transfer& transfer, const grid::Share& share, const Tile& tile, bool reading) {
     const grid::Share part = share.within(tile.block);
     if (part.size() == 0) {

@@ -1,4 +1,5 @@
-// Strategy `positioned`: every rank reads and writes the rows of its own share with pread and pwrite, on all its threads.
+// Strategy `positioned`: every rank reads and writes the rows of its own share with pread and pwrite, on all its
+// threads.
 //
 //        file  [ r0 r0 | r1 r1 ]     no messages at all; a call for each row of a block, or few calls for
 //              [ r0 r0 | r1 r1 ]     blocks as wide as the matrix, whose rows follow each other in the file

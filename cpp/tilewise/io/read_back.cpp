@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tilewise/base/buffer.hpp"
+#include "tilewise/base/array.hpp"
 #include "tilewise/io/samples.hpp"
 #include "tilewise/kernel/checksum.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -73,11 +73,9 @@ std::int64_t ReadBack::different(Counters& count, const Region& region) const {
     if (region.tiles.empty()) {
         file = std::make_unique<PosixFile>(region.path, region.name, PosixFile::Mode::read);
     }
-    Buffer buffer;
+    Array<std::byte> buffer;
     const auto differs = [&](std::int64_t bytes, std::int64_t place, std::uint64_t sum, const auto& read) {
-        if (static_cast<std::int64_t>(buffer.bytes()) < bytes) {
-            buffer = Buffer(static_cast<std::size_t>(bytes));
-        }
+        buffer.grow(bytes);
         try {
             read(buffer.data());
         } catch (const IoError& error) {

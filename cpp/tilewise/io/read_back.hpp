@@ -1,5 +1,6 @@
-// Whether a file holds what was written: checksums taken of the data in memory, compared with those of the bytes that the file gives back. Of samples always, since
-// some file systems take what they cannot keep; of everything where that shall be proved.
+// Whether a file holds what was written: checksums taken of the data in memory, compared with those of the bytes that
+// the file gives back. Of samples always, since some file systems take what they cannot keep; of everything where that
+// shall be proved.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,14 @@ public:
 
     ReadBack(Extent extent, int rank) : extent_(extent), rank_(rank) {}
 
-    /// Remembers what this rank's share holds: samples (io/samples.hpp), or everything in pieces of at most 8 MiB, which costs one pass over the data.
+    /// Remembers what this rank's share holds: samples (io/samples.hpp), or everything in pieces of at most 8 MiB,
+    /// which costs one pass over the data.
     void note(const Transfer& transfer, const grid::Share& share);
     /// Remembers bytes at an offset of the file, or the last of them.
     void note(std::int64_t offset, const std::byte* data, std::int64_t bytes);
 
-    /// Reads what was noted again, and returns how many pieces, over all ranks, the file holds differently or not at all. Call it when all have closed the file.
+    /// Reads what was noted again, and returns how many pieces, over all ranks, the file holds differently or not at
+    /// all. Call it when all have closed the file.
     /// @note Collective.
     std::int64_t compare(Context& context, const Region& region) const;
 

@@ -1,4 +1,5 @@
-// Where a matrix's numbers lie: the noun that the front makes from a file's header, and that all strategies read and write.
+// Where a matrix's numbers lie: the noun that the front makes from a file's header, and that all strategies read and
+// write.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,10 @@ struct TextLines {
     std::int64_t elements() const { return pairs ? line_numbers / 2 : line_numbers; }
 };
 
+struct InMemory;
+
 struct Region {
-    std::string path;  ///< empty: made by the generator
+    std::string path;  ///< empty: made by the generator, or in memory
     std::string name;  ///< as the user wrote it, for messages
     std::int64_t offset = 0;
     std::int64_t rows = 0, columns = 0;  ///< of the matrix in the file
@@ -41,13 +44,17 @@ struct Region {
     bool transposed = false;       ///< the operation wants the transpose
     std::string generator;
     std::uint64_t seed = 0;
-    std::vector<Tile> tiles;        ///< instead of one file
-    std::optional<TextLines> text;  ///< instead of binary numbers
-    bool proving = false;           ///< an output that a proof reads: what is wrong with it fails the verification
+    std::vector<Tile> tiles;           ///< instead of one file
+    std::optional<TextLines> text;     ///< instead of binary numbers
+    bool proving = false;              ///< an output that a proof reads: what is wrong with it fails the verification
+    const InMemory* memory = nullptr;  ///< instead of a file: the ranks' own memory (io/in_memory.hpp)
+
+    /// Whether all numbers lie in one file, as bytes.
+    bool is_one_file() const { return generator.empty() && tiles.empty() && !text && memory == nullptr; }
 
     /// Rows and columns as the operation sees them.
-    std::int64_t wanted_rows() const { return transposed ? columns : rows; }
-    std::int64_t wanted_columns() const { return transposed ? rows : columns; }
+    std::int64_t logical_rows() const { return transposed ? columns : rows; }
+    std::int64_t logical_columns() const { return transposed ? rows : columns; }
 
     /// The file's numbers, taken row by row, may be the matrix or its transpose: `stored` speaks of them as they lie.
     std::int64_t stored_rows() const { return column_major ? columns : rows; }

@@ -1,4 +1,5 @@
-// What the strategies share that serve each rank by itself: run after run of consecutive elements, on all threads of the rank.
+// What the strategies share that serve each rank by itself: run after run of consecutive elements, on all threads of
+// the rank.
 #pragma once
 
 #include <atomic>
@@ -12,8 +13,9 @@ namespace tilewise::io {
 
 inline constexpr std::int64_t worth_threads = std::int64_t{1} << 20;  // bytes
 
-/// Opens the file with open() on every rank that owns something, and calls move(file, share, within) on its threads, each with a part of the
-/// elements between the share's first and last; `move` returns how many calls to the system it made. Books time, calls, and the share's bytes. @note Collective.
+/// Opens the file with open() on every rank that owns something, and calls move(file, share, within) on its threads,
+/// each with a part of the elements between the share's first and last; `move` returns how many calls to the system it
+/// made. Books time, calls, and the share's bytes. @note Collective.
 template <class Open, class Move>
 void serve_own_share(Context& context, const Transfer& transfer, bool reading, const std::string& name, Open open,
                      Move move) {

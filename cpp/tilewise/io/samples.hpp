@@ -1,9 +1,14 @@
-// Which few numbers of a share are looked at again in the file, after it was read or written: enough of them to meet every call of a plausible size.
+// Which few numbers of a share are looked at again in the file, after it was read or written: enough of them to meet
+// every call of a plausible size.
 //
-//     file     [ r0 r0 r1 r1 r0 r0 r1 r1 | r0 r0 r1 r1 … ]      in each cell of the file the first and the last run of the rank:
-//     cell       ^            ^             ^                   of the first its head, of the last its tail
+//     file     [ r0 r0 r1 r1 r0 r0 r1 r1 | r0 r0 r1 r1 … ]
+//     cell       ^            ^             ^
 //
-// Where ranks have narrow pieces of the same cells, they take turns, so that a rank looks at about as many places as its share has cells.
+// In each cell of the file those are the first and the last run of the rank: of the first its head, of the last its
+// tail.
+//
+// Where ranks have narrow pieces of the same cells, they take turns, so that a rank looks at about as many places as
+// its share has cells.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +26,8 @@ struct Sample {
     std::int64_t first, count, local;
 };
 
-/// The samples of what `share` has of the elements `within`, in ascending order. `item` and `cell` are bytes; `turn`: the rank, or −1 for a look
-/// at every cell, whoever else has a part of it.
+/// The samples of what `share` has of the elements `within`, in ascending order. `item` and `cell` are bytes; `turn`:
+/// the rank, or −1 for a look at every cell, whoever else has a part of it.
 std::vector<Sample> samples_of(const grid::Share& share, std::int64_t columns, std::int64_t item, grid::Range within,
                                std::int64_t cell, int turn);
 

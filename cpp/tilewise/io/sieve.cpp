@@ -1,10 +1,12 @@
-// Strategy `sieve`: each rank reads from the first to the last byte that it wants, through a bounded buffer, and picks what is its own.
+// Strategy `sieve`: each rank reads from the first to the last byte that it wants, through a bounded buffer, and picks
+// what is its own.
 //
-//        file     [ r0 r1 r0 r1 r0 r1 … ]      one large call instead of many small ones: for narrow blocks and block-cyclic layouts
-//        buffer   [ r0 r1 r0 r1 ]
+//        file     [ r0 r1 r0 r1 r0 r1 … ]      one large call instead of many small ones:
+//        buffer   [ r0 r1 r0 r1 ]              for narrow blocks and block-cyclic layouts
 //        share    [ r0 r0 ]
 //
-// To write, the buffer is read, changed and written back under a lock of those bytes, since neighbours change other bytes of the same piece.
+// To write, the buffer is read, changed and written back under a lock of those bytes, since neighbours change other
+// bytes of the same piece.
 #include <algorithm>
 #include <cstring>
 #include <mutex>

@@ -1,7 +1,9 @@
-// Strategy `split_collective`: the collective calls cut in two, begin and end, with work between them.
+// Strategy `split_collective`: the collective calls cut in two, begin and end, slab after slab.
 //
-//        begin slab 0 │ end 0, begin 1 │ end 1, begin 2 │ …      slab: an equal part of each rank's share
-//        (nothing)    │ convert slab 0 │ convert slab 1 │ …      work between; a library may still do all of its own in `begin`
+//        begin slab 0, end 0 │ begin 1, end 1 │ …      slab: an equal part of each rank's share
+//
+// Nothing is done between begin and end: ROMIO moves everything in begin, so nothing would overlap. It is here to be
+// compared with `collective`.
 #include <algorithm>
 #include <utility>
 
@@ -49,12 +51,8 @@ private:
         const std::int64_t size = view.share().size();
         for (int slab = 0; slab < slabs; ++slab) {
             const std::int64_t from = size * slab / slabs, to = size * (slab + 1) / slabs;
-            bool worked = !transfer.between;
             view.move(from, to, name, [&](std::byte* data, const mpi::Span& span, MPI_Status* status) {
                 const int begun = begin(view.get(), data, span);
-                if (!std::exchange(worked, true)) {  // the slab before this one is there
-                    transfer.between(from);
-                }
                 const int ended = end(view.get(), data, status);  // also after a failure: only one may be open
                 return begun != MPI_SUCCESS ? begun : ended;
             });

@@ -18,15 +18,13 @@ class TextIndex;
 /// The share of each rank, in the stored coordinates of the region; shares may be empty.
 using ShareOf = std::function<grid::Share(int rank)>;
 
-/// One matrix between its file and the ranks: `data` is this rank's share in the file's own type, row after row, without gaps.
+/// One matrix between its file and the ranks: `data` is this rank's share in the file's own type, row after row,
+/// without gaps.
 struct Transfer {
     const Region& region;
     ShareOf share_of;
     std::byte* data = nullptr;
     const TextIndex* text = nullptr;  ///< where lines begin, when a text is read
-    std::function<void(std::int64_t elements)> between =
-        {};  ///< work that can be done while more is read: told how many
-             ///< leading elements of `data` are there
 
     std::int64_t item() const { return static_cast<std::int64_t>(size_of(region.dtype)); }
     std::int64_t rows() const { return region.stored_rows(); }
@@ -37,8 +35,8 @@ struct Transfer {
 
 using Hints = std::map<std::string, std::string>;
 
-/// Both calls are collective over `context.comm`, throw the same Error on every rank (or abort the job where ranks already wait), count
-/// into the ledger, and leave the ledger's phase as they find it.
+/// Both calls are collective over `context.comm`, throw the same Error on every rank (or abort the job where ranks
+/// already wait), count into the ledger, and leave the ledger's phase as they find it.
 class Strategy {
 public:
     Strategy() = default;
@@ -62,11 +60,26 @@ std::unique_ptr<Strategy> make_mapped(const Hints& hints);
 std::unique_ptr<Strategy> make_two_phase(const Hints& hints);
 std::unique_ptr<Strategy> make_uncached(const Hints& hints);
 
+enum class StrategyKind {
+    root,
+    root_collective,
+    per_rank,
+    collective,
+    split_collective,
+    independent,
+    positioned,
+    sieve,
+    mapped,
+    two_phase,
+    uncached
+};
+
 struct StrategyEntry {
     std::string_view name;
     std::unique_ptr<Strategy> (*make)(const Hints& hints);
 };
 
+/// In the order of StrategyKind.
 inline constexpr std::array strategies{
     StrategyEntry{"root", make_root},
     StrategyEntry{"root_collective", make_root_collective},
@@ -82,7 +95,9 @@ inline constexpr std::array strategies{
 };
 
 /// Throws UsageError for an unknown name, listing the known ones.
-std::unique_ptr<Strategy> strategy_named(std::string_view name, const Hints& hints);
+StrategyKind strategy_named(std::string_view name);
+/// Throws UsageError for a hint that makes no sense.
+std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const Hints& hints);
 
 /// Reads what `share` has of all tiles into `transfer.data`. Not collective.
 void read_tiles(Counters& count, const Transfer& transfer, const grid::Share& share);

@@ -1,4 +1,5 @@
-// Texts are read where the page cache has them: mapped, cut at line ends, each range of lines parsed by whoever needs it, then let go.
+// Texts are read where the page cache has them: mapped, cut at line ends, each range of lines parsed by whoever needs
+// it, then let go.
 #include "tilewise/io/text.hpp"
 
 #include <algorithm>
@@ -44,7 +45,8 @@ public:
         return after_newline(begin_ + index * TextIndex::piece_bytes - 1);
     }
 
-    /// Gives the pages back from a piece's border to `end`, so that a long text does not fill the resident set; touching them again brings them back.
+    /// Gives the pages back from a piece's border to `end`, so that a long text does not fill the resident set;
+    /// touching them again brings them back.
     void release(std::int64_t piece, const char* end) const {
         const char* border = begin_ + piece * TextIndex::piece_bytes;
         mapping_.release(piece == 0 ? border : border - 1, end);  // the byte before was looked at too
@@ -113,7 +115,7 @@ public:
     }
 
     void write(Counters&, grid::Range, const std::byte*) const override {
-        throw Error(ErrorKind::internal, "a text is not written in pieces");
+        throw InternalError("a text is not written in pieces");
     }
 
 private:

@@ -1,4 +1,5 @@
-// Matrices as text: where lines begin, reading any range of numbers in parallel, and writing lines whose length is not known before.
+// Matrices as text: where lines begin, reading any range of numbers in parallel, and writing lines whose length is not
+// known before.
 #pragma once
 
 #include <memory>
@@ -12,8 +13,8 @@ namespace tilewise::io {
 
 /// How many lines of numbers begin in each piece of the file: found once, by all ranks together, then known to all.
 ///
-///     bytes    [ piece 0        | piece 1        | piece 2  … ]      pieces are equally long, so lines cross their borders:
-///     lines      ^    ^     ^        ^      ^         ^              a line belongs to the piece in which it begins
+///     bytes    [ piece 0        | piece 1        | piece 2  … ]      pieces are equally long
+///     lines      ^    ^     ^        ^      ^         ^              a line is of the piece in which it begins
 ///     before     0                   3                5              numbers in all pieces before
 class TextIndex {
 public:
@@ -45,7 +46,8 @@ public:
           proof_(proof),
           end_(region.offset) {}
 
-    /// Appends what the ranks' shares hold; together these are whole rows that follow what was written before. @note Collective; a failure aborts.
+    /// Appends what the ranks' shares hold; together these are whole rows that follow what was written before. @note
+    /// Collective; a failure aborts.
     void append(Context& context, const Transfer& transfer);
     /// Where the text ends now.
     std::int64_t end() const { return end_; }

@@ -1,7 +1,10 @@
 // Lines have the length that their numbers need, so where one begins is known when those before it are formatted.
 //
-//     one rank writes    thread 0: lines 0–7 | lines 16–23 | …         each thread formats the next few lines, learns where they begin
-//                        thread 1: lines 8–15      | lines 24–31        from whoever had those before, and writes while others format
+//     one rank writes    thread 0: lines 0–7 | lines 16–23 | …
+//                        thread 1: lines 8–15      | lines 24–31
+//
+// Each thread formats the next few lines, learns where they begin from whoever had those before, and writes while
+// others format.
 //
 //     all ranks write    stage    rank 0: lines 0–7     rank 1: lines 8–15      formatted in memory
 //                        lengths  812 bytes             790 bytes               a prefix sum says where each begins
@@ -208,7 +211,7 @@ void TextOutput::append(Context& context, const Transfer& transfer) {
     mpi::together(context.comm, [&] {
         if (shares.span.size() > 0 && (shares.owned(shares.span) != shares.span.size() ||
                                        shares.span.begin % line != 0 || shares.span.end % line != 0)) {
-            throw Error(ErrorKind::internal, "a text can only be written in whole lines, one after the other");
+            throw InternalError("a text can only be written in whole lines, one after the other");
         }
         if (me < writers) {
             writer.emplace(context, region_, proof_);

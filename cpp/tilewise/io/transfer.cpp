@@ -4,7 +4,9 @@
 #include <charconv>
 #include <optional>
 
+#include "tilewise/base/names.hpp"
 #include "tilewise/io/file.hpp"
+#include "tilewise/io/in_memory.hpp"
 #include "tilewise/kernel/convert.hpp"
 #include "tilewise/kernel/fill.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -16,17 +18,23 @@ ShareOf stored_shares(const Region& region, const WantedShare& wanted) {
     return [&region, wanted](int rank) { return region.stored(wanted(rank)); };
 }
 
-bool by_root(const std::string& strategy) { return strategy == "root" || strategy == "root_collective"; }
+bool by_root(StrategyKind strategy) {
+    return strategy == StrategyKind::root || strategy == StrategyKind::root_collective;
+}
 
 /// What a region can be read or written with: its own form may leave no choice.
-std::string fitting(const Region& region, const std::string& strategy) {
+StrategyKind fitting(const Region& region, StrategyKind strategy) {
     if (!region.tiles.empty()) {
-        return "per_rank";
+        return StrategyKind::per_rank;
     }
-    if (strategy == "per_rank" && region.generator.empty()) {
+    if (strategy == StrategyKind::per_rank && region.generator.empty()) {
         throw UsageError(region.name + ": is one file, and per_rank wants a folder of tiles");
     }
-    return region.text && !by_root(strategy) ? "two_phase" : strategy;
+    return region.text && !by_root(strategy) ? StrategyKind::two_phase : strategy;
+}
+
+std::unique_ptr<Strategy> strategy_for(const Region& region, StrategyKind strategy, const Hints& hints) {
+    return region.memory != nullptr ? make_in_memory() : make_strategy(fitting(region, strategy), hints);
 }
 
 /// `file`: of a tile, its path.
@@ -48,7 +56,7 @@ void generate(Context& context, const Region& region, const grid::Share& share, 
             return;
         }
         if (share.columns.size() > 1) {
-            throw Error(ErrorKind::internal, "generated matrices are made in blocks of neighbouring columns");
+            throw InternalError("generated matrices are made in blocks of neighbouring columns");
         }
         for (const grid::Range& rows : share.rows) {
             kernel::fill(data, {rows, share.columns[0]}, region.columns, region.dtype,
@@ -60,15 +68,14 @@ void generate(Context& context, const Region& region, const grid::Share& share, 
 
 }  // namespace
 
-std::unique_ptr<Strategy> strategy_named(std::string_view name, const Hints& hints) {
-    std::string known;
-    for (const auto& entry : strategies) {
-        if (entry.name == name) {
-            return entry.make(hints);
-        }
-        known += (known.empty() ? "" : ", ") + std::string(entry.name);
-    }
-    throw UsageError("unknown way to read and write '" + std::string(name) + "'; known are " + known);
+static_assert(strategies[static_cast<std::size_t>(StrategyKind::uncached)].name == "uncached");
+
+StrategyKind strategy_named(std::string_view name) {
+    return enum_named<StrategyKind>(strategies, name, "way to read and write");
+}
+
+std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const Hints& hints) {
+    return strategies.at(static_cast<std::size_t>(kind)).make(hints);
 }
 
 std::int64_t buffer_size(const Hints& hints, const std::string& key, std::int64_t standard) {
@@ -86,6 +93,9 @@ std::int64_t buffer_size(const Hints& hints, const std::string& key, std::int64_
 }
 
 void check_file(Context& context, const Region& region) {
+    if (region.memory != nullptr) {
+        return;
+    }
     mpi::together(context.comm, [&] {
         if (context.comm.rank() != 0) {
             return;
@@ -105,7 +115,7 @@ Region as_written(Context& context, const Region& output) {
     context.comm.barrier();
     Region written = output;
     written.proving = true;
-    if (output.tiles.empty()) {
+    if (output.tiles.empty() && output.memory == nullptr) {
         mpi::together(context.comm, [&] {
             if (context.comm.rank() == 0) {
                 written.file_bytes = PosixFile(output.path, output.name, PosixFile::Mode::read).size();
@@ -116,9 +126,8 @@ Region as_written(Context& context, const Region& output) {
     return written;
 }
 
-Input::Input(Context& context, const Region& region, const std::string& strategy, const Hints& hints)
-    : region_(region) {
-    mpi::together(context.comm, [&] { strategy_ = strategy_named(fitting(region, strategy), hints); });
+Input::Input(Context& context, const Region& region, StrategyKind strategy, const Hints& hints) : region_(region) {
+    mpi::together(context.comm, [&] { strategy_ = strategy_for(region, strategy, hints); });
     if (region.generator.empty()) {
         check_file(context, region);
         if (region.text) {
@@ -127,13 +136,12 @@ Input::Input(Context& context, const Region& region, const std::string& strategy
     }
 }
 
-void Input::load_raw(Context& context, const WantedShare& wanted, std::byte* data,
-                     std::function<void(std::int64_t)> between) const {
+void Input::load_raw(Context& context, const WantedShare& wanted, std::byte* data) const {
     if (!region_.generator.empty()) {
         generate(context, region_, region_.stored(wanted(context.comm.rank())), data);
         return;
     }
-    strategy_->read(context, {region_, stored_shares(region_, wanted), data, text_.get(), std::move(between)});
+    strategy_->read(context, {region_, stored_shares(region_, wanted), data, text_.get()});
     check_file(context, region_);  // some libraries read stale bytes or zeros where a file was cut short meanwhile
 }
 
@@ -153,17 +161,16 @@ void Input::load(Context& context, Dtype dtype, const WantedShare& wanted, std::
     }
 }
 
-Output::Output(Context& context, const Region& region, const std::string& strategy, const Hints& hints, bool prove)
+Output::Output(Context& context, const Region& region, StrategyKind strategy, const Hints& hints, bool prove)
     : region_(region),
       prove_(prove),
       read_back_(prove ? ReadBack::Extent::everything : ReadBack::Extent::samples, context.comm.rank()) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::file, "reserve " + region.name);
     mpi::together(context.comm, [&] {
-        const std::string fits = fitting(region, strategy);
-        strategy_ = strategy_named(fits, hints);
+        strategy_ = strategy_for(region, strategy, hints);
         if (region.text) {
-            text_ = std::make_unique<TextOutput>(region_, by_root(fits), read_back_);
-        } else if (region.tiles.empty() && context.comm.rank() == 0) {
+            text_ = std::make_unique<TextOutput>(region_, by_root(strategy), read_back_);
+        } else if (region.is_one_file() && context.comm.rank() == 0) {
             PosixFile file(region.path, region.name, PosixFile::Mode::write);
             file.reserve(region.offset + region.bytes());
             file.close();
@@ -178,6 +185,9 @@ void Output::store(Context& context, const WantedShare& wanted, std::byte* data)
         return;
     }
     strategy_->write(context, transfer);
+    if (region_.memory != nullptr) {  // which nobody has to look at again
+        return;
+    }
     std::optional<Timed> timed;
     if (prove_) {
         timed.emplace(context.ledger, Phase::verify, "checksum " + region_.name);
@@ -193,6 +203,9 @@ bool Output::holds_what_was_written(Context& context) const {
 }
 
 void Output::finish(Context& context, bool sync) {
+    if (region_.memory != nullptr) {
+        return;
+    }
     const Timed timed(context.ledger, context.ledger.phase(), Step::file, sync ? "flush" : "check samples");
     if (sync) {  // each node holds its own pages of a shared file
         mpi::together(context.comm, [&] {
@@ -220,10 +233,9 @@ void Output::finish(Context& context, bool sync) {
         check_file(context, region_);
     }
     if (!prove_ && read_back_.compare(context, region_) > 0) {
-        throw mpi::AgreedError(ErrorKind::io,
-                               region_.name +
-                                   ": does not hold what was written to it: the file system lost a part, "
-                                   "or another program changed it");
+        mpi::throw_agreed(context.comm,
+                          IoError(region_.name + ": does not hold what was written to it: the file system lost a part, "
+                                                 "or another program changed it"));
     }
 }
 

@@ -6,6 +6,7 @@
 #include <future>
 
 #include "tilewise/base/buffer.hpp"
+#include "tilewise/base/page.hpp"
 #include "tilewise/io/gather.hpp"
 #include "tilewise/io/runs.hpp"
 #include "tilewise/mpi/datatype.hpp"
@@ -14,8 +15,6 @@ namespace tilewise::io {
 namespace {
 
 using mpi::check;
-
-constexpr std::int64_t page = 4096;
 
 /// A stage in the file's order, in memory that lies to pages as the file does, and the same packed by rank.
 struct Stage {

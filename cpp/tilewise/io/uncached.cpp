@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
+#include "tilewise/base/page.hpp"
+
 namespace tilewise::io {
 namespace {
 
-constexpr std::int64_t page = 4096;
 constexpr std::int64_t request = std::int64_t{8} << 20;
 
 /// Calls buffered(part) or direct(part) for consecutive parts [begin, end) of a piece that lies at `data` and `offset`.

@@ -11,14 +11,17 @@ namespace tilewise::io {
 
 /// A file opened twice: past the page cache for whole pages, through it for the unaligned ends.
 ///
-///     bytes of a piece   [ · | # # # # # # | · · ]      #: whole pages of the file that also begin pages in memory, direct
-///                        ^ page borders of the file     ·: ends, and everything where the two do not fall together, buffered
+///     bytes of a piece   [ · | # # # # # # | · · ]      #: whole pages of the file that also begin pages in memory
+///                        ^ page borders of the file     ·: the ends
+///
+/// The former go directly; the latter are buffered, and so is everything where the two do not fall together.
 class UncachedFile {
 public:
     static constexpr std::int64_t worth_it = std::int64_t{64}
                                              << 10;  ///< a smaller direct request costs more than a copy
 
-    /// Pieces with fewer than `least` bytes in whole pages go through the page cache. Throws IoError, also where the file system has no O_DIRECT.
+    /// Pieces with fewer than `least` bytes in whole pages go through the page cache. Throws IoError, also where the
+    /// file system has no O_DIRECT.
     UncachedFile(const std::string& path, const std::string& name, PosixFile::Mode mode, std::int64_t least = worth_it);
 
     /// Moves exactly `bytes` at `offset`; returns the number of system calls. May be called by several threads.

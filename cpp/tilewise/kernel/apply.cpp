@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "tilewise/base/clones.hpp"
 #include "tilewise/base/threads.hpp"
+#include "tilewise/kernel/versions.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -87,18 +87,10 @@ template <class R> TILEWISE_INLINE void complex_product(const Task<std::complex<
     }
 }
 
-TILEWISE_CLONES void rows(const Task<float>& t) { along_rows(t); }
-TILEWISE_CLONES void rows(const Task<double>& t) { along_rows(t); }
-TILEWISE_CLONES void rows(const Task<std::int64_t>& t) { along_rows(t); }
-TILEWISE_CLONES void rows(const Task<std::uint64_t>& t) { along_rows(t); }
-void rows(const Task<std::complex<float>>& t) { complex_product(t, false); }
-void rows(const Task<std::complex<double>>& t) { complex_product(t, false); }
-TILEWISE_CLONES void columns(const Task<float>& t) { down_columns(t); }
-TILEWISE_CLONES void columns(const Task<double>& t) { down_columns(t); }
-TILEWISE_CLONES void columns(const Task<std::int64_t>& t) { down_columns(t); }
-TILEWISE_CLONES void columns(const Task<std::uint64_t>& t) { down_columns(t); }
-void columns(const Task<std::complex<float>>& t) { complex_product(t, true); }
-void columns(const Task<std::complex<double>>& t) { complex_product(t, true); }
+template <class T> void multiply(const Task<T>& t, bool transposed) {
+    transposed ? in_versions<down_columns<T>>(t) : in_versions<along_rows<T>>(t);
+}
+template <class R> void multiply(const Task<std::complex<R>>& t, bool transposed) { complex_product(t, transposed); }
 
 /// Sizes of columns of real numbers, `parts` of them (2 of a complex number) to a column.
 template <class R> struct Measured {
@@ -137,11 +129,6 @@ template <class R, int parts> TILEWISE_INLINE void walk(const Measured<R>& t, bo
     }
 }
 
-TILEWISE_CLONES void sizes_of(const Measured<float>& t, bool transposed) { walk<float, 1>(t, transposed); }
-TILEWISE_CLONES void sizes_of(const Measured<double>& t, bool transposed) { walk<double, 1>(t, transposed); }
-TILEWISE_CLONES void sizes_of_pairs(const Measured<float>& t, bool transposed) { walk<float, 2>(t, transposed); }
-TILEWISE_CLONES void sizes_of_pairs(const Measured<double>& t, bool transposed) { walk<double, 2>(t, transposed); }
-
 int workers(std::int64_t m, std::int64_t n, int threads) { return m * n < (1 << 16) ? 1 : threads; }
 
 }  // namespace
@@ -162,7 +149,7 @@ void apply(const Operand& matrix, std::int64_t m, std::int64_t n, const Probe<Ch
                            y.second.data() + y_at,
                            y.sums.data() + y_at,
                            y.squares.data() + y_at};
-        matrix.transposed ? columns(task) : rows(task);
+        multiply(task, matrix.transposed);
     });
 }
 
@@ -179,7 +166,7 @@ void measure_columns(const Operand& matrix, std::int64_t m, std::int64_t n, Colu
                                end,
                                sizes.largest.data() + at,
                                sizes.squares.data() + at};
-        pairs ? sizes_of_pairs(task, matrix.transposed) : sizes_of(task, matrix.transposed);
+        in_versions<walk<R, pairs ? 2 : 1>>(task, matrix.transposed);
     });
 }
 

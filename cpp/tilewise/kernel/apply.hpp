@@ -1,4 +1,5 @@
-// One pass over a block: what proving a product costs. Products with two vectors, and what bounds the rounding errors in them.
+// One pass over a block: what proving a product costs. Products with two vectors, and what bounds the rounding errors
+// in them.
 #pragma once
 
 #include <complex>
@@ -24,7 +25,8 @@ template <> struct CheckType<std::uint64_t> {
 };
 template <class T> using Check = typename CheckType<T>::type;
 
-/// Two vectors that a matrix is multiplied with, and a weight for each of its columns; a column of weight 0 is left out, whatever it holds.
+/// Two vectors that a matrix is multiplied with, and a weight for each of its columns; a column of weight 0 is left
+/// out, whatever it holds.
 template <class V> struct Probe {
     std::vector<V> first, second;
     std::vector<double> weights;
@@ -35,7 +37,8 @@ template <class V> struct Probe {
           weights(static_cast<std::size_t>(length)) {}
 };
 
-/// What comes out: both products, and of each row the 1-norm and the square of the 2-norm of the numbers times their weights.
+/// What comes out: both products, and of each row the 1-norm and the square of the 2-norm of the numbers times their
+/// weights.
 template <class V> struct Image {
     std::vector<V> first, second;
     std::vector<double> sums, squares;
@@ -47,14 +50,16 @@ template <class V> struct Image {
           squares(static_cast<std::size_t>(length)) {}
 };
 
-/// y.first[y_at + i] += Σ_j X(i, j)·x.first[x_at + j], likewise `second`, and with the weights w, y.sums[y_at + i] += Σ_j |X(i, j)|·w[x_at + j]
-/// and y.squares[…] += Σ_j (|X(i, j)|·w[x_at + j])²; X is m×n, |z| of complex numbers |re| + |im| in the sums. Weights mean nothing for
-/// integers. Not collective; reads X once: m·n·sizeof(T) bytes. Defined for the types that are computed in.
+/// y.first[y_at + i] += Σ_j X(i, j)·x.first[x_at + j], likewise `second`, and with the weights w, y.sums[y_at + i] +=
+/// Σ_j |X(i, j)|·w[x_at + j] and y.squares[…] += Σ_j (|X(i, j)|·w[x_at + j])²; X is m×n, |z| of complex numbers |re| +
+/// |im| in the sums. Weights mean nothing for integers. Not collective; reads X once: m·n·sizeof(T) bytes. Defined for
+/// the types that are computed in.
 template <class T>
 void apply(const Operand& matrix, std::int64_t m, std::int64_t n, const Probe<Check<T>>& x, std::int64_t x_at,
            Image<Check<T>>& y, std::int64_t y_at, int threads);
 
-/// Of each column its largest magnitude, past NaN, and its sum of squares, which is NaN where there is one. Complex numbers count as two.
+/// Of each column its largest magnitude, past NaN, and its sum of squares, which is NaN where there is one. Complex
+/// numbers count as two.
 struct ColumnSizes {
     std::vector<double> largest, squares;
 
@@ -63,7 +68,8 @@ struct ColumnSizes {
           squares(static_cast<std::size_t>(length)) {}
 };
 
-/// Takes the m×n matrix into account, whose first column is number `at`. Not collective; one pass. Of floating-point types only.
+/// Takes the m×n matrix into account, whose first column is number `at`. Not collective; one pass. Of floating-point
+/// types only.
 template <class T>
 void measure_columns(const Operand& matrix, std::int64_t m, std::int64_t n, ColumnSizes& sizes, std::int64_t at,
                      int threads);

@@ -3,30 +3,26 @@
 
 #include <cstring>
 
-#include "tilewise/base/clones.hpp"
 #include "tilewise/kernel/file_type.hpp"
+#include "tilewise/kernel/versions.hpp"
 
 namespace tilewise::kernel {
 namespace {
 
-TILEWISE_CLONES void swap_two(const std::byte* from, std::byte* to, std::int64_t count) {
-#pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) {
-        store(to, i, __builtin_bswap16(load<std::uint16_t>(from, i)));
+template <class Word> Word swapped(Word word) {
+    if constexpr (sizeof(Word) == 2) {
+        return __builtin_bswap16(word);
+    } else if constexpr (sizeof(Word) == 4) {
+        return __builtin_bswap32(word);
+    } else {
+        return __builtin_bswap64(word);
     }
 }
 
-TILEWISE_CLONES void swap_four(const std::byte* from, std::byte* to, std::int64_t count) {
+template <class Word> TILEWISE_INLINE void swap_words(const std::byte* from, std::byte* to, std::int64_t count) {
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i) {
-        store(to, i, __builtin_bswap32(load<std::uint32_t>(from, i)));
-    }
-}
-
-TILEWISE_CLONES void swap_eight(const std::byte* from, std::byte* to, std::int64_t count) {
-#pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) {
-        store(to, i, __builtin_bswap64(load<std::uint64_t>(from, i)));
+        store(to, i, swapped(load<Word>(from, i)));
     }
 }
 
@@ -35,11 +31,11 @@ TILEWISE_CLONES void swap_eight(const std::byte* from, std::byte* to, std::int64
 void swap_bytes(const std::byte* from, std::byte* to, std::int64_t count, std::size_t width) {
     switch (width) {
         case 2:
-            return swap_two(from, to, count);
+            return in_versions<swap_words<std::uint16_t>>(from, to, count);
         case 4:
-            return swap_four(from, to, count);
+            return in_versions<swap_words<std::uint32_t>>(from, to, count);
         case 8:
-            return swap_eight(from, to, count);
+            return in_versions<swap_words<std::uint64_t>>(from, to, count);
         default:
             if (from != to && count > 0) {
                 std::memcpy(to, from, static_cast<std::size_t>(count) * width);

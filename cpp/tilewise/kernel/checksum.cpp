@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t lane_count = 8, word = sizeof(std::uint64_t), stride = lane_count * word;
 using Lanes = std::array<std::uint64_t, lane_count>;
 
-// Odd, so that multiplying loses nothing: a lane is a one-to-one function of each word that went into it. Different, so that words
-// that change lanes are seen.
+// Odd, so that multiplying loses nothing: a lane is a one-to-one function of each word that went into it. Different, so
+// that words that change lanes are seen.
 constexpr Lanes odd = [] {
     Lanes values{};
     for (std::size_t lane = 0; lane < lane_count; ++lane) {
@@ -33,8 +33,8 @@ Lanes begin(std::uint64_t seed) {
     return lanes;
 }
 
-// A product spreads a bit to all above it, the highest therefore nowhere; the rotation brings it down and the second product spreads
-// it too. With one product alone, two flipped bits in neighbouring words of a lane would cancel.
+// A product spreads a bit to all above it, the highest therefore nowhere; the rotation brings it down and the second
+// product spreads it too. With one product alone, two flipped bits in neighbouring words of a lane would cancel.
 [[gnu::always_inline]] inline void add(Lanes& lanes, std::size_t lane, std::uint64_t value) {
     lanes[lane] = std::rotl(lanes[lane] ^ (value * spread), 31) * odd[lane];
 }

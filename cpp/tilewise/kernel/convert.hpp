@@ -8,21 +8,24 @@
 
 namespace tilewise::kernel {
 
-/// Where the raw bytes of `count` numbers must lie in a buffer of `count` wider ones, so that `widen` needs no second buffer:
+/// Where the raw bytes of `count` numbers must lie in a buffer of `count` wider ones, so that `widen` needs no second
+/// buffer:
 ///
 ///     buffer  [ . . . . . . . . | r0 r1 r2 r3 r4 r5 r6 r7 ]   before: raw numbers at the end
 ///             [ w0  w1  w2  w3  w4  w5  w6  w7            ]   after: converted front to back, never overtaking
 std::size_t raw_offset(std::int64_t count, Dtype from, Dtype to);
 
-/// Converts in place, see `raw_offset`. `to` is a type that is computed in and not narrower than `from`. Returns how many numbers `to`
-/// cannot hold (unsigned ones over 2⁶³ as int64). Throws UsageError for a conversion that would lose the imaginary part.
+/// Converts in place, see `raw_offset`. `to` is a type that is computed in and not narrower than `from`. Returns how
+/// many numbers `to` cannot hold (unsigned ones over 2⁶³ as int64). Throws UsageError for a conversion that would lose
+/// the imaginary part.
 std::int64_t widen(std::byte* buffer, std::int64_t count, Dtype from, bool swap_bytes, Dtype to);
 
-/// Converts `count` numbers from bytes as a file has them to bytes as a file wants them, out of place: byte order, type, byte order.
-/// For every pair of dtypes; neither side need be aligned, and they must not overlap. What integers cannot hold becomes the nearest
-/// number that they can, after its fraction is cut off, and NaN becomes 0; what floats cannot hold becomes ±inf; all else is rounded
-/// once, to nearest. Imaginary parts are dropped. Returns how many numbers were changed in more than rounding: held to the range of an
-/// integer, NaN become 0, finite become infinite, or with an imaginary part dropped that was not 0.
+/// Converts `count` numbers from bytes as a file has them to bytes as a file wants them, out of place: byte order,
+/// type, byte order. For every pair of dtypes; neither side need be aligned, and they must not overlap. What integers
+/// cannot hold becomes the nearest number that they can, after its fraction is cut off, and NaN becomes 0; what floats
+/// cannot hold becomes ±inf; all else is rounded once, to nearest. Imaginary parts are dropped. Returns how many
+/// numbers were changed in more than rounding: held to the range of an integer, NaN become 0, finite become infinite,
+/// or with an imaginary part dropped that was not 0.
 std::int64_t convert(const std::byte* from, Dtype from_dtype, bool swap_from, std::byte* to, Dtype to_dtype,
                      bool swap_to, std::int64_t count);
 

@@ -1,10 +1,12 @@
-// Any dtype to any other through one of four wide types that lose nothing, so that 13 × 13 pairs need some 60 loops and not 169:
+// Any dtype to any other through one of four wide types that lose nothing, so that 13 × 13 pairs need some 60 loops and
+// not 169:
 //
 //     int8 … int32, uint8 … uint32, float16, float32 ──▶ double ──┐
 //     int64 ──▶ itself, uint64 ──▶ itself ────────────────────────┼──▶ any dtype, rounded or held to its range once
 //     complex64 ──▶ complex128 ───────────────────────────────────┘
 //
-// A chunk of wide numbers stays in the first-level cache; where a side is the wide type itself, its bytes are used as they lie.
+// A chunk of wide numbers stays in the first-level cache; where a side is the wide type itself, its bytes are used as
+// they lie.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,10 +15,10 @@
 #include <limits>
 #include <type_traits>
 
-#include "tilewise/base/clones.hpp"
 #include "tilewise/kernel/byte_order.hpp"
 #include "tilewise/kernel/convert.hpp"
 #include "tilewise/kernel/file_type.hpp"
+#include "tilewise/kernel/versions.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -31,8 +33,8 @@ template <class From> double widened(From value) {
     }
 }
 
-// The first numbers beyond the range of an integer type, whose fractions are cut off. `above` is a power of two, so exact; under −2⁶³,
-// where doubles have no fractions, the range ends at −2⁶³ itself.
+// The first numbers beyond the range of an integer type, whose fractions are cut off. `above` is a power of two, so
+// exact; under −2⁶³, where doubles have no fractions, the range ends at −2⁶³ itself.
 template <class To> constexpr double above = 2 * static_cast<double>(std::numeric_limits<To>::max() / 2 + 1);
 template <class To> TILEWISE_INLINE bool is_below(double value) {
     constexpr double smallest = std::numeric_limits<To>::min();
@@ -60,7 +62,8 @@ template <class To> TILEWISE_INLINE To held(double value) {
     }
 }
 
-// Each `narrow` sets `to`, which is real, and returns 1 where more than rounding was lost, else 0. Without branches, for vectors.
+// Each `narrow` sets `to`, which is real, and returns 1 where more than rounding was lost, else 0. Without branches,
+// for vectors.
 
 template <class To> TILEWISE_INLINE std::int64_t narrow(double value, To& to) {
     if constexpr (std::is_integral_v<To>) {
@@ -148,57 +151,11 @@ template <class Wide, class To> TILEWISE_INLINE std::int64_t narrow_all(const st
     return lost;
 }
 
-// One function for each loop, because only plain functions can be compiled for several instruction sets.
-template <class From, class To> struct Loop {};
-
-#define TILEWISE_WIDEN(From)                                                                              \
-    TILEWISE_CLONES void run_widen(Tag<From>, const std::byte* from, std::byte* to, std::int64_t count) { \
-        for (std::int64_t i = 0; i < count; ++i) {                                                        \
-            store(to, i, widened(load<From>(from, i)));                                                   \
-        }                                                                                                 \
+template <class From> TILEWISE_INLINE void widen_all(const std::byte* from, std::byte* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+        store(to, i, widened(load<From>(from, i)));
     }
-#define TILEWISE_NARROW(Wide, To)                                                                 \
-    TILEWISE_CLONES std::int64_t run_narrow(Loop<Wide, To>, const std::byte* from, std::byte* to, \
-                                            std::int64_t count) {                                 \
-        return narrow_all<Wide, To>(from, to, count);                                             \
-    }
-#define TILEWISE_NARROW_BELOW(Wide)      \
-    TILEWISE_NARROW(Wide, std::int8_t)   \
-    TILEWISE_NARROW(Wide, std::int16_t)  \
-    TILEWISE_NARROW(Wide, std::int32_t)  \
-    TILEWISE_NARROW(Wide, std::uint8_t)  \
-    TILEWISE_NARROW(Wide, std::uint16_t) \
-    TILEWISE_NARROW(Wide, std::uint32_t) \
-    TILEWISE_NARROW(Wide, Half)          \
-    TILEWISE_NARROW(Wide, float)         \
-    TILEWISE_NARROW(Wide, std::complex<float>)
-TILEWISE_WIDEN(std::int8_t)
-TILEWISE_WIDEN(std::int16_t)
-TILEWISE_WIDEN(std::int32_t)
-TILEWISE_WIDEN(std::uint8_t)
-TILEWISE_WIDEN(std::uint16_t)
-TILEWISE_WIDEN(std::uint32_t)
-TILEWISE_WIDEN(Half)
-TILEWISE_WIDEN(float)
-TILEWISE_NARROW_BELOW(double)
-TILEWISE_NARROW_BELOW(std::int64_t)
-TILEWISE_NARROW_BELOW(std::uint64_t)
-TILEWISE_NARROW_BELOW(std::complex<double>)
-TILEWISE_NARROW(double, std::int64_t)
-TILEWISE_NARROW(double, std::uint64_t)
-TILEWISE_NARROW(double, std::complex<double>)
-TILEWISE_NARROW(std::int64_t, double)
-TILEWISE_NARROW(std::int64_t, std::uint64_t)
-TILEWISE_NARROW(std::int64_t, std::complex<double>)
-TILEWISE_NARROW(std::uint64_t, double)
-TILEWISE_NARROW(std::uint64_t, std::int64_t)
-TILEWISE_NARROW(std::uint64_t, std::complex<double>)
-TILEWISE_NARROW(std::complex<double>, double)
-TILEWISE_NARROW(std::complex<double>, std::int64_t)
-TILEWISE_NARROW(std::complex<double>, std::uint64_t)
-#undef TILEWISE_WIDEN
-#undef TILEWISE_NARROW
-#undef TILEWISE_NARROW_BELOW
+}
 
 template <class T> using WideOf =
     std::conditional_t<is_wide_integer<T>, T, std::conditional_t<IsComplex<T>::value, std::complex<double>, double>>;
@@ -219,16 +176,16 @@ template <class From, class To> std::int64_t convert_chunk(const std::byte* from
     if constexpr (!std::is_same_v<From, Wide>) {
         std::byte* target = std::is_same_v<To, Wide> ? to : scratch.data();
         if constexpr (IsComplex<From>::value) {
-            run_widen(Tag<typename From::value_type>{}, from, target, 2 * count);
+            in_versions<widen_all<typename From::value_type>>(from, target, 2 * count);
         } else {
-            run_widen(Tag<From>{}, from, target, count);
+            in_versions<widen_all<From>>(from, target, count);
         }
         wide = target;
     }
     if constexpr (std::is_same_v<To, Wide>) {
         return 0;
     } else {
-        return run_narrow(Loop<Wide, To>{}, wide, to, count);
+        return in_versions<narrow_all<Wide, To>>(wide, to, count);
     }
 }
 

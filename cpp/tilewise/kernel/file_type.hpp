@@ -53,7 +53,8 @@ template <class T> void store(std::byte* data, std::int64_t index, const T& valu
     std::memcpy(data + index * static_cast<std::int64_t>(sizeof(T)), &value, sizeof(T));
 }
 
-// Float16 from and to double: straight, because by way of float would round twice, and without branches, so that loops become vectors.
+// Float16 from and to double: straight, because by way of float would round twice, and without branches, so that loops
+// become vectors.
 
 inline double half_to_double(std::uint16_t half) {
     constexpr std::uint64_t one_exponent = std::uint64_t{1} << 52;
@@ -71,7 +72,8 @@ inline std::uint16_t double_to_half(double value) {
     const std::uint64_t magnitude = bits & ~(std::uint64_t{1} << 63);
     const std::uint64_t rounded = magnitude + ((std::uint64_t{1} << 41) - 1) + ((magnitude >> 42) & 1U);
     const std::uint64_t normal = (rounded >> 42) - ((1023 - 15) << 10);
-    // The addition of a power of two rounds to multiples of 2^-24, the distance of subnormals, and leaves their count in the last bits.
+    // The addition of a power of two rounds to multiples of 2^-24, the distance of subnormals, and leaves their count
+    // in the last bits.
     const double shifted = std::bit_cast<double>(magnitude) + 0x1p28;
     const std::uint64_t subnormal = std::bit_cast<std::uint64_t>(shifted) - std::bit_cast<std::uint64_t>(0x1p28);
     std::uint64_t half = magnitude < std::bit_cast<std::uint64_t>(0x1p-14) ? subnormal : normal;

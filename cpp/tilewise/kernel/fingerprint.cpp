@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/base/clones.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/threads.hpp"
+#include "tilewise/kernel/versions.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -33,17 +33,16 @@ TILEWISE_INLINE std::uint64_t sum_row(const std::byte* row, const std::uint64_t*
     return sum;
 }
 
-TILEWISE_CLONES std::uint64_t sum_row_of(std::size_t item, const std::byte* row, const std::uint64_t* weights,
-                                         std::int64_t count) {
+std::uint64_t sum_row_of(std::size_t item, const std::byte* row, const std::uint64_t* weights, std::int64_t count) {
     switch (item) {
         case 1:
-            return sum_row<std::uint8_t>(row, weights, count);
+            return in_versions<sum_row<std::uint8_t>>(row, weights, count);
         case 2:
-            return sum_row<std::uint16_t>(row, weights, count);
+            return in_versions<sum_row<std::uint16_t>>(row, weights, count);
         case 4:
-            return sum_row<std::uint32_t>(row, weights, count);
+            return in_versions<sum_row<std::uint32_t>>(row, weights, count);
         default:
-            return sum_row<std::uint64_t>(row, weights, count);
+            return in_versions<sum_row<std::uint64_t>>(row, weights, count);
     }
 }
 
@@ -72,17 +71,17 @@ void make_nans_equal(std::byte* data, std::int64_t count, std::size_t width) {
         case 8:
             return make_nans_equal<std::uint64_t>(data, count, 0x7FF0'0000'0000'0000u);
         default:
-            throw Error(ErrorKind::internal, "no floating-point number has " + std::to_string(width) + " bytes");
+            throw InternalError("no floating-point number has " + std::to_string(width) + " bytes");
     }
 }
 
 std::uint64_t fingerprint(const std::byte* data, std::int64_t rows, std::int64_t columns, std::size_t item,
-                          std::int64_t first_row, std::int64_t first_column, bool swapped, std::uint64_t seed,
+                          std::int64_t first_row, std::int64_t first_column, bool transposed, std::uint64_t seed,
                           int threads) {
     if (item != 1 && item != 2 && item != 4 && item != 8 && item != 16) {
-        throw Error(ErrorKind::internal, "no fingerprint of items of " + std::to_string(item) + " bytes");
+        throw InternalError("no fingerprint of items of " + std::to_string(item) + " bytes");
     }
-    const std::uint64_t row_seed = swapped ? ~seed : seed, column_seed = swapped ? seed : ~seed;
+    const std::uint64_t row_seed = transposed ? ~seed : seed, column_seed = transposed ? seed : ~seed;
     const std::int64_t words = item == 16 ? 2 : 1, count = columns * words;
     std::vector<std::uint64_t> weights(static_cast<std::size_t>(count));
     for (std::int64_t j = 0; j < columns; ++j) {

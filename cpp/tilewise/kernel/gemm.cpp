@@ -7,6 +7,7 @@
 #include "tilewise/kernel/gemm.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <complex>
 #include <limits>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "tilewise/base/error.hpp"
+#include "tilewise/base/names.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/blas.hpp"
 #include "tilewise/kernel/gemm_loops.hpp"
@@ -88,7 +90,8 @@ void blas_gemm(const Product& p) {
     }
 }
 
-/// Takes a workspace from a stock that lives as long as the process: fresh memory for each call would be touched for the first time each time.
+/// Takes a workspace from a stock that lives as long as the process: fresh memory for each call would be touched for
+/// the first time each time.
 template <class T> class Lent {
 public:
     Lent() {
@@ -177,9 +180,9 @@ Cuts cuts_for(std::int64_t m, std::int64_t n, int threads) {
     return best;
 }
 
-// Our own kernel packs B for so many columns at a time anyway, so that tiles as wide cost nothing; more of them than threads let a thread whose
-// core is taken away for a while do less. Only rows are cut finer for that: what an element is does not depend on its
-// tile.
+// Our own kernel packs B for so many columns at a time anyway, so that tiles as wide cost nothing; more of them than
+// threads let a thread whose core is taken away for a while do less. Only rows are cut finer for that: what an element
+// is does not depend on its tile.
 Cuts cuts_for_tiles(std::int64_t m, std::int64_t n, int threads) {
     constexpr std::int64_t height = 1024, least_height = 192, tiles_each = 4;
     const std::int64_t columns = (n + tiled_gemm_columns - 1) / tiled_gemm_columns;
@@ -231,10 +234,8 @@ void gemm(const Product& product, int threads, Kernel kernel, const Between& bet
 }
 
 Kernel kernel_named(std::string_view name) {
-    if (name != "fast" && name != "blas" && name != "plain") {
-        throw UsageError("unknown kernel '" + std::string(name) + "'; known are fast, blas, plain");
-    }
-    return name == "fast" ? Kernel::fast : name == "blas" ? Kernel::blas : Kernel::plain;
+    constexpr std::array<std::string_view, 3> names{"fast", "blas", "plain"};
+    return enum_named<Kernel>(names, name, "kernel");
 }
 
 std::string gemm_kernel_name(Kernel kernel, Dtype dtype) {

@@ -12,8 +12,8 @@
 
 namespace tilewise::kernel {
 
-/// Which code computes: `fast` is the fastest here (our own tiles where they beat BLAS, BLAS, tiled loops for 64-bit integers), `blas` always
-/// BLAS where it can, `plain` three loops, kept as reference.
+/// Which code computes: `fast` is the fastest here (our own tiles where they beat BLAS, BLAS, tiled loops for 64-bit
+/// integers), `blas` always BLAS where it can, `plain` three loops, kept as reference.
 enum class Kernel { fast, blas, plain };
 
 /// Throws UsageError for an unknown name.
@@ -42,8 +42,9 @@ Product rows_of(const Product& whole, grid::Range rows);
 /// Called now and then by the thread that called `gemm`, with the share of its work that is done.
 using Between = std::function<void(double done)>;
 
-/// Not collective. 2·m·n·k operations. Uses `threads` threads, each on its own tile of C. Where `between` is given, k is cut into
-/// slices of `slice` and `between` called after each; 384 and its multiples cost nothing, being how BLAS cuts k anyway.
+/// Not collective. 2·m·n·k operations. Uses `threads` threads, each on its own tile of C. Where `between` is given, k
+/// is cut into slices of `slice` and `between` called after each; 384 and its multiples cost nothing, being how BLAS
+/// cuts k anyway.
 void gemm(const Product& product, int threads, Kernel kernel = Kernel::fast, const Between& between = {},
           std::int64_t slice = 768);
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tilewise/base/clones.hpp"
+#include "tilewise/kernel/versions.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -19,9 +19,8 @@ template <class T> T element(const Operand& operand, std::int64_t row, std::int6
 constexpr std::int64_t tile_rows = 4, tile_depth = 128, tile_columns = 512;
 
 // c[r][j] += Σ a[r][p]·b[p][j] for 4 rows at once, so that each loaded vector of b is used four times.
-TILEWISE_CLONES
-void integer_tile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const std::uint64_t* a,
-                  const std::uint64_t* b, std::uint64_t* c, std::int64_t c_stride) {
+TILEWISE_INLINE void integer_tile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const std::uint64_t* a,
+                                  const std::uint64_t* b, std::uint64_t* c, std::int64_t c_stride) {
     for (std::int64_t p = 0; p < depth; ++p) {
         const std::uint64_t* b_row = b + p * tile_columns;
         if (rows == tile_rows) {
@@ -95,7 +94,7 @@ void integer_gemm(const Product& p) {
                         a[static_cast<std::size_t>(r * tile_depth + q)] = element<T>(p.a, i + r, l + q);
                     }
                 }
-                integer_tile(rows, columns, depth, a.data(), b.data(), c + i * p.c_stride + j, p.c_stride);
+                in_versions<integer_tile>(rows, columns, depth, a.data(), b.data(), c + i * p.c_stride + j, p.c_stride);
             }
         }
     }

@@ -4,16 +4,19 @@
 //                   stay in the third-level               stays in the first- and second-level cache while all of A's
 //                   cache                                  panels pass by
 //
-//   A, packed: rows × depth of it    [ = ]      [ # . . ]  C: a tile # of 8 × 3 vectors is held in 24 of the 32 registers
+//   A, packed: rows × depth of it    [ = ]      [ # . . ]  C: a tile # of 8 × 3 vectors is in 24 of the 32 registers
 //              stay in the second-   [ = ]      [ . . . ]     for the whole depth: 24 multiply-adds for 3 loads and
 //              level cache           [ = ]      [ . . . ]     8 broadcasts
 //
-// K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008; F. Van Zee and R. van de Geijn, "BLIS", 2015.
+// K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008; F. Van Zee and R. van de
+// Geijn, "BLIS", 2015.
 #include "tilewise/kernel/gemm_tiled.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+
+#include "tilewise/kernel/backend.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -153,8 +156,7 @@ template <class T> void multiply(const Product& p, T* a_panels, T* b_panels) {
 
 bool tiled_gemm_suits(const Product& p) {
 #if defined(__x86_64__)
-    static const bool able = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-                             __builtin_cpu_is("amd") != 0;
+    static const bool able = backend().gemm && __builtin_cpu_is("amd") != 0;
     return able && (p.dtype == Dtype::float32 || p.dtype == Dtype::float64) && p.m >= 64 && p.n >= 96 && p.k >= 64;
 #else
     return false;

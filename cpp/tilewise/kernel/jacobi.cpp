@@ -1,14 +1,17 @@
-// The pair solver: cosines, then the cheapest inner solve that is accurate for them, then the products; wide pairs in one go or by narrower ones.
+// The pair solver: cosines, then the cheapest inner solve that is accurate for them, then the products; wide pairs in
+// one go or by narrower ones.
 //
 //      cosines ── all below tolerance ──────── nothing to do
 //              ├─ angles small ───────────────── W = I + E + E²/2
-//              ├─ large only within groups ───── eigenvectors of each group's Gram matrix, then small angles between groups
+//              ├─ large only within groups ───── eigenvectors of each group's Gram matrix,
+//              │                                 then small angles between groups
 //              ├─ at most 128 columns ────────── Cholesky factor, rotations on it
 //              └─ else ───────────────────────── eigenvectors of each group, if angles in it are large;
 //                                                one round robin of pairs of 64 + 64 columns, each beginning above
 //
-// Groups are of columns with similar norms. Columns of equal singular values need large angles however small their cosines are, and rounding alone keeps
-// those of a wide group above any tolerance: what makes the end is that groups shrink to clusters as cosines do (see `norm_groups`).
+// Groups are of columns with similar norms. Columns of equal singular values need large angles however small their
+// cosines are, and rounding alone keeps those of a wide group above any tolerance: what makes the end is that groups
+// shrink to clusters as cosines do (see `norm_groups`).
 #include "tilewise/kernel/jacobi.hpp"
 
 #include <algorithm>
@@ -39,11 +42,7 @@ public:
     bool solve(const ColumnPair& x, const ColumnPair& v, double tolerance, int threads, PairOutcome& outcome,
                PairTally& tally) {
         const std::int64_t count = x.count();
-        const auto bytes = static_cast<std::size_t>(count * count) * sizeof(double);
-        if (gram_.bytes() < bytes) {
-            gram_ = Buffer(bytes);
-        }
-        cosines_.values = reinterpret_cast<double*>(gram_.data());
+        cosines_.values = gram_.grow(count * count);
         // Where this solver has the BLAS to itself, which is where it uses several threads.
         std::optional<BlasThreads> blas;
         if (threads > 1) {
@@ -104,7 +103,7 @@ private:
         }
     }
 
-    Buffer gram_, panel_;
+    Array<double> gram_, panel_;
     Cosines cosines_;
     InnerWork work_;
 };
@@ -139,7 +138,8 @@ bool certainly_converged(const PairOutcome& sweep, double tolerance) {
 }
 
 bool has_stalled(const std::vector<double>& off) {
-    // Near the end each sweep squares `off`; before, it may stay where it is for some sweeps, the more the narrower blocks are.
+    // Near the end each sweep squares `off`; before, it may stay where it is for some sweeps, the more the narrower
+    // blocks are.
     constexpr double near = 1e-4;
     constexpr std::size_t patience = 12;
     const std::size_t count = off.size();
@@ -151,7 +151,8 @@ double jacobi_tolerance(std::int64_t rows, Inner inner) {
     if (inner == Inner::rotations) {
         return std::clamp(5e-14 / root, 1.5e-15, 1.5e-14);
     }
-    // Below 1.5e-14, products of a hundred columns round more than that; above 5e-14, U would not be orthonormal to 1e-13.
+    // Below 1.5e-14, products of a hundred columns round more than that; above 5e-14, U would not be orthonormal to
+    // 1e-13.
     return std::clamp(1e-15 * root, 1.5e-14, 5e-14);
 }
 

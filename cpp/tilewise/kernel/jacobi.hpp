@@ -1,4 +1,5 @@
-// One-sided Jacobi on two blocks of columns: makes all of them orthogonal to each other, one rotation after another or by matrix products.
+// One-sided Jacobi on two blocks of columns: makes all of them orthogonal to each other, one rotation after another or
+// by matrix products.
 //
 //            left  right                     W: orthogonal, from the Gram matrix of both blocks
 //          [ |||    ||| ]
@@ -10,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "tilewise/base/buffer.hpp"
+#include "tilewise/base/array.hpp"
 
 namespace tilewise::kernel {
 
@@ -29,9 +30,9 @@ struct Matrix {
     Matrix(std::int64_t row_count, std::int64_t column_count);
 
     std::int64_t rows = 0, count = 0, stride = 0;
-    Buffer memory;
+    Array<double> memory;
 
-    double* data() const { return reinterpret_cast<double*>(memory.data()); }
+    double* data() const { return memory.data(); }
     double* column(std::int64_t index) const { return data() + index * stride; }
     Columns columns() const { return {data(), rows, count, stride}; }
 };
@@ -50,40 +51,43 @@ struct PairTally {
 struct PairOutcome {
     /// The largest |xi·xj| / (|xi|·|xj|) found before rotating; columns of zeros count as orthogonal.
     double off = 0;
-    /// Frobenius norms over the pair: of those cosines, and of the angles (each times the ratio of the two columns' norms, the larger over
-    /// the smaller); infinite where rotations were not all small or columns changed places, and for `rotations` wherever there was one; 0 where
-    /// nothing was done. See `certainly_converged`.
+    /// Frobenius norms over the pair: of those cosines, and of the angles (each times the ratio of the two columns'
+    /// norms, the larger over the smaller); infinite where rotations were not all small or columns changed places, and
+    /// for `rotations` wherever there was one; 0 where nothing was done. See `certainly_converged`.
     double cosines = 0, angles = 0;
 
     /// The sum of norms and the larger `off`: of a sweep from its pairs, of all ranks from each.
     PairOutcome& operator+=(const PairOutcome& other);
 };
 
-/// Whether a whole sweep, the sum of its pairs being `sweep`, found nothing to do, or leaves every cosine below `tolerance`, so that another would only
-/// confirm it: rotations by small angles cancel cosines but for products of angles and cosines.
+/// Whether a whole sweep, the sum of its pairs being `sweep`, found nothing to do, or leaves every cosine below
+/// `tolerance`, so that another would only confirm it: rotations by small angles cancel cosines but for products of
+/// angles and cosines.
 bool certainly_converged(const PairOutcome& sweep, double tolerance);
 
-/// Whether sweeps that found these `off`, one after another, no longer come nearer to the end: from then on pairs are to be solved by rotations,
-/// one after another, which always converge.
+/// Whether sweeps that found these `off`, one after another, no longer come nearer to the end: from then on pairs are
+/// to be solved by rotations, one after another, which always converge.
 bool has_stalled(const std::vector<double>& off);
 
-/// The largest cosine with which two columns of so many elements count as orthogonal. `blocks`: some 5·ε·√rows, within 1.5e-14 … 5e-14. `rotations`: less,
-/// as each pair of columns is judged by itself, so that all together are orthogonal to 1e-13·√columns in the Frobenius norm.
+/// The largest cosine with which two columns of so many elements count as orthogonal. `blocks`: some 5·ε·√rows, within
+/// 1.5e-14 … 5e-14. `rotations`: less, as each pair of columns is judged by itself, so that all together are orthogonal
+/// to 1e-13·√columns in the Frobenius norm.
 double jacobi_tolerance(std::int64_t rows, Inner inner);
 
 /// Makes the columns of two blocks orthogonal. Owns its scratch memory: one object for each thread that calls.
 class PairSolver {
 public:
-    /// Uses `threads` threads; with 1 the caller sets the BLAS to one thread (`BlasThreads`), as other solvers may run beside this one.
+    /// Uses `threads` threads; with 1 the caller sets the BLAS to one thread (`BlasThreads`), as other solvers may run
+    /// beside this one.
     PairSolver(Inner inner, double tolerance, int threads = 1);
     PairSolver(PairSolver&&) noexcept;
     PairSolver& operator=(PairSolver&&) noexcept;
     ~PairSolver();
 
-    /// Replaces the columns of X and V by their rotated ones. A pair that a sum of small angles solves keeps its order, any other has larger
-    /// norms to the left after. A block may be empty; V with no columns is not wanted. A wide pair may need several calls.
-    /// Columns count as orthogonal where every cosine is below the tolerance, and all of `count` columns in the Frobenius norm below √count times it.
-    /// No element of X may be larger than 1e100.
+    /// Replaces the columns of X and V by their rotated ones. A pair that a sum of small angles solves keeps its order,
+    /// any other has larger norms to the left after. A block may be empty; V with no columns is not wanted. A wide pair
+    /// may need several calls. Columns count as orthogonal where every cosine is below the tolerance, and all of
+    /// `count` columns in the Frobenius norm below √count times it. No element of X may be larger than 1e100.
     PairOutcome operator()(Columns x_left, Columns x_right, Columns v_left, Columns v_right);
     /// From now on by rotations; see `has_stalled`.
     void use_rotations();

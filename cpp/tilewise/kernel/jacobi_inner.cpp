@@ -1,4 +1,5 @@
-// Three ways to the same W: small angles (a few products), eigenvectors, and Jacobi on the Cholesky factor of the scaled Gram matrix.
+// Three ways to the same W: small angles (a few products), eigenvectors, and Jacobi on the Cholesky factor of the
+// scaled Gram matrix.
 #include "tilewise/kernel/jacobi_inner.hpp"
 
 #include <algorithm>
@@ -73,8 +74,9 @@ template <class Square> std::vector<bool> cuts_between(std::size_t count, const 
     return cuts;
 }
 
-/// Where the group of descending norms ends that begins there: at a cut; or, where its range is more than `eigen_ratio`, before the widest gap of the
-/// lower half of that range, so that columns of the same norm stay together.
+/// Where the group of descending norms ends that begins there: at a cut; or, where its range is more than
+/// `eigen_ratio`, before the widest gap of the lower half of that range, so that columns of the same norm stay
+/// together.
 std::size_t end_of_group(const std::vector<double>& norms, std::size_t used, const std::vector<bool>& cuts,
                          std::size_t begin) {
     std::size_t end = begin + 1, cut = 0;
@@ -97,21 +99,9 @@ std::size_t end_of_group(const std::vector<double>& norms, std::size_t used, con
 
 }  // namespace
 
-double* InnerWork::square(int index, std::int64_t count) {
-    const auto bytes = static_cast<std::size_t>(count * count) * sizeof(double);
-    if (squares_[index].bytes() < bytes) {
-        squares_[index] = Buffer(bytes);
-    }
-    return reinterpret_cast<double*>(squares_[index].data());
-}
+double* InnerWork::square(int index, std::int64_t count) { return squares_[index].grow(count * count); }
 
-double* InnerWork::reals(std::int64_t count) {
-    const auto bytes = static_cast<std::size_t>(count) * sizeof(double);
-    if (reals_.bytes() < bytes) {
-        reals_ = Buffer(bytes);
-    }
-    return reinterpret_cast<double*>(reals_.data());
-}
+double* InnerWork::reals(std::int64_t count) { return reals_.grow(count); }
 
 int* InnerWork::integers(std::int64_t count) {
     integers_.resize(std::max(integers_.size(), static_cast<std::size_t>(count)));
@@ -228,7 +218,7 @@ NormGroups norm_groups(const Cosines& cosines, double negligible) {
         groups.begins.push_back(begin);
         begin = end_of_group(norms, groups.used, cuts, begin);
     }
-    groups.turned.assign(groups.begins.size(), false);
+    groups.rotated.assign(groups.begins.size(), false);
     double within = 0, across = 0;
     for (std::size_t group = 0; group < groups.begins.size(); ++group) {
         for (std::size_t k = groups.begins[group]; k < groups.end_of(group); ++k) {
@@ -237,7 +227,7 @@ NormGroups norm_groups(const Cosines& cosines, double negligible) {
                     across += square_of_angle(other, k);
                 } else if (cosine(other, k) > negligible) {
                     within += square_of_angle(other, k);
-                    groups.turned[group] = true;
+                    groups.rotated[group] = true;
                 }
             }
         }
@@ -259,7 +249,7 @@ Rotation eigen_rotation(const Cosines& cosines, const NormGroups& groups, InnerW
     };
     for (std::size_t group = 0; group < groups.begins.size(); ++group) {
         const std::size_t begin = groups.begins[group], end = groups.end_of(group);
-        if (!groups.turned[group]) {
+        if (!groups.rotated[group]) {
             leave(begin, end);
             continue;
         }
@@ -298,7 +288,8 @@ Rotation cholesky_rotation(const Cosines& cosines, const NormGroups& groups, Inn
     const auto norm = [&](std::int64_t c) { return cosines.norms[static_cast<std::size_t>(c)]; };
     double *r = work.square(0, count), *w = work.square(1, count), *v = work.square(2, count);
     const int n = lapack_int(used);
-    // Rounding leaves the cosines' matrix indefinite by some w·ε where columns are nearly dependent: that much is added.
+    // Rounding leaves the cosines' matrix indefinite by some w·ε where columns are nearly dependent: that much is
+    // added.
     double ridge = 0;
     for (int info = 1; info != 0;) {
         for (std::int64_t c = 0; c < used; ++c) {

@@ -1,10 +1,11 @@
-// The small problem of a pair of blocks: from norms and cosines of w columns the orthogonal W that makes them orthogonal.
+// The small problem of a pair of blocks: from norms and cosines of w columns the orthogonal W that makes them
+// orthogonal.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "tilewise/base/buffer.hpp"
+#include "tilewise/base/array.hpp"
 #include "tilewise/kernel/jacobi_pair.hpp"
 
 namespace tilewise::kernel {
@@ -18,7 +19,7 @@ public:
     int* integers(std::int64_t count);
 
 private:
-    Buffer squares_[3], reals_;
+    Array<double> squares_[3], reals_;
     std::vector<int> integers_;
 };
 
@@ -32,32 +33,37 @@ struct Angles {
 
 struct NormGroups;
 
-/// E, skew: the Jacobi angle of each pair of columns as if it were alone. Columns that count as orthogonal get none where it would be large; nor do
-/// those of one group, where `groups` are given, whose columns lie side by side. Fills the upper triangle of `e` (count×count) only.
+/// E, skew: the Jacobi angle of each pair of columns as if it were alone. Columns that count as orthogonal get none
+/// where it would be large; nor do those of one group, where `groups` are given, whose columns lie side by side. Fills
+/// the upper triangle of `e` (count×count) only.
 Angles find_angles(const Cosines& cosines, double tolerance, double* e, int threads,
                    const NormGroups* groups = nullptr);
 
-/// W − I: W = I + E + E²/2, orthogonal to rounding where |E| is at most 1e-4; times I − E⁴/8 above, up to the limit by which find_angles calls
-/// angles small. Reads the upper triangle of E in work.square(0); memory of `work`.
+/// W − I: W = I + E + E²/2, orthogonal to rounding where |E| is at most 1e-4; times I − E⁴/8 above, up to the limit by
+/// which find_angles calls angles small. Reads the upper triangle of E in work.square(0); memory of `work`.
 Rotation small_rotation(InnerWork& work, std::int64_t count, double size, int threads);
 
-/// Eigenvectors are orthogonal, but by rounding small columns get a share of large ones: only columns whose norms differ by less are mixed.
+/// Eigenvectors are orthogonal, but by rounding small columns get a share of large ones: only columns whose norms
+/// differ by less are mixed.
 constexpr double eigen_ratio = 300;
 
-/// Columns by descending norm, and groups of them: cut wherever the angles across are small, and where norms differ by more than `eigen_ratio`.
+/// Columns by descending norm, and groups of them: cut wherever the angles across are small, and where norms differ by
+/// more than `eigen_ratio`.
 ///
 ///     norms   ▇▇▇▇ ▆▆▆   ▃▃▃▃▃   ▂      cosines 10⁻³     ▇▇▇▇ ▆▆▆   ▃▃▃▃▃   ▂      cosines 10⁻¹⁰
 ///     groups  [          one         ]                   [  ] [ ]   [   ]   [      the clusters of equal norms
 ///
-/// Eigenvectors leave cosines of ε times the square of a group's range of norms, which in a wide group is more than a tolerance, and equal columns in it
-/// would need large angles for ever. But the smaller the cosines are, the nearer norms must be for an angle to be large: groups become clusters of nearly
-/// equal norms, in which eigenvectors leave ε alone.
+/// Eigenvectors leave cosines of ε times the square of a group's range of norms, which in a wide group is more than a
+/// tolerance, and equal columns in it would need large angles for ever. But the smaller the cosines are, the nearer
+/// norms must be for an angle to be large: groups become clusters of nearly equal norms, in which eigenvectors leave ε
+/// alone.
 struct NormGroups {
     std::vector<std::int64_t> order;
     std::vector<std::size_t> begins;  ///< where in `order` each group begins
-    std::vector<bool> turned;         ///< of each group: whether it has columns that are not orthogonal
+    std::vector<bool> rotated;        ///< of each group: whether it has columns that are not orthogonal
     std::size_t used = 0;             ///< columns of zeros come from here on, in no group
-    /// Whether the angles within all groups, and between them, are small; those of cosines up to `negligible` do not count.
+    /// Whether the angles within all groups, and between them, are small; those of cosines up to `negligible` do not
+    /// count.
     bool small_within = false, small_across = false;
 
     std::size_t end_of(std::size_t group) const { return group + 1 < begins.size() ? begins[group + 1] : used; }
@@ -67,8 +73,8 @@ NormGroups norm_groups(const Cosines& cosines, double negligible);
 /// W: eigenvectors of the Gram matrix of each group, larger values first. Memory of `work`.
 Rotation eigen_rotation(const Cosines& cosines, const NormGroups& groups, InnerWork& work);
 
-/// W for columns of any scale: Cosines = RᵀR, then rotations on the columns of R·diag(norms) by LAPACK's gesvj. Columns of zeros go last.
-/// Memory of `work`.
+/// W for columns of any scale: Cosines = RᵀR, then rotations on the columns of R·diag(norms) by LAPACK's gesvj. Columns
+/// of zeros go last. Memory of `work`.
 Rotation cholesky_rotation(const Cosines& cosines, const NormGroups& groups, InnerWork& work);
 
 }  // namespace tilewise::kernel

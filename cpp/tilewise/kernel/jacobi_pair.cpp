@@ -1,5 +1,5 @@
-// The Gram matrix by syrk and gemm, the product by gemm on panels of rows that are copied aside. Threads are those of the BLAS, so that they
-// do not compete with it for cores: after each call it keeps its own awake for a while.
+// The Gram matrix by syrk and gemm, the product by gemm on panels of rows that are copied aside. Threads are those of
+// the BLAS, so that they do not compete with it for cores: after each call it keeps its own awake for a while.
 #include "tilewise/kernel/jacobi_pair.hpp"
 
 #include <algorithm>
@@ -130,7 +130,7 @@ void find_cosines(const ColumnPair& x, Cosines& cosines, int threads) {
     for (std::size_t c = 0; c < size; ++c) {
         const double norm = std::sqrt(g[static_cast<std::int64_t>(c) * (count + 1)]);
         if (!std::isfinite(norm)) {  // which no comparison after this one would notice
-            throw Error(ErrorKind::internal, "a column of the sweeps is not finite any more, all were at the start");
+            throw InternalError("a column of the sweeps is not finite any more, all were at the start");
         }
         if (const double unscaled = std::ldexp(norm, -exponents[c]); unscaled >= least_norm) {
             scaled_inverses[c] = 1 / norm;
@@ -151,13 +151,9 @@ void find_cosines(const ColumnPair& x, Cosines& cosines, int threads) {
     });
 }
 
-void multiply_columns(const ColumnPair& x, const Rotation& rotation, bool add, Buffer& scratch, int threads) {
+void multiply_columns(const ColumnPair& x, const Rotation& rotation, bool add, Array<double>& scratch, int threads) {
     const std::int64_t count = x.count(), rows = x.rows(), stride = (std::min(rows, panel_rows) + 7) / 8 * 8;
-    const auto bytes = static_cast<std::size_t>(stride * count) * sizeof(double);
-    if (scratch.bytes() < bytes) {
-        scratch = Buffer(bytes);
-    }
-    double* copy = reinterpret_cast<double*>(scratch.data());
+    double* copy = scratch.grow(stride * count);
     const double one = 1, beta = add ? 1 : 0;
     const int lda = lapack_int(stride), ldb = lapack_int(count);
     const auto whole = adjacent(x);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tilewise/base/array.hpp"
 #include "tilewise/kernel/jacobi.hpp"
 
 namespace tilewise::kernel {
@@ -19,10 +20,12 @@ struct ColumnPair {
     }
 };
 
-/// Below this norm a column has too few digits left for a direction: it counts as one of zeros, from the sweeps to the singular values.
+/// Below this norm a column has too few digits left for a direction: it counts as one of zeros, from the sweeps to the
+/// singular values.
 constexpr double least_norm = 1e-290;
 
-/// What a pair solver works on: cosines (w×w, upper triangle, diagonal 1, or 0 for a column of zeros) and norms of w columns.
+/// What a pair solver works on: cosines (w×w, upper triangle, diagonal 1, or 0 for a column of zeros) and norms of w
+/// columns.
 struct Cosines {
     double* values = nullptr;
     std::int64_t count = 0;  ///< w, and the stride
@@ -31,8 +34,9 @@ struct Cosines {
     double* column(std::int64_t index) const { return values + index * count; }
 };
 
-/// Fills `cosines` (values: count×count elements) from the columns' Gram matrix; neither large nor tiny columns overflow in it: they are
-/// scaled meanwhile, exactly. Throws Error for columns that are not finite. rows·count² operations, on the BLAS's threads; `threads` for the rest.
+/// Fills `cosines` (values: count×count elements) from the columns' Gram matrix; neither large nor tiny columns
+/// overflow in it: they are scaled meanwhile, exactly. Throws Error for columns that are not finite. rows·count²
+/// operations, on the BLAS's threads; `threads` for the rest.
 void find_cosines(const ColumnPair& x, Cosines& cosines, int threads);
 
 /// The norm of a column, whatever its scale; NaN where it has one.
@@ -50,8 +54,8 @@ struct Rotation {
     std::int64_t from(std::int64_t c) const { return order.empty() ? c : order[static_cast<std::size_t>(c)]; }
 };
 
-/// X ← X·P·W, or X ← X + X·P·W (`add`). `scratch` grows as needed. 2·rows·(block's columns)² operations a block, on the BLAS's threads;
-/// `threads` for the rest.
-void multiply_columns(const ColumnPair& x, const Rotation& rotation, bool add, Buffer& scratch, int threads);
+/// X ← X·P·W, or X ← X + X·P·W (`add`). `scratch` grows as needed. 2·rows·(block's columns)² operations a block, on the
+/// BLAS's threads; `threads` for the rest.
+void multiply_columns(const ColumnPair& x, const Rotation& rotation, bool add, Array<double>& scratch, int threads);
 
 }  // namespace tilewise::kernel

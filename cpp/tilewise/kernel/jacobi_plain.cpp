@@ -49,7 +49,7 @@ PairOutcome rotate_columns(const ColumnPair& x, const ColumnPair& v, double tole
     const auto measure = [&](std::int64_t column) {
         const double norm = norms[static_cast<std::size_t>(column)] = norm_of(x.column(column), rows);
         if (!std::isfinite(norm)) {
-            throw Error(ErrorKind::internal, "a column of the sweeps is not finite any more, all were at the start");
+            throw InternalError("a column of the sweeps is not finite any more, all were at the start");
         }
     };
     for (std::int64_t column = 0; column < count; ++column) {
@@ -68,7 +68,8 @@ PairOutcome rotate_columns(const ColumnPair& x, const ColumnPair& v, double tole
             if (size < tolerance) {
                 continue;
             }
-            // The larger one goes left, but only with a rotation: a column that changes places in a sweep misses those that its new block has met.
+            // The larger one goes left, but only with a rotation: a column that changes places in a sweep misses those
+            // that its new block has met.
             if (p_norm < q_norm) {
                 std::swap_ranges(p, p + rows, q);
                 std::swap(p_norm, q_norm);

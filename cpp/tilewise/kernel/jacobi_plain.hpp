@@ -5,8 +5,8 @@
 
 namespace tilewise::kernel {
 
-/// Meets each pair of columns once, row by row of the triangle of pairs; of two the longer goes left, and they are rotated unless their cosine
-/// is below the tolerance. V (which may be empty) follows. Some 8·rows operations a pair.
+/// Meets each pair of columns once, row by row of the triangle of pairs; of two the longer goes left, and they are
+/// rotated unless their cosine is below the tolerance. V (which may be empty) follows. Some 8·rows operations a pair.
 PairOutcome rotate_columns(const ColumnPair& x, const ColumnPair& v, double tolerance, PairTally& tally);
 
 }  // namespace tilewise::kernel

@@ -1,4 +1,5 @@
-// The few BLAS and LAPACK symbols that decompositions call, under whatever name the linked library gives them, and how many threads it uses.
+// The few BLAS and LAPACK symbols that decompositions call, under whatever name the linked library gives them, and how
+// many threads it uses.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +11,32 @@
 
 extern "C" {
 // The Fortran interface; matrices are column-major.
-#define TILEWISE_LAPACK_OF_TYPE(p)                                                                                   \
-    void TILEWISE_BLAS(p##syrk_)(const char*, const char*, const int*, const int*, const void*, const void*,         \
-                                 const int*, const void*, void*, const int*);                                        \
-    void TILEWISE_BLAS(p##syevd_)(const char*, const char*, const int*, void*, const int*, void*, void*, const int*, \
-                                  int*, const int*, int*);                                                           \
-    void TILEWISE_BLAS(p##potrf_)(const char*, const int*, void*, const int*, int*);                                 \
-    void TILEWISE_BLAS(p##geqp3_)(const int*, const int*, void*, const int*, int*, void*, void*, const int*, int*);  \
-    void TILEWISE_BLAS(p##geqrf_)(const int*, const int*, void*, const int*, void*, void*, const int*, int*);        \
-    void TILEWISE_BLAS(p##gelqf_)(const int*, const int*, void*, const int*, void*, void*, const int*, int*);        \
-    void TILEWISE_BLAS(p##ormqr_)(const char*, const char*, const int*, const int*, const int*, const void*,         \
-                                  const int*, const void*, void*, const int*, void*, const int*, int*);              \
-    void TILEWISE_BLAS(p##larft_)(const char*, const char*, const int*, const int*, const void*, const int*,         \
-                                  const void*, void*, const int*);                                                   \
-    void TILEWISE_BLAS(p##larfb_)(const char*, const char*, const char*, const char*, const int*, const int*,        \
-                                  const int*, const void*, const int*, const void*, const int*, void*, const int*,   \
-                                  void*, const int*);                                                                \
-    void TILEWISE_BLAS(p##gesvj_)(const char*, const char*, const char*, const int*, const int*, void*, const int*,  \
-                                  void*, const int*, void*, const int*, void*, const int*, int*);                    \
-    void TILEWISE_BLAS(p##gesdd_)(const char*, const int*, const int*, void*, const int*, void*, void*, const int*,  \
-                                  void*, const int*, void*, const int*, int*, int*);                                 \
-    void TILEWISE_BLAS(p##gejsv_)(const char*, const char*, const char*, const char*, const char*, const char*,      \
-                                  const int*, const int*, void*, const int*, void*, void*, const int*, void*,        \
+#define TILEWISE_LAPACK_OF_TYPE(p)                                                                                    \
+    void TILEWISE_BLAS(p##syrk_)(const char*, const char*, const int*, const int*, const void*, const void*,          \
+                                 const int*, const void*, void*, const int*);                                         \
+    void TILEWISE_BLAS(p##syevd_)(const char*, const char*, const int*, void*, const int*, void*, void*, const int*,  \
+                                  int*, const int*, int*);                                                            \
+    void TILEWISE_BLAS(p##sytrd_)(const char*, const int*, void*, const int*, void*, void*, void*, void*, const int*, \
+                                  int*);                                                                              \
+    void TILEWISE_BLAS(p##sterf_)(const int*, void*, void*, int*);                                                    \
+    void TILEWISE_BLAS(p##stedc_)(const char*, const int*, void*, void*, void*, const int*, void*, const int*, int*,  \
+                                  const int*, int*);                                                                  \
+    void TILEWISE_BLAS(p##potrf_)(const char*, const int*, void*, const int*, int*);                                  \
+    void TILEWISE_BLAS(p##geqp3_)(const int*, const int*, void*, const int*, int*, void*, void*, const int*, int*);   \
+    void TILEWISE_BLAS(p##geqrf_)(const int*, const int*, void*, const int*, void*, void*, const int*, int*);         \
+    void TILEWISE_BLAS(p##ormqr_)(const char*, const char*, const int*, const int*, const int*, const void*,          \
+                                  const int*, const void*, void*, const int*, void*, const int*, int*);               \
+    void TILEWISE_BLAS(p##larft_)(const char*, const char*, const int*, const int*, const void*, const int*,          \
+                                  const void*, void*, const int*);                                                    \
+    void TILEWISE_BLAS(p##larfb_)(const char*, const char*, const char*, const char*, const int*, const int*,         \
+                                  const int*, const void*, const int*, const void*, const int*, void*, const int*,    \
+                                  void*, const int*);                                                                 \
+    void TILEWISE_BLAS(p##gesvj_)(const char*, const char*, const char*, const int*, const int*, void*, const int*,   \
+                                  void*, const int*, void*, const int*, void*, const int*, int*);                     \
+    void TILEWISE_BLAS(p##gesdd_)(const char*, const int*, const int*, void*, const int*, void*, void*, const int*,   \
+                                  void*, const int*, void*, const int*, int*, int*);                                  \
+    void TILEWISE_BLAS(p##gejsv_)(const char*, const char*, const char*, const char*, const char*, const char*,       \
+                                  const int*, const int*, void*, const int*, void*, void*, const int*, void*,         \
                                   const int*, void*, const int*, int*, int*);
 TILEWISE_LAPACK_OF_TYPE(s)
 TILEWISE_LAPACK_OF_TYPE(d)
@@ -54,12 +59,13 @@ inline int lapack_int(std::int64_t value) {
 /// What a routine says at its end: anything but 0 is a fault of ours, as all that it is given is finite.
 inline void check_lapack(int info, const char* routine) {
     if (info != 0) {
-        throw Error(ErrorKind::internal, std::string("LAPACK's ") + routine + " failed (info " + std::to_string(info) +
-                                             "), a finite matrix was expected");
+        throw InternalError(std::string("LAPACK's ") + routine + " failed (info " + std::to_string(info) +
+                            "), a finite matrix was expected");
     }
 }
 
-/// The BLAS uses so many threads while this object lives. The setting belongs to the whole process: make one in the thread that starts others.
+/// The BLAS uses so many threads while this object lives. The setting belongs to the whole process: make one in the
+/// thread that starts others.
 class BlasThreads {
 public:
     explicit BlasThreads(int threads) {

@@ -1,4 +1,5 @@
-// The library's exact conversions, and around them what it leaves to others: signs, names, Fortran's exponents, range, complex.
+// The library's exact conversions, and around them what it leaves to others: signs, names, Fortran's exponents, range,
+// complex.
 #include "tilewise/kernel/number.hpp"
 
 #include <algorithm>
@@ -39,7 +40,8 @@ Scan scan_name(const char* body, const char* end, bool negative, double& value) 
     return {body, Fault::no_number};
 }
 
-/// The end of an exponent at `at` (its letter, an optional sign, digits) with its value, held within ±2³⁰; or `at` where there is none.
+/// The end of an exponent at `at` (its letter, an optional sign, digits) with its value, held within ±2³⁰; or `at`
+/// where there is none.
 std::pair<const char*, std::int64_t> scan_exponent(const char* at, const char* end) {
     const char* digits = at + 1 + (end - at > 1 && is_sign(at[1]));
     if (digits >= end || !is_digit(*digits)) {

@@ -11,15 +11,16 @@ namespace tilewise::kernel {
 
 enum class Fault { none, no_number, no_whole_number, beyond_type };
 
-/// What was found: the first character behind the number, whatever it is, and what is wrong with it as a number of its type.
+/// What was found: the first character behind the number, whatever it is, and what is wrong with it as a number of its
+/// type.
 struct Scan {
     const char* end;
     Fault fault = Fault::none;
 };
 
-/// Reads the number that begins at `at`: decimal, with an optional sign, fraction and exponent (`e`, or Fortran's `d`), or nan, inf
-/// and infinity in any case. Rounds to nearest; what is too large becomes infinity, what is too small a subnormal or zero.
-/// A float16 is rounded from the nearest double.
+/// Reads the number that begins at `at`: decimal, with an optional sign, fraction and exponent (`e`, or Fortran's `d`),
+/// or nan, inf and infinity in any case. Rounds to nearest; what is too large becomes infinity, what is too small a
+/// subnormal or zero. A float16 is rounded from the nearest double.
 Scan scan(const char* at, const char* end, double& value);
 Scan scan(const char* at, const char* end, float& value);
 Scan scan(const char* at, const char* end, Half& value);
@@ -36,7 +37,8 @@ Scan scan(const char* at, const char* end, std::uint64_t& value);
 Scan scan(const char* at, const char* end, std::complex<float>& value);
 Scan scan(const char* at, const char* end, std::complex<double>& value);
 
-/// The most characters that `print` writes for one number: the largest is complex128 with both parts like -2.2250738585072014e-308.
+/// The most characters that `print` writes for one number: the largest is complex128 with both parts like
+/// -2.2250738585072014e-308.
 constexpr std::size_t print_width(Dtype dtype) {
     switch (dtype) {
         case Dtype::float16:
@@ -54,8 +56,8 @@ constexpr std::size_t print_width(Dtype dtype) {
     }
 }
 
-/// Writes the shortest decimal that reads back as exactly the same number, integers plainly, complex numbers as (a+bj); returns
-/// the end. `out` has room for `print_width` characters.
+/// Writes the shortest decimal that reads back as exactly the same number, integers plainly, complex numbers as (a+bj);
+/// returns the end. `out` has room for `print_width` characters.
 char* print(double value, char* out);
 char* print(float value, char* out);
 char* print(Half value, char* out);

@@ -30,7 +30,8 @@ template <class R> char* print_complex(const std::complex<R>& value, char* out) 
     return out;
 }
 
-/// The shortest decimals of all positive float16, made once: trying one to five digits takes longer than printing many numbers.
+/// The shortest decimals of all positive float16, made once: trying one to five digits takes longer than printing many
+/// numbers.
 struct HalfTable {
     static constexpr std::size_t width = 11;
     struct Entry {
@@ -48,9 +49,11 @@ struct HalfTable {
         }
     }
 
-    /// The double nearest to the decimal of fewest digits that rounds to this float16; printing it gives that decimal back.
+    /// The double nearest to the decimal of fewest digits that rounds to this float16; printing it gives that decimal
+    /// back.
     static double shortest(double exact, std::uint16_t bits) {
-        // From just above too: a decimal halfway between two is rounded to even, but below a power of two half as much rounds to it.
+        // From just above too: a decimal halfway between two is rounded to even, but below a power of two half as much
+        // rounds to it.
         const double above = std::nextafter(exact, std::numeric_limits<double>::infinity());
         for (int digits = 1; std::isfinite(exact); ++digits) {
             for (const double start : {exact, above}) {

@@ -1,11 +1,10 @@
-// What follows the sweeps: norms are singular values, reflectors turn the columns back, and zero ones are completed.
+// What follows the sweeps: norms are singular values, reflectors turn the columns back, and zero ones are
+// completed.
 #include <algorithm>
 #include <cmath>
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/jacobi_pair.hpp"
-#include "tilewise/kernel/lapack.hpp"
-#include "tilewise/kernel/svd_reflectors.hpp"
 #include "tilewise/kernel/svd_start.hpp"
 
 namespace tilewise::kernel {
@@ -29,8 +28,8 @@ void put_rows_back(const std::vector<int>& order, Columns u, int threads) {
 
 }  // namespace
 
-void finish_columns(const Factors& factors, Columns x, Columns u, double* sigma, int threads) {
-    const bool with_u = u.data != nullptr;
+void finish_columns(const Factors& factors, Columns x, bool with_u, Columns u, double* sigma, const Team& team,
+                    int threads) {
     parallel_ranges(x.count > 8 ? threads : 1, x.count, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = begin; c < end; ++c) {
             const double* column = x.column(c);
@@ -45,41 +44,36 @@ void finish_columns(const Factors& factors, Columns x, Columns u, double* sigma,
             }
         }
     });
-    if (factors.q1.rows > 0 && with_u && x.count > 0) {
-        apply_q(factors.q1.columns(), factors.tau1, u, threads);
+    if (factors.reflects() && with_u) {
+        apply_q(factors.q1, u, team, threads);
         put_rows_back(factors.row_order, u, threads);
     }
 }
 
-void turn_back(const Factors& factors, Columns v, int threads) {
-    if (factors.q2.rows > 0 && v.count > 0) {
-        apply_q_transposed_of_lq(factors.q2.columns(), factors.tau2, v, threads);
+void turn_back(const Factors& factors, Columns v, const Team& team, int threads) {
+    if (factors.reflects()) {
+        apply_q(factors.q2, v, team, threads);
         put_rows_back(factors.permutation, v, threads);
     }
 }
 
-void complete(Columns u, std::int64_t from, int threads) {
-    if (from >= u.count) {
-        return;
-    }
-    for (std::int64_t c = from; c < u.count; ++c) {
-        std::fill_n(u.column(c), u.rows, 0.0);
-        u.column(c)[c] = 1;
-    }
-    if (from == 0) {
-        return;
-    }
+void complete(const SpreadColumns& u, std::int64_t from, const Team& team, int threads) {
+    const std::int64_t before = u.of_rank(team.rank(), 0, from), rows = u.mine.rows;
     // The last columns of the Q of the first ones: orthonormal, and orthogonal to them.
-    Matrix q(u.rows, from);
-    for (std::int64_t c = 0; c < from; ++c) {
-        std::copy_n(u.column(c), u.rows, q.column(c));
+    const Matrix first(rows, before);
+    for (std::int64_t c = 0; c < before; ++c) {
+        std::copy_n(u.mine.column(c), rows, first.column(c));
     }
-    std::vector<double> tau;
-    {
-        const BlasThreads blas(threads);
-        qr(q.columns(), tau);
+    const Columns rest = u.mine.part(before, u.mine.count - before);
+    std::int64_t c = 0;
+    for (std::int64_t place = from; place < u.count(); ++place) {
+        if (u.owners[static_cast<std::size_t>(place)] == team.rank()) {
+            std::fill_n(rest.column(c), rows, 0.0);
+            rest.column(c++)[place] = 1;
+        }
     }
-    apply_q(q.columns(), tau, u.part(from, u.count - from), threads);
+    const SpreadQr q = spread_qr({first.columns(), {u.owners.begin(), u.owners.begin() + from}}, team, threads);
+    apply_q(q, rest, team, threads);
 }
 
 }  // namespace tilewise::kernel

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "tilewise/base/array.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/kernel/lapack.hpp"
 
@@ -51,7 +52,17 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
     const BlasThreads blas(options.threads);
     auto begin = std::chrono::steady_clock::now();
     const bool want_v = v.data != nullptr;
-    SweepStart start = start_sweeps(a, options.eigen_start, want_v, options.threads);
+    const Team alone;
+    const std::vector<int> owners(static_cast<std::size_t>(a.count), 0);
+    SweepStart start = start_sweeps(
+        {a, owners}, {}, options.eigen_start, want_v, [&](int, bool) { return grid::Range{0, a.count}; }, alone,
+        options.threads);
+    if (want_v && !start.eigen) {
+        start.v = Matrix(a.count, a.count);
+        for (std::int64_t c = 0; c < a.count; ++c) {
+            start.v.column(c)[c] = 1;
+        }
+    }
     facts.start = start.steps;
     facts.fallback = start.fallback;
     facts.start_seconds = seconds_since(begin);
@@ -72,11 +83,13 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
     facts.sweep_seconds = seconds_since(begin);
 
     begin = std::chrono::steady_clock::now();
-    finish_columns(start.factors, x, u, sigma, options.threads);
+    finish_columns(start.factors, x, u.data != nullptr, u, sigma, alone, options.threads);
     for (std::int64_t c = 0; c < v.count; ++c) {
         std::copy_n(w.column(c), w.rows, v.column(c));
     }
-    turn_back(start.factors, v, options.threads);
+    if (want_v) {
+        turn_back(start.factors, v, alone, options.threads);
+    }
     std::vector<std::int64_t> order(static_cast<std::size_t>(a.count));
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](auto i, auto j) { return sigma[i] > sigma[j]; });
@@ -89,7 +102,7 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
     }
     if (u.data != nullptr) {
         arrange(u, order);
-        complete(u, std::find(sigma, sigma + a.count, 0.0) - sigma, options.threads);
+        complete({u, owners}, std::find(sigma, sigma + a.count, 0.0) - sigma, alone, options.threads);
     }
     facts.finish_seconds = seconds_since(begin);
     return facts;
@@ -102,7 +115,8 @@ void gesdd(std::int64_t rows, std::int64_t columns, double* a, std::int64_t stri
         return;
     }
     const BlasThreads blas(threads);
-    // For vectors it asks for 3·least² and some numbers (4 where it begins with a QR), which it reckons in 32 bits: the answer may have wrapped.
+    // For vectors it asks for 3·least² and some numbers (4 where it begins with a QR), which it reckons in 32 bits: the
+    // answer may have wrapped.
     const std::int64_t squares = 6 * (std::max(rows, columns) + 1) >= 11 * least ? 4 : 3;
     if (u != nullptr && (squares * least + 16) * least > std::numeric_limits<int>::max()) {
         refuse_work_space(rows, columns);
@@ -119,13 +133,13 @@ void gesdd(std::int64_t rows, std::int64_t columns, double* a, std::int64_t stri
     if (reals > std::numeric_limits<int>::max()) {
         refuse_work_space(rows, columns);
     }
-    const Buffer work(static_cast<std::size_t>(reals) * sizeof(double));
+    const Array<double> work(static_cast<std::int64_t>(reals));
     const int length = static_cast<int>(reals);
     TILEWISE_BLAS(dgesdd_)
     (job, &m, &n, a, &lda, sigma, u, &ldu, vt, &ldvt, work.data(), &length, integers.data(), &info);
     if (info != 0) {
-        throw Error(ErrorKind::internal, "LAPACK's gesdd did not converge (info " + std::to_string(info) +
-                                             "), a finite matrix was expected");
+        throw InternalError("LAPACK's gesdd did not converge (info " + std::to_string(info) +
+                            "), a finite matrix was expected");
     }
 }
 

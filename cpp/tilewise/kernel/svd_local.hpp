@@ -25,13 +25,14 @@ struct SvdFacts {
     double start_seconds = 0, sweep_seconds = 0, finish_seconds = 0;
 };
 
-/// A = U·Σ·Vᵀ, A rows×columns with rows ≥ columns; σ descending, U rows×columns, V columns×columns. u or v without data: not wanted; where V
-/// is not wanted, it is not accumulated.
+/// A = U·Σ·Vᵀ, A rows×columns with rows ≥ columns; σ descending, U rows×columns, V columns×columns. u or v without
+/// data: not wanted; where V is not wanted, it is not accumulated.
 SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOptions& options);
 
-/// LAPACK's divide and conquer, any shape, k = min(rows, columns); A (column-major, rows×columns, `stride` apart) is destroyed. U is rows×k with
-/// stride `rows`, Vᵀ is k×columns with stride k; both null: singular values only. Throws Error where LAPACK does
-/// not converge, and UsageError where its work space does not fit into 32-bit counts (with vectors: from about 23000 on).
+/// LAPACK's divide and conquer, any shape, k = min(rows, columns); A (column-major, rows×columns, `stride` apart) is
+/// destroyed. U is rows×k with stride `rows`, Vᵀ is k×columns with stride k; both null: singular values only. Throws
+/// Error where LAPACK does not converge, and UsageError where its work space does not fit into 32-bit counts (with
+/// vectors: from about 23000 on).
 void gesdd(std::int64_t rows, std::int64_t columns, double* a, std::int64_t stride, double* sigma, double* u,
            double* vt, int threads);
 

@@ -2,6 +2,7 @@
 #include "tilewise/kernel/svd_start.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -10,15 +11,15 @@
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/jacobi_pair.hpp"
-#include "tilewise/kernel/lapack.hpp"
-#include "tilewise/kernel/svd_reflectors.hpp"
+#include "tilewise/kernel/spread_eigen.hpp"
 
 namespace tilewise::kernel {
 namespace {
 
-// The eigen start errs in σ relatively by ε times the condition number of A, at worst; where columns are of similar norm, and rows as well, no
-// algorithm does better, as A's own rounding has that effect. With columns or rows of different scale the others do better: up to a condition number
-// of 1000 the loss is beyond the twelfth digit.
+// The eigen start errs in σ relatively by ε times the condition number of A, at worst; where columns are of
+// similar norm, and rows as well, no algorithm does better, as A's own rounding has that effect. With columns
+// or rows of different scale the others do better: up to a condition number of 1000 the loss is beyond the
+// twelfth digit.
 constexpr double most_condition = 1e3, most_condition_balanced = 1e6, balanced_norms = 10;
 
 // Elements between these limits neither overflow nor vanish in a Gram matrix; else A is scaled first.
@@ -27,7 +28,7 @@ constexpr double least_element = 1e-60, largest_element = 1e60;
 // The work space of LAPACK's eigenvectors has 2·columns² elements, counted in 32 bits.
 constexpr std::int64_t most_columns = 30000;
 
-double largest_element_of(const Columns& a, int threads) {
+double largest_element_of(const Columns& a, const Team& team, int threads) {
     std::vector<double> largest(static_cast<std::size_t>(threads));
     parallel_ranges(threads, a.count, [&](std::int64_t begin, std::int64_t end, int thread) {
         double here = 0;
@@ -38,17 +39,25 @@ double largest_element_of(const Columns& a, int threads) {
         }
         largest[static_cast<std::size_t>(thread)] = here;
     });
-    return *std::max_element(largest.begin(), largest.end());
+    std::vector<double> most{*std::max_element(largest.begin(), largest.end())};
+    team.largest(most);
+    return most.front();
 }
 
-/// A copy of A divided by a power of two; where orders are given, its element (i, j) is element (row_order[i], permutation[j]) of A.
-Matrix scaled_copy(const Columns& a, double scale, const std::vector<int>& permutation,
+/// The place of a rank's first column.
+std::int64_t first_place(const SpreadColumns& a, const Team& team) {
+    return std::find(a.owners.begin(), a.owners.end(), team.rank()) - a.owners.begin();
+}
+
+/// A copy of columns divided by a power of two; where orders are given, its element (i, j) is their element
+/// (row_order[i], order[j]).
+Matrix scaled_copy(const Columns& a, double scale, const std::vector<std::int64_t>& order,
                    const std::vector<int>& row_order, int threads) {
     Matrix copy(a.rows, a.count);
     const int exponent = std::ilogb(scale);
     parallel_ranges(threads, a.count, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = begin; c < end; ++c) {
-            const double* from = a.column(permutation.empty() ? c : permutation[static_cast<std::size_t>(c)]);
+            const double* from = a.column(order.empty() ? c : order[static_cast<std::size_t>(c)]);
             if (!row_order.empty()) {
                 std::transform(row_order.begin(), row_order.end(), copy.column(c),
                                [&](int row) { return scale == 1 ? from[row] : std::ldexp(from[row], -exponent); });
@@ -63,16 +72,8 @@ Matrix scaled_copy(const Columns& a, double scale, const std::vector<int>& permu
     return copy;
 }
 
-void reverse_columns(const Matrix& m, int threads) {
-    parallel_ranges(threads, m.count / 2, [&](std::int64_t begin, std::int64_t end, int) {
-        for (std::int64_t c = begin; c < end; ++c) {
-            std::swap_ranges(m.column(c), m.column(c) + m.rows, m.column(m.count - 1 - c));
-        }
-    });
-}
-
 /// The largest magnitude in each row. O(rows·columns).
-std::vector<double> largest_of_rows(const Columns& a, int threads) {
+std::vector<double> largest_of_rows(const Columns& a, const Team& team, int threads) {
     std::vector<double> largest(static_cast<std::size_t>(a.rows));
     parallel_ranges(threads, a.rows, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = 0; c < a.count; ++c) {
@@ -82,13 +83,14 @@ std::vector<double> largest_of_rows(const Columns& a, int threads) {
             }
         }
     });
+    team.largest(largest);
     return largest;
 }
 
 /// Whether rows that are not zero have largest magnitudes of similar size.
-bool has_balanced_rows(const Columns& a, int threads) {
+bool has_balanced_rows(const Columns& a, const Team& team, int threads) {
     double least = std::numeric_limits<double>::infinity(), most = 0;
-    for (const double value : largest_of_rows(a, threads)) {
+    for (const double value : largest_of_rows(a, team, threads)) {
         least = value > 0 ? std::min(least, value) : least;
         most = std::max(most, value);
     }
@@ -96,23 +98,24 @@ bool has_balanced_rows(const Columns& a, int threads) {
 }
 
 /// Fills x and v of `start`; or returns why not, as a sentence.
-std::string eigen_start(const Columns& a, SweepStart& start, int threads) {
-    const std::int64_t count = a.count;
+std::string eigen_start(const SpreadColumns& a, SweepStart& start, const ColumnsOfRank& wanted, const Team& team,
+                        int threads) {
+    const std::int64_t count = a.count();
     if (count > most_columns) {
         return "LAPACK's eigenvectors are counted in 32 bits, which is enough for " + std::to_string(most_columns) +
                " columns only.";
     }
-    Matrix g(count, count);
-    const double one = 1, zero = 0;
-    const int n = lapack_int(count), m = lapack_int(a.rows), lda = lapack_int(std::max(a.stride, a.rows)),
-              ldg = lapack_int(g.stride);
-    const BlasThreads blas(threads);
-    TILEWISE_BLAS(dsyrk_)("U", "T", &n, &m, &one, a.data, &lda, &zero, g.data(), &ldg);
-    double least = g.data()[0], most = least;
-    for (std::int64_t c = 0; c < count; ++c) {
-        least = std::min(least, g.column(c)[c]);
-        most = std::max(most, g.column(c)[c]);
+    Matrix g = gram_on_root(a, team, threads);
+    std::array<double, 4> facts{};  // least and largest square of a column's norm, and eigenvalue
+    double &least = facts[0], &most = facts[1], &least_value = facts[2], &most_value = facts[3];
+    if (team.rank() == 0) {
+        least = most = g.data()[0];
+        for (std::int64_t c = 0; c < count; ++c) {
+            least = std::min(least, g.column(c)[c]);
+            most = std::max(most, g.column(c)[c]);
+        }
     }
+    team.broadcast(facts.data(), std::ssize(facts), 0);
     if (!(least > 0) || std::sqrt(most / least) > most_condition) {
         std::ostringstream sentence;
         sentence.precision(2);
@@ -121,22 +124,17 @@ std::string eigen_start(const Columns& a, SweepStart& start, int threads) {
                  << " up to which eigenvectors of AᵀA are accurate enough to start from.";
         return sentence.str();
     }
-    std::vector<double> values(static_cast<std::size_t>(count)), work(1);
-    std::vector<int> integers(1);
-    int query = -1, info = 0;
-    TILEWISE_BLAS(dsyevd_)
-    ("V", "U", &n, g.data(), &ldg, values.data(), work.data(), &query, integers.data(), &query, &info);
-    const int reals = lapack_int(static_cast<std::int64_t>(work[0])), ints = integers[0];
-    Buffer space(static_cast<std::size_t>(reals) * sizeof(double));
-    integers.resize(static_cast<std::size_t>(ints));
-    TILEWISE_BLAS(dsyevd_)
-    ("V", "U", &n, g.data(), &ldg, values.data(), space.data(), &reals, integers.data(), &ints, &info);
-    check_lapack(info, "syevd");
-    space = Buffer();
+    Tridiagonal t = reduce(std::move(g), count, team, threads);
+    if (team.rank() == 0) {
+        const std::vector<double> values = eigenvalues(t);
+        least_value = values.front();
+        most_value = values.back();
+    }
+    team.broadcast(facts.data(), std::ssize(facts), 0);
     const double condition =
-        values.front() > 0 ? std::sqrt(values.back() / values.front()) : std::numeric_limits<double>::infinity();
+        least_value > 0 ? std::sqrt(most_value / least_value) : std::numeric_limits<double>::infinity();
     const bool balanced = condition > most_condition && condition <= most_condition_balanced &&
-                          std::sqrt(most / least) <= balanced_norms && has_balanced_rows(a, threads);
+                          std::sqrt(most / least) <= balanced_norms && has_balanced_rows(a.mine, team, threads);
     if (condition > most_condition && !balanced) {
         const double allowed = condition > most_condition_balanced ? most_condition_balanced : most_condition;
         std::ostringstream sentence;
@@ -146,32 +144,34 @@ std::string eigen_start(const Columns& a, SweepStart& start, int threads) {
                  << (condition > most_condition_balanced ? "." : " where rows or columns differ in scale.");
         return sentence.str();
     }
-    reverse_columns(g, threads);
-    Matrix x(a.rows, count);
-    const int ldx = lapack_int(x.stride);
-    TILEWISE_BLAS(dgemm_)
-    ("N", "N", &m, &n, &n, &one, a.data, &lda, g.data(), &ldg, &zero, x.data(), &ldx);
-    start.x = std::move(x);
-    start.v = std::move(g);
+    start.v = eigenvectors(std::move(t), [&](int rank) { return wanted(rank, true); }, team, threads);
+    start.x = product(a, start.v, team, threads);
     return "";
 }
 
-/// Whether each diagonal element of R is not much less than what is left of any later column, as pivoting would have it: then the rows of R
-/// are as well-conditioned, up to their scales, as after pivoting.
-bool reveals_rank(const Columns& r) {
+/// Whether each diagonal element of R is not much less than what is left of any later column, as pivoting
+/// would have it: then the rows of R are as well-conditioned, up to their scales, as after pivoting.
+bool reveals_rank(const SpreadColumns& r, const Team& team) {
     constexpr double least = 0.03;
-    std::vector<double> largest(
-        static_cast<std::size_t>(r.count));  // at [i], over columns from i on, of their norm below row i
-    for (std::int64_t c = 0; c < r.count; ++c) {
+    const std::int64_t n = r.count();
+    // At [i], over columns from i on, of their norm below row i; then the diagonal.
+    std::vector<double> largest(static_cast<std::size_t>(2 * n));
+    for (std::int64_t place = 0, c = 0; place < n; ++place) {
+        if (r.owners[static_cast<std::size_t>(place)] != team.rank()) {
+            continue;
+        }
+        const double* column = r.mine.column(c++);
+        largest[static_cast<std::size_t>(n + place)] = std::abs(column[place]);
         double left = 0;
-        for (std::int64_t i = c; i >= 0; --i) {
-            left = std::hypot(left, r.column(c)[i]);
+        for (std::int64_t i = place; i >= 0; --i) {
+            left = std::hypot(left, column[i]);
             double& here = largest[static_cast<std::size_t>(i)];
             here = std::max(here, left);
         }
     }
-    for (std::int64_t i = 0; i < r.count; ++i) {
-        if (std::abs(r.column(i)[i]) < least * largest[static_cast<std::size_t>(i)]) {
+    team.largest(largest);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+        if (largest[static_cast<std::size_t>(n) + i] < least * largest[i]) {
             return false;
         }
     }
@@ -179,8 +179,8 @@ bool reveals_rank(const Columns& r) {
 }
 
 /// Rows by their largest magnitude, descending; empty where all are of similar scale. O(rows·columns).
-std::vector<int> order_of_rows(const Columns& a, int threads) {
-    const std::vector<double> largest = largest_of_rows(a, threads);
+std::vector<int> order_of_rows(const Columns& a, const Team& team, int threads) {
+    const std::vector<double> largest = largest_of_rows(a, team, threads);
     const auto [least, most] = std::minmax_element(largest.begin(), largest.end());
     std::vector<int> order;
     if (*most > most_condition * *least) {
@@ -193,18 +193,20 @@ std::vector<int> order_of_rows(const Columns& a, int threads) {
     return order;
 }
 
-/// A·P = Q1·R, R = L·Q2, into `start`. Columns sorted by norm need no pivoting where their scales differ much, which is three times as fast.
-void qr_start(const Columns& a, SweepStart& start, int threads) {
+/// A·P = Q1·R, R = L·Q2, into `start`. Columns sorted by norm need no pivoting where their scales differ much,
+/// which is three times as fast.
+void qr_start(const SpreadColumns& a, Buffer memory, SweepStart& start, const ColumnsOfRank& wanted, const Team& team,
+              int threads) {
     Factors& f = start.factors;
-    const std::int64_t count = a.count;
-    const BlasThreads blas(threads);
-    f.row_order = order_of_rows(a, threads);
+    const std::int64_t count = a.count(), first = first_place(a, team);
+    f.row_order = order_of_rows(a.mine, team, threads);
     std::vector<double> norms(static_cast<std::size_t>(count));
-    parallel_ranges(threads, count, [&](std::int64_t begin, std::int64_t end, int) {
+    parallel_ranges(threads, a.mine.count, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = begin; c < end; ++c) {
-            norms[static_cast<std::size_t>(c)] = norm_of(a.column(c), a.rows) / f.scale;
+            norms[static_cast<std::size_t>(first + c)] = norm_of(a.mine.column(c), a.mine.rows) / f.scale;
         }
     });
+    team.largest(norms);
     const auto [least, most] = std::minmax_element(norms.begin(), norms.end());
     bool sorted = *least > 0 && *most > most_condition * *least;
     if (sorted) {
@@ -213,46 +215,57 @@ void qr_start(const Columns& a, SweepStart& start, int threads) {
         std::stable_sort(f.permutation.begin(), f.permutation.end(), [&](int i, int j) {
             return norms[static_cast<std::size_t>(i)] > norms[static_cast<std::size_t>(j)];
         });
-        f.q1 = scaled_copy(a, f.scale, f.permutation, f.row_order, threads);
-        qr(f.q1.columns(), f.tau1);
-        sorted = reveals_rank({f.q1.data(), count, count, f.q1.stride});
+        std::vector<int> owners;
+        std::vector<std::int64_t> order;  // of this rank's columns
+        for (const int column : f.permutation) {
+            owners.push_back(a.owners[static_cast<std::size_t>(column)]);
+            if (owners.back() == team.rank()) {
+                order.push_back(column - first);
+            }
+        }
+        f.memory1 = scaled_copy(a.mine, f.scale, order, f.row_order, threads);
+        f.q1 = spread_qr({f.memory1.columns(), std::move(owners)}, team, threads);
+        sorted = reveals_rank(f.q1.columns, team);
     }
     if (!sorted) {
-        f.q1 = scaled_copy(a, f.scale, {}, f.row_order, threads);
-        pivoted_qr(f.q1.columns(), f.permutation, f.tau1);
+        f.memory1 = {};
+        f.memory1 = scaled_copy(a.mine, f.scale, {}, f.row_order, threads);
+        f.q1 = pivoted_spread_qr({f.memory1.columns(), a.owners}, f.permutation, team, threads);
     }
-    f.q2 = Matrix(count, count);
-    for (std::int64_t c = 0; c < count; ++c) {
-        std::copy_n(f.q1.column(c), c + 1, f.q2.column(c));
+    memory = Buffer();
+    const grid::Partition rows(count, team.size());
+    std::vector<int> owners;
+    for (int rank = 0; rank < team.size(); ++rank) {
+        owners.insert(owners.end(), static_cast<std::size_t>(rows[rank].size()), rank);
     }
-    lq(f.q2.columns(), f.tau2);
-    start.x = Matrix(count, count);
-    for (std::int64_t c = 0; c < count; ++c) {
-        std::copy(f.q2.column(c) + c, f.q2.column(c) + count, start.x.column(c) + c);
-    }
+    f.memory2 = transposed_triangle(f.q1, [&](int rank) { return rows[rank]; }, team, threads);
+    f.q2 = spread_qr({f.memory2.columns(), std::move(owners)}, team, threads);
+    start.x = transposed_triangle(f.q2, [&](int rank) { return wanted(rank, false); }, team, threads);
     start.steps = std::string(f.row_order.empty() ? "" : "rows sorted by magnitude, ") +
                   (sorted ? "QR of columns sorted by norm, LQ" : "column-pivoted QR, LQ");
 }
 
 }  // namespace
 
-SweepStart start_sweeps(Columns a, bool eigen, bool want_v, int threads) {
+SweepStart start_sweeps(const SpreadColumns& a, Buffer memory, bool eigen, bool want_v, const ColumnsOfRank& wanted,
+                        const Team& team, int threads) {
     SweepStart start;
-    start.factors.rows = a.rows;
-    start.factors.columns = a.count;
-    if (a.count == 0) {
+    start.factors.rows = a.mine.rows;
+    start.factors.columns = a.count();
+    if (a.count() == 0) {
         start.steps = "nothing";
         return start;
     }
-    const double largest = largest_element_of(a, threads);
+    const double largest = largest_element_of(a.mine, team, threads);
     if (largest > 0 && (largest < least_element || largest > largest_element)) {
         start.factors.scale = std::ldexp(1.0, std::ilogb(largest));
     }
     if (eigen) {
         const bool copied = start.factors.scale != 1;
-        const Matrix copy = copied ? scaled_copy(a, start.factors.scale, {}, {}, threads) : Matrix();
-        start.fallback = largest > 0 ? eigen_start(copied ? copy.columns() : a, start, threads)
-                                     : "The matrix is zero, so that there is nothing to start from.";
+        const Matrix copy = copied ? scaled_copy(a.mine, start.factors.scale, {}, {}, threads) : Matrix();
+        start.fallback = largest > 0
+                             ? eigen_start({copied ? copy.columns() : a.mine, a.owners}, start, wanted, team, threads)
+                             : "The matrix is zero, so that there is nothing to start from.";
         start.eigen = start.fallback.empty();
     }
     if (start.eigen) {
@@ -262,13 +275,7 @@ SweepStart start_sweeps(Columns a, bool eigen, bool want_v, int threads) {
         }
         return start;
     }
-    qr_start(a, start, threads);
-    if (want_v) {
-        start.v = Matrix(a.count, a.count);
-        for (std::int64_t c = 0; c < a.count; ++c) {
-            start.v.column(c)[c] = 1;
-        }
-    }
+    qr_start(a, std::move(memory), start, wanted, team, threads);
     return start;
 }
 

@@ -1,53 +1,70 @@
-// What precedes the sweeps of a Jacobi SVD, and what follows them, on one rank with threads.
+// What precedes the sweeps of a Jacobi SVD, and what follows them, of columns that are spread over the ranks
+// of a team.
 //
 //      A = Q1·(X·Vᵀ)·Q2·Pᵀ,  and at the end  X = Y·Σ,  so that  U = Q1·Y,  V' = P·Q2ᵀ·V.
 //
-// `eigen` start: G = Aᵀ·A = V0·Λ·V0ᵀ, X = A·V0, no Q1, Q2, P. The eigenvectors resolve half of the digits, so that the columns of X are nearly
-//   orthogonal and one pass of Jacobi makes them so to the last digit. Only for condition numbers below the limits in `svd_start.cpp`.
-// Otherwise: A·P = Q1·R with columns pivoted (or sorted), R = L·Q2; X = L, V0 = I. Each row of L keeps its own relative accuracy, and with it each
-//   singular value of a matrix whose columns have any scale; L is also nearer to diagonal than A, which saves sweeps. Rows of very different scale are
-//   sorted first, the largest on top: then reflectors keep each row's own accuracy too (Cox and Higham 1998), and rows may have any scale as well.
+// `eigen` start: G = Aᵀ·A = V0·Λ·V0ᵀ, X = A·V0, no Q1, Q2, P. The eigenvectors resolve half of the digits, so that the
+// columns of X are nearly orthogonal, and one pass of Jacobi makes them so to the last digit. Only for condition
+// numbers below the limits in `svd_start.cpp`.
+//
+// Otherwise: A·P = Q1·R with columns pivoted (or sorted), R = L·Q2; X = L, V0 = I. Each row of L keeps its own relative
+// accuracy, and with it each singular value of a matrix whose columns have any scale. L is also nearer to diagonal than
+// A, which saves sweeps. Rows of very different scale are sorted first, the largest on top: then reflectors keep each
+// row's own accuracy too (Cox and Higham 1998), and rows may have any scale as well.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "tilewise/kernel/jacobi.hpp"
+#include "tilewise/kernel/spread_qr.hpp"
 
 namespace tilewise::kernel {
 
-/// The orthogonal factors on both sides of what is swept, as LAPACK's reflectors, and the scale. Without reflectors (q1.rows = 0) both are I.
+/// The orthogonal factors on both sides of what is swept, as reflectors that each rank has some of, and the
+/// scale. Without reflectors both are I.
 struct Factors {
     std::int64_t rows = 0, columns = 0;  ///< of A
     double scale = 1;                    ///< A was divided by this power of two
-    Matrix q1, q2;                       ///< rows×columns, columns×columns
-    std::vector<double> tau1, tau2;
+    Matrix memory1, memory2;             ///< of this rank's columns of q1 and q2
+    SpreadQr q1, q2;
     std::vector<int> permutation;  ///< column j of A·P is column permutation[j] of A
     std::vector<int> row_order;    ///< row i of what was factored is row row_order[i] of A; empty: as they are
+
+    bool reflects() const { return !q1.tau.empty(); }
 };
 
-/// Where the sweeps begin.
+/// Where the sweeps begin; of X and V the columns of this rank.
 struct SweepStart {
     Matrix x;  ///< rows×columns (eigen start) or columns×columns
-    Matrix v;  ///< columns×columns, V0; empty where not wanted
+    Matrix v;  ///< columns×columns, V0; empty where it is I or not wanted
     Factors factors;
     bool eigen = false;    ///< whether X = A·V0 from eigenvectors
     std::string steps;     ///< what was done, for the record: "column-pivoted QR, LQ"
     std::string fallback;  ///< one sentence: why there was no eigen start although it was asked for
 };
 
-/// A (rows ≥ columns) is read only. O(rows·columns²) operations, most of them on all `threads`. `eigen`: try the fast start.
-SweepStart start_sweeps(Columns a, bool eigen, bool want_v, int threads);
+/// The columns, one after the other, that a rank is to have of X and V after the one start or the other.
+using ColumnsOfRank = std::function<grid::Range(int rank, bool eigen)>;
 
-/// After the sweeps, of some columns only, so that ranks share the work: σ = |x|·scale, U = Q1·[x/|x|; 0] (rows×count, x itself where that has as
-/// many rows). u without data: not wanted. A σ of 0 (|x| below 1e-290) leaves a column of zeros in U for `complete`.
-void finish_columns(const Factors& factors, Columns x, Columns u, double* sigma, int threads);
+/// A (rows ≥ columns; a rank's columns follow each other, those of rank 0 first) is read, and let go of: `a`
+/// points into `memory`, or lasts longer where that is empty. O(rows·columns²) operations. `eigen`: try the
+/// fast start, which has AᵀA and what LAPACK needs, 3·columns² numbers, on rank 0. All else is a panel and a
+/// few times the columns of a rank.
+SweepStart start_sweeps(const SpreadColumns& a, Buffer memory, bool eigen, bool want_v, const ColumnsOfRank& wanted,
+                        const Team& team, int threads);
+
+/// After the sweeps, of some columns on each rank: σ = |x|·scale, U = Q1·[x/|x|; 0] (rows×count, x itself
+/// where that has as many rows). u without data: not wanted. A σ of 0 (|x| below 1e-290) leaves a column of
+/// zeros in U for `complete`.
+void finish_columns(const Factors& factors, Columns x, bool with_u, Columns u, double* sigma, const Team& team,
+                    int threads);
 
 /// The same of V, in place: v becomes P·Q2ᵀ·v (columns×count).
-void turn_back(const Factors& factors, Columns v, int threads);
+void turn_back(const Factors& factors, Columns v, const Team& team, int threads);
 
-/// Fills columns `from` … of U so that all are orthonormal, given that those before are. Depends on nothing but them. O(rows·count²).
-void complete(Columns u, std::int64_t from, int threads);
+/// Fills the columns of U at places `from` … so that all are orthonormal, given that those before are. Depends
+/// on nothing but them. O(rows·count²).
+void complete(const SpreadColumns& u, std::int64_t from, const Team& team, int threads);
 
 }  // namespace tilewise::kernel

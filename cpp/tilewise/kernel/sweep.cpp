@@ -1,4 +1,5 @@
-// Finds the form of a stencil's weights, cuts a sweep into pieces for threads, and hands them to the code for this processor.
+// Finds the form of a stencil's weights, cuts a sweep into pieces for threads, and hands them to the code for this
+// processor.
 #include "tilewise/kernel/sweep.hpp"
 
 #include <algorithm>
@@ -6,8 +7,9 @@
 #include <string>
 
 #include "tilewise/base/error.hpp"
+#include "tilewise/base/page.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/sweep_strip.hpp"
+#include "tilewise/kernel/backend.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -15,9 +17,9 @@ namespace {
 constexpr std::int64_t cache_line = 64;
 constexpr std::int64_t worth_a_thread = std::int64_t{1} << 20;   // points times steps: below, starting it costs more
 constexpr std::int64_t worth_streaming = std::int64_t{8} << 20;  // bytes: below, a cache holds both fields
-/// Of a strip's row: the rows that a block needs at once then fit into a first-level cache, and what is saved of all levels into a second-level one.
+/// Of a strip's row: the rows that a block needs at once then fit into a first-level cache, and what is saved of all
+/// levels into a second-level one.
 constexpr std::int64_t strip_bytes = 3584;
-constexpr int max_radius = 4;
 
 constexpr std::int64_t up(std::int64_t count, std::int64_t unit) { return (count + unit - 1) / unit * unit; }
 
@@ -72,28 +74,12 @@ std::vector<double> taps_of(const Weights& weights, SumForm form) {
 
 }  // namespace
 
-std::vector<const SweepSet*> sweep_sets() {
-    std::vector<const SweepSet*> sets{&sweep_set_16};
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma")) {
-        sets.push_back(&sweep_set_32);
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-            __builtin_cpu_supports("avx512vl")) {
-            sets.push_back(&sweep_set_64);
-        }
-    }
-#endif
-    return sets;
-}
-
 FieldShape field_shape(std::int64_t rows, std::int64_t columns, std::int64_t margin, Dtype dtype) {
     const std::int64_t line = cache_line / static_cast<std::int64_t>(size_of(dtype));
     const std::int64_t before = up(margin, line);
     std::int64_t pitch = up(before + columns + margin, line);
-    if (const std::int64_t page = 4096 / static_cast<std::int64_t>(size_of(dtype)); pitch % page < 4 * line) {
-        pitch = pitch / page * page + 4 * line;  // rows that lie whole pages apart would share few places of a cache
+    if (const std::int64_t cells = page / static_cast<std::int64_t>(size_of(dtype)); pitch % cells < 4 * line) {
+        pitch = pitch / cells * cells + 4 * line;  // rows that lie whole pages apart would share few places of a cache
     }
     return {.rows = rows,
             .columns = columns,
@@ -121,7 +107,7 @@ Sweeper::Sweeper(const Weights& weights, Boundary boundary, Dtype dtype, bool pl
     }
     form_ = form_of(weights);
     taps_ = taps_of(weights, form_);
-    set_ = set != nullptr ? set : sweep_sets().back();
+    set_ = set != nullptr ? set : backend().sweep;
 }
 
 std::vector<Part> Sweeper::cut(const Part& part, int steps, int threads) const {
@@ -212,7 +198,7 @@ void Sweeper::sweep(const FieldShape& shape, Edges edges, const std::byte* from,
         SweepPiece piece = whole;
         piece.part = parts[static_cast<std::size_t>(task)];
         if (plain_) {
-            set_->plain(piece);
+            sweep_plain(*set_, piece);
         } else {
             piece.scratch = scratch_[static_cast<std::size_t>(thread)].data();
             set_->wave(piece);
@@ -234,7 +220,8 @@ double Sweeper::flops_per_point() const {
 }
 
 int best_steps(int radius, bool star, Dtype dtype) {
-    // More sweeps save memory traffic, but the columns that strips compute twice and the rows saved for each level grow with them.
+    // More sweeps save memory traffic, but the columns that strips compute twice and the rows saved for each level grow
+    // with them.
     switch (radius) {
         case 1:
             return star ? (dtype == Dtype::float32 ? 40 : 25) : 20;
@@ -248,28 +235,6 @@ int best_steps(int radius, bool star, Dtype dtype) {
 int Sweeper::best_steps() const {
     const bool star = form_ == SumForm::star_symmetric || form_ == SumForm::star;
     return plain_ ? 1 : kernel::best_steps(radius_, star, dtype_);
-}
-
-std::int64_t Sweeper::scratch_bytes(const FieldShape& shape, int steps, int threads) const {
-    if (plain_) {
-        const std::int64_t around = 2 * std::int64_t{steps - 1} * radius_;
-        std::int64_t cells = 0;
-        for (const Part& own : cut({0, shape.rows, 0, shape.columns}, steps, threads)) {
-            cells += (own.row_end - own.row_begin + around) * (own.column_end - own.column_begin + around);
-        }
-        return least(2, steps - 1) * cells * static_cast<std::int64_t>(size_of(dtype_));
-    }
-    SweepPiece piece{};
-    piece.shape = shape;
-    piece.edges = {.top = false, .bottom = false, .left = false, .right = false};
-    piece.dtype = dtype_;
-    piece.radius = radius_;
-    piece.steps = steps;
-    std::int64_t bytes = 0;
-    for (const Part& own : cut({0, shape.rows, 0, shape.columns}, steps, threads)) {
-        bytes = most(bytes, wave_size(own, piece, set_->width).bytes);
-    }
-    return bytes * threads;
 }
 
 }  // namespace tilewise::kernel

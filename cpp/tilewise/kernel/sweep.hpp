@@ -1,4 +1,5 @@
-// One rank's stencil sweeps: several in one pass over memory, whatever the weights; the plain version beside the fast one.
+// One rank's stencil sweeps: several in one pass over memory, whatever the weights; the plain version beside the fast
+// one.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,9 @@
 
 namespace tilewise::kernel {
 
-/// What lies beyond the matrix. zero: 0. fixed: cells within `radius` of the edge keep their value. periodic: the other side (the caller puts
-/// it into the margin: the kernel then sees no edge). reflect: mirrored about the edge of the outer cells, d c b a | a b c d | d c b a.
+/// What lies beyond the matrix. zero: 0. fixed: cells within `radius` of the edge keep their value. periodic: the other
+/// side (the caller puts it into the margin: the kernel then sees no edge). reflect: mirrored about the edge of the
+/// outer cells, d c b a | a b c d | d c b a.
 enum class Boundary { zero, fixed, periodic, reflect };
 
 /// out[i,j] = Σ values[a,b] · in[i+a−radius, j+b−radius]; (2·radius+1)² numbers row by row, radius 1 … 4.
@@ -20,8 +22,8 @@ struct Weights {
     std::vector<double> values;
 };
 
-/// A block of float32 or float64 in memory with margins around it, pitch and padding chosen for the kernel: rows never lie a power of two
-/// apart, and in memory that starts at a cache line (such as a Buffer's) cell (0, 0) does so too.
+/// A block of float32 or float64 in memory with margins around it, pitch and padding chosen for the kernel: rows never
+/// lie a power of two apart, and in memory that starts at a cache line (such as a Buffer's) cell (0, 0) does so too.
 struct FieldShape {
     std::int64_t rows = 0, columns = 0;  ///< of the block itself
     std::int64_t margin = 0;    ///< cells on each side that neighbours' (or the other side's) values may be put into
@@ -31,8 +33,8 @@ struct FieldShape {
 };
 FieldShape field_shape(std::int64_t rows, std::int64_t columns, std::int64_t margin, Dtype dtype);
 
-/// Which sides of the block are edges of the whole matrix; on the others the margin holds the neighbour's cells. Beyond an edge it may hold
-/// anything.
+/// Which sides of the block are edges of the whole matrix; on the others the margin holds the neighbour's cells. Beyond
+/// an edge it may hold anything.
 struct Edges {
     bool top = true, bottom = true, left = true, right = true;
 };
@@ -42,25 +44,30 @@ struct Part {
     std::int64_t row_begin = 0, row_end = 0, column_begin = 0, column_end = 0;
 };
 
-/// How the sums of one set of weights are computed (see sweep_sum.hpp): zero weights off the cross are left out, and cells that mirror each
-/// other in both directions are added before they are multiplied.
+/// How the sums of one set of weights are computed (see sweep_sum.hpp): zero weights off the cross are left out, and
+/// cells that mirror each other in both directions are added before they are multiplied.
 enum class SumForm { star_symmetric, star, box_symmetric, box };
 
 struct SweepSet;
 
-/// Sweeps in one pass that are fastest here; `star`: no weight off the cross. For the default depth of whoever plans sweeps.
+/// Sweeps in one pass that are fastest here; `star`: no weight off the cross. For the default depth of whoever plans
+/// sweeps.
 int best_steps(int radius, bool star, Dtype dtype);
 
 class Sweeper {
 public:
-    /// `plain`: the loops of the reference. Throws UsageError for anything but float32 and float64, and for other weights than Weights says.
-    /// `set`: the code of an instruction set that this processor has (see sweep_strip.hpp); otherwise its best.
+    /// `plain`: the loops of the reference. Throws UsageError for anything but float32 and float64, and for other
+    /// weights than Weights says. `set`: the code of an instruction set that this processor has (see sweep_strip.hpp);
+    /// otherwise its best.
     Sweeper(const Weights& weights, Boundary boundary, Dtype dtype, bool plain, const SweepSet* set = nullptr);
 
-    /// `to` gets the cells `part` of the block after `steps` ≥ 0 sweeps over `from`, and nothing else is written. Reads cells of the block and
-    /// of the margin up to steps·radius around the part (so that the margin must be that deep on sides that are no edge), never beyond an edge
-    /// of the matrix. Both memories have the same shape and do not overlap. On one instruction set the result is bit-identical for every cut
-    /// into parts, steps and threads, and to plain. Needs scratch_bytes beside. Throws UsageError where the margin is too thin.
+    /// `to` gets the cells `part` of the block after `steps` ≥ 0 sweeps over `from`, and nothing else is written. Reads
+    /// cells of the block and of the margin up to steps·radius around the part (so that the margin must be that deep on
+    /// sides that are no edge), never beyond an edge of the matrix. Both memories have the same shape and do not
+    /// overlap. On one instruction set the result is bit-identical for every cut into parts, steps and threads, and to
+    /// plain. Throws UsageError where the margin is too thin. Takes memory beside both fields, and keeps it for the
+    /// next sweep. Plain frees it; it is, for every thread's band of rows, two fields (for 2 steps one) with (steps −
+    /// 1)·radius cells around it, none for one step.
     void sweep(const FieldShape& shape, Edges edges, const std::byte* from, std::byte* to, const Part& part, int steps,
                int threads);
 
@@ -68,9 +75,6 @@ public:
     double flops_per_point() const;
     /// The same for these weights; 1 for plain.
     int best_steps() const;
-    /// Memory that a sweep may take beside both fields, kept for the next one. Plain: freed at its end; for every thread's band of rows two fields (for 2
-    /// steps one) with (steps − 1)·radius cells around it, none for one step.
-    std::int64_t scratch_bytes(const FieldShape& shape, int steps, int threads) const;
     SumForm form() const { return form_; }
 
 private:

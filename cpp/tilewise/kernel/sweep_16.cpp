@@ -4,6 +4,6 @@
 
 namespace tilewise::kernel {
 
-const SweepSet sweep_set_16{.width = 16, .plain = plain, .wave = wave<16>};
+const SweepSet sweep_set_16{.width = 16, .plain32 = plain_row<float>, .plain64 = plain_row<double>, .wave = wave<16>};
 
 }  // namespace tilewise::kernel

@@ -7,9 +7,9 @@
 namespace tilewise::kernel {
 
 #if defined(__FMA__)
-const SweepSet sweep_set_32{.width = 32, .plain = plain, .wave = wave<32>};
+const SweepSet sweep_set_32{.width = 32, .plain32 = plain_row<float>, .plain64 = plain_row<double>, .wave = wave<32>};
 #else  // a build that does not give this file its flags
-const SweepSet sweep_set_32{.width = 16, .plain = plain, .wave = wave<16>};
+const SweepSet sweep_set_32{.width = 16, .plain32 = plain_row<float>, .plain64 = plain_row<double>, .wave = wave<16>};
 #endif
 
 }  // namespace tilewise::kernel

@@ -7,9 +7,9 @@
 namespace tilewise::kernel {
 
 #if defined(__AVX512F__)
-const SweepSet sweep_set_64{.width = 64, .plain = plain, .wave = wave<64>};
+const SweepSet sweep_set_64{.width = 64, .plain32 = plain_row<float>, .plain64 = plain_row<double>, .wave = wave<64>};
 #else  // a build that does not give this file its flags
-const SweepSet sweep_set_64{.width = 16, .plain = plain, .wave = wave<16>};
+const SweepSet sweep_set_64{.width = 16, .plain32 = plain_row<float>, .plain64 = plain_row<double>, .wave = wave<16>};
 #endif
 
 }  // namespace tilewise::kernel

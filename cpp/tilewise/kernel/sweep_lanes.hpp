@@ -1,4 +1,5 @@
-// Rows of a strip in lanes: each lane of the registers holds its own run of the columns, so that no register needs to be shuffled.
+// Rows of a strip in lanes: each lane of the registers holds its own run of the columns, so that no register needs to
+// be shuffled.
 //
 //     columns  0 1 2 3 4 5 6 7 8 9 a b c d e f   of the strip, in four lanes of `count` = 4 registers:
 //
@@ -8,8 +9,9 @@
 //              [ 7 ]  [ 8 ]  [ 9 ]  [ a ]  [ b ]  [ c ]
 //              [ b ]  [ c ]  [ d ]  [ e ]  [ f ]  [ . ]
 //
-// The `radius` registers before and behind repeat what the other lanes hold there. What lies beyond the strip's ends (.) is garbage that
-// comes `radius` columns further in with each level, and never reaches what is written; edges of the matrix are put right at each level.
+// The `radius` registers before and behind repeat what the other lanes hold there. What lies beyond the strip's ends
+// (.) is garbage that comes `radius` columns further in with each level, and never reaches what is written; edges of
+// the matrix are put right at each level.
 #pragma once
 
 #include <cstring>
@@ -53,13 +55,14 @@ public:
         }
         constexpr std::int64_t step = 16 / item;
         for (std::int64_t x = 0; x < count_; x += step) {
-            typename Register<width>::type turned[step];
-            turn<width, sizeof(T)>(from + x * item, count_ * item, turned);
-            std::memcpy(row + x, turned, sizeof turned);
+            typename Register<width>::type transposed[step];
+            turn<width, sizeof(T)>(from + x * item, count_ * item, transposed);
+            std::memcpy(row + x, transposed, sizeof transposed);
         }
     }
 
-    /// Asks for a share of the rows i … i + rows − 1, as far as they lie above `end`: lines go to the second-level cache in good time.
+    /// Asks for a share of the rows i … i + rows − 1, as far as they lie above `end`: lines go to the second-level
+    /// cache in good time.
     void prefetch(std::int64_t i, std::int64_t end, std::int64_t rows, std::int64_t share, std::int64_t shares) const {
         constexpr std::int64_t line = 64 / item;
         const std::int64_t last = columns_.end - columns_.begin - 1, lines = last / line + 2, all = lines * rows;
@@ -83,12 +86,12 @@ public:
             constexpr std::int64_t step = 16 / item;
 #pragma GCC unroll 4
             for (std::int64_t lane = 0; lane < lanes; lane += step) {
-                typename Register<width>::type turned[step];
+                typename Register<width>::type transposed[step];
                 turn<width, sizeof(T)>(reinterpret_cast<const std::byte*>(row + x) + lane * item,
-                                       static_cast<std::int64_t>(width), turned);
+                                       static_cast<std::int64_t>(width), transposed);
 #pragma GCC unroll 4
                 for (std::int64_t k = 0; k < step; ++k) {
-                    std::memcpy(dense_ + ((lane + k) * count_ + x) * item, &turned[k], width);
+                    std::memcpy(dense_ + ((lane + k) * count_ + x) * item, &transposed[k], width);
                 }
             }
             if (x == last) {
@@ -118,8 +121,8 @@ public:
     }
 
 private:
-    /// A cell at (or, where the boundary is fixed, beside) an edge of the matrix: its place in a row, and the place of the cell or column of the
-    /// field whose value it has; −1: none, the value is 0.
+    /// A cell at (or, where the boundary is fixed, beside) an edge of the matrix: its place in a row, and the place of
+    /// the cell or column of the field whose value it has; −1: none, the value is 0.
     struct EdgeCell {
         std::int64_t to, from;
     };
@@ -140,7 +143,8 @@ private:
                                      : x % count_ * lanes + x / count_;
     }
 
-    /// Notes the cells beyond an edge (or inside it, where they are fixed); `first` is the first beyond, `outwards` the way from there.
+    /// Notes the cells beyond an edge (or inside it, where they are fixed); `first` is the first beyond, `outwards` the
+    /// way from there.
     void mark_edge(bool is_edge, std::int64_t first, std::int64_t outwards) {
         if (!is_edge || p_.boundary == Boundary::periodic) {
             return;
@@ -174,10 +178,10 @@ private:
 
     /// Each lane's number to the next lane; the first gets 0.
     template <std::size_t... lane> [[gnu::always_inline]] static V up(const V& v, Positions<lane...>) {
-        return __builtin_shufflevector(V{}, v, (lane == 0 ? 0 : lanes + lane - 1)...);
+        return shuffled(V{}, v, Positions<(lane == 0 ? 0 : static_cast<std::size_t>(lanes) + lane - 1)...>{});
     }
     template <std::size_t... lane> [[gnu::always_inline]] static V down(const V& v, Positions<lane...>) {
-        return __builtin_shufflevector(v, V{}, (lane + 1)...);
+        return shuffled(v, V{}, Positions<(lane + 1)...>{});
     }
 
     /// Whole lines past the caches where the piece says so.

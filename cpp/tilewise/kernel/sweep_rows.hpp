@@ -1,7 +1,9 @@
-// The inner loop of stencil sweeps: a few rows of the next level from the rows around them, a register of columns at a time.
+// The inner loop of stencil sweeps: a few rows of the next level from the rows around them, a register of columns at a
+// time.
 //
-// Rows lie in lanes (see sweep_lanes.hpp), so the neighbour to the west or east of a whole register is simply the register before or behind
-// it. What neighbouring registers share is kept from one to the next: the cells of the centre rows, or sums of mirrored rows.
+// Rows lie in lanes (see sweep_lanes.hpp), so the neighbour to the west or east of a whole register is simply the
+// register before or behind it. What neighbouring registers share is kept from one to the next: the cells of the centre
+// rows, or sums of mirrored rows.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +24,14 @@ template <int radius, SumForm form, bool many_registers> constexpr int rows_toge
     return radius == 1 && many_registers ? 2 : 1;
 }
 
-/// Whether sum_rows takes every cell to the west of x from registers and not from memory, so that out[q] may be in[q + 2·radius].
+/// Whether sum_rows takes every cell to the west of x from registers and not from memory, so that out[q] may be in[q +
+/// 2·radius].
 template <int radius, SumForm form> constexpr bool sums_in_place() {
     return is_star(form) || (is_symmetric(form) && radius <= 2);
 }
 
-/// `in[i]` is row i − radius, each with `radius` registers before and behind its `count` ones; `out[q]` is row q. No other out is an in.
+/// `in[i]` is row i − radius, each with `radius` registers before and behind its `count` ones; `out[q]` is row q. No
+/// other out is an in.
 template <int radius, SumForm form, int together, class V> [[gnu::noinline]] void sum_rows(const V* weights,
                                                                                            const V* const* in,
                                                                                            V* const* out,
@@ -74,14 +78,14 @@ template <int radius, SumForm form, int together, class V> [[gnu::noinline]] voi
             }
 #pragma GCC unroll 4
             for (int q = 0; q < together; ++q) {
-                const auto at = [&](int dy, int dx) [[gnu::always_inline]] {
+                const auto at = [&](int dy, int dx) TILEWISE_INLINE_LAMBDA {
                     const int i = q + dy + radius;
                     return dy == 0                           ? centre[q][dx + radius]
                            : i < radius || i >= all - radius ? edge[i]
                                                              : centre[i - radius][radius];
                 };
                 if constexpr (is_symmetric(form)) {
-                    to[q][x] = sum_of_pairs<radius, form>(w, [&](int a, int dx) [[gnu::always_inline]] {
+                    to[q][x] = sum_of_pairs<radius, form>(w, [&](int a, int dx) TILEWISE_INLINE_LAMBDA {
                         return a == 0 ? at(0, dx) : at(-a, dx) + at(a, dx);
                     });
                 } else {
@@ -92,7 +96,7 @@ template <int radius, SumForm form, int together, class V> [[gnu::noinline]] voi
     } else if constexpr (is_symmetric(form) && radius <= 2) {
         V pairs[together][radius + 1]
                [around + 1];  // of each row the centre and the sums of mirrored rows, x − radius … x + radius
-        const auto take = [&](std::int64_t x) [[gnu::always_inline]] {
+        const auto take = [&](std::int64_t x) TILEWISE_INLINE_LAMBDA {
             V cell[all];
 #pragma GCC unroll 12
             for (int i = 0; i < all; ++i) {
@@ -107,7 +111,7 @@ template <int radius, SumForm form, int together, class V> [[gnu::noinline]] voi
                 }
             }
         };
-        const auto shift = [&]() [[gnu::always_inline]] {
+        const auto shift = [&]() TILEWISE_INLINE_LAMBDA {
 #pragma GCC unroll 4
             for (int q = 0; q < together; ++q) {
 #pragma GCC unroll 4
@@ -129,7 +133,7 @@ template <int radius, SumForm form, int together, class V> [[gnu::noinline]] voi
 #pragma GCC unroll 4
             for (int q = 0; q < together; ++q) {
                 to[q][x] = sum_of_pairs<radius, form>(
-                    w, [&](int a, int dx) [[gnu::always_inline]] { return pairs[q][a][dx + radius]; });
+                    w, [&](int a, int dx) TILEWISE_INLINE_LAMBDA { return pairs[q][a][dx + radius]; });
             }
             shift();
         }
@@ -162,13 +166,29 @@ template <int radius, SumForm form, int together, class V> [[gnu::noinline]] voi
         for (std::int64_t x = 0; x < count; ++x) {
 #pragma GCC unroll 4
             for (int q = 0; q < together; ++q) {
-                const auto at = [&](int dy, int dx) [[gnu::always_inline]] { return row[q + dy + radius][x + dx]; };
-                to[q][x] = sum_of_pairs<radius, form>(w, [&](int a, int dx) [[gnu::always_inline]] {
+                const auto at = [&](int dy, int dx) TILEWISE_INLINE_LAMBDA { return row[q + dy + radius][x + dx]; };
+                to[q][x] = sum_of_pairs<radius, form>(w, [&](int a, int dx) TILEWISE_INLINE_LAMBDA {
                     return a == 0 ? at(0, dx) : at(-a, dx) + at(a, dx);
                 });
             }
         }
     }
+}
+
+/// The loops for one form and radius, chosen once a piece.
+template <class T, std::size_t width> struct RowSums {
+    using V = typename Numbers<T, width>::type;
+    void (*several)(const V*, const V* const*, V* const*, std::int64_t);  ///< `together` rows
+    void (*one)(const V*, const V* const*, V* const*, std::int64_t);
+    int together;
+    bool in_place;
+};
+template <class T, std::size_t width, int radius, SumForm form> constexpr RowSums<T, width> row_sums() {
+    constexpr int together = rows_together<radius, form, width == 64>();
+    return {.several = sum_rows<radius, form, together>,
+            .one = sum_rows<radius, form, 1>,
+            .together = together,
+            .in_place = sums_in_place<radius, form>()};
 }
 
 }  // namespace

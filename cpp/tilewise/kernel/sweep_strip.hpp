@@ -26,12 +26,30 @@ struct SweepPiece {
     std::byte* scratch;  ///< wave_size's bytes, at a multiple of 64; may hold any numbers and be left with any
 };
 
+inline constexpr int max_radius = 4;
+
+/// One product of a cell's sum: a weight, and the cells, added from the left and in pairs, that it multiplies.
+struct SweepTerm {
+    double weight;
+    int cells = 0;  ///< 1, 2 or 4
+    struct {
+        int line, shift;  ///< among the 2·radius + 1 rows around the cell's; columns to the right of it
+    } cell[4] = {};
+};
+
+/// Sums the terms, one after the other, for `count` cells. `lines` are rows around them at their own first column.
+using PlainRow = void (*)(const SweepTerm* terms, int term_count, const void* const* lines, void* to,
+                          std::int64_t count);
+
 /// The code for one width of registers.
 struct SweepSet {
     std::int64_t width;  ///< bytes
-    void (*plain)(const SweepPiece& piece);
+    PlainRow plain32, plain64;
     void (*wave)(const SweepPiece& piece);
 };
+
+/// The reference: see sweep_plain.cpp.
+void sweep_plain(const SweepSet& set, const SweepPiece& piece);
 
 /// Rows of one level that are computed before the next level follows.
 constexpr int rows_at_once(int radius) { return radius == 1 ? 8 : 2 * radius + 4; }
@@ -87,8 +105,5 @@ extern const SweepSet sweep_set_16;
 #if defined(__x86_64__)
 extern const SweepSet sweep_set_32, sweep_set_64;
 #endif
-
-/// Those that this processor can run, the best last.
-std::vector<const SweepSet*> sweep_sets();
 
 }  // namespace tilewise::kernel

@@ -1,16 +1,22 @@
-// The sum that makes a cell's next value, defined once for single numbers and for registers, so that both give the same bits.
+// The sum that makes a cell's next value, defined once for single numbers and for registers, so that both give the same
+// bits.
 //
-//   star            centre, then west and east, then north and south, outwards:      w·c + w·(0,−1) + w·(0,1) + … + w·(−1,0) + w·(1,0) + …
-//   star_symmetric  cells that mirror each other are added first:                    w·c + w·[(0,−1)+(0,1)] + … + w·[(−1,0)+(1,0)] + …
+//   star            centre, then west and east, then north and south, outwards:
+//                   w·c + w·(0,−1) + w·(0,1) + … + w·(−1,0) + w·(1,0) + …
+//   star_symmetric  cells that mirror each other are added first:
+//                   w·c + w·[(0,−1)+(0,1)] + … + w·[(−1,0)+(1,0)] + …
 //   box             row by row
-//   box_symmetric   rows that mirror each other are added first, then their columns: Σₐ Σᵦ w·[Sₐ(−b) + Sₐ(b)],  Sₐ = row −a + row a
+//   box_symmetric   rows that mirror each other are added first, then their columns:
+//                   Σₐ Σᵦ w·[Sₐ(−b) + Sₐ(b)],  Sₐ = row −a + row a
 //
-// The first product starts the sum and the others are added by fused multiplication where the instruction set has it. Everything here is in
-// an unnamed namespace: it is compiled for several instruction sets, and the linker must not take the code of one for another.
+// The first product starts the sum and the others are added by fused multiplication where the instruction set has it.
+// Everything here is in an unnamed namespace: it is compiled for several instruction sets, and the linker must not take
+// the code of one for another.
 #pragma once
 
 #include <utility>
 
+#include "tilewise/base/inline.hpp"
 #include "tilewise/kernel/sweep.hpp"
 
 #if defined(__x86_64__)
@@ -93,7 +99,7 @@ template <int radius, SumForm form, class V, class At> [[gnu::always_inline]] in
         return sum;
     } else {
         constexpr int side = 2 * radius + 1;
-        return [&]<int... tap>(std::integer_sequence<int, tap...>) [[gnu::always_inline]] {
+        return [&]<int... tap>(std::integer_sequence<int, tap...>) TILEWISE_INLINE_LAMBDA {
             V sum = *w * at(-radius, -radius);
             ((sum = multiply_add(w[tap + 1], at((tap + 1) / side - radius, (tap + 1) % side - radius), sum)), ...);
             return sum;
@@ -101,7 +107,8 @@ template <int radius, SumForm form, class V, class At> [[gnu::always_inline]] in
     }
 }
 
-/// The sum of a symmetric form; `pair(a, dx)` is the centre row's cell at dx for a = 0, else the sum of the two a rows above and below.
+/// The sum of a symmetric form; `pair(a, dx)` is the centre row's cell at dx for a = 0, else the sum of the two a rows
+/// above and below.
 template <int radius, SumForm form, class V, class Pair> [[gnu::always_inline]] inline V sum_of_pairs(
     const V* w, const Pair& pair) {
     V sum = *w * pair(0, 0);

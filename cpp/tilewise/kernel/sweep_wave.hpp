@@ -1,15 +1,22 @@
-// Many stencil sweeps in one pass over memory: a wavefront of levels that goes down a strip of columns, a few rows a level.
+// Many stencil sweeps in one pass over memory: a wavefront of levels that goes down a strip of columns, a few rows a
+// level.
 //
 //      level  0   1   2   3 = steps
 //
-//     rows    .   .   .   #  -> written    A level's block of R rows lies `radius` rows above the block of the level before it, so that all the
-//      |      .   .   #   #                rows around it are there: 2·radius that the last round saved, and R just made, of which
-//      |      .   #   #                      the first R − 2·radius are recent: in a first-level cache, where the next level takes their place
-//      v      #   #                              (or puts its own beside them, in two places in turn, if it needs them to the end),
-//  loaded ->  #                              and the last 2·radius are saved, in two places in turn, for the next round too.
+//     rows    .   .   .   #  -> written
+//      |      .   .   #   #
+//      |      .   #   #
+//      v      #   #
+//  loaded ->  #
 //
-// Scratch holds O(strip's width · (R + steps · radius)) numbers. Rows beyond an edge are not stored: their pointers lead to zeros or to the
-// row that they mirror. Compiled once for each width of registers, so nothing here has a name outside its file.
+// A level's block of R rows lies `radius` rows above the block of the level before it, so that all the rows around it
+// are there: 2·radius that the last round saved, and R that were just made. Of these the first R − 2·radius are recent:
+// in a first-level cache, where the next level takes their place (or puts its own beside them, in two places in turn,
+// if it needs them to the end). The last 2·radius are saved, in two places in turn, for the next round too.
+//
+// Scratch holds O(strip's width · (R + steps · radius)) numbers. Rows beyond an edge are not stored: their pointers
+// lead to zeros or to the row that they mirror. Compiled once for each width of registers, so nothing here has a name
+// outside its file.
 #pragma once
 
 #include "tilewise/kernel/sweep_lanes.hpp"
@@ -18,20 +25,21 @@
 namespace tilewise::kernel {
 namespace {
 
-template <class T, std::size_t width, int radius, SumForm form> class Wave {
+template <class T, std::size_t width, int radius> class Wave {
 public:
-    explicit Wave(const SweepPiece& piece)
+    Wave(const SweepPiece& piece, const RowSums<T, width>& sums)
         : p_(piece),
+          sums_(sums),
           size_(wave_size(piece.part, piece, static_cast<std::int64_t>(width))),
           rows_(reinterpret_cast<V*>(piece.scratch)),
           lanes_(piece, size_.columns, size_.registers,
                  piece.scratch + size_.rows * size_.stride * static_cast<std::int64_t>(width)) {
-        for (int tap = 0; tap < taps_of(form, radius); ++tap) {
+        for (int tap = 0; tap < taps_of(piece.form, radius); ++tap) {
             weights_[tap] = static_cast<T>(p_.taps[tap]) - V{};  // −0 stays −0
         }
     }
 
-    void go() {
+    [[gnu::noinline]] void go() {
         std::memset(p_.scratch, 0, static_cast<std::size_t>(size_.stride) * width);  // the row of zeros
         const std::int64_t first = level_rows(0).begin;
         for (std::int64_t round = 0; first + round * made - p_.steps * radius < p_.part.row_end; ++round) {
@@ -51,14 +59,13 @@ private:
     using Row = Lanes<T, width, radius>;
     using V = typename Row::V;
     static constexpr int made = rows_at_once(radius), saved = 2 * radius, recent = made - saved;
-    static constexpr bool in_place = sums_in_place<radius, form>();
-    static constexpr int together = rows_together<radius, form, width == 64>();
 
     const SweepPiece& p_;
+    RowSums<T, width> sums_;
     WaveSize size_;
     V* rows_;
     Row lanes_;
-    V weights_[taps_of(form, radius)];
+    V weights_[taps_of(SumForm::box, radius)];
 
     /// The rows of a level that are needed.
     Range level_rows(int level) const {
@@ -75,7 +82,7 @@ private:
     /// Row q of the block that a level makes in a round.
     V* made_row(int level, std::int64_t round, int q) const {
         if (q < recent) {
-            return row(1 + (in_place ? 0 : (level & 1) * recent) + q);
+            return row(1 + (sums_.in_place ? 0 : (level & 1) * recent) + q);
         }
         return saved_row(level, round, q - recent);
     }
@@ -138,18 +145,20 @@ private:
             out[q] = made_row(level, round, q);
         }
         int q = end;  // upwards, so that a row may take the place of the lowest one that it needs
-        for (; q - together >= begin; q -= together) {
-            sum_rows<radius, form, together>(weights_, in + q - together, out + q - together, lanes_.count());
+        for (; q - sums_.together >= begin; q -= sums_.together) {
+            sums_.several(weights_, in + q - sums_.together, out + q - sums_.together, lanes_.count());
         }
         for (; q > begin; --q) {
-            sum_rows<radius, form, 1>(weights_, in + q - 1, out + q - 1, lanes_.count());
+            sums_.one(weights_, in + q - 1, out + q - 1, lanes_.count());
         }
     }
 };
 
 template <std::size_t width> struct RunWave {
     const SweepPiece& piece;
-    template <class T, int radius, SumForm form> void run() const { Wave<T, width, radius, form>(piece).go(); }
+    template <class T, int radius, SumForm form> void run() const {
+        Wave<T, width, radius>(piece, row_sums<T, width, radius, form>()).go();
+    }
 };
 
 template <std::size_t width> void wave(const SweepPiece& piece) {

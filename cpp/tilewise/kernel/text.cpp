@@ -24,7 +24,8 @@ const char* behind_line(const char* at, const char* end) {
     return at < end ? at + 1 : end;
 }
 
-/// Whether nothing but an end of line stands at `at`. A carriage return elsewhere is a character like others, and no number.
+/// Whether nothing but an end of line stands at `at`. A carriage return elsewhere is a character like others, and no
+/// number.
 bool at_line_end(const char* at, const char* end) {
     while (at < end && *at == '\r') {
         ++at;

@@ -1,4 +1,5 @@
-// Matrices as text: counts and parses lines of numbers, and writes them, without knowing where the characters come from.
+// Matrices as text: counts and parses lines of numbers, and writes them, without knowing where the characters come
+// from.
 #pragma once
 
 #include <cstddef>
@@ -8,39 +9,43 @@
 
 namespace tilewise::kernel {
 
-/// How numbers stand in a line. In a data line, what follows a '#' is a comment; a line ends with "\n", "\r\n" or the file.
+/// How numbers stand in a line. In a data line, what follows a '#' is a comment; a line ends with "\n", "\r\n" or the
+/// file.
 struct TextStyle {
     /// ' ': any run of blanks or tabs. ',', ';' or '\t': exactly one between two numbers, blanks around it allowed.
     char separator = ' ';
     /// Numbers in each data line; with `pairs` the real and the imaginary part count as one each.
     std::int64_t line_numbers = 0;
-    /// Read a complex number as two, "re im", as MatrixMarket has them; else as (re+imj). Means nothing for other dtypes.
+    /// Read a complex number as two, "re im", as MatrixMarket has them; else as (re+imj). Means nothing for other
+    /// dtypes.
     bool pairs = false;
 };
 
 /// Throws UsageError where a line has room for half a complex number.
 void check_pairs(const TextStyle& style);
 
-/// Data lines in [begin, end), which begins a line: lines that are neither blank nor a comment ('#' or '%' first, after blanks).
-/// As fast as memchr where lines are long.
+/// Data lines in [begin, end), which begins a line: lines that are neither blank nor a comment ('#' or '%' first, after
+/// blanks). As fast as memchr where lines are long.
 std::int64_t count_lines(const char* begin, const char* end);
 
-/// Parses the numbers of all data lines in [begin, end), which begins a line and ends after a newline or at the end of the file, into
-/// `out`, in order; `out` has room for `capacity` numbers of `dtype` and need not be aligned. Returns how many numbers were parsed.
+/// Parses the numbers of all data lines in [begin, end), which begins a line and ends after a newline or at the end of
+/// the file, into `out`, in order; `out` has room for `capacity` numbers of `dtype` and need not be aligned. Returns
+/// how many numbers were parsed.
 ///
-/// Throws UsageError "line L: …", L counting all lines from `first_line`, for what is no number, a line with more or fewer numbers than
-/// `style.line_numbers`, an empty field, an integer that `dtype` cannot hold, a fraction where integers are wanted, and more numbers
-/// than `capacity`.
+/// Throws UsageError "line L: …", L counting all lines from `first_line`, for what is no number, a line with more or
+/// fewer numbers than `style.line_numbers`, an empty field, an integer that `dtype` cannot hold, a fraction where
+/// integers are wanted, and more numbers than `capacity`.
 std::int64_t parse_text(const char* begin, const char* end, TextStyle style, Dtype dtype, std::byte* out,
                         std::int64_t capacity, std::int64_t first_line);
 
-/// Upper bound of the characters that `format_text` writes for one number of `dtype` with the separator or newline behind it.
+/// Upper bound of the characters that `format_text` writes for one number of `dtype` with the separator or newline
+/// behind it.
 std::size_t text_width(Dtype dtype);
 
-/// Writes `rows` lines of `style.line_numbers` numbers each, every number as the shortest decimal that reads back as exactly the same;
-/// complex numbers as (a+bj), or as two numbers where `pairs` says so (`style.pairs` is for reading). Returns the end. `data` need not
-/// be aligned; `out` has room for `text_width` characters a number, and for the newline of rows without any.
-/// Throws UsageError for pairs in lines of an odd length.
+/// Writes `rows` lines of `style.line_numbers` numbers each, every number as the shortest decimal that reads back as
+/// exactly the same; complex numbers as (a+bj), or as two numbers where `pairs` says so (`style.pairs` is for reading).
+/// Returns the end. `data` need not be aligned; `out` has room for `text_width` characters a number, and for the
+/// newline of rows without any. Throws UsageError for pairs in lines of an odd length.
 char* format_text(const std::byte* data, Dtype dtype, std::int64_t rows, TextStyle style, bool pairs, char* out);
 
 }  // namespace tilewise::kernel

@@ -56,7 +56,8 @@ template <class F> F take_float(const std::string& text, std::size_t& at) {
     return value;
 }
 
-/// The whole number in `field`, which is a decimal without mistakes: its digits are moved over the point, so that none is rounded away.
+/// The whole number in `field`, which is a decimal without mistakes: its digits are moved over the point, so that none
+/// is rounded away.
 template <class T> T whole_number(const std::string& field) {
     const std::size_t letter = field.find_first_of("eEdD");
     std::string digits = field.substr(0, letter);

@@ -9,7 +9,8 @@
 
 namespace tilewise::kernel {
 
-/// As `parse_text`, in memory of its own: the bytes of all numbers. Throws UsageError "line L: …" where `parse_text` does.
+/// As `parse_text`, in memory of its own: the bytes of all numbers. Throws UsageError "line L: …" where `parse_text`
+/// does.
 std::vector<std::byte> plain_parse_text(std::string_view text, const TextStyle& style, Dtype dtype,
                                         std::int64_t first_line);
 

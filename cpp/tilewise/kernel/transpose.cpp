@@ -9,7 +9,7 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/transpose_strip.hpp"
+#include "tilewise/kernel/backend.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -24,24 +24,6 @@ constexpr std::int64_t up(std::int64_t count, std::int64_t unit) { return (count
 /// Tiles have multiples of this many rows and columns: whole lines of the target, and whole blocks for registers.
 constexpr std::int64_t unit_of(std::int64_t item) { return (item & (item - 1)) == 0 ? cache_line / item : cache_line; }
 
-using StripFunction = void (*)(std::size_t item, const TransposeStrip& strip);
-
-StripFunction strip_function() {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
-    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl")) {
-        return transpose_strip_64;
-    }
-    if (avx2) {
-        return transpose_strip_32;
-    }
-#endif
-    return transpose_strip_16;
-}
-
 /// The whole matrix as one strip, before it is cut; `staging` is each thread's own.
 struct Whole {
     TransposeStrip strip;
@@ -51,7 +33,7 @@ struct Whole {
 };
 
 void walk_all(const Whole& whole) {
-    static const StripFunction walk_strip = strip_function();
+    const auto walk_strip = backend().transpose;
     const TransposeStrip& all = whole.strip;
     if (all.rows == 0) {
         return;
@@ -82,8 +64,9 @@ void walk_all(const Whole& whole) {
 
 TransposeTile default_transpose_tile(std::size_t item) {
     const auto size = static_cast<std::int64_t>(std::max<std::size_t>(item, 1));
-    // Reading wants long runs, writing past the caches does well with short ones. Two-byte items make tiles of many rows: with runs half as
-    // long, the tile and the one that is fetched meanwhile stay in the second-level cache. Those of eight bytes have few rows, and room for more.
+    // Reading wants long runs, writing past the caches does well with short ones. Two-byte items make tiles of many
+    // rows: with runs half as long, the tile and the one that is fetched meanwhile stay in the second-level cache.
+    // Those of eight bytes have few rows, and room for more.
     const std::int64_t run = size == 2 ? 2048 : size == 8 ? 8192 : 4096;
     return {.rows = up(128 / size, unit_of(size)), .columns = up(run / size, unit_of(size)), .streaming = true};
 }
@@ -91,8 +74,7 @@ TransposeTile default_transpose_tile(std::size_t item) {
 void transpose(const std::byte* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
                std::size_t item, std::byte* to, std::int64_t to_stride, int threads, const TransposeTile& tile) {
     if (item < 1 || item > 16) {
-        throw Error(ErrorKind::internal,
-                    "cannot transpose items of " + std::to_string(item) + " bytes; they must have 1 to 16");
+        throw InternalError("cannot transpose items of " + std::to_string(item) + " bytes; they must have 1 to 16");
     }
     const auto size = static_cast<std::int64_t>(item);
     if (rows == 0 || columns == 0) {

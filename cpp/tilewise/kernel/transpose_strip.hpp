@@ -20,8 +20,8 @@ struct TransposeStrip {
     std::byte* staging;  ///< staging_bytes, at a multiple of 64; the strip may leave anything there
 };
 
-/// Bytes of staging for strips of at most `columns` columns: a line that each carries, and the rows of a turned block, a line longer than
-/// a tile's are; no block has more than 64 columns.
+/// Bytes of staging for strips of at most `columns` columns: a line that each carries, and the rows of a transposed
+/// block, a line longer than a tile's are; no block has more than 64 columns.
 constexpr std::int64_t staging_bytes(std::int64_t columns, std::int64_t tile_rows, std::int64_t item) {
     return columns * 64 + 64 * (tile_rows * item + 64);
 }

@@ -4,43 +4,22 @@
 //     register k holds row k, row 4+k, row 8+k, row 12+k,        register k holds column k of rows 0 … 15: a whole
 //     16 bytes of each in a lane of its own                      cache line of the target
 //
-// Nothing crosses a lane, so that each round is one cheap instruction a register, for every width. In an unnamed namespace, like all that
-// is compiled for several instruction sets: the linker must not take the code of one for another.
+// Nothing crosses a lane, so that each round is one cheap instruction a register, for every width. In an unnamed
+// namespace, like all that is compiled for several instruction sets: the linker must not take the code of one for
+// another.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "tilewise/kernel/shuffle.hpp"
+
 namespace tilewise::kernel {
 namespace {
 
 template <std::size_t width> struct Register {
     typedef std::uint64_t type __attribute__((vector_size(width)));
-};
-
-template <std::size_t item> struct Unsigned {};
-template <> struct Unsigned<1> {
-    using type = std::uint8_t;
-};
-template <> struct Unsigned<2> {
-    using type = std::uint16_t;
-};
-template <> struct Unsigned<4> {
-    using type = std::uint32_t;
-};
-template <> struct Unsigned<8> {
-    using type = std::uint64_t;
-};
-
-template <std::size_t width, std::size_t item> struct Items {
-    typedef typename Unsigned<item>::type type __attribute__((vector_size(width)));
-};
-
-template <std::size_t... position> struct Positions {};
-template <std::size_t count, std::size_t... position> struct UpTo : UpTo<count - 1, count - 1, position...> {};
-template <std::size_t... position> struct UpTo<0, position...> {
-    using type = Positions<position...>;
 };
 
 /// 16 bytes at `from`, at `from` + stride, … : one in each lane.
@@ -52,11 +31,7 @@ template <std::size_t width> [[gnu::always_inline]] inline void load_lanes(typen
         typename Register<width / 2>::type low, high;
         load_lanes<width / 2>(low, from, stride);
         load_lanes<width / 2>(high, from + static_cast<std::int64_t>(width / 32) * stride, stride);
-        if constexpr (width == 32) {
-            into = __builtin_shufflevector(low, high, 0, 1, 2, 3);
-        } else {
-            into = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
-        }
+        into = joined<typename Register<width>::type>(low, high);
     }
 }
 
@@ -67,13 +42,13 @@ template <std::size_t width, std::size_t item, bool second, std::size_t... posit
                                               const typename Register<width>::type& b, Positions<position...>) {
     using Vector = typename Items<width, item>::type;
     constexpr std::size_t lane = 16 / item, all = width / item;
-    into = (typename Register<width>::type)__builtin_shufflevector(
+    into = (typename Register<width>::type)shuffled(
         (Vector)a, (Vector)b,
-        (position % 2 * all + position / lane * lane + position % lane / 2 + (second ? lane / 2 : 0))...);
+        Positions<(position % 2 * all + position / lane * lane + position % lane / 2 + (second ? lane / 2 : 0))...>{});
 }
 
-/// Turns width / item rows of 16 bytes, `stride` bytes apart, into 16 / item columns. Each round moves one bit of an item's row number into
-/// its column number.
+/// Turns width / item rows of 16 bytes, `stride` bytes apart, into 16 / item columns. Each round moves one bit of an
+/// item's row number into its column number.
 template <std::size_t width, std::size_t item>
 [[gnu::always_inline]] inline void turn(const std::byte* from, std::int64_t stride,
                                         typename Register<width>::type* columns) {

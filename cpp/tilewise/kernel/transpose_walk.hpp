@@ -1,12 +1,18 @@
-// Walks down a strip of columns tile by tile; compiled once for each width of registers, so nothing here has a name outside its file.
+// Walks down a strip of columns tile by tile; compiled once for each width of registers, so nothing here has a name
+// outside its file.
 //
-//     from  [ . # . . ]  a strip; a tile of few rows that are read far enough for the processor to fetch ahead, in blocks of a cache
-//           [ . # . . ]  line's width, each source line once
-//     to    [ . . . . ]  where rows of the target start at multiples of a cache line, whole lines go there straight from registers. Else
-//           [ # # # # ]  turned blocks are staged: whole lines leave as soon as a tile's are there, and what a line lacks is
-//           [ . . . . ]  carried until it comes with the next tile
+//     from  [ . # . . ]  a strip; a tile of few rows that are read far enough for the processor to fetch ahead,
+//           [ . # . . ]  in blocks of a cache line's width, each source line once
+//     to    [ . . . . ]
+//           [ # # # # ]
+//           [ . . . . ]
+//
+// Where rows of the target start at multiples of a cache line, whole lines go there straight from registers. Else
+// transposed blocks are staged: whole lines leave as soon as a tile's are there, and what a line lacks is carried until
+// it comes with the next tile.
 #pragma once
 
+#include "tilewise/base/page.hpp"
 #include "tilewise/kernel/transpose_strip.hpp"
 #include "tilewise/kernel/transpose_turn.hpp"
 
@@ -18,7 +24,6 @@ namespace tilewise::kernel {
 namespace {
 
 constexpr std::int64_t cache_line = 64;
-constexpr std::int64_t page = 4096;
 
 constexpr std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
@@ -103,12 +108,14 @@ private:
     }
     /// The bytes of row j of the target that did not fill a line yet: at the start of a line of their own.
     std::byte* carried(std::int64_t j) const { return s_.staging + j * cache_line; }
-    /// Where row j of the target is staged: there is room for one block's columns, so that it stays in the first-level cache.
+    /// Where row j of the target is staged: there is room for one block's columns, so that it stays in the first-level
+    /// cache.
     std::byte* staging(std::int64_t j) const {
         return s_.staging + s_.columns * cache_line + j % block_columns * (s_.tile_rows * size + cache_line);
     }
 
-    /// More rows at once than the processor keeps track of: fetches as many lines of the tile below as the block at (b, j) has.
+    /// More rows at once than the processor keeps track of: fetches as many lines of the tile below as the block at (b,
+    /// j) has.
     [[gnu::always_inline]] void fetch(std::int64_t i, std::int64_t b, std::int64_t j) const {
         if constexpr (in_registers) {
             if (item >= 4 || s_.from_stride % page == 0) {
@@ -123,8 +130,9 @@ private:
         }
     }
 
-    /// Rows in turn, each from end to end, as memory likes it best. Narrow items only where rows lie whole pages apart and so share few places of
-    /// the caches, where a column of lines would push itself out: their tiles are so wide that what is fetched along rows is gone again too often.
+    /// Rows in turn, each from end to end, as memory likes it best. Narrow items only where rows lie whole pages apart
+    /// and so share few places of the caches, where a column of lines would push itself out: their tiles are so wide
+    /// that what is fetched along rows is gone again too often.
     [[gnu::always_inline]] void fetch_along(std::int64_t i, std::int64_t b, std::int64_t j) const {
         const std::int64_t lines = (s_.columns + block_columns - 1) / block_columns;
         const std::int64_t first =
@@ -169,15 +177,15 @@ private:
             }
 #pragma GCC unroll 4
             for (std::int64_t lane = 0; lane < 4; ++lane) {
-                typename Register<width>::type turned[lane_columns];
-                turn<width, item>(from + lane * 16, stride, turned);
+                typename Register<width>::type transposed[lane_columns];
+                turn<width, item>(from + lane * 16, stride, transposed);
 #pragma GCC unroll 16
                 for (std::int64_t k = 0; k < lane_columns; ++k) {
                     const std::int64_t column = j + lane * lane_columns + k;
                     if constexpr (staged) {
-                        std::memcpy(staging(column) + behind(column) + (b - i) * size, &turned[k], width);
+                        std::memcpy(staging(column) + behind(column) + (b - i) * size, &transposed[k], width);
                     } else {
-                        put_register<width, streaming>(target(b, column), turned[k]);
+                        put_register<width, streaming>(target(b, column), transposed[k]);
                     }
                 }
             }
@@ -193,12 +201,12 @@ private:
             std::memcpy(block_ + (row - b) * cache_line, source(row, j), static_cast<std::size_t>((j_end - j) * size));
         }
         for (std::int64_t column = j; column < j_end; column += lane_columns) {
-            typename Register<width>::type turned[lane_columns];
-            turn<width, item>(block_ + (column - j) * size, cache_line, turned);
+            typename Register<width>::type transposed[lane_columns];
+            turn<width, item>(block_ + (column - j) * size, cache_line, transposed);
             for (std::int64_t k = 0; k < smaller(lane_columns, j_end - column); ++k) {
                 std::byte* to =
                     staged ? staging(column + k) + behind(column + k) + (b - i) * size : target(b, column + k);
-                std::memcpy(to, &turned[k], static_cast<std::size_t>((b_end - b) * size));
+                std::memcpy(to, &transposed[k], static_cast<std::size_t>((b_end - b) * size));
             }
         }
     }
@@ -213,7 +221,8 @@ private:
         }
     }
 
-    /// The whole lines of what is staged for row j of the target go there, and the rest too where there is no tile below.
+    /// The whole lines of what is staged for row j of the target go there, and the rest too where there is no tile
+    /// below.
     [[gnu::always_inline]] void leave(std::int64_t i, std::int64_t end, std::int64_t j) {
         const std::int64_t first = behind(j), stop = first + (end - i) * size;
         std::byte* staged_row = staging(j);

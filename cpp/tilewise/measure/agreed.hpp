@@ -1,4 +1,5 @@
-// What ranks tell each other around a measurement: rank 0's word on all of them, and everybody's figure or text on rank 0.
+// What ranks tell each other around a measurement: rank 0's word on all of them, and everybody's figure or text on rank
+// 0.
 #pragma once
 
 #include <string>

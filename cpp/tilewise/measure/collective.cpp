@@ -1,16 +1,19 @@
 // Collective operations: from the moment when the last rank has entered one to the moment when the last has left it.
 //
-//      rank 0   barrier ─▶│ ······│▓▓▓▓▓▓▓▓▓▓▓│                 ranks leave a barrier one after the other: what the first
-//      rank 1   barrier ──────▶│ ·│▓▓▓▓▓▓▓▓│                    of them spend waiting (·) is the barrier's and not the
-//      rank 2   barrier ─────────▶│▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓│          operation's. What counts starts when the last one enters.
+//      rank 0   barrier ─▶│ ······│▓▓▓▓▓▓▓▓▓▓▓│
+//      rank 1   barrier ──────▶│ ·│▓▓▓▓▓▓▓▓│
+//      rank 2   barrier ─────────▶│▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓│
 //                                 └──── seconds ─────┘
+//
+// Ranks leave a barrier one after the other: what the first of them spend waiting (·) is the barrier's and not the
+// operation's. What counts starts when the last one enters.
 //
 // For that, readings of different ranks are compared, and on one node they can be: its processes share a clock. Over
 // several nodes each rank's time counts from its own entry, and a note says that the barrier's skew is in it.
 //
-// bcast, scatter and gather let some ranks run ahead into the next operation: each has a barrier of its own, and a sample
-// is the mean of `inner` times. allreduce and alltoallv hold everybody: `inner` of them follow one another after one
-// barrier, and a sample is their time divided by `inner`.
+// bcast, scatter and gather let some ranks run ahead into the next operation: each has a barrier of its own, and a
+// sample is the mean of `inner` times. allreduce and alltoallv hold everybody: `inner` of them follow one another after
+// one barrier, and a sample is their time divided by `inner`.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -19,9 +22,9 @@
 #include "tilewise/base/error.hpp"
 #include "tilewise/measure/collective_loops.hpp"
 #include "tilewise/measure/measure.hpp"
-#include "tilewise/measure/room.hpp"
+#include "tilewise/measure/memory_budget.hpp"
+#include "tilewise/measure/prefaulted_buffer.hpp"
 #include "tilewise/measure/samples.hpp"
-#include "tilewise/measure/touched.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::measure {
@@ -70,12 +73,12 @@ public:
 
     std::int64_t bytes() const { return out_ + in_ + spare_; }
     void allocate() {
-        out = Touched(static_cast<std::size_t>(out_));
-        in = Touched(static_cast<std::size_t>(in_));
-        spare = Touched(static_cast<std::size_t>(spare_));
+        out = PrefaultedBuffer(static_cast<std::size_t>(out_));
+        in = PrefaultedBuffer(static_cast<std::size_t>(in_));
+        spare = PrefaultedBuffer(static_cast<std::size_t>(spare_));
     }
 
-    Touched out, in, spare;
+    PrefaultedBuffer out, in, spare;
 
 private:
     std::int64_t out_, in_, spare_;
@@ -133,19 +136,19 @@ private:
 
 }  // namespace
 
-Found collective(Context& context, const Point& point, const Stop& stop, const Clock& clock) {
+Measurement collective(Context& context, const Point& point, const Stop& stop, const Clock& clock) {
     const mpi::Communicator& comm = context.comm;
     const CollectiveEntry* found_entry = nullptr;
     mpi::together(comm, [&] { found_entry = &checked_entry(point); });
     const CollectiveEntry& entry = *found_entry;
     CollectiveBuffers buffers(entry, point.bytes, comm.rank(), comm.size());
-    Found found;
-    found.skipped = cannot_be(point, comm.size());
-    if (found.skipped.empty()) {
-        found.skipped = lacks_host_memory(comm, buffers.bytes());
+    Measurement measured;
+    measured.skipped = cannot_be(point, comm.size());
+    if (measured.skipped.empty()) {
+        measured.skipped = lacks_host_memory(comm, buffers.bytes());
     }
-    if (!found.skipped.empty()) {
-        return found;
+    if (!measured.skipped.empty()) {
+        return measured;
     }
     Parts parts{.comm = &comm, .bytes = point.bytes};
     mpi::together(comm, [&] {
@@ -158,15 +161,15 @@ Found collective(Context& context, const Point& point, const Stop& stop, const C
     mpi::no_return(comm, [&] {
         Timer seconds_of(comm, entry, point.pattern == "loop" ? entry.loop : entry.library, parts, clock);
         if (!seconds_of.one_clock()) {
-            found.notes.emplace_back(
+            measured.notes.emplace_back(
                 "ranks on several nodes: what they wait for each other behind the barrier is in it");
         }
-        found.inner = calibrate(comm, stop, wanted_seconds, most_inner, std::ref(seconds_of));
-        found.series = take_samples(comm, stop, {"seconds"}, [&](int /*number*/) {
-            return std::vector{seconds_of(found.inner) / static_cast<double>(found.inner)};
+        measured.inner = calibrate(comm, stop, wanted_seconds, most_inner, std::ref(seconds_of));
+        measured.series = take_samples(comm, stop, {"seconds"}, [&](int /*number*/) {
+            return std::vector{seconds_of(measured.inner) / static_cast<double>(measured.inner)};
         });
     });
-    return found;
+    return measured;
 }
 
 }  // namespace tilewise::measure

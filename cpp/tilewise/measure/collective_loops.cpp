@@ -1,4 +1,5 @@
-// Each operation twice: MPI's, and what somebody would write who did not know that MPI has it. Rank 0 is the root of all.
+// Each operation twice: MPI's, and what somebody would write who did not know that MPI has it. Rank 0 is the root of
+// all.
 #include "tilewise/measure/collective_loops.hpp"
 
 #include <algorithm>

@@ -17,8 +17,8 @@
 
 namespace tilewise::measure {
 
-/// One rank's memory for an operation: `bytes` for each part; `out` and `in` hold as many parts as the entry's out_of_each
-/// and in_of_each say. `spare` is one part more, for the sums of the loop.
+/// One rank's memory for an operation: `bytes` for each part; `out` and `in` hold as many parts as the entry's
+/// out_of_each and in_of_each say. `spare` is one part more, for the sums of the loop.
 struct Parts {
     const mpi::Communicator* comm = nullptr;
     std::int64_t bytes = 0;
@@ -43,8 +43,8 @@ struct CollectiveEntry {
 
 extern const std::array<CollectiveEntry, 5> collective_table;
 
-/// Has MPI count the parts of `entry`: in bytes, or, where all parts of a rank have more than `most`, by a type that is as
-/// long as one part, so that 32 bits do for every size. `comm` and `bytes` are set. Not collective.
+/// Has MPI count the parts of `entry`: in bytes, or, where all parts of a rank have more than `most`, by a type that is
+/// as long as one part, so that 32 bits do for every size. `comm` and `bytes` are set. Not collective.
 void count_parts(Parts& parts, const CollectiveEntry& entry, std::int64_t most = INT32_MAX);
 
 /// The entry of the table, or null.

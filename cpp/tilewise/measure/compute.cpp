@@ -12,7 +12,7 @@
 #include "tilewise/kernel/gemm.hpp"
 #include "tilewise/measure/agreed.hpp"
 #include "tilewise/measure/measure.hpp"
-#include "tilewise/measure/room.hpp"
+#include "tilewise/measure/memory_budget.hpp"
 #include "tilewise/measure/samples.hpp"
 #include "tilewise/measure/shared_start.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -77,7 +77,7 @@ double SquareProduct::flops() const {
     return (is_complex(dtype_) ? 8.0 : 2.0) * n * n * n;
 }
 
-Found compute(Context& context, const Point& point, const Stop& stop, const Clock& clock) {
+Measurement compute(Context& context, const Point& point, const Stop& stop, const Clock& clock) {
     const std::optional<Dtype> dtype = dtype_named(point.dtype);
     mpi::together(context.comm, [&] {
         if (point.name != "gemm" || point.size < 1 || point.threads < 1 || !is_gemm_type(dtype)) {
@@ -86,13 +86,13 @@ Found compute(Context& context, const Point& point, const Stop& stop, const Cloc
                              " threads; gemm in float32, float64, complex64 or complex128 can be measured");
         }
     });
-    Found found;
+    Measurement measured;
     const std::int64_t most_rows = std::int64_t{1} << 27;  // whose squares times 48 bytes can still be counted
-    found.skipped = point.size > most_rows
-                        ? "matrices of " + std::to_string(point.size) + " rows have more numbers than can be counted"
-                        : lacks_host_memory(context.comm, SquareProduct::bytes(point.size, *dtype));
-    if (!found.skipped.empty()) {
-        return found;
+    measured.skipped = point.size > most_rows
+                           ? "matrices of " + std::to_string(point.size) + " rows have more numbers than can be counted"
+                           : lacks_host_memory(context.comm, SquareProduct::bytes(point.size, *dtype));
+    if (!measured.skipped.empty()) {
+        return measured;
     }
     const auto made = [&](std::int64_t size) {
         std::unique_ptr<SquareProduct> product;
@@ -104,24 +104,25 @@ Found compute(Context& context, const Point& point, const Stop& stop, const Cloc
     double once = agreed(context.comm, product->seconds(context));
     Stop until = stop;
     if (point.size > trial_size) {
-        // What is too small for all threads may be computed by one: large ones get all of them, as far as there are cores.
+        // What is too small for all threads may be computed by one: large ones get all of them, as far as there are
+        // cores.
         const auto cores =
             std::min(static_cast<unsigned>(point.threads), std::max(std::thread::hardware_concurrency(), 1U));
         once *= std::pow(static_cast<double>(point.size) / static_cast<double>(trial_size), 3) / cores;
         if (once > bearable * stop.seconds) {
-            found.skipped = "a product would take some " + said(once) + " s, and there are " + said(stop.seconds) +
-                            " s for all samples";
-            return found;
+            measured.skipped = "a product would take some " + said(once) + " s, and there are " + said(stop.seconds) +
+                               " s for all samples";
+            return measured;
         }
         product = made(point.size);
         until.warmup = once > stop.seconds / 10 ? std::min(1, stop.warmup) : stop.warmup;
     }
-    found.inner = repetitions(context.comm, once, sample_seconds(context.comm), most_repetitions);
-    found.series = take_samples(context.comm, until, {"seconds"}, [&](int /*number*/) {
-        const double overhead = clock.overhead / static_cast<double>(found.inner);
-        return std::vector{std::max(product->seconds(context, found.inner) - overhead, 0.0)};
+    measured.inner = repetitions(context.comm, once, sample_seconds(context.comm), most_repetitions);
+    measured.series = take_samples(context.comm, until, {"seconds"}, [&](int /*number*/) {
+        const double overhead = clock.overhead / static_cast<double>(measured.inner);
+        return std::vector{std::max(product->seconds(context, measured.inner) - overhead, 0.0)};
     });
-    return found;
+    return measured;
 }
 
 }  // namespace tilewise::measure

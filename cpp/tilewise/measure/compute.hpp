@@ -15,7 +15,8 @@ public:
     /// Of the three matrices together.
     static std::int64_t bytes(std::int64_t size, Dtype dtype);
 
-    /// Seconds of one product, the mean of `inner` in a row, from a common start of all ranks to their common end. @note Collective.
+    /// Seconds of one product, the mean of `inner` in a row, from a common start of all ranks to their common end.
+    /// @note Collective.
     double seconds(const Context& context, std::int64_t inner = 1) const;
 
     /// Additions and multiplications of real numbers in one product.

@@ -69,25 +69,25 @@ public:
           files_(comm_, place),
           fields_{context, place, memory, point.name, point.check != "none", point.shift % comm_.size()} {}
 
-    void measure(const FileHooks& hooks, Found& found) {
+    void measure(const FileHooks& hooks, Measurement& measured) {
         files_.make_new();
-        if (found.skipped = no_direct(); !found.skipped.empty()) {
+        if (measured.skipped = no_direct(); !measured.skipped.empty()) {
             return;
         }
         mpi::together(comm_, [&] { way_ = make_way(fields_); });
         write_round(0);
-        found.series.push_back(series("write_new", Act::write_new, 1));
+        measured.series.push_back(series("write_new", Act::write_new, 1));
         if (content()) {
             once(Act::read);
         }
         write_round(1);
-        found.series.push_back(series("write", Act::write, 3));
+        measured.series.push_back(series("write", Act::write, 3));
         hooks.before_reading();
-        found.series.push_back(series("read", Act::read, 3));
+        measured.series.push_back(series("read", Act::read, 3));
         if (!cached_.empty()) {  // what did not count need not have been warm
-            cached_.erase(cached_.begin(), cached_.begin() + found.series.back().warmup);
+            cached_.erase(cached_.begin(), cached_.begin() + measured.series.back().warmup);
         }
-        notes(found);
+        notes(measured);
     }
 
 private:
@@ -179,29 +179,30 @@ private:
         return take_costly_samples(comm_, stop, name, least, [&] { return once(act); });
     }
 
-    void notes(Found& found) const {
+    void notes(Measurement& measured) const {
         if (const std::string note = way_->note(); !note.empty()) {
-            found.notes.push_back(note);
+            measured.notes.push_back(note);
         }
         if (point_.cache == "cold") {
-            found.notes.push_back(stayed_ > 0.01 ? "the page cache kept " + percent(stayed_) +
-                                                       " of a file that was to be dropped: these reads are not cold"
-                                                 : "before a read at most " + percent(stayed_) +
-                                                       " of a file was in the page cache");
+            measured.notes.push_back(stayed_ > 0.01 ? "the page cache kept " + percent(stayed_) +
+                                                          " of a file that was to be dropped: these reads are not cold"
+                                                    : "before a read at most " + percent(stayed_) +
+                                                          " of a file was in the page cache");
         }
         if (const auto least = std::min_element(cached_.begin(), cached_.end());
             least != cached_.end() && *least < 0.99) {
-            found.notes.push_back("before a read only " + percent(*least) +
-                                  " of a file was in the page cache: these reads are not warm");
+            measured.notes.push_back("before a read only " + percent(*least) +
+                                     " of a file was in the page cache: these reads are not warm");
         }
         if (place_.direct) {
             if (const std::int64_t whole = place_.whole_pages(0); whole < place_.bytes) {
-                found.notes.push_back(std::to_string(place_.bytes - whole) + " of the " + std::to_string(place_.bytes) +
-                                      " bytes of a block lie outside whole pages, and went through the page cache");
+                measured.notes.push_back(std::to_string(place_.bytes - whole) + " of the " +
+                                         std::to_string(place_.bytes) +
+                                         " bytes of a block lie outside whole pages, and went through the page cache");
             }
         }
         if (point_.name == "uncached" && point_.cache != "direct") {
-            found.notes.push_back("uncached goes past the page cache: its reads are neither warm nor cold");
+            measured.notes.push_back("uncached goes past the page cache: its reads are neither warm nor cold");
         }
     }
 
@@ -223,22 +224,23 @@ private:
 
 FileHooks file_hooks() { return {free_on_disk, cuda_facts, make_memory}; }
 
-Found file_with(const FileHooks& hooks, Context& context, const Point& point, const Stop& stop, const Clock& clock) {
-    Found found;
+Measurement file_with(const FileHooks& hooks, Context& context, const Point& point, const Stop& stop,
+                      const Clock& clock) {
+    Measurement measured;
     FilePlace place;
     std::unique_ptr<BlockMemory> memory;
     int device = 0;
     mpi::together(context.comm, [&] {
         require_sense(point);
         place = place_of(context.comm, point);
-        found.skipped = refuses(point.name, place.layout, point.cache);
+        measured.skipped = refuses(point.name, place.layout, point.cache);
     });
-    if (found.skipped.empty() && place.direct && place.whole_pages(0) == 0) {
-        found.skipped = "blocks of " + std::to_string(point.bytes) + " bytes hold no whole page of " +
-                        std::to_string(FilePlace::page) + ", which is the least that goes past the page cache";
+    if (measured.skipped.empty() && place.direct && place.whole_pages(0) == 0) {
+        measured.skipped = "blocks of " + std::to_string(point.bytes) + " bytes hold no whole page of " +
+                           std::to_string(page) + ", which is the least that goes past the page cache";
     }
-    if (!found.skipped.empty()) {
-        return found;
+    if (!measured.skipped.empty()) {
+        return measured;
     }
     bool from_cuda = false;
     int gpus = 0;
@@ -248,27 +250,27 @@ Found file_with(const FileHooks& hooks, Context& context, const Point& point, co
     });
     device = from_cuda ? device_of(context.comm, gpus, point.gpus) : 0;
     mpi::together(context.comm, [&] { memory = hooks.make_memory(point.buffer, device); });
-    found.skipped = lacks_memory(context.comm, *memory, device, place.memory_bytes());
-    if (found.skipped.empty()) {
-        found.skipped = lacks_stage(context.comm, *memory, stage_bytes(point.name, place));
+    measured.skipped = lacks_memory(context.comm, *memory, device, place.memory_bytes());
+    if (measured.skipped.empty()) {
+        measured.skipped = lacks_stage(context.comm, *memory, stage_bytes(point.name, place));
     }
-    if (found.skipped.empty()) {
-        found.skipped = lacks_disk(context.comm, hooks, place);
+    if (measured.skipped.empty()) {
+        measured.skipped = lacks_disk(context.comm, hooks, place);
     }
-    if (!found.skipped.empty()) {
-        return found;
+    if (!measured.skipped.empty()) {
+        return measured;
     }
     mpi::together(context.comm, [&] { memory->allocate(place.memory_bytes()); });
-    FileRun(context, point, stop, clock, place, *memory).measure(hooks, found);
+    FileRun(context, point, stop, clock, place, *memory).measure(hooks, measured);
     if (from_cuda) {
         std::string device_name;
         mpi::together(context.comm, [&] { device_name = memory->device(); });
-        found.devices = gathered(context.comm, device_name);
+        measured.devices = gathered(context.comm, device_name);
     }
-    return found;
+    return measured;
 }
 
-Found file(Context& context, const Point& point, const Stop& stop, const Clock& clock) {
+Measurement file(Context& context, const Point& point, const Stop& stop, const Clock& clock) {
     return file_with(file_hooks(), context, point, stop, clock);
 }
 

@@ -6,16 +6,17 @@
 //      read         dropped (cold), wiped memory,    all blocks                            closed, content compared
 //                   opened again
 //
-// A sample lasts from one barrier to the next, so that ranks that take turns on a core are not taken for faster than they
-// are; `by_rank` has each rank's own seconds, up to its last block. What strategies with one call for all blocks do
-// differently stands in file_way.hpp and in the notes. The file has its full size, and no content, before it is written first.
+// A sample lasts from one barrier to the next, so that ranks that take turns on a core are not taken for faster than
+// they are; `by_rank` has each rank's own seconds, up to its last block. What strategies with one call for all blocks
+// do differently stands in file_way.hpp and in the notes. The file has its full size, and no content, before it is
+// written first.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "tilewise/measure/buffer.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/measure/measure.hpp"
 
 namespace tilewise::measure {
@@ -33,6 +34,7 @@ FileHooks file_hooks();
 
 /// `file` with something else in place of the machine. Errors as there: UsageError, and IoError where the disk fails or
 /// gives back something else, on every rank. @note Collective.
-Found file_with(const FileHooks& hooks, Context& context, const Point& point, const Stop& stop, const Clock& clock);
+Measurement file_with(const FileHooks& hooks, Context& context, const Point& point, const Stop& stop,
+                      const Clock& clock);
 
 }  // namespace tilewise::measure

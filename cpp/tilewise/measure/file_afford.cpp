@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tilewise/measure/room.hpp"
+#include "tilewise/measure/memory_budget.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::measure {
@@ -31,15 +31,15 @@ int device_of(const mpi::Communicator& comm, int there, int wanted) {
 std::string lacks_memory(const mpi::Communicator& comm, const BlockMemory& memory, int device, std::int64_t bytes) {
     const std::string kind = memory.name();
     const bool on_device = kind == "device" || kind == "managed";
-    Room room{on_device ? "device" : "node", kind, most_of_free(kind), 0};
-    mpi::together(comm, [&] { room.free = memory.free_bytes(); });
-    return lacks_room(comm, comm.node().split(on_device ? device : 0, comm.rank()), room, bytes);
+    MemoryBudget budget{on_device ? "device" : "node", kind, most_of_free(kind), 0};
+    mpi::together(comm, [&] { budget.free = memory.free_bytes(); });
+    return exceeds_budget(comm, comm.node().split(on_device ? device : 0, comm.rank()), budget, bytes);
 }
 
 std::string lacks_stage(const mpi::Communicator& comm, const BlockMemory& memory, std::int64_t bytes) {
-    Room room{"node", "pinned", most_of_free("pinned"), 0};
-    mpi::together(comm, [&] { room.free = free_host_memory(); });
-    return lacks_room(comm, comm.node(), room, memory.name() == "device" ? bytes : 0);
+    MemoryBudget budget{"node", "pinned", most_of_free("pinned"), 0};
+    mpi::together(comm, [&] { budget.free = free_host_memory(); });
+    return exceeds_budget(comm, comm.node(), budget, memory.name() == "device" ? bytes : 0);
 }
 
 std::string lacks_disk(const mpi::Communicator& comm, const FileHooks& hooks, const FilePlace& place) {

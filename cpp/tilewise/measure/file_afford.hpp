@@ -12,10 +12,12 @@ namespace tilewise::measure {
 /// all). 0 where there is none. @note Collective.
 int device_of(const mpi::Communicator& comm, int there, int wanted);
 
-/// Why the buffers of all ranks do not fit where they are to lie; empty if they do. The same on every rank. @note Collective.
+/// Why the buffers of all ranks do not fit where they are to lie; empty if they do. The same on every rank. @note
+/// Collective.
 std::string lacks_memory(const mpi::Communicator& comm, const BlockMemory& memory, int device, std::int64_t bytes);
 
-/// The same of the host memory through which calls reach memory of a device: `bytes` of it on this rank, pinned. @note Collective.
+/// The same of the host memory through which calls reach memory of a device: `bytes` of it on this rank, pinned. @note
+/// Collective.
 std::string lacks_stage(const mpi::Communicator& comm, const BlockMemory& memory, std::int64_t bytes);
 
 /// Why the disk does not take the sample files; empty if it does. The same on every rank. @note Collective.

@@ -74,7 +74,7 @@ private:
         }
     }
     std::byte* reachable(std::int64_t slot, std::int64_t offset) const {
-        return stage_ == nullptr ? fields_.memory.address() + slot : stage_ + offset % FilePlace::page;
+        return stage_ == nullptr ? fields_.memory.address() + slot : stage_ + offset % page;
     }
 
     std::byte* stage_ = nullptr;
@@ -163,7 +163,7 @@ public:
         const std::string name = path(writing);
         mpi::together(comm(), [&] {
             if (place().direct) {
-                direct_ = std::make_unique<io::UncachedFile>(name, name, mode, FilePlace::page);
+                direct_ = std::make_unique<io::UncachedFile>(name, name, mode, page);
             }
             file_ = std::make_unique<io::PosixFile>(name, name, mode);
         });

@@ -4,8 +4,9 @@
 //      contiguous    | 0:0 0:1 … | 1:0 1:1 … | 2:0 …
 //      per_rank      | 0:0 0:1 … |   | 1:0 1:1 … |   …      a file for each rank: PATH.0, PATH.1, …
 //
-// In memory a rank has all of its blocks one after the other, as a program has its matrix, so that no block is found in a
-// cache because the one before it lay in the same place. For O_DIRECT each begins as far behind a page's border as in the file.
+// In memory a rank has all of its blocks one after the other, as a program has its matrix, so that no block is found in
+// a cache because the one before it lay in the same place. For O_DIRECT each begins as far behind a page's border as in
+// the file.
 #pragma once
 
 #include <array>
@@ -13,14 +14,14 @@
 #include <string>
 #include <string_view>
 
+#include "tilewise/base/page.hpp"
+
 namespace tilewise::measure {
 
 enum class FileLayout { interleaved, contiguous, per_rank };
 inline constexpr std::array<std::string_view, 3> layout_names{"interleaved", "contiguous", "per_rank"};
 
 struct FilePlace {
-    static constexpr std::int64_t page = 4096;
-
     int ranks = 1;
     std::int64_t blocks = 1, bytes = 1;
     FileLayout layout = FileLayout::interleaved;
@@ -63,7 +64,7 @@ struct FilePlace {
     }
 
 private:
-    std::int64_t stride() const { return (bytes + page - 1) / page * page + page; }
+    std::int64_t stride() const { return rounded_to_pages(bytes) + page; }
 };
 
 }  // namespace tilewise::measure

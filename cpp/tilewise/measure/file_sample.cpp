@@ -11,7 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "tilewise/measure/buffer.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::measure {

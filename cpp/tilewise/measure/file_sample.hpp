@@ -11,8 +11,8 @@
 
 namespace tilewise::measure {
 
-/// Bytes that may still be written to the file system on which `path` is to lie. Where that lives in memory, no more than
-/// the node has left once `buffers` bytes of it are taken for something else. Throws IoError.
+/// Bytes that may still be written to the file system on which `path` is to lie. Where that lives in memory, no more
+/// than the node has left once `buffers` bytes of it are taken for something else. Throws IoError.
 std::int64_t free_on_disk(const std::string& path, std::int64_t buffers);
 
 /// The share, 0 to 1, of a file's pages that are in this node's page cache. Throws IoError.
@@ -31,8 +31,8 @@ public:
     /// Makes all of them at their full size, without content; those that this object made before are removed first.
     /// Throws UsageError where there is a file that it did not make. @note Collective.
     void make_new();
-    /// Takes them out of the page cache of every node, after what is not on disk yet has gone there. Returns the greatest
-    /// share of a file that stayed. @note Collective.
+    /// Takes them out of the page cache of every node, after what is not on disk yet has gone there. Returns the
+    /// greatest share of a file that stayed. @note Collective.
     double drop_from_cache() const;
     /// The least share of a file that a node has in its page cache. @note Collective.
     double cached() const;

@@ -60,7 +60,7 @@ std::string refuses(const std::string& name, FileLayout layout, const std::strin
 bool is_blockwise(const std::string& name) { return ability(name).blockwise; }
 
 std::int64_t stage_bytes(const std::string& name, const FilePlace& place) {
-    return is_blockwise(name) ? place.bytes + FilePlace::page : place.memory_bytes();
+    return is_blockwise(name) ? place.bytes + page : place.memory_bytes();
 }
 
 std::unique_ptr<FileWay> make_way(const WayFields& fields) {

@@ -2,8 +2,9 @@
 //
 //      one call a block     collective, split_collective, independent, positioned, mapped, per_rank: the file is opened
 //                           before the clock starts, and closed after it stops
-//      one call for all     sieve, two_phase, uncached, root, root_collective: what they do lies between the ranks and over
-//                           many blocks; the blocks are rows (or parts of rows) of a matrix of bytes, and opening counts
+//      one call for all     sieve, two_phase, uncached, root, root_collective: what they do lies between the ranks and
+//                           over many blocks; the blocks are rows (or parts of rows) of a matrix of bytes, and
+//                           opening counts
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@
 #include <string>
 
 #include "tilewise/base/error.hpp"
-#include "tilewise/measure/buffer.hpp"
+#include "tilewise/base/memory.hpp"
 #include "tilewise/measure/file_place.hpp"
 #include "tilewise/mpi/context.hpp"
 
@@ -49,7 +50,8 @@ public:
     virtual std::string note() const { return ""; }
 };
 
-/// Why a strategy cannot do this in this layout and with this cache; empty where it can. Throws UsageError for an unknown name.
+/// Why a strategy cannot do this in this layout and with this cache; empty where it can. Throws UsageError for an
+/// unknown name.
 std::string refuses(const std::string& name, FileLayout layout, const std::string& cache);
 
 /// Whether a strategy is measured with one call a block.

@@ -12,7 +12,9 @@ namespace {
 
 class Wholesale final : public FileWay {
 public:
-    explicit Wholesale(const WayFields& fields) : fields_(fields), strategy_(io::strategy_named(fields.name, {})) {
+    explicit Wholesale(const WayFields& fields)
+        : fields_(fields),
+          strategy_(io::make_strategy(io::strategy_named(fields.name), {})) {
         const FilePlace& place = fields.place;
         const bool interleaved = place.layout == FileLayout::interleaved;
         region_.path = region_.name = place.path;

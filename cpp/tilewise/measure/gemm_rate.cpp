@@ -14,7 +14,8 @@ namespace {
 constexpr int least_runs = 3;
 constexpr double enough = 0.5;  // seconds: a core that was waiting takes some hundredths to reach its clock
 
-/// What is full speed for one thread is too small for many: 2048 rows for one, 1536 in complex, and as much work for each of several.
+/// What is full speed for one thread is too small for many: 2048 rows for one, 1536 in complex, and as much work for
+/// each of several.
 std::int64_t size_for(Dtype dtype, int threads) {
     const std::int64_t size = is_complex(dtype) ? 1536 : 2048;
     return static_cast<std::int64_t>(static_cast<double>(size) * std::cbrt(threads)) / 64 * 64;

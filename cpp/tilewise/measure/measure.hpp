@@ -12,15 +12,15 @@ namespace tilewise::measure {
 
 /// Each measures one point on all ranks of `context.comm`; throws UsageError on every rank for a point that makes no
 /// sense. `clock` is what reading the clock costs, to be subtracted. @note Collective.
-Found ping(Context& context, const Point& point, const Stop& stop, const Clock& clock);
-Found collective(Context& context, const Point& point, const Stop& stop, const Clock& clock);
-Found file(Context& context, const Point& point, const Stop& stop, const Clock& clock);
-Found memory(Context& context, const Point& point, const Stop& stop, const Clock& clock);
-Found compute(Context& context, const Point& point, const Stop& stop, const Clock& clock);
+Measurement ping(Context& context, const Point& point, const Stop& stop, const Clock& clock);
+Measurement collective(Context& context, const Point& point, const Stop& stop, const Clock& clock);
+Measurement file(Context& context, const Point& point, const Stop& stop, const Clock& clock);
+Measurement memory(Context& context, const Point& point, const Stop& stop, const Clock& clock);
+Measurement compute(Context& context, const Point& point, const Stop& stop, const Clock& clock);
 
 struct KindEntry {
     std::string_view name;
-    Found (*measure)(Context&, const Point&, const Stop&, const Clock&);
+    Measurement (*measure)(Context&, const Point&, const Stop&, const Clock&);
 };
 
 inline constexpr std::array kinds{

@@ -1,19 +1,23 @@
 // How fast memory, and each cache on the way there, can be read and written: by size, and by number of threads.
 //
-//      one buffer a rank    ┌─ to ─┬┈┬─ a ─┬┈┬─ b ─┐    each thread has one piece of every array, at cache lines, which it
-//                           │0│1│2 │ │0│1│2│ │0│1│2│    is the first to touch; arrays lie a few lines more than whole pages
-//                           └──────┴┈┴─────┴┈┴─────┘    apart, so that what is read is not taken for what was just written
+//      one buffer a rank    ┌─ to ─┬┈┬─ a ─┬┈┬─ b ─┐
+//                           │0│1│2 │ │0│1│2│ │0│1│2│
+//                           └──────┴┈┴─────┴┈┴─────┘
+//
+// Each thread has one piece of every array, at cache lines, which it is the first to touch. Arrays lie a few lines more
+// than whole pages apart, so that what is read is not taken for what was just written.
 #include <algorithm>
 #include <limits>
 #include <memory>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/error.hpp"
+#include "tilewise/base/page.hpp"
 #include "tilewise/measure/agreed.hpp"
 #include "tilewise/measure/measure.hpp"
+#include "tilewise/measure/memory_budget.hpp"
 #include "tilewise/measure/memory_passes.hpp"
 #include "tilewise/measure/memory_team.hpp"
-#include "tilewise/measure/room.hpp"
 #include "tilewise/measure/samples.hpp"
 #include "tilewise/measure/shared_start.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -21,7 +25,7 @@
 namespace tilewise::measure {
 namespace {
 
-constexpr std::int64_t line = 64, page = 4096, apart = 17 * line;
+constexpr std::int64_t line = 64, apart = 17 * line;
 constexpr std::int64_t worth_streaming = std::int64_t{1} << 20;  // bytes of an array: below, a cache is near
 constexpr std::int64_t on_huge_pages = std::int64_t{4} << 20;    // a buffer of that size gets them
 constexpr std::int64_t most_repetitions = 1'000'000;
@@ -55,14 +59,14 @@ public:
     void touch(int thread) const {
         const Arrays& part = parts_[static_cast<std::size_t>(thread)];
         const std::int64_t first = part.to - array(0);
-        for (int which = 0; which < arrays_; ++which) {
-            std::fill_n(array(which) + first, part.count, 1.0 + which);
+        for (int index = 0; index < arrays_; ++index) {
+            std::fill_n(array(index) + first, part.count, 1.0 + index);
         }
     }
 
 private:
-    static std::int64_t stride(std::int64_t bytes) { return (bytes + page - 1) / page * page + apart; }
-    double* array(int which) const { return reinterpret_cast<double*>(buffer_.data() + which * stride_); }
+    static std::int64_t stride(std::int64_t bytes) { return rounded_to_pages(bytes) + apart; }
+    double* array(int index) const { return reinterpret_cast<double*>(buffer_.data() + index * stride_); }
 
     std::int64_t stride_;
     Buffer buffer_;
@@ -174,7 +178,7 @@ std::string cannot_share(const Point& point) {
 
 }  // namespace
 
-Found memory(Context& context, const Point& point, const Stop& stop, const Clock& clock) {
+Measurement memory(Context& context, const Point& point, const Stop& stop, const Clock& clock) {
     std::vector<PassVariant> variants;
     mpi::together(context.comm, [&] {
         variants = pass_variants(point.name);
@@ -186,13 +190,14 @@ Found memory(Context& context, const Point& point, const Stop& stop, const Clock
                              " threads make no sense: at least 1 of each is expected");
         }
     });
-    Found found;
-    found.skipped = cannot_share(point);
-    if (found.skipped.empty()) {
-        found.skipped = lacks_host_memory(context.comm, HostArrays::buffer_bytes(point.bytes, arrays_of(point.name)));
+    Measurement measured;
+    measured.skipped = cannot_share(point);
+    if (measured.skipped.empty()) {
+        measured.skipped =
+            lacks_host_memory(context.comm, HostArrays::buffer_bytes(point.bytes, arrays_of(point.name)));
     }
-    if (!found.skipped.empty()) {
-        return found;
+    if (!measured.skipped.empty()) {
+        return measured;
     }
     if (point.bytes < worth_streaming) {
         std::erase_if(variants, [](const PassVariant& variant) { return variant.stores == "streaming"; });
@@ -204,14 +209,14 @@ Found memory(Context& context, const Point& point, const Stop& stop, const Clock
         passes = std::make_unique<Passes>(context, *arrays, point.threads, clock.overhead);
     });
     const Choice choice = choose(context, *passes, variants);
-    found.inner = choice.inner;
-    found.series = take_samples(context.comm, stop, {"seconds"}, [&](int /*number*/) {
+    measured.inner = choice.inner;
+    measured.series = take_samples(context.comm, stop, {"seconds"}, [&](int /*number*/) {
         return std::vector{passes->seconds(choice.variant.pass, choice.inner)};
     });
     if (const std::string note = note_on(choice.variant); !note.empty()) {
-        found.notes.push_back(note);
+        measured.notes.push_back(note);
     }
-    return found;
+    return measured;
 }
 
 }  // namespace tilewise::measure

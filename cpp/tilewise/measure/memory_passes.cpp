@@ -6,8 +6,8 @@
 #include <cstring>
 #include <string>
 
-#include "tilewise/base/clones.hpp"
 #include "tilewise/base/error.hpp"
+#include "tilewise/kernel/versions.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -53,7 +53,7 @@ std::uint64_t finish_read(const Arrays& x, std::int64_t from) {
     return sum;
 }
 
-TILEWISE_CLONES std::uint64_t copy_plain(const Arrays& x) {
+TILEWISE_INLINE std::uint64_t copy_plain(const Arrays& x) {
     auto* to = reinterpret_cast<Line*>(x.to);
     const auto* a = reinterpret_cast<const Line*>(x.a);
     const std::int64_t lines = in_turns(x.count);
@@ -67,7 +67,7 @@ TILEWISE_CLONES std::uint64_t copy_plain(const Arrays& x) {
     return finish_copy(x, lines * per_line);
 }
 
-TILEWISE_CLONES std::uint64_t triad_plain(const Arrays& x) {
+TILEWISE_INLINE std::uint64_t triad_plain(const Arrays& x) {
     auto* to = reinterpret_cast<Line*>(x.to);
     const auto* a = reinterpret_cast<const Line*>(x.a);
     const auto* b = reinterpret_cast<const Line*>(x.b);
@@ -80,8 +80,9 @@ TILEWISE_CLONES std::uint64_t triad_plain(const Arrays& x) {
     return finish_triad(x, lines * per_line);
 }
 
-// Integers, as their addition takes one cycle: floating-point sums would need twice the registers to keep up with a first-level cache.
-TILEWISE_CLONES std::uint64_t read_plain(const Arrays& x) {
+// Integers, as their addition takes one cycle: floating-point sums would need twice the registers to keep up with a
+// first-level cache.
+TILEWISE_INLINE std::uint64_t read_plain(const Arrays& x) {
     const auto* a = reinterpret_cast<const Words*>(x.a);
     const std::int64_t lines = in_turns(x.count);
     Words p{}, q{}, r{}, s{};
@@ -99,7 +100,7 @@ TILEWISE_CLONES std::uint64_t read_plain(const Arrays& x) {
     return sum;
 }
 
-TILEWISE_CLONES std::uint64_t write_plain(const Arrays& x) {
+TILEWISE_INLINE std::uint64_t write_plain(const Arrays& x) {
     auto* to = reinterpret_cast<Line*>(x.to);
     const Line value = Line{} + written_value;
     const std::int64_t lines = in_turns(x.count);
@@ -123,8 +124,8 @@ std::uint64_t write_library(const Arrays& x) {
 }
 
 #if defined(__x86_64__)
-// Stores that fill a line at once save its way from memory into the cache. In 16 bytes each, which every processor of this kind
-// has, and in 64, which copy another tenth faster where there are such registers.
+// Stores that fill a line at once save its way from memory into the cache. In 16 bytes each, which every processor of
+// this kind has, and in 64, which copy another tenth faster where there are such registers.
 std::uint64_t copy_streaming(const Arrays& x) {
     const std::int64_t whole = in_lines(x.count) * per_line;
     for (std::int64_t i = 0; i < whole; i += 2) {
@@ -180,16 +181,16 @@ std::uint64_t write_streaming(const Arrays& x) {
 std::vector<PassVariant> pass_variants(std::string_view operation, [[maybe_unused]] bool narrow) {
     std::vector<PassVariant> variants;
     if (operation == "copy") {
-        variants = {{"plain", copy_plain}, {"library", copy_library}};
+        variants = {{"plain", kernel::in_versions<copy_plain>}, {"library", copy_library}};
     } else if (operation == "triad") {
-        variants = {{"plain", triad_plain}};
+        variants = {{"plain", kernel::in_versions<triad_plain>}};
     } else if (operation == "read") {
-        variants = {{"plain", read_plain}};
+        variants = {{"plain", kernel::in_versions<read_plain>}};
     } else if (operation == "write") {
-        variants = {{"plain", write_plain}, {"library", write_library}};
+        variants = {{"plain", kernel::in_versions<write_plain>}, {"library", write_library}};
     }
 #if defined(__x86_64__)
-    const bool wide = __builtin_cpu_supports("avx512f") != 0;
+    const bool wide = kernel::backend().versions == kernel::Instructions::avx512;
     if (operation == "copy" && (narrow || !wide)) {
         variants.push_back({"streaming", copy_streaming});
     } else if (operation == "triad" && (narrow || !wide)) {

@@ -12,7 +12,8 @@
 
 namespace tilewise::measure {
 
-/// A thread's part of each array: float64, beginning at a cache line, apart from each other. What an operation does not use may be null.
+/// A thread's part of each array: float64, beginning at a cache line, apart from each other. What an operation does not
+/// use may be null.
 struct Arrays {
     double* to = nullptr;
     const double* a = nullptr;
@@ -22,7 +23,8 @@ struct Arrays {
 
 inline constexpr double triad_factor = 3.0, written_value = 1.5;
 
-/// Returns the sum of the numbers' bit patterns as 64-bit integers (its order does not matter, so registers can share it) when it reads, else 0.
+/// Returns the sum of the numbers' bit patterns as 64-bit integers (its order does not matter, so registers can share
+/// it) when it reads, else 0.
 using Pass = std::uint64_t (*)(const Arrays&);
 
 struct PassVariant {
@@ -30,8 +32,8 @@ struct PassVariant {
     Pass pass;
 };
 
-/// All ways to do `operation` that can be fastest here, the plain one first; empty where there is no such operation. With
-/// `narrow` also what a processor with narrower registers would have, for tests.
+/// All ways to do `operation` that can be fastest here, the plain one first; empty where there is no such operation.
+/// With `narrow` also what a processor with narrower registers would have, for tests.
 std::vector<PassVariant> pass_variants(std::string_view operation, bool narrow = false);
 
 /// Arrays that `operation` goes over: 1, 2 or 3.

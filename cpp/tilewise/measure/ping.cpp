@@ -6,8 +6,8 @@
 //      rank 4, without a pair: waits in the next barrier
 //
 // Ranks leave a barrier one after the other, some tenths of a microsecond apart. Within a pair that does not count: the
-// clock starts after the two have met. Between pairs it does: samples of several pairs are longer, so that what one pair
-// does alone at the start and the end is below a percent of them.
+// clock starts after the two have met. Between pairs it does: samples of several pairs are longer, so that what one
+// pair does alone at the start and the end is below a percent of them.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -15,10 +15,10 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/measure/measure.hpp"
+#include "tilewise/measure/memory_budget.hpp"
 #include "tilewise/measure/ping_loops.hpp"
-#include "tilewise/measure/room.hpp"
+#include "tilewise/measure/prefaulted_buffer.hpp"
 #include "tilewise/measure/samples.hpp"
-#include "tilewise/measure/touched.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/mpi/window.hpp"
@@ -118,7 +118,7 @@ std::unique_ptr<Locked> window_or_reason(const Context& context, std::size_t byt
     }
     try {
         mpi::agree(context.comm, failure);
-    } catch (const mpi::AgreedError& error) {
+    } catch (const Error& error) {
         skipped = error.what();
         static_cast<void>(window.release());  // freeing it is collective, and another rank has none
         return nullptr;
@@ -128,24 +128,24 @@ std::unique_ptr<Locked> window_or_reason(const Context& context, std::size_t byt
 
 }  // namespace
 
-Found ping(Context& context, const Point& point, const Stop& stop, const Clock& clock) {
+Measurement ping(Context& context, const Point& point, const Stop& stop, const Clock& clock) {
     const PingEntry* found_entry = nullptr;
     mpi::together(context.comm, [&] { found_entry = &checked_entry(point, context.comm.size()); });
     const PingEntry& entry = *found_entry;
     std::optional<Side> side = side_of(context, point);
     const std::int64_t own = side ? 2 * point.bytes : 0;
     const std::int64_t exposed = entry.one_sided && side && !side->first ? point.bytes : 0;
-    Found found;
-    found.skipped = lacks_host_memory(context.comm, own + exposed);
-    if (!found.skipped.empty()) {
-        return found;
+    Measurement measured;
+    measured.skipped = lacks_host_memory(context.comm, own + exposed);
+    if (!measured.skipped.empty()) {
+        return measured;
     }
-    Touched out, in;
+    PrefaultedBuffer out, in;
     std::optional<mpi::Span> message;  // beyond 2³¹ bytes a type of its own
     mpi::together(context.comm, [&] {
         if (side) {
-            out = Touched(static_cast<std::size_t>(point.bytes), side->first ? sent_by_first : sent_by_other);
-            in = Touched(static_cast<std::size_t>(point.bytes));
+            out = PrefaultedBuffer(static_cast<std::size_t>(point.bytes), side->first ? sent_by_first : sent_by_other);
+            in = PrefaultedBuffer(static_cast<std::size_t>(point.bytes));
             message.emplace(point.bytes, MPI_BYTE);
             side->out = out.data();
             side->in = in.data();
@@ -155,9 +155,9 @@ Found ping(Context& context, const Point& point, const Stop& stop, const Clock& 
     });
     std::unique_ptr<Locked> window;
     if (entry.one_sided) {
-        window = window_or_reason(context, static_cast<std::size_t>(exposed), found.skipped);
+        window = window_or_reason(context, static_cast<std::size_t>(exposed), measured.skipped);
         if (!window) {
-            return found;
+            return measured;
         }
         if (side) {
             side->window = window->get();
@@ -183,12 +183,12 @@ Found ping(Context& context, const Point& point, const Stop& stop, const Clock& 
     mpi::no_return(context.comm, [&] {
         const double wanted = point.pairs.size() == 1 ? sample_of_one_pair : sample_of_several;
         const std::int64_t count = calibrate(context.comm, stop, wanted, most_inner, seconds_of);
-        found.inner = count * entry.messages;
-        found.series = take_samples(context.comm, stop, {point.pattern}, [&](int /*number*/) {
-            return std::vector{seconds_of(count) / static_cast<double>(found.inner)};
+        measured.inner = count * entry.messages;
+        measured.series = take_samples(context.comm, stop, {point.pattern}, [&](int /*number*/) {
+            return std::vector{seconds_of(count) / static_cast<double>(measured.inner)};
         });
     });
-    return found;
+    return measured;
 }
 
 }  // namespace tilewise::measure

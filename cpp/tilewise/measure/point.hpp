@@ -9,7 +9,8 @@
 namespace tilewise::measure {
 
 /// Ends a point: once there are `least` samples and the 95 % interval of every series' median is within `relative` of
-/// it, or there are `most`, or `seconds` have passed (never before three). `warmup` samples come before and do not count.
+/// it, or there are `most`, or `seconds` have passed (never before three). `warmup` samples come before and do not
+/// count.
 struct Stop {
     int least = 10, most = 200, warmup = 2;
     double relative = 0.05, seconds = 0.5;
@@ -46,7 +47,7 @@ struct Series {
     int warmup = 0;               ///< samples that came before and did not count, as they really were; on every rank
 };
 
-struct Found {
+struct Measurement {
     std::vector<Series> series;        ///< on rank 0 only
     std::int64_t inner = 1;            ///< operations in a row of which a sample is the mean
     std::string skipped;               ///< why there is nothing, where there is nothing

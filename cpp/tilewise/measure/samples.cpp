@@ -18,7 +18,8 @@ std::int64_t repetitions(const mpi::Communicator& comm, double once, double want
 
 std::int64_t calibrate(const mpi::Communicator& comm, const Stop& stop, double wanted, std::int64_t most,
                        const std::function<double(std::int64_t count)>& seconds_of) {
-    // The slowest rank's figures of one operation: what was timed, and all it took, with barriers and what else there is.
+    // The slowest rank's figures of one operation: what was timed, and all it took, with barriers and what else there
+    // is.
     struct Look {
         double once, wall;
     };
@@ -80,7 +81,7 @@ std::vector<Series> take_samples(const mpi::Communicator& comm, const Stop& stop
     const WarmUp before = warm_up(comm, stop, sample);
     int lot = before.lot;
     const std::size_t width = names.size();
-    const bool leader = comm.rank() == 0;
+    const bool is_root = comm.rank() == 0;
     std::vector<Series> series(width);
     std::vector<double> sums(width, 0.0);
     const double begin = now();
@@ -97,7 +98,7 @@ std::vector<Series> take_samples(const mpi::Communicator& comm, const Stop& stop
         mpi::check(
             MPI_Reduce(mine.data(), most.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX, 0, comm.get()),
             "MPI_Reduce");
-        if (leader) {
+        if (is_root) {
             bool enough = true;
             for (std::size_t s = 0; s < width; ++s) {
                 for (std::size_t i = s; i < most.size(); i += width) {
@@ -106,21 +107,22 @@ std::vector<Series> take_samples(const mpi::Communicator& comm, const Stop& stop
                 enough = enough && relative_half_width(series[s].samples) <= stop.relative;
             }
             const double spent = now() - begin, each = spent / taken;
-            const double room = std::max(0.0, stop.seconds - spent) / std::max(each, 1e-9);
+            const double affordable = std::max(0.0, stop.seconds - spent) / std::max(each, 1e-9);
             lot = enough ? 0
-                         : std::min({stop.most - taken, std::max(2, taken / 2), static_cast<int>(std::min(room, 1e6))});
+                         : std::min({stop.most - taken, std::max(2, taken / 2),
+                                     static_cast<int>(std::min(affordable, 1e6))});
             lot = lot < 1 && taken < std::min(3, stop.most) ? 1 : std::max(lot, 0);
         }
         lot = agreed(comm, lot);
     }
-    std::vector<double> all(leader ? width * static_cast<std::size_t>(comm.size()) : 0);
+    std::vector<double> all(is_root ? width * static_cast<std::size_t>(comm.size()) : 0);
     mpi::check(MPI_Gather(sums.data(), static_cast<int>(width), MPI_DOUBLE, all.data(), static_cast<int>(width),
                           MPI_DOUBLE, 0, comm.get()),
                "MPI_Gather");
     for (std::size_t s = 0; s < width; ++s) {
         series[s].name = names[s];
         series[s].warmup = before.done;
-        for (std::size_t i = s; leader && i < all.size(); i += width) {
+        for (std::size_t i = s; is_root && i < all.size(); i += width) {
             series[s].by_rank.push_back(all[i] / taken);
         }
     }

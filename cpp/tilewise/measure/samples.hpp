@@ -41,7 +41,8 @@ std::int64_t repetitions(const mpi::Communicator& comm, double once, double want
 
 /// How often to repeat an operation so that a sample lasts `wanted` seconds, by trial: `seconds_of` does it so many
 /// times on every rank and says how long that took, or 0 where a rank reads no clock; the slowest counts. It takes a
-/// few samples' time; a sample of that many takes no more than a tenth of stop.seconds, barriers and all. @note Collective.
+/// few samples' time; a sample of that many takes no more than a tenth of stop.seconds, barriers and all. @note
+/// Collective.
 std::int64_t calibrate(const mpi::Communicator& comm, const Stop& stop, double wanted, std::int64_t most,
                        const std::function<double(std::int64_t count)>& seconds_of);
 

@@ -12,7 +12,8 @@ namespace tilewise::measure {
 /// Seconds that a sample should last: 300 µs, or a hundred barriers where that is more, up to 20 ms. @note Collective.
 double sample_seconds(const mpi::Communicator& comm);
 
-/// Waits until all ranks are here; returns the seconds that took on this one, and 0 on a rank that is alone. @note Collective.
+/// Waits until all ranks are here; returns the seconds that took on this one, and 0 on a rank that is alone. @note
+/// Collective.
 double meet_all(const mpi::Communicator& comm);
 
 }  // namespace tilewise::measure

@@ -1,4 +1,5 @@
-// The interval lies between two of the sorted samples, as many places from the middle as heads differ from half of as many throws.
+// The interval lies between two of the sorted samples, as many places from the middle as heads differ from half of as
+// many throws.
 #include "tilewise/measure/statistics.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The middle of samples, and how surely it is known; by their order alone, so that nothing is assumed of how they are spread.
+// The middle of samples, and how surely it is known; by their order alone, so that nothing is assumed of how they are
+// spread.
 #pragma once
 
 #include <vector>

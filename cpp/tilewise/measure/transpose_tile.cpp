@@ -1,4 +1,5 @@
-// Tries the tiles in turns, drops the slow half after each round, and lets the one that is left run against the kernel's own.
+// Tries the tiles in turns, drops the slow half after each round, and lets the one that is left run against the
+// kernel's own.
 #include "tilewise/measure/transpose_tile.hpp"
 
 #include <algorithm>

@@ -124,6 +124,14 @@ Span::Span(std::int64_t count, MPI_Datatype item) : item_(item), count_(static_c
     }
 }
 
+Span::Span(std::int64_t rows, std::int64_t columns, std::int64_t stride, MPI_Datatype item)
+    : Span(stride == columns || rows <= 1 ? rows * columns : 0, item) {
+    if (stride != columns && rows > 1) {
+        derived_ = strided(rows, columns, stride, item);
+        count_ = 1;
+    }
+}
+
 Datatype strided(std::int64_t rows, std::int64_t columns, std::int64_t stride, MPI_Datatype item) {
     const std::int64_t bytes = extent_of(item);
     const Datatype row = contiguous(columns, item);

@@ -40,7 +40,7 @@ void check(int code, const char* call) {
     MPI_Error_string(code, text.data(), &length);
     std::string words(text.data(), static_cast<std::size_t>(length));
     std::replace(words.begin(), words.end(), '\n', ' ');  // a library's stack of errors becomes one line
-    throw Error(ErrorKind::mpi, std::string(call) + " failed: " + words, -1, error_number_of(code, words));
+    throw MpiError(std::string(call) + " failed: " + words, -1, error_number_of(code, words));
 }
 
 std::string library_version() {

@@ -11,21 +11,72 @@ namespace tilewise::mpi {
 namespace {
 
 LastWords last_words_of_this_process;
+StepFault step_fault_of_this_process;
 
-[[noreturn]] void abort_job(MPI_Comm comm, const Error& error) {
-    int rank = -1;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (last_words_of_this_process) {
-        last_words_of_this_process(error, rank);
+/// Lives as long as the exception object that it is a part of, and so tells destructors what is passing: the language
+/// does not. Copies of an exception are not in flight.
+class Flight {
+public:
+    explicit Flight(int ranks) : ranks_(ranks), level_(std::uncaught_exceptions() + 1), before_(newest) {
+        newest = this;
     }
-    MPI_Abort(comm, 1);
-    std::abort();  // MPI_Abort does not return, but does not promise that to the compiler
-}
+    Flight(const Flight&) noexcept {}
+    Flight& operator=(const Flight&) = delete;
+    ~Flight() {
+        for (Flight** link = &newest; *link != nullptr; link = &(*link)->before_) {
+            if (*link == this) {
+                *link = before_;
+                return;
+            }
+        }
+    }
+
+    /// How many ranks unwind alike, in a destructor that an exception has called.
+    static int ranks() {
+        const bool passes = newest != nullptr && newest->level_ == std::uncaught_exceptions();
+        return passes ? newest->ranks_ : 0;
+    }
+
+private:
+    static thread_local Flight* newest;
+    int ranks_ = 0, level_ = 0;
+    Flight* before_ = nullptr;
+};
+
+thread_local Flight* Flight::newest = nullptr;
+
+template <ErrorKind kind> struct Agreed : ErrorOf<kind> {
+    Agreed(const Error& error, int ranks)
+        : ErrorOf<kind>(error.what(), error.rank(), error.error_number(), error.advice(), ranks),
+          flight(ranks) {}
+    Flight flight;
+};
 
 }  // namespace
 
+void throw_agreed(const Communicator& comm, const Error& error) {
+    switch (error.kind()) {
+        case ErrorKind::usage:
+            throw Agreed<ErrorKind::usage>(error, comm.size());
+        case ErrorKind::memory:
+            throw Agreed<ErrorKind::memory>(error, comm.size());
+        case ErrorKind::io:
+            throw Agreed<ErrorKind::io>(error, comm.size());
+        case ErrorKind::mpi:
+            throw Agreed<ErrorKind::mpi>(error, comm.size());
+        case ErrorKind::launcher:
+            throw Agreed<ErrorKind::launcher>(error, comm.size());
+        case ErrorKind::verification:
+            throw Agreed<ErrorKind::verification>(error, comm.size());
+        case ErrorKind::internal:
+            break;
+    }
+    throw Agreed<ErrorKind::internal>(error, comm.size());
+}
+
 void agree(const Communicator& comm, const std::optional<Error>& mine) {
-    // Of several ranks that fail together one may know the system's reason, while the others only heard from a library that something failed.
+    // Of several ranks that fail together one may know the system's reason, while the others only heard from a library
+    // that something failed.
     const int size = comm.size(), nobody = 2 * size;
     const int candidate = !mine ? nobody : mine->error_number() != 0 ? comm.rank() : size + comm.rank();
     int failed = nobody;
@@ -34,31 +85,49 @@ void agree(const Communicator& comm, const std::optional<Error>& mine) {
         return;
     }
     failed %= size;
-    std::string text = mine ? mine->what() : "";
-    int header[4] = {mine ? static_cast<int>(mine->kind()) : 0, static_cast<int>(text.size()), mine ? mine->rank() : -1,
-                     mine ? mine->error_number() : 0};
-    check(MPI_Bcast(header, 4, MPI_INT, failed, comm.get()), "MPI_Bcast");
+    std::string text = mine ? mine->what() + mine->advice() : "";
+    const std::size_t advice = mine ? mine->advice().size() : 0;
+    int header[5] = {mine ? static_cast<int>(mine->kind()) : 0, static_cast<int>(text.size()), mine ? mine->rank() : -1,
+                     mine ? mine->error_number() : 0, static_cast<int>(advice)};
+    check(MPI_Bcast(header, 5, MPI_INT, failed, comm.get()), "MPI_Bcast");
     text.resize(static_cast<std::size_t>(header[1]));
     check(MPI_Bcast(text.data(), header[1], MPI_CHAR, failed, comm.get()), "MPI_Bcast");
-    throw AgreedError(static_cast<ErrorKind>(header[0]), text, header[2] >= 0 ? header[2] : failed, header[3]);
+    const std::size_t message = text.size() - static_cast<std::size_t>(header[4]);
+    throw_agreed(comm, Error(static_cast<ErrorKind>(header[0]), text.substr(0, message),
+                             header[2] >= 0 ? header[2] : failed, header[3], text.substr(message)));
+}
+
+void set_step_fault(StepFault fault) { step_fault_of_this_process = std::move(fault); }
+
+void meet_step_fault(const Communicator& comm) {
+    if (step_fault_of_this_process) {
+        step_fault_of_this_process(comm);
+    }
 }
 
 void set_last_words(LastWords last_words) { last_words_of_this_process = std::move(last_words); }
 
-bool must_not_free() {
+bool must_not_free(int waits_for) {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    return finalized != 0 || std::uncaught_exceptions() > 0;
-}
-
-NoReturnRegion::NoReturnRegion(const Communicator& comm) : comm_(comm.get()), exceptions_(std::uncaught_exceptions()) {}
-
-NoReturnRegion::~NoReturnRegion() {
-    if (std::uncaught_exceptions() > exceptions_) {
-        abort_job(comm_, Error(ErrorKind::internal, "an error left a step that the other ranks wait for"));
+    if (finalized != 0 || std::uncaught_exceptions() == 0) {
+        return finalized != 0;
     }
+    return waits_for == some_ranks ? Flight::ranks() == 0 : waits_for > 1 && Flight::ranks() < waits_for;
 }
 
-void abort_with_error_in_flight(MPI_Comm comm) { abort_job(comm, error_in_flight()); }
+void rethrow_or_abort(const Communicator& comm) {
+    const Error error = error_in_flight();
+    if (comm.size() == 1 || error.agreed_by() >= comm.size()) {
+        throw;
+    }
+    int rank = -1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (last_words_of_this_process) {
+        last_words_of_this_process(error, rank);
+    }
+    MPI_Abort(comm.get(), 1);
+    std::abort();  // MPI_Abort does not return, but does not promise that to the compiler
+}
 
 }  // namespace tilewise::mpi

@@ -1,12 +1,12 @@
-// The two rules for errors across ranks: prepare together, and never leave others waiting.
+// The rules for errors across ranks: fail together, and never leave others waiting.
 //
-//   together(comm, f)          every rank runs f; if it fails on any rank, every rank throws the same error:
+//   together(comm, step)       every rank runs the step; if it fails on any rank, every rank throws the same error:
 //
 //        rank 0   1   2   3          rank 0   1   2   3
-//             ok  ok  !!  ok   ─▶         !!  !!  !!  !!     "… (on rank 2)"
+//             ok  ok  !!  ok   ─▶         !!  !!  !!  !!     the type that rank 2 threw, marked as agreed by 4 ranks
 //
-//   NoReturnRegion region(…)   others already wait for this rank: an exception that leaves the region's scope is
-//                              reported, and the job is aborted; nobody hangs.
+//   no_return(comm, body)      others wait for this rank in the body: an error that is not agreed ends the whole job
+//                              after its last words, so that nobody hangs; one that is passes, and all ranks go on
 #pragma once
 
 #include <functional>
@@ -17,20 +17,26 @@
 
 namespace tilewise::mpi {
 
-/// What every rank throws alike: none of them waits for another.
-struct AgreedError : Error {
-    using Error::Error;
-};
-
-/// Throws the error of the lowest rank that has one, on every rank; one that knows the system's `errno` goes before those that do not. Costs one small reduction where all is well.
-/// @note Collective.
+/// Throws, on every rank, the error of the lowest rank that has one, as the type of its kind and marked as agreed. One
+/// that knows the system's `errno` goes before those that do not. Costs one small reduction where all is well. @note
+/// Collective.
 void agree(const Communicator& comm, const std::optional<Error>& mine);
 
-/// Runs `f` on every rank and agrees on its failure. `f` itself must not communicate. @note Collective.
-template <class F> void together(const Communicator& comm, const F& f) {
+/// Throws what every rank of `comm` throws alike, as all have found the same. Not collective by itself.
+[[noreturn]] void throw_agreed(const Communicator& comm, const Error& error);
+
+/// For tests: called at the end of each step on every rank of `comm`. What it throws counts as the step's own error.
+using StepFault = std::function<void(const Communicator& comm)>;
+void set_step_fault(StepFault fault);
+void meet_step_fault(const Communicator& comm);
+
+/// Runs `step` on every rank and agrees on its failure. `step` must not leave a rank waiting for one that failed.
+/// @note Collective.
+template <class F> void together(const Communicator& comm, const F& step) {
     std::optional<Error> failure;
     try {
-        f();
+        step();
+        meet_step_fault(comm);
     } catch (...) {
         failure = error_in_flight();
     }
@@ -41,29 +47,15 @@ template <class F> void together(const Communicator& comm, const F& f) {
 using LastWords = std::function<void(const Error& error, int rank)>;
 void set_last_words(LastWords last_words);
 
-/// While one is open, an exception that escapes from it ends the whole job, after its last words.
-class NoReturnRegion {
-public:
-    explicit NoReturnRegion(const Communicator& comm);
-    NoReturnRegion(const NoReturnRegion&) = delete;
-    NoReturnRegion& operator=(const NoReturnRegion&) = delete;
-    ~NoReturnRegion();
+/// Throws on what is being caught if all of `comm` throw it too; else reports it and ends the job.
+[[noreturn]] void rethrow_or_abort(const Communicator& comm);
 
-private:
-    MPI_Comm comm_;
-    int exceptions_;
-};
-
-/// Reports the exception in flight and ends the job. Never returns.
-[[noreturn]] void abort_with_error_in_flight(MPI_Comm comm);
-
-/// Runs `f` where others already wait for this rank: if it throws, the job is aborted. Not collective by itself.
-template <class F> decltype(auto) no_return(const Communicator& comm, const F& f) {
-    const NoReturnRegion region(comm);
+/// Runs `body`, in which ranks wait for each other. Each operation is one. Not collective by itself.
+template <class F> decltype(auto) no_return(const Communicator& comm, const F& body) {
     try {
-        return f();
+        return body();
     } catch (...) {
-        abort_with_error_in_flight(comm.get());  // here the exception's text is still to be had
+        rethrow_or_abort(comm);
     }
 }
 

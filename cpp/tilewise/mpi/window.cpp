@@ -31,8 +31,8 @@ void check_room(const Communicator& comm, std::size_t bytes) {
 
 constexpr std::size_t cache_line = 64;
 
-/// The first cache line at or behind `data`. Open MPI begins a rank's part anywhere, and the kernels want lines. All ranks come to the same place: they
-/// map the same pages.
+/// The first cache line at or behind `data`. Open MPI begins a rank's part anywhere, and the kernels want lines. All
+/// ranks come to the same place: they map the same pages.
 std::byte* aligned(std::byte* data) {
     const std::size_t over = reinterpret_cast<std::uintptr_t>(data) % cache_line;
     return over == 0 ? data : data + (cache_line - over);
@@ -61,6 +61,30 @@ Exposed allocate_window(const Communicator& comm, std::size_t bytes) {
     return exposed;
 }
 
+Exposed create_window(const Communicator& comm, std::span<std::byte> memory) {
+    Exposed exposed;
+    check_one_sided(MPI_Win_create(memory.data(), static_cast<MPI_Aint>(memory.size()), 1, MPI_INFO_NULL, comm.get(),
+                                   exposed.window.out()),
+                    "MPI_Win_create");
+    set_returning_errors(exposed);
+    exposed.data = memory.data();
+    return exposed;
+}
+
+void require_one_node(const Communicator& everybody, const Communicator& group, const char* advice) {
+    const bool one_node = group.node().size() == group.size();
+    together(everybody, [&] {
+        if (!one_node) {
+            throw UsageError(std::string("exchange 'shared' needs all ranks on one node; use ") + advice);
+        }
+    });
+}
+
+Exposed allocate_on_one_node(const Communicator& comm, std::size_t bytes) {
+    require_one_node(comm, comm, "overlap");
+    return allocate_shared(comm, bytes);
+}
+
 Exposed allocate_shared(const Communicator& comm, std::size_t bytes) {
     check_room(comm, bytes + cache_line);
     Exposed exposed;
@@ -75,11 +99,11 @@ Exposed allocate_shared(const Communicator& comm, std::size_t bytes) {
     return exposed;
 }
 
-std::byte* shared_data(const Exposed& exposed, int rank) {
+std::byte* shared_data(MPI_Win window, int rank) {
     MPI_Aint bytes = 0;
     int unit = 0;
     std::byte* data = nullptr;
-    check(MPI_Win_shared_query(exposed.window.get(), rank, &bytes, &unit, &data), "MPI_Win_shared_query");
+    check(MPI_Win_shared_query(window, rank, &bytes, &unit, &data), "MPI_Win_shared_query");
     return aligned(data);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "tilewise/mpi/communicator.hpp"
 
@@ -16,15 +17,25 @@ struct Exposed {
 /// check() for what makes a window: its error says what to use where the library cannot, as Open MPI 4 over TCP.
 void check_one_sided(int code, const char* call);
 
-/// Memory that MPI allocates for one-sided access. Let `comm` be everybody: Open MPI 4 gives windows on disjoint communicators the same
-/// memory. @note Collective.
+/// Memory that MPI allocates for one-sided access. Let `comm` be everybody: Open MPI 4 gives windows on disjoint
+/// communicators the same memory. @note Collective.
 Exposed allocate_window(const Communicator& comm, std::size_t bytes);
+
+/// Memory of this rank's that others get from. @note Collective.
+Exposed create_window(const Communicator& comm, std::span<std::byte> memory);
 
 /// Memory shared by the ranks of one node, which must be all of `comm`. Throws MemoryError on every rank where the
 /// system's shared memory (/dev/shm) has no room: writing there would otherwise end in a bus error. @note Collective.
 Exposed allocate_shared(const Communicator& comm, std::size_t bytes);
 
+/// allocate_shared(), where all ranks are on one node; else every rank throws UsageError. @note Collective.
+Exposed allocate_on_one_node(const Communicator& comm, std::size_t bytes);
+
+/// Throws UsageError on every rank of `everybody` unless the ranks of each `group` are on one node; what to use there
+/// instead is `advice`. The one place where exchanges ask. @note Collective over `everybody`.
+void require_one_node(const Communicator& everybody, const Communicator& group, const char* advice);
+
 /// Where the memory of `rank` lies in this process.
-std::byte* shared_data(const Exposed& exposed, int rank);
+std::byte* shared_data(MPI_Win window, int rank);
 
 }  // namespace tilewise::mpi

@@ -1,19 +1,14 @@
 // Looks algorithms up by name.
 #include "tilewise/multiply/algorithms.hpp"
 
-#include "tilewise/base/error.hpp"
+#include "tilewise/base/names.hpp"
 
 namespace tilewise::multiply {
 
-const AlgorithmEntry& algorithm_named(std::string_view name) {
-    std::string known;
-    for (const auto& entry : algorithms) {
-        if (entry.name == name) {
-            return entry;
-        }
-        known += (known.empty() ? "" : ", ") + std::string(entry.name);
-    }
-    throw UsageError("unknown algorithm '" + std::string(name) + "'; known are " + known);
+static_assert(algorithms[static_cast<std::size_t>(AlgorithmKind::replicated)].name == "replicated");
+
+AlgorithmKind algorithm_named(std::string_view name) {
+    return enum_named<AlgorithmKind>(algorithms, name, "algorithm");
 }
 
 }  // namespace tilewise::multiply

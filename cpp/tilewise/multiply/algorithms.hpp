@@ -1,4 +1,5 @@
-// The four ways to multiply, as values: what each is called, where it refuses, and how it lays out A, B and C on the ranks.
+// The four ways to multiply, as values: what each is called, where it refuses, and how it lays out A, B and C on the
+// ranks.
 #pragma once
 
 #include <array>
@@ -21,6 +22,8 @@ struct Arrangement {
     ExchangeKind exchange = ExchangeKind::none;
     grid::Remainder remainder = grid::Remainder::spread;
 };
+
+enum class AlgorithmKind { local, cannon, summa, replicated };
 
 template <class A>
 concept Algorithm = requires(const Arrangement& arrangement) {
@@ -51,10 +54,11 @@ struct Summa {
     static grid::Layout layout(const Arrangement& arrangement);
 };
 
-/// 2.5-D: several layers of a grid share the inner dimension, each does its part by SUMMA, and the layers' results are added. With c
-/// layers a rank receives √c times less of A and B, and keeps √c times more of C.
+/// 2.5-D: several layers of a grid share the inner dimension, each does its part by SUMMA, and the layers' results are
+/// added. With c layers a rank receives √c times less of A and B, and keeps √c times more of C.
 ///
-/// E. Solomonik and J. Demmel, "Communication-optimal parallel 2.5D matrix multiplication and LU factorization algorithms", 2011.
+/// E. Solomonik and J. Demmel, "Communication-optimal parallel 2.5D matrix multiplication and LU factorization
+/// algorithms", 2011.
 struct Replicated {
     static constexpr std::string_view name = "replicated";
     static std::optional<std::string> refuses(const Arrangement& arrangement);
@@ -69,10 +73,10 @@ struct AlgorithmEntry {
 
 template <Algorithm A> constexpr AlgorithmEntry entry() { return {A::name, A::refuses, A::layout}; }
 
-/// One line here is one algorithm more.
+/// In the order of AlgorithmKind: one line here is one algorithm more.
 inline constexpr std::array algorithms{entry<Local>(), entry<Cannon>(), entry<Summa>(), entry<Replicated>()};
 
 /// Throws UsageError for an unknown name, listing the known ones.
-const AlgorithmEntry& algorithm_named(std::string_view name);
+AlgorithmKind algorithm_named(std::string_view name);
 
 }  // namespace tilewise::multiply

@@ -8,7 +8,7 @@
 namespace tilewise::multiply {
 
 std::byte* as_stored(Context& context, const io::Region& region, const grid::Block& block, std::byte* data,
-                     Buffer& turned) {
+                     Buffer& transposed) {
     if (!region.column_major && !region.swap_bytes) {
         return data;
     }
@@ -16,11 +16,11 @@ std::byte* as_stored(Context& context, const io::Region& region, const grid::Blo
     const std::size_t item = size_of(region.dtype);
     mpi::together(context.comm, [&] {
         if (region.column_major) {
-            turned = Buffer(static_cast<std::size_t>(block.size()) * item);
+            transposed = Buffer(static_cast<std::size_t>(block.size()) * item);
             const auto size = static_cast<std::int64_t>(item);
             kernel::transpose(data, block.columns.size() * size, block.rows.size(), block.columns.size(), item,
-                              turned.data(), block.rows.size() * size, context.threads);
-            data = turned.data();
+                              transposed.data(), block.rows.size() * size, context.threads);
+            data = transposed.data();
         }
         kernel::widen(data, block.size(), region.dtype, region.swap_bytes, region.dtype);
     });

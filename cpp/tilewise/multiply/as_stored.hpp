@@ -7,10 +7,10 @@
 
 namespace tilewise::multiply {
 
-/// `data` holds a block of the region's type, row after row, in this machine's byte order. Where the file is stored column by column the
-/// block is turned into `turned`, which is made as large; other byte orders are swapped in place. Returns where the result lies. Throws the same
-/// Error on every rank. @note Collective.
+/// `data` holds a block of the region's type, row after row, in this machine's byte order. Where the file is stored
+/// column by column the block is transposed into `transposed`, which is made as large; other byte orders are swapped in
+/// place. Returns where the result lies. Throws the same Error on every rank. @note Collective.
 std::byte* as_stored(Context& context, const io::Region& region, const grid::Block& block, std::byte* data,
-                     Buffer& turned);
+                     Buffer& transposed);
 
 }  // namespace tilewise::multiply

@@ -21,7 +21,7 @@ std::optional<std::string> Cannon::refuses(const Arrangement& arrangement) {
 }
 
 grid::Layout Cannon::layout(const Arrangement& arrangement) {
-    return {arrangement.shape, arrangement.grid, 1, grid::Flow::torus, arrangement.remainder};
+    return {arrangement.shape, arrangement.grid, 1, grid::cannon, arrangement.remainder};
 }
 
 }  // namespace tilewise::multiply

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
+#include "tilewise/base/page.hpp"
+
 namespace tilewise::multiply {
 namespace {
 
-constexpr std::int64_t page = 4096;
 constexpr std::int64_t part_bytes = std::int64_t{64} << 20;
 constexpr std::int64_t least_rows = 512;  // fewer, and packing B for each part takes its share
 

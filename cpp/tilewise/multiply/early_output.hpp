@@ -22,8 +22,8 @@ namespace tilewise::multiply {
 /// The device fetches the data itself, so the processor loses little; through the page cache it would copy every byte.
 class EarlyOutput {
 public:
-    /// Rows cut into parts that are nearly equal: large, because each part costs packing B once more, and small enough for
-    /// two of them to be little beside the whole.
+    /// Rows cut into parts that are nearly equal: large, because each part costs packing B once more, and small enough
+    /// for two of them to be little beside the whole.
     static std::vector<grid::Range> parts(std::int64_t rows, std::int64_t row_bytes);
 
     explicit EarlyOutput(const io::Region& region);
@@ -34,8 +34,8 @@ public:
     const std::vector<grid::Range>& parts() const { return parts_; }
     /// Opens the part file and starts the thread; throws IoError.
     void open();
-    /// Where part `index` is to be computed, so that its pages and the file's fall together. Waits until the part before
-    /// the last, which had the same buffer, is written.
+    /// Where part `index` is to be computed, so that its pages and the file's fall together. Waits until the part
+    /// before the last, which had the same buffer, is written.
     std::byte* buffer_for(std::size_t index);
     /// The rows of this part are final: begin to write them. Returns at once. Parts come in order.
     void submit(std::size_t index);

@@ -3,13 +3,7 @@
 
 #include <algorithm>
 
-#include "tilewise/base/names.hpp"
-
 namespace tilewise::multiply {
-
-ExchangeKind exchange_named(std::string_view name) {
-    return static_cast<ExchangeKind>(index_of(exchange_names, name, "exchange"));
-}
 
 std::int64_t Side::largest_inner() const { return inner.empty() ? 0 : *std::max_element(inner.begin(), inner.end()); }
 
@@ -42,28 +36,27 @@ void Exchange::received(const Side& side, std::int64_t elements, std::int64_t me
     setting_.context.ledger.count().messages += messages;
 }
 
+void check_exchange(ExchangeKind kind, grid::Flow flow, int layer_ranks) {
+    if (kind == ExchangeKind::none && layer_ranks > 1) {
+        throw UsageError("exchange 'none' goes with one rank only");
+    }
+    if (mpi::is_described_once(kind) && flow == grid::Flow::panels) {
+        throw UsageError("exchange '" + std::string(mpi::name_of(kind)) +
+                         "' goes with cannon only, whose neighbours never change");
+    }
+    if (kind == ExchangeKind::collective && flow == grid::Flow::torus) {
+        throw UsageError("exchange 'collective' goes with summa and replicated, where one rank sends to many");
+    }
+}
+
 std::unique_ptr<Exchange> make_exchange(ExchangeKind kind, grid::Flow flow, Setting setting) {
     switch (kind) {
         case ExchangeKind::none:
-            if (setting.layer.size() > 1) {
-                throw UsageError("exchange 'none' goes with one rank only");
-            }
             return make_alone(std::move(setting));
         case ExchangeKind::one_sided_fence:
         case ExchangeKind::one_sided_lock:
-            return make_pull(kind, std::move(setting));
         case ExchangeKind::shared:
-            return make_shared(std::move(setting));
-        case ExchangeKind::persistent:
-            if (flow == grid::Flow::panels) {
-                throw UsageError("exchange 'persistent' goes with cannon only, whose neighbours never change");
-            }
-            break;
-        case ExchangeKind::collective:
-            if (flow == grid::Flow::torus) {
-                throw UsageError("exchange 'collective' goes with summa and replicated, where one rank sends to many");
-            }
-            break;
+            return make_in_place(kind, std::move(setting));
         default:
             break;
     }

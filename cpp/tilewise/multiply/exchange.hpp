@@ -10,31 +10,23 @@
 #include "tilewise/grid/layout.hpp"
 #include "tilewise/kernel/gemm.hpp"
 #include "tilewise/mpi/context.hpp"
+#include "tilewise/mpi/exchange/kinds.hpp"
 
 namespace tilewise::multiply {
 
-enum class ExchangeKind {
-    none,
-    synchronous,
-    blocking,
-    nonblocking,
-    overlap,
-    persistent,
-    collective,
-    one_sided_fence,
-    one_sided_lock,
-    shared,
-};
-inline constexpr std::array<std::string_view, 10> exchange_names{
-    "none",       "synchronous", "blocking",        "nonblocking",    "overlap",
-    "persistent", "collective",  "one_sided_fence", "one_sided_lock", "shared"};
-/// Throws UsageError for an unknown name.
-ExchangeKind exchange_named(std::string_view name);
+using mpi::ExchangeKind;
 
-/// A or B as one rank of a layer sees it: its own block in memory, and the shape of any panel of its row (column) of the grid.
+/// The exchanges that panels may travel by.
+inline constexpr auto exchange_names = mpi::exchange_names_without(ExchangeKind::one_sided_pscw);
+/// Throws UsageError for an unknown name.
+inline ExchangeKind exchange_named(std::string_view name) { return mpi::exchange_named(name, exchange_names); }
+
+/// A or B as one rank of a layer sees it: its own block in memory, and the shape of any panel of its row (column) of
+/// the grid.
 ///
-/// `outer` is m (of A) or n (of B), the side that C keeps; the inner side is k. A block lies in memory with the inner side along the rows
-/// (A as it is, B transposed) or down the columns (A transposed, B as it is); a panel of the first is strided, of the second contiguous.
+/// `outer` is m (of A) or n (of B), the side that C keeps; the inner side is k. A block lies in memory with the inner
+/// side along the rows (A as it is, B transposed) or down the columns (A transposed, B as it is); a panel of the first
+/// is strided, of the second contiguous.
 struct Side {
     Dtype dtype = Dtype::float64;
     bool transposed = false;  ///< memory holds the transpose
@@ -47,7 +39,8 @@ struct Side {
         return outer * inner_size * static_cast<std::int64_t>(size_of(dtype));
     }
     std::int64_t largest_inner() const;
-    /// How rank `owner`'s block is walked to visit the panel `local`: rows × columns, `stride` apart, from element `offset`.
+    /// How rank `owner`'s block is walked to visit the panel `local`: rows × columns, `stride` apart, from element
+    /// `offset`.
     struct Piece {
         std::int64_t rows, columns, stride, offset;
         bool contiguous() const { return stride == columns || rows <= 1; }
@@ -84,13 +77,15 @@ public:
     virtual std::byte* a_block() = 0;
     virtual std::byte* b_block() = 0;
 
-    /// Takes the whole of A or B where it lies, instead of loading it; only where one rank needs nothing else. False: load it.
+    /// Takes the whole of A or B where it lies, instead of loading it; only where one rank needs nothing else. False:
+    /// load it.
     virtual bool borrow_a(const std::byte* /*data*/) { return false; }
     virtual bool borrow_b(const std::byte* /*data*/) { return false; }
 
     /// All blocks are loaded: called once, before the first step. @note Collective over the layer.
     virtual void open() {}
-    /// The panels of a step; steps are fetched in order, and by all ranks of the layer alike. They stay valid until the next fetch.
+    /// The panels of a step; steps are fetched in order, and by all ranks of the layer alike. They stay valid until the
+    /// next fetch.
     virtual Panels fetch(std::size_t step) = 0;
     /// Lets the panels of a later step start flying, where this kind does that.
     virtual void start(std::size_t /*step*/) {}
@@ -101,8 +96,8 @@ public:
     virtual void finish() {}
     /// Makes everything as it was before step 0. @note Collective over the layer.
     virtual void rewind() {}
-    /// After the last step: a block of A and one of B that this rank has in memory, so that all ranks together have all blocks once.
-    /// `a_owner` and `b_owner` say whose blocks these were at the beginning.
+    /// After the last step: a block of A and one of B that this rank has in memory, so that all ranks together have all
+    /// blocks once. `a_owner` and `b_owner` say whose blocks these were at the beginning.
     struct Held {
         kernel::Operand a, b;
         int a_owner, b_owner;
@@ -120,10 +115,11 @@ protected:
 std::unique_ptr<Exchange> make_alone(Setting setting);
 std::unique_ptr<Exchange> make_torus_shift(ExchangeKind kind, Setting setting);
 std::unique_ptr<Exchange> make_panel_spread(ExchangeKind kind, Setting setting);
-std::unique_ptr<Exchange> make_pull(ExchangeKind kind, Setting setting);
-std::unique_ptr<Exchange> make_shared(Setting setting);
+std::unique_ptr<Exchange> make_in_place(ExchangeKind kind, Setting setting);
 
-/// The exchange of this kind for this flow. Throws UsageError where the two do not go together. @note Collective over the layer.
+/// Throws UsageError where an exchange does not go with the flow, or with so many ranks in a layer.
+void check_exchange(ExchangeKind kind, grid::Flow flow, int layer_ranks);
+/// The exchange of this kind for this flow, which must go together. @note Collective over the layer.
 std::unique_ptr<Exchange> make_exchange(ExchangeKind kind, grid::Flow flow, Setting setting);
 
 }  // namespace tilewise::multiply

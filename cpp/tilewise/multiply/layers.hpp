@@ -11,8 +11,8 @@ namespace tilewise::multiply {
 
 ///     stack of 2 ranks, before   [ C' C' ]   [ C" C" ]      after   [ C  .. ]   [ ..  C ]
 ///
-/// `c` is the rank's whole block of partial sums; afterwards the rows `layout.c_owned(rank)` of it are the result, the others are
-/// undefined. Does nothing for one layer. @note Collective over `context.comm`.
+/// `c` is the rank's whole block of partial sums; afterwards the rows `layout.c_owned(rank)` of it are the result, the
+/// others are undefined. Does nothing for one layer. @note Collective over `context.comm`.
 void add_layers(Context& context, const grid::Layout& layout, Dtype dtype, std::byte* c);
 
 }  // namespace tilewise::multiply

@@ -16,7 +16,7 @@ grid::Layout Local::layout(const Arrangement& arrangement) {
     return {arrangement.shape,
             {1, 1},
             1,
-            grid::Flow::panels,
+            grid::summa,
             arrangement.remainder,
             std::max<std::int64_t>(arrangement.shape.k, 1)};
 }

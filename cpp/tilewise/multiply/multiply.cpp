@@ -5,9 +5,10 @@
 #include <cstring>
 
 #include "tilewise/base/buffer.hpp"
+#include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/io/transfer.hpp"
-#include "tilewise/mpi/rounds.hpp"
+#include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/as_stored.hpp"
 #include "tilewise/multiply/early_output.hpp"
@@ -16,32 +17,55 @@
 namespace tilewise::multiply {
 namespace {
 
-/// Slices of k between which flying messages are moved on; without messages a slice is only as fine as a progress bar wants it.
+/// Slices of k between which flying messages are moved on; without messages a slice is only as fine as a progress bar
+/// wants it.
 constexpr std::int64_t slice_with_messages = 384, slice_without = 768;
+
+/// Checks what is asked, on one rank as on all, and says who has which block.
+grid::Layout arrange(const Context& context, const io::Region& a, const io::Region& b, const Options& options) {
+    if (a.logical_columns() != b.logical_rows()) {
+        throw UsageError("the shapes do not match: " + a.name + " has " + std::to_string(a.logical_columns()) +
+                         " columns and " + b.name + " has " + std::to_string(b.logical_rows()) + " rows");
+    }
+    mpi::require_taken(options.exchange, exchange_names);
+    const AlgorithmEntry& algorithm = algorithms.at(static_cast<std::size_t>(options.algorithm));
+    const Arrangement arrangement{{a.logical_rows(), b.logical_columns(), a.logical_columns()},
+                                  options.grid,
+                                  options.copies,
+                                  context.comm.size(),
+                                  options.exchange,
+                                  options.remainder};
+    if (const auto refusal = algorithm.refuses(arrangement)) {
+        throw UsageError(*refusal);
+    }
+    const grid::Layout layout = algorithm.layout(arrangement);
+    check_exchange(arrangement.exchange, layout.flow(), layout.grid().size());
+    return layout;
+}
 
 class Run {
 public:
     Run(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
-        const Options& options)
+        const Options& options, const grid::Layout& layout)
         : context_(context),
           a_(a),
           b_(b),
           c_(c),
           dtype_(dtype),
           options_(options),
-          layout_(arranged()),
+          layout_(layout),
           rank_(context.comm.rank()),
           layer_(context.comm.split(layout_.layer(rank_), layout_.in_layer(rank_))) {}
 
     Outcome operator()() {
         prepare();
         read();
-        outcome_.samples = mpi::run_rounds(
+        outcome_.samples = mpi::repeat(
             context_, options_.warmup, options_.repeat, [&](bool last) { multiply_once(last); },
             [&](bool first) {
                 if (!first) {
                     const Timed timed(context_.ledger, Phase::exchange, "back to the start");
-                    mpi::no_return(context_.comm, [&] { exchange_->rewind(); });
+                    exchange_->rewind();
                 }
             });
         if (!streams()) {
@@ -49,7 +73,7 @@ public:
         }
         if (check_) {
             const Timed timed(context_.ledger, Phase::verify, "Freivalds' check");
-            outcome_.verification = mpi::no_return(context_.comm, [&] { return conclude_check(); });
+            outcome_.verification = conclude_check();
         }
         if (c_ != nullptr && (!outcome_.verification || outcome_.verification->passed)) {
             const Timed timed(context_.ledger, Phase::output, "output");
@@ -63,24 +87,6 @@ public:
     }
 
 private:
-    grid::Layout arranged() {
-        if (a_.wanted_columns() != b_.wanted_rows()) {
-            throw UsageError("the shapes do not match: " + a_.name + " has " + std::to_string(a_.wanted_columns()) +
-                             " columns and " + b_.name + " has " + std::to_string(b_.wanted_rows()) + " rows");
-        }
-        const auto& algorithm = algorithm_named(options_.algorithm);
-        const Arrangement arrangement{{a_.wanted_rows(), b_.wanted_columns(), a_.wanted_columns()},
-                                      options_.grid,
-                                      options_.copies,
-                                      context_.comm.size(),
-                                      exchange_named(options_.exchange),
-                                      options_.remainder};
-        if (const auto refusal = algorithm.refuses(arrangement)) {
-            throw UsageError(*refusal);
-        }
-        return algorithm.layout(arrangement);
-    }
-
     Side side(const io::Region& region, bool is_a) const {
         Side side{.dtype = dtype_, .transposed = region.stored_transposed(), .is_a = is_a, .outer = 0, .inner = {}};
         const int first = layout_.layer(rank_) * layout_.grid().size();
@@ -96,7 +102,7 @@ private:
         steps_ = layout_.steps(rank_);
         const grid::Block c = layout_.c(rank_);
         exchange_ = make_exchange(
-            exchange_named(options_.exchange), layout_.flow(),
+            options_.exchange, layout_.flow(),
             {context_, layer_, layout_.grid(), layout_.place(rank_), steps_, side(a_, true), side(b_, false)});
         mpi::together(context_.comm, [&] {
             if (streams()) {
@@ -136,9 +142,9 @@ private:
         }
         if (check_) {
             const Timed checking(context_.ledger, Phase::verify, "norms of columns");
-            mpi::no_return(context_.comm, [&] { check_->prepare(context_, loaded(false)); });
+            check_->prepare(context_, loaded(false));
         }
-        mpi::no_return(context_.comm, [&] { exchange_->open(); });
+        exchange_->open();
     }
 
     /// This rank's block of A or B, before anything moves.
@@ -150,9 +156,11 @@ private:
         return {side(is_a ? a_ : b_, is_a).in_block(data, layer_.rank(), inner), block};
     }
 
-    /// With `mapped` on one rank, numbers of the right type are computed with where the page cache has them: nothing is copied.
+    /// With `mapped` on one rank, numbers of the right type are computed with where the page cache has them: nothing is
+    /// copied.
     bool borrow(const io::Region& region, std::optional<io::Mapping>& map, bool (Exchange::*take)(const std::byte*)) {
-        if (options_.read != "mapped" || context_.comm.size() > 1 || !io::usable_in_place(region, dtype_)) {
+        if (options_.read != io::StrategyKind::mapped || context_.comm.size() > 1 ||
+            !io::usable_in_place(region, dtype_)) {
             return false;
         }
         io::check_file(context_, region);
@@ -170,15 +178,16 @@ private:
         return true;
     }
 
-    /// One rank with all of C can let go of its rows as soon as they are final: C then needs two small buffers, whatever its size.
+    /// One rank with all of C can let go of its rows as soon as they are final: C then needs two small buffers,
+    /// whatever its size.
     bool streams() const {
-        return c_ != nullptr && options_.write == "uncached" && layout_.size() == 1 && !c_->text && c_->tiles.empty() &&
-               !c_->column_major && !c_->swap_bytes;
+        return c_ != nullptr && options_.write == io::StrategyKind::uncached && layout_.size() == 1 &&
+               c_->is_one_file() && !c_->column_major && !c_->swap_bytes;
     }
 
     void write() {
         if (!streams()) {
-            std::byte* data = as_stored(context_, *c_, c_owned(), c_data(c_owned()), c_turned_);
+            std::byte* data = as_stored(context_, *c_, c_owned(), c_data(c_owned()), c_transposed_);
             io::Output output(context_, *c_, options_.write, options_.hints, options_.read_back);
             output.store(context_, [this](int rank) { return grid::Share(layout_.c_owned(rank)); }, data);
             finish(output);
@@ -205,14 +214,12 @@ private:
             output_.emplace(context_, *c_, options_.write, options_.hints, options_.read_back);
             early_output_->open();
         }
-        mpi::no_return(context_.comm, [&] {
-            if (streams()) {
-                multiply_by_parts(last);
-                return;
-            }
-            multiply_steps();
-            add_layers(context_, layout_, dtype_, c_memory_.data());
-        });
+        if (streams()) {
+            multiply_by_parts(last);
+            return;
+        }
+        multiply_steps();
+        add_layers(context_, layout_, dtype_, c_memory_.data());
     }
 
     void multiply_steps() {
@@ -308,8 +315,8 @@ private:
     /// These rows of C are final. A test may want one of them to be wrong.
     void show_to_check(const grid::Block& block, std::byte* data) {
         const Timed timed(context_.ledger, Phase::verify, "C times random vectors");
-        if (options_.tamper && rank_ == 0 && block.size() > 0) {
-            make_one_wrong(dtype_, data, block.size());
+        if (rank_ == 0) {
+            io::corrupt_for_test(dtype_, data, block.size());
         }
         if (check_) {
             check_->see(context_, {{data, block.columns.size(), false}, block});
@@ -335,7 +342,7 @@ private:
     std::unique_ptr<Exchange> exchange_;
     std::optional<io::Mapping> a_map_, b_map_;
     Buffer c_memory_;                          // the rank's block of C …
-    Buffer c_turned_;                          // the same, turned for a file that is stored column by column
+    Buffer c_transposed_;                      // the same, transposed for a file that is stored column by column
     std::optional<EarlyOutput> early_output_;  // … or what it is streamed through
     std::optional<io::Output> output_;         // the checks around that
     std::unique_ptr<RandomCheck> check_;
@@ -346,7 +353,9 @@ private:
 
 Outcome multiply(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
                  const Options& options) {
-    return Run(context, a, b, c, dtype, options)();
+    std::optional<grid::Layout> layout;
+    mpi::together(context.comm, [&] { layout = arrange(context, a, b, options); });
+    return mpi::no_return(context.comm, [&] { return Run(context, a, b, c, dtype, options, *layout)(); });
 }
 
 }  // namespace tilewise::multiply

@@ -1,4 +1,5 @@
-// The product of two matrices in files, over any number of ranks: the operation that the worker and other programs call.
+// The product of two matrices in files, over any number of ranks: the operation that the worker and other programs
+// call.
 #pragma once
 
 #include <functional>
@@ -14,9 +15,9 @@
 namespace tilewise::multiply {
 
 struct Options {
-    std::string algorithm = "summa";
-    std::string exchange = "overlap";
-    std::string read = "positioned", write = "positioned";
+    AlgorithmKind algorithm = AlgorithmKind::summa;
+    ExchangeKind exchange = ExchangeKind::overlap;
+    io::StrategyKind read = io::StrategyKind::positioned, write = io::StrategyKind::positioned;
     io::Hints hints;
     grid::Grid grid;
     int copies = 1;
@@ -27,7 +28,6 @@ struct Options {
     int repeat = 1, warmup = 0;
     bool sync = false;
     bool read_back = false;  ///< compare the file with what was written, by checksum
-    bool tamper = false;     ///< for tests: makes one element wrong before it is verified
 };
 
 struct Outcome {
@@ -36,15 +36,16 @@ struct Outcome {
     double flops = 0;                  ///< of all ranks, one repetition
     bool working = true;               ///< whether this rank had anything to compute
     std::int64_t ideal_exchanged = 0;  ///< bytes that this rank must receive by the algorithm's own count
-    std::int64_t changed = 0;          ///< numbers that the output's type could not hold
 };
 
-/// C = A·B. `a` and `b` may be in any order of storage and wanted transposed; they are converted to `dtype`, which is C's type too. `c` is
-/// a part file that exists with its full size, or nothing to compute only. When the verification fails, nothing is written.
+/// C = A·B. `a` and `b` may be in any order of storage and wanted transposed; they are converted to `dtype`, which is
+/// C's type too. `c` is a part file that exists with its full size, or nothing to compute only. When the verification
+/// fails, nothing is written.
 ///
-/// Memory per rank: its blocks of A, B and C, and what the exchange keeps (see `exchange.hpp`). Time is booked in `context.ledger`, which must be
-/// started. Throws UsageError, MemoryError, IoError on every rank alike; past the reading of the input a failure of one rank aborts
-/// the job. @note Collective over `context.comm`, whose ranks must match the grid and copies.
+/// Memory per rank: its blocks of A, B and C, and what the exchange keeps (see `exchange.hpp`). Time is booked in
+/// `context.ledger`, which must be started. Throws UsageError, MemoryError, IoError on every rank alike; past the
+/// reading of the input a failure of one rank aborts the job. @note Collective over `context.comm`, whose ranks must
+/// match the grid and copies.
 Outcome multiply(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
                  const Options& options);
 

@@ -29,15 +29,15 @@ template <class N> struct Ends {
 /// Calls `visit(outer, inner, magnitude, negative)` for the numbers of a block, as they lie in memory.
 template <class Visit> void walk(const Part& part, Dtype dtype, const Visit& visit) {
     const auto* data = reinterpret_cast<const std::uint64_t*>(part.operand.data);
-    const bool turned = part.operand.transposed;
-    const grid::Block lies = turned ? part.block.transposed() : part.block;
+    const bool transposed = part.operand.transposed;
+    const grid::Block lies = transposed ? part.block.transposed() : part.block;
     for (std::int64_t i = 0; i < lies.rows.size(); ++i) {
         for (std::int64_t j = 0; j < lies.columns.size(); ++j) {
             const std::uint64_t bits = data[i * part.operand.stride + j];
             const bool negative = dtype == Dtype::int64 && (bits >> 63) != 0;
             const auto row = static_cast<std::size_t>(lies.rows.begin + i),
                        column = static_cast<std::size_t>(lies.columns.begin + j);
-            visit(turned ? column : row, turned ? row : column, negative ? ~bits + 1 : bits, negative);
+            visit(transposed ? column : row, transposed ? row : column, negative ? ~bits + 1 : bits, negative);
         }
     }
 }

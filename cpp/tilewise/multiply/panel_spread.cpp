@@ -1,10 +1,10 @@
 // SUMMA's exchange by messages: the owner of a panel gives it to all of its row (A) or column (B).
 //
-//     a row of 4, owner 1:      1 ─▶ 2 ─▶ 3 ─▶ 0        along a ring, so that panels of later steps follow close behind; with
-//                                                       `collective`, MPI_Bcast decides how
+//     a row of 4, owner 1:      1 ─▶ 2 ─▶ 3 ─▶ 0
 //
-// A panel that is not contiguous in its owner's block is packed once. Two slots for each matrix: one that is computed with and
-// passed on, one that is coming in.
+// Along a ring, so that panels of later steps follow close behind; with `collective`, MPI_Bcast decides how.
+// A panel that is not contiguous in its owner's block is packed once. Two slots for each matrix: one that is computed
+// with and passed on, one that is coming in.
 #include <array>
 #include <cstring>
 

@@ -1,4 +1,5 @@
-// Proves that C = A·B without computing it again: Freivalds' check, and the plain product on one rank for those who want to see it.
+// Proves that C = A·B without computing it again: Freivalds' check, and the plain product on one rank for those who
+// want to see it.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,10 @@ namespace tilewise::multiply {
 ///
 ///     |residual_i| ≤ tolerance · Σ_k |a_ik|·‖(B·X)_k‖ + underflow        X = diag(x), (B·X)_k its row k
 ///
-/// Exact for integers. A wrong element (i, j) is found where it is wrong by more than 4·tolerance·√n·‖A_i‖·‖B_j‖, and the least numbers of the
-/// type. Rows of A and columns of B with numbers that are not finite are left out, and rows of C with infinities where the product may
-/// have left the type's range: `share` is what remains. Costs one pass over A and C, and two over B.
+/// Exact for integers. A wrong element (i, j) is found where it is wrong by more than 4·tolerance·√n·‖A_i‖·‖B_j‖, and
+/// the least numbers of the type. Rows of A and columns of B with numbers that are not finite are left out, and rows of
+/// C with infinities where the product may have left the type's range: `share` is what remains. Costs one pass over A
+/// and C, and two over B.
 ///
 /// R. Freivalds, "Probabilistic machines can use less running time", 1977.
 class RandomCheck {
@@ -31,7 +33,8 @@ public:
 
     /// Before the first part of C: together `b` of all ranks are B once. @note Collective.
     virtual void prepare(Context& context, const Part& b) = 0;
-    /// Takes a part of C, which is not transposed, into account; its memory may be used for something else afterwards. Not collective.
+    /// Takes a part of C, which is not transposed, into account; its memory may be used for something else afterwards.
+    /// Not collective.
     virtual void see(Context& context, const Part& c) = 0;
     /// When all ranks have shown all of C: together `a` and `b` of all ranks are A and B once. @note Collective.
     virtual Verification conclude(Context& context, const Part& a, const Part& b) = 0;
@@ -40,12 +43,14 @@ public:
 /// For the types that are computed in.
 std::unique_ptr<RandomCheck> make_random_check(Dtype dtype, const grid::Shape& shape, kernel::Kernel kernel);
 
-/// Rank 0 alone reads A, B and the written C back, multiplies with three plain loops and compares element by element: |difference_ij| ≤
-/// tolerance · ‖A_i‖ · ‖B_j‖ + underflow. Needs all of A and B in rank 0's memory and 2·m·n·k plain operations. @note Collective.
+/// Rank 0 alone reads A, B and the written C back, multiplies with three plain loops and compares element by element:
+/// |difference_ij| ≤ tolerance · ‖A_i‖ · ‖B_j‖ + underflow. Needs all of A and B in rank 0's memory and 2·m·n·k plain
+/// operations. @note Collective.
 Verification check_serially(Context& context, Dtype dtype, const io::Region& a, const io::Region& b,
                             const io::Region& c);
 
-/// How often the unit roundoff an element may be off by, relative to Σ|a||b|: the fast kernels sum k in slices, the plain one in one go.
+/// How often the unit roundoff an element may be off by, relative to Σ|a||b|: the fast kernels sum k in slices, the
+/// plain one in one go.
 double error_growth(const grid::Shape& shape, kernel::Kernel kernel, Dtype dtype);
 
 /// What an element may lose besides where products fall below the smallest normal number.
@@ -54,8 +59,5 @@ double underflow(std::int64_t k, Dtype dtype);
 /// Half the distance from 1 to the next number of the type that is computed in, and its largest number.
 double roundoff(Dtype dtype);
 double largest_number(Dtype dtype);
-
-/// For tests: makes one number in the middle of `count` wrong.
-void make_one_wrong(Dtype dtype, std::byte* data, std::int64_t count);
 
 }  // namespace tilewise::multiply

@@ -1,11 +1,14 @@
 // Freivalds' check, distributed: reductions of vectors, and a pass or two of each rank over its own blocks.
 //
-//     x (random, each column of B scaled to length 1)  ─▶  z = B·x  ─▶  r = A·z − C·x       each rank adds its blocks' share to vectors
-//                           norms: sum over ranks       sum over ranks  sum over ranks       of full length, then summed over the ranks
+//     x (random, each column of B scaled to length 1)  ─▶  z = B·x  ─▶  r = A·z − C·x
+//                           norms: sum over ranks       sum over ranks  sum over ranks
 //
-// The signs of x do not depend on the data. With e_ij the rounding errors of row i, |e_ij| ≤ growth·u·Σ_k |a_ik||b_kj|, the residual is
-// Σ_j e_ij·x_j: of the size of its 2-norm, which by the triangle inequality over k is at most growth·u·Σ_k |a_ik|·‖(B·X)_k‖. That costs no
-// square of A, so that nothing overflows, and does not change where a column k of A is scaled against row k of B.
+// Each rank adds its blocks' share to vectors of full length, which are then summed over the ranks.
+//
+// The signs of x do not depend on the data. With e_ij the rounding errors of row i, |e_ij| ≤ growth·u·Σ_k |a_ik||b_kj|,
+// the residual is Σ_j e_ij·x_j: of the size of its 2-norm, which by the triangle inequality over k is at most
+// growth·u·Σ_k |a_ik|·‖(B·X)_k‖. That costs no square of A, so that nothing overflows, and does not change where a
+// column k of A is scaled against row k of B.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -31,8 +34,9 @@ constexpr double largest_weight = 0x1p936;
 /// Sums of squares outside of these have lost terms.
 constexpr double least_squares = 1e-280, most_squares = 1e300;
 
-/// Of magnitude 1/2 … 1 and random sign: no element of C is hidden behind a small factor, and two wrong ones do not cancel in both vectors.
-/// Neighbours have opposite signs, other ones in each vector: where all columns are alike, rounding errors are, too, and should not add up.
+/// Of magnitude 1/2 … 1 and random sign: no element of C is hidden behind a small factor, and two wrong ones do not
+/// cancel in both vectors. Neighbours have opposite signs, other ones in each vector: where all columns are alike,
+/// rounding errors are, too, and should not add up.
 template <class V> V random_factor(std::uint64_t seed, std::int64_t column, std::int64_t columns, int vector) {
     const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(2 * column + vector));
     if constexpr (std::is_same_v<V, std::uint64_t>) {
@@ -184,8 +188,8 @@ private:
         std::int64_t rows = 0;
         for (std::size_t i = 0; i < r.first.size(); ++i) {
             const double scale = r.sums[i];
-            // A finite row can leave the type's range in the product; what is then infinite is right. No element of a column
-            // exceeds the row's scale over the column's weight.
+            // A finite row can leave the type's range in the product; what is then infinite is right. No element of a
+            // column exceeds the row's scale over the column's weight.
             const bool may_overflow = infinite_[i] > 0 && scale / infinite_[i] > largest_number(dtype_) / 4;
             if (!std::isfinite(scale) || may_overflow) {
                 continue;
@@ -220,7 +224,8 @@ bool is_single(Dtype dtype) { return dtype == Dtype::float32 || dtype == Dtype::
 double error_growth(const grid::Shape& shape, kernel::Kernel kernel, Dtype dtype) {
     const auto k = static_cast<double>(shape.k), n = static_cast<double>(shape.n);
     const double in_product = kernel == kernel::Kernel::plain ? k : std::min(k, 768 + k / 384);
-    // Of the check's own sums, in double: their errors walk at random, by some 0.2·√n roundings, of which this allows ten times as many.
+    // Of the check's own sums, in double: their errors walk at random, by some 0.2·√n roundings, of which this allows
+    // ten times as many.
     const double own = is_single(dtype) ? 0 : (n + k) / 16;
     const double depth = in_product + own + 1;
     return (is_complex(dtype) ? 2 : 1) * std::max(8 * std::sqrt(depth), depth);
@@ -243,18 +248,6 @@ double largest_number(Dtype dtype) {
 std::unique_ptr<RandomCheck> make_random_check(Dtype dtype, const grid::Shape& shape, kernel::Kernel kernel) {
     return with_compute_type(dtype, [&](auto tag) -> std::unique_ptr<RandomCheck> {
         return std::make_unique<TypedCheck<typename decltype(tag)::type>>(dtype, shape, kernel);
-    });
-}
-
-void make_one_wrong(Dtype dtype, std::byte* data, std::int64_t count) {
-    with_compute_type(dtype, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        T& element = reinterpret_cast<T*>(data)[count / 2];
-        if constexpr (std::is_integral_v<T>) {
-            element ^= T(1);  // never beyond the type's range
-        } else {
-            element = element == T(-1) ? T(1) : element * T(2) + T(1);
-        }
     });
 }
 

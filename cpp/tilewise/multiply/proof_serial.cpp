@@ -20,9 +20,10 @@ struct Whole {
 };
 
 Whole read_whole(Context& alone, const io::Region& region, Dtype dtype) {
-    const grid::Block all{{0, region.wanted_rows()}, {0, region.wanted_columns()}};
+    const grid::Block all{{0, region.logical_rows()}, {0, region.logical_columns()}};
     Whole whole{Buffer(static_cast<std::size_t>(all.size()) * size_of(dtype)), {}};
-    io::Input(alone, region, "positioned", {}).load(alone, dtype, [&](int) { return all; }, whole.memory.data());
+    io::Input(alone, region, io::StrategyKind::positioned, {})
+        .load(alone, dtype, [&](int) { return all; }, whole.memory.data());
     whole.operand = {whole.memory.data(), region.stored_columns(), region.stored_transposed()};
     return whole;
 }
@@ -43,37 +44,38 @@ template <class T> const T& element(const kernel::Operand& operand, std::int64_t
 }
 
 /// What was found so far: the largest error, and how many elements cannot be judged.
-struct Found {
+struct Comparison {
     double error = 0, unchecked = 0;
 };
 
-/// `scale` is ‖A_i‖·‖B_j‖, `lost` what both products may have lost to underflow. Two numbers that are not finite agree, and one may be
-/// where the other is not, if the sum comes near the type's range: that depends on the order of adding.
+/// `scale` is ‖A_i‖·‖B_j‖, `lost` what both products may have lost to underflow. Two numbers that are not finite agree,
+/// and one may be where the other is not, if the sum comes near the type's range: that depends on the order of adding.
 template <class T>
-void judge(Found& found, T mine, T written, long double scale, long double lost, long double largest) {
+void judge(Comparison& comparison, T mine, T written, long double scale, long double lost, long double largest) {
     if (mine == written) {
         return;
     }
     if constexpr (std::is_integral_v<T>) {
-        ++found.error;
+        ++comparison.error;
     } else {
         const std::complex<long double> first(mine), second(written);
         const bool is_mine = std::isfinite(std::abs(first)), is_written = std::isfinite(std::abs(second));
         if (is_mine != is_written && scale > largest / 4 && std::isfinite(scale)) {
-            ++found.unchecked;
+            ++comparison.unchecked;
         } else if (is_mine || is_written) {
             const long double difference = std::abs(first - second);
             const double error = difference <= lost ? 0
                                  : std::isfinite(difference) && scale > 0
                                      ? static_cast<double>((difference - lost) / scale)
                                      : std::numeric_limits<double>::infinity();
-            found.error = std::max(found.error, error);
+            comparison.error = std::max(comparison.error, error);
         }
     }
 }
 
 template <class T>
-Found compare(Context& alone, Dtype dtype, const Whole& a, const Whole& b, const Whole& c, const grid::Shape& shape) {
+Comparison compare(Context& alone, Dtype dtype, const Whole& a, const Whole& b, const Whole& c,
+                   const grid::Shape& shape) {
     std::vector<long double> a_norms(static_cast<std::size_t>(shape.m)), b_norms(static_cast<std::size_t>(shape.n));
     for (std::int64_t l = 0; l < shape.k; ++l) {
         for (std::int64_t i = 0; i < shape.m; ++i) {
@@ -83,7 +85,7 @@ Found compare(Context& alone, Dtype dtype, const Whole& a, const Whole& b, const
             b_norms[static_cast<std::size_t>(j)] += magnitude_squared(element<T>(b.operand, l, j));
         }
     }
-    Found found;
+    Comparison comparison;
     const long double lost = 2 * static_cast<long double>(underflow(shape.k, dtype)), largest = largest_number(dtype);
     std::vector<T> row(static_cast<std::size_t>(shape.n));
     for (std::int64_t i = 0; i < shape.m; ++i) {
@@ -101,18 +103,18 @@ Found compare(Context& alone, Dtype dtype, const Whole& a, const Whole& b, const
         for (std::int64_t j = 0; j < shape.n; ++j) {
             const auto column = static_cast<std::size_t>(j);
             const long double scale = std::sqrt(a_norms[static_cast<std::size_t>(i)]) * std::sqrt(b_norms[column]);
-            judge(found, row[column], element<T>(c.operand, i, j), scale, lost, largest);
+            judge(comparison, row[column], element<T>(c.operand, i, j), scale, lost, largest);
         }
         alone.report(Phase::verify, static_cast<double>(i + 1) / static_cast<double>(shape.m));
     }
-    return found;
+    return comparison;
 }
 
 }  // namespace
 
 Verification check_serially(Context& context, Dtype dtype, const io::Region& a, const io::Region& b,
                             const io::Region& c) {
-    const grid::Shape shape{a.wanted_rows(), b.wanted_columns(), a.wanted_columns()};
+    const grid::Shape shape{a.logical_rows(), b.logical_columns(), a.logical_columns()};
     Verification verification{.method = "serial"};
     const mpi::Communicator self(MPI_COMM_SELF);
     mpi::together(context.comm, [&] {
@@ -120,12 +122,12 @@ Verification check_serially(Context& context, Dtype dtype, const io::Region& a, 
             Context alone{self, context.ledger, context.threads, context.progress};
             const Whole a_whole = read_whole(alone, a, dtype), b_whole = read_whole(alone, b, dtype),
                         c_whole = read_whole(alone, c, dtype);
-            const Found found = with_compute_type(dtype, [&](auto tag) {
+            const Comparison comparison = with_compute_type(dtype, [&](auto tag) {
                 return compare<typename decltype(tag)::type>(alone, dtype, a_whole, b_whole, c_whole, shape);
             });
             const double all = static_cast<double>(shape.m) * static_cast<double>(shape.n);
-            verification.error = found.error;
-            verification.share = all > 0 ? 1 - found.unchecked / all : 1;
+            verification.error = comparison.error;
+            verification.share = all > 0 ? 1 - comparison.unchecked / all : 1;
         }
     });
     std::array<double, 2> said{verification.error, verification.share};

@@ -1,11 +1,15 @@
-// `replicated`: `copies` layers of a grid; layer l multiplies its own share of k, and the layers' results are added at the end.
+// `replicated`: `copies` layers of a grid; layer l multiplies its own share of k, and the layers' results are added at
+// the end.
 //
 //     copies = 2, k = [ k0 | k1 ]
 //
-//        layer 0:  C' = A(:, k0)·B(k0, :)   ┐                      each rank of a stack of layers ends up with its share
-//        layer 1:  C" = A(:, k1)·B(k1, :)   ┘  C = C' + C"         of the rows of the sum, and writes that
+//        layer 0:  C' = A(:, k0)·B(k0, :)   ┐
+//        layer 1:  C" = A(:, k1)·B(k1, :)   ┘  C = C' + C"
 //
-// The textbook's layer 0 owns A and B and sends copies to the others; here each layer reads its own share from the file.
+// Each rank of a stack of layers ends up with its share of the rows of the sum, and writes that.
+//
+// The textbook's layer 0 owns A and B and sends copies to the others; here each layer reads its own share from the
+// file.
 #include "tilewise/multiply/algorithms.hpp"
 
 namespace tilewise::multiply {

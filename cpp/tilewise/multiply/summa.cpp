@@ -1,4 +1,5 @@
-// `summa`: C stays; panels of A go along their row of the grid, panels of B along their column, one range of k after another.
+// `summa`: C stays; panels of A go along their row of the grid, panels of B along their column, one range of k after
+// another.
 //
 //     p × q = 2 × 2      A [ a | · ]      B [ b b ]        step k: the owners of A(:, k) give it to their row,
 //                          [ a | · ]        [ · · ]                the owners of B(k, :) to their column, and all
@@ -10,8 +11,8 @@
 namespace tilewise::multiply {
 namespace {
 
-// Wide enough that BLAS runs at full speed and C is passed over seldom; two slots of it are little beside the blocks. Where nothing is
-// copied (`shared`), only the owners' borders cut.
+// Wide enough that BLAS runs at full speed and C is passed over seldom; two slots of it are little beside the blocks.
+// Where nothing is copied (`shared`), only the owners' borders cut.
 constexpr std::int64_t panel_width = 768;
 
 }  // namespace
@@ -27,7 +28,7 @@ std::optional<std::string> Summa::refuses(const Arrangement& arrangement) {
 grid::Layout Summa::layout(const Arrangement& arrangement) {
     const bool in_place = arrangement.exchange == ExchangeKind::shared;
     const std::int64_t width = in_place ? std::max<std::int64_t>(arrangement.shape.k, 1) : panel_width;
-    return {arrangement.shape, arrangement.grid, arrangement.copies, grid::Flow::panels, arrangement.remainder, width};
+    return {arrangement.shape, arrangement.grid, arrangement.copies, grid::summa, arrangement.remainder, width};
 }
 
 }  // namespace tilewise::multiply

@@ -51,11 +51,11 @@ kernel::Edges edges_of(const Layout& layout, int rank, bool periodic) {
             !periodic && place.column == 0, !periodic && place.column + 1 == layout.columns().parts()};
 }
 
-template <class T> double largest_change(const Fields& fields, int which, std::int64_t begin, std::int64_t end) {
+template <class T> double largest_change(const Fields& fields, int field, std::int64_t begin, std::int64_t end) {
     T most = 0;
     for (std::int64_t row = begin; row < end; ++row) {
-        const T* before = reinterpret_cast<const T*>(fields.at(which, row, 0));
-        const T* after = reinterpret_cast<const T*>(fields.at(1 - which, row, 0));
+        const T* before = reinterpret_cast<const T*>(fields.at(field, row, 0));
+        const T* after = reinterpret_cast<const T*>(fields.at(1 - field, row, 0));
         bool finite = true;
         for (std::int64_t column = 0; column < fields.shape().columns; ++column) {
             const T change = std::abs(after[column] - before[column]);
@@ -100,14 +100,13 @@ Evolution::Evolution(Context& context, const Options& options, const kernel::Wei
       depth_(agreed_depth(weights)),
       edges_(edges_of(layout, context.comm.rank(), options.boundary == kernel::Boundary::periodic)),
       halo_(layout, margin_of(options, layout, std::int64_t{depth_} * weights.radius),
-            options.boundary == kernel::Boundary::periodic, depth_ > 1 || has_corners(weights)) {
-    const ExchangeKind kind = exchange_named(options.exchange);
-    const HaloForm form = halo_named(options.halo);
+            options.boundary == kernel::Boundary::periodic, depth_ > 1 || has_corners(weights)),
+      exchange_(options.exchange) {
     const grid::Block mine = layout.block(context.comm.rank());
     fields_ = std::make_shared<Fields>(
         context, kernel::field_shape(mine.rows.size(), mine.columns.size(), halo_.margin(), dtype), dtype,
-        kind == ExchangeKind::shared);
-    exchange_ = make_exchange(kind, {context_, halo_, *fields_, form});
+        exchange_ == ExchangeKind::shared);
+    margins_.emplace(context_, halo_, *fields_, exchange_, options.halo);
 }
 
 Evolution::Pass Evolution::next_pass(std::int64_t done) const {
@@ -128,20 +127,20 @@ State Evolution::run(const Snapshot& snapshot, double before, double share) {
     State state;
     while (state.sweeps < options_.steps) {
         const Pass next = next_pass(state.sweeps);
-        mpi::no_return(context_.comm, [&] { pass(state.which, next.sweeps); });
-        state.which = 1 - state.which;
+        pass(state.field, next.sweeps);
+        state.field = 1 - state.field;
         state.sweeps += next.sweeps;
         state.passes += 1;
         if (next.checked) {  // first of all, as a snapshot is staged in the other field
-            state.change = change(1 - state.which);
-            state.diverged = std::isfinite(*state.change) ? 0 : not_finite(state.which);
+            state.change = change(1 - state.field);
+            state.diverged = std::isfinite(*state.change) ? 0 : not_finite(state.field);
             if (state.diverged > 0) {
                 break;
             }
         }
         if (options_.snapshot_every > 0 && state.sweeps % options_.snapshot_every == 0 &&
             state.sweeps < options_.steps) {
-            snapshot(state.sweeps, state.which);
+            snapshot(state.sweeps, state.field);
         }
         if (next.checked && *state.change < options_.until_change) {
             break;
@@ -152,32 +151,32 @@ State Evolution::run(const Snapshot& snapshot, double before, double share) {
     return state;
 }
 
-void Evolution::sweep(int which, const kernel::Part& part, int sweeps) {
+void Evolution::sweep(int field, const kernel::Part& part, int sweeps) {
     if (part.row_begin < part.row_end && part.column_begin < part.column_end) {
         const Timed timed(context_.ledger, Phase::compute, "sweep");
-        sweeper_.sweep(fields_->shape(), edges_, (*fields_)[which], (*fields_)[1 - which], part, sweeps,
+        sweeper_.sweep(fields_->shape(), edges_, (*fields_)[field], (*fields_)[1 - field], part, sweeps,
                        context_.threads);
     }
 }
 
-void Evolution::pass(int which, int sweeps) {
-    if (exchange_->is_needed()) {
-        if (options_.exchange == "overlap") {
-            pass_with_overlap(which, sweeps);
+void Evolution::pass(int field, int sweeps) {
+    if (margins_->is_needed()) {
+        if (exchange_ == ExchangeKind::overlap) {
+            pass_with_overlap(field, sweeps);
             return;
         }
         const Timed timed(context_.ledger, Phase::exchange, "exchange");
-        exchange_->begin(which);
-        exchange_->finish(which);
+        margins_->begin(field);
+        margins_->finish(field);
     }
-    sweep(which, {0, fields_->shape().rows, 0, fields_->shape().columns}, sweeps);
+    sweep(field, {0, fields_->shape().rows, 0, fields_->shape().columns}, sweeps);
 }
 
-//     [ t t t t t t ]      while margins fly, the inside i, which needs none of them, slice after slice; then the rim: top, bottom, left, right.
-//     [ l i i i i r ]      Along an edge of the matrix there is no rim.
+//     [ t t t t t t ]      while margins fly, the inside i, which needs none of them, slice after slice;
+//     [ l i i i i r ]      then the rim: top, bottom, left, right
 //     [ l i i i i r ]
-//     [ b b b b b b ]
-void Evolution::pass_with_overlap(int which, int sweeps) {
+//     [ b b b b b b ]      along an edge of the matrix there is no rim
+void Evolution::pass_with_overlap(int field, int sweeps) {
     const std::int64_t rows = fields_->shape().rows, columns = fields_->shape().columns;
     const std::int64_t reach = std::int64_t{sweeps} * radius_;
     const std::int64_t top = edges_.top ? 0 : std::min(reach, rows), left = edges_.left ? 0 : std::min(reach, columns);
@@ -185,27 +184,27 @@ void Evolution::pass_with_overlap(int which, int sweeps) {
                        right = std::max(left, edges_.right ? columns : columns - reach);
     {
         const Timed timed(context_.ledger, Phase::exchange, "begin");
-        exchange_->begin(which);
+        margins_->begin(field);
     }
     const grid::Partition slices(
         bottom - top,
         static_cast<int>(std::clamp((bottom - top) / std::max(least_slice, 16 * reach), std::int64_t{1}, most_slices)));
     for (int slice = 0; slice < slices.parts(); ++slice) {
-        sweep(which, {top + slices[slice].begin, top + slices[slice].end, left, right}, sweeps);
+        sweep(field, {top + slices[slice].begin, top + slices[slice].end, left, right}, sweeps);
         const Timed timed(context_.ledger, Phase::exchange, "");
-        exchange_->progress();
+        margins_->progress();
     }
     {
         const Timed timed(context_.ledger, Phase::exchange, "finish");
-        exchange_->finish(which);
+        margins_->finish(field);
     }
-    sweep(which, {0, top, 0, columns}, sweeps);
-    sweep(which, {bottom, rows, 0, columns}, sweeps);
-    sweep(which, {top, bottom, 0, left}, sweeps);
-    sweep(which, {top, bottom, right, columns}, sweeps);
+    sweep(field, {0, top, 0, columns}, sweeps);
+    sweep(field, {bottom, rows, 0, columns}, sweeps);
+    sweep(field, {top, bottom, 0, left}, sweeps);
+    sweep(field, {top, bottom, right, columns}, sweeps);
 }
 
-double Evolution::change(int which) const {
+double Evolution::change(int field) const {
     double mine = 0, most = 0;
     {
         const Timed timed(context_.ledger, Phase::compute, "change");
@@ -214,8 +213,8 @@ double Evolution::change(int which) const {
                         fields_->shape().rows, [&](std::int64_t begin, std::int64_t end, int thread) {
                             found[static_cast<std::size_t>(thread)] =
                                 fields_->dtype() == Dtype::float32
-                                    ? largest_change<float>(*fields_, which, begin, end)
-                                    : largest_change<double>(*fields_, which, begin, end);
+                                    ? largest_change<float>(*fields_, field, begin, end)
+                                    : largest_change<double>(*fields_, field, begin, end);
                         });
         mine = *std::max_element(found.begin(), found.end());
     }
@@ -224,12 +223,12 @@ double Evolution::change(int which) const {
     return most;
 }
 
-std::int64_t Evolution::not_finite(int which) const {
+std::int64_t Evolution::not_finite(int field) const {
     std::int64_t mine = 0, all = 0;
     {
         const Timed timed(context_.ledger, Phase::compute, "not finite");
         for (std::int64_t row = 0; row < fields_->shape().rows; ++row) {
-            mine += count_not_finite(fields_->at(which, row, 0), fields_->dtype(), fields_->shape().columns);
+            mine += count_not_finite(fields_->at(field, row, 0), fields_->dtype(), fields_->shape().columns);
         }
     }
     const Timed timed(context_.ledger, Phase::exchange, "agree");

@@ -1,22 +1,24 @@
 // The part in memory: passes of several sweeps from field to field, with an exchange of margins before each.
 //
 //     depth 3        [field 0] ──exchange──▶ margins 3·radius deep ──3 sweeps in one pass──▶ [field 1] ──exchange──▶ …
-//     the last pass, the one before a snapshot and the one before a check are as short as need be; a check looks at a pass of one sweep
+//
+// The last pass, the one before a snapshot and the one before a check are as short as need be; a check looks at a pass
+// of one sweep.
 #pragma once
 
 #include <functional>
 
-#include "tilewise/stencil/exchange.hpp"
+#include "tilewise/stencil/margins.hpp"
 #include "tilewise/stencil/stencil.hpp"
 
 namespace tilewise::stencil {
 
 /// Called when a state is due that a snapshot shows.
-using Snapshot = std::function<void(std::int64_t sweeps, int which)>;
+using Snapshot = std::function<void(std::int64_t sweeps, int field)>;
 
 /// Where a plane has come to.
 struct State {
-    int which = 0;  ///< the field that holds it
+    int field = 0;  ///< the field that holds it
     std::int64_t sweeps = 0, passes = 0;
     std::optional<double> change;  ///< the largest of one sweep, at the last check
     std::int64_t diverged = 0;     ///< numbers that were NaN or infinite then, over all ranks: they never come to rest
@@ -24,19 +26,20 @@ struct State {
 
 class Evolution {
 public:
-    /// Gets all memory. `weights` are those of the matrix as it is stored. Throws UsageError for a margin deeper than a block.
+    /// Gets all memory. `weights` are those of the matrix as it is stored. Throws UsageError for a margin deeper than a
+    /// block.
     /// @note Collective; throws the same Error on every rank.
     Evolution(Context& context, const Options& options, const kernel::Weights& weights, const Layout& layout,
               Dtype dtype);
 
-    Evolution(const Evolution&) = delete;  // the exchange knows where halo and fields lie
+    Evolution(const Evolution&) = delete;  // the margins know where halo and fields lie
     Evolution& operator=(const Evolution&) = delete;
 
     const std::shared_ptr<Fields>& fields() const { return fields_; }
     int depth() const { return depth_; }
 
-    /// Sweeps from the state in field 0, which is `share` of all that is to be done, after `before` of it: for those who watch. @note Collective; a
-    /// failure within a pass aborts the job.
+    /// Sweeps from the state in field 0, which is `share` of all that is to be done, after `before` of it: for those
+    /// who watch. @note Collective; a failure within a pass aborts the job.
     State run(const Snapshot& snapshot, double before, double share);
 
 private:
@@ -47,13 +50,13 @@ private:
         bool checked;
     };
     Pass next_pass(std::int64_t done) const;
-    void pass(int which, int sweeps);
-    void pass_with_overlap(int which, int sweeps);
-    void sweep(int which, const kernel::Part& part, int sweeps);
-    /// The largest change from field `which` to the other, over all ranks; infinite where one is no number.
-    double change(int which) const;
+    void pass(int field, int sweeps);
+    void pass_with_overlap(int field, int sweeps);
+    void sweep(int field, const kernel::Part& part, int sweeps);
+    /// The largest change from `field` to the other, over all ranks; infinite where one is no number.
+    double change(int field) const;
     /// Numbers of a field that are NaN or infinite, over all ranks.
-    std::int64_t not_finite(int which) const;
+    std::int64_t not_finite(int field) const;
 
     Context& context_;
     Options options_;
@@ -64,7 +67,8 @@ private:
     kernel::Edges edges_;
     Halo halo_;
     std::shared_ptr<Fields> fields_;
-    std::unique_ptr<Exchange> exchange_;
+    ExchangeKind exchange_;
+    std::optional<Margins> margins_;
 };
 
 }  // namespace tilewise::stencil

@@ -15,13 +15,7 @@ Fields::Fields(const Context& context, const kernel::FieldShape& shape, Dtype dt
         memory_ = own_.data();
         return;
     }
-    const mpi::Communicator node = context.comm.node();
-    mpi::together(context.comm, [&] {
-        if (node.size() != context.comm.size()) {
-            throw UsageError("exchange 'shared' needs all ranks on one node; use overlap");
-        }
-    });
-    exposed_ = mpi::allocate_shared(context.comm, bytes);
+    exposed_ = mpi::allocate_on_one_node(context.comm, bytes);
     memory_ = exposed_.data;
 }
 

@@ -2,43 +2,44 @@
 #pragma once
 
 #include "tilewise/base/buffer.hpp"
+#include "tilewise/base/page.hpp"
 #include "tilewise/kernel/sweep.hpp"
 #include "tilewise/mpi/context.hpp"
 #include "tilewise/mpi/window.hpp"
 
 namespace tilewise::stencil {
 
-/// Two fields of one shape in one piece of memory, on huge pages where they are large: 2 · shape.elements numbers, rounded up to pages.
+/// Two fields of one shape in one piece of memory, on huge pages where they are large: 2 · shape.elements numbers,
+/// rounded up to pages.
 class Fields {
 public:
     /// `shared`: in memory that all ranks of the node map. @note Collective; throws the same Error on every rank.
     Fields(const Context& context, const kernel::FieldShape& shape, Dtype dtype, bool shared);
 
-    /// Makes the system give all pages now, by all threads, so that the first sweeps do not wait for them. Not collective.
+    /// Makes the system give all pages now, by all threads, so that the first sweeps do not wait for them. Not
+    /// collective.
     void touch(int threads) const;
 
     const kernel::FieldShape& shape() const { return shape_; }
     Dtype dtype() const { return dtype_; }
     std::int64_t item() const { return static_cast<std::int64_t>(size_of(dtype_)); }
     std::int64_t stride() const { return stride_of(shape_, dtype_); }  ///< bytes from the first field to the second
-    std::byte* operator[](int which) const { return memory_ + which * stride(); }
-    std::byte* at(int which, std::int64_t row, std::int64_t column) const {
-        return (*this)[which] + offset_of(shape_, dtype_, row, column);
+    std::byte* operator[](int field) const { return memory_ + field * stride(); }
+    std::byte* at(int field, std::int64_t row, std::int64_t column) const {
+        return (*this)[field] + offset_of(shape_, dtype_, row, column);
     }
     std::byte* memory() const { return memory_; }
     const mpi::Exposed& exposed() const { return exposed_; }
 
     /// The same of a field that lies elsewhere, such as a neighbour's.
     static std::int64_t stride_of(const kernel::FieldShape& shape, Dtype dtype) {
-        return (shape.elements * static_cast<std::int64_t>(size_of(dtype)) + page - 1) / page * page;
+        return rounded_to_pages(shape.elements * static_cast<std::int64_t>(size_of(dtype)));
     }
     static std::int64_t offset_of(const kernel::FieldShape& shape, Dtype dtype, std::int64_t row, std::int64_t column) {
         return (shape.origin + row * shape.pitch + column) * static_cast<std::int64_t>(size_of(dtype));
     }
 
 private:
-    static constexpr std::int64_t page = 4096;
-
     kernel::FieldShape shape_;
     Dtype dtype_;
     Buffer own_;

@@ -1,4 +1,5 @@
-// Which block of the matrix each rank sweeps, and which rectangles of others' blocks fill the margin around it. Integers only.
+// Which block of the matrix each rank sweeps, and which rectangles of others' blocks fill the margin around it.
+// Integers only.
 //
 //     the margin of rank 4 on 3×3 ranks       on 2×2, periodic: rank 0 has rank 1 both on its left and on its right,
 //                                             and every corner is rank 3's
@@ -17,8 +18,8 @@
 
 namespace tilewise::stencil {
 
-/// How a plane is cut, as it is stored. The grid is over the matrix as the user sees it: where that is stored column by column, its rows of ranks lie
-/// along the columns of what is stored.
+/// How a plane is cut, as it is stored. The grid is over the matrix as the user sees it: where that is stored column by
+/// column, its rows of ranks lie along the columns of what is stored.
 class Layout {
 public:
     Layout(std::int64_t rows, std::int64_t columns, grid::Grid grid, grid::Remainder remainder, bool transposed)
@@ -30,29 +31,32 @@ public:
     int ranks() const { return grid_.size(); }
     const grid::Partition& rows() const { return rows_; }
     const grid::Partition& columns() const { return columns_; }
-    grid::Place place(int rank) const { return turned(grid_.place(rank)); }
-    int rank(grid::Place place) const { return grid_.rank(turned(place)); }
+    grid::Place place(int rank) const { return transposed(grid_.place(rank)); }
+    int rank(grid::Place place) const { return grid_.rank(transposed(place)); }
     grid::Block block(int rank) const {
         const grid::Place at = place(rank);
         return {rows_[at.row], columns_[at.column]};
     }
 
 private:
-    grid::Place turned(grid::Place place) const { return transposed_ ? grid::Place{place.column, place.row} : place; }
+    grid::Place transposed(grid::Place place) const {
+        return transposed_ ? grid::Place{place.column, place.row} : place;
+    }
 
     grid::Grid grid_;
     bool transposed_;
     grid::Partition rows_, columns_;
 };
 
-/// A stretch of one direction, seen from part `own` of a partition: where it lies there, counted from the beginning of the part, and where it lies in
-/// the part that has it. `side` is −1 before the own part, 1 behind it.
+/// A stretch of one direction, seen from part `own` of a partition: where it lies there, counted from the beginning of
+/// the part, and where it lies in the part that has it. `side` is −1 before the own part, 1 behind it.
 struct Stretch {
     int part = 0, side = 0;
     grid::Range here, there;
 };
 
-/// What lies from `before` cells ahead of [begin, end) to `behind` cells after it; a periodic direction goes round, as often as it takes.
+/// What lies from `before` cells ahead of [begin, end) to `behind` cells after it; a periodic direction goes round, as
+/// often as it takes.
 inline std::vector<Stretch> stretches(const grid::Partition& cut, grid::Range own, std::int64_t before,
                                       std::int64_t behind, bool periodic) {
     std::vector<Stretch> found;
@@ -79,8 +83,8 @@ inline std::vector<Stretch> stretches(const grid::Partition& cut, grid::Range ow
     return found;
 }
 
-/// A rectangle of cells on its way between this rank and `peer`, in the coordinates of both blocks. `side` numbers the place in the receiver's margin,
-/// 0 … 8 row by row, so that what two ranks exchange in several places is told apart.
+/// A rectangle of cells on its way between this rank and `peer`, in the coordinates of both blocks. `side` numbers the
+/// place in the receiver's margin, 0 … 8 row by row, so that what two ranks exchange in several places is told apart.
 struct Piece {
     int peer = 0, side = 0;
     grid::Block here, there;
@@ -105,7 +109,8 @@ public:
     /// What fills it out of its own block, where a periodic direction has one rank.
     std::vector<Piece> wrapped(int rank) const { return pieces(rank, true); }
 
-    /// What others get of the block of `rank`, in ascending order of side. Neighbours are mutual, so only they are asked.
+    /// What others get of the block of `rank`, in ascending order of side. Neighbours are mutual, so only they are
+    /// asked.
     std::vector<Piece> outgoing(int rank) const {
         std::vector<int> peers;
         for (const Piece& piece : incoming(rank)) {

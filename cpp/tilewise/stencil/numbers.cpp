@@ -51,14 +51,14 @@ std::int64_t count_not_finite(const std::byte* row, Dtype dtype, std::int64_t co
     return dtype == Dtype::float32 ? not_finite<float>(row, count) : not_finite<double>(row, count);
 }
 
-std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, const Fields& fields, int which,
+std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, const Fields& fields, int field,
                         const grid::Block& cells, int threads) {
     const std::int64_t width = cells.columns.size(), row_bytes = width * static_cast<std::int64_t>(size_of(from));
     std::atomic<std::int64_t> found = 0;
     parallel_ranges(threads_for(cells, threads), cells.rows.size(), [&](std::int64_t begin, std::int64_t end, int) {
         std::int64_t mine = 0;
         for (std::int64_t i = begin; i < end; ++i) {
-            std::byte* row = fields.at(which, cells.rows.begin + i, cells.columns.begin);
+            std::byte* row = fields.at(field, cells.rows.begin + i, cells.columns.begin);
             kernel::convert(dense + i * row_bytes, from, swap_bytes, row, fields.dtype(), false, width);
             if (!is_integer(from)) {
                 mine += count_not_finite(row, fields.dtype(), width);
@@ -69,7 +69,7 @@ std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, con
     return found;
 }
 
-Tally take_from_field(const Fields& fields, int which, const grid::Block& cells, std::byte* dense, Dtype to,
+Tally take_from_field(const Fields& fields, int field, const grid::Block& cells, std::byte* dense, Dtype to,
                       bool swap_bytes, int threads) {
     const std::int64_t width = cells.columns.size(), row_bytes = width * static_cast<std::int64_t>(size_of(to));
     const bool rounded = is_integer(to);
@@ -78,7 +78,7 @@ Tally take_from_field(const Fields& fields, int which, const grid::Block& cells,
         std::vector<std::byte> buffer(rounded ? static_cast<std::size_t>(width * fields.item()) : 0);
         Tally mine;
         for (std::int64_t i = begin; i < end; ++i) {
-            const std::byte* row = fields.at(which, cells.rows.begin + i, cells.columns.begin);
+            const std::byte* row = fields.at(field, cells.rows.begin + i, cells.columns.begin);
             const std::int64_t found = count_not_finite(row, fields.dtype(), width);
             mine.non_finite += found;
             if (rounded) {  // conversion alone would cut the fraction off
@@ -129,11 +129,11 @@ Sink::Sink(Context& context, const io::Region& region, const Layout& layout, con
       planes_(planes),
       output_(context, region, options.write, options.hints, false) {}
 
-Tally Sink::write(Context& context, std::int64_t plane, const Fields& fields, int which, Staging& staging) {
+Tally Sink::write(Context& context, std::int64_t plane, const Fields& fields, int field, Staging& staging) {
     const grid::Block cells = own_cells(layout_, context.comm.rank());
     const auto item = static_cast<std::int64_t>(size_of(region_.dtype));
     context.comm.barrier();  // neighbours may still read the other field
-    std::byte* dense = fields[1 - which];
+    std::byte* dense = fields[1 - field];
     Tally lost;
     if (item > fields.item()) {
         make(context.comm, staging.wide, cells.size() * item);
@@ -142,16 +142,16 @@ Tally Sink::write(Context& context, std::int64_t plane, const Fields& fields, in
     {
         const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "round");
         mpi::together(context.comm, [&] {
-            lost = take_from_field(fields, which, cells, dense, region_.dtype, region_.swap_bytes, context.threads);
+            lost = take_from_field(fields, field, cells, dense, region_.dtype, region_.swap_bytes, context.threads);
         });
         if (region_.stored_transposed() != planes_.transposed) {
-            make(context.comm, staging.turned, cells.size() * item);
+            make(context.comm, staging.transposed, cells.size() * item);
             mpi::together(context.comm, [&] {
                 kernel::transpose(dense, cells.columns.size() * item, cells.rows.size(), cells.columns.size(),
-                                  static_cast<std::size_t>(item), staging.turned.data(), cells.rows.size() * item,
+                                  static_cast<std::size_t>(item), staging.transposed.data(), cells.rows.size() * item,
                                   context.threads);
             });
-            dense = staging.turned.data();
+            dense = staging.transposed.data();
         }
     }
     output_.store(context, [&](int rank) { return planes_.wanted(plane, layout_.block(rank)); }, dense);

@@ -1,4 +1,5 @@
-// Numbers between files and fields: what a file holds becomes a number to compute with, and what was computed is rounded to what a file can hold.
+// Numbers between files and fields: what a file holds becomes a number to compute with, and what was computed is
+// rounded to what a file can hold.
 #pragma once
 
 #include "tilewise/stencil/fields.hpp"
@@ -6,12 +7,14 @@
 
 namespace tilewise::stencil {
 
-/// Converts a dense block as a file has it to the rows of a field that begin at cell (row, column). Returns how many of its numbers are NaN or infinite.
-std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, const Fields& fields, int which,
+/// Converts a dense block as a file has it to the rows of a field that begin at cell (row, column). Returns how many of
+/// its numbers are NaN or infinite.
+std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, const Fields& fields, int field,
                         const grid::Block& cells, int threads);
 
-/// The other way, with all the rounding; `dense` and the field must not overlap. Integers are held to their range, and NaN becomes 0.
-Tally take_from_field(const Fields& fields, int which, const grid::Block& cells, std::byte* dense, Dtype to,
+/// The other way, with all the rounding; `dense` and the field must not overlap. Integers are held to their range, and
+/// NaN becomes 0.
+Tally take_from_field(const Fields& fields, int field, const grid::Block& cells, std::byte* dense, Dtype to,
                       bool swap_bytes, int threads);
 
 /// Of `count` numbers side by side, float32 or float64, those that are NaN or infinite.
@@ -39,9 +42,10 @@ private:
     const std::byte* raw_ = nullptr;
 };
 
-/// Blocks on their way to files, where the second field does not do; one of each for all files, as they are written one after the other.
+/// Blocks on their way to files, where the second field does not do; one of each for all files, as they are written one
+/// after the other.
 struct Staging {
-    Buffer wide, turned;  ///< in a type wider than the field's; in the other order of storage
+    Buffer wide, transposed;  ///< in a type wider than the field's; in the other order of storage
 };
 
 /// Writes planes to a file.
@@ -51,9 +55,9 @@ public:
     Sink(Context& context, const io::Region& region, const Layout& layout, const Planes& planes,
          const Options& options);
 
-    /// Writes this rank's block of field `which`, using the other field's memory and what `staging` has, which may be lent to others when it returns.
-    /// Planes come in order. Returns what this rank's numbers lost. @note Collective.
-    Tally write(Context& context, std::int64_t plane, const Fields& fields, int which, Staging& staging);
+    /// Writes this rank's block of `field`, using the other field's memory and what `staging` has, which may be
+    /// lent to others when it returns. Planes come in order. Returns what this rank's numbers lost. @note Collective.
+    Tally write(Context& context, std::int64_t plane, const Fields& fields, int field, Staging& staging);
     /// @note Collective.
     void finish(Context& context, bool sync) { output_.finish(context, sync); }
 

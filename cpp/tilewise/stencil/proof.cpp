@@ -2,9 +2,12 @@
 //
 //     rows and columns that the patch depends on       each sweep needs `radius` cells less on every side
 //       [ . . . . . . . ]                                 [ 1 1 1 1 1 ]
-//       [ . . . . . . . ]     one sweep, two sweeps       [ 1 2 2 2 1 ]     A side at an edge of the matrix stays where it is; a periodic
-//       [ . . . P . . . ]                                 [ 1 2 P 2 1 ]     direction that is needed from end to end goes round in itself.
+//       [ . . . . . . . ]     one sweep, two sweeps       [ 1 2 2 2 1 ]
+//       [ . . . P . . . ]                                 [ 1 2 P 2 1 ]
 //       [ . . . . . . . ]                                 [ 1 2 2 2 1 ]
+//
+// A side at an edge of the matrix stays where it is; a periodic direction that is needed from end to end goes round in
+// itself.
 #include "tilewise/stencil/proof.hpp"
 
 #include <algorithm>
@@ -12,11 +15,12 @@
 #include <iterator>
 #include <set>
 
+#include "tilewise/base/array.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/byte_order.hpp"
 #include "tilewise/kernel/fingerprint.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/stencil/exchange.hpp"
+#include "tilewise/stencil/margins.hpp"
 #include "tilewise/stencil/numbers.hpp"
 
 namespace tilewise::stencil {
@@ -24,12 +28,13 @@ namespace {
 
 constexpr std::int64_t patch_side = 24;
 constexpr std::size_t most_patches = 24, always = 2;
-// Both stand in plan/proof.py too, in points times sweeps.
+// Both stand in planning/proof.py too, in points times sweeps.
 constexpr double share_of_work = 0.004, all_of_it = 2'000'000;  // a few milliseconds, beside which patches save nothing
 constexpr std::int64_t worth_threads = std::int64_t{1} << 17;   // numbers
 constexpr std::int64_t band_bytes = std::int64_t{4} << 20;
 
-/// One direction of what a patch depends on, counted from the patch's first plane cell; beyond 0 and `count` in a periodic direction.
+/// One direction of what a patch depends on, counted from the patch's first plane cell; beyond 0 and `count` in a
+/// periodic direction.
 struct Reach {
     grid::Range patch, needed;
     bool at_begin = false, at_end = false;  ///< edges of the matrix
@@ -76,8 +81,8 @@ public:
           planes_(from, options.planes),
           weights_(planes_.transposed ? transposed(options.weights) : options.weights),
           sweeper_(weights_, options.boundary, dtype, true),
-          source_(alone, from, "positioned", {}),
-          result_(alone, to, "positioned", {}) {}
+          source_(alone, from, io::StrategyKind::positioned, {}),
+          result_(alone, to, io::StrategyKind::positioned, {}) {}
 
     /// Numbers of the patch that the file holds differently.
     std::int64_t differences(const Patch& patch, std::int64_t sweeps) {
@@ -91,18 +96,18 @@ public:
         // A direction that goes round is a block with itself as its neighbour.
         const Layout layout(down.needed.size(), across.needed.size(), {1, 1}, grid::Remainder::spread, false);
         const Halo halo(layout, weights_.radius, true, true);
-        int which = 0;
-        for (std::int64_t done = 0; done < sweeps; ++done, which = 1 - which) {
+        int field = 0;
+        for (std::int64_t done = 0; done < sweeps; ++done, field = 1 - field) {
             if (down.ring || across.ring) {
-                Exchange(Setting{alone_, halo, fields}).finish(which);
+                copy_wrapped(fields, halo.wrapped(0), field);
             }
             const std::int64_t left = deep - (done + 1) * weights_.radius;
             const grid::Range rows = right_cells(down, left), columns = right_cells(across, left);
-            sweeper_.sweep(fields.shape(), {down.at_begin, down.at_end, across.at_begin, across.at_end}, fields[which],
-                           fields[1 - which], {rows.begin, rows.end, columns.begin, columns.end}, 1,
+            sweeper_.sweep(fields.shape(), {down.at_begin, down.at_end, across.at_begin, across.at_end}, fields[field],
+                           fields[1 - field], {rows.begin, rows.end, columns.begin, columns.end}, 1,
                            fields.shape().elements < worth_threads ? 1 : alone_.threads);
         }
-        return compare(patch, down, across, fields, which);
+        return compare(patch, down, across, fields, field);
     }
 
 private:
@@ -116,7 +121,7 @@ private:
                 for (std::int64_t row = 0; row < r.there.size(); row += height) {
                     const std::int64_t end = std::min(row + height, r.there.size());
                     const grid::Block there{{r.there.begin + row, r.there.begin + end}, c.there};
-                    make(there.size() * item);
+                    memory_.grow(there.size() * item);
                     source_.load_raw(alone_, [&](int) { return planes_.wanted(plane, there); }, memory_.data());
                     fill_field(memory_.data(), from_.dtype, from_.swap_bytes && from_.generator.empty(), fields, 0,
                                {{r.here.begin + row, r.here.begin + end}, c.here}, 1);
@@ -130,17 +135,17 @@ private:
         return stretches(whole, {needed.begin, needed.begin}, 0, needed.size(), periodic_);
     }
 
-    std::int64_t compare(const Patch& patch, const Reach& down, const Reach& across, const Fields& fields, int which) {
+    std::int64_t compare(const Patch& patch, const Reach& down, const Reach& across, const Fields& fields, int field) {
         const std::int64_t item = static_cast<std::int64_t>(size_of(to_.dtype)), width = patch.cells.columns.size(),
                            height = std::max<std::int64_t>(1, band_bytes / item / std::max<std::int64_t>(1, width));
-        const bool turned = to_.stored_transposed() != planes_.transposed;
+        const bool transposed = to_.stored_transposed() != planes_.transposed;
         std::int64_t count = 0;
         for (std::int64_t row = patch.cells.rows.begin; row < patch.cells.rows.end; row += height) {
             const grid::Block cells{{row, std::min(row + height, patch.cells.rows.end)}, patch.cells.columns};
             const std::int64_t bytes = cells.size() * item;
-            make(2 * bytes);
+            memory_.grow(2 * bytes);
             std::byte *expected = memory_.data(), *found = memory_.data() + bytes;
-            take_from_field(fields, which,
+            take_from_field(fields, field,
                             {{cells.rows.begin - down.needed.begin, cells.rows.end - down.needed.begin},
                              {cells.columns.begin - across.needed.begin, cells.columns.end - across.needed.begin}},
                             expected, to_.dtype, false, 1);
@@ -154,19 +159,13 @@ private:
             }
             for (std::int64_t i = 0; i < cells.rows.size(); ++i) {
                 for (std::int64_t j = 0; j < width; ++j) {
-                    const std::int64_t there = turned ? j * cells.rows.size() + i : i * width + j;
+                    const std::int64_t there = transposed ? j * cells.rows.size() + i : i * width + j;
                     count += std::memcmp(expected + (i * width + j) * item, found + there * item,
                                          static_cast<std::size_t>(item)) != 0;
                 }
             }
         }
         return count;
-    }
-
-    void make(std::int64_t bytes) {
-        if (static_cast<std::int64_t>(memory_.bytes()) < bytes) {
-            memory_ = Buffer(static_cast<std::size_t>(bytes));
-        }
     }
 
     Context& alone_;
@@ -177,7 +176,7 @@ private:
     kernel::Weights weights_;
     kernel::Sweeper sweeper_;
     io::Input source_, result_;
-    Buffer memory_;
+    Array<std::byte> memory_;
 };
 
 /// Where parts meet in the middle of a direction, or the middle itself where there is one part.
@@ -185,7 +184,8 @@ std::int64_t middle_seam(const grid::Partition& cut) {
     return cut.parts() > 1 ? cut[cut.parts() / 2].begin : cut.count() / 2;
 }
 
-/// Patches in order of importance: the last corner, a crossing of seams between ranks, then places in turn where something may go wrong.
+/// Patches in order of importance: the last corner, a crossing of seams between ranks, then places in turn where
+/// something may go wrong.
 std::vector<Patch> patches_of(const Planes& planes, const Layout& layout) {
     std::vector<std::int64_t> rows{planes.rows, 0}, columns{planes.columns, 0};
     for (int part = 1; part < layout.rows().parts(); ++part) {

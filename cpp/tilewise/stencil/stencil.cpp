@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "tilewise/io/spoil.hpp"
-#include "tilewise/mpi/rounds.hpp"
+#include "tilewise/io/corrupt_for_test.hpp"
+#include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/evolution.hpp"
 #include "tilewise/stencil/numbers.hpp"
@@ -15,7 +15,7 @@ namespace tilewise::stencil {
 namespace {
 
 void check_shapes(const io::Region& from, const io::Region& to, Dtype dtype, const Options& options) {
-    if (from.wanted_rows() != to.wanted_rows() || from.wanted_columns() != to.wanted_columns()) {
+    if (from.logical_rows() != to.logical_rows() || from.logical_columns() != to.logical_columns()) {
         throw UsageError(from.name + " and " + to.name + " are of different shapes");
     }
     if (is_complex(from.dtype) || is_complex(to.dtype)) {
@@ -24,8 +24,8 @@ void check_shapes(const io::Region& from, const io::Region& to, Dtype dtype, con
     if (dtype != Dtype::float32 && dtype != Dtype::float64) {
         throw UsageError("sweeps are computed in float32 or float64, not in " + std::string(name_of(dtype)));
     }
-    if (options.planes < 1 || from.wanted_rows() % options.planes != 0) {
-        throw UsageError(from.name + ": its " + std::to_string(from.wanted_rows()) + " rows are not " +
+    if (options.planes < 1 || from.logical_rows() % options.planes != 0) {
+        throw UsageError(from.name + ": its " + std::to_string(from.logical_rows()) + " rows are not " +
                          std::to_string(options.planes) + " planes of the same height");
     }
     if (options.steps < 0 || options.depth < 0 || options.snapshot_every < 0 || options.check_every < 1) {
@@ -38,7 +38,7 @@ void check_options(const Context& context, const Options& options, std::size_t s
         throw UsageError("the grid has " + std::to_string(options.grid.size()) + " places for " +
                          std::to_string(context.comm.size()) + " ranks");
     }
-    check_exchange(exchange_named(options.exchange), halo_named(options.halo), context.comm.size());
+    check_exchange(options.exchange, options.halo, context.comm.size());
     if (options.repeat < 1 || options.warmup < 0) {
         throw UsageError("sweeps are repeated once or more, after no or more rounds to warm up, and not " +
                          std::to_string(options.repeat) + " times after " + std::to_string(options.warmup));
@@ -122,12 +122,12 @@ private:
         const std::int64_t rounds = options_.warmup + options_.repeat;
         const double share = 1.0 / static_cast<double>(planes_.count * rounds);
         std::int64_t passed = plane * rounds;
-        const std::vector<Sample> samples = mpi::run_rounds(
+        const std::vector<Sample> samples = mpi::repeat(
             context_, options_.warmup, options_.repeat,
             [&](bool last) {
-                const auto snapshot = [&](std::int64_t sweeps, int which) {
+                const auto snapshot = [&](std::int64_t sweeps, int field) {
                     if (last) {
-                        write_snapshot(sweeps / options_.snapshot_every - 1, plane, which);
+                        write_snapshot(sweeps / options_.snapshot_every - 1, plane, field);
                     }
                 };
                 state = evolution_->run(snapshot, share * static_cast<double>(passed++), share);
@@ -148,10 +148,10 @@ private:
         return state;
     }
 
-    void write_snapshot(std::int64_t index, std::int64_t plane, int which) {
+    void write_snapshot(std::int64_t index, std::int64_t plane, int field) {
         const Timed timed(context_.ledger, Phase::output, "snapshot");
         Sink& snapshot = *snapshots_[static_cast<std::size_t>(index)];
-        snapshot.write(context_, plane, fields(), which, staging_);
+        snapshot.write(context_, plane, fields(), field, staging_);
         if (plane + 1 < planes_.count) {
             return;  // the planes behind it are still to come
         }
@@ -174,13 +174,14 @@ private:
 
     void write_plane(std::int64_t plane, const State& state, Tally& written) {
         const Timed timed(context_.ledger, Phase::output, "output");
-        // A plane that has come to rest stays as it is, while others go on: how far those behind it go, it does not know.
+        // A plane that has come to rest stays as it is, while others go on: how far those behind it go, it does not
+        // know.
         const std::int64_t shown =
             plane + 1 == planes_.count ? snapshots_within(most_sweeps()) : std::ssize(snapshots_);
         for (std::int64_t index = snapshots_within(state.sweeps); index < shown; ++index) {
-            write_snapshot(index, plane, state.which);
+            write_snapshot(index, plane, state.field);
         }
-        written += output_->write(context_, plane, fields(), state.which, staging_);
+        written += output_->write(context_, plane, fields(), state.field, staging_);
     }
 
     void finish_files() {
@@ -207,6 +208,19 @@ private:
     Outcome outcome_;
 };
 
+Outcome run(Context& context, const io::Region& from, const io::Region& to, const std::vector<io::Region>& snapshots,
+            Dtype dtype, const Options& options) {
+    Outcome outcome = Run(context, from, to, snapshots, dtype, options)();
+    if (outcome.verification) {  // it did not settle, and nothing is to be kept
+        return outcome;
+    }
+    io::corrupt_for_test(context, to);
+    if (options.verify != Verify::off) {
+        outcome.verification = verify(context, from, to, dtype, options, outcome.sweeps);
+    }
+    return outcome;
+}
+
 }  // namespace
 
 bool has_corners(const kernel::Weights& weights) {
@@ -229,13 +243,13 @@ double plain_flops_per_point(const kernel::Weights& weights) {
 
 kernel::Weights transposed(const kernel::Weights& weights) {
     const std::size_t side = 2 * static_cast<std::size_t>(weights.radius) + 1;
-    kernel::Weights turned = weights;
+    kernel::Weights transposed = weights;
     for (std::size_t row = 0; row < side; ++row) {
         for (std::size_t column = 0; column < side; ++column) {
-            turned.values[column * side + row] = weights.values[row * side + column];
+            transposed.values[column * side + row] = weights.values[row * side + column];
         }
     }
-    return turned;
+    return transposed;
 }
 
 Outcome stencil(Context& context, const io::Region& from, const io::Region& to,
@@ -248,17 +262,7 @@ Outcome stencil(Context& context, const io::Region& from, const io::Region& to,
         check_options(context, options, snapshots.size());
         kernel::Sweeper(options.weights, options.boundary, dtype, options.plain);  // says what is wrong with weights
     });
-    Outcome outcome = Run(context, from, to, snapshots, dtype, options)();
-    if (outcome.verification) {  // it did not settle, and nothing is to be kept
-        return outcome;
-    }
-    if (options.tamper) {
-        io::spoil_last_number(context, to);
-    }
-    if (options.verify != Verify::off) {
-        outcome.verification = verify(context, from, to, dtype, options, outcome.sweeps);
-    }
-    return outcome;
+    return mpi::no_return(context.comm, [&] { return run(context, from, to, snapshots, dtype, options); });
 }
 
 }  // namespace tilewise::stencil

@@ -1,4 +1,5 @@
-// Stencil sweeps over a matrix in a file, over any number of ranks: the operation that the worker and other programs call.
+// Stencil sweeps over a matrix in a file, over any number of ranks: the operation that the worker and other programs
+// call.
 #pragma once
 
 #include <functional>
@@ -9,10 +10,24 @@
 
 #include "tilewise/base/outcome.hpp"
 #include "tilewise/io/transfer.hpp"
+#include "tilewise/mpi/exchange/kinds.hpp"
 #include "tilewise/stencil/fields.hpp"
 #include "tilewise/stencil/halo.hpp"
 
 namespace tilewise::stencil {
+
+using mpi::ExchangeKind;
+
+inline constexpr auto exchange_names = mpi::exchange_names_without();
+/// Throws UsageError for an unknown name.
+inline ExchangeKind exchange_named(std::string_view name) { return mpi::exchange_named(name, exchange_names); }
+
+/// How cells leave the field: copied into a dense buffer and sent as one message a piece; described by a datatype and
+/// taken straight from the field; or each as a message of its own (the third report's mistake, there to be seen).
+enum class HaloForm { packed, datatype, elementwise };
+inline constexpr std::array<std::string_view, 3> halo_names{"packed", "datatype", "elementwise"};
+/// Throws UsageError for an unknown name.
+HaloForm halo_named(std::string_view name);
 
 struct Options {
     std::int64_t steps = 1;
@@ -22,10 +37,13 @@ struct Options {
     std::int64_t snapshot_every = 0;  ///< sweeps; 0: none
     double until_change = 0;        ///< the largest change of one sweep below which a plane is at rest; 0: never asked
     std::int64_t check_every = 16;  ///< sweeps from one check to the next
-    std::string exchange = "none", halo = "packed";
+    ExchangeKind exchange = ExchangeKind::none;
+    HaloForm halo = HaloForm::packed;
     int depth =
-        0;  ///< sweeps of a pass, and between two exchanges; 0: what the kernel likes best, as far as blocks are large enough
-    std::string read = "positioned", write = "positioned";
+        /// sweeps of a pass, and between two exchanges; 0: what the kernel likes best, as far as blocks are large
+        /// enough
+        0;
+    io::StrategyKind read = io::StrategyKind::positioned, write = io::StrategyKind::positioned;
     io::Hints hints;
     grid::Grid grid;  ///< of the ranks over the matrix, numbered row by row
     grid::Remainder remainder = grid::Remainder::spread;
@@ -35,7 +53,6 @@ struct Options {
     bool sync = false;
     /// Told on rank 0 that a snapshot's file is whole, with its place among all of them.
     std::function<void(std::int64_t index)> snapshot_done = {};
-    bool tamper = false;  ///< for tests: makes one byte of the file wrong before it is verified
 };
 
 /// Numbers of which a file cannot say what was computed.
@@ -51,7 +68,8 @@ struct Tally {
 };
 
 struct Outcome {
-    /// Where numbers were found that are not finite when sweeps should come to rest, it says "convergence": nothing whole was written then.
+    /// Where numbers were found that are not finite when sweeps should come to rest, it says "convergence": nothing
+    /// whole was written then.
     std::optional<Verification> verification;
     std::vector<Sample> samples;
     bool working = true;                  ///< whether this rank had anything to sweep
@@ -67,24 +85,27 @@ struct Outcome {
         fields;  ///< for whoever wants to measure what memory gives; release it on all ranks together
 };
 
-/// `to` = `from` after so many sweeps, computed in `dtype` (float32 or float64), and rounded to the type of `to`: to the nearest number, halves to the even
-/// one, and what an integer cannot hold to the nearest that it can. `to` and `snapshots` are part files that exist with their full size, of the same
-/// rows and columns as `from`. Swept as the input is stored: where that is column by column, the weights are turned and not the matrix. Results are
-/// bit-identical for every grid, exchange, depth and number of threads, on one instruction set and one order of storage.
+/// `to` = `from` after so many sweeps, computed in `dtype` (float32 or float64), and rounded to the type of `to`: to
+/// the nearest number, halves to the even one, and what an integer cannot hold to the nearest that it can. `to` and
+/// `snapshots` are part files that exist with their full size, of the same rows and columns as `from`. Swept as the
+/// input is stored: where that is column by column, the weights are transposed and not the matrix. Results are
+/// bit-identical for every grid, exchange, depth and number of threads, on one instruction set and one order of
+/// storage.
 ///
-/// Memory per rank, with field = (rows + 2·depth·radius)·(columns + 2·depth·radius) numbers of `dtype`, padded as field_shape says, of the largest block
-/// (on one rank without margins, unless the boundary is periodic):
-///     2 fields; `packed` both ways: 2 × the cells of the margin; what the kernel keeps (Sweeper::scratch_bytes);
+/// Memory per rank, with field = (rows + 2·depth·radius)·(columns + 2·depth·radius) numbers of `dtype`, padded as
+/// field_shape says, of the largest block (on one rank without margins, unless the boundary is periodic):
+///     2 fields; `packed` both ways: 2 × the cells of the margin; what the kernel keeps (Sweeper::sweep);
 ///     a block in the input's type with `repeat` or `warmup`, or where that is wider than `dtype`;
-///     a block in the output's type where that is wider than `dtype`; another one where the orders of storage of input and output differ: one of
-///     each for the output and all snapshots.
-/// Else numbers are staged in the second field. Throws the same Error on every rank, or aborts the job where ranks already wait. @note Collective over
-/// `context.comm`, whose ranks must match the grid.
+///     a block in the output's type where that is wider than `dtype`;
+///     another one where the orders of storage of input and output differ: one of each for the output and all
+///     snapshots.
+/// Else numbers are staged in the second field. Throws the same Error on every rank, or aborts the job where ranks
+/// already wait. @note Collective over `context.comm`, whose ranks must match the grid.
 Outcome stencil(Context& context, const io::Region& from, const io::Region& to,
                 const std::vector<io::Region>& snapshots, Dtype dtype, const Options& options);
 
-/// Adds and multiplications of one point: a multiplication for each tap, and an addition between two. Zero weights off the cross are no taps where all of
-/// them are zero.
+/// Adds and multiplications of one point: a multiplication for each tap, and an addition between two. Zero weights off
+/// the cross are no taps where all of them are zero.
 double plain_flops_per_point(const kernel::Weights& weights);
 
 /// Whether a weight off the cross is not zero, so that sweeps look into corners.
@@ -100,8 +121,8 @@ struct Planes {
 
     Planes(const io::Region& region, std::int64_t planes)
         : count(planes),
-          rows(region.stored_transposed() ? region.wanted_columns() : region.wanted_rows() / planes),
-          columns(region.stored_transposed() ? region.wanted_rows() / planes : region.wanted_columns()),
+          rows(region.stored_transposed() ? region.logical_columns() : region.logical_rows() / planes),
+          columns(region.stored_transposed() ? region.logical_rows() / planes : region.logical_columns()),
           transposed(region.stored_transposed()) {}
 
     std::int64_t points() const { return rows * columns; }

@@ -1,11 +1,12 @@
-// The column blocks that a rank holds: two at each of its positions, each with its columns of X and, where it is wanted, of V.
+// The column blocks that a rank holds: two at each of its positions, each with its columns of X and, where it
+// is wanted, of V.
 //
 //     a block's memory    [ X: rows × width, column by column | V: v_rows × width ]     one message takes both
 #pragma once
 
 #include <vector>
 
-#include "tilewise/base/buffer.hpp"
+#include "tilewise/base/array.hpp"
 #include "tilewise/grid/ring.hpp"
 #include "tilewise/kernel/jacobi.hpp"
 
@@ -22,9 +23,9 @@ struct Shape {
 struct Block {
     int index = 0;
     grid::Range columns;
-    Buffer memory;
+    Array<double> memory;
 
-    double* data() const { return reinterpret_cast<double*>(memory.data()); }
+    double* data() const { return memory.data(); }
     std::int64_t numbers(const Shape& shape) const { return columns.size() * shape.height(); }
     kernel::Columns x(const Shape& shape) const { return {data(), shape.rows, columns.size(), shape.rows}; }
     kernel::Columns v(const Shape& shape) const {
@@ -40,8 +41,9 @@ public:
 
     const Shape& shape() const { return shape_; }
     const grid::Partition& cut() const { return cut_; }
-    /// Takes the columns of the blocks that the rank begins with, one beside the other as rank 0 dealt them out; X is gone before V is touched.
-    void fill(Buffer x, Buffer v);
+    /// Takes the columns of the blocks that the rank begins with, one beside the other; X is gone before V is
+    /// touched, which is I where it is empty.
+    void fill(kernel::Matrix x, kernel::Matrix v);
     /// Lets go of memory for blocks to come.
     void end_of_sweeps() { free_.clear(); }
     std::int64_t first_position() const { return positions_.begin; }
@@ -60,15 +62,12 @@ private:
         return static_cast<std::size_t>(2 * (seat.position - positions_.begin) +
                                         (seat.side == grid::Side::bottom ? 1 : 0));
     }
-    std::size_t bytes(std::int64_t columns) const {
-        return static_cast<std::size_t>(columns * shape_.height()) * sizeof(double);
-    }
 
     grid::Partition cut_;
     Shape shape_;
     grid::Range positions_;
     std::vector<Block> blocks_;
-    std::vector<Buffer> free_;
+    std::vector<Array<double>> free_;
 };
 
 }  // namespace tilewise::svd

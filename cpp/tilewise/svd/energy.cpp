@@ -1,4 +1,5 @@
-// Sums from the small end, so that small numbers count, of numbers relative to the largest, so that squares have a place.
+// Sums from the small end, so that small numbers count, of numbers relative to the largest, so that squares have a
+// place.
 #include "tilewise/svd/energy.hpp"
 
 #include <algorithm>

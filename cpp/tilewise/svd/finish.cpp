@@ -6,10 +6,10 @@
 #include <limits>
 #include <numeric>
 
+#include "tilewise/dist/redistribute_columns.hpp"
 #include "tilewise/kernel/jacobi_pair.hpp"
 #include "tilewise/kernel/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/svd/deal.hpp"
 #include "tilewise/svd/energy.hpp"
 #include "tilewise/svd/signs.hpp"
 
@@ -25,8 +25,6 @@ using mpi::check;
 
 constexpr std::int64_t item = sizeof(double);
 
-double* numbers(const Buffer& buffer) { return reinterpret_cast<double*>(buffer.data()); }
-
 void negate_where(const std::vector<double>& signs, const std::vector<std::int64_t>& places, const Columns& columns) {
     for (std::int64_t j = 0; j < columns.count && columns.rows > 0; ++j) {
         if (signs[static_cast<std::size_t>(places[static_cast<std::size_t>(j)])] < 0) {
@@ -38,35 +36,36 @@ void negate_where(const std::vector<double>& signs, const std::vector<std::int64
 
 class Finish {
 public:
-    Finish(Context& context, const Leader& leader, const Work& work, Start& start, std::int64_t components,
+    Finish(Context& context, const dist::RankTeam& team, const Work& work, Start& start, std::int64_t components,
            double energy)
         : context_(context),
-          leader_(leader),
+          team_(team),
           work_(work),
           start_(start),
           kept_(components),
           energy_(energy) {}
 
-    Found operator()(Blocks& blocks, const std::function<Range(int rank)>& columns_of, bool values_only, double scale) {
+    SvdFactors operator()(Blocks& blocks, const std::function<Range(int rank)>& columns_of, bool values_only,
+                          double scale) {
         sort(blocks, columns_of);
-        Found found;
-        found.rank = count_rank();
-        found.left = left_;
+        SvdFactors factors;
+        factors.rank = count_rank();
+        factors.left = left_;
         take(blocks, values_only);
-        mpi::together(context_.comm, [&] { make_vectors(values_only); });
-        collect_values(found, scale);
+        make_vectors(values_only);
+        collect_values(factors, scale);
         if (values_only) {
-            return found;
+            return factors;
         }
-        if (found.s.back() == 0) {
-            complete(found.s);
+        if (factors.s.back() == 0) {
+            complete(factors.s);
         }
         if (start_.rows_of_q) {
-            deal_out_tall(found);
+            redistribute_tall(factors);
         } else {
-            deal_out(found);
+            redistribute(factors);
         }
-        return found;
+        return factors;
     }
 
 private:
@@ -96,7 +95,7 @@ private:
               "MPI_Allreduce");
         mpi::together(context_.comm, [&] {
             if (!std::all_of(norms_.begin(), norms_.end(), [](double value) { return std::isfinite(value); })) {
-                throw Error(ErrorKind::internal, "a column is not finite after the sweeps, all were before them");
+                throw InternalError("a column is not finite after the sweeps, all were before them");
             }
         });
         std::iota(order_.begin(), order_.end(), std::int64_t{0});
@@ -147,7 +146,7 @@ private:
                         std::copy_n(v.column(column), v.rows, v_.column(j));
                     }
                 }
-                block.memory = Buffer();
+                block.memory = {};
             }
         });
         blocks.all().clear();
@@ -157,90 +156,62 @@ private:
         const Timed timed(context_.ledger, Phase::compute, "vectors");
         const auto count = std::ssize(places_);
         sigma_.resize(places_.size());
-        const bool reflected = start_.factors.rows > x_.rows;
+        kernel::Factors& factors = start_.sweeps.factors;
+        const bool reflected = factors.rows > x_.rows;
         if (reflected && !values_only) {
-            u_ = Matrix(start_.factors.rows, count);
+            u_ = Matrix(factors.rows, count);
         }
-        const Columns u = values_only ? Columns() : reflected ? u_.columns() : x_.columns();
-        kernel::finish_columns(start_.factors, x_.columns(), u, sigma_.data(), context_.threads);
+        const Columns u = reflected ? u_.columns() : x_.columns();
+        kernel::finish_columns(factors, x_.columns(), !values_only, u, sigma_.data(), team_, context_.threads);
         if (!reflected && !values_only) {
             u_ = std::move(x_);
         }
         x_ = {};
-        start_.factors.q1 = {};
-        kernel::turn_back(start_.factors, v_.columns(), context_.threads);
-        start_.factors = {};
+        factors.memory1 = {};
+        kernel::turn_back(factors, v_.columns(), team_, context_.threads);
+        factors = {};
     }
 
-    void collect_values(Found& found, double scale) {
+    void collect_values(SvdFactors& factors, double scale) {
         const Timed timed(context_.ledger, Phase::exchange, "collect values");
-        found.s.assign(static_cast<std::size_t>(kept_), 0.0);
+        factors.s.assign(static_cast<std::size_t>(kept_), 0.0);
         for (std::size_t j = 0; j < places_.size(); ++j) {
-            found.s[static_cast<std::size_t>(places_[j])] = sigma_[j] / scale;
+            factors.s[static_cast<std::size_t>(places_[j])] = sigma_[j] / scale;
         }
-        check(MPI_Allreduce(MPI_IN_PLACE, found.s.data(), static_cast<int>(kept_), MPI_DOUBLE, MPI_SUM,
+        check(MPI_Allreduce(MPI_IN_PLACE, factors.s.data(), static_cast<int>(kept_), MPI_DOUBLE, MPI_SUM,
                             context_.comm.get()),
               "MPI_Allreduce");
-        for (std::size_t j = 1; j < found.s.size(); ++j) {  // sorted by norms that were summed in another sequence
-            found.s[j] = std::min(found.s[j], found.s[j - 1]);
+        for (std::size_t j = 1; j < factors.s.size(); ++j) {  // sorted by norms that were summed in another sequence
+            factors.s[j] = std::min(factors.s[j], factors.s[j - 1]);
         }
     }
 
-    /// Singular values of 0 have no columns of U yet: rank 0 finds some.
+    /// Singular values of 0 have no columns of U yet.
     void complete(const std::vector<double>& s) {
-        const std::int64_t from = std::find(s.begin(), s.end(), 0.0) - s.begin();
-        const std::int64_t rows = u_.rows;
-        Buffer all;
-        gather_u(all, [&](int rank) { return Block{{0, rank == 0 ? rows : 0}, {0, rank == 0 ? kept_ : 0}}; });
-        mpi::together(context_.comm, [&] { u_ = Matrix(rows, 0); });
-        leader_.run([&](int threads) { kernel::complete({numbers(all), rows, kept_, rows}, from, threads); });
-        whole_u_ = std::move(all);
-        u_owners_.assign(owners_.size(), 0);
+        const Timed timed(context_.ledger, Phase::compute, "complete U");
+        kernel::complete({u_.columns(), owners_}, std::find(s.begin(), s.end(), 0.0) - s.begin(), team_,
+                         context_.threads);
     }
 
-    Columns u() const {
-        return whole_u_.bytes() == 0       ? u_.columns()
-               : context_.comm.rank() == 0 ? Columns{numbers(whole_u_), u_.rows, kept_, u_.rows}
-                                           : Columns{nullptr, u_.rows, 0, u_.rows};
-    }
-    const Owners& u_owners() const { return u_owners_.empty() ? owners_ : u_owners_; }
-
-    void let_go_of_u() {
-        u_ = {};
-        whole_u_ = Buffer();
-    }
-
-    void gather_u(Buffer& to, const Wanted& wanted) const {
+    void gather_u(Array<double>& to, const dist::Wanted& wanted) const {
         const Timed timed(context_.ledger, Phase::exchange, "deal U");
-        mpi::no_return(context_.comm, [&] { to = deal(context_, u(), u_owners(), wanted); });
+        to = dist::redistribute_columns(context_, u_.columns(), owners_, wanted);
     }
 
-    Buffer deal_v(const Wanted& wanted) const {
+    Array<double> redistribute_v(const dist::Wanted& wanted) const {
         const Timed timed(context_.ledger, Phase::exchange, "deal V");
-        return mpi::no_return(context_.comm, [&] { return deal(context_, v_.columns(), owners_, wanted); });
-    }
-
-    /// Places of the columns that this rank has.
-    static std::vector<std::int64_t> places_of(const Owners& owners, int rank) {
-        std::vector<std::int64_t> places;
-        for (std::size_t place = 0; place < owners.size(); ++place) {
-            if (owners[place] == rank) {
-                places.push_back(static_cast<std::int64_t>(place));
-            }
-        }
-        return places;
+        return dist::redistribute_columns(context_, v_.columns(), owners_, wanted);
     }
 
     /// By the columns of what is A's U, which ranks have whole.
-    std::vector<double> signs_of_columns(const Columns& columns, const Owners& owners) const {
+    std::vector<double> signs_of_columns(const Columns& columns) const {
         std::vector<double> all;
         mpi::together(context_.comm, [&] {
-            const std::vector<std::int64_t> places = places_of(owners, context_.comm.rank());
             const std::vector<double> mine =
                 signs(Elements<double>{columns.data, columns.rows, columns.count, 1, columns.stride});
             all.assign(static_cast<std::size_t>(kept_), 0.0);
-            for (std::size_t j = 0; j < places.size(); ++j) {
-                all[static_cast<std::size_t>(places[j])] = mine[j];
+            for (std::size_t j = 0; j < places_.size(); ++j) {
+                all[static_cast<std::size_t>(places_[j])] = mine[j];
             }
         });
         check(
@@ -249,119 +220,119 @@ private:
         return all;
     }
 
-    Wanted rows_of(std::int64_t rows) const {
+    dist::Wanted rows_of(std::int64_t rows) const {
         return [rows, kept = kept_, ranks = context_.comm.size()](int rank) {
             return Block{Partition(rows, ranks)[rank], {0, kept}};
         };
     }
-    Wanted columns_of(std::int64_t rows) const {
+    dist::Wanted columns_of(std::int64_t rows) const {
         return [rows, kept = kept_, ranks = context_.comm.size()](int rank) {
             return Block{{0, rows}, Partition(kept, ranks)[rank]};
         };
     }
 
     /// Column by column to row by row.
-    Buffer row_by_row(const Buffer& columns, std::int64_t rows, std::int64_t count) const {
-        Buffer to(columns.bytes());
-        kernel::transpose(columns.data(), rows * item, count, rows, sizeof(double), to.data(), count * item,
+    Array<double> row_by_row(const Array<double>& columns, std::int64_t rows, std::int64_t count) const {
+        Array<double> to(rows * count);
+        kernel::transpose(columns.raw(), rows * item, count, rows, sizeof(double), to.raw(), count * item,
                           context_.threads);
         return to;
     }
 
-    void deal_out(Found& found) {
+    void redistribute(SvdFactors& factors) {
         const int me = context_.comm.rank();
         const std::vector<double> way =
-            work_.flipped ? signs_of_columns(v_.columns(), owners_) : signs_of_columns(u(), u_owners());
-        negate_where(way, places_of(u_owners(), me), u());
+            work_.transposed ? signs_of_columns(v_.columns()) : signs_of_columns(u_.columns());
+        negate_where(way, places_, u_.columns());
         negate_where(way, places_, v_.columns());
-        const std::int64_t u_rows = work_.flipped ? work_.n : work_.m, vt_columns = work_.flipped ? work_.m : work_.n;
+        const std::int64_t u_rows = work_.transposed ? work_.n : work_.m,
+                           vt_columns = work_.transposed ? work_.m : work_.n;
         const Block u_block = rows_of(u_rows)(me), v_block = columns_of(vt_columns)(me);
-        Buffer columns;
-        if (work_.flipped) {
-            gather_u(found.vt, columns_of(vt_columns));
-            let_go_of_u();
-            columns = deal_v(rows_of(u_rows));
+        Array<double> columns;
+        if (work_.transposed) {
+            gather_u(factors.vt, columns_of(vt_columns));
+            u_ = {};
+            columns = redistribute_v(rows_of(u_rows));
             v_ = {};
         } else {
-            found.vt = deal_v(columns_of(vt_columns));
+            factors.vt = redistribute_v(columns_of(vt_columns));
             v_ = {};
             gather_u(columns, rows_of(u_rows));
-            let_go_of_u();
+            u_ = {};
         }
-        found.vt_share = v_block.transposed();
-        found.u_share = u_block;
-        mpi::together(context_.comm, [&] { found.u = row_by_row(columns, u_block.rows.size(), kept_); });
+        factors.vt_share = v_block.transposed();
+        factors.u_share = u_block;
+        mpi::together(context_.comm, [&] { factors.u = row_by_row(columns, u_block.rows.size(), kept_); });
     }
 
-    /// U of W is a product of what the ranks' rows were factored into and of U of R, which comes down the tree that R went up.
-    void deal_out_tall(Found& found) {
+    /// U of W is a product of what the ranks' rows were factored into and of U of R, which comes down the tree that R
+    /// went up.
+    void redistribute_tall(SvdFactors& factors) {
         const int me = context_.comm.rank();
-        Buffer inner;
+        Array<double> inner;
         gather_u(inner, [&](int rank) {
             const bool here = rank == start_.rows_of_q->root();
             return Block{{0, here ? work_.n : 0}, {0, here ? kept_ : 0}};
         });
-        let_go_of_u();
+        u_ = {};
         {
             const Timed timed(context_.ledger, Phase::exchange, "hand down U");
-            mpi::no_return(context_.comm,
-                           [&] { start_.rows_of_q->hand_down(numbers(inner), kept_, context_.threads); });
-            inner = Buffer();
+            start_.rows_of_q->hand_down(inner.data(), kept_, context_.threads);
+            inner = {};
         }
         const Range rows = Partition(work_.m, context_.comm.size())[me];
         mpi::together(context_.comm, [&] {
             const Timed timed(context_.ledger, Phase::compute, "Q·U");
             const double* product = start_.rows_of_q->apply(context_.threads);
-            found.u = Buffer(static_cast<std::size_t>(std::max<std::int64_t>(1, rows.size() * kept_) * item));
-            std::copy_n(product, rows.size() * kept_, numbers(found.u));
+            factors.u = Array<double>(rows.size() * kept_);
+            std::copy_n(product, rows.size() * kept_, factors.u.data());
             start_.rows_of_q.reset();
         });
-        const Elements<double> elements{numbers(found.u), rows.size(), kept_, kept_, 1};
+        const Elements<double> elements{factors.u.data(), rows.size(), kept_, kept_, 1};
         const std::vector<double> way =
-            work_.flipped ? signs_of_columns(v_.columns(), owners_) : signs(context_.comm, elements, rows.begin);
+            work_.transposed ? signs_of_columns(v_.columns()) : signs(context_.comm, elements, rows.begin);
         negate_where(way, places_, v_.columns());
         for (std::int64_t i = 0; i < rows.size(); ++i) {
             for (std::int64_t j = 0; j < kept_; ++j) {
-                numbers(found.u)[i * kept_ + j] *= way[static_cast<std::size_t>(j)];
+                factors.u.data()[i * kept_ + j] *= way[static_cast<std::size_t>(j)];
             }
         }
-        found.u_share = Block{rows, {0, kept_}};
-        if (!work_.flipped) {
-            found.vt = deal_v(columns_of(work_.n));
-            found.vt_share = columns_of(work_.n)(me).transposed();
+        factors.u_share = Block{rows, {0, kept_}};
+        if (!work_.transposed) {
+            factors.vt = redistribute_v(columns_of(work_.n));
+            factors.vt_share = columns_of(work_.n)(me).transposed();
             return;
         }
-        const Buffer columns = deal_v(rows_of(work_.n));
+        const Array<double> columns = redistribute_v(rows_of(work_.n));
         const Range own = rows_of(work_.n)(me).rows;
         mpi::together(context_.comm, [&] {
-            found.vt = row_by_row(found.u, kept_, rows.size());  // rows of Vᵀ are columns of what was U
-            found.u = row_by_row(columns, own.size(), kept_);
+            factors.vt = row_by_row(factors.u, kept_, rows.size());  // rows of Vᵀ are columns of what was U
+            factors.u = row_by_row(columns, own.size(), kept_);
         });
-        found.vt_share = Block{{0, kept_}, rows};
-        found.u_share = Block{own, {0, kept_}};
+        factors.vt_share = Block{{0, kept_}, rows};
+        factors.u_share = Block{own, {0, kept_}};
     }
 
     Context& context_;
-    const Leader& leader_;
+    const dist::RankTeam& team_;
     const Work& work_;
     Start& start_;
     std::int64_t kept_;
     double energy_, left_ = 0;
     std::vector<double> norms_;        // by column
     std::vector<std::int64_t> order_;  // columns, by place
-    Owners owners_, u_owners_;
+    dist::Owners owners_;
     std::vector<std::int64_t> places_;  // of this rank's columns
     Matrix x_, v_, u_;
-    Buffer whole_u_;
     std::vector<double> sigma_;
 };
 
 }  // namespace
 
-Found finish(Context& context, const Leader& leader, const Work& work, Blocks& blocks, Start& start,
-             const std::function<Range(int rank)>& columns_of, std::int64_t components, double energy, bool values_only,
-             double scale) {
-    return Finish(context, leader, work, start, components, energy)(blocks, columns_of, values_only, scale);
+SvdFactors finish(Context& context, const dist::RankTeam& team, const Work& work, Blocks& blocks, Start& start,
+                  const std::function<Range(int rank)>& columns_of, std::int64_t components, double energy,
+                  bool values_only, double scale) {
+    return Finish(context, team, work, start, components, energy)(blocks, columns_of, values_only, scale);
 }
 
 }  // namespace tilewise::svd

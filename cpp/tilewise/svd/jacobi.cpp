@@ -5,9 +5,9 @@
 #include <array>
 #include <sstream>
 
+#include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/finish.hpp"
-#include "tilewise/svd/rounds.hpp"
 #include "tilewise/svd/sweeps.hpp"
 
 namespace tilewise::svd {
@@ -17,12 +17,12 @@ using mpi::check;
 
 /// One pair a rank, as wide as can be; three where blocks are to fly while something is computed.
 int usual_blocks(const Options& options, int ranks) {
-    return (exchange_named(options.exchange) == ExchangeKind::overlap ? 6 : 2) * ranks;
+    return (options.exchange == ExchangeKind::overlap ? 6 : 2) * ranks;
 }
 
 /// The ring's blocks, and which columns each has.
-struct Cut {
-    Cut(const Work& work, const Options& options, int blocks, int ranks)
+struct RingCut {
+    RingCut(const Work& work, const Options& options, int blocks, int ranks)
         : ring(blocks > 0 ? blocks : usual_blocks(options, ranks), ranks),
           columns(work.n, ring.blocks(), options.remainder) {}
 
@@ -45,29 +45,35 @@ public:
           of_eigen_(work_, options, options.blocks, context.comm.size()),
           of_qr_(work_, options, options.qr_blocks > 0 ? options.qr_blocks : options.blocks, context.comm.size()),
           components_(options.components > 0 ? options.components : work_.n),
-          leader_(context),
+          root_task_(context),
+          team_(context, root_task_),
           source_(context, work_, options.read, options.hints),
           writer_(reserve(files)) {}
 
     Outcome operator()(const io::Region& a) {
         {
             const Timed timed(context_.ledger, Phase::input, "input");
-            source_.read(context_, by_rows_first(work_, context_.comm.size()) ? Dealt::rows : Dealt::stored, a);
+            source_.read(context_, by_rows_first(work_, context_.comm.size()) ? ReadLayout::rows : ReadLayout::stored,
+                         a);
         }
-        Found found;
-        outcome_.samples = run_rounds(context_, options_.warmup, options_.repeat, [&](bool last) {
-            const Timed timed(context_.ledger, Phase::compute, "");
-            found = {};
-            found = run_once(last);
+        SvdFactors factors;
+        outcome_.samples = mpi::repeat(context_, options_.warmup, options_.repeat, [&](bool last) {
+            {
+                const Timed timed(context_.ledger, Phase::compute, "");
+                factors = {};
+                factors = run_once(last);
+            }
+            const Timed timed(context_.ledger, Phase::exchange, "");  // a round ends with its last rank
+            context_.comm.barrier();
         });
         source_.release();
-        describe(found);
-        refuse_overflow(context_, a, outcome_.shown.sigma_max, dtype_);
-        if (!outcome_.shown.converged) {
+        describe(factors);
+        refuse_overflow(context_, a, outcome_.diagnostics.sigma_max, dtype_);
+        if (!outcome_.diagnostics.converged) {
             say_not_converged();
         }
-        if (outcome_.shown.converged || !options_.require_converged) {
-            write(found);
+        if (outcome_.diagnostics.converged || !options_.require_converged) {
+            write(factors);
         }
         return std::move(outcome_);
     }
@@ -78,85 +84,81 @@ private:
         return {context_, files, options_};
     }
 
-    const Cut& cut_after(bool eigen) const { return eigen ? of_eigen_ : of_qr_; }
+    const RingCut& cut_after(bool eigen) const { return eigen ? of_eigen_ : of_qr_; }
 
-    Found run_once(bool last) {
-        const bool eigen = options_.start != "qr" && options_.inner != "rotations";
+    SvdFactors run_once(bool last) {
+        const bool eigen = options_.start != StartKind::qr && options_.inner != kernel::Inner::rotations;
         Start begun = start(
-            context_, leader_, source_, work_, eigen, !options_.values_only,
+            context_, team_, source_, work_, eigen, !options_.values_only,
             [this](int rank, bool by_eigen) { return cut_after(by_eigen).columns_of(rank); }, !last);
-        cut_ = &cut_after(begun.eigen);
+        cut_ = &cut_after(begun.sweeps.eigen);
         const auto columns = [this](int rank) { return cut_->columns_of(rank); };
-        const Shape shape{begun.x_rows, begun.v_rows};
+        const Shape shape{begun.sweeps.eigen ? begun.sweeps.factors.rows : work_.n, options_.values_only ? 0 : work_.n};
         std::optional<Blocks> blocks;
-        std::unique_ptr<Exchange> exchange;
+        std::unique_ptr<mpi::Exchange> exchange;
         mpi::together(context_.comm, [&] {
             blocks.emplace(cut_->ring, cut_->columns, shape, context_.comm.rank());
-            blocks->fill(std::move(begun.x), std::move(begun.v));
+            blocks->fill(std::move(begun.sweeps.x), std::move(begun.sweeps.v));
         });
         {
             const Timed timed(context_.ledger, Phase::exchange, "prepare");
-            exchange =
-                make_exchange(exchange_named(options_.exchange), context_, cut_->columns.largest() * shape.height());
+            exchange = make_exchange(options_.exchange, context_, cut_->columns.largest() * shape.height());
         }
-        SweepSetting setting{exchange_named(options_.exchange),
-                             options_.inner == "rotations" ? kernel::Inner::rotations : kernel::Inner::blocks,
-                             options_.tolerance, options_.max_sweeps};
+        SweepSetting setting{options_.exchange, options_.inner, options_.tolerance, options_.max_sweeps};
         if (setting.tolerance <= 0) {
             setting.tolerance = kernel::jacobi_tolerance(shape.rows, setting.inner);
         }
         tolerance_ = setting.tolerance;
-        const Swept swept =
-            mpi::no_return(context_.comm, [&] { return sweep(context_, cut_->ring, *blocks, *exchange, setting); });
+        const Swept swept = sweep(context_, cut_->ring, *blocks, *exchange, setting);
         exchange.reset();
         if (last) {
             note(begun, swept);
         }
-        return finish(context_, leader_, work_, *blocks, begun, columns, components_, options_.energy,
+        return finish(context_, team_, work_, *blocks, begun, columns, components_, options_.energy,
                       options_.values_only, source_.scale());
     }
 
     /// What the sweeps say, of all ranks.
     void note(const Start& begun, const Swept& swept) {
-        Shown& shown = outcome_.shown;
-        shown.sweeps = static_cast<int>(swept.off_norm.size());
-        shown.off_norm = swept.off_norm;
-        shown.converged = swept.converged;
-        shown.start_used = begun.eigen ? "eigen" : "qr";
-        shown.start = begun.steps;
-        shown.fallback = begun.fallback;
+        Diagnostics& diagnostics = outcome_.diagnostics;
+        diagnostics.sweeps = static_cast<int>(swept.off_norm.size());
+        diagnostics.off_norm = swept.off_norm;
+        diagnostics.converged = swept.converged;
+        diagnostics.start_used = begun.sweeps.eigen ? "eigen" : "qr";
+        diagnostics.start = begun.sweeps.steps;
+        diagnostics.fallback = begun.sweeps.fallback;
         std::array<std::int64_t, 7> sums{swept.tally.small_angles, swept.tally.eigen,   swept.tally.cholesky,
                                          swept.tally.rotations,    swept.tally.skipped, swept.sweep_messages,
                                          swept.sweep_bytes};
         check(MPI_Allreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(sums.size()), MPI_INT64_T, MPI_SUM,
                             context_.comm.get()),
               "MPI_Allreduce");
-        shown.inner_solves = {sums[0], sums[1], sums[2], sums[3], sums[4]};
-        shown.sweep_messages = sums[5];
-        shown.sweep_bytes = sums[6];
+        diagnostics.inner_solves = {sums[0], sums[1], sums[2], sums[3], sums[4]};
+        diagnostics.sweep_messages = sums[5];
+        diagnostics.sweep_bytes = sums[6];
         check(MPI_Allreduce(&swept.flops, &outcome_.flops, 1, MPI_DOUBLE, MPI_SUM, context_.comm.get()),
               "MPI_Allreduce");
         outcome_.working = cut_->columns_of(context_.comm.rank()).size() > 0;
     }
 
-    void describe(const Found& found) {
-        Shown& shown = outcome_.shown;
-        shown.components = std::ssize(found.s);
-        say_left(shown, found.left, work_.n);
-        shown.rank = found.rank;
-        shown.sigma_max = found.s.front();
-        shown.sigma_min = found.s.back();
+    void describe(const SvdFactors& factors) {
+        Diagnostics& diagnostics = outcome_.diagnostics;
+        diagnostics.components = std::ssize(factors.s);
+        say_left(diagnostics, factors.left, work_.n);
+        diagnostics.rank = factors.rank;
+        diagnostics.sigma_max = factors.s.front();
+        diagnostics.sigma_min = factors.s.back();
         const grid::Partition& cut = cut_->columns;
-        shown.narrowest = shown.widest = cut[0].size();
+        diagnostics.narrowest = diagnostics.widest = cut[0].size();
         for (int block = 1; block < cut.parts(); ++block) {
-            shown.narrowest = std::min(shown.narrowest, cut[block].size());
-            shown.widest = std::max(shown.widest, cut[block].size());
+            diagnostics.narrowest = std::min(diagnostics.narrowest, cut[block].size());
+            diagnostics.widest = std::max(diagnostics.widest, cut[block].size());
         }
-        shown.reads = 1;
+        diagnostics.reads = 1;
     }
 
     void say_not_converged() {
-        const double off = outcome_.shown.off_norm.empty() ? 1.0 : outcome_.shown.off_norm.back();
+        const double off = outcome_.diagnostics.off_norm.empty() ? 1.0 : outcome_.diagnostics.off_norm.back();
         if (options_.require_converged) {
             outcome_.verification =
                 Verification{.method = "convergence", .passed = false, .error = off, .tolerance = tolerance_};
@@ -164,16 +166,16 @@ private:
         }
         std::ostringstream warning;
         warning.precision(2);
-        warning << "after " << outcome_.shown.sweeps << " sweeps columns still have a cosine of " << off
+        warning << "after " << outcome_.diagnostics.sweeps << " sweeps columns still have a cosine of " << off
                 << " to each other: singular values and vectors are not accurate";
         outcome_.warnings.push_back(warning.str());
     }
 
-    void write(Found& found) {
+    void write(SvdFactors& factors) {
         const Timed timed(context_.ledger, Phase::output, "output");
-        narrow(found.u.data(), found.u_share.size(), dtype_);
-        narrow(found.vt.data(), found.vt_share.size(), dtype_);
-        Part part{found.s, found.u.data(), found.u_share, found.vt.data(), found.vt_share};
+        narrow(factors.u.raw(), factors.u_share.size(), dtype_);
+        narrow(factors.vt.raw(), factors.vt_share.size(), dtype_);
+        Part part{factors.s, factors.u.raw(), factors.u_share, factors.vt.raw(), factors.vt_share};
         writer_.write(context_, part);
         writer_.finish(context_, options_.sync);
     }
@@ -182,11 +184,12 @@ private:
     const Options& options_;
     Dtype dtype_;
     Work work_;
-    Cut of_eigen_, of_qr_;  ///< as the sweeps find it after either start
-    const Cut* cut_ = &of_eigen_;
+    RingCut of_eigen_, of_qr_;  ///< as the sweeps find it after either start
+    const RingCut* cut_ = &of_eigen_;
     std::int64_t components_;
     double tolerance_ = 0;
-    Leader leader_;
+    dist::RootTask root_task_;
+    dist::RankTeam team_;
     Source source_;
     Writer writer_;
     Outcome outcome_;

@@ -1,11 +1,12 @@
-// Panels out of mapped pages, by pread into a buffer that stays in the cache, or, for what is no single binary file, as every other command reads it.
+// Panels out of mapped pages, by pread into a buffer that stays in the cache, or, for what is no single binary file, as
+// every other command reads it.
 #include "tilewise/svd/panels.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "tilewise/base/buffer.hpp"
+#include "tilewise/base/array.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/convert.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -21,8 +22,6 @@ constexpr std::int64_t piece_bytes = 4096, most_pieces = 4096;  // of a panel of
 constexpr std::int64_t ahead_bytes = std::int64_t{128} << 10;
 
 std::int64_t item_of(Dtype dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
-
-bool is_plain(const io::Region& region) { return region.generator.empty() && region.tiles.empty() && !region.text; }
 
 /// What is read to be proved belongs to the proof.
 Phase reading_phase(const Context& context) {
@@ -60,7 +59,8 @@ template <class T> void scale(std::byte* data, std::int64_t count, double factor
 }  // namespace
 
 struct Panels::Lane {
-    /// `reads`: with calls, and not out of mapped pages; else nothing is opened for a file that all ranks read together.
+    /// `reads`: with calls, and not out of mapped pages; else nothing is opened for a file that all ranks read
+    /// together.
     Lane(const io::Region& region, bool for_itself, bool reads) {
         if (for_itself) {
             ahead = std::make_unique<ReadAhead>(region.path);
@@ -69,15 +69,8 @@ struct Panels::Lane {
             file = std::make_unique<io::PosixFile>(region.path, region.name, io::PosixFile::Mode::read);
         }
     }
-    static std::byte* room(Buffer& buffer, std::int64_t size) {
-        if (static_cast<std::int64_t>(buffer.bytes()) < size) {
-            buffer = Buffer();
-            buffer = Buffer(static_cast<std::size_t>(size));
-        }
-        return buffer.data();
-    }
 
-    Buffer raw, panel;
+    Array<std::byte> raw, panel;
     std::unique_ptr<io::PosixFile> file;
     std::unique_ptr<ReadAhead> ahead;
     std::int64_t bytes = 0, calls = 0;
@@ -90,14 +83,14 @@ Panels::Panels(Context& context, const io::Region& region, Dtype type, const Pan
       ranks_(context.comm.size()),
       rank_(context.comm.rank()),
       threads_(context.threads),
-      mapped_(options.read == "mapped" && is_plain(region) && region.bytes() > 0) {
+      mapped_(options.read == io::StrategyKind::mapped && region.is_one_file() && region.bytes() > 0) {
     mpi::together(context.comm, [&] {
         if (is_complex(region.dtype)) {
             throw UsageError(region.name + ": a decomposition is for real numbers, not for " +
                              std::string(name_of(region.dtype)));
         }
     });
-    const bool for_itself = is_plain(region) && (mapped_ || options.read == "positioned");
+    const bool for_itself = region.is_one_file() && (mapped_ || options.read == io::StrategyKind::positioned);
     if (!for_itself) {
         input_ = std::make_unique<io::Input>(context, region, options.read, options.hints);
     } else {
@@ -120,14 +113,15 @@ Panels::~Panels() = default;
 
 void Panels::choose_shape(const PanelOptions& options, int node_ranks) {
     const std::int64_t rows = region_.stored_rows(), columns = region_.stored_columns(), item = item_of(type_);
-    by_columns_ = options.cut == Cut::columns ||
-                  (options.cut == Cut::longer && !by_all() && rows < columns && rows <= most_pieces);
+    by_columns_ = options.axis == PanelAxis::columns ||
+                  (options.axis == PanelAxis::longer && !by_all() && rows < columns && rows <= most_pieces);
     height_ = by_columns_ ? columns : rows;
     width_ = by_columns_ ? rows : columns;
     lanes_ = options.lanes > 0                                            ? options.lanes
              : by_all() || width_ * options.vectors * item > lane_vectors ? 1
                                                                           : threads_;
-    // What goes with a row in the cache: itself, or a product of it with each vector, which is more where the view is narrow.
+    // What goes with a row in the cache: itself, or a product of it with each vector, which is more where the view is
+    // narrow.
     const std::int64_t row_bytes = std::max<std::int64_t>(1, width_ * item),
                        cached = std::max(row_bytes, options.vectors * item),
                        wanted = lanes_ < threads_ || by_all() ? shared_bytes : panel_bytes;
@@ -205,9 +199,8 @@ void Panels::walk_together(Context& context, std::int64_t chunk, const Use& use)
         };
         const std::int64_t numbers_here = own.size() * width_;
         std::byte* data = nullptr;
-        mpi::together(context.comm, [&] {
-            data = lane.room(lane.panel, numbers_here * std::max(item_of(type_), item_of(region_.dtype)));
-        });
+        mpi::together(context.comm,
+                      [&] { data = lane.panel.grow(numbers_here * std::max(item_of(type_), item_of(region_.dtype))); });
         const Phase outer = context.ledger.phase();
         const Timed timed(context.ledger, reading_phase(context), "read panel of " + region_.name);
         if (size_of(region_.dtype) <= size_of(type_)) {
@@ -222,7 +215,7 @@ void Panels::walk_together(Context& context, std::int64_t chunk, const Use& use)
             }
             kernel::Operand panel{data, width_, false};
             if (size_of(region_.dtype) > size_of(type_)) {
-                lane.raw = Buffer(static_cast<std::size_t>(numbers_here * item_of(type_)));
+                lane.raw = Array<std::byte>(numbers_here * item_of(type_));
                 kernel::convert(data, region_.dtype, region_.swap_bytes && region_.generator.empty(), lane.raw.data(),
                                 type_, false, numbers_here);
                 panel.data = lane.raw.data();
@@ -256,7 +249,7 @@ kernel::Operand Panels::get(Context& context, Lane& lane, grid::Range rows) cons
     }
     const bool as_it_is = region_.dtype == type_ && !region_.swap_bytes;
     const std::int64_t bytes = rows.size() * width_ * item;
-    std::byte* raw = lane.room(as_it_is ? lane.panel : lane.raw, bytes);
+    std::byte* raw = (as_it_is ? lane.panel : lane.raw).grow(bytes);
     lane.calls += read(raw, *lane.file, rows);
     lane.bytes += bytes;
     want_next(lane, rows);
@@ -299,7 +292,8 @@ void Panels::want_next(const Lane& lane, grid::Range rows) const {
         lane.ahead->want(region_.offset + rows.end * columns * item, next * columns * item);
         return;
     }
-    // Pieces are short: they are asked for in windows that the device likes better, when the panels enter the one before.
+    // Pieces are short: they are asked for in windows that the device likes better, when the panels enter the one
+    // before.
     const std::int64_t window = std::max(panel_rows_, ahead_bytes / item);
     if (rows.begin / window != rows.end / window || rows.begin == mine().begin) {
         const std::int64_t begin = rows.end, wide = std::min(2 * window, mine().end - begin);
@@ -318,7 +312,7 @@ kernel::Operand Panels::numbers(Lane& lane, const std::byte* raw, std::int64_t s
     }
     const std::int64_t high = by_columns_ ? width_ : rows.size(), wide = by_columns_ ? rows.size() : width_,
                        item = item_of(region_.dtype);
-    std::byte* to = raw == lane.panel.data() ? lane.panel.data() : lane.room(lane.panel, high * wide * item_of(type_));
+    std::byte* to = raw == lane.panel.data() ? lane.panel.data() : lane.panel.grow(high * wide * item_of(type_));
     parallel_ranges(threads_of_lane(), high, [&](std::int64_t begin, std::int64_t end, int) {
         if (raw == to) {
             return;

@@ -1,4 +1,5 @@
-// Reads a matrix of any size in panels, each of which is multiplied with a few vectors before the next one takes its place.
+// Reads a matrix of any size in panels, each of which is multiplied with a few vectors before the next one takes its
+// place.
 //
 //     rows stored          ranks   lanes (threads)        at most 4096 stored rows that are longer than the matrix is
 //     [ = = = = = = = ]    ┐       0 ┐ panel after        high are cut across, and the matrix seen from the side:
@@ -20,26 +21,29 @@
 
 namespace tilewise::svd {
 
-/// Which side of the stored matrix is cut into panels. `longer` takes the columns only of a single binary file with few rows.
-enum class Cut { longer, rows, columns };
+/// Which side of the stored matrix is cut into panels. `longer` takes the columns only of a single binary file with few
+/// rows.
+enum class PanelAxis { longer, rows, columns };
 
 struct PanelOptions {
-    std::string read =
-        "positioned";  ///< `mapped`, `positioned`: each lane for itself; others: panel after panel, by all ranks together
+    /// `mapped`, `positioned`: each lane for itself; others: panel after panel, by all ranks together.
+    io::StrategyKind read = io::StrategyKind::positioned;
     io::Hints hints;
     std::int64_t bytes =
         0;  ///< most bytes of panels in a node's memory, but for one row of each lane; 0: as caches like it
     std::int64_t vectors = 1;  ///< that are kept for each column of the view
-    Cut cut = Cut::longer;
+    PanelAxis axis = PanelAxis::longer;
     int lanes = 0;  ///< 0: as suits the vectors
 };
 
 class Panels {
 public:
-    /// Told rows [rows.begin, rows.end) of the view, as a matrix of numbers of the type asked for. A lane is on one thread, and meets rows in their order.
+    /// Told rows [rows.begin, rows.end) of the view, as a matrix of numbers of the type asked for. A lane is on one
+    /// thread, and meets rows in their order.
     using Use = std::function<void(int lane, grid::Range rows, const kernel::Operand& panel)>;
 
-    /// `type`: float32 or float64. `region` must live as long as this. Throws the same Error on every rank. @note Collective.
+    /// `type`: float32 or float64. `region` must live as long as this. Throws the same Error on every rank. @note
+    /// Collective.
     Panels(Context& context, const io::Region& region, Dtype type, const PanelOptions& options);
     ~Panels();
     Panels(const Panels&) = delete;
@@ -48,10 +52,11 @@ public:
     std::int64_t height() const { return height_; }
     std::int64_t width() const { return width_; }
     /// Whether rows of the view are columns of the matrix.
-    bool turned() const { return by_columns_ != region_.stored_transposed(); }
+    bool transposed() const { return by_columns_ != region_.stored_transposed(); }
     /// This rank's rows of the view.
     grid::Range mine() const;
-    /// Threads that have panels of their own; where the vectors are too large for each to have some, one lane uses all threads.
+    /// Threads that have panels of their own; where the vectors are too large for each to have some, one lane uses all
+    /// threads.
     int lanes() const { return lanes_; }
     int threads_of_lane() const { return threads_ / lanes_; }
     /// Most rows of a panel.
@@ -61,11 +66,12 @@ public:
     /// From now on panels hold the matrix times `factor`.
     void scale_by(double factor) { factor_ = factor; }
 
-    /// Shows all rows of this rank. Panels end at multiples of `chunk` rows, counted from the first, and all panels of a chunk have the same lane. Reading
-    /// is booked where lane 0 waits for it. An exception of `use` is thrown on every rank. @note Collective.
+    /// Shows all rows of this rank. Panels end at multiples of `chunk` rows, counted from the first, and all panels of
+    /// a chunk have the same lane. Reading is booked where lane 0 waits for it. An exception of `use` is thrown on
+    /// every rank. @note Collective.
     void walk(Context& context, std::int64_t chunk, const Use& use);
-    /// Any rows of the view, for a lane that keeps them until it takes others. Only of single binary files that are read `mapped` or `positioned`. Not
-    /// collective.
+    /// Any rows of the view, for a lane that keeps them until it takes others. Only of single binary files that are
+    /// read `mapped` or `positioned`. Not collective.
     kernel::Operand take(Context& context, int lane, grid::Range rows) const;
 
 private:

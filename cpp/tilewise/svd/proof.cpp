@@ -28,8 +28,8 @@ bool is_sorted_and_finite(const std::vector<double>& sigma) {
            std::is_sorted(sigma.rbegin(), sigma.rend());
 }
 
-/// How far singular values are from LAPACK's, relative to the largest, and residuals and values beyond what each may be off; Ritz values may only be
-/// too small.
+/// How far singular values are from LAPACK's, relative to the largest, and residuals and values beyond what each may be
+/// off; Ritz values may only be too small.
 double value_error(const Measures& found, const std::vector<double>& off, bool randomized) {
     double most = 0;
     const double scale = found.expected->empty() || !(found.expected->front() > 0) ? 1 : found.expected->front();
@@ -45,10 +45,10 @@ double value_error(const Measures& found, const std::vector<double>& off, bool r
 class Judge {
 public:
     Judge(const io::Region& a, const Files& files, const Options& options)
-        : randomized_(options.algorithm == "randomized"),
+        : randomized_(options.algorithm == AlgorithmKind::randomized),
           vectors_(files.u && files.vt),
-          rows_(static_cast<double>(a.wanted_rows())),
-          least_(static_cast<double>(std::min(a.wanted_rows(), a.wanted_columns()))),
+          rows_(static_cast<double>(a.logical_rows())),
+          least_(static_cast<double>(std::min(a.logical_rows(), a.logical_columns()))),
           count_(static_cast<double>(files.s.columns)),
           epsilon_(files.s.dtype == Dtype::float32 ? std::numeric_limits<float>::epsilon()
                                                    : std::numeric_limits<double>::epsilon()),
@@ -76,24 +76,26 @@ public:
                       is_whole() ? beyond(found.residual) / least_ : 0});
     }
 
-    void show(const Measures& found, Shown& shown) const {
+    void show(const Measures& found, Diagnostics& diagnostics) const {
         if (!vectors_) {
             return;
         }
-        shown.orthogonality_u = found.orthogonality_u;
-        shown.orthogonality_v = found.orthogonality_v;
+        diagnostics.orthogonality_u = found.orthogonality_u;
+        diagnostics.orthogonality_v = found.orthogonality_v;
         if (is_whole()) {
-            shown.residual = found.residual;
-        } else if (!shown.error_estimate || shown.error_rounding >= *shown.error_estimate) {
+            diagnostics.residual = found.residual;
+        } else if (!diagnostics.error_estimate || diagnostics.error_rounding >= *diagnostics.error_estimate) {
             // All that is known is a bound: random vectors know more, to a half where they meet one direction only.
-            const double known = shown.norm > 0 ? found.norm / shown.norm : 1, left = found.residual * known;
-            shown.error_estimate = std::min(left, shown.error_estimate.value_or(left));
-            shown.error_rounding = *shown.error_estimate / 2;
+            const double known = diagnostics.norm > 0 ? found.norm / diagnostics.norm : 1,
+                         left = found.residual * known;
+            diagnostics.error_estimate = std::min(left, diagnostics.error_estimate.value_or(left));
+            diagnostics.error_rounding = *diagnostics.error_estimate / 2;
         }
     }
 
 private:
-    /// What rounding to steps of the type's smallest number does to the files of s and U·diag(s), relative to the largest singular value.
+    /// What rounding to steps of the type's smallest number does to the files of s and U·diag(s), relative to the
+    /// largest singular value.
     double quantum_of(double largest) const { return largest > 0 ? step_ * std::sqrt(rows_ * count_) / largest : 0; }
 
     bool randomized_, vectors_;
@@ -102,7 +104,8 @@ private:
 
 }  // namespace
 
-Verification verify(Context& context, const io::Region& a, const Files& files, const Options& options, Shown& shown) {
+Verification verify(Context& context, const io::Region& a, const Files& files, const Options& options,
+                    Diagnostics& diagnostics) {
     const Timed timed(context.ledger, Phase::verify, "verify");
     context.comm.barrier();
     const bool serial = options.verify == Verify::serial;
@@ -113,7 +116,7 @@ Verification verify(Context& context, const io::Region& a, const Files& files, c
     }
     const Judge judge(a, files, options);
     // With `serial` rank 0 alone has measured; else all have the same sums, but one judgement is safer.
-    std::array<double, 5> said{judge.error(found, shown.residuals), found.residual, found.orthogonality_u,
+    std::array<double, 5> said{judge.error(found, diagnostics.residuals), found.residual, found.orthogonality_u,
                                found.orthogonality_v, found.norm};
     mpi::check(MPI_Bcast(said.data(), 5, MPI_DOUBLE, 0, context.comm.get()), "MPI_Bcast");
     Measures agreed;
@@ -121,15 +124,15 @@ Verification verify(Context& context, const io::Region& a, const Files& files, c
     agreed.norm = said[4];
     agreed.orthogonality_u = said[2];
     agreed.orthogonality_v = said[3];
-    judge.show(agreed, shown);
-    shown.reads += 1;
+    judge.show(agreed, diagnostics);
+    diagnostics.reads += 1;
     return {.method = serial ? "serial" : "probes",
             .passed = said[0] <= judge.tolerance(),
             .error = said[0],
             .tolerance = judge.tolerance(),
-            .share = shown.residuals.empty()
+            .share = diagnostics.residuals.empty()
                          ? 1
-                         : static_cast<double>(shown.within) / static_cast<double>(shown.residuals.size())};
+                         : static_cast<double>(diagnostics.within) / static_cast<double>(diagnostics.residuals.size())};
 }
 
 }  // namespace tilewise::svd

@@ -1,4 +1,5 @@
-// Whether the files of a decomposition hold one: A, U, s and Vᵀ are read back, once each, in panels, and multiplied with random vectors.
+// Whether the files of a decomposition hold one: A, U, s and Vᵀ are read back, once each, in panels, and multiplied
+// with random vectors.
 #pragma once
 
 #include "tilewise/svd/svd.hpp"
@@ -9,21 +10,27 @@ namespace tilewise::svd {
 ///
 ///     s finite, not negative, descending                                   always
 ///     ‖I − UᵀU‖_F / √K, ‖I − VᵀV‖_F / √K           ≤ 25·ε·max(K, 16)       that of random vectors, 16 of them
-///     ‖A·V − U·Σ‖_F / (√K·‖A‖_F), or of Aᵀ and U   ≤ 25·ε·√n, 25·ε         of random signs, 16 of them; the second for `randomized`
-///     ‖A − U·Σ·Vᵀ‖_F / ‖A‖_F                       ≤ 25·ε·n                16 random vectors; where K = n and not `randomized`; else it is an estimate
-///                                                                          of what the components leave out, and only reported
+///     ‖A·V − U·Σ‖_F / (√K·‖A‖_F), or of Aᵀ and U   ≤ 25·ε·√n, 25·ε         of random signs, 16 of them;
+///                                                                          the second for `randomized`
+///     ‖A − U·Σ·Vᵀ‖_F / ‖A‖_F                       ≤ 25·ε·n                16 random vectors; where K = n and not
+///                                                                          `randomized`; else it is an estimate of
+///                                                                          what is left out, and only reported
 ///     ‖F − U·Σ‖_F / ‖s‖, F the file of U·diag(s)   ≤ 25·ε                  always exact
 ///
-/// These are SLATE's limits for its tester (25·ε; residuals over n, orthogonality over the number of vectors), but for the third, which says that the pairs are
-/// singular pairs however many are left out, and finds a wrong number in any of the three files if it changes A·V or U·Σ by more than rounding does.
-/// Estimates by 16 vectors are within a third of the norm. In `serial` all are exact, and so is the comparison with LAPACK's singular values:
+/// These are SLATE's limits for its tester (25·ε; residuals over n, orthogonality over the number of vectors), but for
+/// the third, which says that the pairs are singular pairs however many are left out, and finds a wrong number in any
+/// of the three files if it changes A·V or U·Σ by more than rounding does. Estimates by 16 vectors are within a third
+/// of the norm. In `serial` all are exact, and so is the comparison with LAPACK's singular values:
 ///     |σ − σ'| / σ₁' ≤ 25·ε·√n  (`randomized`: σ no larger than that, and neither smaller nor with a larger
-/// residual than it says of itself). `share` is that of the components of `randomized` that are as exact as was asked for.
-/// Without vectors: Σσ² against ‖A‖_F².
-/// All but the orthogonality may also be off by √(M·K)/σ₁ of the smallest number of the files' type, in steps of which tiny results are rounded.
+/// residual than it says of itself). `share` is that of the components of `randomized` that are as exact as was asked
+/// for. Without vectors: Σσ² against ‖A‖_F².
+/// All but the orthogonality may also be off by √(M·K)/σ₁ of the smallest number of the files' type, in steps of which
+/// tiny results are rounded.
 ///
-/// Memory of `fast` per rank, over that of Panels for A (with 32 vectors), U and Vᵀ: 32·(width of A's panels)·(8 + size of the type) and 96·K·8 for each lane;
-/// `serial`, rank 0: 3·M·N·8 and the files, and LAPACK's needs. Fills in residuals and counts the readings of A. @note Collective.
-Verification verify(Context& context, const io::Region& a, const Files& files, const Options& options, Shown& shown);
+/// Memory of `fast` per rank, over that of Panels for A (with 32 vectors), U and Vᵀ: 32·(width of A's panels)·(8 + size
+/// of the type) and 96·K·8 for each lane; `serial`, rank 0: 3·M·N·8 and the files, and LAPACK's needs. Fills in
+/// residuals and counts the readings of A. @note Collective.
+Verification verify(Context& context, const io::Region& a, const Files& files, const Options& options,
+                    Diagnostics& diagnostics);
 
 }  // namespace tilewise::svd

@@ -35,10 +35,11 @@ PanelOptions reading(const Options& options, std::int64_t vectors) {
     return {.read = options.read, .hints = options.hints, .bytes = options.panel_bytes, .vectors = vectors};
 }
 
-PanelOptions reading(const Options& options, Cut cut, std::int64_t vectors, int lanes) {
+PanelOptions reading(const Options& options, PanelAxis axis, std::int64_t vectors, int lanes) {
     PanelOptions chosen = reading(options, vectors);
-    chosen.read = options.read == "mapped" ? "mapped" : "positioned";
-    chosen.cut = cut;
+    const bool mapped = options.read == io::StrategyKind::mapped;
+    chosen.read = mapped ? io::StrategyKind::mapped : io::StrategyKind::positioned;
+    chosen.axis = axis;
     chosen.lanes = lanes;
     return chosen;
 }
@@ -53,7 +54,7 @@ double safe_factor(const Numbers& sigma, Dtype dtype) {
 }
 
 Numbers read_sigma(Context& context, const io::Region& s) {
-    const io::Input input(context, s, "positioned", {});
+    const io::Input input(context, s, io::StrategyKind::positioned, {});
     Numbers sigma(static_cast<std::size_t>(s.rows * s.columns));
     input.load(
         context, Dtype::float64, [&](int) -> grid::Share { return grid::Block{{0, s.rows}, {0, s.columns}}; },
@@ -80,8 +81,8 @@ double difference_of_norms(Context& context, const io::Region& a, const Options&
 
 double error_of_scaled(Context& context, const Files& files, const Options& options, const Numbers& sigma) {
     const double factor = safe_factor(sigma, Dtype::float64), norm = norm_of(sigma, factor);
-    Panels scaled(context, *files.us, Dtype::float64, reading(options, Cut::rows, 1, 0));
-    const Panels u(context, *files.u, Dtype::float64, reading(options, Cut::rows, 1, scaled.lanes()));
+    Panels scaled(context, *files.us, Dtype::float64, reading(options, PanelAxis::rows, 1, 0));
+    const Panels u(context, *files.u, Dtype::float64, reading(options, PanelAxis::rows, 1, scaled.lanes()));
     Numbers sums(static_cast<std::size_t>(scaled.lanes()));
     scaled.walk(context, scaled.panel_rows(), [&](int lane, grid::Range rows, const kernel::Operand& panel) {
         const kernel::Operand plain = u.take(context, lane, rows);

@@ -10,8 +10,9 @@ namespace tilewise::svd {
 
 /// Of A.
 PanelOptions reading(const Options& options, std::int64_t vectors);
-/// Of U, Vᵀ or U·diag(s), whose files are plain whatever A's is. `lanes`: 0, or as many as another matrix has that is walked through.
-PanelOptions reading(const Options& options, Cut cut, std::int64_t vectors, int lanes);
+/// Of U, Vᵀ or U·diag(s), whose files are plain whatever A's is. `lanes`: 0, or as many as another matrix has that is
+/// walked through.
+PanelOptions reading(const Options& options, PanelAxis axis, std::int64_t vectors, int lanes);
 
 /// (‖s‖ − ‖A‖_F) / ‖A‖_F. Reads A once. @note Collective.
 double difference_of_norms(Context& context, const io::Region& a, const Options& options,

@@ -1,6 +1,7 @@
 // Multiplies A with random vectors, and with random signs of the vectors that it is to be proved with.
 //
-//     T: the vectors along the panels of A (U, or V where the panels hold Aᵀ), X: those across; g, h: K numbers a vector
+//     T: the vectors along the panels of A (U, or V where the panels hold Aᵀ), X: those across
+//     g, h: K numbers a vector
 //
 //     first X, panel by panel          then A and T together, panel by panel
 //         C = Xᵀ·G, Xᵀ·(X·N)               A·[G, X·S] − T·[Σ·C, Σ·S]         G, N normal, S signs
@@ -12,6 +13,7 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/base/threads.hpp"
+#include "tilewise/kernel/product.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/proof_files.hpp"
@@ -27,25 +29,9 @@ constexpr std::uint64_t gaussian_seed = 0x70726F6F66, small_seed = 0x7376642B;
 using Numbers = std::vector<double>;
 
 std::size_t index_of(std::int64_t value) { return static_cast<std::size_t>(value); }
-const std::byte* bytes_of(const double* data) { return reinterpret_cast<const std::byte*>(data); }
 
 double normal_at(std::uint64_t seed, std::int64_t row, std::int64_t column) {
     return normal(random_bits(row_key(seed, static_cast<std::uint64_t>(row)), static_cast<std::uint64_t>(column)));
-}
-
-/// C (m×n) = or += A·B, row by row; C's rows are n apart.
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const kernel::Operand& a, const kernel::Operand& b,
-              double* c, bool accumulate, int threads) {
-    kernel::gemm({.dtype = Dtype::float64,
-                  .m = m,
-                  .n = n,
-                  .k = k,
-                  .a = a,
-                  .b = b,
-                  .c = reinterpret_cast<std::byte*>(c),
-                  .c_stride = n,
-                  .accumulate = accumulate},
-                 threads);
 }
 
 kernel::Operand transposed(const kernel::Operand& operand) {
@@ -60,10 +46,10 @@ public:
           count_(std::ssize(sigma_)),
           factor_(safe_factor(sigma_, sizeof(T) == 4 ? Dtype::float32 : Dtype::float64)),
           a_(context, a, sizeof(T) == 4 ? Dtype::float32 : Dtype::float64, reading(options, all_vectors)),
-          across_(context, a_.turned() ? *files.u : *files.vt, Dtype::float64,
-                  reading(options, a_.turned() ? Cut::rows : Cut::columns, all_vectors, 0)),
-          along_(context, a_.turned() ? *files.vt : *files.u, Dtype::float64,
-                 reading(options, a_.turned() ? Cut::columns : Cut::rows, all_vectors, a_.lanes())) {
+          across_(context, a_.transposed() ? *files.u : *files.vt, Dtype::float64,
+                  reading(options, a_.transposed() ? PanelAxis::rows : PanelAxis::columns, all_vectors, 0)),
+          along_(context, a_.transposed() ? *files.vt : *files.u, Dtype::float64,
+                 reading(options, a_.transposed() ? PanelAxis::columns : PanelAxis::rows, all_vectors, a_.lanes())) {
         a_.scale_by(factor_);
         for (double& value : sigma_) {
             value *= factor_;
@@ -75,8 +61,8 @@ public:
         const double across = look_across();
         const double along = look_along();
         Measures found;
-        found.orthogonality_u = a_.turned() ? across : along;
-        found.orthogonality_v = a_.turned() ? along : across;
+        found.orthogonality_u = a_.transposed() ? across : along;
+        found.orthogonality_v = a_.transposed() ? along : across;
         const double norm = std::sqrt(sums_[0] / probes), scale = norm > 0 ? norm : 1;
         found.norm = norm / factor_;
         found.residual = std::sqrt(sums_[1] / probes) / scale;
@@ -149,8 +135,8 @@ private:
         const int threads = across_.threads_of_lane();
         across_.walk(context_, across_.panel_rows(), [&](int index, grid::Range rows, const kernel::Operand& x) {
             Lane& lane = lanes[index_of(index)];
-            multiply(rows.size(), all_vectors, count_, x, {bytes_of(mix_.data()), all_vectors, false}, lane.rows.data(),
-                     false, threads);
+            kernel::multiply(rows.size(), all_vectors, count_, x, kernel::operand(mix_.data(), all_vectors),
+                             lane.rows.data(), false, threads);
             lane.difference.resize(index_of(rows.size() * wide));
             for (std::int64_t i = 0; i < rows.size(); ++i) {
                 const double* product = lane.rows.data() + i * all_vectors;
@@ -160,8 +146,8 @@ private:
                 std::copy_n(vector, probes, both);
                 std::copy_n(product, probes, both + probes);
             }
-            multiply(count_, wide, rows.size(), transposed(x), {bytes_of(lane.difference.data()), wide, false},
-                     lane.small.data(), true, threads);
+            kernel::multiply(count_, wide, rows.size(), transposed(x), kernel::operand(lane.difference.data(), wide),
+                             lane.small.data(), true, threads);
         });
         share_vectors();
         const Numbers sum = total(lanes);
@@ -210,8 +196,8 @@ private:
                 }
             });
             const kernel::Operand t = along_.take(context_, index, rows);
-            multiply(rows.size(), all_vectors, count_, t, {bytes_of(expected_.data()), all_vectors, false},
-                     lane.rows.data(), false, threads);
+            kernel::multiply(rows.size(), all_vectors, count_, t, kernel::operand(expected_.data(), all_vectors),
+                             lane.rows.data(), false, threads);
             for (std::int64_t i = 0; i < size; ++i) {
                 const double value = lane.products[index_of(i)], gap = value - lane.rows[index_of(i)];
                 const bool gaussian = i % all_vectors < probes;
@@ -219,10 +205,10 @@ private:
                 lane.sums[gaussian ? 1 : 2] += gap * gap;
             }
             lane.difference.resize(index_of(rows.size() * probes));
-            multiply(rows.size(), probes, count_, t, {bytes_of(mix_.data()), all_vectors, false},
-                     lane.difference.data(), false, threads);
-            multiply(count_, probes, rows.size(), transposed(t), {bytes_of(lane.difference.data()), probes, false},
-                     lane.small.data(), true, threads);
+            kernel::multiply(rows.size(), probes, count_, t, kernel::operand(mix_.data(), all_vectors),
+                             lane.difference.data(), false, threads);
+            kernel::multiply(count_, probes, rows.size(), transposed(t),
+                             kernel::operand(lane.difference.data(), probes), lane.small.data(), true, threads);
         });
         for (const Lane& lane : lanes) {
             for (std::size_t i = 0; i < sums_.size(); ++i) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/product.hpp"
 #include "tilewise/kernel/svd_local.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/proof_measures.hpp"
@@ -20,7 +20,7 @@ struct Whole {
     Numbers numbers;
 
     kernel::Operand operand(bool transposed = false) const {
-        return {reinterpret_cast<const std::byte*>(numbers.data()), columns, transposed};
+        return kernel::operand(numbers.data(), columns, transposed);
     }
     Numbers lengths_of_columns() const {
         Numbers sums(index_of(columns));
@@ -39,8 +39,8 @@ struct Whole {
     }
 };
 
-Whole read_whole(Context& alone, const io::Region& region, const std::string& strategy, const io::Hints& hints) {
-    const std::int64_t m = region.wanted_rows(), n = region.wanted_columns();
+Whole read_whole(Context& alone, const io::Region& region, io::StrategyKind strategy, const io::Hints& hints) {
+    const std::int64_t m = region.logical_rows(), n = region.logical_columns();
     Whole matrix{m, n, Numbers(index_of(m * n))};
     const io::Input input(alone, region, strategy, hints);
     input.load(
@@ -62,15 +62,7 @@ Whole read_whole(Context& alone, const io::Region& region, const std::string& st
 Whole difference(std::int64_t m, std::int64_t n, std::int64_t k, const kernel::Operand& a, const kernel::Operand& b,
                  const Whole* from, int threads) {
     Whole c{m, n, Numbers(index_of(m * n))};
-    kernel::gemm({.dtype = Dtype::float64,
-                  .m = m,
-                  .n = n,
-                  .k = k,
-                  .a = a,
-                  .b = b,
-                  .c = reinterpret_cast<std::byte*>(c.numbers.data()),
-                  .c_stride = n},
-                 threads);
+    kernel::multiply(m, n, k, a, b, c.numbers.data(), false, threads);
     for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
             c.numbers[index_of(i * n + j)] -= from != nullptr ? from->numbers[index_of(i * n + j)] : i == j ? 1 : 0;
@@ -110,11 +102,12 @@ void measure_vectors(Context& alone, const Whole& a, const Whole& u, const Whole
         found.pairs = (m < n ? by_left() : by_right()).norm() / scale / root;
         return;
     }
-    // One of both holds by construction, which depends on how the file is read; the other says how exact the vectors are.
+    // One of both holds by construction, which depends on how the file is read; the other says how exact the vectors
+    // are.
     const Whole left = by_left(), right = by_right();
-    const bool swapped = left.norm() < right.norm();
-    found.pairs = (swapped ? left : right).norm() / scale / root;
-    found.residuals = (swapped ? right : left).lengths_of_columns();
+    const bool left_is_exact = left.norm() < right.norm();
+    found.pairs = (left_is_exact ? left : right).norm() / scale / root;
+    found.residuals = (left_is_exact ? right : left).lengths_of_columns();
 }
 
 }  // namespace
@@ -128,7 +121,8 @@ Measures measure_exactly(Context& context, const io::Region& a, const Files& fil
         }
         Context alone{self, context.ledger, context.threads};
         found.sigma = read_sigma(alone, files.s);
-        const std::string strategy = a.tiles.empty() ? "positioned" : "per_rank";
+        constexpr auto positioned = io::StrategyKind::positioned;
+        const auto strategy = a.tiles.empty() ? positioned : io::StrategyKind::per_rank;
         Whole matrix = read_whole(alone, a, strategy, options.hints);
         const double factor = safe_factor(found.sigma, Dtype::float64);
         for (double& value : matrix.numbers) {
@@ -139,9 +133,9 @@ Measures measure_exactly(Context& context, const io::Region& a, const Files& fil
             for (double& value : sigma) {
                 value *= factor;
             }
-            measure_vectors(alone, matrix, read_whole(alone, *files.u, "positioned", {}),
-                            read_whole(alone, *files.vt, "positioned", {}), sigma, options.algorithm == "randomized",
-                            found);
+            measure_vectors(alone, matrix, read_whole(alone, *files.u, positioned, {}),
+                            read_whole(alone, *files.vt, positioned, {}), sigma,
+                            options.algorithm == AlgorithmKind::randomized, found);
             found.norm = matrix.norm() / factor;
             for (double& residual : found.residuals) {
                 residual /= factor;

@@ -5,40 +5,20 @@
 #include <cmath>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/product.hpp"
 #include "tilewise/kernel/svd_local.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/svd/randomized_qr.hpp"
 
 namespace tilewise::svd {
 namespace {
 
 constexpr std::int64_t qr_rows = 512;
 
-const std::byte* bytes_of(const double* data) { return reinterpret_cast<const std::byte*>(data); }
-
-/// C (m×n) = or += A·B, all row by row.
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const kernel::Operand& a, const kernel::Operand& b,
-              double* c, bool accumulate, int threads) {
-    if (m == 0 || n == 0 || k == 0) {
-        return;
-    }
-    kernel::gemm({.dtype = Dtype::float64,
-                  .m = m,
-                  .n = n,
-                  .k = k,
-                  .a = a,
-                  .b = b,
-                  .c = reinterpret_cast<std::byte*>(c),
-                  .c_stride = n,
-                  .accumulate = accumulate},
-                 threads);
-}
-
 kernel::Operand operand(const Columns& a, bool transposed = false) {
-    return {bytes_of(a.numbers.data()), a.columns, transposed};
+    return kernel::operand(a.numbers.data(), a.columns, transposed);
 }
 
 /// Eigenvalues of a symmetric n×n matrix, ascending; its columns become the vectors.
@@ -83,8 +63,8 @@ void Columns::scale(const std::vector<double>& factors) {
 
 Columns times(const Columns& a, const double* b, std::int64_t count, std::int64_t stride, int threads) {
     Columns product(a.rows, count);
-    multiply(a.rows, count, a.columns, operand(a), {bytes_of(b), stride, false}, product.numbers.data(), false,
-             threads);
+    kernel::multiply(a.rows, count, a.columns, operand(a), kernel::operand(b, stride), product.numbers.data(), false,
+                     threads);
     return product;
 }
 
@@ -103,9 +83,9 @@ Triangle orthonormalize(Context& context, Columns& some) {
         return found;
     }
     std::vector<double> left(static_cast<std::size_t>(n * n + n));  // and the singular values
-    TallQr<double> wide(0, n, 1);
+    dist::TallQr<double> wide(0, n, 1);
     mpi::together(context.comm, [&] {
-        wide = TallQr<double>(some.rows, n, std::max(qr_rows, 4 * n));
+        wide = dist::TallQr<double>(some.rows, n, std::max(qr_rows, 4 * n));
         for (std::int64_t c = 0, first = 0; c < wide.chunks(); first += wide.rows_of(c), ++c) {
             const std::int64_t rows = wide.rows_of(c);
             for (std::int64_t i = 0; i < rows; ++i) {
@@ -149,16 +129,16 @@ std::vector<double> Basis::project(Columns& w) const {
     std::vector<double> all(static_cast<std::size_t>(size_ * w.columns));
     std::int64_t first = 0;
     for (const Columns& part : parts_) {
-        multiply(part.columns, w.columns, w.rows, operand(part, true), operand(w), all.data() + first * w.columns,
-                 false, threads_);
+        kernel::multiply(part.columns, w.columns, w.rows, operand(part, true), operand(w),
+                         all.data() + first * w.columns, false, threads_);
         first += part.columns;
     }
     std::vector<double> less(all);
     std::transform(less.begin(), less.end(), less.begin(), [](double value) { return -value; });
     first = 0;
     for (const Columns& part : parts_) {
-        multiply(w.rows, w.columns, part.columns, operand(part),
-                 {bytes_of(less.data() + first * w.columns), w.columns, false}, w.numbers.data(), true, threads_);
+        kernel::multiply(w.rows, w.columns, part.columns, operand(part),
+                         kernel::operand(less.data() + first * w.columns, w.columns), w.numbers.data(), true, threads_);
         first += part.columns;
     }
     return all;
@@ -167,8 +147,8 @@ std::vector<double> Basis::project(Columns& w) const {
 Columns Basis::combine(const double* s, std::int64_t count, std::int64_t stride) const {
     Columns sum(parts_.front().rows, count);
     for (std::int64_t first = 0; const Columns& part : parts_) {
-        multiply(sum.rows, count, part.columns, operand(part), {bytes_of(s + first * stride), stride, false},
-                 sum.numbers.data(), first > 0, threads_);
+        kernel::multiply(sum.rows, count, part.columns, operand(part), kernel::operand(s + first * stride, stride),
+                         sum.numbers.data(), first > 0, threads_);
         first += part.columns;
     }
     return sum;

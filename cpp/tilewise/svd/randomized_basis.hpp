@@ -1,8 +1,12 @@
-// The space that the readings span: an orthonormal basis V of it, what AᵀA is there, and the vectors that Rayleigh and Ritz take out of it.
+// The space that the readings span: an orthonormal basis V of it, what AᵀA is there, and the vectors that Rayleigh and
+// Ritz take out of it.
 //
-//     V = [ V0  V1  V2 ]     T = VᵀAᵀAV, of which a reading of X = V2 gives the last rows and columns:  W = AᵀA·X = V·(VᵀW) + what is outside
+//     V = [ V0  V1  V2 ]     T = VᵀAᵀAV
 //
-// All of it is in float64 and the same on all ranks; what LAPACK decides is decided on rank 0: processors that round differently must not disagree.
+// A reading of X = V2 gives the last rows and columns of T: W = AᵀA·X = V·(VᵀW) + what is outside.
+//
+// All of it is in float64 and the same on all ranks; what LAPACK decides is decided on rank 0: processors that round
+// differently must not disagree.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +40,9 @@ struct Triangle {
     std::vector<double> r, sigma;
 };
 
-/// The columns of `some` (as many as rows, or fewer) become an orthonormal basis of their span, the direction that they have most of first; there are as
-/// many as before, whatever their rank. Memory: the size of `some`, and a quarter. @note Collective.
+/// The columns of `some` (as many as rows, or fewer) become an orthonormal basis of their span, the direction that they
+/// have most of first; there are as many as before, whatever their rank. Memory: the size of `some`, and a quarter.
+/// @note Collective.
 Triangle orthonormalize(Context& context, Columns& some);
 
 /// Rank 0's numbers on all ranks. @note Collective.

@@ -19,7 +19,8 @@ constexpr std::int64_t warm = 2;          // readings after which the space begi
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-/// ‖Aᵀu − σv‖ out of what of AᵀA·v is outside V, which is σ times that. Where σ is less than rounding of σ₁, both are rounding, and so would be their ratio.
+/// ‖Aᵀu − σv‖ out of what of AᵀA·v is outside V, which is σ times that. Where σ is less than rounding of σ₁, both are
+/// rounding, and so would be their ratio.
 double residual_of(double outside, double sigma, double rounding) {
     return outside > 0 ? outside / std::max({sigma, rounding, std::numeric_limits<double>::min()}) : 0;
 }
@@ -30,13 +31,13 @@ template <class T>
 Finder<T>::Finder(Context& context, const io::Region& a, const Options& options)
     : context_(context),
       options_(options),
-      least_(std::min(a.wanted_rows(), a.wanted_columns())),
+      least_(std::min(a.logical_rows(), a.logical_columns())),
       count_(options.energy > 0 ? std::min(first_guess, options.components) : options.components),
       columns_(std::min(count_ + options.oversample, least_)),
       passes_(context, a, options, columns_),
       width_(passes_.panels().width()),
       floor_(2 * static_cast<double>(std::numeric_limits<T>::epsilon()) *
-             std::sqrt(static_cast<double>(std::max(a.wanted_rows(), a.wanted_columns())))),
+             std::sqrt(static_cast<double>(std::max(a.logical_rows(), a.logical_columns())))),
       basis_(context.threads) {
     quality_.tolerance =
         options.tolerance > 0 ? options.tolerance : usual_tolerance(sizeof(T) == 4 ? Dtype::float32 : Dtype::float64);
@@ -61,7 +62,7 @@ template <class T> bool Finder<T>::choose_count(const std::vector<double>& sigma
     return enough;
 }
 
-template <class T> Found<T> Finder<T>::operator()() {
+template <class T> LowRankFactors<T> Finder<T>::operator()() {
     const Timed timed(context_.ledger, Phase::compute, "randomized");
     passes_.start_counting();
     basis_.clear();
@@ -136,9 +137,7 @@ template <class T> void Finder<T>::append_random(std::int64_t columns) {
 template <class T> void Finder<T>::set_q() {
     mpi::together(context_.comm, [&] {
         const std::int64_t stride = passes_.stride(), columns = x_.columns;
-        if (q_.bytes() != at(width_ * stride) * sizeof(T)) {
-            q_ = Buffer(at(width_ * stride) * sizeof(T));
-        }
+        q_.grow(width_ * stride);
         parallel_ranges(context_.threads, width_, [&](std::int64_t begin, std::int64_t end, int) {
             for (std::int64_t i = begin; i < end; ++i) {
                 T* row = q() + i * stride;
@@ -152,10 +151,10 @@ template <class T> void Finder<T>::set_q() {
     });
 }
 
-template <class T> typename Finder<T>::Small Finder<T>::decompose(TallQr<T>& tall) const {
+template <class T> typename Finder<T>::Small Finder<T>::decompose(dist::TallQr<T>& tall) const {
     {
         const Timed timed(context_.ledger, Phase::exchange, "combine rows");
-        mpi::no_return(context_.comm, [&] { tall.combine(&context_.comm, context_.threads); });
+        tall.combine(&context_.comm, context_.threads);
     }
     const std::int64_t l = x_.columns;
     std::vector<double> small(at(2 * l * l + l));  // S column by column, T row by row, and σ
@@ -211,7 +210,8 @@ template <class T> bool Finder<T>::look_at_block(Columns& w, const Small& small)
     return quality_.converged;
 }
 
-/// Behind a reading that made V wider: X becomes what of AᵀA·X is outside, or the leading Ritz vectors, V gone, where they are to be measured.
+/// Behind a reading that made V wider: X becomes what of AᵀA·X is outside, or the leading Ritz vectors, V gone, where
+/// they are to be measured.
 template <class T> void Finder<T>::look_at_space(Columns w, bool last_but_one) {
     const std::int64_t b = x_.columns;
     basis_.add(std::move(x_));
@@ -247,8 +247,8 @@ template <class T> void Finder<T>::look_at_space(Columns w, bool last_but_one) {
     x_ = std::move(next);
 }
 
-/// An orthonormal basis of w, which V has been taken out of, orthogonal to V to rounding; without what was in V but for rounding. w = Q·r, r upper
-/// triangular, column by column.
+/// An orthonormal basis of w, which V has been taken out of, orthogonal to V to rounding; without what was in V but for
+/// rounding. w = Q·r, r upper triangular, column by column.
 template <class T> Columns Finder<T>::outside(Columns w, std::vector<double>& r) const {
     std::vector<double> lengths = w.lengths(), inverse(lengths);
     for (std::size_t j = 0; j < lengths.size(); ++j) {
@@ -269,35 +269,35 @@ template <class T> Columns Finder<T>::outside(Columns w, std::vector<double>& r)
     return times(w, chosen.data(), kept, kept, context_.threads);
 }
 
-template <class T> Found<T> Finder<T>::finish(std::shared_ptr<TallQr<T>> tall, const Small& small) {
+template <class T> LowRankFactors<T> Finder<T>::finish(std::shared_ptr<dist::TallQr<T>> tall, const Small& small) {
     const Columns& v = basis_.front();
-    Found<T> found;
-    found.high = passes_.panels().mine();
-    found.width = width_;
-    found.turned = passes_.panels().turned();
+    LowRankFactors<T> factors;
+    factors.high = passes_.panels().mine();
+    factors.width = width_;
+    factors.transposed = passes_.panels().transposed();
     for (std::int64_t j = 0; j < count_; ++j) {
-        found.sigma.push_back(small.sigma[at(j)] / passes_.factor());
+        factors.sigma.push_back(small.sigma[at(j)] / passes_.factor());
     }
     if (options_.values_only) {
-        return found;
+        return factors;
     }
-    mpi::no_return(context_.comm, [&] {
+    {
         const Timed timed(context_.ledger, Phase::exchange, "hand down U");
         const std::vector<T> left(small.left.begin(), small.left.end());
         tall->hand_down(left.data(), count_, context_.threads);
-    });
+    }
     mpi::together(context_.comm, [&] {
-        found.tall = tall->apply(context_.threads);
-        found.memory = std::move(tall);  // which holds those rows
-        found.across = Buffer(at(width_ * count_) * sizeof(T));
-        T* to = reinterpret_cast<T*>(found.across.data());
+        factors.tall = tall->apply(context_.threads);
+        factors.memory = std::move(tall);  // which holds those rows
+        factors.across = Array<T>(width_ * count_);
+        T* to = factors.across.data();
         for (std::int64_t i = 0; i < width_; ++i) {
             for (std::int64_t j = 0; j < count_; ++j) {
                 to[i * count_ + j] = static_cast<T>(v.numbers[at(i * v.columns + j)]);
             }
         }
     });
-    return found;
+    return factors;
 }
 
 template class Finder<float>;

@@ -1,23 +1,28 @@
-// Block Krylov iteration: the space that readings of the matrix span grows until the largest singular values and their vectors are in it.
+// Block Krylov iteration: the space that readings of the matrix span grows until the largest singular values and their
+// vectors are in it.
 //
 //     reading      multiplies                                          and then
-//     1            X random, l = K + P columns                         X ← AᵀA·X made orthonormal, twice: what is small beside σ₁² in the first
-//     2            X                                                   product has its digits in the second
+//     1            X random, l = K + P columns                         X ← AᵀA·X made orthonormal
+//     2            X                                                   the same once more
 //     3            X                                                   V = [X]
-//     4, 5 …       what of AᵀA·X is outside V                          V = [V, X]; where it is full: V ← its leading Ritz vectors (a thick restart)
+//     4, 5 …       what of AᵀA·X is outside V                          V = [V, X]
 //     last         X = the leading l Ritz vectors                      A·X by TSQR = Q·R, R = S·Σ·Tᵀ: U = Q·S, V = X·T
 //
-// Readings 1, 2, 3 and the last keep A·X, so that each of them may be the last: A·V = U·Σ holds by construction then, and ‖Aᵀu − σv‖ is what of AᵀA·v/σ is
-// outside V. One reading gives A·X and AᵀA·X, so none is for the residuals alone. What has converged to rounding is locked: the rest is judged without it,
-// or σ₁² would drown it.
+// What is small beside σ₁² in the first product has its digits in the second. Where V is full, it becomes its leading
+// Ritz vectors (a thick restart).
 //
-// C. Musco, C. Musco, "Randomized block Krylov methods for stronger and faster approximate singular value decomposition", 2015; K. Wu, H. Simon,
-// "Thick-restart Lanczos method for large symmetric eigenvalue problems", 2000.
+// Readings 1, 2, 3 and the last keep A·X, so that each of them may be the last: A·V = U·Σ holds by construction then,
+// and ‖Aᵀu − σv‖ is what of AᵀA·v/σ is outside V. One reading gives A·X and AᵀA·X, so none is for the residuals alone.
+// What has converged to rounding is locked: the rest is judged without it, or σ₁² would drown it.
+//
+// C. Musco, C. Musco, "Randomized block Krylov methods for stronger and faster approximate singular value
+// decomposition", 2015; K. Wu, H. Simon, "Thick-restart Lanczos method for large symmetric eigenvalue problems", 2000.
 #pragma once
 
 #include <algorithm>
 #include <memory>
 
+#include "tilewise/base/array.hpp"
 #include "tilewise/svd/randomized_basis.hpp"
 #include "tilewise/svd/randomized_out.hpp"
 #include "tilewise/svd/randomized_pass.hpp"
@@ -28,7 +33,8 @@ namespace tilewise::svd {
 inline constexpr std::int64_t most_readings = 200;
 /// Of a residual ‖Aᵀu − σv‖, relative to σ, where none is asked for.
 inline double usual_tolerance(Dtype dtype) { return dtype == Dtype::float32 ? 1e-4 : 1e-6; }
-/// Columns of the space where the plan does not say: eight blocks, as long as the eigenvalue problem stays small; three at least.
+/// Columns of the space where the plan does not say: eight blocks, as long as the eigenvalue problem stays small; three
+/// at least.
 inline std::int64_t usual_basis(std::int64_t block) { return std::clamp<std::int64_t>(1000, 3 * block, 8 * block); }
 
 /// What is known of the K components that were found; the same on all ranks.
@@ -46,7 +52,7 @@ public:
     /// `options.components` is known. @note Collective.
     Finder(Context& context, const io::Region& a, const Options& options);
 
-    Found<T> operator()();
+    LowRankFactors<T> operator()();
 
     const Quality& quality() const { return quality_; }
     std::int64_t reads() const { return passes_.reads(); }
@@ -59,19 +65,19 @@ private:
         std::vector<double> left, right, sigma;
     };
 
-    T* q() const { return reinterpret_cast<T*>(q_.data()); }
+    T* q() const { return q_.data(); }
     bool fixed() const { return options_.power >= 0; }
     std::int64_t limit() const { return fixed() ? options_.power + 2 : most_readings; }
     void size_space();
     bool choose_count(const std::vector<double>& sigma);
     void append_random(std::int64_t columns);
     void set_q();
-    Small decompose(TallQr<T>& tall) const;
+    Small decompose(dist::TallQr<T>& tall) const;
     bool judge(const std::vector<double>& sigma, const std::vector<double>& residuals, double noise);
     bool look_at_block(Columns& w, const Small& small);
     void look_at_space(Columns w, bool last_but_one);
     Columns outside(Columns w, std::vector<double>& r) const;
-    Found<T> finish(std::shared_ptr<TallQr<T>> tall, const Small& small);
+    LowRankFactors<T> finish(std::shared_ptr<dist::TallQr<T>> tall, const Small& small);
 
     Context& context_;
     const Options& options_;
@@ -79,7 +85,7 @@ private:
     Passes<T> passes_;
     std::int64_t width_, most_ = 0;  ///< columns of the space at most
     double floor_;                   ///< residuals that are rounding, relative to σ₁
-    Buffer q_;                       ///< what is multiplied next, padded
+    Array<T> q_;                     ///< what is multiplied next, padded
     Columns x_;                      ///< the same
     Basis basis_;
     std::int64_t locked_ = 0;     ///< columns of V that have converged to rounding

@@ -1,4 +1,5 @@
-// Tiles of 8 rows by up to 3 registers, held for the whole of k: one load for each register of B, and one broadcast for each row of A.
+// Tiles of 8 rows by up to 3 registers, held for the whole of k: one load for each register of B, and one broadcast for
+// each row of A.
 //
 //     A, where it lies        B          C
 //     [ a → ]                [ | | ]    [ # # ]      for p = 0 … k−1:  #[r] += A(r, p)·B(p, :)
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "tilewise/kernel/backend.hpp"
 #include "tilewise/kernel/gemm.hpp"
 
 namespace tilewise::svd {
@@ -85,9 +87,7 @@ void strip(std::int64_t m, std::int64_t k, const Strided<T>& a, const T* b, T* c
 
 bool able_to() {
 #if defined(__x86_64__)
-    static const bool able = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-                             __builtin_cpu_supports("avx512vl") != 0;
-    return able;
+    return kernel::backend().versions == kernel::Instructions::avx512;
 #else
     return false;
 #endif

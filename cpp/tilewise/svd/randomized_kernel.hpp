@@ -1,4 +1,5 @@
-// Products of a large matrix with a few vectors, without packing it: each number is loaded once and multiplied with all vectors.
+// Products of a large matrix with a few vectors, without packing it: each number is loaded once and multiplied with all
+// vectors.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 
 namespace tilewise::svd {
 
-/// A matrix row by row or column by column: element (i, p) is data[i·row_step + p·column_step], and one of the steps is 1.
+/// A matrix row by row or column by column: element (i, p) is data[i·row_step + p·column_step], and one of the steps is
+/// 1.
 template <class T> struct Strided {
     const T* data = nullptr;
     std::int64_t row_step = 0, column_step = 0;
@@ -19,8 +21,8 @@ template <class T> constexpr std::int64_t padded(std::int64_t vectors) {
     return (vectors + lanes - 1) / lanes * lanes;
 }
 
-/// C (m×vectors) += A (m×k) · B (k×vectors), B and C row by row without gaps, `vectors` as `padded` has it. One thread; 2·m·k·vectors operations.
-/// Without AVX-512 it is BLAS. `plain` is three loops, for comparison.
+/// C (m×vectors) += A (m×k) · B (k×vectors), B and C row by row without gaps, `vectors` as `padded` has it. One thread;
+/// 2·m·k·vectors operations. Without AVX-512 it is BLAS. `plain` is three loops, for comparison.
 template <class T>
 void multiply_few(std::int64_t m, std::int64_t k, std::int64_t vectors, const Strided<T>& a, const T* b, T* c);
 template <class T>

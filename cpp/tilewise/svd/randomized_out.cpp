@@ -23,31 +23,30 @@ template <class T> struct Rows {
     }
 };
 
-template <class T> Buffer transposed(const Rows<T>& rows) {
+template <class T> Array<T> transposed(const Rows<T>& rows) {
     const std::int64_t count = rows.range.size();
-    Buffer memory(static_cast<std::size_t>(count * rows.columns) * sizeof(T));
-    T* to = reinterpret_cast<T*>(memory.data());
+    Array<T> to(count * rows.columns);
     for (std::int64_t i = 0; i < count; ++i) {
         for (std::int64_t j = 0; j < rows.columns; ++j) {
             to[j * count + i] = rows.data[i * rows.columns + j];
         }
     }
-    return memory;
+    return to;
 }
 
 }  // namespace
 
-template <class T> void write(Context& context, Found<T>& found, Writer& writer, bool sync) {
+template <class T> void write(Context& context, LowRankFactors<T>& factors, Writer& writer, bool sync) {
     const Timed timed(context.ledger, Phase::output, "output");
-    const std::int64_t count = std::ssize(found.sigma);
+    const std::int64_t count = std::ssize(factors.sigma);
     Part part;
-    part.s = found.sigma;
-    Buffer vt;
-    if (found.memory != nullptr) {  // also where this rank has no rows of it
-        const Rows<T> tall{found.tall, found.high, count},
-            across = Rows<T>{reinterpret_cast<T*>(found.across.data()), {0, found.width}, count}.part(
-                grid::Partition(found.width, context.comm.size())[context.comm.rank()]);
-        const Rows<T>&u = found.turned ? across : tall, &v = found.turned ? tall : across;
+    part.s = factors.sigma;
+    Array<T> vt;
+    if (factors.memory != nullptr) {  // also where this rank has no rows of it
+        const Rows<T> tall{factors.tall, factors.high, count},
+            across = Rows<T>{factors.across.data(), {0, factors.width}, count}.part(
+                grid::Partition(factors.width, context.comm.size())[context.comm.rank()]);
+        const Rows<T>&u = factors.transposed ? across : tall, &v = factors.transposed ? tall : across;
         const std::vector<double> flips =
             signs(context.comm, Elements<T>{u.data, u.range.size(), count, count, 1}, u.range.begin);
         u.scale(flips);
@@ -55,14 +54,14 @@ template <class T> void write(Context& context, Found<T>& found, Writer& writer,
         mpi::together(context.comm, [&] { vt = transposed(v); });
         part.u = reinterpret_cast<std::byte*>(u.data);
         part.u_share = grid::Block{u.range, {0, u.range.size() > 0 ? count : 0}};
-        part.vt = vt.data();
+        part.vt = vt.raw();
         part.vt_share = grid::Block{{0, v.range.size() > 0 ? count : 0}, v.range};
     }
     writer.write(context, part);
     writer.finish(context, sync);
 }
 
-template void write(Context&, Found<float>&, Writer&, bool);
-template void write(Context&, Found<double>&, Writer&, bool);
+template void write(Context&, LowRankFactors<float>&, Writer&, bool);
+template void write(Context&, LowRankFactors<double>&, Writer&, bool);
 
 }  // namespace tilewise::svd

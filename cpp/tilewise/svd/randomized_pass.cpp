@@ -1,4 +1,5 @@
-// Blocks of rows that stay in the cache between their two products, and sums that change to float64 before they lose digits.
+// Blocks of rows that stay in the cache between their two products, and sums that change to float64 before they lose
+// digits.
 #include "tilewise/svd/randomized_pass.hpp"
 
 #include <algorithm>
@@ -17,7 +18,6 @@ namespace {
 
 constexpr std::int64_t flush_rows = 4096;                      // over which sums are kept in the type of the matrix
 constexpr std::int64_t block_rows = 64, block_columns = 1024;  // of a panel, and the rows of Q and W that go with them
-constexpr std::int64_t nowhere = std::numeric_limits<std::int64_t>::max();
 
 /// NaN if there is one.
 template <class N> N largest_of(const N* data, std::int64_t count) {
@@ -76,7 +76,7 @@ void runs_of(const kernel::Operand& panel, std::int64_t rows, std::int64_t width
 
 /// Rows of Y, `stride` apart, into the chunks that they belong to.
 template <class T>
-void keep_rows(TallQr<T>& tall, const T* y, std::int64_t stride, std::int64_t columns, std::int64_t chunk,
+void keep_rows(dist::TallQr<T>& tall, const T* y, std::int64_t stride, std::int64_t columns, std::int64_t chunk,
                grid::Range rows) {
     const std::int64_t index = rows.begin / chunk, row = rows.begin - index * chunk, high = tall.rows_of(index);
     T* to = tall.chunk(index) + row;
@@ -118,8 +118,8 @@ template <class T> void Passes<T>::make_lanes(Context& context, std::int64_t col
         lanes_.resize(static_cast<std::size_t>(panels_->lanes()));
         for (Lane& lane : lanes_) {
             lane = Lane{};
-            lane.y = Buffer(static_cast<std::size_t>(panels_->panel_rows() * stride_) * sizeof(T));
-            lane.w = Buffer(static_cast<std::size_t>(width_ * stride_) * sizeof(T));
+            lane.y = Array<T>(panels_->panel_rows() * stride_);
+            lane.w = Array<T>(width_ * stride_);
             lane.sum.assign(static_cast<std::size_t>(width_ * columns), 0.0);
         }
     });
@@ -181,13 +181,13 @@ Reading<T> Passes<T>::sum_products(Context& context, const T* q, std::int64_t co
     make_lanes(context, columns);
     mpi::together(context.comm, [&] {
         if (keep) {
-            reading.tall = std::make_unique<TallQr<T>>(panels_->mine().size(), columns, chunk);
+            reading.tall = std::make_unique<dist::TallQr<T>>(panels_->mine().size(), columns, chunk);
         }
     });
     const kernel::BlasThreads one(1);
     walk(context, chunk, expected, [&](int index, grid::Range rows, const kernel::Operand& operand) {
         Lane& lane = lanes_[static_cast<std::size_t>(index)];
-        T *y = reinterpret_cast<T*>(lane.y.data()), *w = reinterpret_cast<T*>(lane.w.data());
+        T *y = lane.y.data(), *w = lane.w.data();
         const Strided<T> panel = strided<T>(operand);
         const std::int64_t at_once = panels_->threads_of_lane() > 1 ? rows.size() : block_rows;
         for (std::int64_t row = 0; row < rows.size(); row += at_once) {
@@ -237,7 +237,7 @@ template <class T> void Passes<T>::flush(Lane& lane, std::vector<double>& sum, s
     if (std::exchange(lane.rows, 0) == 0) {
         return;
     }
-    T* w = reinterpret_cast<T*>(lane.w.data());
+    T* w = lane.w.data();
     for (std::int64_t i = 0; i < width_; ++i) {
         for (std::int64_t j = 0; j < columns; ++j) {
             sum[static_cast<std::size_t>(i * columns + j)] += static_cast<double>(w[i * stride_ + j]);
@@ -249,34 +249,22 @@ template <class T> void Passes<T>::flush(Lane& lane, std::vector<double>& sum, s
 template <class T> void Passes<T>::find_wrong(Lane& lane, grid::Range rows, const Strided<T>& panel) const {
     for (std::int64_t i = rows.begin; i < rows.end; ++i) {
         for (std::int64_t j = 0; j < width_; ++j) {
-            const T value = *from(panel, i - rows.begin, j).data;
-            if (!std::isfinite(value)) {
-                const std::int64_t row = panels_->turned() ? j : i, column = panels_->turned() ? i : j;
-                const std::int64_t kind = std::isnan(value) ? 0 : value > 0 ? 1 : 2;
-                lane.wrong = std::min(lane.wrong, (row * a_.wanted_columns() + column) * 4 + kind);
-            }
+            const std::int64_t row = panels_->transposed() ? j : i, column = panels_->transposed() ? i : j;
+            lane.wrong.note(row * a_.logical_columns() + column, *from(panel, i - rows.begin, j).data);
         }
     }
 }
 
 template <class T> void Passes<T>::refuse_wrong(Context& context) const {
-    std::int64_t mine = nowhere, first = nowhere;
+    FirstNotFinite first;
     for (const Lane& lane : lanes_) {
-        mine = std::min(mine, lane.wrong);
+        first.note(lane.wrong);
     }
-    mpi::check(MPI_Allreduce(&mine, &first, 1, MPI_INT64_T, MPI_MIN, context.comm.get()), "MPI_Allreduce");
-    if (first != nowhere) {
-        constexpr double infinity = std::numeric_limits<double>::infinity();
-        const std::array values{std::numeric_limits<double>::quiet_NaN(), infinity, -infinity};
-        const std::int64_t place = first / 4, columns = a_.wanted_columns();
-        mpi::together(context.comm, [&] {
-            refuse_number(a_, place / columns, place % columns, values[static_cast<std::size_t>(first % 4)]);
-        });
-    }
+    first.refuse(context, a_);
 }
 
-/// Whether squares of the numbers left the type's range, or squares of those, which lengths are made of, that of float64: then they
-/// are scaled from now on, which takes a reading to find the largest.
+/// Whether squares of the numbers left the type's range, or squares of those, which lengths are made of, that of
+/// float64: then they are scaled from now on, which takes a reading to find the largest.
 template <class T>
 bool Passes<T>::needs_scaling(Context& context, const std::vector<double>& product, double expected) {
     const double most = largest_of(product.data(), std::ssize(product));

@@ -1,13 +1,15 @@
-// One reading of a matrix that does not fit into memory, and what can be made of it: A·Q and Aᵀ·(A·Q) at once, and ‖A‖_F.
+// One reading of a matrix that does not fit into memory, and what can be made of it: A·Q and Aᵀ·(A·Q) at once, and
+// ‖A‖_F.
 #pragma once
 
-#include <limits>
 #include <memory>
 #include <vector>
 
+#include "tilewise/base/array.hpp"
+#include "tilewise/dist/tall_qr.hpp"
+#include "tilewise/svd/not_finite.hpp"
 #include "tilewise/svd/panels.hpp"
 #include "tilewise/svd/randomized_kernel.hpp"
-#include "tilewise/svd/randomized_qr.hpp"
 #include "tilewise/svd/svd.hpp"
 
 namespace tilewise::svd {
@@ -15,11 +17,12 @@ namespace tilewise::svd {
 /// What one reading gives, for Q of n columns.
 template <class T> struct Reading {
     std::vector<double> product;  ///< Hᵀ·(H·Q), width × n, row by row, the same on all ranks
-    std::unique_ptr<TallQr<T>>
+    std::unique_ptr<dist::TallQr<T>>
         tall;  ///< this rank's rows of H·Q, their chunks factored; null where they were not to be kept
 };
 
-/// Products of the view H (see Panels) with Q, width × n, row by row with rows of `stride` numbers, of which those beyond n are 0. The same Q on all ranks.
+/// Products of the view H (see Panels) with Q, width × n, row by row with rows of `stride` numbers, of which those
+/// beyond n are 0. The same Q on all ranks.
 template <class T> class Passes {
 public:
     /// For Q of `columns` columns at most. `a` and `options` must live as long as this. @note Collective.
@@ -33,22 +36,23 @@ public:
     std::int64_t reads() const { return reads_; }
     double flops() const { return flops_; }
     void start_counting() { reads_ = 0; }
-    /// What the matrix is multiplied with from the first pass on: a power of two, 1 unless its numbers are very large or small.
+    /// What the matrix is multiplied with from the first pass on: a power of two, 1 unless its numbers are very large
+    /// or small.
     double factor() const { return factor_; }
     /// ‖factor·A‖_F², summed in the first pass.
     double squares() const { return squares_; }
 
-    /// Sums over rows are in float64. `first`: refuses numbers that are not finite, with the position of the first, and finds the factor (one or two
-    /// readings more, where it is not 1) and the sum of squares. `expected`: readings that there will be, 0 where that is not known. @note Collective.
+    /// Sums over rows are in float64. `first`: refuses numbers that are not finite, with the position of the first, and
+    /// finds the factor (one or two readings more, where it is not 1) and the sum of squares. `expected`: readings that
+    /// there will be, 0 where that is not known. @note Collective.
     Reading<T> read(Context& context, const T* q, std::int64_t columns, bool first, bool keep, double expected);
 
 private:
     struct Lane {
-        Buffer y, w;
+        Array<T> y, w;
         std::vector<double> sum;
         std::int64_t rows = 0;  ///< that w has summed
-        std::int64_t wrong = std::numeric_limits<
-            std::int64_t>::max();  ///< the first number that is not finite: its place, times 4, and which it is
+        FirstNotFinite wrong;
         double largest = 0, squares = 0;
     };
 

@@ -1,19 +1,20 @@
-// The matrix that is decomposed, from its file into the ranks' memory: turned round where it is wide, checked, and scaled where squares would overflow.
+// The matrix that is decomposed, from its file into the ranks' memory: transposed where it is wide, checked,
+// and scaled where squares would overflow.
 #pragma once
 
 #include <optional>
 
-#include "tilewise/base/buffer.hpp"
+#include "tilewise/base/array.hpp"
 #include "tilewise/grid/partition.hpp"
 #include "tilewise/io/transfer.hpp"
 
 namespace tilewise::svd {
 
-/// W (m×n, m ≥ n) is A, or Aᵀ where A is wide. A square A is never turned, though it may lie as LAPACK wants Aᵀ: columns of different scale, which are
-/// more common than such rows, have the faster start.
+/// W (m×n, m ≥ n) is A, or Aᵀ where A is wide. A square A is never transposed, though it may lie as LAPACK wants
+/// Aᵀ: columns of different scale, which are more common than such rows, have the faster start.
 struct Work {
-    io::Region region;     ///< of W
-    bool flipped = false;  ///< W is Aᵀ: what is called U of W is V of A
+    io::Region region;        ///< of W
+    bool transposed = false;  ///< W is Aᵀ: what is called U of W is V of A
     std::int64_t m = 0, n = 0;
 
     explicit Work(const io::Region& a);
@@ -21,28 +22,33 @@ struct Work {
     bool by_columns() const { return region.stored_transposed(); }
 };
 
-/// How W is read: `rows`: each rank reads its rows of it, for a QR of the ranks together; `stored`: each rank reads a part of the file, and rank 0 gathers them.
-enum class Dealt { rows, stored };
+/// How W is read: `rows`: each rank reads its rows of it, for a QR of the ranks together; `stored`: rows or
+/// columns, as they lie in the file.
+enum class ReadLayout { rows, stored };
 
 class Source {
 public:
     /// Opens the file. `work` must live as long as this. @note Collective.
-    Source(Context& context, const Work& work, const std::string& strategy, const io::Hints& hints);
+    Source(Context& context, const Work& work, io::StrategyKind strategy, const io::Hints& hints);
 
-    /// Reads this rank's share, checks it and scales it: by a power of two, where the largest magnitude is far from 1. @note Collective; throws UsageError
-    /// with the first position, in A, of a number that is not finite.
-    void read(Context& context, Dealt dealt, const io::Region& a);
+    /// Reads this rank's share, checks it and scales it: by a power of two, where the largest magnitude is far
+    /// from 1. @note Collective; throws UsageError with the first position, in A, of a number that is not
+    /// finite.
+    void read(Context& context, ReadLayout layout, const io::Region& a);
     /// What all numbers in memory were multiplied by.
     double scale() const { return scale_; }
     /// With `rows`: the rank's rows.
     grid::Range rows(const Context& context) const;
 
-    /// With `rows`: copies so many of the rank's rows, from its row `begin` on, to `to`, column by column. Not collective.
+    /// With `rows`: copies so many of the rank's rows, from its row `begin` on, to `to`, column by column. Not
+    /// collective.
     void copy_rows(std::int64_t begin, std::int64_t count, double* to) const;
-    /// Gives the memory back. What whole() handed out stays.
-    void release() { share_ = Buffer(); }
-    /// Rank 0 gets all of W, column by column; others an empty buffer. Keeps a copy where it is wanted `again`. @note Collective.
-    Buffer whole(Context& context, bool again);
+    /// Gives the memory back. What columns() handed out stays.
+    void release() { share_ = {}; }
+    /// The rank's columns of W, nearly as many on each, column by column without gaps. Keeps a copy of what
+    /// was read where it is wanted `again`. Memory: where the file has rows, these, what is sent and received,
+    /// and the columns. @note Collective; aborts the job where ranks already wait.
+    Array<double> columns(Context& context, bool again);
 
 private:
     void check_finite(Context& context, const io::Region& a) const;
@@ -51,8 +57,8 @@ private:
 
     const Work& work_;
     std::optional<io::Input> input_;
-    Dealt dealt_ = Dealt::stored;
-    Buffer share_;
+    ReadLayout layout_ = ReadLayout::stored;
+    Array<double> share_;
     std::int64_t size_ = 0;
     double scale_ = 1;
 };

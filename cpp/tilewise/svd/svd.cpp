@@ -6,12 +6,11 @@
 #include <limits>
 
 #include "tilewise/base/names.hpp"
-#include "tilewise/io/spoil.hpp"
+#include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/svd/exchange.hpp"
-#include "tilewise/svd/jacobi.hpp"
+#include "tilewise/svd/algorithms.hpp"
 #include "tilewise/svd/proof.hpp"
-#include "tilewise/svd/randomized.hpp"
+#include "tilewise/svd/sweeps.hpp"
 #include "tilewise/svd/writer.hpp"
 
 namespace tilewise::svd {
@@ -25,7 +24,7 @@ void check_file(const io::Region& file, std::int64_t rows, std::int64_t columns,
 }
 
 void check_shapes(const io::Region& a, const Files& files, Dtype dtype, const Options& options) {
-    const std::int64_t m = a.wanted_rows(), n = a.wanted_columns(), most = std::min(m, n);
+    const std::int64_t m = a.logical_rows(), n = a.logical_columns(), most = std::min(m, n);
     if (most < 1) {
         throw UsageError(a.name + ": has no numbers, and so no singular values");
     }
@@ -55,15 +54,15 @@ void check_shapes(const io::Region& a, const Files& files, Dtype dtype, const Op
 }
 
 void check_options(const Context& context, std::int64_t columns, const Options& options) {
-    const ExchangeKind exchange = exchange_named(options.exchange);
+    mpi::require_taken(options.exchange, exchange_names);
     const int ranks = context.comm.size();
-    const bool moves = options.algorithm == "jacobi" && ranks > 1;
-    if ((exchange == ExchangeKind::none) == moves) {
-        throw UsageError(moves ? "blocks have to travel between " + std::to_string(ranks) +
-                                     " ranks: exchange none is for one"
-                               : "exchange " + options.exchange + " is for jacobi on several ranks");
+    const bool moves = options.algorithm == AlgorithmKind::jacobi && ranks > 1;
+    if ((options.exchange == ExchangeKind::none) == moves) {
+        throw UsageError(
+            moves ? "blocks have to travel between " + std::to_string(ranks) + " ranks: exchange none is for one"
+                  : "exchange " + std::string(mpi::name_of(options.exchange)) + " is for jacobi on several ranks");
     }
-    if (options.algorithm == "local" && ranks > 1) {
+    if (options.algorithm == AlgorithmKind::local && ranks > 1) {
         throw UsageError("local is for one rank, not for " + std::to_string(ranks));
     }
     for (const int blocks : {options.blocks, options.qr_blocks}) {
@@ -87,28 +86,38 @@ void check_options(const Context& context, std::int64_t columns, const Options& 
 }
 
 Outcome run(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options) {
-    if (options.algorithm == "randomized") {
-        return randomized(context, a, files, dtype, options);
+    const Algorithm& algorithm = algorithms.at(static_cast<std::size_t>(options.algorithm));
+    Outcome outcome = algorithm.run(context, a, files, dtype, options);
+    if (outcome.verification) {  // that the sweeps ran out is known without a look at the files
+        return outcome;
     }
-    return options.algorithm == "local" ? local(context, a, files, dtype, options)
-                                        : jacobi(context, a, files, dtype, options);
+    Files written = cut_to(files, outcome.diagnostics.components);
+    written.s.proving = true;
+    for (std::optional<io::Region>* factor : {&written.u, &written.vt, &written.us}) {
+        if (*factor) {
+            (*factor)->proving = true;
+        }
+    }
+    io::corrupt_for_test(context, written.u ? *written.u : written.s);
+    if (options.verify != Verify::off) {
+        outcome.verification = verify(context, a, written, options, outcome.diagnostics);
+    }
+    return outcome;
 }
 
 }  // namespace
 
-void refuse_number(const io::Region& a, std::int64_t row, std::int64_t column, double value) {
-    throw UsageError(a.name + ": row " + std::to_string(row) + ", column " + std::to_string(column) + " (from 0) is " +
-                     (std::isnan(value) ? "nan"
-                      : value > 0       ? "inf"
-                                        : "-inf") +
-                     "; a decomposition needs finite numbers");
+static_assert(algorithms[static_cast<std::size_t>(AlgorithmKind::local)].name == "local");
+
+AlgorithmKind algorithm_named(std::string_view name) {
+    return enum_named<AlgorithmKind>(algorithms, name, "algorithm");
 }
 
-void say_left(Shown& shown, double left, std::int64_t all) {
-    if (shown.components < all) {
+void say_left(Diagnostics& diagnostics, double left, std::int64_t all) {
+    if (diagnostics.components < all) {
         const double rounding = 4 * std::numeric_limits<double>::epsilon() * std::sqrt(static_cast<double>(all));
-        shown.error_estimate = std::max(left, rounding);
-        shown.error_rounding = rounding;
+        diagnostics.error_estimate = std::max(left, rounding);
+        diagnostics.error_rounding = rounding;
     }
 }
 
@@ -125,28 +134,10 @@ void refuse_overflow(const Context& context, const io::Region& a, double largest
 
 Outcome decompose(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options) {
     mpi::together(context.comm, [&] {
-        index_of(algorithm_names, options.algorithm, "algorithm");
         check_shapes(a, files, dtype, options);
-        check_options(context, std::min(a.wanted_rows(), a.wanted_columns()), options);
+        check_options(context, std::min(a.logical_rows(), a.logical_columns()), options);
     });
-    Outcome outcome = run(context, a, files, dtype, options);
-    if (outcome.verification) {  // that the sweeps ran out is known without a look at the files
-        return outcome;
-    }
-    Files written = cut_to(files, outcome.shown.components);
-    written.s.proving = true;
-    for (std::optional<io::Region>* factor : {&written.u, &written.vt, &written.us}) {
-        if (*factor) {
-            (*factor)->proving = true;
-        }
-    }
-    if (options.tamper) {
-        io::spoil_last_number(context, written.u ? *written.u : written.s);
-    }
-    if (options.verify != Verify::off) {
-        outcome.verification = verify(context, a, written, options, outcome.shown);
-    }
-    return outcome;
+    return mpi::no_return(context.comm, [&] { return run(context, a, files, dtype, options); });
 }
 
 }  // namespace tilewise::svd

@@ -1,4 +1,5 @@
-// Singular value decomposition of a matrix in a file, over any number of ranks: the operation that the worker and other programs call.
+// Singular value decomposition of a matrix in a file, over any number of ranks: the operation that the worker and other
+// programs call.
 #pragma once
 
 #include <array>
@@ -9,39 +10,47 @@
 
 #include "tilewise/base/outcome.hpp"
 #include "tilewise/io/transfer.hpp"
+#include "tilewise/kernel/jacobi.hpp"
+#include "tilewise/mpi/exchange/kinds.hpp"
 
 namespace tilewise::svd {
 
-inline constexpr std::array<std::string_view, 3> algorithm_names{"jacobi", "randomized", "local"};
+enum class AlgorithmKind { jacobi, randomized, local };
+/// What the sweeps begin with: eigenvectors of AᵀA, where that is safe, or a QR decomposition with pivots.
+enum class StartKind { eigen, qr };
+inline constexpr std::array<std::string_view, 2> start_names{"eigen", "qr"}, inner_names{"blocks", "rotations"};
 
 struct Options {
-    std::string algorithm = "jacobi";
-    std::string exchange = "none", read = "positioned", write = "positioned";
+    AlgorithmKind algorithm = AlgorithmKind::jacobi;
+    mpi::ExchangeKind exchange = mpi::ExchangeKind::none;
+    io::StrategyKind read = io::StrategyKind::positioned, write = io::StrategyKind::positioned;
     io::Hints hints;
     int blocks = 0;     ///< column blocks of the ring over all ranks, even; 0: two for each rank, six with `overlap`
     int qr_blocks = 0;  ///< the same where the start is `qr`, asked for or fallen back to; 0: as `blocks`
     grid::Remainder remainder = grid::Remainder::spread;
-    std::string start =
-        "eigen";  ///< what the sweeps begin with: "eigen"vectors of AᵀA, where that is safe, or a pivoted "qr"
-    std::string inner = "blocks";  ///< "blocks" or "rotations": how a pair of blocks is made orthogonal
-    std::int64_t components = 0;   ///< the largest so many; 0: all
+    StartKind start = StartKind::eigen;
+    kernel::Inner inner = kernel::Inner::blocks;  ///< how a pair of blocks is made orthogonal
+    std::int64_t components = 0;                  ///< the largest so many; 0: all
     bool values_only = false;
     int max_sweeps = 30;
     double tolerance =
-        0;  ///< the largest cosine between two columns that count as orthogonal, of `randomized` the largest ‖Aᵀu − σv‖ / σ; 0: its own
+        /// the largest cosine between two columns that count as orthogonal, of `randomized` the largest ‖Aᵀu − σv‖ / σ;
+        /// 0: its own
+        0;
     double energy = 0;  ///< above 0: the fewest components that have so much of ‖A‖_F², `components` at most
     int power = -1;  ///< of `randomized`: so many iterations, and what there is then; −1: as many as `tolerance` takes
     int oversample = 10;     ///< of `randomized`: columns of a block beyond the components
     std::int64_t basis = 0;  ///< of `randomized`: most columns of its space, three blocks at least; 0: as it likes
     std::uint64_t seed = 0;
     bool keep_small =
-        false;  ///< of `local`: jacobi takes over where rows or columns differ so much in scale that gesdd would lose small values
+        /// of `local`: jacobi takes over where rows or columns differ so much in scale that gesdd would lose small
+        /// values
+        false;
     bool require_converged = true;  ///< else what there is after the last sweep is written, with a warning
     std::int64_t panel_bytes = 0;   ///< of `randomized`: most bytes of the matrix in a node's memory; 0: as it likes
     Verify verify = Verify::off;
     int repeat = 1, warmup = 0;  ///< of the part in memory, each time from the input
     bool sync = false;
-    bool tamper = false;  ///< for tests: makes one byte of a file wrong before it is verified
 };
 
 /// Part files that exist with their full size, all of the type that the result is rounded to.
@@ -53,7 +62,7 @@ struct Files {
 };
 
 /// What the decomposition has to say of itself; the same on all ranks, except where it says otherwise.
-struct Shown {
+struct Diagnostics {
     std::string algorithm;  ///< that was taken in the end, where it is not the one that was asked for
     int sweeps = 0;
     std::vector<double> off_norm;  ///< the largest cosine that each sweep found
@@ -86,23 +95,26 @@ struct Outcome {
     bool working = true;  ///< whether this rank had anything to do
     double flops = 0;     ///< of all ranks, one repetition
     std::vector<std::string> warnings;
-    Shown shown;
+    Diagnostics diagnostics;
 };
 
-/// A = U·diag(s)·Vᵀ, or its K largest singular values with their vectors. Singular values descend; of each pair of vectors the sign is such that
-/// the element of largest magnitude in the column of U is positive (of several within 10⁻⁶ the first). `dtype` is float32 or float64, the type of the
-/// files, and of the arithmetic of `local` and `randomized`; `jacobi` computes in float64. Numbers that are not finite are refused with the position
-/// of the first. Where the sweeps run out and `require_converged`, nothing is written, and the verification says so. Throws the same Error on every
-/// rank, or aborts the job where ranks already wait. @note Collective over `context.comm`.
+/// A = U·diag(s)·Vᵀ, or its K largest singular values with their vectors. Singular values descend; of each pair of
+/// vectors the sign is such that the element of largest magnitude in the column of U is positive (of several within
+/// 10⁻⁶ the first). `dtype` is float32 or float64, the type of the files, and of the arithmetic of `local` and
+/// `randomized`; `jacobi` computes in float64. Numbers that are not finite are refused with the position of the first.
+/// Where the sweeps run out and `require_converged`, nothing is written, and the verification says so. Throws the same
+/// Error on every rank, or aborts the job where ranks already wait. @note Collective over `context.comm`.
 Outcome decompose(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
 
-/// UsageError where the largest singular value has no place in the type of the result, before anything is written. @note Collective; all ranks know it.
+/// Throws UsageError for an unknown name, listing the known ones.
+AlgorithmKind algorithm_named(std::string_view name);
+
+/// UsageError where the largest singular value has no place in the type of the result, before anything is written.
+/// @note Collective; all ranks know it.
 void refuse_overflow(const Context& context, const io::Region& a, double largest, Dtype dtype);
 
-/// Tells `shown` what the components leave of A, where these are not all of `all` singular values: as found from the others.
-void say_left(Shown& shown, double left, std::int64_t all);
-
-/// UsageError: "A.npy: row 3, column 7 (from 0) is nan; a decomposition needs finite numbers".
-[[noreturn]] void refuse_number(const io::Region& a, std::int64_t row, std::int64_t column, double value);
+/// Tells `diagnostics` what the components leave of A, where these are not all of `all` singular values: as found from
+/// the others.
+void say_left(Diagnostics& diagnostics, double left, std::int64_t all);
 
 }  // namespace tilewise::svd

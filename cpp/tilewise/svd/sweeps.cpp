@@ -1,5 +1,6 @@
-// The steps of a sweep. With `overlap` the positions at the rank's ends come first, whose blocks then fly while those between are made orthogonal; a rank
-// with one position, or two, has nothing between: its blocks leave when they are done.
+// The steps of a sweep. With `overlap` the positions at the rank's ends come first, whose blocks then fly while those
+// between are made orthogonal; a rank with one position, or two, has nothing between: its blocks leave when they are
+// done.
 #include "tilewise/svd/sweeps.hpp"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ constexpr double least_work = 4e6;
 
 class Sweeper {
 public:
-    Sweeper(Context& context, const grid::Ring& ring, Blocks& blocks, Exchange& exchange, const SweepSetting& setting)
+    Sweeper(Context& context, const grid::Ring& ring, Blocks& blocks, mpi::Exchange& exchange,
+            const SweepSetting& setting)
         : context_(context),
           ring_(ring),
           blocks_(blocks),
@@ -37,7 +39,7 @@ public:
         for (int thread = 0; thread < threads_; ++thread) {
             solvers_.emplace_back(setting.inner, setting.tolerance, within);
         }
-        found_.resize(static_cast<std::size_t>(blocks.positions()));
+        tallies_.resize(static_cast<std::size_t>(blocks.positions()));
     }
 
     Swept operator()() {
@@ -52,9 +54,9 @@ public:
                 swept.sweep_bytes = context_.ledger.count().exchanged - before.exchanged;
                 swept.sweep_messages = context_.ledger.count().messages - before.messages;
             }
-            const kernel::PairOutcome found = of_all_ranks();
-            swept.off_norm.push_back(found.off);
-            swept.converged = certainly_converged(found, setting_.tolerance);
+            const kernel::PairOutcome tally = of_all_ranks();
+            swept.off_norm.push_back(tally.off);
+            swept.converged = certainly_converged(tally, setting_.tolerance);
             if (kernel::has_stalled(swept.off_norm)) {
                 for (kernel::PairSolver& solver : solvers_) {
                     solver.use_rotations();
@@ -64,8 +66,8 @@ public:
         for (const kernel::PairSolver& solver : solvers_) {
             swept.tally += solver.tally();
         }
-        for (const Found& found : found_) {
-            swept.flops += found.flops;
+        for (const Tally& tally : tallies_) {
+            swept.flops += tally.flops;
         }
         return swept;
     }
@@ -74,7 +76,8 @@ private:
     int first() const { return static_cast<int>(blocks_.first_position()); }
     int end() const { return first() + blocks_.positions(); }
 
-    /// Digits of orthogonality that are reached, of those that are wanted; the first sweeps reach none and take as long.
+    /// Digits of orthogonality that are reached, of those that are wanted; the first sweeps reach none and take as
+    /// long.
     double progress(const Swept& swept, int step) const {
         const auto sweeps = static_cast<double>(swept.off_norm.size());
         const double part = static_cast<double>(step + 1) / ring_.steps();
@@ -100,7 +103,7 @@ private:
             begin(step);
         }
         const Timed timed(context_.ledger, Phase::exchange, "blocks");
-        exchange_.finish();
+        exchange_.complete();
         settle();
     }
 
@@ -125,19 +128,26 @@ private:
             return;
         }
         const Shape& shape = blocks_.shape();
-        Found& found = found_[static_cast<std::size_t>(position - first())];
+        Tally& tally = tallies_[static_cast<std::size_t>(position - first())];
         const kernel::PairOutcome outcome = solver(left->x(shape), right->x(shape), left->v(shape), right->v(shape));
-        found.sum += outcome;
+        tally.sum += outcome;
         const auto width = static_cast<double>(columns);
         const bool rotated = !(outcome.off < setting_.tolerance);
-        found.flops +=
+        tally.flops +=
             width * width * (static_cast<double>(shape.rows) + (rotated ? 2 * static_cast<double>(shape.height()) : 0));
+    }
+
+    /// A block on its way: the side where it arrives tells two blocks apart that come from one neighbour. One without
+    /// columns is sent all the same.
+    mpi::Message message(int peer, Side side, const Block& block) const {
+        return {peer, side == Side::top ? 0 : 1, 1, block.numbers(blocks_.shape()),
+                reinterpret_cast<std::byte*>(block.data())};
     }
 
     /// Sends what leaves the rank after a step.
     void begin(int step) {
         const Timed timed(context_.ledger, Phase::exchange, "blocks");
-        Parcels out, in;
+        mpi::MessageSet set;
         coming_.clear();
         const int me = context_.comm.rank();
         for (int position = first(); position < end(); ++position) {
@@ -145,16 +155,15 @@ private:
                 const Seat here{position, side};
                 if (const Seat to = ring_.next(here); ring_.rank_of(to.position) != me) {
                     const Block& block = blocks_.at(here);
-                    out.push_back({ring_.rank_of(to.position), to.side, block.data(), block.numbers(blocks_.shape())});
+                    set.out.push_back(message(ring_.rank_of(to.position), to.side, block));
                 }
                 if (const Seat from = ring_.before(here); ring_.rank_of(from.position) != me) {
                     Arrival& arrival = coming_.emplace_back(here, blocks_.arriving(ring_.block_at(here, step + 1)));
-                    in.push_back({ring_.rank_of(from.position), side, arrival.block.data(),
-                                  arrival.block.numbers(blocks_.shape())});
+                    set.in.push_back(message(ring_.rank_of(from.position), side, arrival.block));
                 }
             }
         }
-        exchange_.begin(std::move(out), std::move(in));
+        exchange_.start(set);
     }
 
     /// Moves every block to its next place within the rank, and those that came to theirs.
@@ -184,8 +193,8 @@ private:
     kernel::PairOutcome of_all_ranks() {
         const Timed timed(context_.ledger, Phase::exchange, "off");
         kernel::PairOutcome mine, all;
-        for (Found& found : found_) {
-            mine += std::exchange(found.sum, {});
+        for (Tally& tally : tallies_) {
+            mine += std::exchange(tally.sum, {});
         }
         const std::array sent{mine.off, mine.cosines, mine.angles};
         std::vector<std::array<double, 3>> got(static_cast<std::size_t>(context_.comm.size()));
@@ -198,7 +207,7 @@ private:
     }
 
     /// What a position has met, in one sweep (`sum`) and in all.
-    struct Found {
+    struct Tally {
         kernel::PairOutcome sum;
         double flops = 0;
     };
@@ -213,17 +222,23 @@ private:
     Context& context_;
     const grid::Ring& ring_;
     Blocks& blocks_;
-    Exchange& exchange_;
+    mpi::Exchange& exchange_;
     const SweepSetting& setting_;
     int threads_ = 1;
     std::vector<kernel::PairSolver> solvers_;
-    std::vector<Found> found_;  ///< by position, so that no thread's haste changes a sum
+    std::vector<Tally> tallies_;  ///< by position, so that no thread's haste changes a sum
     std::vector<Arrival> coming_;
 };
 
 }  // namespace
 
-Swept sweep(Context& context, const grid::Ring& ring, Blocks& blocks, Exchange& exchange, const SweepSetting& setting) {
+std::unique_ptr<mpi::Exchange> make_exchange(ExchangeKind kind, const Context& context, std::int64_t largest) {
+    return mpi::make_exchange(
+        kind, {.comm = context.comm, .ledger = context.ledger, .dtype = Dtype::float64, .tags = 2, .largest = largest});
+}
+
+Swept sweep(Context& context, const grid::Ring& ring, Blocks& blocks, mpi::Exchange& exchange,
+            const SweepSetting& setting) {
     const kernel::BlasThreads one(1);
     return Sweeper(context, ring, blocks, exchange, setting)();
 }

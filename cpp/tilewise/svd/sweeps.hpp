@@ -1,10 +1,22 @@
 // Sweeps over all pairs of column blocks until all columns are orthogonal to each other.
 #pragma once
 
+#include "tilewise/mpi/exchange/exchange.hpp"
 #include "tilewise/svd/blocks.hpp"
-#include "tilewise/svd/exchange.hpp"
 
 namespace tilewise::svd {
+
+using mpi::ExchangeKind;
+
+/// The exchanges that blocks may travel by.
+inline constexpr auto exchange_names =
+    mpi::exchange_names_without(mpi::DescribedOnce{}, ExchangeKind::synchronous, ExchangeKind::collective,
+                                ExchangeKind::one_sided_fence, ExchangeKind::one_sided_pscw, ExchangeKind::shared);
+/// Throws UsageError for an unknown name.
+inline ExchangeKind exchange_named(std::string_view name) { return mpi::exchange_named(name, exchange_names); }
+
+/// For blocks of at most `largest` numbers. @note Collective; throws the same Error on every rank.
+std::unique_ptr<mpi::Exchange> make_exchange(ExchangeKind kind, const Context& context, std::int64_t largest);
 
 struct SweepSetting {
     ExchangeKind exchange = ExchangeKind::none;
@@ -18,15 +30,20 @@ struct Swept {
     bool converged = false;
     kernel::PairTally tally;  ///< of this rank
     double flops =
-        0;  ///< of this rank: for a pair of w columns w²·rows for its Gram matrix and, where it was rotated, 2·w²·(rows + v_rows)
+        /// of this rank: for a pair of w columns w²·rows for its Gram matrix and, where it was rotated, 2·w²·(rows +
+        /// v_rows)
+        0;
     std::int64_t sweep_bytes = 0, sweep_messages = 0;  ///< that this rank received in one sweep
 };
 
-/// Sweeps over the rank's `blocks`, which are again at their first places when it returns. A sweep meets every pair of blocks once, in blocks − 1 steps. At
-/// its end all ranks learn in one step what each of them found: they are done when the largest cosine is below the tolerance, or when the angles were so
-/// small that it certainly is now. The numbers are the same for every exchange; other cuts, ranks or threads give others, by rounding. A rank with fewer
-/// positions than threads has all its threads in one pair after the other, else each thread has its own pairs. Cost of a sweep: up to 2·n²·(3·rows + 2·v_rows) over all ranks (half of it with two blocks),
-/// and per rank 2·(blocks − 1) blocks received. @note Collective. A rank that throws leaves others waiting: call it where that aborts the job.
-Swept sweep(Context& context, const grid::Ring& ring, Blocks& blocks, Exchange& exchange, const SweepSetting& setting);
+/// Sweeps over the rank's `blocks`, which are again at their first places when it returns. A sweep meets every pair of
+/// blocks once, in blocks − 1 steps. At its end all ranks learn in one step what each of them found: they are done when
+/// the largest cosine is below the tolerance, or when the angles were so small that it certainly is now. The numbers
+/// are the same for every exchange; other cuts, ranks or threads give others, by rounding. A rank with fewer positions
+/// than threads has all its threads in one pair after the other, else each thread has its own pairs. Cost of a sweep:
+/// up to 2·n²·(3·rows + 2·v_rows) over all ranks (half of it with two blocks), and per rank 2·(blocks − 1) blocks
+/// received. @note Collective. A rank that throws leaves others waiting: call it where that aborts the job.
+Swept sweep(Context& context, const grid::Ring& ring, Blocks& blocks, mpi::Exchange& exchange,
+            const SweepSetting& setting);
 
 }  // namespace tilewise::svd

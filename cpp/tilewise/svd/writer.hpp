@@ -21,10 +21,12 @@ Files cut_to(const Files& files, std::int64_t components);
 
 class Writer {
 public:
-    /// Gets the disk space for all files, unless `options.energy` leaves their size open until they are written. @note Collective.
+    /// Gets the disk space for all files, unless `options.energy` leaves their size open until they are written. @note
+    /// Collective.
     Writer(Context& context, const Files& files, const Options& options);
 
-    /// Writes every rank's part, which is not kept. Throws the same Error on every rank, or aborts the job where ranks already wait. @note Collective.
+    /// Writes every rank's part, which is not kept. Throws the same Error on every rank, or aborts the job where ranks
+    /// already wait. @note Collective.
     void write(Context& context, Part& part);
     /// After all is written: flushes where that is wanted, and checks sizes. @note Collective.
     void finish(Context& context, bool sync);

@@ -1,12 +1,15 @@
 // Algorithm `gather`: ranks read blocks of the input and turn them, and rank 0 collects them all and writes.
 //
-//     input        turned by ranks      rank 0's memory           the file
-//     [ 0 | 1 ]    [ 0ᵀ | 2ᵀ ]          0ᵀ, then 1ᵀ, 2ᵀ, 3ᵀ       --root-write rows    a call for each row of each block
-//     [ 2 | 3 ]    [ 1ᵀ | 3ᵀ ]          as they are sent                       view    a file view for each block
-//                                                                              whole   put in order in memory, then in one piece
+//     input        transposed by ranks      rank 0's memory
+//     [ 0 | 1 ]    [ 0ᵀ | 2ᵀ ]              0ᵀ, then 1ᵀ, 2ᵀ, 3ᵀ
+//     [ 2 | 3 ]    [ 1ᵀ | 3ᵀ ]              as they are sent
 //
-// With `overlap` and `one_sided_lock` a block is written while the others are on their way. The first two schemes of the second report (sections III and IV): rank 0 is
-// the bottleneck that they are there to show.
+//     the file     --root-write rows    a call for each row of each block
+//                               view    a file view for each block
+//                               whole   put in order in memory, then in one piece
+//
+// With `overlap` and `one_sided_lock` a block is written while the others are on their way. The first two schemes of
+// the second report (sections III and IV): rank 0 is the bottleneck that they are there to show.
 #include <cstring>
 
 #include "tilewise/mpi/together.hpp"
@@ -23,7 +26,8 @@ public:
           to_(to) {
         mpi::together(context.comm, [&] {
             if (root) {
-                output_.emplace(alone_, to, options.root_write == RootWrite::rows ? "positioned" : "independent",
+                const bool by_rows = options.root_write == RootWrite::rows;
+                output_.emplace(alone_, to, by_rows ? io::StrategyKind::positioned : io::StrategyKind::independent,
                                 options.hints, false);
             }
         });
@@ -90,7 +94,8 @@ Outcome run_gather(Context& context, const io::Region& from, const io::Region& t
     Assembled result(context, to, pieces.wanted(context.comm.rank()));
     outcome.samples = redistribute(context, to, options, pieces, loaded, result);
     const Timed writing(context.ledger, Phase::output, "output");
-    io::Output output(context, to, to.text ? "root" : "positioned", options.hints, false);
+    io::Output output(context, to, to.text ? io::StrategyKind::root : io::StrategyKind::positioned, options.hints,
+                      false);
     output.store(context, wanted_of, result.data());
     output.finish(context, options.sync);
     return outcome;

@@ -12,7 +12,7 @@ Loaded::Loaded(Context& context, const io::Region& from, const io::Region& to, c
                const std::function<grid::Block(int rank)>& block_of)
     : options_(options),
       threads_(context.threads),
-      turned_(is_turned(from, to)),
+      transposed_(is_transposed(from, to)),
       item_(size_of(from.dtype)),
       block_(block_of(context.comm.rank())) {
     const Timed timed(context.ledger, Phase::input, "input");
@@ -30,7 +30,7 @@ Loaded::Loaded(Context& context, const io::Region& from, const io::Region& to, c
 void Loaded::turn(const grid::Block& part, std::byte* out, std::int64_t stride) const {
     const auto item = static_cast<std::int64_t>(item_);
     const std::int64_t down = part.rows.begin - block_.rows.begin, right = part.columns.begin - block_.columns.begin;
-    if (!turned_) {
+    if (!transposed_) {
         const std::int64_t from_stride = block_.columns.size() * item, row_bytes = part.columns.size() * item;
         const std::byte* from = data_.data() + down * from_stride + right * item;
         for (std::int64_t row = 0; row < part.rows.size(); ++row) {

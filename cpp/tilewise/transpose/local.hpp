@@ -1,4 +1,5 @@
-// What one rank does by itself: reads a block of the input, and turns any rectangle of it into the order of the result's file.
+// What one rank does by itself: reads a block of the input, and turns any rectangle of it into the order of the
+// result's file.
 #pragma once
 
 #include "tilewise/base/buffer.hpp"
@@ -23,18 +24,20 @@ inline io::WantedShare as_wanted(const io::Region& to, std::function<grid::Block
 ///                                                    [ · · · ]
 class Loaded {
 public:
-    /// Reads block_of(rank) on every rank, in the byte order of the result. `from` is wanted as the result is. @note Collective.
+    /// Reads block_of(rank) on every rank, in the byte order of the result. `from` is wanted as the result is. @note
+    /// Collective.
     Loaded(Context& context, const io::Region& from, const io::Region& to, const Options& options,
            const std::function<grid::Block(int rank)>& block_of);
 
     const grid::Block& block() const { return block_; }
-    /// Brings the rectangle `part` of the result, which lies within block(), to `out`, its rows `stride` bytes apart. Not collective.
+    /// Brings the rectangle `part` of the result, which lies within block(), to `out`, its rows `stride` bytes apart.
+    /// Not collective.
     void turn(const grid::Block& part, std::byte* out, std::int64_t stride) const;
 
 private:
     const Options& options_;
     int threads_;
-    bool turned_;
+    bool transposed_;
     std::size_t item_;
     grid::Block block_;
     Buffer data_;

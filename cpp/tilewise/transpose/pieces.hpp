@@ -1,4 +1,5 @@
-// Who has what of the result before the exchange, who wants what of it, and the rectangles that therefore travel. Integers only.
+// Who has what of the result before the exchange, who wants what of it, and the rectangles that therefore travel.
+// Integers only.
 //
 //     input, 2×3 ranks      held = its transpose       wanted              pieces of rank 1: what it holds, cut
 //     [ 0 | 1 | 2 ]         [ 0 | 3 ]                  [ 0 | 1 | 2 ]       by what others want
@@ -14,12 +15,10 @@
 
 namespace tilewise::transpose {
 
-/// A rectangle of the result, in the order that its file stores it, on its way to or from `peer`. Pieces of one sender lie one after the other in its
-/// memory, dense: this one from element `at` on.
+/// A rectangle of the result, in the order that its file stores it, on its way to or from `peer`.
 struct Piece {
     int peer = 0;
     grid::Block block;
-    std::int64_t at = 0;
 };
 
 inline grid::Block common(const grid::Block& a, const grid::Block& b) {
@@ -39,37 +38,26 @@ public:
     /// What stays where it is.
     grid::Block kept(int rank) const { return common(held(rank), wanted(rank)); }
 
-    /// What a rank sends, in the order in which it lies in its memory; O(ranks).
+    /// What a rank sends; O(ranks).
     std::vector<Piece> outgoing(int rank) const {
-        std::vector<Piece> pieces;
-        std::int64_t at = 0;
-        for (int peer = 0; peer < ranks(); ++peer) {
-            const grid::Block block = common(held(rank), wanted(peer));
-            if (peer != rank && block.size() > 0) {
-                pieces.push_back({peer, block, at});
-                at += block.size();
-            }
-        }
-        return pieces;
+        return pieces(rank, [&](int peer) { return common(held(rank), wanted(peer)); });
     }
-
-    /// What a rank gets; `at` says where it lies in the sender's memory. O(ranks), and O(ranks) more for each sender.
+    /// What a rank gets; O(ranks).
     std::vector<Piece> incoming(int rank) const {
-        std::vector<Piece> pieces;
-        for (int peer = 0; peer < ranks(); ++peer) {
-            if (peer == rank || common(held(peer), wanted(rank)).size() == 0) {
-                continue;
-            }
-            for (const Piece& piece : outgoing(peer)) {
-                if (piece.peer == rank) {
-                    pieces.push_back({peer, piece.block, piece.at});
-                }
-            }
-        }
-        return pieces;
+        return pieces(rank, [&](int peer) { return common(held(peer), wanted(rank)); });
     }
 
 private:
+    template <class BlockOf> std::vector<Piece> pieces(int rank, const BlockOf& block_of) const {
+        std::vector<Piece> found;
+        for (int peer = 0; peer < ranks(); ++peer) {
+            if (const grid::Block block = block_of(peer); peer != rank && block.size() > 0) {
+                found.push_back({peer, block});
+            }
+        }
+        return found;
+    }
+
     std::vector<grid::Block> held_, wanted_;
 };
 

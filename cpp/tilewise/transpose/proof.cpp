@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "tilewise/base/buffer.hpp"
+#include "tilewise/base/array.hpp"
 #include "tilewise/kernel/byte_order.hpp"
 #include "tilewise/kernel/fingerprint.hpp"
 #include "tilewise/kernel/transpose.hpp"
@@ -25,17 +25,13 @@ public:
         : context_(context),
           region_(region),
           one_nan_(one_nan && !is_integer(region.dtype)),
-          input_(context, region, "positioned", {}) {}
+          input_(context, region, io::StrategyKind::positioned, {}) {}
 
     /// Reads share_of(rank), in the coordinates of what `region` is wanted as, on every rank.
     const std::byte* read(const io::WantedShare& share_of) {
         const std::int64_t size = share_of(context_.comm.rank()).size();
         const std::size_t item = size_of(region_.dtype), width = facts(region_.dtype).component;
-        mpi::together(context_.comm, [&] {
-            if (memory_.bytes() < static_cast<std::size_t>(size) * item) {
-                memory_ = Buffer(static_cast<std::size_t>(size) * item);
-            }
-        });
+        mpi::together(context_.comm, [&] { memory_.grow(size * static_cast<std::int64_t>(item)); });
         input_.load_raw(context_, share_of, memory_.data());
         const std::int64_t components = size * static_cast<std::int64_t>(item / width);
         if (region_.swap_bytes) {
@@ -52,10 +48,11 @@ private:
     const io::Region& region_;
     bool one_nan_;
     io::Input input_;
-    Buffer memory_;
+    Array<std::byte> memory_;
 };
 
-/// Numbers of a row that are read at once: as many as make a block with their weights, and what cannot be read in parts: a line of a text, a row of a tile.
+/// Numbers of a row that are read at once: as many as make a block with their weights, and what cannot be read in
+/// parts: a line of a text, a row of a tile.
 std::int64_t widest_piece(const io::Region& region) {
     constexpr std::size_t weight = 8;
     std::int64_t widest = block_bytes / static_cast<std::int64_t>(std::max(size_of(region.dtype), weight));
@@ -68,11 +65,11 @@ std::int64_t widest_piece(const io::Region& region) {
     return widest;
 }
 
-/// The fingerprint of the matrix that `region` is wanted as, over all ranks. Each reads some whole rows at a time, or, where rows are longer than a block,
-/// its piece of one.
+/// The fingerprint of the matrix that `region` is wanted as, over all ranks. Each reads some whole rows at a time, or,
+/// where rows are longer than a block, its piece of one.
 std::uint64_t fingerprint_of(Context& context, const io::Region& region, bool one_nan) {
     Reading reading(context, region, one_nan);
-    const bool turned = region.stored_transposed();
+    const bool transposed = region.stored_transposed();
     const std::int64_t rows = region.stored_rows(), columns = region.stored_columns();
     const auto item = static_cast<std::int64_t>(size_of(region.dtype));
     const int ranks = context.comm.size();
@@ -91,11 +88,11 @@ std::uint64_t fingerprint_of(Context& context, const io::Region& region, bool on
                 return {{i + its_rows.begin, i + its_rows.end}, {j + its_columns.begin, j + its_columns.end}};
             };
             const std::byte* data = reading.read(
-                [&](int rank) -> grid::Share { return turned ? block_of(rank).transposed() : block_of(rank); });
+                [&](int rank) -> grid::Share { return transposed ? block_of(rank).transposed() : block_of(rank); });
             const grid::Block mine = block_of(context.comm.rank());
             mpi::together(context.comm, [&] {
                 sum += kernel::fingerprint(data, mine.rows.size(), mine.columns.size(), static_cast<std::size_t>(item),
-                                           mine.rows.begin, mine.columns.begin, turned, 0x7469'6C65'7769'7365u,
+                                           mine.rows.begin, mine.columns.begin, transposed, 0x7469'6C65'7769'7365u,
                                            context.threads);
             });
         }
@@ -107,27 +104,28 @@ std::uint64_t fingerprint_of(Context& context, const io::Region& region, bool on
 /// Numbers in which the files differ, found by rank 0 alone with two loops.
 std::int64_t differences(Context& alone, const io::Region& from, const io::Region& to, bool one_nan) {
     Reading source(alone, from, one_nan), result(alone, to, one_nan);
-    const bool turned = is_turned(from, to);
+    const bool transposed = is_transposed(from, to);
     const std::int64_t rows = to.stored_rows(), columns = to.stored_columns();
     const auto item = static_cast<std::int64_t>(size_of(to.dtype));
-    // Near to square, so that both files are read in runs that are not too short; longer where the matrix is narrower than that.
+    // Near to square, so that both files are read in runs that are not too short; longer where the matrix is narrower
+    // than that.
     const std::int64_t most = block_bytes / item;
     const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(most)));
     const std::int64_t width =
         std::clamp<std::int64_t>(most / std::clamp<std::int64_t>(rows, 1, side), 1, std::max<std::int64_t>(1, columns));
     const std::int64_t height = most / width;
-    Buffer turned_block(static_cast<std::size_t>(block_bytes));
+    Buffer transposed_block(static_cast<std::size_t>(block_bytes));
     std::int64_t count = 0;
     for (std::int64_t i = 0; i < rows; i += height) {
         for (std::int64_t j = 0; j < columns; j += width) {
             const grid::Block block{{i, std::min(i + height, rows)}, {j, std::min(j + width, columns)}};
             const auto wanted = as_wanted(to, [&](int) { return block; });
             const std::byte* expected = source.read(wanted);
-            if (turned) {
+            if (transposed) {
                 kernel::plain_transpose(expected, block.rows.size() * item, block.columns.size(), block.rows.size(),
-                                        static_cast<std::size_t>(item), turned_block.data(),
+                                        static_cast<std::size_t>(item), transposed_block.data(),
                                         block.columns.size() * item);
-                expected = turned_block.data();
+                expected = transposed_block.data();
             }
             const std::byte* found = result.read(wanted);
             if (std::memcmp(expected, found, static_cast<std::size_t>(block.size() * item)) != 0) {

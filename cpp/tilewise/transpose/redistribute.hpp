@@ -1,10 +1,16 @@
-// The part in memory of the algorithms that exchange: each rank turns its block piece by piece, and pieces go to whoever wants them.
+// The part in memory of the algorithms that exchange: each rank turns its block piece by piece, and pieces go to
+// whoever wants them.
 #pragma once
 
-#include "tilewise/transpose/exchange.hpp"
+#include "tilewise/mpi/exchange/kinds.hpp"
 #include "tilewise/transpose/local.hpp"
+#include "tilewise/transpose/pieces.hpp"
 
 namespace tilewise::transpose {
+
+/// The exchanges that a transposition takes.
+inline constexpr auto exchange_names =
+    mpi::exchange_names_without(mpi::ExchangeKind::none, mpi::ExchangeKind::persistent);
 
 /// What becomes of pieces where they are wanted.
 class Sink {
@@ -45,7 +51,8 @@ private:
 /// What ranks hold of the result when each has read its block of the input, which `grid` lies over.
 std::vector<grid::Block> held_blocks(const io::Region& from, const io::Region& to, const Options& options);
 
-/// Turns and exchanges, as often as `options` says; the seconds of each repetition. @note Collective; a failure on the way aborts the job.
+/// Turns and exchanges, as often as `options` says; the seconds of each repetition. @note Collective; a failure on the
+/// way aborts the job.
 std::vector<Sample> redistribute(Context& context, const io::Region& to, const Options& options, const Pieces& pieces,
                                  const Loaded& loaded, Sink& sink);
 

@@ -1,25 +1,26 @@
 // Algorithm `reread`: nothing travels between ranks; each reads the part of the input whose transpose it writes.
 //
-//     input   [ · 1 · · ]        result   [ · · · · ]      rank 1 on 2×2 ranks: one view of the input, another of the result;
-//             [ · 1 · · ]                 [ 1 1 · · ]      the file system does what messages do in `swap`
-//             [ · · · · ]                 [ · · · · ]
+//     input   [ · 1 · · ]        result   [ · · · · ]      rank 1 on 2×2 ranks: one view of the input,
+//             [ · 1 · · ]                 [ 1 1 · · ]      another of the result; the file system does
+//             [ · · · · ]                 [ · · · · ]      what messages do in `swap`
 //             [ · · · · ]                 [ · · · · ]
 //
 // What the second report's critique proposes (section VIII.E).
-#include "tilewise/mpi/rounds.hpp"
+#include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/transpose/local.hpp"
 
 namespace tilewise::transpose {
 
 Outcome run_reread(Context& context, const io::Region& from, const io::Region& to, const Options& options) {
-    const bool turned = is_turned(from, to);
-    // The grid lies over the input; over the result it is turned round with it.
-    const grid::Partition rows(to.stored_rows(), turned ? options.grid.columns : options.grid.rows, options.remainder),
-        columns(to.stored_columns(), turned ? options.grid.rows : options.grid.columns, options.remainder);
+    const bool transposed = is_transposed(from, to);
+    // The grid lies over the input; over the result it is transposed with it.
+    const grid::Partition rows(to.stored_rows(), transposed ? options.grid.columns : options.grid.rows,
+                               options.remainder),
+        columns(to.stored_columns(), transposed ? options.grid.rows : options.grid.columns, options.remainder);
     const auto block_of = [&](int rank) -> grid::Block {
         const grid::Place place = options.grid.place(rank);
-        return {rows[turned ? place.column : place.row], columns[turned ? place.row : place.column]};
+        return {rows[transposed ? place.column : place.row], columns[transposed ? place.row : place.column]};
     };
     const Loaded loaded(context, from, to, options, block_of);
     const std::int64_t item = static_cast<std::int64_t>(size_of(to.dtype));
@@ -27,7 +28,7 @@ Outcome run_reread(Context& context, const io::Region& from, const io::Region& t
     Buffer result;
     mpi::together(context.comm, [&] { result = Buffer(static_cast<std::size_t>(mine.size() * item)); });
     Outcome outcome;
-    outcome.samples = mpi::run_rounds(context, options.warmup, options.repeat, [&](bool) {
+    outcome.samples = mpi::repeat(context, options.warmup, options.repeat, [&](bool) {
         const Timed timed(context.ledger, Phase::compute, "transpose");
         mpi::together(context.comm, [&] { loaded.turn(mine, result.data(), mine.columns.size() * item); });
     });

@@ -1,11 +1,12 @@
-// Algorithm `staged`: the matrix streams through a bounded amount of memory, whatever its size; ranks work on parts of their own and never wait for each other.
+// Algorithm `staged`: the matrix streams through a bounded amount of memory, whatever its size; ranks work on parts of
+// their own and never wait for each other.
 //
 //     input   [ 0 | 1 | 2 ]      result   [ 0ᵀ | 3ᵀ ]      tile after tile; while tile 1 is turned and written,
 //             [ 3 | 4 | 5 ]               [ 1ᵀ | 4ᵀ ]      tile 2 is being read
 //                                         [ 2ᵀ | 5ᵀ ]
 //
-// Two engines for plain files (turn_mapped, turn_tiles). What they cannot do (texts, tiles, generated matrices, any other way to read or write) goes band after band
-// as conversions do.
+// Two engines for plain files (turn_mapped, turn_tiles). What they cannot do (texts, tiles, generated matrices, any
+// other way to read or write) goes band after band as conversions do.
 #include "tilewise/transpose/staged.hpp"
 
 #include "tilewise/convert/convert.hpp"
@@ -14,7 +15,9 @@
 namespace tilewise::transpose {
 namespace {
 
-bool in_tiles(const std::string& strategy) { return strategy == "positioned" || strategy == "uncached"; }
+using Kind = io::StrategyKind;
+
+bool in_tiles(Kind strategy) { return strategy == Kind::positioned || strategy == Kind::uncached; }
 
 void in_bands(Context& context, const io::Region& from, const io::Region& to, const Options& options) {
     convert::convert(context, from, to,
@@ -33,11 +36,12 @@ bool is_plain_turn(const io::Region& from, const io::Region& to) {
     const auto plain = [](const io::Region& region) {
         return region.generator.empty() && region.tiles.empty() && !region.text;
     };
-    return plain(from) && plain(to) && is_turned(from, to) && from.bytes() > 0;
+    return plain(from) && plain(to) && is_transposed(from, to) && from.bytes() > 0;
 }
 
 Outcome run_staged(Context& context, const io::Region& from, const io::Region& to, const Options& options) {
-    const bool mapped = options.read == "mapped" && options.write == "positioned" && from.swap_bytes == to.swap_bytes;
+    const bool mapped =
+        options.read == Kind::mapped && options.write == Kind::positioned && from.swap_bytes == to.swap_bytes;
     const bool tiles = in_tiles(options.read) && in_tiles(options.write);
     if (!is_plain_turn(from, to) || (!mapped && !tiles)) {
         in_bands(context, from, to, options);

@@ -1,14 +1,14 @@
-// How the two engines of `staged` cut a matrix. Everything here is in the order in which the input's file stores its numbers.
+// How the two engines of `staged` cut a matrix. Everything here is in the order in which the input's file stores its
+// numbers.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 
+#include "tilewise/base/page.hpp"
 #include "tilewise/transpose/transpose.hpp"
 
 namespace tilewise::transpose {
-
-inline constexpr std::int64_t page = 4096;
 
 /// Whether both are single binary files that differ in their order of storage: what the engines below are for.
 bool is_plain_turn(const io::Region& from, const io::Region& to);
@@ -19,7 +19,7 @@ inline constexpr std::int64_t mapped_strip_bytes = std::int64_t{2} << 20;  ///< 
 void turn_mapped(Context& context, const io::Region& from, const io::Region& to, const Options& options,
                  io::Output& output);
 
-/// Tiles through memory: one is read while another is turned and written. @note Collective.
+/// Tiles through memory: one is read while another is transposed and written. @note Collective.
 void turn_tiles(Context& context, const io::Region& from, const io::Region& to, const Options& options,
                 io::Output& output);
 
@@ -28,8 +28,9 @@ struct TileShape {
     std::int64_t rows = 1, columns = 1;
 };
 
-/// The tile that reads and writes in pieces as long as can be within `bytes` of memory; borders on pages where those of the matrix are. Where the matrix is
-/// narrower than a square tile, the tile takes its whole width, and more of the other side.
+/// The tile that reads and writes in pieces as long as can be within `bytes` of memory; borders on pages where those of
+/// the matrix are. Where the matrix is narrower than a square tile, the tile takes its whole width, and more of the
+/// other side.
 inline TileShape tile_shape(std::int64_t rows, std::int64_t columns, std::int64_t item, std::int64_t bytes) {
     const auto whole_pages = [&](std::int64_t count, std::int64_t most) {
         const std::int64_t unit = most * item % page == 0 ? std::max<std::int64_t>(1, page / item) : 1;

@@ -1,10 +1,14 @@
-// From the page cache to the page cache: the input is read where it lies, and the result is written from its beginning to its end.
+// From the page cache to the page cache: the input is read where it lies, and the result is written from its beginning
+// to its end.
 //
 //     input, mapped                 in memory                    result
-//     [ . . . # # . . . ]           [ # # # # # # # # ]          [ . . . . . . . . ]   a thread takes a strip: as many columns as
-//     [ . . . # # . . . ]     ──▶   [ # # # # # # # # ]    ──▶   [ # # # # # # # # ]   fill a part of the cache. Turned they are
-//     [ . . . # # . . . ]                                        [ # # # # # # # # ]   whole rows of the result: one long write
+//     [ . . . # # . . . ]           [ # # # # # # # # ]          [ . . . . . . . . ]
+//     [ . . . # # . . . ]     ──▶   [ # # # # # # # # ]    ──▶   [ # # # # # # # # ]
+//     [ . . . # # . . . ]                                        [ # # # # # # # # ]
 //     [ . . . # # . . . ]                                        [ . . . . . . . . ]
+//
+// A thread takes a strip: as many columns as fill a part of the cache. Transposed they are whole rows of the result:
+// one long write.
 //
 // Whatever is written is complete: pages that were written in pieces were flushed, and made dirty again, many times.
 #include <algorithm>
@@ -22,8 +26,8 @@ namespace {
 
 constexpr std::int64_t cache_line = 64;
 constexpr std::int64_t worth_threads = std::int64_t{4} << 20;  // bytes
-// A longer call makes the page cache look for longer runs of free pages, which may first have to be put together or come fresh from the host: between 0.2
-// and 3.4 s for 2 GiB where calls of 128 KiB always took 0.3 to 0.5.
+// A longer call makes the page cache look for longer runs of free pages, which may first have to be put together or
+// come fresh from the host: between 0.2 and 3.4 s for 2 GiB where calls of 128 KiB always took 0.3 to 0.5.
 constexpr std::int64_t write_bytes = std::int64_t{128} << 10;
 
 std::int64_t write_in_calls(const io::PosixFile& file, const std::byte* data, std::int64_t bytes, std::int64_t offset) {
@@ -56,7 +60,8 @@ void turn_mapped(Context& context, const io::Region& from, const io::Region& to,
         std::vector<Buffer> strips(static_cast<std::size_t>(threads));
         std::int64_t calls = 0;
         std::mutex
-            writing;  // the file system lets one thread write at a time; the other shall turn meanwhile, not wait at every call
+            // the file system lets one thread write at a time; the other shall turn meanwhile, not wait at every call
+            writing;
         parallel_tasks(threads, mine.size(), [&](std::int64_t task, int thread) {
             Buffer& strip = strips[static_cast<std::size_t>(thread)];
             if (strip.bytes() == 0) {

@@ -1,13 +1,17 @@
-// Tiles through memory, for matrices that the page cache cannot hold or must not: three buffers, many requests in flight.
+// Tiles through memory, for matrices that the page cache cannot hold or must not: three buffers, many requests in
+// flight.
 //
 //     time      reading      | tile 1 | tile 2 | tile 3 |
-//               turning               | tile 1 | tile 2 | tile 3 |
-//               writing               |   tile 1 | tile 2 | tile 3 |      of the two buffers for input, one is read into while the other is turned
+//               transposing           | tile 1 | tile 2 | tile 3 |
+//               writing               |   tile 1 | tile 2 | tile 3 |
 //
-// The fewer bytes in a piece, the more requests, and the more pages that two pieces share are read and written twice; so tiles lie dense in memory, which
-// makes them larger. Where a piece does not begin at the same place within a page as in the file, it goes past the page cache through a buffer of its own.
-// Tiles follow each other down a column of the input: then pieces that follow each other in the result are written one soon after the other, while the page
-// that they share is still in memory.
+// Of the two buffers for input, one is read into while the other is transposed.
+//
+// The fewer bytes in a piece, the more requests, and the more pages that two pieces share are read and written twice;
+// so tiles lie dense in memory, which makes them larger. Where a piece does not begin at the same place within a page
+// as in the file, it goes past the page cache through a buffer of its own. Tiles follow each other down a column of the
+// input: then pieces that follow each other in the result are written one soon after the other, while the page that
+// they share is still in memory.
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -27,7 +31,7 @@ namespace {
 constexpr std::int64_t chunk = std::int64_t{1} << 20;  // of what lies in one piece, to be split over threads
 constexpr int requests_in_flight = 8;                  // on a node: devices want several, and pieces are short
 constexpr std::int64_t bounce_bytes = std::int64_t{256}
-                                      << 10;  // `BOUNCES` in python/tilewise/plan/transpose_need.py counts them
+                                      << 10;  // `BOUNCE` in python/tilewise/operations/transpose/need.py counts them
 
 /// A rectangle of a stored matrix, dense in memory.
 class TileMemory {
@@ -42,12 +46,14 @@ public:
 
     std::int64_t stride() const { return piece_bytes_; }
     std::int64_t lead() const { return lead_; }
-    /// Whether every piece begins at the same place within a page as in the file, and what is around it in its pages belongs to no other piece.
+    /// Whether every piece begins at the same place within a page as in the file, and what is around it in its pages
+    /// belongs to no other piece.
     bool is_aligned() const { return aligned_; }
     /// Bytes of memory, a page on either side included.
     std::int64_t bytes() const { return rows_ * piece_bytes_ + 3 * page; }
 
-    /// Calls move(file_offset, bytes, memory_offset, thread) for every piece of the tile whose first byte is at `offset`; several at once.
+    /// Calls move(file_offset, bytes, memory_offset, thread) for every piece of the tile whose first byte is at
+    /// `offset`; several at once.
     template <class Move> void for_pieces(int threads, std::int64_t offset, const Move& move) const {
         if (whole_) {
             // Cut at whole pages of the file.
@@ -76,8 +82,8 @@ class Bounces {
 public:
     explicit Bounces(int count) : buffers_(static_cast<std::size_t>(count)) {}
 
-    /// Calls move(begin, bytes, memory) for parts of a piece at `offset` in the file; memory begins at the same place within a page, and has room for all of
-    /// the pages.
+    /// Calls move(begin, bytes, memory) for parts of a piece at `offset` in the file; memory begins at the same place
+    /// within a page, and has room for all of the pages.
     template <class Move> void for_parts(int thread, std::int64_t offset, std::int64_t bytes, const Move& move) {
         Buffer& buffer = buffers_[static_cast<std::size_t>(thread)];
         if (buffer.bytes() == 0) {
@@ -167,13 +173,13 @@ private:
             buffer = Buffer(static_cast<std::size_t>(input_memory(largest).bytes()));
         }
         output_ = Buffer(static_cast<std::size_t>(output_memory(largest).bytes()));
-        const bool past_cache = options_.read == "uncached";
+        const bool past_cache = options_.read == io::StrategyKind::uncached;
         source_.emplace(from_.path, from_.name, io::PosixFile::Mode::read);
         if (past_cache) {
             direct_source_.emplace(from_.path, from_.name, io::PosixFile::Mode::read, io::PosixFile::Cache::bypassed);
         }
         source_bytes_ = source_->size();
-        if (options_.write == "uncached") {
+        if (options_.write == io::StrategyKind::uncached) {
             direct_result_.emplace(to_.path, to_.name, io::PosixFile::Mode::write, page);
         } else {
             result_.emplace(to_.path, to_.name, io::PosixFile::Mode::write);
@@ -201,7 +207,8 @@ private:
         });
     }
 
-    /// Past the page cache whole pages are read; those at the ends bring bytes that others want, into the room around the piece.
+    /// Past the page cache whole pages are read; those at the ends bring bytes that others want, into the room around
+    /// the piece.
     void fetch(std::int64_t offset, std::int64_t bytes, std::byte* data) {
         const std::int64_t begin = offset / page * page, end = (offset + bytes + page - 1) / page * page;
         if (direct_source_ && end <= source_bytes_) {

@@ -1,4 +1,5 @@
-// Algorithm `swap`: ranks read blocks of the input, turn them, and exchange them, so that each writes the block of the result that lies where its own lay.
+// Algorithm `swap`: ranks read blocks of the input, turn them, and exchange them, so that each writes the block of the
+// result that lies where its own lay.
 //
 //     input        turned by         exchanged, and
 //                  their ranks       written

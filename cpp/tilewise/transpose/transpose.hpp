@@ -1,4 +1,5 @@
-// The transposition of a matrix in a file, over any number of ranks: the operation that the worker and other programs call.
+// The transposition of a matrix in a file, over any number of ranks: the operation that the worker and other programs
+// call.
 #pragma once
 
 #include <array>
@@ -9,17 +10,21 @@
 
 #include "tilewise/io/transfer.hpp"
 #include "tilewise/kernel/transpose.hpp"
+#include "tilewise/mpi/exchange/kinds.hpp"
 #include "tilewise/transpose/proof.hpp"
 
 namespace tilewise::transpose {
 
 /// How rank 0 writes what it gathered: a call for each row of a block, a file view for each block, or all in one piece.
 enum class RootWrite { rows, view, whole };
+inline constexpr std::array<std::string_view, 3> root_write_names{"rows", "view", "whole"};
+
+enum class AlgorithmKind { gather, swap, reread, staged };
 
 struct Options {
-    std::string algorithm = "staged";
-    std::string exchange = "none";
-    std::string read = "positioned", write = "positioned";
+    AlgorithmKind algorithm = AlgorithmKind::staged;
+    mpi::ExchangeKind exchange = mpi::ExchangeKind::none;  ///< of the algorithms that have one
+    io::StrategyKind read = io::StrategyKind::positioned, write = io::StrategyKind::positioned;
     io::Hints hints;
     grid::Grid grid;  ///< of the ranks over the input, as its file stores it
     grid::Remainder remainder = grid::Remainder::spread;
@@ -30,23 +35,22 @@ struct Options {
     Verify verify = Verify::off;
     int repeat = 1, warmup = 0;  ///< of the part in memory; `staged` has none
     bool sync = false;
-    bool tamper = false;  ///< for tests: makes one byte of the file wrong before it is verified
 };
 
 struct Outcome {
     std::optional<Verification> verification;
     std::vector<Sample> samples;
-    bool working = true;  ///< whether this rank had anything to read
-    bool turned = true;   ///< false: the two files store the same numbers in the same order
+    bool working = true;     ///< whether this rank had anything to read
+    bool transposed = true;  ///< false: the two files store the same numbers in the same order
 };
 
-/// `to` = the transpose of `from`, number by number. `to` is a part file that exists with its full size and has as many rows as `from` has columns, and
-/// the same dtype; byte order and order of storage may differ. Where the orders of storage differ too, the files store the same sequence of numbers, and
-/// nothing is turned.
+/// `to` = the transpose of `from`, number by number. `to` is a part file that exists with its full size and has as many
+/// rows as `from` has columns, and the same dtype; byte order and order of storage may differ. Where the orders of
+/// storage differ too, the files store the same sequence of numbers, and nothing is transposed.
 ///
-/// Memory per rank: `gather`, `swap` three blocks (rank 0 of `gather`: all of the result once or twice), `reread` two; `staged` three tiles of
-/// `stage_bytes`, or a strip of 2 MiB a thread. Throws the same Error on every rank, or aborts the job where ranks already wait. @note Collective over `context.comm`, whose ranks
-/// must match the grid.
+/// Memory per rank: `gather`, `swap` three blocks (rank 0 of `gather`: all of the result once or twice), `reread` two;
+/// `staged` three tiles of `stage_bytes`, or a strip of 2 MiB a thread. Throws the same Error on every rank, or aborts
+/// the job where ranks already wait. @note Collective over `context.comm`, whose ranks must match the grid.
 Outcome transpose(Context& context, const io::Region& from, const io::Region& to, const Options& options);
 
 /// One way to do it; `from` is already wanted as the result is.
@@ -60,6 +64,7 @@ Outcome run_swap(Context& context, const io::Region& from, const io::Region& to,
 Outcome run_reread(Context& context, const io::Region& from, const io::Region& to, const Options& options);
 Outcome run_staged(Context& context, const io::Region& from, const io::Region& to, const Options& options);
 
+/// In the order of AlgorithmKind.
 inline constexpr std::array algorithms{
     Algorithm{"gather", run_gather},
     Algorithm{"swap", run_swap},
@@ -67,8 +72,11 @@ inline constexpr std::array algorithms{
     Algorithm{"staged", run_staged},
 };
 
+/// Throws UsageError for an unknown name, listing the known ones.
+AlgorithmKind algorithm_named(std::string_view name);
+
 /// Whether the file of the result stores its numbers in another order than the input's does.
-inline bool is_turned(const io::Region& from, const io::Region& to) {
+inline bool is_transposed(const io::Region& from, const io::Region& to) {
     return from.stored_transposed() != to.stored_transposed();
 }
 

@@ -30,7 +30,8 @@ int topology(int cpu, const char* file) {
     return value;
 }
 
-/// One hardware thread of every core first, its siblings last; then by socket and core, or turn by turn over the sockets.
+/// One hardware thread of every core first, its siblings last; then by socket and core, or turn by turn over the
+/// sockets.
 std::vector<int> in_order(std::vector<int> cpus, const std::string& place) {
     struct Seat {
         bool sibling;
@@ -82,6 +83,7 @@ Binding bind(const mpi::Communicator& comm, int threads, bool wanted, const std:
     int first = comm.rank();
     mpi::check(MPI_Bcast(&first, 1, MPI_INT, 0, node.get()), "MPI_Bcast");
     binding.node = first;
+    binding.node_ranks = node.size();
 
     const bool unbound = all_unbound(node, binding.cpus);
     const auto needed = static_cast<std::size_t>(node.size()) * static_cast<std::size_t>(threads);

@@ -5,7 +5,7 @@
 
 namespace tilewise::worker {
 
-inline std::string build_version() { return TILEWISE_VERSION; }
-inline std::string build_compiler() { return TILEWISE_COMPILER; }
+std::string build_version();
+std::string build_compiler();
 
 }  // namespace tilewise::worker

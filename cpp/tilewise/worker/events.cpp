@@ -8,10 +8,8 @@
 
 namespace tilewise::worker {
 
-void emit(const nlohmann::json& event) {
-    std::string line(1, '\x1e');
-    line += event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    line += '\n';
+void emit(const Json& event) {
+    const std::string line = '\x1e' + event.text() + '\n';
     for (std::size_t at = 0; at < line.size();) {
         const ssize_t put = write(STDOUT_FILENO, line.data() + at, line.size() - at);
         if (put < 0 && errno != EINTR) {
@@ -27,6 +25,7 @@ void emit_error(const Error& error, int rank, bool aborts) {
           {"message", error.what()},
           {"rank", rank},
           {"errno", error.error_number()},
+          {"advice", error.advice()},
           {"aborts", aborts}});
 }
 

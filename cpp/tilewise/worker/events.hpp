@@ -5,15 +5,14 @@
 #include <chrono>
 #include <cstddef>
 
-#include <nlohmann/json.hpp>
-
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/ledger.hpp"
+#include "tilewise/worker/json.hpp"
 
 namespace tilewise::worker {
 
 /// Writes one event in one system call, so that lines of several ranks do not mix.
-void emit(const nlohmann::json& event);
+void emit(const Json& event);
 
 /// `aborts`: the others do not know of it, and the rank is about to end the job.
 void emit_error(const Error& error, int rank, bool aborts = false);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tilewise/base/error.hpp"
+#include "tilewise/io/corrupt_for_test.hpp"
 
 namespace tilewise::worker {
 
@@ -35,6 +36,7 @@ Ledger::Hook fault_hook(const std::string& fault, int rank) {
 }
 
 void fail_if_told(const std::string& fault, int rank) {
+    io::corrupt_results(fault == "element");
     if (fault == "fail:" + std::to_string(rank)) {
         throw IoError("told to fail in preparation");
     }

@@ -1,4 +1,5 @@
-// Breaks a run on purpose, for the tests of what happens then: `kill:RANK:PHASE`, `throw:RANK:PHASE`, `signal-N:RANK:PHASE`, `hang:RANK:PHASE`, `fail:RANK`.
+// Breaks a run on purpose, for the tests of what happens then: `kill:RANK:PHASE`, `throw:RANK:PHASE`,
+// `signal-N:RANK:PHASE`, `hang:RANK:PHASE`, `fail:RANK`, `element`.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@ namespace tilewise::worker {
 /// What to do on entering a phase; empty where this rank has nothing to break.
 Ledger::Hook fault_hook(const std::string& fault, int rank);
 
-/// Throws on the rank of `fail:RANK`.
+/// Throws on the rank of `fail:RANK`; sees to it that results are made wrong where the fault is `element`.
 void fail_if_told(const std::string& fault, int rank);
 
 }  // namespace tilewise::worker

@@ -1,8 +1,10 @@
-// MPI's calls that send and receive, as this program has them: each tells the trace, and is otherwise the library's own.
+// MPI's calls that send and receive, as this program has them: each tells the trace, and is otherwise the library's
+// own.
 //
-// MPI lets a program define a function of its own in place of MPI_X: the library keeps PMPI_X. These are in the worker, not in
-// libtilewise, which others link. Where no trace is wanted, a call costs one branch more.
+// MPI lets a program define a function of its own in place of MPI_X: the library keeps PMPI_X. These are in the worker,
+// not in libtilewise, which others link. Where no trace is wanted, a call costs one branch more.
 #include <unordered_map>
+#include <utility>
 
 #include "tilewise/worker/message_trace.hpp"
 
@@ -124,16 +126,15 @@ private:
     bool any_ = false;
 };
 
-/// `real` completes those requests that `which` then names to the Watched.
-template <class Real, class Which>
-int complete(const char* name, bool waits, int count, const MPI_Request* requests, const Real& real,
-             const Which& which) {
+/// `real` completes those requests that `pick` then names to the Watched.
+template <class Real, class Pick>
+int complete(const char* name, bool waits, int count, const MPI_Request* requests, const Real& real, const Pick& pick) {
     if (!traced()) {
         return real();
     }
     Watched watched(count, requests);
     const int code = real();
-    which(watched);
+    pick(watched);
     watched.called(name, waits);
     return code;
 }
@@ -199,6 +200,7 @@ void some(Watched& watched, int count, const int* indices) {
                                          comm, status);                                                              \
         });                                                                                                          \
     }
+/// MPICH gives all moves that are complete at once the same request: one that is still pending under it has landed.
 #define TILEWISE_REQUEST_MOVE(CALL, DATA, PUT, COUNT)                                                          \
     int MPI_##CALL(DATA data, COUNT count, MPI_Datatype type, int peer, MPI_Aint place, COUNT there,           \
                    MPI_Datatype there_type, MPI_Win window, MPI_Request* request) {                            \
@@ -208,7 +210,7 @@ void some(Watched& watched, int count, const int* indices) {
             const int moved =                                                                                  \
                 message_trace().moved(begin, static_cast<std::int64_t>(count), type, peer, window, PUT, true); \
             message_trace().called("MPI_" #CALL, begin);                                                       \
-            pending()[*request] = Pending{.moved = moved};                                                     \
+            message_trace().landed(std::exchange(pending()[*request], Pending{.moved = moved}).moved);         \
         }                                                                                                      \
         return code;                                                                                           \
     }

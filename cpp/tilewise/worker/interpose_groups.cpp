@@ -1,4 +1,5 @@
-// MPI's calls of whole groups, as this program has them: collectives, one-sided access, communicators. See interpose.cpp.
+// MPI's calls of whole groups, as this program has them: collectives, one-sided access, communicators. See
+// interpose.cpp.
 #include "tilewise/worker/message_trace.hpp"
 
 namespace {

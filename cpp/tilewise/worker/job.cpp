@@ -4,12 +4,19 @@
 #include <algorithm>
 #include <bit>
 
+#include <nlohmann/json.hpp>
+
+#include "tilewise/base/memory.hpp"
+#include "tilewise/base/names.hpp"
+#include "tilewise/kernel/backend.hpp"
 #include "tilewise/kernel/gemm.hpp"
-#include "tilewise/measure/buffer.hpp"
 #include "tilewise/measure/measure.hpp"
-#include "tilewise/stencil/exchange.hpp"
-#include "tilewise/svd/exchange.hpp"
-#include "tilewise/transpose/exchange.hpp"
+#include "tilewise/mpi/library.hpp"
+#include "tilewise/mpi/mpi.hpp"
+#include "tilewise/stencil/margins.hpp"
+#include "tilewise/svd/algorithms.hpp"
+#include "tilewise/svd/sweeps.hpp"
+#include "tilewise/transpose/redistribute.hpp"
 #include "tilewise/worker/build.hpp"
 
 namespace nlohmann {
@@ -27,14 +34,20 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Point, kind, name, pattern, bytes, pairs, thr
                                    buffer, cache, check, shift, sync, gpus)
 }  // namespace tilewise::measure
 
+namespace tilewise::io {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Made, path, name, bytes, root)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Seen, path, name, bytes, modified, inode, begin, end, pages, digest, root)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Site, host, view, made, seen, memory, percent, node_ranks)
+}  // namespace tilewise::io
+
 namespace tilewise::worker {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TileFields, path, offset, rows, columns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegionFields, path, name, offset, rows, columns, dtype, byte_order, order, encoding,
                                    separator, line_numbers, pairs, tiles, file_bytes, transposed, generator, seed)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, read, write, grid, copies, ranks, threads,
-                                   kernel, remainder, root_write, tile, streaming, decomposition, depth, halo, blocks,
-                                   start, inner)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, between_nodes, read, write, grid, copies, ranks,
+                                   threads, kernel, remainder, root_write, tile, streaming, decomposition, depth, halo,
+                                   blocks, start, inner)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, boundary, planes, snapshot_every, snapshots,
                                    until_change, check_every)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, energy, power, oversample,
@@ -43,7 +56,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweep
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, stencil, svd, measure, dtype,
                                    verify, overflow, repeat, warmup, sync, bind, read_back, band_bytes, place, hints,
-                                   trace, calibrate, progress, fault)
+                                   trace, site, calibrate, progress, fault)
 
 namespace {
 
@@ -64,6 +77,20 @@ nlohmann::json best_steps() {
     return found;
 }
 
+/// The table of backends; of the one in use `used` is true.
+nlohmann::json backends() {
+    const kernel::Backend* used = nullptr;
+    try {
+        used = &kernel::backend();
+    } catch (const UsageError&) {  // jobs say it
+    }
+    nlohmann::json rows = nlohmann::json::array();
+    for (const kernel::Backend& row : kernel::backends()) {
+        rows.push_back({{"name", row.name}, {"supported", row.supported()}, {"used", &row == used}});
+    }
+    return rows;
+}
+
 template <class T> std::vector<std::string> field_names() {
     std::vector<std::string> names;
     const nlohmann::json fields = T{};
@@ -81,11 +108,32 @@ template <class Table> std::vector<std::string> names_of(const Table& table) {
     return names;
 }
 
-Verify verify_of(const Job& job) {
-    return job.verify == "fast" ? Verify::fast : job.verify == "serial" ? Verify::serial : Verify::off;
+/// Fills what the options of all operations on files have in common.
+template <class Options> void fill_files(Options& options, const VariantFields& v, const Job& job) {
+    options.read = io::strategy_named(v.read);
+    options.write = io::strategy_named(v.write);
+    options.hints = job.hints;
+    options.sync = job.sync;
 }
 
-/// Parses `text`, where only fields that may have fractions have them: the library would make any number a whole one, somehow.
+/// And those whose part in memory can be repeated and proved.
+template <class Options> void fill(Options& options, const Job& job) {
+    const VariantFields& v = job.variant;
+    fill_files(options, v, job);
+    options.remainder = enum_named<grid::Remainder>(grid::remainder_names, v.remainder, "remainder");
+    options.verify = enum_named<Verify>(verify_names, job.verify, "verification");
+    options.repeat = std::max(1, job.repeat);
+    options.warmup = std::max(0, job.warmup);
+}
+
+/// What only some variants say, and others leave empty.
+template <class Enum, class Names>
+Enum named_or(Enum standard, const Names& names, const std::string& name, std::string_view what) {
+    return name.empty() ? standard : enum_named<Enum>(names, name, what);
+}
+
+/// Parses `text`, where only fields that may have fractions have them: the library would make any number a whole one,
+/// somehow.
 nlohmann::json parse_whole_numbers(const std::string& text) {
     constexpr std::array<std::string_view, 6> fractions{"weights", "until_change", "tolerance",
                                                         "energy",  "relative",     "seconds"};
@@ -114,7 +162,10 @@ Job parse_job(const std::string& text) {
             job.command = "quit";
             return job;
         }
-        return parsed.get<Job>();
+        Job job = parsed.get<Job>();
+        constexpr std::array<std::string_view, 3> places{"core", "socket", "node"};
+        index_of(places, job.place, "place");
+        return job;
     } catch (const nlohmann::json::exception& error) {
         throw UsageError(std::string("the job is not readable: ") + error.what());
     }
@@ -129,6 +180,7 @@ Dtype dtype_of(const std::string& name) {
 }
 
 io::Region region_of(const RegionFields& f) {
+    constexpr std::array<std::string_view, 2> byte_orders{"little", "big"}, storage_orders{"C", "F"};
     constexpr bool big_endian_machine = std::endian::native == std::endian::big;
     io::Region region{.path = f.path,
                       .name = f.name,
@@ -136,8 +188,8 @@ io::Region region_of(const RegionFields& f) {
                       .rows = f.rows,
                       .columns = f.columns,
                       .dtype = dtype_of(f.dtype),
-                      .swap_bytes = (f.byte_order == "big") != big_endian_machine,
-                      .column_major = f.order == "F",
+                      .swap_bytes = (index_of(byte_orders, f.byte_order, "byte order") == 1) != big_endian_machine,
+                      .column_major = index_of(storage_orders, f.order, "order of storage") == 1,
                       .file_bytes = f.file_bytes,
                       .transposed = f.transposed,
                       .generator = f.generator,
@@ -164,44 +216,44 @@ io::Region region_of(const RegionFields& f) {
 
 multiply::Options options_of(const Job& job) {
     const VariantFields& v = job.variant;
-    return {.algorithm = v.algorithm,
-            .exchange = v.exchange,
-            .read = v.read,
-            .write = v.write,
-            .hints = job.hints,
-            .grid = {v.grid[0], v.grid[1]},
-            .copies = v.copies,
-            .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
-            .kernel = kernel::kernel_named(v.kernel),
-            .verify = verify_of(job),
-            .overflow = job.overflow == "wrap" ? multiply::Overflow::wrap : multiply::Overflow::refuse,
-            .repeat = std::max(1, job.repeat),
-            .warmup = std::max(0, job.warmup),
-            .sync = job.sync,
-            .read_back = job.read_back,
-            .tamper = job.fault == "element"};
+    multiply::Options options;
+    fill(options, job);
+    options.algorithm = multiply::algorithm_named(v.algorithm);
+    options.exchange = multiply::exchange_named(v.exchange);
+    options.grid = {v.grid[0], v.grid[1]};
+    options.copies = v.copies;
+    options.kernel = kernel::kernel_named(v.kernel);
+    options.overflow = enum_named<multiply::Overflow>(multiply::overflow_names, job.overflow, "way with overflow");
+    options.read_back = job.read_back;
+    return options;
+}
+
+convert::Options convert_options_of(const Job& job) {
+    convert::Options options;
+    fill_files(options, job.variant, job);
+    options.grid = {job.variant.grid[0], job.variant.grid[1]};
+    options.band_bytes = job.band_bytes;
+    options.read_back = job.read_back;
+    return options;
+}
+
+norm::Options norm_options_of(const Job& job) {
+    return {.read = io::strategy_named(job.variant.read), .hints = job.hints, .band_bytes = job.band_bytes};
 }
 
 transpose::Options transpose_options_of(const Job& job) {
+    using transpose::RootWrite;
     const VariantFields& v = job.variant;
-    transpose::Options options{.algorithm = v.algorithm,
-                               .exchange = v.exchange,
-                               .read = v.read,
-                               .write = v.write,
-                               .hints = job.hints,
-                               .grid = {v.grid[0], v.grid[1]},
-                               .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
-                               .plain = v.kernel == "plain",
-                               .tile = {},
-                               .root_write = v.root_write == "view"    ? transpose::RootWrite::view
-                                             : v.root_write == "whole" ? transpose::RootWrite::whole
-                                                                       : transpose::RootWrite::rows,
-                               .stage_bytes = job.band_bytes,
-                               .verify = verify_of(job),
-                               .repeat = std::max(1, job.repeat),
-                               .warmup = std::max(0, job.warmup),
-                               .sync = job.sync,
-                               .tamper = job.fault == "element"};
+    transpose::Options options;
+    fill(options, job);
+    options.algorithm = transpose::algorithm_named(v.algorithm);
+    if (v.exchange != "none") {  // of an algorithm that has one
+        options.exchange = mpi::exchange_named(v.exchange, transpose::exchange_names);
+    }
+    options.grid = {v.grid[0], v.grid[1]};
+    options.plain = kernel::kernel_named(v.kernel) == kernel::Kernel::plain;
+    options.root_write = named_or(RootWrite::rows, transpose::root_write_names, v.root_write, "way of rank 0 to write");
+    options.stage_bytes = job.band_bytes;
     if (v.tile[0] > 0 && v.tile[1] > 0) {
         options.tile = kernel::TransposeTile{v.tile[0], v.tile[1], v.streaming};
     }
@@ -214,31 +266,21 @@ stencil::Options stencil_options_of(const Job& job) {
     }
     const VariantFields& v = job.variant;
     const StencilFields& s = *job.stencil;
-    const auto boundary = std::find(boundary_names.begin(), boundary_names.end(), s.boundary);
-    if (boundary == boundary_names.end()) {
-        throw UsageError("unknown boundary '" + s.boundary + "'");
-    }
-    return {.steps = s.steps,
-            .weights = {s.radius, s.weights},
-            .boundary = static_cast<kernel::Boundary>(boundary - boundary_names.begin()),
-            .planes = s.planes,
-            .snapshot_every = s.snapshot_every,
-            .until_change = s.until_change,
-            .check_every = s.check_every,
-            .exchange = v.exchange,
-            .halo = v.halo,
-            .depth = v.depth,
-            .read = v.read,
-            .write = v.write,
-            .hints = job.hints,
-            .grid = {v.grid[0], v.grid[1]},
-            .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
-            .plain = v.kernel == "plain",
-            .verify = verify_of(job),
-            .repeat = std::max(1, job.repeat),
-            .warmup = std::max(0, job.warmup),
-            .sync = job.sync,
-            .tamper = job.fault == "element"};
+    stencil::Options options;
+    fill(options, job);
+    options.steps = s.steps;
+    options.weights = {.radius = s.radius, .values = s.weights};
+    options.boundary = enum_named<kernel::Boundary>(boundary_names, s.boundary, "boundary");
+    options.planes = s.planes;
+    options.snapshot_every = s.snapshot_every;
+    options.until_change = s.until_change;
+    options.check_every = s.check_every;
+    options.exchange = stencil::exchange_named(v.exchange);
+    options.halo = stencil::halo_named(v.halo);
+    options.depth = v.depth;
+    options.grid = {v.grid[0], v.grid[1]};
+    options.plain = kernel::kernel_named(v.kernel) == kernel::Kernel::plain;
+    return options;
 }
 
 svd::Options svd_options_of(const Job& job) {
@@ -247,33 +289,27 @@ svd::Options svd_options_of(const Job& job) {
     }
     const VariantFields& v = job.variant;
     const SvdFields& s = *job.svd;
-    return {.algorithm = v.algorithm,
-            .exchange = v.exchange,
-            .read = v.read,
-            .write = v.write,
-            .hints = job.hints,
-            .blocks = v.blocks,
-            .qr_blocks = s.qr_blocks,
-            .remainder = v.remainder == "last" ? grid::Remainder::last : grid::Remainder::spread,
-            .start = v.start,
-            .inner = v.inner,
-            .components = s.components,
-            .values_only = s.values_only,
-            .max_sweeps = s.max_sweeps,
-            .tolerance = s.tolerance,
-            .energy = s.energy,
-            .power = s.power,
-            .oversample = s.oversample,
-            .basis = s.basis,
-            .seed = s.seed,
-            .keep_small = s.keep_small,
-            .require_converged = s.require_converged,
-            .panel_bytes = s.panel_bytes,
-            .verify = verify_of(job),
-            .repeat = std::max(1, job.repeat),
-            .warmup = std::max(0, job.warmup),
-            .sync = job.sync,
-            .tamper = job.fault == "element"};
+    svd::Options options;
+    fill(options, job);
+    options.algorithm = svd::algorithm_named(v.algorithm);
+    options.exchange = svd::exchange_named(v.exchange);
+    options.blocks = v.blocks;
+    options.qr_blocks = s.qr_blocks;
+    options.start = named_or(svd::StartKind::eigen, svd::start_names, v.start, "start");
+    options.inner = named_or(kernel::Inner::blocks, svd::inner_names, v.inner, "way to solve a pair");
+    options.components = s.components;
+    options.values_only = s.values_only;
+    options.max_sweeps = s.max_sweeps;
+    options.tolerance = s.tolerance;
+    options.energy = s.energy;
+    options.power = s.power;
+    options.oversample = s.oversample;
+    options.basis = s.basis;
+    options.seed = s.seed;
+    options.keep_small = s.keep_small;
+    options.require_converged = s.require_converged;
+    options.panel_bytes = s.panel_bytes;
+    return options;
 }
 
 svd::Files svd_files_of(const Job& job) {
@@ -293,9 +329,9 @@ OneToOne one_to_one(const Job& job) {
     return {region_of(job.inputs[0]), region_of(*job.output)};
 }
 
-nlohmann::json describe() {
+static nlohmann::json description() {
     const auto blas = kernel::blas_facts();
-    const auto cuda = measure::cuda_facts();
+    const auto cuda = cuda_facts();
     return {{"protocol", protocol},
             {"job", field_names<Job>()},
             {"region", field_names<RegionFields>()},
@@ -304,6 +340,9 @@ nlohmann::json describe() {
             {"stencil", field_names<StencilFields>()},
             {"svd", field_names<SvdFields>()},
             {"measure", field_names<MeasureFields>()},
+            {"site", field_names<io::Site>()},
+            {"made", field_names<io::Made>()},
+            {"seen", field_names<io::Seen>()},
             {"stop", field_names<measure::Stop>()},
             {"point", field_names<measure::Point>()},
             {"kinds", names_of(measure::kinds)},
@@ -311,7 +350,7 @@ nlohmann::json describe() {
              {{"multiply", names_of(multiply::algorithms)},
               {"transpose", names_of(transpose::algorithms)},
               {"stencil", {"sweeps"}},
-              {"svd", svd::algorithm_names}}},
+              {"svd", names_of(svd::algorithms)}}},
             {"exchanges",
              {{"multiply", multiply::exchange_names},
               {"transpose", transpose::exchange_names},
@@ -324,11 +363,16 @@ nlohmann::json describe() {
             {"dtypes", names_of(dtypes)},
             {"version", build_version()},
             {"compiler", build_compiler()},
+            {"mpi_library", mpi::library_version()},  // may be asked before MPI is started
+            {"mpi_file", mpi::library_file()},
             {"blas", blas.library},
             {"blas_kernel", blas.kernel},
+            {"backends", backends()},
             {"cuda", cuda.version},
             {"gpus", cuda.gpus},
             {"gpu_trouble", cuda.trouble}};
 }
+
+std::string describe() { return description().dump(2); }
 
 }  // namespace tilewise::worker

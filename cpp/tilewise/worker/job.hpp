@@ -1,4 +1,5 @@
-// The job as it comes in over the seam: the same fields as in docs/reference/seam.md, and nothing that the worker may decide.
+// The job as it comes in over the seam: the same fields as in docs/reference/seam.md, and nothing that the worker may
+// decide.
 #pragma once
 
 #include <array>
@@ -7,18 +8,19 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "tilewise/convert/convert.hpp"
 #include "tilewise/io/region.hpp"
+#include "tilewise/io/site.hpp"
 #include "tilewise/measure/point.hpp"
 #include "tilewise/multiply/multiply.hpp"
+#include "tilewise/norm/norm.hpp"
 #include "tilewise/stencil/stencil.hpp"
 #include "tilewise/svd/svd.hpp"
 #include "tilewise/transpose/transpose.hpp"
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 6;
+inline constexpr int protocol = 7;
 
 struct TileFields {
     std::string path;
@@ -40,7 +42,9 @@ struct RegionFields {
 };
 
 struct VariantFields {
-    std::string algorithm, exchange, read, write;
+    std::string algorithm, exchange;
+    std::string between_nodes;  ///< the exchange where ranks are on several nodes; empty: as said
+    std::string read, write;
     std::array<int, 2> grid{1, 1};
     int copies = 1, ranks = 1, threads = 1;
     std::string kernel, remainder;
@@ -102,6 +106,7 @@ struct Job {
     std::string place;
     std::map<std::string, std::string> hints;
     std::string trace;
+    std::optional<io::Site> site;  ///< what other hosts must see as the front does; nothing where there are none
     bool calibrate = false, progress = false;
     std::string fault;
 };
@@ -116,13 +121,16 @@ struct OneToOne {
 /// Of a command that makes one file out of one; throws UsageError for others.
 OneToOne one_to_one(const Job& job);
 multiply::Options options_of(const Job& job);
+convert::Options convert_options_of(const Job& job);
+norm::Options norm_options_of(const Job& job);
 transpose::Options transpose_options_of(const Job& job);
 stencil::Options stencil_options_of(const Job& job);
 svd::Options svd_options_of(const Job& job);
 svd::Files svd_files_of(const Job& job);
 Dtype dtype_of(const std::string& name);
 
-/// Field names of every struct of the seam, the tables of variants, and facts about this build, for the front's test.
-nlohmann::json describe();
+/// As JSON: field names of every struct of the seam, the tables of variants, and facts about this build, for the
+/// front's test.
+std::string describe();
 
 }  // namespace tilewise::worker

@@ -6,24 +6,24 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <iostream>
 #include <poll.h>
 #include <string>
 #include <string_view>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "tilewise/base/host.hpp"
 #include "tilewise/worker/events.hpp"
+#include "tilewise/worker/line.hpp"
 
 namespace tilewise::worker {
 namespace {
 
 constexpr int patience = 2000;  ///< milliseconds for the front to say what it heard
+constexpr int hearing = 300;    ///< milliseconds in which the front hears of a rank that is lost, and tells the others
+constexpr int ending = 10000;   ///< milliseconds in which it then ends them
 
 std::atomic<int> own_rank = 0;
 std::atomic<const Ledger*> own_ledger = nullptr;
@@ -72,10 +72,20 @@ void tell(int number) {
     }
 }
 
+/// Whether what goes wrong here is only the consequence of another rank's loss, which MPI libraries meet with errors,
+/// aborts or crashes. The front then ends this rank; this function returns when it does not.
+bool only_follows() {
+    if (!loss_is_known(hearing)) {
+        return false;
+    }
+    poll(nullptr, 0, ending);
+    return true;
+}
+
 /// In a joined job, waits until the front has heard us and has left.
 void let_front_speak() {
     if (joined && !plain) {
-        pollfd pipe{.fd = STDOUT_FILENO, .events = 0, .revents = 0};  // an error, once nobody reads any more
+        pollfd pipe{.fd = STDOUT_FILENO, .events = POLLRDHUP, .revents = 0};  // once nobody reads any more
         while (poll(&pipe, 1, patience) < 0 && errno == EINTR) {
         }
     }
@@ -88,6 +98,9 @@ void on_signal(int number, siginfo_t* info, void*) {
         tell(number);
         errno = kept;
         return;
+    }
+    if (!sent && only_follows()) {
+        _exit(1);
     }
     if (!sent || info->si_pid != getppid()) {
         tell(number);
@@ -128,51 +141,39 @@ void tell_of_signals(int rank) {
     sigaction(SIGUSR2, &action, nullptr);
 }
 
-void hold_line() {
-    // When a process dies, the kernel closes its files in their sequence: this one, which has the lowest number that is free, goes before those of MPI, whose
-    // end makes the launcher kill the other ranks.
-    const char* run = std::getenv("TILEWISE_RUN");
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    const std::string name = std::string("tilewise-") + (run != nullptr ? run : "");  // after a zero byte: in no folder
-    const int line = run != nullptr ? socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0) : -1;
-    if (line < 0 || name.size() + 1 > sizeof address.sun_path) {
-        return;
-    }
-    std::memcpy(address.sun_path + 1, name.data(), name.size());
-    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    if (connect(line, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
-        close(line);
-    }
-}
-
 PhaseTold::PhaseTold(const Ledger& ledger) { own_ledger = &ledger; }
 PhaseTold::~PhaseTold() { own_ledger = nullptr; }
 
-void join_output(const mpi::Communicator& comm) {
+void join_output(const mpi::Communicator& comm, bool is_joined) {
     struct Place {
+        Front front;
         std::array<char, 256> host{};
         long pid = 0;
     };
-    Place mine{.pid = getpid()};
-    gethostname(mine.host.data(), mine.host.size() - 1);
+    Place mine{.front = Front::by_environment(), .pid = getpid()};
+    host_name().copy(mine.host.data(), mine.host.size() - 1);
     Place first = mine;
     mpi::check(MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, comm.get()), "MPI_Bcast");
-    joined = true;
-    if (comm.rank() == 0) {
+    hold_line(first.front);
+    joined = is_joined;
+    if (comm.rank() == 0 || !joined) {
         return;
     }
     // The pipe from rank 0 to its front has a name for whoever may look at rank 0.
     const std::string pipe = "/proc/" + std::to_string(first.pid) + "/fd/" + std::to_string(STDOUT_FILENO);
-    const int descriptor = mine.host == first.host ? open(pipe.c_str(), O_WRONLY | O_CLOEXEC) : -1;
+    const bool together = mine.host == first.host;
+    const int descriptor = together ? open(pipe.c_str(), O_WRONLY | O_CLOEXEC) : await_line_elsewhere();
     plain = descriptor < 0;
     if (!plain) {
         dup2(descriptor, STDOUT_FILENO);
+    }
+    if (!plain && together) {
         close(descriptor);
     }
 }
 
 void leave_output() {
+    leave_line();
     const int nowhere = joined ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
     if (nowhere >= 0) {
         dup2(nowhere, STDOUT_FILENO);
@@ -182,10 +183,11 @@ void leave_output() {
 }
 
 void speak_and_abort(const Error& error, int rank) {
+    if (error.kind() == ErrorKind::mpi && only_follows()) {
+        _exit(1);
+    }
     if (plain) {
-        std::array<char, 256> host{};
-        gethostname(host.data(), host.size() - 1);
-        std::cerr << "tilewise: rank " << rank << " on " << host.data() << ": " << error.what() << std::endl;
+        std::cerr << "tilewise: rank " << rank << " on " << host_name() << ": " << error.what() << std::endl;
     } else {
         emit_error(error, rank, true);
         let_front_speak();

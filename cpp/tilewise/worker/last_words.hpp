@@ -7,12 +7,10 @@
 
 namespace tilewise::worker {
 
-/// From now on this rank tells which signal ends it, in an event, unless its parent sent it: that is how launchers end the others when one
-/// has died. SIGUSR2 ends nothing: it asks where the rank is. Call it before MPI starts, and again when the rank is known.
+/// From now on this rank tells which signal ends it, in an event, unless its parent sent it: that is how launchers end
+/// the others when one has died. SIGUSR2 ends nothing: it asks where the rank is. Call it before MPI starts, and again
+/// when the rank is known.
 void tell_of_signals(int rank);
-
-/// Holds a connection to the front on this host, whose end tells which rank was the first to die. Call it before MPI starts.
-void hold_line();
 
 /// For its lifetime, such events name the phase of a ledger.
 class PhaseTold {
@@ -23,14 +21,17 @@ public:
     ~PhaseTold();
 };
 
-/// For ranks that somebody else's launcher started, whose output reaches a terminal: those on rank 0's host write to rank 0's front
-/// from now on, those elsewhere say what they must in plain words. @note Collective.
-void join_output(const mpi::Communicator& comm);
+/// Makes sure that every rank holds a line to the front, wherever it is. Ranks that somebody else's launcher started
+/// (`joined`), whose output reaches a terminal, write to rank 0's front from now on: on its host into rank 0's pipe,
+/// elsewhere into their line; those that have none say what they must in plain words. @note Collective.
+void join_output(const mpi::Communicator& comm, bool joined);
 
-/// Ends what `join_output` began: nobody need wait for ranks that leave MPI later, and what MPI has to say of an abort is not for a terminal.
+/// Ends what `join_output` began: nobody need wait for ranks that leave MPI later, and what MPI has to say of an abort
+/// is not for a terminal.
 void leave_output();
 
-/// What `mpi::set_last_words` wants. In a joined job it returns once the front has said why: the launcher kills that at once when a job is aborted.
+/// What `mpi::set_last_words` wants. In a joined job it returns once the front has said why: the launcher kills that at
+/// once when a job is aborted.
 void speak_and_abort(const Error& error, int rank);
 
 /// What `io::set_bus_error_message` wants: called in a signal handler.

@@ -9,13 +9,18 @@
 #include <unistd.h>
 
 #include "tilewise/io/mapped.hpp"
+#include "tilewise/kernel/backend.hpp"
 #include "tilewise/measure/transpose_tile.hpp"
 #include "tilewise/mpi/mpi.hpp"
+#include "tilewise/mpi/same.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/worker/build.hpp"
 #include "tilewise/worker/events.hpp"
 #include "tilewise/worker/job.hpp"
 #include "tilewise/worker/last_words.hpp"
+#include "tilewise/worker/line.hpp"
 #include "tilewise/worker/run.hpp"
+#include "tilewise/worker/segments.hpp"
 
 namespace tilewise::worker {
 namespace {
@@ -24,6 +29,7 @@ constexpr std::size_t job_window = 32768;  ///< bytes; half of what a pipe holds
 
 struct Arguments {
     bool describe = false;
+    bool version = false;
     std::size_t transposed_item = 0;  ///< bytes; above 0: find the best tile for it, and do nothing else
     int threads = 1;
     int expect = 0;       ///< ranks that a foreign launcher has started, or 0
@@ -36,6 +42,8 @@ Arguments parse_arguments(int argc, char** argv) {
         const std::string word = argv[i];
         if (word == "--describe") {
             arguments.describe = true;
+        } else if (word == "--version") {
+            arguments.version = true;
         } else if (word == "--transpose-tile" && i + 2 < argc) {
             arguments.transposed_item = std::strtoul(argv[++i], nullptr, 10);
             arguments.threads = std::max(std::atoi(argv[++i]), 1);
@@ -53,8 +61,9 @@ Arguments parse_arguments(int argc, char** argv) {
     return arguments;
 }
 
-/// What MPI must expect of threads. FUNNELED, since others of this process compute beside the one that calls MPI, unless
-/// the front says that none do: for SINGLE Open MPI leaves out locks, which cost a short message half its time again.
+/// What MPI must expect of threads. FUNNELED, since others of this process compute beside the one that calls MPI,
+/// unless the front says that none do: for SINGLE Open MPI leaves out locks, which cost a short message half its time
+/// again.
 int thread_level() {
     const char* wish = std::getenv("TILEWISE_MPI_THREADS");
     return wish != nullptr && std::strcmp(wish, "single") == 0 ? MPI_THREAD_SINGLE : MPI_THREAD_FUNNELED;
@@ -107,6 +116,8 @@ Job receive_job(const mpi::Communicator& comm) {
     mpi::check(MPI_Bcast(&length, 1, MPI_INT, 0, comm.get()), "MPI_Bcast");
     text.resize(static_cast<std::size_t>(length));
     mpi::check(MPI_Bcast(text.data(), length, MPI_CHAR, 0, comm.get()), "MPI_Bcast");
+    // After the text, as versions without this step would have it: they then refuse the text by its protocol.
+    mpi::require_same(comm, "the worker", build_version(), "install the same tilewise on every host");
     return comm.rank() == 0 ? job : parse_job(text);
 }
 
@@ -114,30 +125,28 @@ int work(const Arguments& arguments) {
     const mpi::Communicator comm(MPI_COMM_WORLD);
     if (arguments.expect > 0 && arguments.expect != comm.size()) {
         if (rank_by_environment() == 0) {
-            emit_error(Error(ErrorKind::launcher, "the launcher started " + std::to_string(arguments.expect) +
-                                                      " processes, but MPI sees " + std::to_string(comm.size()) +
-                                                      ": it belongs to another MPI than " + mpi::library_version()),
+            emit_error(LauncherError("the launcher started " + std::to_string(arguments.expect) +
+                                     " processes, but MPI sees " + std::to_string(comm.size()) +
+                                     ": it belongs to another MPI than " + mpi::library_version()),
                        0);
         }
         return 2;
     }
-    if (arguments.joined) {
-        join_output(comm);
+    if (comm.size() > 1) {
+        join_output(comm, arguments.joined);
     }
     try {
-        const Job job = receive_job(comm);
-        if (job.command != "quit") {
-            run(comm, job);
-        }
-    } catch (const mpi::AgreedError& error) {
-        if (comm.rank() == 0) {
-            emit_error(error, error.rank());
-        }
+        mpi::no_return(comm, [&] {
+            const Job job = receive_job(comm);
+            if (job.command != "quit") {
+                run(comm, job);
+            }
+        });
     } catch (...) {
-        if (comm.size() > 1) {
-            mpi::abort_with_error_in_flight(comm.get());  // the other ranks know nothing of it, and may wait
+        const Error error = error_in_flight();
+        if (comm.rank() == 0) {
+            emit_error(error, std::max(error.rank(), 0));
         }
-        emit_error(error_in_flight(), 0);
     }
     return 0;
 }
@@ -150,30 +159,43 @@ int main(int argc, char** argv) {
     worker::Arguments arguments;
     try {
         arguments = worker::parse_arguments(argc, argv);
+        if (arguments.transposed_item > 0) {
+            kernel::backend();
+        }
     } catch (const Error& error) {
         std::cerr << "tilewise-worker: " << error.what() << '\n';
         return 2;
     }
     if (arguments.describe) {
-        std::cout << worker::describe().dump(2) << '\n';
+        std::cout << worker::describe() << '\n';
+        return 0;
+    }
+    if (arguments.version) {
+        std::cout << worker::build_version() << '\n';
         return 0;
     }
     if (arguments.transposed_item > 0) {
         const measure::MeasuredTile best = measure::transpose_tile(arguments.transposed_item, arguments.threads);
-        const nlohmann::json said{{"rows", best.tile.rows},
-                                  {"columns", best.tile.columns},
-                                  {"streaming", best.tile.streaming},
-                                  {"bytes_per_second", best.bytes_per_second}};
-        std::cout << said.dump() << '\n';
+        const worker::Json said{{"rows", best.tile.rows},
+                                {"columns", best.tile.columns},
+                                {"streaming", best.tile.streaming},
+                                {"bytes_per_second", best.bytes_per_second}};
+        std::cout << said.text() << '\n';
         return 0;
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives what started it
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);  // a write beyond a limit then fails, and can say where
     worker::tell_of_signals(worker::rank_by_environment());
-    worker::hold_line();
+    worker::hold_line(worker::Front::by_environment());
+    worker::sweep_segments();
     int provided = 0, rank = 0;
     MPI_Init_thread(&argc, &argv, worker::thread_level(), &provided);
+    // What belongs to no communicator of ours, such as a request that a lost rank has made invalid, must not print and
+    // abort.
+    for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
+        MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     worker::tell_of_signals(rank);  // once more: libraries that MPI has loaded may have their own handlers
     io::set_bus_error_message(worker::tell_of_bus_error);

@@ -23,7 +23,8 @@ struct Matched {
     std::int64_t hasty = 0;      ///< lines that arrived before they left, and were set right
 };
 
-/// `shift` is what this rank's ledger lacks to the common clock. @note Collective; each pair of ranks exchanges what one sent the other.
+/// `shift` is what this rank's ledger lacks to the common clock. @note Collective; each pair of ranks exchanges what
+/// one sent the other.
 Matched match(const mpi::Communicator& comm, const MessageTrace& messages, double shift);
 
 }  // namespace tilewise::worker

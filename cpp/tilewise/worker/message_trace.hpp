@@ -1,19 +1,22 @@
 // Which messages went between ranks, and when: what this rank's MPI calls say of it, kept for the timeline.
 //
-//     rank 0  ──[MPI_Send]───────────────[MPI_Waitall]──        a line begins where the call that sends begins, and ends
-//                   ╲                          ╱                where the receiver's call that completed it returned:
-//     rank 1  ──[MPI_Irecv]──[MPI_Waitall]──[MPI_Isend]─        MPI_Recv itself; of MPI_Irecv the wait or test
-//                                    ▲
-// The calls are caught by the functions of the same names in interpose*.cpp, and no exchange knows of it. Each rank keeps what it
-// sent and what it received in the order of its calls; when the job is done they are matched (see match.hpp) by source,
-// destination, communicator, tag and order, since MPI promises that messages which could match the same receive do not overtake.
+//     rank 0  ──[MPI_Send]───────────────[MPI_Waitall]──        a line begins where the call that sends begins
+//                   ╲                          ╱                and ends where the receiver's call that completed
+//     rank 1  ──[MPI_Irecv]──[MPI_Waitall]──[MPI_Isend]─        it returned: MPI_Recv itself; of MPI_Irecv the
+//                                    ▲                          wait or test
 //
-// One-sided messages are known to the origin alone: from its MPI_Get or MPI_Put to the return of the call that completed it there
-// (fence, complete, flush, unlock, or the wait for an Rget); a get comes from the target, a put goes to it. Of a collective call
-// each rank has its own part only: a slice with the call's name. What MPI sends inside of its calls is not seen.
+// The calls are caught by the functions of the same names in interpose*.cpp, and no exchange knows of it. Each rank
+// keeps what it sent and what it received in the order of its calls; when the job is done they are matched (see
+// match.hpp) by source, destination, communicator, tag and order, since MPI promises that messages which could match
+// the same receive do not overtake.
 //
-// Communicators are told apart without asking anybody: communicators are made collectively, so the n-th child of a known one is the
-// same on all its ranks; disjoint children may share a number, as no two ranks are together in both.
+// One-sided messages are known to the origin alone: from its MPI_Get or MPI_Put to the return of the call that
+// completed it there (fence, complete, flush, unlock, or the wait for an Rget); a get comes from the target, a put goes
+// to it. Of a collective call each rank has its own part only: a slice with the call's name. What MPI sends inside of
+// its calls is not seen.
+//
+// Communicators are told apart without asking anybody: communicators are made collectively, so the n-th child of a
+// known one is the same on all its ranks; disjoint children may share a number, as no two ranks are together in both.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +28,8 @@
 
 namespace tilewise::worker {
 
-/// Of messages sent, received and moved one-sidedly, and of calls, as many are kept on each rank; the others are only counted.
+/// Of messages sent, received and moved one-sidedly, and of calls, as many are kept on each rank; the others are only
+/// counted.
 inline constexpr std::size_t most_messages = 200'000;
 
 /// Times are the ledger's; ranks are those of the job.

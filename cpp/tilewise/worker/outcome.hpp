@@ -6,19 +6,18 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "tilewise/base/outcome.hpp"
+#include "tilewise/worker/json.hpp"
 
 namespace tilewise::worker {
 
 struct Outcome {
     std::optional<Verification> verification;
     std::vector<Sample> samples;
-    double flops = 0;                                  ///< of all ranks, one repetition
-    bool working = true;                               ///< whether this rank had anything to do
-    nlohmann::json result = nlohmann::json::object();  ///< what the command itself has to say; rank 0's counts
-    std::vector<std::string> warnings;                 ///< rank 0's count
+    double flops = 0;                   ///< of all ranks, one repetition
+    bool working = true;                ///< whether this rank had anything to do
+    Json result = Json::object();       ///< what the command itself has to say; rank 0's counts
+    std::vector<std::string> warnings;  ///< rank 0's count
     /// What is measured once the books are closed; may add to `result`. Collective.
     std::function<void(Outcome& outcome)> afterwards = {};
 };

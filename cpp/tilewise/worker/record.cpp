@@ -1,12 +1,14 @@
 // Gathers numbers as arrays and text as one string a rank; the front makes statistics of them.
 #include "tilewise/worker/record.hpp"
 
-#include <array>
-#include <cmath>
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <utility>
 
+#include "tilewise/base/host.hpp"
 #include "tilewise/kernel/gemm.hpp"
 #include "tilewise/worker/build.hpp"
 
@@ -14,7 +16,6 @@ namespace tilewise::worker {
 namespace {
 
 using mpi::check;
-using nlohmann::json;
 
 std::vector<std::string> gather_texts(const mpi::Communicator& comm, const std::string& mine) {
     const auto length = static_cast<int>(mine.size());
@@ -37,7 +38,7 @@ std::vector<std::string> gather_texts(const mpi::Communicator& comm, const std::
     return texts;
 }
 
-template <class T> json gather_numbers(const mpi::Communicator& comm, T mine) {
+template <class T> std::vector<T> gather_numbers(const mpi::Communicator& comm, T mine) {
     std::vector<T> all(static_cast<std::size_t>(comm.rank() == 0 ? comm.size() : 0));
     check(MPI_Gather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, 0, comm.get()), "MPI_Gather");
     return all;
@@ -57,42 +58,31 @@ std::int64_t peak_rss_bytes() {
     return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
-std::string host_name() {
-    std::array<char, 256> name{};
-    gethostname(name.data(), name.size() - 1);
-    return name.data();
-}
-
-json finite_or_null(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
-
-json verification_of(const Outcome& outcome) {
+Json verification_of(const Outcome& outcome) {
     if (!outcome.verification) {
         return nullptr;
     }
     const auto& v = *outcome.verification;
-    return {{"method", v.method},
-            {"passed", v.passed},
-            {"share", v.share},
-            {"error", finite_or_null(v.error)},
-            {"tolerance", v.tolerance}};
+    return {
+        {"method", v.method}, {"passed", v.passed}, {"share", v.share}, {"error", v.error}, {"tolerance", v.tolerance}};
 }
 
 }  // namespace
 
-json gather_ranks(const mpi::Communicator& comm, const Binding& binding) {
-    const json mine{{"rank", comm.rank()},
+std::vector<Json> gather_ranks(const mpi::Communicator& comm, const Binding& binding) {
+    const Json mine{{"rank", comm.rank()},
                     {"host", host_name()},
                     {"pid", getpid()},
                     {"cpus", binding.cpus},
                     {"node", binding.node}};
-    json ranks = json::array();
-    for (const std::string& text : gather_texts(comm, mine.dump())) {
-        ranks.push_back(json::parse(text));
+    std::vector<Json> ranks;
+    for (const std::string& text : gather_texts(comm, mine.text())) {
+        ranks.push_back(Json::written(text));
     }
     return ranks;
 }
 
-json gather_record(const Context& context, const Binding& binding, const Job& job, const Outcome& outcome,
+Json gather_record(const Context& context, const Binding& binding, const Job& job, const Outcome& outcome,
                    double peak_flops) {
     const Ledger& ledger = context.ledger;
     const mpi::Communicator& comm = context.comm;
@@ -101,49 +91,55 @@ json gather_record(const Context& context, const Binding& binding, const Job& jo
     const auto number = [&](std::int64_t value) { return gather_numbers(comm, value); };
     const Counters& count = ledger.count();
 
-    json seconds{{"input", phase(Phase::input)},
-                 {"input_parse", step(Phase::input, Step::convert)},
-                 {"input_file", step(Phase::input, Step::file)},
-                 {"input_distribute", step(Phase::input, Step::move)},
-                 {"compute", phase(Phase::compute)},
-                 {"exchange", phase(Phase::exchange)},
-                 {"output", phase(Phase::output)},
-                 {"output_format", step(Phase::output, Step::convert)},
-                 {"output_file", step(Phase::output, Step::file)},
-                 {"output_collect", step(Phase::output, Step::move)},
-                 {"verify", phase(Phase::verify)},
-                 {"total", gather_numbers(comm, ledger.total())}};
-    json bytes{{"read", number(count.read)},
-               {"useful", number(count.useful)},
-               {"written", number(count.written)},
-               {"exchanged", number(count.exchanged)},
-               {"copied_in_node", number(count.copied_in_node)}};
-    const json messages = number(count.messages), io_calls = number(count.io_calls);
-    const json rss = number(peak_rss_bytes()), working = number(outcome.working ? 1 : 0);
-    json ranks = gather_ranks(comm, binding);
+    const std::vector<std::pair<std::string, std::vector<double>>> gathered{
+        {"input", phase(Phase::input)},
+        {"input_parse", step(Phase::input, Step::convert)},
+        {"input_file", step(Phase::input, Step::file)},
+        {"input_distribute", step(Phase::input, Step::move)},
+        {"compute", phase(Phase::compute)},
+        {"exchange", phase(Phase::exchange)},
+        {"output", phase(Phase::output)},
+        {"output_format", step(Phase::output, Step::convert)},
+        {"output_file", step(Phase::output, Step::file)},
+        {"output_collect", step(Phase::output, Step::move)},
+        {"verify", phase(Phase::verify)},
+        {"total", gather_numbers(comm, ledger.total())}};
+    const Json bytes{{"read", number(count.read)},
+                     {"useful", number(count.useful)},
+                     {"written", number(count.written)},
+                     {"exchanged", number(count.exchanged)},
+                     {"copied_in_node", number(count.copied_in_node)}};
+    const Json messages = number(count.messages), io_calls = number(count.io_calls);
+    const std::vector<std::int64_t> rss = number(peak_rss_bytes()), working = number(outcome.working ? 1 : 0);
+    std::vector<Json> ranks = gather_ranks(comm, binding);
     if (comm.rank() != 0) {
         return {};
     }
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-        ranks[rank]["peak_rss_bytes"] = rss[rank];
-        ranks[rank]["working"] = working[rank] != 0;
+        ranks[rank].add("peak_rss_bytes", rss[rank]);
+        ranks[rank].add("working", working[rank] != 0);
     }
-    json samples = json::array();
-    for (const auto& sample : outcome.samples) {
-        json all = json::object();
-        for (const auto& [name, values] : seconds.items()) {
-            all[name] = *std::max_element(values.begin(), values.end());
+    Json seconds = Json::object();
+    std::map<std::string, double> longest;
+    for (const auto& [name, values] : gathered) {
+        seconds.add(name, values);
+        longest[name] = *std::max_element(values.begin(), values.end());
+    }
+    const double others = longest["total"] - (longest["compute"] + longest["exchange"]);
+    std::vector<Json> samples;
+    for (const Sample& sample : outcome.samples) {
+        longest["compute"] = sample.compute;
+        longest["exchange"] = sample.exchange;
+        longest["total"] = others + sample.compute + sample.exchange;
+        Json& all = samples.emplace_back(Json::object());
+        for (const auto& [name, value] : longest) {
+            all.add(name, value);
         }
-        const double before = all["compute"].get<double>() + all["exchange"].get<double>();
-        all["total"] = all["total"].get<double>() - before + sample.compute + sample.exchange;
-        all["compute"] = sample.compute;
-        all["exchange"] = sample.exchange;
-        samples.push_back(all);
     }
     int major = 0, minor = 0;
     check(MPI_Get_version(&major, &minor), "MPI_Get_version");
     const auto blas = kernel::blas_facts();
-    return {
+    return Json{
         {"event", "record"},
         {"ranks", ranks},
         {"seconds", seconds},
@@ -152,9 +148,10 @@ json gather_record(const Context& context, const Binding& binding, const Job& jo
         {"messages", messages},
         {"io_calls", io_calls},
         {"flops", outcome.flops},
-        {"peak_flops", peak_flops > 0 ? json(peak_flops) : json(nullptr)},
+        {"peak_flops", peak_flops > 0 ? Json(peak_flops) : Json()},
         {"verification", verification_of(outcome)},
         {"result", outcome.result},
+        {"exchange", job.variant.exchange},
         {"warnings", outcome.warnings},
         {"environment",
          {{"mpi_library", mpi::library_version()},

@@ -3,8 +3,7 @@
 
 #include <optional>
 #include <string>
-
-#include <nlohmann/json.hpp>
+#include <vector>
 
 #include "tilewise/mpi/context.hpp"
 #include "tilewise/worker/binding.hpp"
@@ -14,10 +13,10 @@
 namespace tilewise::worker {
 
 /// One rank's line in `ranks`: host, process and cores. @note Collective; only rank 0 gets the list.
-nlohmann::json gather_ranks(const mpi::Communicator& comm, const Binding& binding);
+std::vector<Json> gather_ranks(const mpi::Communicator& comm, const Binding& binding);
 
 /// The whole `record` event; only rank 0's result means anything. @note Collective.
-nlohmann::json gather_record(const Context& context, const Binding& binding, const Job& job, const Outcome& outcome,
-                             double peak_flops);
+Json gather_record(const Context& context, const Binding& binding, const Job& job, const Outcome& outcome,
+                   double peak_flops);
 
 }  // namespace tilewise::worker

@@ -1,11 +1,13 @@
 // The frame around every command: binding, books, the operation, the record.
 #include "tilewise/worker/run.hpp"
 
+#include <array>
 #include <cmath>
 #include <memory>
 #include <utility>
 
-#include "tilewise/convert/convert.hpp"
+#include "tilewise/base/names.hpp"
+#include "tilewise/kernel/backend.hpp"
 #include "tilewise/measure/gemm_rate.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/multiply.hpp"
@@ -25,19 +27,26 @@ namespace tilewise::worker {
 namespace {
 
 Outcome run_multiply(Context& context, const Job& job) {
-    if (job.inputs.size() != 2) {
-        throw UsageError("multiply takes two inputs");
-    }
-    const io::Region a = region_of(job.inputs[0]), b = region_of(job.inputs[1]);
+    io::Region a, b;
     std::optional<io::Region> c;
-    const Dtype dtype = dtype_of(job.dtype);
-    if (job.output) {
-        c = region_of(*job.output);
-        if (c->dtype != dtype || c->rows != a.wanted_rows() || c->columns != b.wanted_columns()) {
-            throw UsageError(c->name + ": the product is written as " + std::string(name_of(dtype)));
+    Dtype dtype{};
+    multiply::Options options;
+    mpi::together(context.comm, [&] {
+        if (job.inputs.size() != 2) {
+            throw UsageError("multiply takes two inputs");
         }
-    }
-    const auto done = multiply::multiply(context, a, b, c ? &*c : nullptr, dtype, options_of(job));
+        a = region_of(job.inputs[0]);
+        b = region_of(job.inputs[1]);
+        dtype = dtype_of(job.dtype);
+        options = options_of(job);
+        if (job.output) {
+            c = region_of(*job.output);
+            if (c->dtype != dtype || c->rows != a.logical_rows() || c->columns != b.logical_columns()) {
+                throw UsageError(c->name + ": the product is written as " + std::string(name_of(dtype)));
+            }
+        }
+    });
+    const auto done = multiply::multiply(context, a, b, c ? &*c : nullptr, dtype, options);
     std::int64_t most = 0;
     mpi::check(MPI_Reduce(&done.ideal_exchanged, &most, 1, MPI_INT64_T, MPI_MAX, 0, context.comm.get()), "MPI_Reduce");
     Outcome outcome;
@@ -47,7 +56,7 @@ Outcome run_multiply(Context& context, const Job& job) {
     outcome.samples = done.samples;
     outcome.result = {{"exchanged_ideal_max_rank", most}};
     if (done.verification && done.verification->share < 1) {
-        const double all = static_cast<double>(a.wanted_rows()) * static_cast<double>(b.wanted_columns());
+        const double all = static_cast<double>(a.logical_rows()) * static_cast<double>(b.logical_columns());
         const auto unchecked = std::llround((1 - done.verification->share) * all);
         outcome.warnings.push_back(std::to_string(unchecked) + " of " + std::to_string(std::llround(all)) +
                                    " numbers of the result could not be verified: rows or columns with NaN or "
@@ -56,18 +65,18 @@ Outcome run_multiply(Context& context, const Job& job) {
     return outcome;
 }
 
+/// The files of a command that makes one out of one, and what else the job says of it. @note Collective.
+template <class Options>
+std::pair<OneToOne, Options> asked(const Context& context, const Job& job, Options (*options_of)(const Job& job)) {
+    std::pair<OneToOne, Options> all;
+    mpi::together(context.comm, [&] { all = {one_to_one(job), options_of(job)}; });
+    return all;
+}
+
 /// Also the making of a matrix: its input is then a generated one.
 Outcome run_convert(Context& context, const Job& job) {
-    const auto [from, to] = one_to_one(job);
-    const VariantFields& variant = job.variant;
-    const auto done = convert::convert(context, from, to,
-                                       {.read = variant.read,
-                                        .write = variant.write,
-                                        .hints = job.hints,
-                                        .grid = {variant.grid[0], variant.grid[1]},
-                                        .band_bytes = job.band_bytes,
-                                        .sync = job.sync,
-                                        .read_back = job.read_back});
+    const auto [files, options] = asked(context, job, convert_options_of);
+    const auto done = convert::convert(context, files.from, files.to, options);
     Outcome outcome;
     outcome.working = done.working;
     if (done.holds) {
@@ -82,45 +91,69 @@ Outcome run_convert(Context& context, const Job& job) {
     return outcome;
 }
 
+Outcome run_norm(Context& context, const Job& job) {
+    io::Region a;
+    norm::Options options;
+    mpi::together(context.comm, [&] {
+        if (job.inputs.size() != 1 || job.output) {
+            throw UsageError("norm takes one input, and has no output");
+        }
+        a = region_of(job.inputs[0]);
+        options = norm_options_of(job);
+    });
+    const norm::Norms done = norm::norms(context, a, options);
+    Outcome outcome;
+    outcome.working = done.working;
+    outcome.result = {{"frobenius", done.frobenius}, {"one", done.one},
+                      {"infinity", done.infinity},   {"max", done.max},
+                      {"nan_numbers", done.nans},    {"infinite_numbers", done.infinities}};
+    return outcome;
+}
+
 Outcome run_transpose(Context& context, const Job& job) {
-    const auto [from, to] = one_to_one(job);
-    const auto done = transpose::transpose(context, from, to, transpose_options_of(job));
+    const auto [files, options] = asked(context, job, transpose_options_of);
+    const auto done = transpose::transpose(context, files.from, files.to, options);
     Outcome outcome;
     outcome.working = done.working;
     outcome.verification = done.verification;
     outcome.samples = done.samples;
-    outcome.result = {{"turned", done.turned}};
+    outcome.result = {{"turned", done.transposed}};
     return outcome;
 }
 
-Outcome run_command(Context& context, const Job& job) {
-    if (job.command == "multiply") {
-        return run_multiply(context, job);
+struct Command {
+    std::string_view name;
+    Outcome (*run)(Context& context, const Job& job);
+};
+constexpr std::array commands{Command{"multiply", run_multiply}, Command{"transpose", run_transpose},
+                              Command{"svd", run_svd},           Command{"stencil", run_stencil},
+                              Command{"convert", run_convert},   Command{"generate", run_convert},
+                              Command{"norm", run_norm},         Command{"measure", run_measure}};
+
+/// `asked` as it is done where the ranks are: only now does anybody know whether they share a node.
+Job as_placed(const Job& asked, bool one_node) {
+    Job job = asked;
+    if (!one_node && !job.variant.between_nodes.empty()) {
+        job.variant.exchange = job.variant.between_nodes;
     }
-    if (job.command == "stencil") {
-        return run_stencil(context, job);
-    }
-    if (job.command == "svd") {
-        return run_svd(context, job);
-    }
-    if (job.command == "measure") {
-        return run_measure(context, job);
-    }
-    return job.command == "transpose" ? run_transpose(context, job) : run_convert(context, job);
+    return job;
 }
 
 }  // namespace
 
-void run(const mpi::Communicator& comm, const Job& job) {
-    if (job.variant.ranks != comm.size()) {
-        throw Error(ErrorKind::launcher, "the job is for " + std::to_string(job.variant.ranks) + " ranks, and " +
-                                             std::to_string(comm.size()) + " were started");
-    }
-    const Binding binding = bind(comm, job.variant.threads, job.bind, job.place);
+void run(const mpi::Communicator& comm, const Job& asked) {
+    mpi::together(comm, [&] {
+        if (asked.variant.ranks != comm.size()) {
+            throw LauncherError("the job is for " + std::to_string(asked.variant.ranks) + " ranks, and " +
+                                std::to_string(comm.size()) + " were started");
+        }
+    });
+    const Binding binding = bind(comm, asked.variant.threads, asked.bind, asked.place);
+    const Job job = as_placed(asked, binding.node_ranks == comm.size());
     if (binding.node == comm.rank()) {
         take_names_from_segments();  // `bind` has heard of every rank
     }
-    const nlohmann::json started{{"event", "started"}, {"ranks", gather_ranks(comm, binding)}};
+    const Json started{{"event", "started"}, {"ranks", gather_ranks(comm, binding)}};
     Ledger ledger;
     Context context{comm, ledger, job.variant.threads};
     Ledger::Hook on_enter = fault_hook(job.fault, comm.rank());
@@ -137,18 +170,27 @@ void run(const mpi::Communicator& comm, const Job& job) {
             };
         }
     }
-    mpi::together(comm, [&] { fail_if_told(job.fault, comm.rank()); });
+    mpi::together(comm, [&] {
+        fail_if_told(job.fault, comm.rank());
+        kernel::backend();                              // may be forced to one that this host lacks
+        if (job.site && binding.node == comm.rank()) {  // one rank a node looks for all
+            io::require_site(*job.site, comm.rank() == 0, binding.node_ranks);
+        }
+    });
     comm.barrier();
     const PhaseTold told(ledger);
     ledger.start(Phase::input, !job.trace.empty(), std::move(on_enter));
     const Tracing tracing(!job.trace.empty(), comm, ledger);
-    Outcome outcome = run_command(context, job);
+    const Command* command = nullptr;
+    mpi::together(comm, [&] { command = &commands.at(index_of(commands, job.command, "command")); });
+    Outcome outcome = command->run(context, job);
     {
         // What a rank waits for at the end belongs to the last thing that it did.
         const bool proved_last = outcome.verification && (outcome.verification->method == "serial" || !job.output ||
                                                           job.command == "transpose" || job.command == "stencil");
         const bool writes = job.output || job.svd;
-        const Timed timed(ledger, proved_last ? Phase::verify : writes ? Phase::output : Phase::exchange, "");
+        const Phase alone = comm.size() > 1 ? Phase::exchange : Phase::compute;  // one rank exchanges nothing
+        const Timed timed(ledger, proved_last ? Phase::verify : writes ? Phase::output : alone, "");
         comm.barrier();
     }
     ledger.stop();
@@ -160,7 +202,7 @@ void run(const mpi::Communicator& comm, const Job& job) {
     if (!job.trace.empty()) {
         write_trace(context, message_trace(), job.command, job.trace);
     }
-    const nlohmann::json record = gather_record(context, binding, job, outcome, peak);
+    const Json record = gather_record(context, binding, job, outcome, peak);
     if (comm.rank() == 0) {
         emit(record);
     }

@@ -6,7 +6,7 @@
 
 namespace tilewise::worker {
 
-/// Throws the agreed Error on every rank. @note Collective.
-void run(const mpi::Communicator& comm, const Job& job);
+/// Does `asked`. Throws the agreed Error on every rank. @note Collective.
+void run(const mpi::Communicator& comm, const Job& asked);
 
 }  // namespace tilewise::worker

@@ -13,8 +13,6 @@
 namespace tilewise::worker {
 namespace {
 
-using nlohmann::json;
-
 /// As many cores as the kernel counts, also beyond the 1024 of a cpu_set_t.
 class CpuSet {
 public:
@@ -83,8 +81,8 @@ double involuntary_switches() {
     return static_cast<double>(usage.ru_nivcsw);
 }
 
-measure::Found measure_point(Context& context, const measure::Point& point, const measure::Stop& stop,
-                             const measure::Clock& clock) {
+measure::Measurement measure_point(Context& context, const measure::Point& point, const measure::Stop& stop,
+                                   const measure::Clock& clock) {
     const auto kind = std::find_if(measure::kinds.begin(), measure::kinds.end(),
                                    [&](const measure::KindEntry& entry) { return entry.name == point.kind; });
     mpi::together(context.comm, [&] {
@@ -95,17 +93,17 @@ measure::Found measure_point(Context& context, const measure::Point& point, cons
     return kind->measure(context, point, stop, clock);
 }
 
-json said(const measure::Found& found) {
-    json series = json::array();
-    for (const measure::Series& one : found.series) {
+Json said(const measure::Measurement& measured) {
+    std::vector<Json> series;
+    for (const measure::Series& one : measured.series) {
         series.push_back(
-            {{"name", one.name}, {"samples", one.samples}, {"by_rank", one.by_rank}, {"warmup", one.warmup}});
+            Json{{"name", one.name}, {"samples", one.samples}, {"by_rank", one.by_rank}, {"warmup", one.warmup}});
     }
     return {{"series", series},
-            {"inner", found.inner},
-            {"skipped", found.skipped},
-            {"notes", found.notes},
-            {"devices", found.devices}};
+            {"inner", measured.inner},
+            {"skipped", measured.skipped},
+            {"notes", measured.notes},
+            {"devices", measured.devices}};
 }
 
 }  // namespace
@@ -123,7 +121,7 @@ Outcome run_measure(Context& context, const Job& job) {
     const measure::Clock clock = measure::look_at_clock();
     const auto before = measure::gathered(context.comm, measure::yardstick());
     const double switches = involuntary_switches();
-    json points = json::array();
+    std::vector<Json> points;
     for (std::size_t i = 0; i < wanted.points.size(); ++i) {
         points.push_back(said(measure_point(context, wanted.points[i], wanted.stop, clock)));
         context.report(Phase::compute, static_cast<double>(i + 1) / static_cast<double>(wanted.points.size()));

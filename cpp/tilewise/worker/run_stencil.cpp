@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "tilewise/measure/copy_rate.hpp"
+#include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/events.hpp"
 
@@ -16,22 +17,17 @@ namespace {
 
 constexpr std::int64_t copied_at_most = std::int64_t{256} << 20;  // bytes a rank: no cache holds that
 
-/// Of a repetition in the middle: seconds that sweeping took, with all that belongs to it.
-double median_seconds(const std::vector<Sample>& samples) {
-    std::vector<double> seconds;
-    for (const auto& sample : samples) {
-        seconds.push_back(sample.both);
-    }
-    std::sort(seconds.begin(), seconds.end());
-    return seconds[seconds.size() / 2];
+double points_per_second(const stencil::Outcome& done) {
+    const double seconds = done.samples[mpi::median(done.samples)].both;
+    return seconds > 0 ? done.point_sweeps / seconds : 0;
 }
 
-/// `flops_per_point`: a multiplication for each weight of the star or square that is swept with, and an addition between two; however the kernel computes it.
-nlohmann::json result_of(const stencil::Outcome& done, double flops_per_point) {
-    const double seconds = median_seconds(done.samples);
-    const double rate = seconds > 0 ? done.point_sweeps / seconds : 0;
+/// `flops_per_point`: a multiplication for each weight of the star or square that is swept with, and an addition
+/// between two; however the kernel computes it.
+Json result_of(const stencil::Outcome& done, double flops_per_point) {
+    const double rate = points_per_second(done);
     return {{"sweeps", *std::max_element(done.sweeps.begin(), done.sweeps.end())},
-            {"last_change", done.last_change ? nlohmann::json(*done.last_change) : nlohmann::json(nullptr)},
+            {"last_change", done.last_change ? Json(*done.last_change) : Json()},
             {"non_finite", done.result.non_finite},
             {"held", done.result.held},
             {"input_non_finite", done.input_non_finite},
@@ -39,8 +35,6 @@ nlohmann::json result_of(const stencil::Outcome& done, double flops_per_point) {
             {"gflops", rate * flops_per_point * 1e-9},
             {"flops_per_point", flops_per_point},
             {"model_bytes", done.model_bytes},
-            {"copy_bytes_per_second", 0.0},
-            {"fraction_of_copy", 0.0},
             {"snapshots", done.snapshots}};
 }
 
@@ -89,11 +83,12 @@ std::vector<std::string> warnings_of(const stencil::Outcome& done, Dtype dtype, 
 }
 
 /// What one sweep a pass could do at most, had it nothing to wait for but memory: a point is read and written.
-void add_roofline(Context& context, stencil::Fields& fields, Outcome& outcome) {
-    const double copied = measure::copy_rate(context, fields[0], fields[1], std::min(fields.stride(), copied_at_most));
-    const double touched = outcome.result["points_per_second"].get<double>() * 2 * static_cast<double>(fields.item());
-    outcome.result["copy_bytes_per_second"] = copied;
-    outcome.result["fraction_of_copy"] = copied > 0 ? touched / copied : 0;
+void add_roofline(Context& context, stencil::Fields& fields, double rate, Outcome& outcome) {
+    const double copied =
+        outcome.flops > 0 ? measure::copy_rate(context, fields[0], fields[1], std::min(fields.stride(), copied_at_most))
+                          : 0;
+    outcome.result.add("copy_bytes_per_second", copied);
+    outcome.result.add("fraction_of_copy", copied > 0 ? rate * 2 * static_cast<double>(fields.item()) / copied : 0.0);
 }
 
 }  // namespace
@@ -102,9 +97,11 @@ Outcome run_stencil(Context& context, const Job& job) {
     io::Region from, to;
     std::vector<io::Region> snapshots;
     stencil::Options options;
+    Dtype dtype{};
     mpi::together(context.comm, [&] {
         const OneToOne files = one_to_one(job);
         options = stencil_options_of(job);
+        dtype = dtype_of(job.dtype);
         options.snapshot_done = [](std::int64_t index) { emit({{"event", "snapshot"}, {"index", index}}); };
         from = files.from;
         to = files.to;
@@ -112,7 +109,7 @@ Outcome run_stencil(Context& context, const Job& job) {
             snapshots.push_back(region_of(fields));
         }
     });
-    const auto done = stencil::stencil(context, from, to, snapshots, dtype_of(job.dtype), options);
+    const auto done = stencil::stencil(context, from, to, snapshots, dtype, options);
     const double flops_per_point = stencil::plain_flops_per_point(options.weights);
     Outcome outcome;
     outcome.flops = done.point_sweeps * flops_per_point;
@@ -121,10 +118,8 @@ Outcome run_stencil(Context& context, const Job& job) {
     outcome.samples = done.samples;
     outcome.result = result_of(done, flops_per_point);
     outcome.warnings = warnings_of(done, to.dtype, options);
-    outcome.afterwards = [&context, fields = done.fields](Outcome& finished) {
-        if (finished.flops > 0) {
-            add_roofline(context, *fields, finished);
-        }
+    outcome.afterwards = [&context, fields = done.fields, rate = points_per_second(done)](Outcome& finished) {
+        add_roofline(context, *fields, rate, finished);
     };
     return outcome;
 }

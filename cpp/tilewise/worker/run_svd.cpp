@@ -1,6 +1,7 @@
 // Decomposes, and says what it was done with.
 #include "tilewise/worker/run_svd.hpp"
 
+#include <array>
 #include <cmath>
 
 #include "tilewise/mpi/together.hpp"
@@ -8,51 +9,49 @@
 namespace tilewise::worker {
 namespace {
 
-using nlohmann::json;
-
-json or_null(const std::optional<double>& value) {
-    return value && std::isfinite(*value) ? json(*value) : json(nullptr);
+Json or_null(const std::optional<double>& value) {
+    return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
-json result_of(const svd::Shown& shown) {
-    const svd::Shown::Solves& solves = shown.inner_solves;
-    json off = json::array();
-    for (const double value : shown.off_norm) {
+Json result_of(const svd::Diagnostics& diagnostics) {
+    const svd::Diagnostics::Solves& solves = diagnostics.inner_solves;
+    std::vector<Json> off;
+    for (const double value : diagnostics.off_norm) {
         off.push_back(or_null(value));
     }
-    json residuals = json::array();
-    for (const double value : shown.residuals) {
+    std::vector<Json> residuals;
+    for (const double value : diagnostics.residuals) {
         residuals.push_back(or_null(value));
     }
-    return {{"algorithm", shown.algorithm.empty() ? json(nullptr) : json(shown.algorithm)},
-            {"sweeps", shown.sweeps},
+    return {{"algorithm", diagnostics.algorithm.empty() ? Json(nullptr) : Json(diagnostics.algorithm)},
+            {"sweeps", diagnostics.sweeps},
             {"off_norm", off},
-            {"converged", shown.converged},
-            {"components", shown.components},
-            {"sigma_max", shown.sigma_max},
-            {"sigma_min", shown.sigma_min},
-            {"rank", shown.rank},
-            {"residual", or_null(shown.residual)},
-            {"orthogonality_u", or_null(shown.orthogonality_u)},
-            {"orthogonality_v", or_null(shown.orthogonality_v)},
-            {"start", shown.start},
-            {"start_used", shown.start_used},
-            {"fallback", shown.fallback},
+            {"converged", diagnostics.converged},
+            {"components", diagnostics.components},
+            {"sigma_max", diagnostics.sigma_max},
+            {"sigma_min", diagnostics.sigma_min},
+            {"rank", diagnostics.rank},
+            {"residual", or_null(diagnostics.residual)},
+            {"orthogonality_u", or_null(diagnostics.orthogonality_u)},
+            {"orthogonality_v", or_null(diagnostics.orthogonality_v)},
+            {"start", diagnostics.start},
+            {"start_used", diagnostics.start_used},
+            {"fallback", diagnostics.fallback},
             {"inner_solves",
              {{"small_angles", solves.small_angles},
               {"eigen", solves.eigen},
               {"cholesky", solves.cholesky},
               {"rotations", solves.rotations},
               {"skipped", solves.skipped}}},
-            {"block_columns", {shown.narrowest, shown.widest}},
-            {"sweep_messages", shown.sweep_messages},
-            {"sweep_bytes", shown.sweep_bytes},
-            {"reads", shown.reads},
-            {"error_estimate", or_null(shown.error_estimate)},
-            {"error_rounding", shown.error_estimate ? json(shown.error_rounding) : json(nullptr)},
-            {"tolerance", shown.tolerance > 0 ? json(shown.tolerance) : json(nullptr)},
+            {"block_columns", std::array{diagnostics.narrowest, diagnostics.widest}},
+            {"sweep_messages", diagnostics.sweep_messages},
+            {"sweep_bytes", diagnostics.sweep_bytes},
+            {"reads", diagnostics.reads},
+            {"error_estimate", or_null(diagnostics.error_estimate)},
+            {"error_rounding", diagnostics.error_estimate ? Json(diagnostics.error_rounding) : Json(nullptr)},
+            {"tolerance", diagnostics.tolerance > 0 ? Json(diagnostics.tolerance) : Json(nullptr)},
             {"residuals", residuals},
-            {"sigma_error", or_null(shown.sigma_error)}};
+            {"sigma_error", or_null(diagnostics.sigma_error)}};
 }
 
 }  // namespace
@@ -78,7 +77,7 @@ Outcome run_svd(Context& context, const Job& job) {
     outcome.verification = done.verification;
     outcome.samples = done.samples;
     outcome.warnings = done.warnings;
-    outcome.result = result_of(done.shown);
+    outcome.result = result_of(done.diagnostics);
     return outcome;
 }
 

@@ -11,16 +11,14 @@
 #include <limits>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/worker/json.hpp"
 #include "tilewise/worker/match.hpp"
 
 namespace tilewise::worker {
 namespace {
 
 using mpi::check;
-using nlohmann::json;
 
 double clock_seconds() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -80,7 +78,8 @@ public:
                       static_cast<int>(category.size()), category.data(), rank_, begin * 1e6, (end - begin) * 1e6);
         add("{\"name\":" + quoted_name + text.data());
     }
-    /// Both ends; `id` is the line's own among this rank's. Each is bound to the innermost slice that is open at its time.
+    /// Both ends; `id` is the line's own among this rank's. Each is bound to the innermost slice that is open at its
+    /// time.
     void line(const Line& line, std::int64_t id) {
         const auto whole = static_cast<long long>(rank_) * 2 * static_cast<long long>(most_messages) + id;
         const char* kind = line.tag >= 0 ? "message" : "one-sided";
@@ -91,8 +90,9 @@ public:
                       kind, whole, line.from, line.left * 1e6, static_cast<long long>(line.bytes),
                       line.tag >= 0 ? std::to_string(line.tag).c_str() : "null");
         add(text.data());
-        // Perfetto lets a line run from the slice that began first to the other, whatever its ends say, and a receiver often waits
-        // before the sender sends: the line ends in a slice of its own, the last nanosecond before the message was there.
+        // Perfetto lets a line run from the slice that began first to the other, whatever its ends say, and a receiver
+        // often waits before the sender sends: the line ends in a slice of its own, the last nanosecond before the
+        // message was there.
         const double arrived = std::max(line.left, line.arrived - 1e-9);
         std::snprintf(text.data(), text.size(),
                       "{\"name\":\"from rank %d\",\"cat\":\"message\",\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%.3f,"
@@ -121,11 +121,10 @@ private:
     std::string text_;
 };
 
-std::string quoted(const std::string& words) {
-    return json(words).dump(-1, ' ', false, json::error_handler_t::replace);
-}
+std::string quoted(const std::string& words) { return Json(words).text(); }
 
-/// Calls `make` on each rank with what takes its texts, and `write` on rank 0 with all of them, rank by rank. @note Collective.
+/// Calls `make` on each rank with what takes its texts, and `write` on rank 0 with all of them, rank by rank. @note
+/// Collective.
 template <class Make, class Write> void in_turn(const mpi::Communicator& comm, const Make& make, const Write& write) {
     const auto send = [&](const std::string& text) {
         const auto size = static_cast<int>(text.size());
@@ -198,11 +197,11 @@ void write_trace(const Context& context, const MessageTrace& messages, const std
     in_turn(comm, make, [&](const std::string& text) { out << text; });
     mpi::together(comm, [&] {
         if (comm.rank() == 0) {
-            const json about{{"command", command},       {"ranks", comm.size()},
+            const Json about{{"command", command},       {"ranks", comm.size()},
                              {"messages", sums[0]},      {"unmatched", sums[1]},
                              {"dropped", sums[2]},       {"hasty", sums[3]},
                              {"dropped_calls", sums[4]}, {"most_per_rank", most_messages}};
-            out << "\n], \"otherData\": " << about.dump() << "}\n";
+            out << "\n], \"otherData\": " << about.text() << "}\n";
             errno = 0;
             out.close();
             if (!out) {

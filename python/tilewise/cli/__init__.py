@@ -10,10 +10,13 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from tilewise.base.errors import Interrupted, RunError, TilewiseError, UsageError, advice_for
 from tilewise.cli.commands import COMMANDS, JOBS, overview
-from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError, advice_for
+
+if TYPE_CHECKING:
+    from tilewise.launch.join import Join
 
 
 def command() -> NoReturn:
@@ -47,11 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words, joined)
     finally:
-        if (afterwards := sys.modules.get("tilewise.launch.afterwards")) is not None:
-            afterwards.do()
+        if (exit_hooks := sys.modules.get("tilewise.launch.exit_hooks")) is not None:
+            exit_hooks.run()
 
 
-def _run(words: list[str], joined: object) -> int:
+def _run(words: list[str], joined: Join | None) -> int:
     """Does what the words say; says errors, and returns the exit code."""
     try:
         code = _dispatch(words, joined)
@@ -61,7 +64,7 @@ def _run(words: list[str], joined: object) -> int:
         _say(error)
         return error.exit_code
     except KeyboardInterrupt:
-        job = sys.modules.get("tilewise.launch.afterwards")
+        job = sys.modules.get("tilewise.launch.exit_hooks")
         _say(Interrupted(f"interrupted; {job.written() if job else 'nothing was written'}"))
         return Interrupted.exit_code
     except (BrokenPipeError, MemoryError, OSError) as error:
@@ -100,7 +103,7 @@ def _system(error: Exception) -> int:
     return RunError.exit_code
 
 
-def _dispatch(words: list[str], joined: object) -> int:
+def _dispatch(words: list[str], joined: Join | None) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         print(overview())
         return 0
@@ -112,6 +115,11 @@ def _dispatch(words: list[str], joined: object) -> int:
     name = words[0]
     if name not in COMMANDS:
         raise UsageError(f"{name!r} is no command; there are {', '.join(COMMANDS)}", _nearest(name))
+    if name in JOBS:
+        from tilewise.cli import jobs
+
+        gc.enable()
+        return jobs.main(name, words[1:], joined)
     import importlib
 
     module = importlib.import_module(f"tilewise.cli.{name}")

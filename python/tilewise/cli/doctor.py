@@ -8,30 +8,23 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from tilewise import __version__
+from tilewise.base.errors import TilewiseError
+from tilewise.base.units import bytes_text, plural
+from tilewise.cli import doctor_start
+from tilewise.cli.doctor_start import Finding
 from tilewise.cli.parse import parse
-from tilewise.errors import TilewiseError
-from tilewise.launch import diagnose, environment, job, launcher, signals
+from tilewise.launch import environment, launcher
 from tilewise.launch.describe import describe, no_graphics
 from tilewise.launch.join import Join
-from tilewise.launch.supervise import Supervisor
 from tilewise.machine import facts as machine
 from tilewise.machine import profile
 from tilewise.machine.memory import total_memory
-from tilewise.units import bytes_text, plural
+from tilewise.report.render.terminal import Screen, show
 
-_PATIENCE = 60.0  # seconds for two ranks to start and to leave
-
-
-class Finding(NamedTuple):
-    """One line: `verdict` is `ok`, `note` or `FAIL`; `advice` says what to do."""
-
-    label: str
-    text: str
-    verdict: str = "ok"
-    advice: str = ""
+_LABEL = len("BLAS kernel")
 
 
 def request() -> bool:
@@ -47,11 +40,18 @@ def main(words: list[str], joined: Join | None) -> int:
     for finding in findings():
         failed |= finding.verdict == "FAIL"
         mark = "" if finding.verdict == "ok" else f"{finding.verdict}: "
-        print(f"{finding.label:<13}{mark}{finding.text}")
-        if finding.advice:
-            print(f"{'':<13}  try: {finding.advice}")
-    print("\nverdict      " + ("jobs cannot run here" if failed else "jobs can run here"))
+        advice = [("", f"  try: {finding.advice}")] if finding.advice else []
+        _say((finding.label, f"{mark}{finding.text}"), *advice)
+    print()
+    _say(("verdict", "jobs cannot run here" if failed else "jobs can run here"))
     return 1 if failed else 0
+
+
+def _say(*rows: tuple[str, str]) -> None:
+    """Shows rows as soon as they are known."""
+    screen = Screen()
+    screen.pairs(rows, _LABEL)
+    show(screen)
 
 
 def findings() -> Iterator[Finding]:
@@ -68,7 +68,7 @@ def findings() -> Iterator[Finding]:
         yield Finding("worker", error.message, "FAIL", "pip install --force-reinstall tilewise")
         return
     yield from _worker(found)
-    yield from _launcher(found)
+    yield from doctor_start.launcher_of(found)
 
 
 def _machine(facts: machine.Facts) -> Iterator[Finding]:
@@ -134,14 +134,29 @@ def _worker(found: launcher.Worker) -> Iterator[Finding]:
         )
     for key, label in (
         ("mpi_library", "MPI"),
+        ("mpi_file", "MPI library"),
         ("blas", "BLAS"),
         ("blas_kernel", "BLAS kernel"),
         ("compiler", "compiler"),
     ):
         if facts.get(key):
             yield Finding(label, facts[key])
+    if "backends" in described:
+        yield _kernels(described["backends"])
     if "cuda" in described:
         yield _graphics(described)
+
+
+def _kernels(rows: list[dict[str, Any]]) -> Finding:
+    """The worker's table of backends."""
+    able = {row["name"]: row["used"] for row in rows if row["supported"]}
+    text = ", ".join(name + (" (used)" if used else "") for name, used in able.items())
+    if lacking := [row["name"] for row in rows if not row["supported"]]:
+        text += f"; not {', '.join(lacking)}"
+    if any(able.values()):
+        return Finding("kernels", text)
+    forced = os.environ.get("TILEWISE_KERNELS", "")
+    return Finding("kernels", f"{text}, and TILEWISE_KERNELS is {forced}", "FAIL", "unset TILEWISE_KERNELS")
 
 
 def _graphics(described: dict[str, Any]) -> Finding:
@@ -149,49 +164,3 @@ def _graphics(described: dict[str, Any]) -> Finding:
     if why := no_graphics(described):
         return Finding("CUDA", f"{why}, so that measure file --buffer has malloc only")
     return Finding("CUDA", f"{described['cuda']}, {plural(int(described['gpus']), 'graphics processor')}")
-
-
-def _launcher(found: launcher.Worker) -> Iterator[Finding]:
-    ours = launcher.mpiexec_path(found.build)
-    kind = "the mpich package" if found.mpi == "wheel" else "the site's MPI"
-    if ours is None:
-        yield Finding(
-            "mpiexec", f"that of {kind} is missing; only one rank can run", "FAIL", "pip install mpich"
-        )
-        return
-    yield Finding("mpiexec", f"{ours} ({kind})")
-    onpath = shutil.which("mpiexec")
-    if onpath is not None and os.path.realpath(onpath) != os.path.realpath(ours):
-        theirs, mine = launcher.flavour(onpath), launcher.flavour(ours)
-        foreign = theirs != mine
-        yield Finding(
-            "PATH",
-            f"mpiexec there is {onpath}" + (f" of another MPI ({theirs})" if foreign else ", the same kind"),
-            "note" if foreign else "ok",
-            "tilewise CMD -n N starts the right one by itself" if foreign else "",
-        )
-    yield _two_ranks(found)
-
-
-def _two_ranks(found: launcher.Worker) -> Finding:
-    """Starts two ranks and sends them home again: what is promised above, proved."""
-    variant = job.Variant(
-        algorithm="summa",
-        exchange="blocking",
-        read="positioned",
-        write="positioned",
-        grid=(1, 2),
-        ranks=2,
-        threads=1,
-    )
-    try:
-        with signals.watched() as caught:
-            start = launcher.own_start(found, variant, "", "", oversubscribed=True)
-            outcome = Supervisor(start, found.path, caught, timeout=_PATIENCE).run(job.encode(job.quit_job()))
-    except TilewiseError as error:
-        return Finding("two ranks", error.message, "FAIL", error.advice)
-    bad = outcome.returncode != 0 or outcome.timed_out or outcome.failed is not None
-    wrong = diagnose.error_of(outcome, _PATIENCE) if bad else None
-    if wrong is not None:
-        return Finding("two ranks", f"did not start: {wrong.message}", "FAIL", wrong.advice)
-    return Finding("two ranks", f"started and ended in {outcome.wall:.2f} s")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import msgspec
 
 from tilewise import __version__, files
-from tilewise.cli.declare import SHOW, WHAT, Parameter
+from tilewise.base.declare import SHOW, WHAT, Parameter
+from tilewise.base.units import bytes_text, plural, shape_text
 from tilewise.cli.parse import parse
-from tilewise.errors import clean
 from tilewise.files.region import Source
 from tilewise.launch.join import Join
 from tilewise.machine import storage
-from tilewise.units import bytes_text, plural, shape_text
+from tilewise.report.render.terminal import Screen, show
 
 
 def request(
@@ -28,14 +27,14 @@ def request(
         str | None,
         Parameter(
             name="--json",
+            stream=True,
             group=SHOW,
-            allow_leading_hyphen=True,
             help="FILE for the same as JSON; - for standard output.",
         ),
     ] = None,
 ) -> tuple[Source, bool, str | None]:
     """Say what a matrix file is."""
-    from tilewise.cli import side_files
+    from tilewise.engine import side_files
 
     source = files.inspect(a, lists=True)
     side_files.check("--json", json, [source.path], force=False)
@@ -50,9 +49,13 @@ def main(words: list[str], joined: Join | None) -> int:
     source, stats, json = asked
     facts = facts_of(source, stats)
     if json is not None:
-        _write(facts, json)
+        from tilewise.cli.answers import write_json
+
+        write_json(json, facts)
     if json != "-":
-        print(_text(facts))
+        screen = Screen()
+        screen.pairs(_rows(facts))
+        show(screen)
     return 0
 
 
@@ -74,7 +77,7 @@ def facts_of(source: Source, stats: bool) -> dict[str, Any]:
         "bytes": source.bytes,
         "file_bytes": source.file_bytes if source.file_bytes >= 0 else None,
         "contiguous": in_place,
-        "tiles": len(source.tiles) if source.format == "tiles" else None,
+        "tiles": len(source.tiles) or None,
         "generator": source.generator or None,
         "notes": list(source.notes),
         "warnings": list(source.warnings),
@@ -97,7 +100,7 @@ def facts_of(source: Source, stats: bool) -> dict[str, Any]:
     return facts
 
 
-def _text(facts: dict[str, Any]) -> str:
+def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [("path", facts["path"]), ("format", facts["format"])]
     if facts["member"]:
         rows.append(("member", facts["member"]))
@@ -113,7 +116,7 @@ def _text(facts: dict[str, Any]) -> str:
     rows += [("warning", warning) for warning in facts["warnings"]]
     for key, value in facts.get("statistics", {}).items():
         rows.append((key.replace("_", "-"), "none" if value is None else _number(value)))
-    return "\n".join(f"{label:<11}{clean(text)}" for label, text in rows)
+    return rows
 
 
 def _numbers(facts: dict[str, Any]) -> str:
@@ -143,13 +146,3 @@ def _number(value: Any) -> str:
         if isinstance(value, float)
         else str(value)
     )
-
-
-def _write(facts: dict[str, Any], path: str) -> None:
-    text = msgspec.json.format(msgspec.json.encode(facts), indent=2).decode() + "\n"
-    if path == "-":
-        sys.stdout.write(text)
-        return
-    from tilewise.machine.replacing import replace_or_fail
-
-    replace_or_fail(path, text.encode())

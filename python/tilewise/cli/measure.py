@@ -6,13 +6,13 @@ import random
 import sys
 from typing import Annotated, NamedTuple
 
-from tilewise.cli.declare import SHOW, WHAT, Parameter
+from tilewise.base.declare import SHOW, WHAT, Parameter
+from tilewise.base.errors import UsageError
 from tilewise.cli.measure_flags import MeasureFlags
 from tilewise.cli.parse import parse
-from tilewise.errors import UsageError
 from tilewise.launch.join import Join
-from tilewise.measure import request as asked
-from tilewise.measure.request import Request, parse_counts, parse_names, parse_sizes
+from tilewise.measurement import request as asked
+from tilewise.measurement.request import Request, parse_counts, parse_names, parse_sizes
 
 _OF = {  # the kinds that a flag is for
     "--pairs": ("ping",),
@@ -46,7 +46,7 @@ _USUAL_INTERVAL = 0.05
 _LEAST_SECONDS = 1.0  # of a point: less than what some kind takes by itself
 
 
-class Wanted(NamedTuple):
+class MeasureRequest(NamedTuple):
     """What is to be measured, and what is to be done with it."""
 
     request: Request
@@ -57,16 +57,16 @@ class Wanted(NamedTuple):
 def request(
     kind: Annotated[
         str,
-        Parameter(name="KIND", group=WHAT, help="ping, file, memory, compute, or all of them if not said."),
+        Parameter(name="KIND", group=WHAT, help="ping, file, memory or compute.", default="all of them"),
     ] = "all",
     /,
     *,
     flags: Annotated[MeasureFlags, Parameter(name="*", group=WHAT)] = MeasureFlags(),  # noqa: B008 - a frozen value
-) -> Wanted | None:
+) -> MeasureRequest | None:
     """Measure this machine: messages by distance, files, memory, arithmetic. Another form: measure compare
     BEFORE.json AFTER.json, which says of each figure whether it changed."""
     if flags.schema:
-        from tilewise.measure.stored import schema
+        from tilewise.measurement.stored import schema
 
         sys.stdout.write(schema().decode())
         return None
@@ -80,7 +80,7 @@ def request(
     left_out = [flag for flag in given if flag not in _HARMLESS]
     sloppy = flags.interval > _USUAL_INTERVAL or (flags.seconds or _LEAST_SECONDS) < _LEAST_SECONDS
     whole = not (left_out or sloppy or flags.launcher) and flags.runs is None and flags.launches > 1
-    return Wanted(_request(kind, whole, flags), flags, flags.store or (whole and not flags.no_store))
+    return MeasureRequest(_request(kind, whole, flags), flags, flags.store or (whole and not flags.no_store))
 
 
 def _request(kind: str, whole: bool, flags: MeasureFlags) -> Request:
@@ -128,8 +128,8 @@ def compare(
         str | None,
         Parameter(
             name="--json",
+            stream=True,
             group=SHOW,
-            allow_leading_hyphen=True,
             help="FILE for every line; - for standard output.",
         ),
     ] = None,
@@ -192,7 +192,7 @@ def main(words: list[str], joined: Join | None) -> int:
     if words[:1] == ["compare"]:
         code: int | None = parse("measure compare", compare, words[1:])
         return code or 0
-    wanted: Wanted | None = parse("measure", request, words)
+    wanted: MeasureRequest | None = parse("measure", request, words)
     if wanted is None:
         return 0
     if joined is not None:
@@ -200,6 +200,6 @@ def main(words: list[str], joined: Join | None) -> int:
             "measure starts ranks of its own, and cannot run under mpiexec or srun",
             "tilewise measure without a launcher before it; --hosts FILE for several nodes",
         )
-    from tilewise.cli.measuring import measure
+    from tilewise.cli import measure_show
 
-    return measure(wanted.request, wanted.flags, wanted.store)
+    return measure_show.run(wanted.request, wanted.flags, wanted.store)

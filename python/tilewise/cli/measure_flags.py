@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from tilewise.cli.declare import HOW, SHOW, WHAT, WHERE, Parameter
-from tilewise.measure import request as asked
+from tilewise.base.declare import HOW, SHOW, WHAT, WHERE, Parameter
+from tilewise.measurement import request as asked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,8 @@ class MeasureFlags:
         Parameter(
             name="--levels",
             group=WHAT,
-            help=f"ping: {', '.join(asked.LEVELS)}; all that are there if not said.",
+            help=f"ping: {', '.join(asked.LEVELS)}.",
+            default="all that there are",
         ),
     ] = None
     exchange: Annotated[
@@ -40,7 +41,8 @@ class MeasureFlags:
         Parameter(
             name="--pattern",
             group=WHAT,
-            help="ping: roundtrip, stream (64 in a row); the second only of one exchange if not said.",
+            help="ping: roundtrip, stream (64 in a row).",
+            default="both, stream of one exchange only",
         ),
     ] = None
     collectives: Annotated[
@@ -48,7 +50,7 @@ class MeasureFlags:
         Parameter(name="--collectives", group=WHAT, help=f"ping: {', '.join(asked.COLLECTIVES)}, or none."),
     ] = None
     matrix: Annotated[
-        bool, Parameter(name="--matrix", group=WHAT, help="ping: every two ranks, up to 16 if not said.")
+        bool, Parameter(name="--matrix", group=WHAT, help="ping: every two ranks.", default="up to 16 ranks")
     ] = False
     no_matrix: Annotated[
         bool, Parameter(name="--no-matrix", group=WHAT, help="ping: not every two ranks.")
@@ -69,7 +71,9 @@ class MeasureFlags:
     ] = None
     blocks_per_rank: Annotated[
         int | None,
-        Parameter(name="--blocks-per-rank", group=WHAT, help="file: 64, of large ones fewer, if not said."),
+        Parameter(
+            name="--blocks-per-rank", group=WHAT, help="file: how many.", default="64, fewer large ones"
+        ),
     ] = None
     io: Annotated[
         str | None,
@@ -95,14 +99,15 @@ class MeasureFlags:
     ] = None
     check: Annotated[
         str | None,
-        Parameter(name="--check", group=WHAT, help="file: none, counts (if not said) or content."),
+        Parameter(name="--check", group=WHAT, help="file: none, counts or content.", default="counts"),
     ] = None
     shift: Annotated[
         int | None,
         Parameter(
             name="--shift",
             group=WHAT,
-            help="file: a rank reads what the one N above it wrote, so that no cache of its own answers; 1.",
+            help="file: a rank reads what the one N above it wrote, so that no cache of its own answers.",
+            default="1",
         ),
     ] = None
     sync: Annotated[
@@ -151,7 +156,10 @@ class MeasureFlags:
     folder: Annotated[
         str | None,
         Parameter(
-            name="--folder", group=WHERE, help="file: where samples lie for a while; here if not said."
+            name="--folder",
+            group=WHERE,
+            help="file: where samples lie for a while.",
+            default="the current folder",
         ),
     ] = None
     hosts: Annotated[
@@ -164,27 +172,28 @@ class MeasureFlags:
         str | None,
         Parameter(
             name="--json",
+            stream=True,
             group=SHOW,
-            allow_leading_hyphen=True,
             help="FILE for all figures and samples; - for standard output.",
         ),
     ] = None
     html: Annotated[
         str | None,
-        Parameter(name="--html", group=SHOW, allow_leading_hyphen=True, help="FILE for a page."),
+        Parameter(name="--html", stream=True, group=SHOW, help="FILE for a page."),
     ] = None
     plots: Annotated[
         str | None, Parameter(name="--plots", group=SHOW, help="FOLDER for figures, SVG and PNG.")
     ] = None
     tables: Annotated[
-        str | None, Parameter(name="--tables", group=SHOW, help="FOLDER for every table, CSV and Markdown.")
+        str | None, Parameter(name="--tables", group=SHOW, help="FOLDER for tables: CSV, Markdown, JSON.")
     ] = None
     store: Annotated[
         bool,
         Parameter(
             name="--store",
             group=SHOW,
-            help="Keep it as this machine's profile; so if no flag left much out or made it less sure.",
+            help="Keep it as this machine's profile.",
+            default="yes, unless flags left much out or made it less sure",
         ),
     ] = False
     no_store: Annotated[bool, Parameter(name="--no-store", group=SHOW, help="Keep nothing.")] = False

@@ -3,42 +3,100 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from tilewise.cli import side_files
+from tilewise.base.errors import RunError, UsageError
+from tilewise.base.staging import replace
 from tilewise.cli.measure_flags import MeasureFlags
-from tilewise.errors import RunError
-from tilewise.machine.replacing import replace
-from tilewise.measure import stored
-from tilewise.measure.result import Measurement
+from tilewise.engine import side_files
+from tilewise.engine.request import Listener
+from tilewise.measurement import stored
+from tilewise.measurement.request import Request
+from tilewise.measurement.result import Measurement
+from tilewise.report.progress import progress
+from tilewise.report.render.terminal import Screen, show
+
+if TYPE_CHECKING:
+    from tilewise.engine.measurement import Measured
 
 
-def tell(found: Measurement, flags: MeasureFlags, stored_text: str, chatter: Sequence[str]) -> None:
-    """Prints `found` and writes it wherever the flags say. Raises RunError where a file cannot be written."""
+def run(request: Request, flags: MeasureFlags, store: bool) -> int:
+    """Measures, shows and writes what `request` asks for; returns the exit code. Raises TilewiseError."""
+    from tilewise.engine.measurement import measure
+
+    _check_outputs(flags)
+    listener = _Terminal(flags)
+    try:
+        found = measure(request, listener, ["tilewise", *sys.argv[1:]], store=store, timeout=flags.timeout)
+    finally:
+        listener.close()
+    _tell(found, flags, _stored_text(request, found, store))
+    if found.error is not None:
+        raise found.error
+    return 0
+
+
+class _Terminal(Listener):
+    """Shows progress on a terminal, and with -v each line of a launcher as it comes."""
+
+    def __init__(self, flags: MeasureFlags) -> None:
+        bar = progress(wanted=not flags.quiet, whole=True)
+        self.progress, self.close = bar.wanted, bar.close
+        self.update = bar.update  # type: ignore[method-assign]
+        self._verbose = flags.verbose
+
+    def chatter(self, line: str) -> None:
+        if self._verbose:
+            print(line, file=sys.stderr, flush=True)
+
+
+def _check_outputs(flags: MeasureFlags) -> None:
+    """Raises UsageError where what the flags name cannot be written."""
+    others: list[str] = []
+    for flag, path in (("--json", flags.json), ("--html", flags.html)):
+        if flag == "--html" and path == "-":
+            raise UsageError("--html wants a file name, not -")
+        side_files.check(flag, path, others, force=False)
+        others += [path] if path else []
+    side_files.require_folder("--plots", flags.plots, others)
+    side_files.require_folder("--tables", flags.tables, others)
+
+
+def _tell(measured: Measured, flags: MeasureFlags, stored_text: str) -> None:
+    """Prints it and writes it wherever the flags say. Raises RunError where a file cannot be written."""
+    found = measured.measurement
     shown = not flags.quiet and flags.json != "-"
     if not flags.quiet and not flags.verbose:  # with -v it was shown when it came
-        for line in chatter:
+        for line in measured.chatter:
             print(line, file=sys.stderr)
     if shown:
         from tilewise.report.measure import measure_tables
-        from tilewise.report.terminal import show
 
         show(measure_tables(found, flags.verbose))
-        sys.stdout.flush()
     _write(found, flags)
     if shown:
-        for name, text in (
-            ("all figures", flags.json),
-            ("page", flags.html),
-            ("plots", flags.plots),
-            ("tables", flags.tables),
-            ("stored", stored_text),
-        ):
-            if text:
-                print(f"{name:<11}  {text}")
+        files = (("all figures", flags.json), ("page", flags.html), ("plots", flags.plots))
+        written = (*files, ("tables", flags.tables), ("stored", stored_text))
+        screen = Screen()
+        screen.pairs(((name, text) for name, text in written if text), least=len("all figures"))
+        show(screen)
+
+
+def _stored_text(request: Request, found: Measured, store: bool) -> str:
+    if found.kept:
+        lines = found.measurement.lines
+        disturbed = sum(bool(line.labels) for line in lines)
+        much = f" (disturbed: {disturbed} of {len(lines)} lines)" if 2 * disturbed > len(lines) else ""
+        return ", ".join(found.kept) + much
+    if found.error is not None:
+        return "no, as a launch failed"
+    if store or request.whole:
+        return ""
+    return "no, as flags left a part out or made it less sure; --store keeps it as this machine's profile"
 
 
 def _write(found: Measurement, flags: MeasureFlags) -> None:
@@ -48,20 +106,23 @@ def _write(found: Measurement, flags: MeasureFlags) -> None:
     elif flags.json is not None:
         stored.write(found, flags.json)
     if flags.html is not None:
-        from tilewise.report.measure_page import write_page
+        from tilewise.report.measure_page import page_of
+        from tilewise.report.render.html import write
 
         with _named("--html", flags.html):
-            write_page(found, flags.html)
+            write(page_of(found), flags.html)
     if flags.tables is not None:
-        from tilewise.report.measure_tables import write_tables
+        from tilewise.report.measure import everything
+        from tilewise.report.render.files import write_tables
 
         with _named("--tables", flags.tables):
-            write_tables(found, flags.tables)
+            write_tables(everything(found), flags.tables)
     if flags.plots is not None:
-        from tilewise.report.measure_plots import write_plots
+        from tilewise.report.measure_page import plots_of
+        from tilewise.report.render.files import write_figures
 
         with _named("--plots", flags.plots):
-            write_plots(found, flags.plots)
+            write_figures(plots_of(found), flags.plots)
 
 
 @contextmanager
@@ -75,7 +136,7 @@ def _named(flag: str, path: str) -> Iterator[None]:
 
 def compare_files(before: str, after: str, json: str | None, verbose: bool) -> int:
     """Compares two measurements in files; returns the exit code, 0 whatever changed."""
-    from tilewise.measure.compare import compare
+    from tilewise.measurement.compare import compare
 
     side_files.check("--json", json, [before, after], force=False)
     comparison = compare(stored.read(before), stored.read(after))
@@ -88,7 +149,6 @@ def compare_files(before: str, after: str, json: str | None, verbose: bool) -> i
         with _named("--json", json):
             replace(json, text.encode())
     from tilewise.report.measure_compare import comparison_tables
-    from tilewise.report.terminal import show
 
     show(comparison_tables(comparison, verbose))
     return 0

@@ -1,11 +1,27 @@
-"""Reads a command's words: at once where they are plain, else with cyclopts, which knows all mistakes."""
+"""Reads a command's words, prints its help page, and says every mistake in one line.
+
+    A.npy  B.npy  -o  C.npy  --ranks  4  --seed=7  -n4  -q      --  -a-name.npy
+    ─────  ─────  ─────────  ──────────  ────────  ───  ──          ───────────
+    positions     a flag and its value, in three ways   a switch    only positions from here on
+
+Not a library's work: the import of one takes longer than all else that the front does for a small job.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tilewise.cli import plain
+import msgspec
+
+from tilewise.base.declare import Argument, Arguments, arguments_of, arguments_of_structs
+from tilewise.base.errors import UsageError
+
+_NUMBERS = {int: ("a whole number", re.compile(r"[+-]?[0-9]+")), float: ("a number", None)}
+_NEGATIVE = re.compile(r"-[0-9.]")
+Values = dict[str, dict[str, Any]]  # by owner and field
 
 
 def parse(name: str, function: Callable[..., Any], words: list[str]) -> Any:
@@ -13,9 +29,133 @@ def parse(name: str, function: Callable[..., Any], words: list[str]) -> Any:
 
     Raises UsageError for words that `function` does not take.
     """
-    arguments = plain.read(function, words)
-    if arguments is not None:
-        return function(*arguments.positions, **arguments.named)
-    from tilewise.cli import careful
+    arguments = arguments_of(function)
+    values = _read_or_help(name, function.__doc__ or "", arguments, words)
+    if values is None:
+        return None
+    own = values.pop("")
+    positions = [own.pop(each.field) for each in arguments.positions if each.field in own and not each.rest]
+    rest = [word for each in arguments.positions if each.rest for word in own.pop(each.field, ())]
+    classes = {owner: kind(**values[owner]) for owner, kind in arguments.classes.items()}
+    return function(*positions, *rest, **own, **classes)
 
-    return careful.parse(name, function, words)
+
+def parse_structs(
+    name: str, kinds: Sequence[type[msgspec.Struct]], words: list[str]
+) -> list[dict[str, Any]] | None:
+    """The fields of each of `kinds` that `words` give, or None when they asked for help, which is printed.
+
+    The first of them says in its docstring what the command does. Raises UsageError for words that they do
+    not take, and for values that make no sense.
+    """
+    arguments = arguments_of_structs(*kinds)
+    values = _read_or_help(name, kinds[0].__doc__ or "", arguments, words)
+    return None if values is None else [_parsed(arguments, kind.__name__, values) for kind in kinds]
+
+
+def _parsed(arguments: Arguments, owner: str, values: Values) -> dict[str, Any]:
+    """Values instead of words, where these mean something else."""
+    said = values[owner]
+    for each in arguments.every():
+        if each.owner == owner and each.field in said:
+            word = said[each.field]
+            if each.parameter.parse is not None:
+                said[each.field] = each.parameter.parse(word)
+            elif word == "auto" and each.default is None and each.choices:
+                said[each.field] = None
+    return said
+
+
+def _read_or_help(name: str, said: str, arguments: Arguments, words: list[str]) -> Values | None:
+    before = words[: words.index("--")] if "--" in words else words
+    if {"--help", "-h"} & set(before):  # anywhere, also behind a flag that still lacks its value
+        from tilewise.cli.help import page
+
+        print(page(name, said, arguments))
+        return None
+    try:
+        return read(name, arguments, words)
+    except UsageError as error:
+        raise UsageError(error.message, f"tilewise {name} --help") from None
+
+
+def read(name: str, arguments: Arguments, words: list[str]) -> Values:
+    """What is given, by owner and field; UsageError for what is not declared, or lacks."""
+    positions: list[str] = []
+    unused: list[str] = []
+    given: dict[Argument, Any] = {}
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            for left in rest:
+                _take(left, arguments, positions, unused)
+        elif not word.startswith("-") or word == "-" or _is_position(word, arguments, positions):
+            _take(word, arguments, positions, unused)
+        else:
+            spelt, equals, text = word.partition("=")
+            if spelt not in arguments.flags and word[:2] in arguments.flags and word[1] != "-":
+                spelt, equals, text = word[:2], "=", word[2:]  # -n4
+            flag = arguments.flags.get(spelt)
+            if flag is None:
+                raise UsageError(f"{name} has no flag {spelt}")
+            if flag in given and not flag.several:
+                raise UsageError(f"{spelt} was given more than once")
+            if flag.kind is bool:
+                if equals:
+                    raise UsageError(f"{spelt} takes no value, but got {text!r}")
+                given[flag] = True
+                continue
+            value = _value(spelt, flag, text if equals else _next(spelt, flag, rest))
+            given[flag] = (*given.get(flag, ()), value) if flag.several else value
+    if unused:
+        raise UsageError(f"{name} does not know what to do with {' '.join(map(repr, unused))}")
+    _require(name, arguments, positions, given)
+    for at, each in enumerate(arguments.positions[: len(positions)]):
+        given[each] = tuple(positions[at:]) if each.rest else positions[at]
+    values: Values = {owner: {} for owner in ("", *arguments.classes)}
+    for each, value in given.items():
+        values[each.owner][each.field] = value
+    return values
+
+
+def _take(word: str, arguments: Arguments, positions: list[str], unused: list[str]) -> None:
+    places = arguments.positions
+    room = len(positions) < len(places) or (places and places[-1].rest)
+    (positions if room else unused).append(word)
+
+
+def _is_position(word: str, arguments: Arguments, positions: list[str]) -> bool:
+    """A negative number where a position is free, such as rows from the end."""
+    return bool(_NEGATIVE.match(word)) and len(positions) < len(arguments.positions)
+
+
+def _next(spelt: str, flag: Argument, rest: Iterator[str]) -> str:
+    """The next word as the value of a flag: no other flag, but perhaps a negative number."""
+    text = next(rest, None)
+    if text is None:
+        raise UsageError(f"{spelt} wants a value")
+    if text.startswith("-") and not (text == "-" and flag.parameter.stream) and not _NEGATIVE.match(text):
+        raise UsageError(f"{spelt} wants a value")
+    return text
+
+
+def _value(spelt: str, flag: Argument, text: str) -> Any:
+    if flag.kind not in _NUMBERS:
+        return text
+    wanted, pattern = _NUMBERS[flag.kind]
+    try:
+        if pattern is None or pattern.fullmatch(text):
+            return flag.kind(text)
+    except ValueError:
+        pass
+    raise UsageError(f"{spelt} wants {wanted}, not {text!r}")
+
+
+def _require(name: str, arguments: Arguments, positions: list[str], given: dict[Argument, Any]) -> None:
+    missing = [
+        *(each for each in arguments.positions[len(positions) :] if not each.rest),
+        *(each for each in dict.fromkeys(arguments.flags.values()) if each not in given),
+    ]
+    for each in missing:
+        if each.default is inspect.Parameter.empty:
+            raise UsageError(f"{name} needs {each.parameter.spellings[0]}")

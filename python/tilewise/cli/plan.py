@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+from tilewise.base.errors import UsageError
 from tilewise.cli.commands import JOBS
-from tilewise.errors import UsageError
 from tilewise.launch.join import Join
+
+_HELP = """usage: tilewise plan {jobs} … [--all]
+
+Says what that job would do and why; runs nothing. With --all it lists every variant that its flags
+leave open, and the memory of each; --json FILE, or -, always has them."""
 
 
 def main(words: list[str], joined: Join | None) -> int:
     """Runs the command; returns its exit code. Takes all words of a job, and only plans it."""
     if not words or words[0] in ("-h", "--help"):
-        print(
-            f"usage: tilewise plan {'|'.join(JOBS)} …\n\nSays what that job would do and why; runs nothing."
-        )
+        print(_HELP.format(jobs="|".join(JOBS)))
         return 0
     name, rest = words[0], words[1:]
     if name not in JOBS:
         raise UsageError(f"plan takes the words of a job: {', '.join(JOBS)}; not {name!r}")
-    import importlib
+    from tilewise.cli import jobs
+    from tilewise.cli.answers import write_json
+    from tilewise.engine.planned import planned_of
+    from tilewise.engine.prepare import prepare
+    from tilewise.report.planned import planned, ways
+    from tilewise.report.render.terminal import show
 
-    from tilewise.cli import jobs, room
-    from tilewise.cli.parse import parse
-    from tilewise.report.planned import planned
-    from tilewise.report.terminal import show
-
-    request: jobs.Request | None = parse(name, importlib.import_module(f"tilewise.cli.{name}").request, rest)
-    if request is not None:
-        prepared = jobs.prepare(request, joined)
-        disks = room.needed(prepared.plan, prepared.place)
-        show(planned(prepared.plan, prepared.place.target.path, [each.text() for each in disks]))
+    everything = "--all" in rest
+    asked = jobs.asked_of(name, [word for word in rest if word != "--all"])
+    if asked is not None:
+        output = prepare(asked.request, joined)
+        disks = output.rooms()
+        every = planned_of(output, asked.request, joined) if asked.shown.json or everything else None
+        if asked.shown.json is not None:
+            write_json(asked.shown.json, every, "--json")
+        if asked.shown.json != "-":
+            place = output.target.path if output.target else ""
+            show(planned(output.plan, place, [each.text() for each in disks]))
+            if everything and every is not None:
+                show(ways(every))
         for each in disks:
             each.require()
     return 0

@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from tilewise.cli import side_files, study_output
-from tilewise.cli.declare import SHOW, WHAT, Parameter
+from tilewise.base.declare import SHOW, WHAT, Parameter
+from tilewise.base.errors import RunError, UsageError
 from tilewise.cli.parse import parse
-from tilewise.errors import RunError, UsageError
-from tilewise.files.target import check_folder
+from tilewise.engine import side_files
 from tilewise.launch.join import Join
 
 if TYPE_CHECKING:
     from tilewise.report.page import Page
 
 
-class Wanted(NamedTuple):
+class ReportRequest(NamedTuple):
     """What the page is made of, and what is written where."""
 
     results: tuple[str, ...]
@@ -42,23 +41,23 @@ def request(
         str | None, Parameter(name="--plots", group=SHOW, help="FOLDER for every figure as SVG and PNG.")
     ] = None,
     tables: Annotated[
-        str | None, Parameter(name="--tables", group=SHOW, help="FOLDER for every table as CSV and Markdown.")
+        str | None, Parameter(name="--tables", group=SHOW, help="FOLDER for tables as CSV, Markdown, JSON.")
     ] = None,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Only errors.")] = False,
-) -> Wanted:
+) -> ReportRequest:
     """Write one HTML page of results: no network needed, readable without scripts."""
-    return Wanted(results, output, plots, tables, quiet)
+    return ReportRequest(results, output, plots, tables, quiet)
 
 
 def main(words: list[str], joined: Join | None) -> int:
     """Runs the command; returns its exit code."""
-    wanted: Wanted | None = parse("report", request, words)
+    wanted: ReportRequest | None = parse("report", request, words)
     if wanted is None:
         return 0
     if joined is not None:
         raise UsageError("report runs on its own, without ranks", "tilewise report … without mpiexec")
     _check(wanted)
-    from tilewise.report.found import find, report_page
+    from tilewise.report.load_results import find, report_page
 
     page = report_page(find(wanted.results))
     try:
@@ -66,12 +65,15 @@ def main(words: list[str], joined: Join | None) -> int:
     except OSError as error:
         raise RunError(f"{error.filename}: {error.strerror or error}") from None
     if not wanted.quiet:
-        for name, text in said:
-            print(f"{name:<7}  {text}")
+        from tilewise.report.render.terminal import Screen, show
+
+        screen = Screen()
+        screen.pairs(said)
+        show(screen)
     return 0
 
 
-def _check(wanted: Wanted) -> None:
+def _check(wanted: ReportRequest) -> None:
     """Raises UsageError before anything is read, where nothing could be written."""
     if not wanted.results:
         raise UsageError("report wants results", "tilewise report results/NAME -o report.html")
@@ -82,23 +84,20 @@ def _check(wanted: Wanted) -> None:
     for result in wanted.results:
         if not os.path.exists(result):
             raise UsageError(f"{result} does not exist")
+    from tilewise.study import outputs
+
     taken = [each for each in wanted.results if os.path.isfile(each)]
     for results in filter(os.path.isdir, wanted.results):
-        taken += study_output.files_of(results)
+        taken += outputs.files_of(results)
     side_files.check("--output", wanted.output, taken, force=False)
-    for flag, folder in (("--plots", wanted.plots), ("--tables", wanted.tables)):
-        if folder is None:
-            continue
-        if not folder or (os.path.exists(folder) and not os.path.isdir(folder)):
-            raise UsageError(f"{flag} wants a folder, not {folder!r}")
-        above = folder if os.path.isdir(folder) else os.path.dirname(os.path.realpath(folder))
-        check_folder(above, f"{flag} {folder}")
+    side_files.require_folder("--plots", wanted.plots)
+    side_files.require_folder("--tables", wanted.tables)
 
 
-def _written(page: Page, wanted: Wanted) -> list[tuple[str, str]]:
+def _written(page: Page, wanted: ReportRequest) -> list[tuple[str, str]]:
     """Writes all that is wanted; says what is where. Raises OSError."""
-    from tilewise.report.page import write
-    from tilewise.report.page_files import write_figures, write_tables
+    from tilewise.report.render.files import write_figures, write_tables
+    from tilewise.report.render.html import write
 
     said = []
     if wanted.output:
@@ -108,7 +107,7 @@ def _written(page: Page, wanted: Wanted) -> list[tuple[str, str]]:
             raise OSError(error.errno, error.strerror or str(error), wanted.output) from None
         said.append(("page", f"{wanted.output} ({os.path.getsize(wanted.output) / 1e6:.2f} MB)"))
     if wanted.plots:
-        said.append(("plots", f"{wanted.plots} ({len(write_figures(page, wanted.plots))} files)"))
+        said.append(("plots", f"{wanted.plots} ({len(write_figures(page.figures(), wanted.plots))} files)"))
     if wanted.tables:
-        said.append(("tables", f"{wanted.tables} ({len(write_tables(page, wanted.tables))} files)"))
+        said.append(("tables", f"{wanted.tables} ({len(write_tables(page.tables(), wanted.tables))} files)"))
     return said

@@ -6,9 +6,9 @@ import re
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
-from tilewise.cli.declare import WHAT, Parameter
+from tilewise.base.declare import WHAT, Parameter
+from tilewise.base.errors import UsageError
 from tilewise.cli.parse import parse
-from tilewise.errors import UsageError
 from tilewise.launch.join import Join
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ def request(
     a: Annotated[str, Parameter(name="A", group=WHAT, help="A matrix file, or one of its members.")],
     rows: Annotated[
         str | None,
-        Parameter(name="ROWS", group=WHAT, allow_leading_hyphen=True, help="As 3, 0:5, -2: or ::10."),
+        Parameter(name="ROWS", group=WHAT, help="As 3, 0:5, -2: or ::10."),
     ] = None,
     columns: Annotated[
         str | None,
-        Parameter(name="COLUMNS", group=WHAT, allow_leading_hyphen=True, help="The same for columns."),
+        Parameter(name="COLUMNS", group=WHAT, help="The same for columns."),
     ] = None,
     /,
 ) -> tuple[str, str | None, str | None]:

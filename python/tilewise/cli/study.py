@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 from tilewise.launch.join import Join
 
 _USAGE = """usage: tilewise study list

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from tilewise.cli import study_output
-from tilewise.cli.declare import SHOW, WHAT, Parameter
+from tilewise.base.declare import SHOW, WHAT, Parameter
+from tilewise.base.units import plural
+from tilewise.cli.answers import write_file
 from tilewise.cli.parse import parse
 from tilewise.cli.study_results import tell_notes
-from tilewise.units import plural
 
 if TYPE_CHECKING:
     from tilewise.study.query import Answer
@@ -30,27 +30,27 @@ def query(words: list[str]) -> int:
     if asked is None:
         return 0
     folder, sql, csv, json = asked
-    from tilewise.study import index, store
+    from tilewise.study import launches, outputs, store
     from tilewise.study import query as queries
 
     where = store.newest(folder)
-    study_output.check([where], {"--csv": csv, "--json": json})
-    found = index.open_index(folder)
+    outputs.check([where], {"--csv": csv, "--json": json})
+    found = launches.open_launches(folder)
     try:
         tell_notes(found.notes)
         answer = queries.columns(found.base) if sql is None else queries.ask(found.base, sql)
         if csv is None and json is None:
             if sql is None:
-                (count,) = found.base.execute(f"SELECT count(*) FROM {index.TABLE}").fetchone()
-                print(f"{where}: table {index.TABLE}, {plural(count, 'row')}, with these columns")
+                (count,) = found.base.execute(f"SELECT count(*) FROM {launches.TABLE}").fetchone()
+                print(f"{where}: table {launches.TABLE}, {plural(count, 'row')}, with these columns")
                 answer = answer._replace(rows=[(*row[:2], _short(row[2])) for row in answer.rows])
             _show(answer)
     finally:
         found.base.close()
     if csv is not None:
-        study_output.write("--csv", csv, _as_csv(answer))
+        write_file(csv, _as_csv(answer), "--csv")
     if json is not None:
-        study_output.write("--json", json, _as_json(answer))
+        write_file(json, _as_json(answer), "--json")
     return 0
 
 
@@ -60,17 +60,21 @@ def _queried(
     ],
     sql: Annotated[
         str | None,
-        Parameter(name="SQL", group=WHAT, help="A SELECT from the table launches; the columns, if not said."),
+        Parameter(
+            name="SQL",
+            group=WHAT,
+            help="A SELECT from the table launches. Without one, its columns are listed.",
+        ),
     ] = None,
     /,
     *,
     csv: Annotated[
         str | None,
-        Parameter(name="--csv", group=SHOW, allow_leading_hyphen=True, help="FILE; - for standard output."),
+        Parameter(name="--csv", stream=True, group=SHOW, help="FILE; - for standard output."),
     ] = None,
     json: Annotated[
         str | None,
-        Parameter(name="--json", group=SHOW, allow_leading_hyphen=True, help="FILE; - for standard output."),
+        Parameter(name="--json", stream=True, group=SHOW, help="FILE; - for standard output."),
     ] = None,
 ) -> tuple[str, str | None, str | None, str | None]:
     """Answer SQL over all launches, such as "SELECT io, [seconds.total.max] FROM launches"."""
@@ -94,34 +98,27 @@ def _as_json(answer: Answer) -> bytes:
 
 def _show(answer: Answer) -> None:
     """A table where it fits into the width, else a block of lines for each row."""
+    from tilewise.report.render.terminal import Screen, show
+    from tilewise.report.table import Column, Table
+
     texts = [[_text(value) for value in row] for row in answer.rows]
-    heads = [_line(name) for name in answer.names]
-    from rich.cells import cell_len
-
-    widths = [max(map(cell_len, column)) for column in zip(heads, *texts, strict=True)]
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED
-    if sum(widths) + 3 * len(widths) > room:
-        head = max(map(cell_len, heads))
-        if not texts:
-            print(f"no rows of {', '.join(heads)}")
-        for number, row in enumerate(texts, 1):
-            print(f"row {number}")
-            for name, text in zip(heads, row, strict=True):
-                print(f"  {name}{' ' * (head - cell_len(name))}  {text}")
-        return
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    from tilewise.report.terminal import show
-
-    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for place, name in enumerate(heads):
+    table = Table("", "", [])
+    for place, name in enumerate(answer.names):
         numbers = all(row[place] is None or isinstance(row[place], (int, float)) for row in answer.rows)
-        grid.add_column(Text(name), justify="right" if numbers and answer.rows else "left", no_wrap=True)
+        table.columns.append(Column(_line(name), numbers=numbers))
     for row in texts:
-        grid.add_row(*map(Text, row))
-    show(grid)
+        table.add(*row)
+    screen = Screen()
+    screen.table(table)
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED
+    if not texts:
+        screen.line(f"no rows of {', '.join(column.title for column in table.columns)}")
+    elif max(map(len, screen.text().splitlines())) > room:
+        screen = Screen()
+        for number, row in enumerate(texts, 1):
+            screen.line(f"row {number}")
+            screen.pairs((f"  {column.title}", text) for column, text in zip(table.columns, row, strict=True))
+    show(screen)
 
 
 def _text(value: Any) -> str:

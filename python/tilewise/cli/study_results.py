@@ -5,16 +5,15 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
-
-from tilewise.cli import study_output
-from tilewise.cli.declare import SHOW, WHAT, Parameter
+from tilewise.base.declare import SHOW, WHAT, Parameter
+from tilewise.base.errors import UsageError, clean
+from tilewise.base.units import plural
+from tilewise.cli.answers import write_file, write_json
 from tilewise.cli.parse import parse
-from tilewise.errors import UsageError, clean
-from tilewise.units import plural
 
 if TYPE_CHECKING:
     from tilewise.study.claims import Verdict
+    from tilewise.study.compare import Comparison
     from tilewise.study.run import Outcome
 
 
@@ -33,25 +32,24 @@ def tell(folder: str, outcome: Outcome) -> None:
 
 def show_results(folder: str) -> None:
     """All tables of a results folder with notes and reasons, and the verdicts on its claims."""
-    import shutil
-
-    from tilewise.report.study_terminal import lines
-    from tilewise.study.evaluated import load
+    from tilewise.report.render.terminal import Screen, show
+    from tilewise.report.study_tables import figures
+    from tilewise.study.evaluation import load
 
     found = load(folder)
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    screen = Screen()
     for note in found.results.notes:
-        print(clean(f"note: {note}"))
-    for table, wanted in zip(found.tables, found.results.study.file.tables, strict=True):
-        for line in lines(table, wanted, width):
-            print(line)
-        print()
+        screen.line(f"note: {note}")
+    for place in range(len(found.tables)):
+        screen.table(figures([found], place)[0])
+        screen.line()
     for verdict in found.verdicts:
-        print(clean(_said(verdict)))
+        screen.line(_said(verdict))
+    show(screen)
 
 
 def _said(verdict: Verdict) -> str:
-    from tilewise.report.study_figures import number
+    from tilewise.report.study_format import number
 
     figure = "" if verdict.figure is None else f" ({f'{number(verdict.figure)} {verdict.unit}'.rstrip()})"
     reason = f": {verdict.reason}" if verdict.reason else ""
@@ -70,11 +68,11 @@ def compare(words: list[str]) -> int:
     asked = parse("study compare", _compared, words)
     if asked is None:
         return 0
-    from tilewise.study import results
+    from tilewise.study import outputs, results
     from tilewise.study.compare import compare as compared
 
     old, new, metric, json = asked
-    study_output.check([old, new], {"--json": json})
+    outputs.check([old, new], {"--json": json})
     loaded = results.load(old), results.load(new)
     for name, result in zip((old, new), loaded, strict=True):
         tell_notes(result.notes, f"{name}: " if old != new else "")
@@ -82,21 +80,32 @@ def compare(words: list[str]) -> int:
     if not found.changes:
         raise UsageError(f"{old} and {new} have no point in common")
     if json is not None:
-        study_output.write("--json", json, msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+        write_json(json, found, "--json", indent=1)
     if json == "-":
         return 0
-    print(f"{found.metric}, new over old; a change is named from 5 % on")
-    for difference in found.differences:
-        print(clean(f"another environment: {difference}"))
+    _show(found)
+    return 0
+
+
+def _show(found: Comparison) -> None:
+    """A row for each point, and what else is different."""
+    from tilewise.report.render.terminal import Screen, show
+    from tilewise.report.table import Table, number_columns, quantity, text_columns
+
+    title = f"{found.metric}, new over old; a change is named from 5 % on"
+    columns = text_columns("verdict") + number_columns("new/old")
+    table = Table("compared", title, columns + text_columns("95 %", "run", "point", "line", "reason"))
     for each in found.changes:
         axes = ", ".join(f"{axis} = {value}" for axis, value in each.axes.items())
-        ratio = "" if each.ratio is None else f" {each.ratio:.3f}"
-        span = "" if each.low is None or each.high is None else f" [{each.low:.3f}, {each.high:.3f}]"
-        reason = f" ({each.reason})" if each.reason else ""
-        print(clean(f"{each.verdict:<19}{ratio}{span}  {each.run} {axes} {each.line}{reason}".rstrip()))
+        span = "" if each.low is None or each.high is None else f"{each.low:.3f}–{each.high:.3f}"
+        ratio = quantity(each.ratio, lambda ratio: f"{ratio:.3f}")
+        table.add(each.verdict, ratio, span, each.run, axes, each.line, each.reason)
+    table.notes = [f"another environment: {difference}" for difference in found.differences]
     if found.only_old or found.only_new:
-        print(f"only in the old: {found.only_old}, only in the new: {found.only_new}")
-    return 0
+        table.notes.append(f"only in the old: {found.only_old}, only in the new: {found.only_new}")
+    screen = Screen()
+    screen.table(table)
+    show(screen)
 
 
 def _compared(
@@ -105,11 +114,12 @@ def _compared(
     /,
     *,
     metric: Annotated[
-        str | None, Parameter(name="--metric", group=WHAT, help="Path into the record; seconds.total.max.")
+        str | None,
+        Parameter(name="--metric", group=WHAT, help="Path into the record.", default="seconds.total.max"),
     ] = None,
     json: Annotated[
         str | None,
-        Parameter(name="--json", group=SHOW, allow_leading_hyphen=True, help="FILE; - for standard output."),
+        Parameter(name="--json", stream=True, group=SHOW, help="FILE; - for standard output."),
     ] = None,
 ) -> tuple[str, str, str | None, str | None]:
     """Say for each point whether it became faster or slower, or cannot be told apart."""
@@ -125,18 +135,18 @@ def export(words: list[str]) -> int:
     if csv is None and parquet is None:
         raise UsageError("export needs a file to write", "--csv FILE, or --parquet FILE")
     from tilewise.study import export as exporting
-    from tilewise.study import store
+    from tilewise.study import outputs, store
 
     where = store.newest(folder)
-    study_output.check([where], {"--csv": csv, "--parquet": parquet})
+    outputs.check([where], {"--csv": csv, "--parquet": parquet})
     entries, notes = store.load_entries(where)
     tell_notes(notes)
     made = exporting.rows_of(entries)
     parquet_file = exporting.as_parquet(made) if parquet is not None else b""  # which may not be possible
     if csv is not None:
-        study_output.write("--csv", csv, exporting.as_csv(made))
+        write_file(csv, exporting.as_csv(made), "--csv")
     if parquet is not None:
-        study_output.write("--parquet", parquet, parquet_file)
+        write_file(parquet, parquet_file, "--parquet")
     return 0
 
 
@@ -148,8 +158,8 @@ def _exported(
         str | None,
         Parameter(
             name="--csv",
+            stream=True,
             group=WHAT,
-            allow_leading_hyphen=True,
             help="FILE to write as CSV; - for standard output.",
         ),
     ] = None,

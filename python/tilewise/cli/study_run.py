@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from tilewise.cli.declare import HOW, SHOW, WHAT, WHERE, Parameter
+from tilewise.base.declare import HOW, SHOW, WHAT, WHERE, Parameter
+from tilewise.base.errors import Interrupted, UsageError, clean
+from tilewise.base.units import plural
+from tilewise.cli.flags import check_words, flags_of
 from tilewise.cli.parse import parse
-from tilewise.cli.study_points import dry_run, existing, picked, points_of
 from tilewise.cli.study_results import show_results, tell, tell_notes
-from tilewise.errors import Interrupted, UsageError, clean
-from tilewise.units import plural
 
 if TYPE_CHECKING:
     from tilewise.launch.signals import Signals
@@ -28,13 +29,13 @@ def list_all(words: list[str]) -> int:
     """What is shipped, a line each."""
     if parse("study list", _nothing, words) is None:
         return 0
+    from tilewise.report.render.terminal import Screen, show
     from tilewise.study import shipped
     from tilewise.study.study import read
 
-    found = [(name, read(shipped.path_of(name)).file.title) for name in shipped.names()]
-    width = max(len(name) for name, _ in found)
-    for name, title in found:
-        print(f"{name:<{width}}  {title}")
+    screen = Screen()
+    screen.pairs((name, read(shipped.path_of(name)).file.title) for name in shipped.names())
+    show(screen)
     return 0
 
 
@@ -54,10 +55,11 @@ def show(words: list[str]) -> int:
     if holds or (os.path.isdir(asked[0]) and asked[0] not in shipped.names()):
         show_results(asked[0])
         return 0
+    from tilewise.study.local_points import points_of
     from tilewise.study.study import read
 
     study = read(shipped.path_of(asked[0]), asked[1])
-    _, points = points_of(study, ".", "")
+    _, points = points_of(study, ".", "", flags_of, check_words)
     there = sum(not point.reason for point in points)
     print(clean(f"{study.name}: {study.file.title}\n{study.file.description.strip()}".rstrip() + "\n"))
     print(clean(f"source: {study.file.source}")) if study.file.source else None
@@ -81,143 +83,140 @@ def _shown(
     ],
     /,
     *,
-    scale: Annotated[str, Parameter(name="--scale", group=WHAT, help="tiny, default or report.")] = "default",
+    scale: Annotated[
+        str, Parameter(name="--scale", group=WHAT, help="How large.", choices=("tiny", "default", "report"))
+    ] = "default",
 ) -> tuple[str, str]:
     """Say what a study would run, and what it makes of it; of results, show the tables."""
     return name, scale
 
 
-@dataclasses.dataclass(frozen=True)
-class Asked:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunFlags:
     """The flags of `study run`."""
 
-    name: str
-    scale: str
-    resume: bool
-    retry: bool
-    dry_run: bool
-    results: str
-    into: str | None
-    only: tuple[str, ...]
-    work: str | None
-    keep: bool
-    machine: str
-    point: str
-    part: str
-    submit: str | None
-    per_point: bool
-    go: bool
-    account: str
-    partition: str
-    time: str
-    quiet: bool
-    verbose: bool
+    scale: Annotated[
+        str, Parameter(name="--scale", group=WHAT, help="How large.", choices=("tiny", "default", "report"))
+    ] = "default"
+    only: Annotated[
+        tuple[str, ...],
+        Parameter(name="--only", group=WHAT, help="K=V[,V…]: only points with these values of an axis."),
+    ] = ()
+    point: Annotated[
+        str, Parameter(name="--point", group=WHAT, help="Only the point whose key begins so.")
+    ] = ""
+    resume: Annotated[
+        bool, Parameter(name="--resume", group=HOW, help="Go on in the newest results of this study.")
+    ] = False
+    retry: Annotated[
+        bool, Parameter(name="--retry", group=HOW, help="With --resume: run points again that have failed.")
+    ] = False
+    dry_run: Annotated[
+        bool, Parameter(name="--dry-run", group=HOW, help="Show every command line, and run nothing.")
+    ] = False
+    results: Annotated[
+        str, Parameter(name="--results", group=WHERE, help="Results go to its folder STUDY/DATE.")
+    ] = "results"
+    into: Annotated[
+        str | None, Parameter(name="--into", group=WHERE, help="Go on in exactly this folder, or begin it.")
+    ] = None
+    work: Annotated[
+        str | None,
+        Parameter(name="--work", group=WHERE, help="Folder for matrices.", default="work, beside the points"),
+    ] = None
+    keep: Annotated[
+        bool, Parameter(name="--keep", group=WHERE, help="Keep the matrices that were made for the points.")
+    ] = False
+    machine: Annotated[
+        str,
+        Parameter(name="--machine", group=WHERE, help="One name for hosts that are alike; this host's name."),
+    ] = ""
+    part: Annotated[
+        str, Parameter(name="--part", group=WHERE, help="Write to points.PART.jsonl: for several at once.")
+    ] = ""
+    submit: Annotated[
+        str | None, Parameter(name="--submit", group=WHERE, help="slurm: write batch scripts, run nothing.")
+    ] = None
+    per_point: Annotated[
+        bool, Parameter(name="--per-point", group=WHERE, help="With --submit: a script for each point.")
+    ] = False
+    go: Annotated[bool, Parameter(name="--go", group=WHERE, help="With --submit: hand them to sbatch.")] = (
+        False
+    )
+    account: Annotated[str, Parameter(name="--account", group=WHERE, help="For the batch scripts.")] = ""
+    partition: Annotated[str, Parameter(name="--partition", group=WHERE, help="For the batch scripts.")] = ""
+    time: Annotated[str, Parameter(name="--time", group=WHERE, help="For the batch scripts: 01:00:00.")] = ""
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Only errors.")] = False
+    verbose: Annotated[
+        bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Each command line as it ends.")
+    ] = False
 
 
 def asked(
     name: Annotated[str, Parameter(name="NAME", group=WHAT, help="A shipped study, or a TOML file.")],
     /,
     *,
-    scale: Annotated[str, Parameter(name="--scale", group=WHAT, help="tiny, default or report.")] = "default",
-    only: Annotated[
-        tuple[str, ...],
-        Parameter(name="--only", group=WHAT, help="K=V[,V…]: points of these values of an axis; repeatable."),
-    ] = (),
-    point: Annotated[
-        str, Parameter(name="--point", group=WHAT, help="Only the point whose key begins so.")
-    ] = "",
-    resume: Annotated[
-        bool, Parameter(name="--resume", group=HOW, help="Go on in the newest results of this study.")
-    ] = False,
-    retry: Annotated[
-        bool, Parameter(name="--retry", group=HOW, help="With --resume: run points again that have failed.")
-    ] = False,
-    dry_run: Annotated[
-        bool, Parameter(name="--dry-run", group=HOW, help="Show every command line, and run nothing.")
-    ] = False,
-    results: Annotated[
-        str, Parameter(name="--results", group=WHERE, help="Results go to DIR/STUDY/DATE; results.")
-    ] = "results",
-    into: Annotated[
-        str | None, Parameter(name="--into", group=WHERE, help="Go on in exactly this folder, or begin it.")
-    ] = None,
-    work: Annotated[
-        str | None, Parameter(name="--work", group=WHERE, help="Folder for matrices; work beside the points.")
-    ] = None,
-    keep: Annotated[
-        bool, Parameter(name="--keep", group=WHERE, help="Keep the matrices that were made for the points.")
-    ] = False,
-    machine: Annotated[
-        str,
-        Parameter(name="--machine", group=WHERE, help="One name for hosts that are alike; this host's name."),
-    ] = "",
-    part: Annotated[
-        str, Parameter(name="--part", group=WHERE, help="Write to points.PART.jsonl: for several at once.")
-    ] = "",
-    submit: Annotated[
-        str | None, Parameter(name="--submit", group=WHERE, help="slurm: write batch scripts, run nothing.")
-    ] = None,
-    per_point: Annotated[
-        bool, Parameter(name="--per-point", group=WHERE, help="With --submit: a script for each point.")
-    ] = False,
-    go: Annotated[
-        bool, Parameter(name="--go", group=WHERE, help="With --submit: hand them to sbatch.")
-    ] = False,
-    account: Annotated[str, Parameter(name="--account", group=WHERE, help="For the batch scripts.")] = "",
-    partition: Annotated[str, Parameter(name="--partition", group=WHERE, help="For the batch scripts.")] = "",
-    time: Annotated[str, Parameter(name="--time", group=WHERE, help="For the batch scripts: 01:00:00.")] = "",
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Only errors.")] = False,
-    verbose: Annotated[
-        bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Each command line as it ends.")
-    ] = False,
-) -> Asked:
+    flags: Annotated[RunFlags, Parameter(name="*", group=WHAT)] = RunFlags(),
+) -> tuple[str, RunFlags]:
     """Run every point of a study, keep each result as it comes, and show the tables at the end."""
-    given = dict(locals())
-    return Asked(**given)
+    return name, flags
 
 
 def run(words: list[str]) -> int:
     """Runs a study; returns its exit code."""
-    wanted: Asked | None = parse("study run", asked, words)
-    if wanted is None:
+    given: tuple[str, RunFlags] | None = parse("study run", asked, words)
+    if given is None:
         return 0
+    name, wanted = given
     from tilewise.launch import signals
     from tilewise.study import inputs, shipped, store
+    from tilewise.study.local_points import existing, picked, points_of
     from tilewise.study.study import NAME, read
 
     if "" in (wanted.into, wanted.work):
         raise UsageError("--into and --work want the name of a folder, and got nothing")
     if wanted.part and not re.fullmatch(NAME, wanted.part):
         raise UsageError(f"--part wants a name of letters, digits, '.', '-' and '_', not {wanted.part!r}")
-    study = read(shipped.path_of(wanted.name), wanted.scale)
+    study = read(shipped.path_of(name), wanted.scale)
     folder = wanted.into or store.folder_for(wanted.results, study.name, wanted.resume)
     work = wanted.work or os.path.join(folder, inputs.FOLDER)
     if wanted.part:  # others run at the same time, and remove what they have made
         work = os.path.join(work, wanted.part)
-    environment, points = points_of(study, existing(work), wanted.machine)
+    environment, points = points_of(study, existing(work), wanted.machine, flags_of, check_words)
     points = picked(points, wanted.only, wanted.point)
     if wanted.dry_run:
-        return dry_run(points)
+        return _dry_run(points)
     submitted = wanted.submit is not None or wanted.go or wanted.per_point
     if all(point.reason for point in points) and (submitted or not wanted.part):  # a part says so in its file
         raise UsageError(f"{study.path}: every point is out of reach here; {points[0].reason}")
     if submitted:
         return _submit(study, points, wanted, folder, environment)
     with signals.watched() as caught:
-        return _run(study, points, wanted, folder, work, environment, caught)
+        return _run(study, points, name, wanted, folder, work, environment, caught)
+
+
+def _dry_run(points: list[Point]) -> int:
+    """Prints every command line, those that make inputs too; returns the exit code."""
+    shown: set[str] = set()
+    for point in points:
+        for made in point.inputs:
+            if made.generate and made.word not in shown and not point.reason:
+                shown.add(made.word)
+                print(shlex.join(["tilewise", *made.generate]))
+        print(f"# not run: {point.reason}: {point.line()}" if point.reason else point.line())
+    return 0
 
 
 def _run(
     study: Study,
     points: list[Point],
-    wanted: Asked,
+    name: str,
+    wanted: RunFlags,
     folder: str,
     work_folder: str,
     environment: Environment,
     caught: Signals,
 ) -> int:
-    import shlex
-
     from tilewise.report.progress import ProgressBar
     from tilewise.study import run as running
     from tilewise.study import store
@@ -258,7 +257,7 @@ def _run(
             study, points, kept, work, environment, progress=bar.update, retry=wanted.retry, told=told
         )
     except (Interrupted, KeyboardInterrupt):
-        again = shlex.join(["tilewise", *_words(wanted, wanted.name, folder, wanted.work)])
+        again = shlex.join(["tilewise", *_words(wanted, name, folder, wanted.work)])
         count = plural(ended, "result")
         raise Interrupted(f"interrupted; {count} of this run are kept in {folder}", again) from None
     finally:
@@ -274,7 +273,7 @@ def _run(
     return 0
 
 
-def _words(wanted: Asked, name: str, folder: str, work: str | None) -> list[str]:
+def _words(wanted: RunFlags, name: str, folder: str, work: str | None) -> list[str]:
     """`study run …` that goes on with just what is asked for, in `folder`."""
     words = ["study", "run", name, "--scale", wanted.scale, "--into", folder]
     words += [*(["-q"] if wanted.quiet else []), *(["-v"] if wanted.verbose else [])]
@@ -291,7 +290,9 @@ def _words(wanted: Asked, name: str, folder: str, work: str | None) -> list[str]
     return words
 
 
-def _submit(study: Study, points: list[Point], wanted: Asked, folder: str, environment: Environment) -> int:
+def _submit(
+    study: Study, points: list[Point], wanted: RunFlags, folder: str, environment: Environment
+) -> int:
     from tilewise.study import run as running
     from tilewise.study import slurm
 

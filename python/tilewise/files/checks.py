@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
+from tilewise.base.units import listing, shape_text
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.units import listing, shape_text
 
 if TYPE_CHECKING:
     import numpy
@@ -101,12 +101,6 @@ def require_positive(rows: int, columns: int, name: str, kind: str) -> None:
     """Raises UsageError for a matrix without numbers where the format cannot say that."""
     if min(rows, columns) < 1:
         raise UsageError(f"{name} would be {shape_text(rows, columns)}, but {kind} holds at least one number")
-
-
-def require_rows(order: str, name: str, kind: str) -> None:
-    """Raises UsageError where column by column was asked of a format that is row by row."""
-    if order != "C":
-        raise UsageError(f"{name} cannot be written column by column: {kind} is row by row", "--order C")
 
 
 def not_applied(attributes: Mapping[str, Any]) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from tilewise.errors import UsageError
-from tilewise.files.owner import IDENTITY, owner_of, part_path
+from tilewise.base.errors import UsageError
+from tilewise.base.owner import IDENTITY, owner_of, part_path
 from tilewise.files.target import Target
 
 

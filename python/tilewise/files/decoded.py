@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 
-from tilewise.errors import RunError, UsageError
-from tilewise.files import FORMATS, format_module
+from tilewise.base.claim import Claim
+from tilewise.base.errors import RunError, UsageError
+from tilewise.base.owner import part_path
+from tilewise.base.staging import Staged
+from tilewise.files.formats import FORMATS, format_module
 from tilewise.files.guard import guarded
-from tilewise.files.owner import part_path
 from tilewise.files.region import Region, Source
 from tilewise.files.room import require_free
 
@@ -22,25 +23,21 @@ def decoded(source: Source, folder: str, identity: str) -> Region:
     turns out to be broken; no file is left behind then.
     """
     require_free(folder, source.bytes, f"the decoded {source.name}")
-    path, descriptor = _new_file(folder, os.path.basename(source.path), identity, source.name)
-    try:
-        with (
-            guarded(f"{source.name} is no readable {_kind(source)} file"),
-            os.fdopen(descriptor, "w+b") as out,
-        ):
-            format_module(source.path).decode(source, out)
-            out.flush()
-            size = os.fstat(out.fileno()).st_size
-            if size != source.bytes:
-                raise UsageError(
-                    f"{source.name} holds {size} bytes of numbers, but its header promises {source.bytes}"
-                )
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-        raise
+    staged, descriptor = _new_file(folder, os.path.basename(source.path), identity, source.name)
+    with (
+        staged.or_none(),
+        guarded(f"{source.name} is no readable {_kind(source)} file"),
+        os.fdopen(descriptor, "w+b") as out,
+    ):
+        format_module(source.path).decode(source, out)
+        out.flush()
+        size = os.fstat(out.fileno()).st_size
+        if size != source.bytes:
+            raise UsageError(
+                f"{source.name} holds {size} bytes of numbers, but its header promises {source.bytes}"
+            )
     return Region(
-        path=path,
+        path=staged.part,
         name=source.name,
         rows=source.rows,
         columns=source.columns,
@@ -55,13 +52,14 @@ def _kind(source: Source) -> str:
     return known if known in FORMATS else source.format
 
 
-def _new_file(folder: str, base: str, identity: str, name: str) -> tuple[str, int]:
-    """A path and a descriptor; numbered where two inputs are members of one file."""
+def _new_file(folder: str, base: str, identity: str, name: str) -> tuple[Staged, int]:
+    """A file that gets no other name, and its descriptor; numbered where one file has two of the inputs."""
     for attempt in range(_ATTEMPTS):
         ending = f"{attempt}.raw" if attempt else "raw"
         path = part_path(os.path.join(folder, base), identity, ending)
         try:
-            return path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            staged = Staged(part=path, claim=Claim("", "", undo=[path]))
+            return staged, staged.make(0o600)
         except FileExistsError:
             continue
         except OSError as error:

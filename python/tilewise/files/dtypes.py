@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 
 ITEMSIZE = {
     "int8": 1,
@@ -19,6 +19,7 @@ ITEMSIZE = {
     "complex64": 8,
     "complex128": 16,
 }
+ALL = tuple(ITEMSIZE)
 
 
 def is_integer(dtype: str) -> bool:

@@ -9,20 +9,21 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tilewise.errors import RunError, UsageError
-from tilewise.files import FORMATS, npy, renaming
+from tilewise.base import renaming
+from tilewise.base.claim import Claim
+from tilewise.base.errors import RunError, UsageError, disk_failure
+from tilewise.base.owner import part_path
+from tilewise.base.seal import Seal
+from tilewise.base.staging import Staged, naming, sync_path, synced
 from tilewise.files.checks import printable
-from tilewise.files.claim import Claim
 from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.formats import FORMATS, npy
 from tilewise.files.generated import parse_name
-from tilewise.files.guard import disk_failure
 from tilewise.files.headed import put_head
-from tilewise.files.output import cannot_make, naming, no_size, sync_path, synced
-from tilewise.files.owner import part_path
+from tilewise.files.output import cannot_make, no_size
 from tilewise.files.region import Region
 from tilewise.files.regular import open_regular, require_utf8
 from tilewise.files.room import require_free
-from tilewise.files.seal import Seal
 from tilewise.files.target import Target, check_folder, look_at
 
 MANIFEST = "manifest.json"
@@ -57,7 +58,7 @@ class Listing(msgspec.Struct, forbid_unknown_fields=True):
     files: list[Piece]
 
 
-class Folder(msgspec.Struct):
+class Folder(Staged, kw_only=True):
     """A hidden folder beside the future one, with every file in it at its full size.
 
     `regions` are where the numbers go, in the sequence of `listing.files`; `seals` hold on to the folder and
@@ -65,11 +66,8 @@ class Folder(msgspec.Struct):
     """
 
     target: Target
-    part: str
     listing: Listing
     regions: list[Region]
-    claim: Claim
-    seals: list[Seal] = []
 
     def ready(self, sync: bool = False) -> None:
         """Does all that may fail before the name is given; RunError, VerificationError for spoilt headers."""
@@ -107,11 +105,6 @@ class Folder(msgspec.Struct):
             warnings += synced(os.path.dirname(target.path), target.name)
         return warnings
 
-    def release(self) -> None:
-        """Lets go of the files that were held; safe to call twice."""
-        for seal in self.seals:
-            seal.close()
-
     def cut(self, pieces: list[Piece]) -> None:
         """Gives the files the shapes of `pieces`, which are no larger than what there was room for.
 
@@ -126,11 +119,6 @@ class Folder(msgspec.Struct):
                 f"the files of {self.target.name} cannot be cut to what was found", error
             ) from None
         self.listing.files = pieces
-
-    def discard(self) -> list[str]:
-        """Removes the hidden folder, unless it has its name; returns the paths of what is still there."""
-        self.release()
-        return self.claim.settle()
 
     def _take_name(self, force: bool) -> None:
         path = self.target.path
@@ -228,7 +216,13 @@ def create(target: Target, pieces: list[Piece], command: str, identity: str, cut
     if not cut:
         require_free(parent, size, target.name)
     claim = claim_of(target, pieces, identity)
-    made = Folder(target, claim.undo[-1], Listing(VERSION, command, pieces), [], claim)
+    made = Folder(
+        part=claim.undo[-1],
+        claim=claim,
+        target=target,
+        listing=Listing(VERSION, command, pieces),
+        regions=[],
+    )
     try:
         os.mkdir(made.part)
     except OSError as error:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
+from tilewise.base.units import parse_shape
 from tilewise.files.dtypes import is_integer, parse_dtype
 from tilewise.files.region import Region
-from tilewise.units import parse_shape
 
 KINDS = {
     "random": "uniform in [0, 1); integers uniform in a small range",

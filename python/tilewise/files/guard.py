@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import warnings
 from collections.abc import Iterator
 
-from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError, advice_for
-
-DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+from tilewise.base.errors import DISK_ERRORS, Interrupted, TilewiseError, UsageError, disk_failure, one_line
 
 
 @contextlib.contextmanager
@@ -33,18 +30,6 @@ def guarded(what: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             raise disk_failure(what, error) from None
         raise UsageError(f"{what}: {reason}") from None
-
-
-def one_line(error: BaseException) -> str:
-    """The text of an error in at most 200 characters without line ends, or its kind where it has none."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    shown = "".join(letter if letter.isprintable() else " " for letter in text)
-    return " ".join(shown.split())[:200] or type(error).__name__
-
-
-def disk_failure(what: str, error: OSError) -> RunError:
-    """What to raise where the file system failed; `what` begins the sentence."""
-    return RunError(f"{what}: {one_line(error)}", advice_for(error.errno or 0))
 
 
 def _interruption(error: BaseException | None) -> Interrupted | None:

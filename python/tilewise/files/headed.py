@@ -1,36 +1,29 @@
-"""Makes a file that is a header and then the numbers, as most formats are."""
+"""Makes new files: a header and then the numbers, as most formats are, or a raw file to be packed later."""
 
 from __future__ import annotations
 
 import errno
 import os
 
-import msgspec
+from tilewise.files.region import New, Region
 
-from tilewise.files.region import Region
-
-
-def create_headed(
-    path: str,
-    name: str,
-    head: bytes,
-    shape: tuple[int, int],
-    dtype: str,
-    *,
-    order: str = "C",
-    byte_order: str = "little",
-) -> Region:
-    """Writes `head` into the empty file at `path` and gives the file its full size; where the numbers go."""
-    region = write_head(path, name, head, shape, dtype)
-    size = region.offset + region.bytes
-    os.truncate(path, size)
-    return msgspec.structs.replace(region, order=order, byte_order=byte_order, file_bytes=size)
+ENDING = ".raw"  # behind the name of a part file: where the numbers go of a format that packs them at the end
 
 
-def write_head(path: str, name: str, head: bytes, shape: tuple[int, int], dtype: str) -> Region:
-    """Writes `head` into the empty file at `path`, which grows with its numbers; where these go."""
-    put_head(path, head)
-    return Region(path=path, name=name, offset=len(head), rows=shape[0], columns=shape[1], dtype=dtype)
+def create_headed(new: New, head: bytes, byte_order: str = "little") -> Region:
+    """Writes `head` into the empty file and gives that its full size; where the numbers go."""
+    put_head(new.path, head)
+    size = len(head) + new.bytes
+    os.truncate(new.path, size)
+    return new.region(offset=len(head), order=new.order, byte_order=byte_order, file_bytes=size)
+
+
+def raw_beside(new: New) -> Region:
+    """Makes a raw file of full size beside the part file; where the numbers go. Raises OSError."""
+    path = new.path + ENDING
+    with open(path, "xb") as file:
+        file.truncate(new.bytes)
+    return new.region(path=path, file_bytes=new.bytes)
 
 
 def put_head(path: str, head: bytes) -> None:

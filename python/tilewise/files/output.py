@@ -12,22 +12,27 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import msgspec
-
-from tilewise.errors import Interrupted, RunError, TilewiseError, UsageError
-from tilewise.files import container, tiles
-from tilewise.files.claim import Claim
+from tilewise.base.claim import Claim
+from tilewise.base.errors import (
+    DISK_ERRORS,
+    Interrupted,
+    RunError,
+    TilewiseError,
+    UsageError,
+    disk_failure,
+    one_line,
+)
+from tilewise.base.seal import Seal
+from tilewise.base.staging import Staged, naming, sync_path, synced
+from tilewise.base.units import bytes_text, listing
+from tilewise.files import container
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.guard import DISK_ERRORS, disk_failure, one_line
-from tilewise.files.owner import part_path
-from tilewise.files.region import Region, Tile
-from tilewise.files.room import require_free, written_bytes
-from tilewise.files.seal import Seal
-from tilewise.files.target import Target, check_holds, module_of
-from tilewise.files.unpacked import ENDING
-from tilewise.units import bytes_text, listing
+from tilewise.files.headed import ENDING
+from tilewise.files.region import New, Rectangle, Region, Tile
+from tilewise.files.room import require_free
+from tilewise.files.target import Target, check_holds, check_order, module_of
 
 _NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)
 
@@ -39,19 +44,16 @@ def directly(work: Callable[[], None]) -> None:
     work()
 
 
-class Output(msgspec.Struct):
+class Output(Staged, kw_only=True):
     """A part file beside its future name: header written, full size, waiting for its numbers.
 
     `region` is where the numbers go: the part file, the raw file beside it of a format that packs them, or
-    tiles in their folder; then `part` is their future manifest. `seals` hold on to what was made. A dataset
-    goes into a copy of the file it is added to, which had the `version` then; `None` where there was none.
+    tiles in their folder; then `part` is their future manifest. A dataset goes into a copy of the file it is
+    added to, which had the `version` then; `None` where there was none.
     """
 
     target: Target
     region: Region
-    part: str
-    claim: Claim
-    seals: list[Seal]
     planes: int = 1
     version: tuple[int, int, int] | None = None
     tidied: bool = False
@@ -87,7 +89,7 @@ class Output(msgspec.Struct):
             if self.target.container:
                 self._require_version()
             if self.region.tiles:
-                self.claim.beside = [*tiles.replaced(self.region), self.part]
+                self.claim.beside = [*module_of(self.target).replaced(self.region), self.part]
                 if sync:
                     sync_path(self.part)
         except OSError as error:
@@ -100,10 +102,7 @@ class Output(msgspec.Struct):
         somebody made in the meantime, unless `force`.
         """
         with naming(self.target.name, force):
-            if (self.target.mode is None and not force) or self._first_of_container():
-                name_new(self.part, self.claim.path)
-            else:
-                os.replace(self.part, self.claim.path)
+            self.take_name((self.target.mode is None and not force) or self._first_of_container())
 
     def tidy(self, sync: bool = False) -> list[str]:
         """What is left to do under the new name, once; warnings where it fails."""
@@ -126,21 +125,10 @@ class Output(msgspec.Struct):
         self.name(force)
         return self.tidy(sync)
 
-    def discard(self) -> list[str]:
-        """Removes what has no name and needs none; returns the paths of what could not be removed."""
-        self.release()
-        return self.claim.settle()
-
-    def release(self) -> None:
-        """Lets go of the files that were held; safe to call twice."""
-        for seal in self.seals:
-            seal.close()
-
     def _encode(self, sync: bool) -> None:
         target = self.target
         try:
-            more = {"planes": self.planes} if self.planes > 1 else {}
-            module_of(target).encode(self.region, self.part, target.name, target.member, **more)
+            module_of(target).encode(self.region, self.part, self.planes)
             if sync:
                 sync_path(self.part)
             os.unlink(self.region.path)
@@ -194,7 +182,7 @@ def create(
     order: str,
     identity: str,
     header: bool = False,
-    rectangles: list[tiles.Rectangle] | None = None,
+    rectangles: list[Rectangle] | None = None,
     planes: int = 1,
 ) -> Output:
     """Makes the part file for a `shape` matrix of `dtype` beside `target`, named with the job's `identity`.
@@ -202,21 +190,21 @@ def create(
     `header` asks a text for a first line with its shape. `rectangles` says how a folder of tiles is cut; one
     tile without it. A picture has `planes`, one above the other in the rows of `shape`. Raises RunError when
     the disk has too little room, with both numbers, or when the file cannot be made, UsageError for what the
-    format cannot hold, and for a container that another job writes to; nothing is left behind then.
+    format cannot hold, in type or order, and for a container that another job writes to; nothing is left
+    behind then.
     """
     check_holds(target, dtype)
+    check_order(target, order)
     folder = os.path.dirname(target.path)
     size = needed_bytes(target, shape, dtype)
     require_free(folder, size, target.name)
-    module = module_of(target)
     cut = rectangles if rectangles is not None else [((0, shape[0]), (0, shape[1]))]
-    claim = claim_of(target, identity, cut)
-    if module is tiles:
-        return _create_tiles(target, shape, dtype, identity, cut, size, claim)
-    part = claim.undo[0]
-    seals: list[Seal] = []
+    if target.format.folder:
+        return _create_tiles(target, shape, dtype, identity, cut, size)
+    staged = _staged(target, identity)
+    part, seals = staged.part, staged.seals
     try:
-        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        descriptor = staged.make()
     except OSError as error:
         raise cannot_make(error, target, folder) from None
     try:
@@ -232,70 +220,53 @@ def create(
                 version = container.version_of(target.path)
                 with container.shared(target.path, target.name) as old:
                     shutil.copyfileobj(old, file, 8 << 20)
-        more = {"planes": planes} if planes > 1 else {}
-        region = module.create(part, target.name, target.member, shape, dtype, order, header, **more)
+        new = New(
+            path=part,
+            name=target.name,
+            member=target.member,
+            shape=shape,
+            dtype=dtype,
+            order=order,
+            header=header,
+            planes=planes,
+        )
+        region: Region = module_of(target).create(new)
         seals.append(Seal(part, target.name, region.offset if region.path == part else 0))
         if region.path != part:
             seals.append(Seal(region.path, target.name))
     except BaseException as error:
-        for seal in seals:
-            seal.close()
-        claim.settle()
+        staged.discard()
         if isinstance(error, (TilewiseError, AssertionError)) or not isinstance(error, Exception):
             raise
         raise no_size(error, target, size) from None
-    claim.inode = seals[0].inode
-    return Output(target, region, part, claim, seals, planes, version)
+    staged.claim.inode = seals[0].inode
+    return Output(
+        part=part,
+        claim=staged.claim,
+        seals=seals,
+        target=target,
+        region=region,
+        planes=planes,
+        version=version,
+    )
 
 
-def claim_of(target: Target, identity: str, rectangles: list[tiles.Rectangle]) -> Claim:
+def claim_of(target: Target, identity: str, rectangles: list[Rectangle]) -> Claim:
     """What `create` will make, for whoever clears up after a death in the midst of it."""
-    if module_of(target) is tiles:
-        return tiles.claim_of(target.path, target.name, len(rectangles), identity)
-    part = part_path(target.path, identity)
-    return Claim(target.path, target.name, undo=[part, part + ENDING], beside=[part, part + ENDING])
+    if target.format.folder:
+        claim: Claim = module_of(target).claim_of(target.path, target.name, len(rectangles), identity)
+        return claim
+    return _staged(target, identity).claim
 
 
-@contextlib.contextmanager
-def naming(name: str, force: bool = False) -> Iterator[None]:
-    """Around the step that gives `name`: its failures in words."""
-    try:
-        yield
-    except FileExistsError:
-        raise RunError(
-            f"{name} was made by somebody else while this ran, and was left as it is",
-            "run again" if force else "another name, or --force to replace it",
-        ) from None
-    except OSError as error:
-        raise disk_failure(
-            f"{name} cannot get its name, and what was made for it is removed", error
-        ) from None
-
-
-def name_new(part: str, path: str) -> None:
-    """Renames `part` to `path`, but never over what somebody made there in the meantime: FileExistsError."""
-    try:
-        os.link(part, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links: look, then rename
-        if os.path.lexists(path):
-            raise FileExistsError(path) from None
-        os.replace(part, path)
-    else:
-        with contextlib.suppress(OSError):  # it has its name; who tidies up tries again, and says so
-            os.unlink(part)
+def _staged(target: Target, identity: str) -> Staged:
+    return Staged.beside(target.path, identity, target.name, [ENDING])
 
 
 def needed_bytes(target: Target, shape: tuple[int, int], dtype: str) -> int:
     """What a `shape` matrix of `dtype` takes at least at `target`, with a copy of what stays there."""
     kept = os.path.getsize(target.path) if target.keep else 0
-    return written_bytes(module_of(target), shape, dtype) + kept
-
-
-def grows(target: Target) -> bool:
-    """Whether it may take more than that: how much is known when its numbers are written."""
-    return hasattr(module_of(target), "LEAST_BYTES")
+    return target.format.least_bytes(shape, dtype) + kept
 
 
 def _tile_bytes(tile: Tile, dtype: str) -> int:
@@ -308,20 +279,20 @@ def _create_tiles(
     shape: tuple[int, int],
     dtype: str,
     identity: str,
-    rectangles: list[tiles.Rectangle],
+    rectangles: list[Rectangle],
     size: int,
-    claim: Claim,
 ) -> Output:
-    seals: list[Seal] = []
+    claim = claim_of(target, identity, rectangles)
+    staged = Staged(part=claim.beside[0], claim=claim)
+    part, seals = staged.part, staged.seals
     try:
-        region = tiles.create_tiles(target.path, target.name, shape, dtype, rectangles, identity)
-        part = claim.beside[0]
+        region: Region = module_of(target).create_tiles(
+            target.path, target.name, shape, dtype, rectangles, identity
+        )
         seals.append(Seal(part, target.name))
         seals += [Seal(tile.path, target.name, tile.offset) for tile in region.tiles]
     except BaseException as error:
-        for seal in seals:
-            seal.close()
-        claim.settle()
+        staged.discard()
         # Tiles are made and given their size in one go; what is no matter of size is about the folder.
         if isinstance(error, OSError) and error.errno not in DISK_ERRORS:
             raise cannot_make(error, target, os.path.dirname(target.path)) from None
@@ -329,7 +300,7 @@ def _create_tiles(
             raise no_size(error, target, size) from None
         raise
     claim.inode = seals[0].inode
-    return Output(target, region, part, claim, seals)
+    return Output(part=part, claim=claim, seals=seals, target=target, region=region)
 
 
 def no_size(error: Exception, target: Target, size: int) -> TilewiseError:
@@ -341,24 +312,6 @@ def no_size(error: Exception, target: Target, size: int) -> TilewiseError:
         return interruption
     what = f"{target.name} cannot be given its size of {bytes_text(size)}"
     return disk_failure(what, error) if isinstance(error, OSError) else RunError(f"{what}: {one_line(error)}")
-
-
-def sync_path(path: str) -> None:
-    """Makes what a file or a folder holds durable."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def synced(folder: str, name: str) -> list[str]:
-    """Makes the names in `folder` durable; a warning where that fails."""
-    try:
-        sync_path(folder)
-    except OSError as error:
-        return [f"{name} is complete, but its name may be lost in a crash: {one_line(error)}"]
-    return []
 
 
 def cannot_make(error: OSError, target: Target, folder: str) -> UsageError | RunError:

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tilewise.files import split_name
-from tilewise.files.claim import Claim
+from tilewise.base.claim import Claim
+from tilewise.base.units import plural
+from tilewise.files.formats import split_name
 from tilewise.files.output import Output, Run, create, directly, needed_bytes
-from tilewise.files.region import Region
+from tilewise.files.region import Rectangle, Region
 from tilewise.files.room import require_free
 from tilewise.files.target import Target
-from tilewise.files.tiles import Rectangle
-from tilewise.units import plural
 
 DIGITS = 6
 

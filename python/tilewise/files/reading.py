@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import numpy
 
-from tilewise.errors import UsageError
-from tilewise.files.parsing import numbers_of_text
+from tilewise.base.errors import UsageError
+from tilewise.files.formats.text_parsing import numbers_of_text
 from tilewise.files.region import Region, Source, Tile
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+
+Rectangle = tuple[tuple[int, int], tuple[int, int]]  # rows and columns [begin, end)
 
 
 class Tile(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +59,35 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
         return self.rows * self.columns * ITEMSIZE[self.dtype]
 
 
+class New(msgspec.Struct, frozen=True, kw_only=True):
+    """A matrix that a new file will hold: the file at `path` is there, and empty but for a container's copy.
+
+    `name` is what the user wrote, `member` what stands in it behind the colon. `header` asks a text for a
+    first line with its shape. A picture has `planes`, one above the other in the rows of `shape`.
+    """
+
+    path: str
+    name: str
+    member: str = ""
+    shape: tuple[int, int]
+    dtype: str
+    order: str = "C"
+    header: bool = False
+    planes: int = 1
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the numbers alone."""
+        from tilewise.files.dtypes import ITEMSIZE
+
+        return self.shape[0] * self.shape[1] * ITEMSIZE[self.dtype]
+
+    def region(self, **facts: Any) -> Region:
+        """Where its numbers go: row by row into `path` unless `facts` say otherwise."""
+        where = {"path": self.path, "name": self.name, "dtype": self.dtype}
+        return Region(rows=self.shape[0], columns=self.shape[1], **where | facts)
+
+
 class Source(Region, frozen=True, kw_only=True):
     """A Region that was found in an input, with what only the front needs.
 
@@ -78,3 +111,8 @@ class Source(Region, frozen=True, kw_only=True):
     def region(self) -> Region:
         """What the worker is told."""
         return Region(**{name: getattr(self, name) for name in Region.__struct_fields__})
+
+
+def is_encoded(region: Region) -> bool:
+    """Whether its numbers must be decoded before ranks can read them."""
+    return isinstance(region, Source) and region.encoded

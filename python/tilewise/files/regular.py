@@ -8,7 +8,7 @@ import os
 import stat
 from typing import BinaryIO
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 
 
 def open_regular(path: str, name: str) -> tuple[BinaryIO, int]:

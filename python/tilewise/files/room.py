@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from types import ModuleType
 
 import msgspec
 
-from tilewise.errors import RunError
-from tilewise.files.dtypes import ITEMSIZE
-from tilewise.units import bytes_text, listing
+from tilewise.base.errors import RunError
+from tilewise.base.units import bytes_text, listing
 
-_ADVICE = "-o on another disk, or make room there"
+OUTPUT_ELSEWHERE = "-o on another disk, or make room there"
+DECODE_ELSEWHERE = "TMPDIR=FOLDER with one on another disk, or make room there"
 
 
 class Want(msgspec.Struct, frozen=True):
@@ -25,13 +24,17 @@ class Want(msgspec.Struct, frozen=True):
 
 
 class Room(msgspec.Struct, frozen=True):
-    """What all that is wanted of one file system needs together; `free` is None where it does not say."""
+    """What all that is wanted of one file system needs together; `free` is None where it does not say.
+
+    `advice`: what to do where it has too little.
+    """
 
     folder: str
     needed: int
     free: int | None
     names: list[str]
     grows: bool = False
+    advice: str = OUTPUT_ELSEWHERE
 
     def text(self) -> str:
         """Both numbers, for people."""
@@ -44,23 +47,16 @@ class Room(msgspec.Struct, frozen=True):
             raise RunError(
                 f"the disk is too full for {listing(self.names)}: it needs {bytes_text(self.needed)}, "
                 f"{self.folder} has {bytes_text(self.free)} left",
-                _ADVICE,
+                self.advice,
             )
 
 
-def written_bytes(module: ModuleType, shape: tuple[int, int], dtype: str) -> int:
-    """What a matrix takes on disk in the format of `module`: of a text no less than a digit and a separator
-    for each number, since how long numbers are is known when they are."""
-    each: int = getattr(module, "LEAST_BYTES", ITEMSIZE[dtype])
-    return shape[0] * shape[1] * each
-
-
-def rooms(wants: Iterable[Want]) -> list[Room]:
-    """One for each file system, where anything is wanted there."""
+def rooms(wants: Iterable[Want], advice: str = OUTPUT_ELSEWHERE) -> list[Room]:
+    """One for each file system, where anything is wanted there, with that `advice`."""
     found: dict[int, Room] = {}
     for want in wants:
         device = os.stat(want.folder).st_dev
-        before = found.get(device, Room(want.folder, 0, _free(want.folder), []))
+        before = found.get(device, Room(want.folder, 0, _free(want.folder), [], advice=advice))
         found[device] = msgspec.structs.replace(
             before,
             needed=before.needed + want.bytes,

@@ -1,6 +1,6 @@
 """Removes what dead jobs have left beside their outputs: part files, decoded inputs, records without a name.
 
-Each bears its owner in its name (`files/owner.py`). What may belong to a job that lives, here or on another
+Each bears its owner in its name (`base/owner.py`). What may belong to a job that lives, here or on another
 machine, stays; so does what cannot be removed.
 """
 
@@ -11,8 +11,8 @@ import os
 import re
 import stat
 
-from tilewise.files.owner import IDENTITY, owner_of
-from tilewise.files.renaming import ASIDE
+from tilewise.base.owner import IDENTITY, owner_of
+from tilewise.base.renaming import ASIDE
 
 _ENDING = re.compile(r"part(\.raw|\.gz)?|(\d+\.)?raw")
 

@@ -8,10 +8,13 @@ from types import ModuleType
 
 import msgspec
 
-from tilewise.errors import UsageError
-from tilewise.files import extension, format_module, require_member, split_name, tiles
+from tilewise.base.errors import UsageError
+from tilewise.base.units import listing
+from tilewise.files import require_member
+from tilewise.files.formats import Format, extension, format_module, split_name
 from tilewise.files.regular import require_utf8
-from tilewise.units import listing
+
+_ORDERS = {"C": "row by row", "F": "column by column"}
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -26,6 +29,18 @@ class Target(msgspec.Struct, frozen=True):
     mode: int | None
     member: str = ""
     keep: bool = False
+
+    @property
+    def format(self) -> Format:
+        """The facts of its format."""
+        facts: Format = module_of(self).FORMAT
+        return facts
+
+    @property
+    def natural_order(self) -> str:
+        """The order of storage that it gets unless another is asked for: `C` or `F`."""
+        said = getattr(module_of(self), "order_of_member", None)
+        return (said and said(self.member, self.name)) or self.format.orders[0]
 
     @property
     def container(self) -> bool:
@@ -50,7 +65,7 @@ def find_target(name: str, colours: bool = False) -> Target:
     require_utf8(name)
     base, member = split_name(name)
     module = format_module(base)
-    if not module.NUMBERS or not (colours or 1 in getattr(module, "PLANES", (1,))):
+    if not module.FORMAT.numbers or not (colours or 1 in module.FORMAT.planes):
         raise UsageError(
             f"the output {name} cannot be written: {extension(base)} is only read", "write a .npy file"
         )
@@ -62,7 +77,7 @@ def find_target(name: str, colours: bool = False) -> Target:
     check_folder(folder, f"the output {name}")
     if old is None:
         return Target(path, name, None, member)
-    if module is tiles:
+    if module.FORMAT.folder:
         return Target(path, name, None)
     if stat.S_ISDIR(old.st_mode):
         raise UsageError(f"the output {name} is a folder, but a file name was expected")
@@ -85,9 +100,9 @@ def look_at(path: str, name: str) -> os.stat_result | None:
 def require_replaceable(target: Target, force: bool) -> None:
     """Raises UsageError where something exists at `target` that may not be replaced; `force` allows more."""
     module, name = module_of(target), target.name
-    if module is tiles:
+    if target.format.folder:
         if os.path.exists(target.path):
-            tiles.check_folder_target(target.path, name, force)
+            module.check_folder(target.path, name, force)
             check_folder(target.path, f"the output {name}")
     elif target.keep:
         module.check_member(target.path, name, target.member, force)
@@ -103,7 +118,7 @@ def written_warnings(target: Target, shape: tuple[int, int], dtype: str, order: 
 
 def check_holds(target: Target, dtype: str) -> None:
     """Raises UsageError unless a file of the target's format can hold numbers of `dtype`."""
-    known: tuple[str, ...] = module_of(target).NUMBERS
+    known = target.format.numbers
     if dtype not in known:
         raise UsageError(
             f"the output {target.name} cannot hold {dtype}: a {extension(base_of(target))} file holds "
@@ -112,10 +127,20 @@ def check_holds(target: Target, dtype: str) -> None:
         )
 
 
+def check_order(target: Target, order: str) -> None:
+    """Raises UsageError unless a file of the target's format can be stored in `order`."""
+    known = target.format.orders
+    if order not in known:
+        raise UsageError(
+            f"{target.name} cannot be written {_ORDERS[order]}: a {extension(base_of(target))} file is "
+            f"{_ORDERS[known[0]]}",
+            f"--order {known[0]}",
+        )
+
+
 def check_planes(target: Target, planes: int) -> None:
     """Raises UsageError unless a file of the target's format can hold a picture of so many planes."""
-    known: tuple[int, ...] = getattr(module_of(target), "PLANES", (1,))
-    if planes not in known:
+    if planes not in target.format.planes:
         kind = extension(base_of(target))
         what = "colours only" if planes == 1 else "no colours"
         raise UsageError(

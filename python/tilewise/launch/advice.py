@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from tilewise.errors import BY_ERRNO
+from tilewise.base.errors import BY_ERRNO
 
 AGAIN = "run again with -v"
 LONGER = "a longer --timeout; tilewise plan … says how long it is foreseen to take"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import signal
 
-from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError
-from tilewise.launch import advice
+from tilewise.base.errors import RunError, TilewiseError, UsageError, VerificationError
+from tilewise.base.units import listing, plural
+from tilewise.launch import advice, causes, join, slurm, unstarted
 from tilewise.launch.events import Failed
-from tilewise.launch.supervise import Outcome
-from tilewise.units import bytes_text, listing, plural
+from tilewise.launch.launcher import NAMES, Start
+from tilewise.launch.lines import PATIENCE
+from tilewise.launch.outcome import Outcome
 
 _HYDRA_PID = re.compile(r"PID (\d+) RUNNING AT (\S+)")
 _HYDRA_CODE = re.compile(r"EXIT CODE: (\d+)")
@@ -21,27 +22,43 @@ _OPEN_MPI_5 = re.compile(r"process rank (\d+) .*?exited on\s+signal (\d+)")
 _SRUN = re.compile(
     r"task (\d+): .*?(Killed|Terminated|Segmentation fault|Aborted|Exited with exit code (\d+))"
 )
-_NO_MPI = re.compile(r"Abort\(\d+\) on node (\d+).*?: Fatal error in (?:internal|PMPI|MPI)_Init")
 _EXITS: dict[str, type[TilewiseError]] = {
     "usage": UsageError,
     "memory": UsageError,
+    "launcher": UsageError,
     "verification": VerificationError,
 }
-_SHARED = "/dev/shm"
-_SHARED_OF_RANK = 6 << 20  # bytes that MPICH and UCX want there at the start, for each rank
 
 
-def error_of(outcome: Outcome, timeout: float | None) -> TilewiseError | None:
-    """The error that `outcome` means, or None when the run did what it was told and ended well."""
+def error_of(outcome: Outcome, timeout: float | None, start: Start | None = None) -> TilewiseError | None:
+    """The error that `outcome` of `start` means, or None when the run did what it was told and ended well."""
+    error = _what_happened(outcome, timeout, start)
+    told = outcome.failed is not None and outcome.failed.kind != "mpi"
+    if isinstance(error, RunError) and start is not None and start.elsewhere and not told:
+        error.message += _where(outcome, error.message)
+    return error
+
+
+def _where(outcome: Outcome, message: str) -> str:
+    """The host that a message about several hosts has yet to name."""
+    if down := slurm.down_nodes(os.environ):
+        return f"; Slurm has given up {listing(down)}"
+    if slurm.lost_a_node(os.environ):
+        return "; Slurm has ended the job because a node failed"
+    first = outcome.first_host
+    named = re.search(rf"\b{re.escape(first)}\b", message) is not None
+    return "" if named else f"; the first rank to end was on {first}"
+
+
+def _what_happened(outcome: Outcome, timeout: float | None, start: Start | None) -> TilewiseError | None:
+    if outcome.silent and (outcome.failed is None or outcome.failed.kind == "mpi"):
+        return _silent(outcome.silent)
     if outcome.failed is not None:
-        return _reported(outcome, outcome.failed)
+        return _reported(outcome, outcome.failed, start)
     if outcome.timed_out:
-        return _timed_out(outcome, timeout)
+        return _timed_out(outcome, timeout, start)
     if outcome.unstarted is not None:
-        return RunError(
-            f"not all ranks had started after {outcome.unstarted:g} s; MPI's start was waited for",
-            "run again with -v to see what the launcher prints, and tilewise doctor",
-        )
+        return unstarted.too_late(outcome, f"not all ranks had started after {outcome.unstarted:g} s", start)
     if outcome.signalled is not None and outcome.lost is None:  # else it was we who ended that rank
         told = outcome.signalled
         return _killed(outcome, _rank(outcome, told.rank), told.number, told.phase)
@@ -51,28 +68,42 @@ def error_of(outcome: Outcome, timeout: float | None) -> TilewiseError | None:
             "run again; with -v to see what the ranks print, where it happens again",
         )
     if outcome.lost is not None:
-        return _lost(outcome, outcome.lost)
+        return unstarted.lost(outcome, start) if outcome.started is None else _lost(outcome, outcome.lost)
     if outcome.returncode != 0:
-        return _died(outcome)
+        return _died(outcome, start)
+    if outcome.record is None and outcome.started is None and start is not None and start.chosen:
+        return unstarted.nothing(outcome, start)
     if outcome.record is None:
         return RunError("the ranks ended without a result", "run again with -v to see what they printed")
     return None
 
 
-def _reported(outcome: Outcome, failed: Failed) -> TilewiseError:
+def _reported(outcome: Outcome, failed: Failed, start: Start | None) -> TilewiseError:
     kind = _EXITS.get(failed.kind, RunError)
     message = re.sub(rf"^rank {failed.rank}: ", "", failed.message)
     if failed.rank >= 0 and not re.search(rf"\brank {failed.rank}\b", message):
         host = _host(outcome, failed.rank)
         if kind is not UsageError or failed.rank > 0:
             message = f"rank {failed.rank}{f' on {host}' if host else ''}: {message}"
-    return kind(message, advice.of_failure(failed.kind, failed.errno))
+    if failed.kind == "launcher" and start is not None:
+        return kind(message, _our_launcher(start))
+    return kind(message, failed.advice or advice.of_failure(failed.kind, failed.errno))
 
 
-def _timed_out(outcome: Outcome, timeout: float | None) -> RunError:
+def _our_launcher(start: Start) -> str:
+    """What starts ranks that the worker's MPI knows for its own."""
+    slurm_type = slurm.SPOKEN.get(start.family, ("",))[0]
+    if start.joined and slurm_type and join.in_step(start.environment):
+        return f"srun --mpi={slurm_type} -n {start.ranks} tilewise …"
+    mine = NAMES.get(start.family, "the worker's MPI")
+    without = f"tilewise … -n {start.ranks} without another launcher"
+    return f"{without}, or under that of {mine}; tilewise doctor says which"
+
+
+def _timed_out(outcome: Outcome, timeout: float | None, start: Start | None) -> RunError:
     begun = f"the job took longer than --timeout {timeout:g} seconds and was ended"
     if outcome.started is None:
-        return RunError(f"{begun} while its ranks were starting", "run again with -v, and tilewise doctor")
+        return unstarted.too_late(outcome, f"{begun} while its ranks were starting", start)
     stopped = [rank for rank, state in outcome.states.items() if state in ("T", "t")]
     waiting = [r for r, state in outcome.states.items() if state == "D" and r not in outcome.where]
     mute = [r for r in outcome.states if r not in {*outcome.where, *stopped, *waiting}]
@@ -99,42 +130,49 @@ def _timed_out(outcome: Outcome, timeout: float | None) -> RunError:
     return RunError(begun + where, advice.STOPPED if stopped else advice.LONGER)
 
 
+def _silent(hosts: list[str]) -> RunError:
+    """The network to these hosts is cut, or they are down."""
+    here = os.uname().nodename
+    return RunError(
+        f"{listing(hosts)} did not answer {here} for {PATIENCE} s, so that all ranks were ended",
+        f"ping {hosts[0]} from {here}: is that host up, and the network between the two?",
+    )
+
+
 def _lost(outcome: Outcome, host: str) -> RunError:
-    if outcome.started is None:
+    if outcome.over and outcome.first_gone is None:
         return RunError(
-            "the launcher's own process for this host ended before it had started the ranks, and mpiexec "
-            "waited on",
-            "run again; tilewise doctor, and -v to see what mpiexec prints, where it happens again",
+            "all ranks ended, and the launcher passed on no word of what came of the job",
+            "run again; with -v to see what the launcher prints, where it happens again",
         )
     seen = outcome.first_gone
     who = _rank(outcome, seen) if seen is not None and seen >= 0 else f"a rank on {host or 'another host'}"
+    if (number := _srun_signal("\n".join(outcome.chatter), seen)) is not None:
+        return _killed(outcome, who, number, "")
     return RunError(
         f"{who} ended before the job was done, and the launcher did not end the others",
         "look for 'out of memory' in that host's kernel log, or run again with -v",
     )
 
 
-def _died(outcome: Outcome) -> RunError:
-    text = "\n".join(outcome.chatter)
-    if outcome.started is None and (match := _NO_MPI.search(text)):
-        reason = text[match.end() :].partition("Abort(")[0].rstrip().rpartition("\n")[2]
-        why = re.sub(r"^\S+\(\d+\)[.: ]*", "", reason)
-        return _no_start(outcome, f"MPI could not be started on rank {match[1]}: {why}")
-    who, number = _victim(outcome, text)
+def _died(outcome: Outcome, start: Start | None) -> TilewiseError:
+    who, number = _victim(outcome, "\n".join(outcome.chatter))
     if number is not None:
         return _killed(outcome, who, number, "")
     done = " after its result was made" if outcome.record is not None else ""
     message = f"{who} ended with exit code {outcome.returncode}{done}"
     if outcome.started is None:
-        return _no_start(outcome, message)
-    return RunError(message, "run again with -v to see what the ranks printed")
+        return unstarted.died(outcome, message, start)
+    said = causes.last_words(outcome.chatter)
+    printed = f"; last words: {said}" if said else ""
+    return RunError(message + printed, "run again with -v to see what the ranks printed")
 
 
 def _killed(outcome: Outcome, who: str, number: int, phase: str) -> RunError:
     done = " after its result was made" if outcome.record is not None else f" in {phase}" if phase else ""
     message = f"{who} was killed by {_signal_name(number)}{done}"
     if outcome.started is None and number in (signal.SIGBUS, signal.SIGSEGV, signal.SIGABRT):
-        return _no_start(outcome, message)
+        return unstarted.short_of(outcome, message)
     if number == signal.SIGKILL and outcome.memory_kills > 0:
         count = outcome.memory_kills
         return RunError(
@@ -143,27 +181,6 @@ def _killed(outcome: Outcome, who: str, number: int, phase: str) -> RunError:
             advice.MEMORY,
         )
     return RunError(message, advice.of_signal(number))
-
-
-def _no_start(outcome: Outcome, message: str) -> RunError:
-    """MPI's start failed: on one host that is nearly always for want of memory of some kind."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY:
-        return RunError(
-            f"{message}; it may have {bytes_text(limit)} of addresses (ulimit -v)", "ulimit -v unlimited"
-        )
-    try:
-        found = os.statvfs(_SHARED)
-    except OSError:
-        return RunError(message, advice.START)
-    free = found.f_bavail * found.f_frsize
-    if free >= _SHARED_OF_RANK * max(outcome.ranks, 2):
-        return RunError(message, advice.START)
-    return RunError(
-        f"{message}; {_SHARED} has {bytes_text(free)} free, and MPI wants about "
-        f"{bytes_text(_SHARED_OF_RANK)} of it for each of {plural(outcome.ranks, 'rank')}",
-        f"a larger one (mount -o remount,size=1G {_SHARED}; docker run --shm-size=1g), or fewer ranks",
-    )
 
 
 def _victim(outcome: Outcome, text: str) -> tuple[str, int | None]:
@@ -175,13 +192,20 @@ def _victim(outcome: Outcome, text: str) -> tuple[str, int | None]:
     if match := _HYDRA_PID.search(text):
         who = _rank_of(outcome, int(match[1]), match[2])
         seen = outcome.first_gone
-        # Which host it was is true, but of its ranks it may name any that it killed itself.
-        if seen is not None and _host(outcome, max(seen, 0)) == match[2]:
-            who = _rank(outcome, seen) if seen >= 0 else f"a rank on {match[2]}"
+        # It may name any rank that it killed itself; which ended first we know of hosts with lines to us.
+        if seen is not None and seen >= 0 and match[2] in (_host(outcome, seen), *outcome.called):
+            same = _host(outcome, seen) == match[2]
+            return _rank(outcome, seen), _hydra_signal(text, match.end()) if same else None
+        if seen is not None and _host(outcome, 0) == match[2]:
+            who = f"a rank on {match[2]}"
         return who, _hydra_signal(text, match.end())
     if match := _SRUN.search(text):
-        numbers = {"Killed": 9, "Terminated": 15, "Segmentation fault": 11, "Aborted": 6}
-        return _rank(outcome, int(match[1])), numbers.get(match[2])
+        first = (
+            outcome.first_gone
+            if outcome.first_gone is not None and outcome.first_gone >= 0
+            else int(match[1])
+        )
+        return _rank(outcome, first), _srun_signal(text, first)
     ranks = outcome.started.ranks if outcome.started else []
     alone = (
         f"rank 0 (pid {ranks[0].pid} on {ranks[0].host})"
@@ -192,6 +216,13 @@ def _victim(outcome: Outcome, text: str) -> tuple[str, int | None]:
         return alone, -outcome.returncode
     # Launchers and shells pass a signal on as 128 + its number.
     return alone, outcome.returncode - 128 if 128 < outcome.returncode < 160 else None
+
+
+def _srun_signal(text: str, rank: int | None) -> int | None:
+    """Of which signal srun says that this rank died."""
+    numbers = {"Killed": 9, "Terminated": 15, "Segmentation fault": 11, "Aborted": 6}
+    said = (match for match in _SRUN.finditer(text) if int(match[1]) == rank)
+    return next((numbers.get(match[2]) for match in said), None)
 
 
 def _hydra_signal(text: str, begin: int) -> int | None:

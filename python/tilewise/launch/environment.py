@@ -5,27 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from tilewise.launch import slurm
+from tilewise.launch.mpi_tuning import ALGORITHMS, YIELDING
 from tilewise.launch.one_node import ONE_NODE
-from tilewise.launch.yielding import ALGORITHMS, YIELDING
 from tilewise.machine import cpu
 from tilewise.machine.facts import Facts
 
 # What launchers set for the ranks of a job; a launcher of our own would take it for its own job's. Of Slurm
-# only what a step sets: the allocation is ours to use. MCA parameters may be the user's.
+# only what a step sets: the allocation is ours to use. MCA parameters may be the user's, as `_USERS` are.
 _OUTER = (
     "PMI_",
-    "PMIX_RANK",
-    "PMIX_ID",
-    "PMIX_NAMESPACE",
-    "PMIX_SERVER_",
-    "PMIX_HOSTNAME",
-    "PMIX_VERSION",
-    "PMIX_SECURITY_MODE",
-    "PMIX_BFROP_",
-    "PMIX_GDS_",
-    "PMIX_PTL_",
-    "PMIX_DSTORE_",
-    "PMIX_SYSTEM_TMPDIR",
+    "PMIX_",
     "HYDI_",
     "MPI_LOCAL",
     "OMPI_COMM_WORLD_",
@@ -54,9 +44,11 @@ _OUTER = (
     "SLURM_SRUN_",
     "SLURM_TASK_PID",
     "SLURM_PMI",
+    "SLURM_PTY_",
     "SLURM_CPU_BIND",
     "SLURM_DISTRIBUTION",
 )
+_USERS = ("PMIX_MCA_", "PMI_FANOUT", "PMI_TIME")
 
 # What ranks heed, wherever they are.
 _HEEDED = ("OPENBLAS_", "OMP_", "GOTO_", "BLIS_", "MKL_", "UCX_", "FI_", "TILEWISE_", "LD_LIBRARY_PATH")
@@ -92,7 +84,9 @@ _LEVEL_NAME = ("SSE", "AVX", "AVX2", "AVX-512")
 
 def alone(base: Mapping[str, str]) -> dict[str, str]:
     """`base` without what makes a process a rank of somebody's job; the batch system's allocation stays."""
-    return {key: value for key, value in base.items() if not key.startswith(_OUTER)}
+    kept = {key: value for key, value in base.items() if not key.startswith(_OUTER) or key.startswith(_USERS)}
+    slurm.of_the_job(kept, base)
+    return kept
 
 
 def for_ranks(

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tilewise.units import share_text
+from tilewise.base.units import share_text
 
 MARK = b"\x1e"  # begins every line that is ours; all else is a library's chatter
 
@@ -63,7 +63,7 @@ class Failed(msgspec.Struct, tag="error", tag_field="event"):
 
     `usage` and `memory` mean that the request was wrong, `verification` that the output is. `errno`: the
     system's number where that is the cause, else 0. `aborts`: other ranks do not know of it, and the rank is
-    about to end the job.
+    about to end the job. `advice` is what to do next, where whoever says this knows; else empty.
     """
 
     kind: str
@@ -71,6 +71,7 @@ class Failed(msgspec.Struct, tag="error", tag_field="event"):
     rank: int = -1
     errno: int = 0
     aborts: bool = False
+    advice: str = ""
 
 
 class Signalled(msgspec.Struct, tag="signal", tag_field="event"):
@@ -98,7 +99,7 @@ class Verification(msgspec.Struct):
 
 
 class Done(msgspec.Struct, tag="record", tag_field="event"):
-    """What was done; lists have one number a rank, times are seconds."""
+    """What was done; lists have one number a rank, times are seconds. `exchange` is the one that was used."""
 
     ranks: list[RankFacts]
     seconds: dict[str, list[float]]
@@ -110,6 +111,7 @@ class Done(msgspec.Struct, tag="record", tag_field="event"):
     peak_flops: float | None = None
     verification: Verification | None = None
     result: dict[str, Any] = {}
+    exchange: str = ""
     warnings: list[str] = []
     environment: dict[str, str] = {}
     oversubscribed: bool = False

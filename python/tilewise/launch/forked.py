@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import selectors
 import signal
-import sys
 import time
 from collections.abc import Callable
 from typing import NoReturn
 
 import msgspec
 
-from tilewise.errors import RunError, TilewiseError, UsageError, VerificationError
+from tilewise.base.errors import RunError, TilewiseError, UsageError, VerificationError
+from tilewise.base.processes import death_signal
 
-_PR_SET_PDEATHSIG = 1
 _TICK = 0.05
 _KINDS: dict[int, type[TilewiseError]] = {
     kind.exit_code: kind for kind in (RunError, UsageError, VerificationError)
@@ -69,8 +67,7 @@ def run(work: Callable[[], None], check: Callable[[], None], deadline: float | N
 def _work(work: Callable[[], None], writer: int) -> NoReturn:
     status = 1
     try:
-        if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        death_signal()()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # they are the parent's to hear
         try:

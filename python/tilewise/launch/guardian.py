@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import msgspec
 
-from tilewise.files.claim import Claim, settle, verdict
+from tilewise.base.claim import Claim, settle, verdict
 
 _DONE = b"done\n"
 _PIECE = 1 << 16

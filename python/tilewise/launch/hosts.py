@@ -1,7 +1,8 @@
-"""Which ranks go to which of the user's hosts, in the words of each launcher.
+"""Which ranks go to which host, in the words of each launcher.
 
 Launchers read hosts files differently (hydra refuses `slots=`, and where no slots are said deals one rank a
-host in turn; `srun` knows no slots), so we read the file and say what we want. 5 ranks on a:2 and b:2:
+host in turn; `srun` knows no slots), and within a Slurm allocation deal by the tasks that it was asked for,
+so we deal ourselves and say what we want. 5 ranks on a:2 and b:2:
 
     core, socket   a a a b b      neighbouring ranks share a host
     node           a b a b a      neighbouring ranks are on different hosts
@@ -14,12 +15,12 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import cycle
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 
 _NAMED_BY = {
-    "hydra": {"f", "hosts", "host", "hostfile", "machine", "machines", "machinefile"},
-    "openmpi": {"host", "H", "hostfile", "machinefile", "default-hostfile"},
-    "srun": {"nodelist", "w", "nodefile", "F"},
+    "hydra": {"f", "hosts", "host", "hostfile", "machine", "machines", "machinefile", "ppn", "rankmap"},
+    "openmpi": {"host", "H", "hostfile", "machinefile", "default-hostfile", "map-by", "npernode", "N"},
+    "srun": {"nodelist", "w", "nodefile", "F", "nodes", "N", "ntasks-per-node", "distribution", "m"},
 }
 # A launcher must not take a host for an option, or for two; nor may a terminal be moved by one.
 _HOST = re.compile(r"[^\W_][\w.-]*")
@@ -78,8 +79,12 @@ def options(kind: str, dealt: Sequence[str], place: str) -> list[str]:
     if kind == "openmpi":
         return ["--host", listed, "--map-by", "node" if place == "node" else "slot"]
     if kind == "srun":
+        each = set(counts.values())
+        if len(each) > 1:  # srun would fill the first hosts, as far as there are processors
+            return [f"--nodelist={','.join(dealt)}", "--distribution=arbitrary"]
         order = "cyclic" if place == "node" else "block"
-        return [f"--nodelist={','.join(counts)}", f"--distribution={order}"]
+        spread = [f"--nodes={len(counts)}", f"--ntasks-per-node={each.pop()}"]
+        return [f"--nodelist={','.join(counts)}", *spread, f"--distribution={order}"]
     if place != "node":
         return ["-hosts", listed]
     number = {host: index for index, host in enumerate(counts)}
@@ -87,8 +92,16 @@ def options(kind: str, dealt: Sequence[str], place: str) -> list[str]:
 
 
 def named_in(kind: str, words: Sequence[str]) -> bool:
-    """Whether the words of a launcher of that kind name hosts themselves."""
-    return any(
-        word.startswith("-") and word.lstrip("-").partition("=")[0] in _NAMED_BY.get(kind, set())
-        for word in words
-    )
+    """Whether the words of a launcher of that kind say themselves where ranks go."""
+    named = _NAMED_BY.get(kind, set())
+
+    def names(word: str) -> bool:
+        joined = kind == "srun" and not word.startswith("--")  # such as -N3
+        return word.startswith("-") and (word[1:2] if joined else word.lstrip("-").partition("=")[0]) in named
+
+    return any(map(names, words))
+
+
+def placed_by(words: Sequence[str]) -> bool:
+    """The same of a launcher whose kind nobody has found out yet."""
+    return any(named_in(kind, words) for kind in _NAMED_BY)

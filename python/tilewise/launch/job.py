@@ -6,11 +6,12 @@ import msgspec
 
 from tilewise.files.region import Region, Source
 
-PROTOCOL = 6
+PROTOCOL = 7
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """How a job is done; names as on the command line, never `auto`. `grid` is rows × columns of ranks.
+    `between_nodes` is the exchange where the ranks turn out to be on several nodes; empty: as said.
 
     Of a transposition: `root_write` is how rank 0 of `gather` writes, `tile` the rows and columns of the tile
     measured for this machine ((0, 0): the kernel's own), `streaming` whether it writes past the caches.
@@ -22,6 +23,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 
     algorithm: str
     exchange: str
+    between_nodes: str = ""
     read: str
     write: str
     grid: tuple[int, int]
@@ -147,6 +149,49 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
     points: list[Point]
 
 
+class StagedOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """What the front made for this job, at a `path` that nothing else has; `bytes` is its size, -1: a folder.
+
+    `name` is for messages. With `root` only rank 0 has to do with it.
+    """
+
+    path: str
+    name: str
+    bytes: int = -1
+    root: bool = False
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """An input as it lay before the front: see `Look` of `tilewise.files.unchanged`, of so many `pages`."""
+
+    path: str
+    name: str
+    bytes: int
+    modified: int
+    inode: int
+    begin: int
+    end: int
+    pages: int
+    digest: int
+    root: bool = False
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """What hosts must have in common with the front's before any work.
+
+    `view` is the front's `file_view`. `memory` bytes are what `node_ranks` ranks need on their node (0: not
+    known), of which `percent` of what is available there may be taken.
+    """
+
+    host: str
+    view: str
+    made: list[StagedOutput] = []
+    seen: list[Seen] = []
+    memory: int = 0
+    percent: int = 100
+    node_ranks: int = 1
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What to do, where the data are, and how; the worker decides nothing that could stand here."""
 
@@ -171,6 +216,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     place: str = "core"
     hints: dict[str, str] = {}
     trace: str = ""
+    site: Site | None = None
     calibrate: bool = False
     progress: bool = False
     fault: str = ""

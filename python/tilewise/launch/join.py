@@ -6,6 +6,7 @@ worker takes over.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 _LAST_WORDS = 2.0  # seconds in which rank 0 may say what is wrong, before our end makes the launcher kill it
-_SLURM_OWN_STEPS = 4294967280  # from here on step numbers mean batch script, interactive shell and the like
+_OWN_STEPS = 4294967280  # from here on step numbers mean batch script, interactive shell and the like
 
 
 class Join(NamedTuple):
@@ -33,21 +34,48 @@ class Join(NamedTuple):
         """How many nodes the ranks are on, as far as the launcher tells; else 1."""
         return -(-self.size // self.local) if self.local > 0 else 1
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether ranks are on other nodes, or may be."""
+        return self.local != self.size
+
+
+def in_step(environment: Mapping[str, str]) -> bool:
+    """Whether we are in a step that `srun` started: no batch script, no shell of `salloc`."""
+    step = environment.get("SLURM_STEP_ID", "")
+    return step.isdigit() and int(step) < _OWN_STEPS
+
 
 def detect(environment: Mapping[str, str]) -> Join | None:
     """Our place among 2 or more ranks that exist, or None when we were started alone."""
     slurm_size = environment.get("SLURM_STEP_NUM_TASKS") or environment.get("SLURM_NTASKS")
-    step = environment.get("SLURM_STEP_ID", "")
-    in_step = step.isdigit() and int(step) < _SLURM_OWN_STEPS
+    by_srun = in_step(environment)
+    if by_srun and _in_shell(environment):
+        return None
     for kind, rank, size in (
         ("pmi", environment.get("PMI_RANK"), environment.get("PMI_SIZE")),
         ("openmpi", environment.get("OMPI_COMM_WORLD_RANK"), environment.get("OMPI_COMM_WORLD_SIZE")),
-        ("pmix", environment.get("PMIX_RANK"), slurm_size if in_step else None),
-        ("slurm", environment.get("SLURM_PROCID") if in_step else None, slurm_size),
+        ("pmix", environment.get("PMIX_RANK"), slurm_size if by_srun else None),
+        ("slurm", environment.get("SLURM_PROCID") if by_srun else None, slurm_size),
     ):
         if rank and size and rank.isdigit() and size.isdigit():
             return Join(int(rank), int(size), kind, _local(environment, int(size))) if int(size) > 1 else None
     return None
+
+
+def _in_shell(environment: Mapping[str, str]) -> bool:
+    """Whether somebody typed us into `srun --pty bash`: that is a step's first task, and no rank of a job.
+
+    A shell that heeds a terminal gives each command a process group of its own; a script, or a step within,
+    which has inherited the variable, does not.
+    """
+    task = environment.get("SLURM_TASK_PID", "")
+    if "SLURM_PTY_PORT" not in environment or not task.isdigit():
+        return False
+    try:
+        return os.getpgid(int(task)) != os.getpgrp()
+    except OSError:  # it is not on this host: we have left the step
+        return True
 
 
 def _local(environment: Mapping[str, str], size: int) -> int:
@@ -60,26 +88,29 @@ def _local(environment: Mapping[str, str], size: int) -> int:
 
 
 def foreign(join: Join, mpi: str) -> bool:
-    """Whether the ranks were started by a launcher that the worker's MPI library cannot understand."""
-    return mpi == "wheel" and join.kind == "openmpi"
+    """Whether the ranks were started by a launcher that the worker's MPI library cannot understand.
+
+    The wheel knows PMI, which hydra and `srun --mpi=pmi2` speak; a site's MPI may know whatever its site has.
+    """
+    return mpi == "wheel" and join.kind in ("openmpi", "pmix", "slurm")
 
 
 def follow(join: Join, is_job: bool) -> int:
     """What every rank but the first does: becomes the worker of a job, else leaves. Returns an exit code.
 
-    Says nothing in either case: rank 0 does the talking.
+    Says nothing, as rank 0 does the talking; only what keeps the worker from starting on this node among
+    others does nobody else know.
     """
     if not is_job:
         return 0
     from tilewise.launch import worker
 
     path = worker.find()
-    if path is None and join.nodes > 1:  # rank 0 may have found what is missing on our node
-        time.sleep(_LAST_WORDS)
-        return 2
+    if join.nodes > 1 and (trouble := worker.trouble(path)):
+        return _leave(trouble)
     if path is None or foreign(join, worker.build_facts(path).get("mpi", "wheel")):
         return 0  # rank 0 sees it too; an exit code of ours might make the launcher kill it before it says so
-    from tilewise.launch.yielding import YIELDING
+    from tilewise.launch.mpi_tuning import YIELDING
 
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as rank 0's worker has it
     if join.local > (os.cpu_count() or 1):
@@ -90,3 +121,30 @@ def follow(join: Join, is_job: bool) -> int:
         os.execv(path, [path, "--expect", str(join.size), "--joined"])
     except OSError:
         return 2
+
+
+def _leave(trouble: str) -> int:
+    """Says, once a node, why its ranks cannot be, and ends all, who would wait for them."""
+    local = ("SLURM_LOCALID", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK")
+    if all(os.environ.get(key, "0") == "0" for key in local):
+        print(f"tilewise: {trouble}\n  try: the same tilewise on every host", file=sys.stderr, flush=True)
+    time.sleep(_LAST_WORDS)
+    end_all()
+    return 2
+
+
+def end_all() -> None:
+    """Sees to it that our end is that of the other ranks, who would wait for us.
+
+    srun without -K ends nothing by itself, nor does hydra for a rank on another host that never started MPI:
+    so we say what MPI_Abort says to it.
+    """
+    if in_step(os.environ):
+        from tilewise.launch import step
+
+        step.cancel(gently=True)
+    elif (descriptor := os.environ.get("PMI_FD", "")).isdigit():
+        with contextlib.suppress(OSError):
+            os.write(int(descriptor), b"cmd=init pmi_version=1 pmi_subversion=1\n")
+            os.read(int(descriptor), 4096)
+            os.write(int(descriptor), b"cmd=abort exitcode=2\n")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from tilewise.errors import Interrupted
+from tilewise.base.errors import Interrupted
 
 NOTHING = "nothing was written"
 _CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -34,6 +35,10 @@ class Signals:
         callback, as its imports use them, or inside a finalizer."""
         if self._interrupted is not None:
             raise self._interrupted
+
+    def excuse(self) -> None:
+        """Forgets what was raised: it was not the user who interrupted us."""
+        self._interrupted = None
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """The handler proper."""
@@ -68,11 +73,15 @@ class Signals:
 
 
 @contextmanager
-def watched() -> Iterator[Signals]:
-    """Signal handlers for the time of a job. A hang-up that was ignored (nohup) stays ignored."""
+def watched(ending: bool = True) -> Iterator[Signals]:
+    """Signal handlers for the time of a job. A hang-up that was ignored (nohup) stays ignored.
+
+    With `ending` the process only ends after an interrupt. In any other thread than the main one Python hears
+    no signals, and nothing is changed.
+    """
     signals = Signals()
     old = {}
-    for number in _CAUGHT:
+    for number in _CAUGHT if threading.current_thread() is threading.main_thread() else ():
         previous = signal.getsignal(number)
         if not (number == signal.SIGHUP and previous == signal.SIG_IGN):
             old[number] = signal.signal(number, signals.handle)
@@ -83,6 +92,5 @@ def watched() -> Iterator[Signals]:
     finally:
         sys.unraisablehook = report
         for number, previous in old.items():
-            # After an interrupt the process only ends; another, even while Python shuts down, must not change
-            # its exit code.
-            signal.signal(number, signal.SIG_IGN if signals.seen else previous)
+            # Another interrupt, even while Python shuts down, must not change the exit code.
+            signal.signal(number, signal.SIG_IGN if signals.seen and ending else previous)

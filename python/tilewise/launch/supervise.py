@@ -12,20 +12,14 @@ from collections.abc import Callable
 
 import msgspec
 
-from tilewise.launch import afterwards, processes, segments
-from tilewise.launch.bells import Bells, death_bell
-from tilewise.launch.events import (
-    Done,
-    Event,
-    Failed,
-    Progress,
-    Reading,
-    Signalled,
-    Snapshot,
-    Started,
-    split_line,
-)
-from tilewise.launch.launcher import Start
+from tilewise.base import processes
+from tilewise.base.errors import Interrupted
+from tilewise.launch import exit_hooks, segments, slurm, step
+from tilewise.launch.events import Event, Failed, Progress, Reading, Signalled, Snapshot, Started, split_line
+from tilewise.launch.launcher import Start, spawn
+from tilewise.launch.lines import RUN, Lines
+from tilewise.launch.outcome import Outcome
+from tilewise.launch.rank_pidfds import RankPidfds
 from tilewise.launch.signals import Signals
 
 _TICK = 0.05
@@ -37,29 +31,6 @@ _DRAIN = 0.3  # seconds for what is still in the pipes once the child has gone
 _ANSWER = 0.3  # seconds in which ranks say where they are, before a job that takes too long is ended
 _KEPT = 400  # lines of chatter that are kept
 _AHEAD = 32768  # bytes of a job that go out before the worker says what it has read; the worker knows it too
-_MARK = "TILEWISE_RUN"  # the variable by which all that a launcher has started is found again
-
-
-class Outcome(msgspec.Struct):
-    """All that was seen of a run. `returncode` is the child's, negative for a signal."""
-
-    ranks: int = 1
-    started: Started | None = None
-    record: Done | None = None
-    failed: Failed | None = None
-    signalled: Signalled | None = None  # of the first rank that said that a signal ends it
-    returncode: int = 0
-    chatter: list[str] = []
-    phase: str = ""  # the last that rank 0 told of
-    timed_out: bool = False
-    unstarted: float | None = None  # the seconds in which not all ranks had started
-    where: dict[int, str] = {}  # the phase of each rank that said so when the job took too long
-    states: dict[int, str] = {}  # and what each rank on this host did then: the kernel's letter
-    hung: bool = False
-    first_gone: int | None = None  # the rank that ended before all others on this host, -1: one of several
-    lost: str | None = None  # where (empty: not known) something ended and the launcher let the others wait
-    memory_kills: int = 0  # processes that the kernel of this host killed meanwhile for want of memory
-    wall: float = 0.0
 
 
 class Supervisor:
@@ -81,9 +52,11 @@ class Supervisor:
         on_snapshot: Callable[[int], None] = lambda index: None,
     ) -> None:
         # No two runs have the same: one child is started by this process at a time.
-        self._mark = f"{_MARK}={os.getpid()}-{time.monotonic_ns()}"
+        self._mark = f"{RUN}={os.getpid()}-{time.monotonic_ns()}"
         name, _, value = self._mark.partition("=")
-        self._start = msgspec.structs.replace(start, environment={**start.environment, name: value})
+        self._lines = Lines(value, start.ranks, start.elsewhere, self._line)
+        told = {**start.environment, name: value, **self._lines.environment}
+        self._start = msgspec.structs.replace(start, environment=told)
         self._program = program
         self._signals = signals
         self._timeout = timeout
@@ -98,6 +71,7 @@ class Supervisor:
         self._read_there = 0  # of those, what rank 0 said that it has read
         self._waits = False  # for rank 0 to read more
         self._start_by: float | None = None
+        self._left_at: float | None = None  # when all ranks had left in peace
 
     def run(self, job: bytes) -> Outcome:
         """Starts the child, hands it `job`, and returns when it and all below it have gone.
@@ -110,7 +84,7 @@ class Supervisor:
         try:
             self._signals.check()
             with self._signals.hold():
-                child = processes.spawn(self._start)
+                child = spawn(self._start)
             if self._timeout is not None:
                 self._deadline = begin + self._timeout
             if self._start.patience is not None:
@@ -122,13 +96,23 @@ class Supervisor:
                 self._end_others(well=False)
             raise
         finally:
+            if self._start.joined and not self._agreed():
+                exit_hooks.later(step.cancel)
             if child is not None and not self._waited_for():
                 _close(child)
+            if not self._waited_for():
+                self._lines.close()
         if self._waited_for():
-            # The launcher kills us once the rank aborts the job, which it does when nobody reads any more.
-            afterwards.later(lambda: _let_go(child))
+            # The launcher kills us once the rank aborts the job, which it does when nobody reads any more,
+            # and may do that when any rank ends.
+            patience = _LEAVING if self._outcome.lost is None else 0.0
+            exit_hooks.later(lambda: _let_go(child, patience))
+            exit_hooks.later(self._lines.close)
+            if self._outcome.lost is not None:
+                self._end_others(well=False)
             return self._outcome
-        self._outcome.returncode = child.wait()
+        returncode = child.wait()
+        self._outcome.returncode = 0 if self._outcome.outlived else returncode
         self._end_others(well=self._outcome.returncode == 0)
         self._outcome.memory_kills = processes.memory_kills() - kills
         self._outcome.wall = time.monotonic() - begin
@@ -142,19 +126,22 @@ class Supervisor:
                 selector.register(stream, selectors.EVENT_READ)
             os.set_blocking(child.stdin.fileno(), False)
             selector.register(child.stdin, selectors.EVENT_WRITE)
-            bell = death_bell(child.pid)
+            bell = processes.pidfd(child.pid)
             if bell is not None:
                 selector.register(bell, selectors.EVENT_READ)
-            bells = Bells(selector, self._mark.partition("=")[2], self._start.ranks)
+            self._lines.listen(selector)
+            pidfds = RankPidfds(selector, self._lines)
             told = watched = False
             try:
                 gone_at: float | None = None
                 while True:
                     self._signals.check()
                     ready = selector.select(_TICK)
-                    bells.hear([key.fd for key, _ in ready if key.fd in bells])
+                    rung = [key.fd for key, _ in ready if key.fd in pidfds]
+                    with self._signals.hold():  # what is heard is not heard twice
+                        pidfds.hear(rung)
                     for key, _ in ready:
-                        if key.fd in bells:
+                        if key.fd in rung:
                             continue
                         if key.fileobj is child.stdin:
                             job = self._feed(selector, child, job)
@@ -165,10 +152,10 @@ class Supervisor:
                     self._feed_on(selector, child)
                     if self._outcome.started is None:
                         if self._start.hydra:
-                            bells.watch_start(child.pid)
+                            pidfds.watch_start(child.pid)
                     elif not watched:
                         watched = True
-                        bells.watch(self._outcome.started.ranks, child.pid)
+                        pidfds.watch(self._outcome.started.ranks, child.pid)
                     if not told:
                         told = True
                         segments.sweep()
@@ -179,28 +166,54 @@ class Supervisor:
                     streams = [
                         key
                         for key in selector.get_map().values()
-                        if key.events == selectors.EVENT_READ and key.fd not in bells
+                        if key.events == selectors.EVENT_READ and key.fd not in pidfds
                     ]
                     if gone_at is not None and (not streams or now > gone_at + _DRAIN):
                         break
-                    if gone_at is None and self._too_late(now, bells):
+                    if gone_at is None and self._too_late(now, pidfds):
                         if self._waited_for():
                             break
                         self._end(child)
                         gone_at = now
+            except Interrupted:
+                if not self._explained(selector, pidfds):
+                    raise
             finally:
-                self._outcome.first_gone = bells.first_gone
-                bells.close()
+                self._outcome.first_gone, self._outcome.silent = pidfds.first_gone, pidfds.silent
+                self._outcome.first_host, self._outcome.over = pidfds.first_host, self._lines.over
+                self._outcome.called = sorted(self._lines.hosts())
+                pidfds.close()
                 if bell is not None:
                     os.close(bell)
-        for fileno, rest in self._rest.items():
+        for rest in self._rest.values():
             if rest:
-                self._line(rest, fileno)
+                self._line(rest)
 
-    def _too_late(self, now: float, bells: Bells) -> bool:
+    def _explained(self, selector: selectors.BaseSelector, pidfds: RankPidfds) -> bool:
+        """Whether a rank's loss made somebody else's launcher interrupt us; then it has not."""
+        if not self._start.joined or self._outcome.record is not None:
+            return False
+        until = time.monotonic() + _DRAIN
+        while not self._waited_for() and time.monotonic() < until:
+            pidfds.hear([key.fd for key, _ in selector.select(_TICK) if key.fd in pidfds])
+            self._outcome.lost = pidfds.lost
+        if not self._waited_for() and (down := slurm.down_nodes(os.environ)):
+            self._outcome.lost = down[0]
+        if not self._waited_for():
+            return False
+        self._signals.excuse()
+        return True
+
+    def _too_late(self, now: float, pidfds: RankPidfds) -> bool:
         """Whether nothing good can come any more; the outcome says why."""
         outcome = self._outcome
         said = outcome.record is not None or outcome.failed is not None or outcome.signalled is not None
+        if outcome.record is not None and self._lines.all_left:
+            # A launcher whose own process on some host was killed waits on, with nothing left to wait for.
+            self._left_at = self._left_at or now
+            outcome.outlived = now > self._left_at + _LEAVING
+            if outcome.outlived:
+                return True
         if self._deadline is not None and now > self._deadline:
             if said:
                 outcome.hung = True
@@ -213,8 +226,8 @@ class Supervisor:
         if outcome.started is None and self._start_by is not None and now > self._start_by and not said:
             outcome.unstarted = self._start.patience
             return True
-        if not said and bells.left_alone():
-            outcome.lost = bells.lost
+        if not said and pidfds.left_alone():
+            outcome.lost = pidfds.lost
             return True
         return False
 
@@ -268,9 +281,9 @@ class Supervisor:
         lines = (self._rest.pop(key.fd, b"") + data).split(b"\n")
         self._rest[key.fd] = lines.pop()
         for line in lines:
-            self._line(line, key.fd)
+            self._line(line)
 
-    def _line(self, line: bytes, fileno: int) -> None:
+    def _line(self, line: bytes) -> None:
         chatter, event = split_line(line)
         if event is not None:
             self._event(event)
@@ -313,14 +326,22 @@ class Supervisor:
 
     def _waited_for(self) -> bool:
         """Whether a rank of somebody else's launcher waits until we have said why the job failed."""
-        failed, signalled = self._outcome.failed, self._outcome.signalled
-        return self._start.joined and (signalled is not None or (failed is not None and failed.aborts))
+        outcome = self._outcome
+        aborts = outcome.failed is not None and outcome.failed.aborts
+        return self._start.joined and (aborts or outcome.signalled is not None or outcome.lost is not None)
+
+    def _agreed(self) -> bool:
+        """Whether all ranks know how the job ends, and leave by themselves."""
+        failed = self._outcome.failed
+        return self._outcome.record is not None or (failed is not None and not failed.aborts)
 
     def _tighten(self, deadline: float) -> None:
         self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         """Ends all that runs."""
+        if not self._start.joined:
+            self._lines.close()
         processes.end_tree(child, () if self._start.joined else self._pids(), self._program, self._mark)
 
     def _end_others(self, well: bool) -> None:
@@ -335,7 +356,7 @@ class Supervisor:
         if not well and not joined:
             left += processes.marked(self._mark)
         if left and joined and not well:
-            afterwards.later(lambda: processes.kill(left))
+            exit_hooks.later(lambda: processes.kill(left))
         elif left:
             processes.kill(left)
         if not well:
@@ -349,11 +370,11 @@ class Supervisor:
         return [rank.pid for rank in self._outcome.started.ranks if rank.host == here]
 
 
-def _let_go(child: subprocess.Popen[bytes]) -> None:
+def _let_go(child: subprocess.Popen[bytes], patience: float) -> None:
     """Ends a child that waits until we have said why the job failed."""
     _close(child)
     try:
-        child.wait(_LEAVING)
+        child.wait(patience)
     except subprocess.TimeoutExpired:
         child.kill()
 

@@ -22,6 +22,21 @@ def find() -> str | None:
     return _first(candidates())
 
 
+def trouble(path: str | None) -> str:
+    """Why the worker at `path` cannot start on this host, in words; empty where it can."""
+    host = os.uname().nodename
+    if path is None:
+        return f"the worker is missing on {host}, sought first at {candidates()[0]}"
+    quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    try:
+        spared = {**os.environ, "UCX_MEM_MMAP_HOOK_MODE": "none", "UCX_VFS_ENABLE": "n"}
+        child = os.posix_spawn(path, [path, "--version"], spared, file_actions=quiet)
+    except OSError as error:
+        return f"the worker does not start on {host}: {path}: {error.strerror}"
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return f"the worker does not start on {host}: {path} ended with exit code {code}" if code else ""
+
+
 def tied(command: list[str]) -> list[str]:
     """`command` for a child that is asked to end when this process dies, and that this process's terminal
     does not interrupt. Where the installation lacks the program for that, `command` itself.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 
-from tilewise.errors import Interrupted
+from tilewise.base.errors import Interrupted
 
 _SYS = "/sys/devices/system"
 

@@ -6,14 +6,19 @@ import os
 
 import msgspec
 
-from tilewise.machine import cpu, memory
+from tilewise.machine import allocation, cpu, memory
+from tilewise.machine.allocation import Allocation
+
+# Memory to count on for each processor where Slurm says nothing and no node can be looked at.
+_ASSUMED = 2 << 30
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """One node as it is now. Memory and shared-memory room in bytes.
 
     `cores` are physical cores this process may use, `cpus` logical processors; `numa` counts the memory
-    domains among them.
+    domains among them. In a Slurm allocation, `granted`, they are what every node of it has; `elsewhere`:
+    this host is none of them, so that nothing here has been looked at. `memory_known`: it is no guess.
     """
 
     host: str
@@ -24,6 +29,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     numa: int
     memory_available: int
     shared_memory: int
+    granted: Allocation | None = None
+    elsewhere: bool = False
+    memory_known: bool = True
 
 
 def gather() -> Facts:
@@ -41,4 +49,38 @@ def gather() -> Facts:
         numa=len(cpu.numa_nodes(allowed)),
         memory_available=memory.available_memory(),
         shared_memory=memory.shared_memory_room(),
+    )
+
+
+def of_ranks() -> Facts:
+    """Of a node that ranks will be on: this one, or what Slurm says of those that it grants."""
+    return within(gather(), allocation.granted(os.environ))
+
+
+def within(here: Facts, granted: Allocation | None) -> Facts:
+    """`here` as far as `granted` allows, or, on a login host, what is known of the nodes without it."""
+    if granted is None:
+        return here
+    if granted.here:
+        cpus = min(here.cpus, granted.cpus or here.cpus)
+        return msgspec.structs.replace(
+            here,
+            cpus=cpus,
+            cores=min(here.cores, cpus),
+            memory_available=min(here.memory_available, granted.memory or here.memory_available),
+            granted=granted,
+        )
+    cpus = max(1, granted.cpus)
+    return Facts(
+        host=granted.nodes[0].name,
+        cpu="",
+        flags=frozenset(),
+        cores=cpus,
+        cpus=cpus,
+        numa=1,
+        memory_available=granted.memory or _ASSUMED * cpus,
+        shared_memory=0,
+        granted=granted,
+        elsewhere=True,
+        memory_known=granted.memory is not None,
     )

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from tilewise.base.staging import replace
 from tilewise.machine.model import Model
-from tilewise.machine.replacing import replace
 
 
 class Peak(msgspec.Struct, frozen=True):
@@ -128,20 +128,26 @@ def store_measured(key: str, measured: Callable[[Measured | None], Measured], pe
         return _store(profile)
 
 
-def _raise(profile: Profile, key: str, peak: Peak) -> bool:
-    """A peak replaces one of the same kernel only where it is higher; returns whether it did.
+def replaces(peak: Peak, old: Peak | None) -> bool:
+    """Whether `peak` takes the place of `old`.
 
-    A disturbed run shows what a machine did, not what it can do: its peak never replaces that of a quiet one,
-    which always replaces it.
+    Of one kernel the higher one stays: what a run has reached, the machine can do, however busy it was. One
+    of another kernel gives way to the newer, but a quiet one never to one of a disturbed run, which may show
+    less than the machine can do.
     """
-    old = profile.peaks.get(key)
-    if old is not None and bool(old.labels) == bool(peak.labels):
-        if old.kernel == peak.kernel and old.flops_per_second >= peak.flops_per_second:
-            return False
-    elif old is not None and peak.labels:
-        return False
-    profile.peaks[key] = peak
-    return True
+    if old is None:
+        return True
+    if old.kernel == peak.kernel:
+        return peak.flops_per_second > old.flops_per_second
+    return bool(old.labels) or not peak.labels
+
+
+def _raise(profile: Profile, key: str, peak: Peak) -> bool:
+    """Keeps `peak` where it replaces what there was; returns whether it did."""
+    better = replaces(peak, profile.peaks.get(key))
+    if better:
+        profile.peaks[key] = peak
+    return better
 
 
 def measurement_path(host: str, what: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 from tilewise.machine import cpu
 
 ROOT = "/sys/devices/system/cpu"

@@ -11,19 +11,18 @@ Four ranks on a 2 × 2 grid stand for any number. The lower half is the upper on
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-from collections.abc import Mapping
 from html import escape
-from typing import Any
 
-from tilewise.errors import clean
+from tilewise.base.errors import clean
+from tilewise.launch.record import Record
 from tilewise.report.figures.style import themed_names
 from tilewise.report.page import Drawing
 
 _WIDTH, _HEIGHT = 420.0, 262.0
 _MIDDLE = _HEIGHT / 2
 _LEFT, _RIGHT, _STRIP = 26.0, 394.0, (24.0, 44.0)
+_DEEP = _STRIP[1] - _STRIP[0]
 _RANKS = [_LEFT + (_RIGHT - _LEFT) * (2 * rank + 1) / 8 for rank in range(4)]
 _TOP = _MIDDLE - 16  # of the ranks' boxes
 _OWNERS = (0, 1, 0, 1, 2, 3, 2, 3)  # of a file's eight pieces, row by row, on a 2 × 2 grid
@@ -48,25 +47,7 @@ _GATHER = "gather"  # of a transposition
 _JOINED = ("collective", "split_collective", "two_phase", "uncached")
 
 
-@dataclasses.dataclass(frozen=True)
-class Side:
-    """The upper half, or its mirror; `inward` arrows go to the ranks."""
-
-    mirrored: bool
-
-    def y(self, value: float) -> float:
-        return _HEIGHT - value if self.mirrored else value
-
-    def line(self, start: tuple[float, float], end: tuple[float, float], colour: str, style: str = "") -> str:
-        """An arrow from the file's side to the ranks' side, turned round where the file is written."""
-        a, b = (start[0], self.y(start[1])), (end[0], self.y(end[1]))
-        return _arrow(b, a, colour, style) if self.mirrored else _arrow(a, b, colour, style)
-
-    def shade(self, upper: tuple[float, float], lower: tuple[float, float], y: float, colour: str) -> str:
-        """What a rank takes of the file, from the strip down to `y`."""
-        corners = ((upper[0], _STRIP[1]), (upper[1], _STRIP[1]), (lower[1], y), (lower[0], y))
-        points = " ".join(f"{x:.1f},{self.y(at):.1f}" for x, at in corners)
-        return f'<polygon points="{points}" fill="{colour}" fill-opacity=".2"/>'
+Point = tuple[float, float]
 
 
 def data_path(key: str, title: str, read: str, write: str, between: str = "", more: str = "") -> Drawing:
@@ -75,61 +56,66 @@ def data_path(key: str, title: str, read: str, write: str, between: str = "", mo
     `more` goes behind the caption.
     """
     parts = [
-        f'<svg class="plot" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-label="{_safe(title)}">',
-        _words(_LEFT, 12, f"input: {_named(read)}", "start", "var(--ink)", 11),
-        *_half(read, Side(False)),
-        *_half(write, Side(True)),
+        _words(_LEFT, 12, f"input: {_named(read)}", "start", "var(--ink)"),
+        *_half(read, writes=False),
+        f'<g transform="matrix(1 0 0 -1 0 {_HEIGHT:g})">{"".join(_half(write, writes=True))}</g>',
         *_ranks(between),
-        _words(_LEFT, _HEIGHT - 5, f"output: {_named(write)}", "start", "var(--ink)", 11),
-        "</svg>",
+        _words(_LEFT, _HEIGHT - 5, f"output: {_named(write)}", "start", "var(--ink)"),
     ]
     said = [f"{title}. Reads: {WORDS.get(read, read)}."]
     said.append("Writes the same way." if read == write else f"Writes: {WORDS.get(write, write)}.")
     said += [more] if more else []
-    markup = "".join(parts)
-    return Drawing(key, title, " ".join(said), markup, _alone(markup))
+    box = f'viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}"'
+    inline = f'<svg class="plot" {box} role="img" aria-label="{_safe(title)}">{"".join(parts)}</svg>'
+    # As a file: light colours, white paper, a namespace.
+    paper = f'<rect width="{_WIDTH:g}" height="{_HEIGHT:g}" fill="var(--paper)"/>'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {box} font-family="DejaVu Sans, Verdana, sans-serif">'
+    alone = themed_names(f"{head}{paper}{''.join(parts)}</svg>\n")
+    return Drawing(key, title, " ".join(said), inline, alone)
 
 
-def way_of(record: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """How the job of `record` reads, how it writes, and what goes between ranks; None where it does not say.
+def way_of(record: Record) -> tuple[str, str, str]:
+    """How the job of `record` reads, how it writes, and what goes between ranks.
 
     A transposition that gathers writes through rank 0, whatever way of writing is named.
     """
-    variant = record.get("variant")
-    if not isinstance(variant, Mapping) or not isinstance(variant.get("io"), str):
-        return None
-    read, _, write = variant["io"].partition(":")
-    if not record.get("inputs"):
+    variant = record.variant
+    read, _, write = variant.io.partition(":")
+    if not record.inputs:
         read = "none"
-    exchange, algorithm = str(variant.get("exchange", "none")), str(variant.get("algorithm", ""))
-    if (variant.get("ranks") or 1) == 1 or exchange == "none":
+    exchange, algorithm = variant.exchange, variant.algorithm
+    if variant.ranks == 1 or exchange == "none":
         return read, write or read, ""
     if algorithm == _GATHER:
         return read, "root", f"{_GATHER}, {exchange}"
-    return read, write or read, f"{variant.get('decomposition') or algorithm}, {exchange}"
+    return read, write or read, f"{variant.decomposition or algorithm}, {exchange}"
 
 
 def _named(strategy: str) -> str:
     return "made by the ranks" if strategy == "none" else strategy
 
 
-def _half(strategy: str, side: Side) -> list[str]:
+def _half(strategy: str, writes: bool) -> list[str]:
+    """What lies between a file above and the ranks below it; where the file is written, arrows are turned."""
     if strategy == "none":
         return []
     if strategy == "per_rank":
-        return _own_files(side)
-    parts = _strip(side)
+        return _own_files(writes)
+    strip = []
+    for place, owner in enumerate(_OWNERS):
+        left, right, _ = _piece(place)
+        strip.append(_box(left + 0.5, _STRIP[0], right - left - 1, _DEEP, _COLOURS[owner], 1.5))
     if strategy in ("root", "root_collective"):
-        return parts + _through_root(side, strategy == "root_collective")
+        return strip + _through_root(writes, strategy == "root_collective")
     if strategy in _JOINED:
-        return parts + _panels(side)
+        return strip + _panels(writes)
     if strategy == "sieve":
-        return parts + _sieve(side)
+        return strip + _sieve(writes)
     dash = "3 2" if strategy == "mapped" else ""
     for place, owner in enumerate(_OWNERS):
         end = _RANKS[owner] + _aside(place), _TOP - 2
-        parts.append(side.line((_piece(place)[2], _STRIP[1] + 2), end, _COLOURS[owner], dash))
-    return parts
+        strip.append(_flow(writes, (_piece(place)[2], _STRIP[1] + 2), end, _COLOURS[owner], dash))
+    return strip
 
 
 def _aside(place: int) -> float:
@@ -143,64 +129,53 @@ def _piece(place: int) -> tuple[float, float, float]:
     return left, left + width, left + width / 2
 
 
-def _strip(side: Side) -> list[str]:
-    top = min(side.y(_STRIP[0]), side.y(_STRIP[1]))
+def _own_files(writes: bool) -> list[str]:
     parts = []
-    for place, owner in enumerate(_OWNERS):
-        left, right, _ = _piece(place)
-        parts.append(_box(left + 0.5, top, right - left - 1, _STRIP[1] - _STRIP[0], _COLOURS[owner], 1.5))
-    return parts
-
-
-def _own_files(side: Side) -> list[str]:
-    parts = []
-    top = min(side.y(_STRIP[0]), side.y(_STRIP[1]))
     for rank, x in enumerate(_RANKS):
-        parts.append(_box(x - 28, top, 56, _STRIP[1] - _STRIP[0], _COLOURS[rank], 4))
-        parts.append(side.line((x, _STRIP[1] + 2), (x, _TOP - 2), _COLOURS[rank]))
+        parts.append(_box(x - 28, _STRIP[0], 56, _DEEP, _COLOURS[rank], 4))
+        parts.append(_flow(writes, (x, _STRIP[1] + 2), (x, _TOP - 2), _COLOURS[rank]))
     return parts
 
 
-def _through_root(side: Side, together: bool) -> list[str]:
+def _through_root(writes: bool, together: bool) -> list[str]:
     first, low = _RANKS[0], _TOP - 2
-    parts = [side.shade((_LEFT, _RIGHT), (first - 12, first + 4), low, _FAINT)]
-    parts.append(side.line((first - 4, _STRIP[1] + 3), (first - 4, low), "var(--ink)", "wide"))
+    parts = [_shade((_LEFT, _RIGHT), (first - 12, first + 4), low, _FAINT)]
+    parts.append(_flow(writes, (first - 4, _STRIP[1] + 3), (first - 4, low), "var(--ink)", "wide"))
     if together:
-        level = side.y(_TOP - 14)
-        corner = [(first + 14, side.y(low)), (first + 14, level), (_RANKS[-1], level)]
-        parts += [_path(corner), *(_path([(x, level), (x, side.y(low))]) for x in _RANKS[1:])]
-        ends = [(first + 14, level)] if side.mirrored else [(x, level) for x in _RANKS[1:]]
-        return parts + [_arrow(end, (end[0], side.y(low)), "var(--ink)") for end in ends]
+        level = _TOP - 14
+        parts.append(_path([(first + 14, low), (first + 14, level), (_RANKS[-1], level)]))
+        parts += [_path([(x, level), (x, low)]) for x in _RANKS[1:]]
+        ends = [first + 14] if writes else _RANKS[1:]
+        return parts + [_arrow((x, level), (x, low), "var(--ink)") for x in ends]
     for rank, x in enumerate(_RANKS[1:], 1):
-        level, start = side.y(_TOP - 12 - 9 * rank), first + 21 - 5 * rank
-        bend = [(start, side.y(low)), (start, level), (x, level), (x, side.y(low))]
-        end = bend[1] if side.mirrored else bend[2]
-        parts += [_path(bend, _COLOURS[rank]), _arrow(end, (end[0], side.y(low)), _COLOURS[rank])]
+        level, start = _TOP - 12 - 9 * rank, first + 21 - 5 * rank
+        parts.append(_path([(start, low), (start, level), (x, level), (x, low)], _COLOURS[rank]))
+        end = start if writes else x
+        parts.append(_arrow((end, level), (end, low), _COLOURS[rank]))
     return parts
 
 
-def _panels(side: Side) -> list[str]:
+def _panels(writes: bool) -> list[str]:
     """Each rank takes a quarter of the file in one piece; then pieces change hands."""
     parts, level = [], _STRIP[1] + 20
     for rank, x in enumerate(_RANKS):
         left, right = _piece(2 * rank)[0] + 2, _piece(2 * rank + 1)[1] - 2
-        parts.append(side.shade((left, right), (x - 26, x + 26), level, _FAINT))
-        top = min(side.y(level), side.y(level + 8))
+        parts.append(_shade((left, right), (x - 26, x + 26), level, _FAINT))
         for half, place in enumerate((2 * rank, 2 * rank + 1)):
-            parts.append(_box(x - 26 + 26 * half, top, 26, 8, _COLOURS[_OWNERS[place]], 1))
-            start = (x - 13 + 26 * half, level + 10)
-            owner = _OWNERS[place]
-            parts.append(side.line(start, (_RANKS[owner] + _aside(place), _TOP - 2), _COLOURS[owner]))
+            owner, start = _OWNERS[place], (x - 13 + 26 * half, level + 10)
+            end = _RANKS[owner] + _aside(place), _TOP - 2
+            parts.append(_box(x - 26 + 26 * half, level, 26, 8, _COLOURS[owner], 1))
+            parts.append(_flow(writes, start, end, _COLOURS[owner]))
     return parts
 
 
-def _sieve(side: Side) -> list[str]:
+def _sieve(writes: bool) -> list[str]:
     parts = []
     for rank, x in enumerate(_RANKS):
         own = [place for place, owner in enumerate(_OWNERS) if owner == rank]
         span = _piece(own[0])[0] + 2, _piece(own[-1])[1] - 2
-        parts.append(side.shade(span, (x - 14, x + 14), _TOP - 12, _COLOURS[rank]))
-        parts.append(side.line((x, _TOP - 20), (x, _TOP - 2), _COLOURS[rank], "wide"))
+        parts.append(_shade(span, (x - 14, x + 14), _TOP - 12, _COLOURS[rank]))
+        parts.append(_flow(writes, (x, _TOP - 20), (x, _TOP - 2), _COLOURS[rank], "wide"))
     return parts
 
 
@@ -208,13 +183,13 @@ def _ranks(between: str) -> list[str]:
     parts = []
     for rank, x in enumerate(_RANKS):
         parts.append(_box(x - 22, _TOP, 44, 32, _COLOURS[rank], 6))
-        parts.append(_words(x, _MIDDLE + 4, f"rank {rank}", "middle", "var(--paper)", 11))
+        parts.append(_words(x, _MIDDLE + 4, f"rank {rank}", "middle", "var(--paper)"))
     if between and not between.startswith(f"{_GATHER},"):  # its messages are those of the root that writes
         for here, there in itertools.pairwise(_RANKS):
             a, b = (here + 25, _MIDDLE), (there - 25, _MIDDLE)
             parts += [_arrow(a, b, "var(--ink)"), _arrow(b, a, "var(--ink)")]
     if between:
-        parts.append(_words(_RIGHT, _HEIGHT - 5, f"between: {between}", "end", _FAINT, 11))
+        parts.append(_words(_RIGHT, _HEIGHT - 5, f"between: {between}", "end", _FAINT))
     return parts
 
 
@@ -225,19 +200,29 @@ def _box(x: float, y: float, width: float, height: float, colour: str, corner: f
     )
 
 
-def _words(x: float, y: float, text: str, anchor: str, colour: str, size: float) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" text-anchor="{anchor}" fill="{colour}">'
-        f"{_safe(text)}</text>"
-    )
+def _words(x: float, y: float, text: str, anchor: str, colour: str) -> str:
+    where = f'x="{x:.1f}" y="{y:.1f}" font-size="11" text-anchor="{anchor}" fill="{colour}"'
+    return f"<text {where}>{_safe(text)}</text>"
 
 
-def _path(points: list[tuple[float, float]], colour: str = "var(--ink)") -> str:
+def _shade(upper: Point, lower: Point, y: float, colour: str) -> str:
+    """What a rank takes of the file: from `upper` (left, right) at the strip down to `lower` at `y`."""
+    corners = ((upper[0], _STRIP[1]), (upper[1], _STRIP[1]), (lower[1], y), (lower[0], y))
+    points = " ".join(f"{x:.1f},{at:.1f}" for x, at in corners)
+    return f'<polygon points="{points}" fill="{colour}" fill-opacity=".2"/>'
+
+
+def _flow(writes: bool, start: Point, end: Point, colour: str, style: str = "") -> str:
+    """An arrow from the file's side to the ranks', turned round where the file is written."""
+    return _arrow(end, start, colour, style) if writes else _arrow(start, end, colour, style)
+
+
+def _path(points: list[Point], colour: str = "var(--ink)") -> str:
     steps = " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
     return f'<path d="M{steps}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
 
 
-def _arrow(a: tuple[float, float], b: tuple[float, float], colour: str, style: str = "") -> str:
+def _arrow(a: Point, b: Point, colour: str, style: str = "") -> str:
     """A line from `a` to `b` with a head; `style` is "wide", or a dash."""
     length = max(((b[0] - a[0]) ** 2 + (b[1] - a[1]) ** 2) ** 0.5, 1e-9)
     x, y = (b[0] - a[0]) / length, (b[1] - a[1]) / length
@@ -252,14 +237,6 @@ def _arrow(a: tuple[float, float], b: tuple[float, float], colour: str, style: s
         f'<path d="M{a[0]:.1f} {a[1]:.1f} L{foot[0]:.1f} {foot[1]:.1f}" stroke="{colour}" '
         f'stroke-width="{width}"{dash}/><polygon points="{points}" fill="{colour}"/>'
     )
-
-
-def _alone(markup: str) -> str:
-    """The drawing as a file: light colours, white paper, a namespace."""
-    head, _, body = markup.partition(">")
-    paper = f'<rect width="{_WIDTH:g}" height="{_HEIGHT:g}" fill="var(--paper)"/>'
-    name = ' xmlns="http://www.w3.org/2000/svg" font-family="DejaVu Sans, Verdana, sans-serif"'
-    return themed_names(f"{head}{name}>{paper}{body}") + "\n"
 
 
 def _safe(text: object) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tilewise.report.table import Column, Table
+from tilewise.report.table import Table, text_columns
 
 
 def environment_table(told: dict[str, Any]) -> Table | None:
     """Every circumstance by its name; None where nothing is told."""
-    table = Table("environment", "Environment", [Column("what", numbers=False), Column("", numbers=False)])
+    table = Table("environment", "Environment", text_columns("what", ""))
     for name, value in flat(told):
         table.add(name, value)
     return table if table.rows else None

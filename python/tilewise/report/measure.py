@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
-from tilewise.errors import clean
-from tilewise.measure.result import Measurement
+from tilewise.base.units import plural
+from tilewise.measurement.result import Measurement
 from tilewise.report import measure_files, measure_messages, measure_node
 from tilewise.report import measured as ask
 from tilewise.report.measure_model import model_table
-from tilewise.report.table import Table, on_terminal
-from tilewise.units import plural
+from tilewise.report.render.terminal import Screen
+from tilewise.report.table import Table
 
 _PRIMARY = "blocking"  # the exchange of report 1
-_NOTE = "  "
 
 
-def measure_tables(measurement: Measurement, verbose: bool = False) -> RenderableType:
+def measure_tables(measurement: Measurement, verbose: bool = False) -> Screen:
     """What was found, for a terminal of 80 columns; one kind alone is told in full, all of them in brief."""
-    tables = everything(measurement, brief=True) if verbose else _screen(measurement)
-    parts: list[RenderableType] = [_heading(measurement, verbose)]
-    for table in tables:
-        parts += [Text(""), on_terminal(table)]
-    notes = _notes(measurement)
-    return Group(*parts, *([Text("")] if notes else []), *notes)
+    screen = Screen()
+    _heading(screen, measurement, verbose)
+    for table in everything(measurement, brief=True) if verbose else _screen(measurement):
+        screen.line()
+        screen.table(table)
+    screen.line()
+    _notes(screen, measurement)
+    return screen
 
 
 def everything(measurement: Measurement, brief: bool = False) -> list[Table]:
@@ -72,31 +70,25 @@ def _primary(measurement: Measurement) -> list[Table]:
     return [table for table in tables if not table.key.startswith(others)]
 
 
-def _heading(measurement: Measurement, verbose: bool) -> Text:
+def _heading(screen: Screen, measurement: Measurement, verbose: bool) -> None:
     told = measurement.environment
-    first = " · ".join(str(told[name]) for name in ("host", "cpu") if told.get(name))
     cores = told.get("cores")
-    lines = [" · ".join(filter(None, [first, plural(cores, "core") if isinstance(cores, int) else ""]))]
     mpi = " ".join(str(told.get("mpi_library", "")).split("\n")[0].split())
     binding = f"binding: {told.get('binding', 'unknown')}"
-    lines.append(" · ".join(filter(None, [mpi, str(told.get("blas_kernel", "")), binding])))
+    first = [told.get("host"), told.get("cpu"), plural(cores, "core") if isinstance(cores, int) else ""]
+    for words in (first, [mpi, told.get("blas_kernel"), binding]):
+        if any(words):
+            screen.line(" · ".join(str(word) for word in words if word), "faint")
     count = plural(len(measurement.lines), "line")
-    lines.append(f"{count} in {measurement.seconds:.0f} s, {measurement.time}")
-    if verbose:
-        lines += [f"{name}: {value}" for name, value in told.items() if not isinstance(value, dict | list)]
-    return Text("\n".join(clean(line) for line in lines if line), "dim")
+    screen.line(f"{count} in {measurement.seconds:.0f} s, {measurement.time}", "faint")
+    for name, value in told.items() if verbose else ():
+        if not isinstance(value, dict | list):
+            screen.line(f"{name}: {value}", "faint")
 
 
-def _notes(measurement: Measurement) -> list[Text]:
-    notes = []
-    for level in measurement.levels:
-        if level.missing:
-            notes.append(Text(_NOTE + clean(f"{level.name}: {level.missing}"), "dim"))
-    skipped = [line for line in measurement.lines if line.skipped]
-    reasons = ask.grouped(skipped, lambda line: line.skipped)
-    for reason, lines in reasons.items():
-        notes.append(Text(_NOTE + clean(f"not run: {plural(len(lines), 'line')}: {reason}"), "dim"))
-    notes += [Text(_NOTE + clean(text), "yellow") for text in measure_node.disturbed_text(measurement)]
-    notes += [Text(_NOTE + clean(text), "yellow") for text in measurement.warnings]
-    clock = measure_node.clock_text(measurement)
-    return [*notes, *([Text(_NOTE + clean(clock), "dim")] if clock else [])]
+def _notes(screen: Screen, measurement: Measurement) -> None:
+    screen.notes(f"{level.name}: {level.missing}" for level in measurement.levels if level.missing)
+    skipped = ask.grouped((line for line in measurement.lines if line.skipped), lambda line: line.skipped)
+    screen.notes(f"not run: {plural(len(lines), 'line')}: {reason}" for reason, lines in skipped.items())
+    screen.notes([*measure_node.disturbed_text(measurement), *measurement.warnings], "warning")
+    screen.notes(filter(None, [measure_node.clock_text(measurement)]))

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
-from tilewise.errors import clean
-from tilewise.measure.compare import FASTER, SAME, SLOWER, Change, Comparison
+from tilewise.base.units import plural
+from tilewise.measurement.compare import FASTER, SAME, SLOWER, Change, Comparison
 from tilewise.report.numbers import finite, percent, significant, time_text, times
-from tilewise.report.table import Cell, Column, Marks, Table, on_terminal
-from tilewise.units import plural
+from tilewise.report.render.terminal import Screen
+from tilewise.report.table import Cell, Marks, Table, number_columns, quantity, text_columns
 
 _TONES = {FASTER: "good", SLOWER: "bad"}
 _SCREEN = 30  # lines: the rest by -v
 _NAMED = 3  # keys of lines that only one side has
 
 
-def comparison_tables(comparison: Comparison, verbose: bool = False) -> RenderableType:
+def comparison_tables(comparison: Comparison, verbose: bool = False) -> Screen:
     """What changed, with base times beside each ratio; `verbose` adds all that did not."""
-    tables = [changes(comparison, verbose), surroundings(comparison)]
-    shown = [on_terminal(table) for table in tables if table is not None]
-    parts: list[RenderableType] = [_heading(comparison)]
-    for table in shown:
-        parts += [Text(""), table]
-    notes = [Text("  " + clean(note), "yellow") for note in comparison.notes]
-    notes += [Text("  " + clean(words), "dim") for words in _left_out(comparison, verbose)]
-    return Group(*parts, *([Text("")] if notes else []), *notes)
+    screen = Screen()
+    counts = ", ".join(f"{comparison.counts.get(word, 0)} {word}" for word in (FASTER, SLOWER, SAME))
+    screen.line(f"{plural(len(comparison.changes), 'line')} in both: {counts}", "strong")
+    sides = (("before", comparison.before), ("after", comparison.after))
+    screen.pairs((name, _described(side), "faint") for name, side in sides)
+    least, wrong = percent(comparison.least), percent(comparison.false)
+    rule = f"named from {least} on; at most {wrong} of those named are expected to be so by chance"
+    screen.line(rule, "faint")
+    for table in (changes(comparison, verbose), surroundings(comparison)):
+        if table is not None:
+            screen.line()
+            screen.table(table)
+    screen.line()
+    screen.notes(comparison.notes, "warning")
+    screen.notes(_left_out(comparison, verbose))
+    return screen
 
 
 def changes(comparison: Comparison, every: bool = True) -> Table | None:
@@ -37,22 +43,17 @@ def changes(comparison: Comparison, every: bool = True) -> Table | None:
         found = [change for change in found if change.word != SAME][:_SCREEN]
     if not found:
         return None
-    columns = [
-        Column("line", numbers=False),
-        Column("before"),
-        Column("after"),
-        Column("after/before"),
-        Column("95 %"),
-        Column("", numbers=False),
-    ]
+    columns = (
+        text_columns("line") + number_columns("before", "after", "after/before", "95 %") + text_columns("")
+    )
     table = Table("comparison", "Lines that differ" if not every else "Every line of both", columns)
     marks = Marks()
     for change in found:
         mark = marks.sign(*change.labels_before, *change.labels_after)
         table.add(
             change.key,
-            Cell(time_text(change.before), finite(change.before)),
-            Cell(time_text(change.after), finite(change.after)),
+            quantity(change.before, time_text),
+            quantity(change.after, time_text),
             Cell(times(change.ratio), finite(change.ratio)),
             _interval(change),
             Cell(change.word, None, _why(change), mark, _TONES.get(change.word, "faint")),
@@ -65,12 +66,7 @@ def surroundings(comparison: Comparison) -> Table | None:
     """What about the machine or its software is not as it was."""
     if not comparison.environment:
         return None
-    columns = [
-        Column("surroundings", numbers=False),
-        Column("before", numbers=False),
-        Column("after", numbers=False),
-    ]
-    table = Table("surroundings", "What else is different", columns)
+    table = Table("surroundings", "What else is different", text_columns("surroundings", "before", "after"))
     for found in comparison.environment:
         sides = [
             "not said" if side is None else " ".join(str(side).split())
@@ -78,16 +74,6 @@ def surroundings(comparison: Comparison) -> Table | None:
         ]
         table.add(found.name.replace("_", " "), *sides)
     return table
-
-
-def _heading(comparison: Comparison) -> Text:
-    counts = ", ".join(f"{comparison.counts.get(word, 0)} {word}" for word in (FASTER, SLOWER, SAME))
-    text = Text(f"{plural(len(comparison.changes), 'line')} in both: {counts}", "bold")
-    for name, side in (("before", comparison.before), ("after", comparison.after)):
-        text.append(f"\n{name:6}  {clean(_described(side))}", "not bold dim")
-    least, wrong = percent(comparison.least), percent(comparison.false)
-    rule = f"\nnamed from {least} on; at most {wrong} of those named are expected to be so by chance"
-    return text.append(rule, "not bold dim")
 
 
 def _described(side: Mapping[str, str]) -> str:
@@ -99,9 +85,9 @@ def _size(change: Change) -> float:
     return max(ratio, 1 / ratio) if ratio is not None and ratio > 0 else 0.0
 
 
-def _interval(change: Change) -> Cell:
+def _interval(change: Change) -> str:
     low, high = finite(change.low), finite(change.high)
-    return Cell("" if low is None or high is None else f"{significant(low)}–{significant(high)}")
+    return "" if low is None or high is None else f"{significant(low)}–{significant(high)}"
 
 
 def _why(change: Change) -> str:
@@ -116,9 +102,7 @@ def _left_out(comparison: Comparison, verbose: bool) -> list[str]:
             named = keys if verbose else keys[:_NAMED]
             more = f" and {len(keys) - len(named)} more" if len(keys) > len(named) else ""
             words.append(f"only {where}: {', '.join(named)}{more}")
-    reasons: dict[str, int] = {}
-    for _, reason in comparison.skipped:
-        reasons[reason] = reasons.get(reason, 0) + 1
+    reasons = Counter(reason for _, reason in comparison.skipped)
     words += [f"not compared: {plural(count, 'line')}: {reason}" for reason, count in reasons.items()]
     differing = sum(change.word != SAME for change in comparison.changes)
     if not verbose and differing > _SCREEN:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tilewise.measure.result import Line, Measurement
+from tilewise.base.units import listing, plural
+from tilewise.measurement.result import Line, Measurement
 from tilewise.report import measured as ask
-from tilewise.report.numbers import percent, size_text, time_text, times
-from tilewise.report.table import Cell, Column, Marks, Table
-from tilewise.units import listing, plural
+from tilewise.report.numbers import giga, percent, size_text, times
+from tilewise.report.table import Cell, Column, Marks, Table, number_columns, quantity, text_columns
 
 WORDS = {"write_new": "first write", "write": "rewrite", "read": "read"}
 
@@ -51,42 +51,44 @@ def _rank_block(number: int, lines: list[Line]) -> Table:
     counts = {line.blocks for line in lines}
     amount = f", {max(counts)} blocks a rank" if len(counts) == 1 else ""
     table = Table(
-        f"files-{number}", f"Files: {setting_text(lines[0])}{amount}", [Column("ranks"), Column("block")]
+        f"files-{number}", f"Files: {setting_text(lines[0])}{amount}", number_columns("ranks", "block")
     )
-    shown = [series for series in WORDS if ask.pick(lines, series=series)]
-    table.columns += [Column(WORDS[series], "time") for series in shown]
-    table.columns += [Column(WORDS[series], "GB/s") for series in shown]
+    shown = _shown(lines)
+    names = [WORDS[series] for series in shown]
+    table.columns += number_columns(*names, unit="time") + number_columns(*names, unit="GB/s")
     table.columns.append(Column("read/write"))
     marks = Marks()
     for ranks, size in _places(lines):
         place = ask.pick(lines, ranks=ranks, bytes=size)
-        found = {series: next(iter(ask.pick(place, series=series)), None) for series in shown}
-        row = [Cell(str(ranks), float(ranks)), _block(place[0], len(counts) > 1)]
-        row += [_seconds(line, place, marks) for line in found.values()]
-        row += [_rate(line) for line in found.values()]
-        table.rows.append([*row, _read_over_write(found)])
-    table.notes = marks.notes()
-    table.notes.append("read / write: GB/s of reading over GB/s of the first write, as in report 4")
+        found = {series: ask.first(place, series=series) for series in shown}
+        block = f"{place[0].blocks} × {size_text(size)}" if len(counts) > 1 else size_text(size)
+        cells = [_seconds(line, place, marks) for line in found.values()] + [
+            _rate(line) for line in found.values()
+        ]
+        table.add(ranks, Cell(block, float(size)), *cells, _read_over_write(found))
+    table.notes = [
+        *marks.notes(),
+        "read / write: GB/s of reading over GB/s of the first write, as in report 4",
+    ]
     table.notes += _shifts(lines) + ask.certainty(lines)
     return table
+
+
+def _shown(lines: list[Line]) -> list[str]:
+    """The series that are there: first write, rewrite, read."""
+    return [series for series in WORDS if ask.first(lines, series=series)]
 
 
 def per_rank(measurement: Measurement) -> list[Table]:
     """The same tables as GB/s of one rank, as in report 4's figure 5."""
     tables = []
     for number, lines in enumerate(settings(measurement), 1):
-        shown = [series for series in WORDS if ask.pick(lines, series=series)]
-        table = Table(
-            f"files-per-rank-{number}",
-            f"Files, GB/s a rank: {setting_text(lines[0])}",
-            [Column("ranks"), Column("block")],
-        )
-        table.columns += [Column(WORDS[series], "GB/s a rank") for series in shown]
+        title = f"Files, GB/s a rank: {setting_text(lines[0])}"
+        table = Table(f"files-per-rank-{number}", title, number_columns("ranks", "block"))
+        table.columns += number_columns(*(WORDS[series] for series in _shown(lines)), unit="GB/s a rank")
         for ranks, size in _places(lines):
-            place = ask.pick(lines, ranks=ranks, bytes=size)
-            found = [next(iter(ask.pick(place, series=series)), None) for series in shown]
-            cells = [_rate(line, ranks) for line in found]
-            table.add(Cell(str(ranks), float(ranks)), ask.size_cell(size), *cells)
+            found = [ask.first(lines, ranks=ranks, bytes=size, series=series) for series in _shown(lines)]
+            table.add(ranks, ask.size_cell(size), *[_rate(line, ranks) for line in found])
         tables.append(table)
     return tables
 
@@ -102,31 +104,27 @@ def strategies(measurement: Measurement) -> list[Table]:
 
 
 def _strategies(number: int, lines: list[Line]) -> Table:
-    first = lines[0]
-    shown = [series for series in WORDS if ask.pick(lines, series=series)]
-    cache = f", {first.cache} cache" if first.cache else ""
-    buffer = f", {first.buffer}" if first.buffer else ""
-    what = f"{plural(first.ranks, 'rank')}, {plural(first.blocks, 'block')} of {size_text(first.bytes)}"
-    title = f"Strategies: {what}{buffer}{cache}"
-    table = Table(f"strategies-{number}", title, [Column("strategy", numbers=False)])
+    line = lines[0]
+    cache = f"{line.cache} cache" if line.cache else ""
+    what = f"{plural(line.ranks, 'rank')}, {plural(line.blocks, 'block')} of {size_text(line.bytes)}"
+    title = f"Strategies: {', '.join(filter(None, (what, line.buffer, cache)))}"
+    table = Table(f"strategies-{number}", title, text_columns("strategy"))
+    shown = _shown(lines)
     for series in shown:
         table.columns += [Column(WORDS[series], "time"), Column("", "GB/s")]
-    table.columns.append(
-        Column("read", "of copy" if any("copy" in line.carrier for line in lines) else "share")
-    )
+    copied = any("copy" in each.carrier for each in lines)
+    table.columns.append(Column("read", "of copy" if copied else "share"))
     marks = Marks()
     for (name, layout), group in ask.grouped(lines, lambda line: (line.name, line.layout)).items():
-        row = [Cell(strategy_text(name, layout))]
-        share = Cell("")
+        row = []
         for series in shown:
-            line = next(iter(ask.pick(group, series=series)), None)
-            row += [_seconds(line, group, marks), _rate(line)]
-            if line is not None and series == "read" and line.share is not None:
-                share = Cell(percent(line.share), line.share, line.carrier)
-        table.rows.append([*row, share])
-    table.notes = [
-        f"share of: {text}" for text in dict.fromkeys(line.carrier for line in lines if line.carrier)
-    ]
+            found = ask.first(group, series=series)
+            row += [_seconds(found, group, marks), _rate(found)]
+        read = ask.first(group, series="read")
+        share = quantity(read.share, percent, read.carrier) if read else Cell("")
+        table.add(strategy_text(name, layout), *row, share)
+    carriers = dict.fromkeys(each.carrier for each in lines if each.carrier)
+    table.notes = [f"share of: {carrier}" for carrier in carriers]
     table.notes += marks.notes() + _shifts(lines) + ask.certainty(lines)
     return table
 
@@ -135,30 +133,21 @@ def _places(lines: list[Line]) -> list[tuple[int, int]]:
     return sorted({(line.ranks, line.bytes) for line in lines})
 
 
-def _block(line: Line, counted: bool) -> Cell:
-    size = size_text(line.bytes)
-    return Cell(f"{line.blocks} × {size}" if counted else size, float(line.bytes))
-
-
 def _seconds(line: Line | None, place: list[Line], marks: Marks) -> Cell:
-    seconds = None if line is None else ask.median(line)
-    if line is None or seconds is None:
-        reasons = [line] if line is not None else [other for other in place if other.skipped]
-        return ask.not_run(reasons[0] if reasons else None, marks)
-    return Cell(time_text(seconds), seconds, ask.hint(line), marks.sign(*line.labels))
+    """The time of `line`, or the reason of whatever was not run at its place."""
+    return ask.cell_of(line or next((other for other in place if other.skipped), None), marks)
 
 
 def _rate(line: Line | None, ranks: int = 1) -> Cell:
-    seconds = None if line is None else ask.median(line)
-    if line is None or seconds is None:
+    if line is None or ask.median(line) is None:
         return Cell("")
-    return ask.rate_of(line, line.amount / ranks, seconds)
+    return ask.cell_of(line, None, giga, lambda line: ask.rate(line, ranks))
 
 
 def _read_over_write(found: dict[str, Line | None]) -> Cell:
-    rates = {series: line.rate() for series, line in found.items() if line is not None and ask.median(line)}
-    write, read = rates.get("write_new", rates.get("write")), rates.get("read")
-    return Cell(times(read / write), read / write) if write and read else Cell("")
+    rates = {series: ask.rate(line) for series, line in found.items() if line is not None}
+    write, read = rates.get("write_new") or rates.get("write"), rates.get("read")
+    return quantity(read / write if write and read else None, times)
 
 
 def _shifts(lines: list[Line]) -> list[str]:

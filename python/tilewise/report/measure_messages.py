@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tilewise.measure.result import Line, Matrix, Measurement
+from tilewise.measurement.result import Line, Matrix, Measurement
 from tilewise.report import measured as ask
 from tilewise.report.numbers import giga, interval_text, percent, significant, size_text, time_text, times
-from tilewise.report.table import Cell, Column, Marks, Table
+from tilewise.report.table import Cell, Column, Marks, Table, number_columns, quantity, text_columns
 
 _WIDEST = 8  # ranks: more do not fit 80 columns
 _SIDES_WITH_MEANS = 3
@@ -49,29 +49,19 @@ def _per_byte(key: str, what: str, sides: list[tuple[str, list[Line]]], brief: b
     for size in sorted({line.bytes for line in lines}):
         row = [ask.size_cell(size)]
         for _, side in sides:
-            found = ask.pick(side, bytes=size)
-            row += _per_byte_cells(found[0] if found else None, marks, means)
-        table.rows.append(row)
+            row += _per_byte_cells(ask.first(side, bytes=size), marks)[: 1 + means]
+        table.add(*row)
     table.notes = marks.notes()
     return table
 
 
-def _per_byte_cells(line: Line | None, marks: Marks, means: bool) -> list[Cell]:
+def _per_byte_cells(line: Line | None, marks: Marks) -> list[Cell]:
     seconds = None if line is None else ask.median(line)
     if line is None or seconds is None or line.summary is None or line.bytes <= 0:
-        blank = [Cell("", tone="faint")]
-        return [ask.not_run(line, marks), *(blank if means else [])]
-    mean = line.summary.mean
-    cells = [
-        Cell(
-            _nanoseconds(seconds / line.bytes),
-            seconds / line.bytes,
-            ask.hint(line),
-            marks.sign(*line.labels),
-        ),
-        Cell(_nanoseconds(mean / line.bytes), mean / line.bytes, tone="faint"),
-    ]
-    return cells if means else cells[:1]
+        return [ask.not_run(line, marks), Cell("")]
+    size, mean = line.bytes, line.summary.mean / line.bytes
+    each = ask.cell_of(line, marks, _nanoseconds, lambda _: seconds / size)
+    return [each, quantity(mean, _nanoseconds, tone="faint")]
 
 
 def _nanoseconds(seconds: float) -> str:
@@ -87,11 +77,8 @@ def ends(measurement: Measurement) -> Table | None:
         "latency-bandwidth",
         "Messages, one way: latency of the smallest, bandwidth of the largest",
         [
-            Column("level", numbers=False),
-            Column("exchange", numbers=False),
-            Column("pairs"),
-            Column("n"),
-            Column("latency"),
+            *text_columns("level", "exchange"),
+            *number_columns("pairs", "n", "latency"),
             Column("95 %", "interval"),
             Column("bandwidth", "GB/s a pair"),
             Column("share", "of all pairs"),
@@ -105,32 +92,27 @@ def ends(measurement: Measurement) -> Table | None:
         found = sorted(ask.ran(group), key=lambda line: line.bytes)
         words = f"{name}, stream" if pattern == "stream" else name
         if not found:
-            blank = ask.not_run(group[0], marks)
-            table.add(level, words, str(pairs), "", blank, "", "", "")
+            table.add(level, words, pairs, "", ask.not_run(group[0], marks), "", "", "")
             continue
-        first, last = found[0], found[-1]
-        sizes.add((first.bytes, last.bytes))
-        carriers.append(last.carrier)
+        small, large = found[0], found[-1]
+        sizes.add((small.bytes, large.bytes))
+        carriers.append(large.carrier)
+        latency = [ask.cell_of(small, marks, value=ask.one_way), Cell(_interval(small))]
         table.add(
             level,
             words,
-            Cell(str(pairs), float(pairs)),
-            str(first.summary.n) if first.summary else "",
+            pairs,
+            small.summary.n if small.summary else "",
             # A stream's seconds are the gap between two messages, and no latency.
-            *(["", ""] if pattern == "stream" else [_latency(first, marks), Cell(_interval(first))]),
-            Cell(giga(ask.pair_rate(last)), ask.pair_rate(last), ask.hint(last), marks.sign(*last.labels)),
-            Cell(percent(last.share) if last.share is not None else "", last.share, last.carrier),
+            *(["", ""] if pattern == "stream" else latency),
+            ask.cell_of(large, marks, giga, ask.pair_rate),
+            quantity(large.share, percent, large.carrier),
         )
     told = [f"{size_text(low)} and {size_text(high)}" for low, high in sorted(sizes)]
     table.notes = [f"sizes: {'; '.join(told)}"] if told else []
     table.notes += [f"share of: {carrier}" for carrier in dict.fromkeys(filter(None, carriers))]
     table.notes += marks.notes()
     return table
-
-
-def _latency(line: Line, marks: Marks) -> Cell:
-    seconds = ask.one_way(line)
-    return Cell(time_text(seconds), seconds, ask.hint(line), marks.sign(*line.labels))
 
 
 def _interval(line: Line) -> str:
@@ -149,14 +131,8 @@ def collectives(measurement: Measurement, brief: bool = False) -> Table | None:
         "collectives",
         "Collectives: the library's beside a plain loop of messages",
         [
-            Column("collective", numbers=False),
-            Column("ranks"),
-            Column("size"),
-            Column("library"),
-            Column("95 %"),
-            Column("loop"),
-            Column("95 %"),
-            Column("loop/library"),
+            *text_columns("collective"),
+            *number_columns("ranks", "size", "library", "95 %", "loop", "95 %", "loop/library"),
         ],
     )
     marks = Marks()
@@ -165,36 +141,35 @@ def collectives(measurement: Measurement, brief: bool = False) -> Table | None:
     for (name, level, ranks), group in groups.items():
         sizes = sorted({line.bytes for line in group})
         for size in sorted({sizes[0], sizes[-1]}) if brief else sizes:
-            sides = [ask.pick(group, bytes=size, pattern=pattern) for pattern in ("library", "loop")]
-            cells, found = [], []
-            for side in sides:
-                line = side[0] if side else None
-                seconds = None if line is None else ask.median(line)
-                found.append(seconds)
-                if line is None or seconds is None:
-                    cells += [ask.not_run(line, marks), Cell("")]
-                else:
-                    mark = marks.sign(*line.labels)
-                    cells += [Cell(time_text(seconds), seconds, ask.hint(line), mark), Cell(ask.within(line))]
+            sides = [ask.first(group, bytes=size, pattern=pattern) for pattern in ("library", "loop")]
+            cells = []
+            for line in sides:
+                cells += [ask.cell_of(line, marks), Cell("" if line is None else ask.within(line))]
             words = f"{name} ({level})" if several else name
-            table.add(words, Cell(str(ranks), float(ranks)), ask.size_cell(size), *cells, _ratio(*found))
+            table.add(
+                words,
+                ranks,
+                ask.size_cell(size),
+                *cells,
+                _ratio(*(ask.median(s) if s else None for s in sides)),
+            )
     table.notes = marks.notes()
     return table
 
 
 def _ratio(library: float | None, loop: float | None) -> Cell:
-    if not library or loop is None:
-        return Cell("")
-    tone = "good" if loop > library * 1.05 else "bad" if loop < library * 0.95 else ""
-    return Cell(times(loop / library), loop / library, tone=tone)
+    ratio = loop / library if library and loop is not None else None
+    tone = "" if ratio is None else "good" if ratio > 1.05 else "bad" if ratio < 0.95 else ""
+    return quantity(ratio, times, tone=tone)
 
 
 def matrices(measurement: Measurement, brief: bool = False) -> list[Table]:
     """Every pair of ranks: latency of small messages, bandwidth of large ones."""
-    return [_matrix(found, brief) for found in measurement.matrices if found.seconds]
+    return [matrix_table(found, brief) for found in measurement.matrices if found.seconds]
 
 
-def _matrix(matrix: Matrix, brief: bool) -> Table:
+def matrix_table(matrix: Matrix, brief: bool = False) -> Table:
+    """A row for each rank that sends; `brief` tells many ranks by their extremes."""
     small = matrix.bytes < ask.SMALL
     what = "Latency" if small else "Bandwidth"
     pair = "hosts" if matrix.level == "node" else "ranks"
@@ -204,7 +179,7 @@ def _matrix(matrix: Matrix, brief: bool) -> Table:
     names = matrix.ranks
     if brief and len(names) > _WIDEST:
         return _extremes(matrix, key, title, small)
-    table = Table(key, title, [Column("from", numbers=False), *[Column(name, unit) for name in names]])
+    table = Table(key, title, text_columns("from") + number_columns(*names, unit=unit))
     for own, (name, row) in enumerate(zip(names, matrix.seconds, strict=False)):
         cells = enumerate(row[: len(names)])
         table.add(name, *[_pair(seconds, matrix.bytes, small, own == place) for place, seconds in cells])
@@ -226,17 +201,10 @@ def _extremes(matrix: Matrix, key: str, title: str, small: bool) -> Table:
         for b, seconds in enumerate(row)
         if a != b and seconds is not None and seconds > 0
     )
-    columns = [
-        Column("", numbers=False),
-        Column("from", numbers=False),
-        Column("to", numbers=False),
-        Column("one way"),
-    ]
-    table = Table(key, title, [*columns, Column("bandwidth", "GB/s")])
+    columns = [*text_columns("", "from", "to"), Column("one way"), Column("bandwidth", "GB/s")]
+    table = Table(key, title, columns)
     for word, place in (("fastest", 0), ("middle", len(found) // 2), ("slowest", -1)) if found else ():
         seconds, source, target = found[place]
-        rate = matrix.bytes / seconds
-        table.add(
-            word, source, target, Cell(time_text(seconds), seconds), Cell("" if small else giga(rate), rate)
-        )
+        rate = Cell("") if small else quantity(matrix.bytes / seconds, giga)
+        table.add(word, source, target, quantity(seconds, time_text), rate)
     return table

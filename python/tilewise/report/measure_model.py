@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+from tilewise.base.units import rate_text
 from tilewise.machine.model import Cost, Model
 from tilewise.report.numbers import finite, giga, percent, significant, size_text, time_text
-from tilewise.report.table import Cell, Column, Table
-from tilewise.units import rate_text
+from tilewise.report.table import Cell, Column, Table, number_columns, quantity, text_columns
 
 
 def model_table(model: Model) -> Table | None:
     """One row for each piece: seconds of one operation = α + bytes / β."""
     if not model.costs and model.injection is None and model.copy_rate is None:
         return None
-    columns = [
-        Column("cost", numbers=False),
-        Column("from"),
-        Column("α"),
-        Column("β", "GB/s"),
-        Column("median", "error"),
-        Column("largest", "error"),
-    ]
-    table = Table(
-        "model", "Cost model: seconds = α + bytes / β; errors on sizes left out of the fit", columns
-    )
+    table = Table("model", "Cost model: seconds = α + bytes / β; errors on sizes left out of the fit", [])
+    table.columns = [*text_columns("cost"), *number_columns("from", "α"), Column("β", "GB/s")]
+    table.columns += number_columns("median", "largest", unit="error")
     for cost in model.costs:
         _rows(table, cost)
     if model.costs:
@@ -37,16 +29,14 @@ def model_table(model: Model) -> Table | None:
 
 def _rows(table: Table, cost: Cost) -> None:
     for place, piece in enumerate(cost.pieces):
-        beta = (
-            Cell(giga(1 / piece.beta), 1 / piece.beta, f"{significant(piece.beta * 1e9)} ns/B")
-            if piece.beta > 0
-            else Cell("∞")
-        )
+        beta = Cell("∞")
+        if piece.beta > 0:
+            beta = quantity(1 / piece.beta, giga, f"{significant(piece.beta * 1e9)} ns/B")
         told = (cost.median_error, cost.largest_error) if place == 0 else (None, None)
         table.add(
             cost.key if place == 0 else "",
-            Cell(size_text(piece.begin) if piece.begin > 0 else "0 B", piece.begin),
-            Cell(time_text(piece.alpha), piece.alpha),
+            quantity(piece.begin, lambda size: size_text(size) if size > 0 else "0 B"),
+            quantity(piece.alpha, time_text),
             beta,
-            *[Cell(percent(error) if error is not None else "", error) for error in told],
+            *[quantity(error, percent) for error in told],
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from tilewise.measure.result import Line, Measurement
+from collections import Counter
+
+from tilewise.base.units import plural
+from tilewise.measurement.result import Line, Measurement
 from tilewise.report import measured as ask
-from tilewise.report.numbers import interval_text, percent, significant, time_text
-from tilewise.report.table import Cell, Column, Marks, Table
-from tilewise.units import plural
+from tilewise.report.numbers import giga, interval_text, percent, significant, time_text
+from tilewise.report.table import Cell, Column, Marks, Table, number_columns, quantity, text_columns
 
 _BRIEF_ROWS = 5
 _BRIEF_NAMES = ("copy", "triad")
@@ -20,19 +22,14 @@ def memory(measurement: Measurement, brief: bool = False) -> Table | None:
     if not lines:
         return None
     sides = list(ask.grouped(lines, lambda line: (line.name, line.threads)))
-    columns = [Column("array"), *[Column(name, f"{threads} thr.") for name, threads in sides]]
-    table = Table("memory", "Memory: GB/s read and written, by size of one array", columns)
-    table.columns.insert(1, Column("in", numbers=False))
+    table = Table("memory", "Memory: GB/s read and written, by size of one array", [Column("array")])
     marks, caches, sizes = Marks(), cache_sizes(measurement), sorted({line.bytes for line in lines})
+    table.columns += text_columns("in") if caches else []
+    table.columns += [Column(name, f"{threads} thr.") for name, threads in sides]
     for size in _thinned(sizes) if brief else sizes:
-        row = [ask.size_cell(size), Cell(fits(lines, size, caches))]
-        for name, threads in sides:
-            found = ask.pick(lines, name=name, threads=threads, bytes=size)
-            row.append(_rate(found[0] if found else None, marks))
-        table.rows.append(row)
-    if not caches:
-        table.columns.pop(1)
-        table.rows = [[row[0], *row[2:]] for row in table.rows]
+        found = [ask.first(lines, name=name, threads=threads, bytes=size) for name, threads in sides]
+        where = [fits(lines, size, caches)] if caches else []
+        table.add(ask.size_cell(size), *where, *[_rate(line, marks) for line in found])
     table.notes = marks.notes() + ask.certainty(lines)
     return table
 
@@ -64,21 +61,17 @@ def compute(measurement: Measurement) -> Table | None:
     table = Table("compute", "Arithmetic: GFLOP/s of products of square matrices", columns)
     marks = Marks()
     for size in sorted({line.size for line in lines}):
-        row = [Cell(f"{size}²", float(size))]
-        for name, dtype, threads in sides:
-            found = ask.pick(lines, name=name, dtype=dtype, threads=threads, size=size)
-            row.append(_rate(found[0] if found else None, marks))
-        table.rows.append(row)
+        found = [
+            ask.first(lines, name=name, dtype=dtype, threads=threads, size=size)
+            for name, dtype, threads in sides
+        ]
+        table.add(Cell(f"{size}²", float(size)), *[_rate(line, marks) for line in found])
     table.notes = marks.notes() + ask.certainty(lines)
     return table
 
 
 def _rate(line: Line | None, marks: Marks) -> Cell:
-    seconds = None if line is None else ask.median(line)
-    if line is None or seconds is None:
-        return ask.not_run(line, marks)
-    cell = ask.rate_of(line, line.amount, seconds)
-    return Cell(cell.text, cell.value, cell.hint, marks.sign(*line.labels))
+    return ask.cell_of(line, marks, giga, ask.rate)
 
 
 def _thinned(sizes: list[int]) -> list[int]:
@@ -92,11 +85,7 @@ def levels(measurement: Measurement) -> Table | None:
     """Where messages of each level ran, or why this machine lacks it."""
     if not measurement.levels:
         return None
-    table = Table(
-        "levels",
-        "Levels: what two ranks share",
-        [Column("level", numbers=False), Column("measured", numbers=False)],
-    )
+    table = Table("levels", "Levels: what two ranks share", text_columns("level", "measured"))
     for level in measurement.levels:
         where = f"on cores {', '.join(map(str, level.cpus))}" if level.cpus else "yes"
         table.add(level.name, Cell(f"missing: {level.missing}", tone="faint") if level.missing else where)
@@ -107,86 +96,70 @@ def disturbances(measurement: Measurement) -> Table | None:
     """What else happened during each launch."""
     if not measurement.disturbances:
         return None
-    columns = [
-        Column("launch"),
-        Column("of", numbers=False),
-        Column("seconds"),
-        Column("stolen"),
-        Column("others"),
-        Column("slowdown"),
-        Column("switches"),
-        Column("clock", "MHz"),
-        Column("labels", numbers=False),
-    ]
-    table = Table("disturbances", "What else happened during each launch", columns)
+    table = Table("disturbances", "What else happened during each launch", number_columns("launch"))
+    table.columns += text_columns("of") + number_columns(
+        "seconds", "stolen", "others", "slowdown", "switches"
+    )
+    table.columns += [Column("clock", "MHz"), *text_columns("labels")]
     for found in measurement.disturbances:
-        clock = "" if found.megahertz is None else "–".join(f"{value:.0f}" for value in found.megahertz)
-        switches = Cell("" if found.switches is None else significant(found.switches, 4), found.switches)
-        parts = [
-            Cell("" if part is None else percent(part), part)
-            for part in (found.stolen, found.others, found.slowdown)
-        ]
         labels = [*found.labels, *(["oversubscribed"] if found.oversubscribed else [])]
-        tone = "bad" if labels else ""
         table.add(
-            Cell(str(found.launch), float(found.launch)),
+            found.launch,
             found.what,
-            Cell(significant(found.seconds), found.seconds),
-            *parts,
-            switches,
-            clock,
-            Cell(", ".join(dict.fromkeys(labels)) or "quiet", tone=tone),
+            quantity(found.seconds),
+            *[quantity(part, percent) for part in (found.stolen, found.others, found.slowdown)],
+            quantity(found.switches, lambda count: significant(count, 4)),
+            "" if found.megahertz is None else "–".join(f"{value:.0f}" for value in found.megahertz),
+            Cell(", ".join(dict.fromkeys(labels)) or "quiet", tone="bad" if labels else ""),
         )
     return table
 
 
 def every_line(measurement: Measurement, brief: bool = False) -> Table:
     """All lines with what a reader needs to believe them; `brief` keeps what 80 columns hold."""
-    names = [("line", False), ("n", True), ("median", True), ("95 %", True), ("rate", True)]
+    table = Table("lines", "Every line: seconds of one operation", text_columns("line"), folded=True)
+    table.columns += number_columns("n", "median", "95 %", "rate")
     if not brief:
-        words = {"labels", "series", "cache"}
-        more = "series interval mean least most outliers launches spread inner warm-up cache share labels"
-        names += [(name, name not in words) for name in more.split()]
-    columns = [Column(name, numbers=numbers) for name, numbers in names]
-    table = Table("lines", "Every line: seconds of one operation", columns, folded=True)
+        table.columns += text_columns("series") + number_columns(
+            "interval", "mean", "least", "most", "outliers"
+        )
+        table.columns += number_columns("launches", "spread", "inner", "warm-up") + text_columns("cache")
+        table.columns += number_columns("share") + text_columns("labels")
     marks = Marks()
     for line in measurement.lines:
         cells = _short(line, marks if brief else None)
         if not brief:
-            rest = len(columns) - len(cells) - 1
-            cells += _long(line) if ask.median(line) is not None else [Cell("")] * rest
-            cells.append(Cell(line.skipped or "; ".join([*line.labels, *line.notes])))
-        table.rows.append(cells)
+            cells += _long(line)
+            cells += [""] * (len(table.columns) - 1 - len(cells))
+            cells.append(line.skipped or "; ".join([*line.labels, *line.notes]))
+        table.add(*cells)
     table.notes = marks.notes()
     return table
 
 
-def _short(line: Line, marks: Marks | None) -> list[Cell]:
-    seconds, rate = ask.median(line), line.rate()
-    if seconds is None or line.summary is None:
-        return [Cell(line.key), ask.not_run(line, marks), *[Cell("")] * 3]
+def _short(line: Line, marks: Marks | None) -> list[Cell | str | int]:
+    if ask.median(line) is None or line.summary is None:
+        return [line.key, ask.not_run(line, marks), "", "", ""]
     unit = "GFLOP/s" if line.unit == "flop" else "GB/s"
-    return [
-        Cell(line.key),
-        Cell(str(line.summary.n), float(line.summary.n)),
-        Cell(time_text(seconds), seconds, ask.hint(line), marks.sign(*line.labels) if marks else ""),
-        Cell(ask.within(line)),
-        Cell("" if rate is None else f"{significant(rate / 1e9)} {unit}", rate),
-    ]
+    rate = quantity(line.rate(), lambda rate: f"{giga(rate)} {unit}")
+    return [line.key, line.summary.n, ask.cell_of(line, marks), ask.within(line), rate]
 
 
-def _long(line: Line) -> list[Cell]:
+def _long(line: Line) -> list[Cell | str | int]:
     found = line.summary
-    assert found is not None
+    if ask.median(line) is None or found is None:
+        return []
     return [
-        Cell(line.series),
-        Cell(interval_text(found.low, found.high)),
-        *[Cell(time_text(seconds), seconds) for seconds in (found.mean, found.minimum, found.maximum)],
-        *[Cell(str(count), float(count)) for count in (found.outliers, len(line.launches))],
-        Cell(percent(found.spread), found.spread),
-        *[Cell(str(count), float(count)) for count in (line.inner, line.warmup)],
-        Cell(line.cache),
-        Cell("" if line.share is None else percent(line.share), line.share, line.carrier),
+        line.series,
+        interval_text(found.low, found.high),
+        *[quantity(seconds, time_text) for seconds in (found.mean, found.minimum, found.maximum)],
+        found.outliers,
+        len(line.launches),
+        quantity(found.spread, percent),
+        line.inner,
+        line.warmup,
+        line.cache,
+        quantity(line.share, percent, line.carrier),
     ]
 
 
@@ -198,10 +171,6 @@ def clock_text(measurement: Measurement) -> str:
 
 def disturbed_text(measurement: Measurement) -> list[str]:
     """One sentence for each label: on how many lines and launches it stands."""
-    counts: dict[str, int] = {}
-    for line in measurement.lines:
-        for label in dict.fromkeys(line.labels):
-            counts[label] = counts.get(label, 0) + 1
-    return [
-        f"{label}: {plural(count, 'line')} of {len(measurement.lines)}" for label, count in counts.items()
-    ]
+    counts = Counter(label for line in measurement.lines for label in dict.fromkeys(line.labels))
+    every = len(measurement.lines)
+    return [f"{label}: {plural(count, 'line')} of {every}" for label, count in counts.items()]

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from typing import Any
 
-from tilewise.measure.result import Line, Measurement
+from tilewise.base.units import plural
+from tilewise.measurement.result import Line, Measurement
 from tilewise.report import measure_files, measure_messages, measure_node
 from tilewise.report import measured as ask
 from tilewise.report.environment import environment_table
 from tilewise.report.figures.files import file_plots
 from tilewise.report.figures.messages import matrix_plots, message_plots, model_plots
 from tilewise.report.figures.node import node_plots
+from tilewise.report.figures.style import Plot
 from tilewise.report.measure_model import model_table
 from tilewise.report.numbers import giga, significant, size_text, time_text
-from tilewise.report.page import Fact, Page, Section, write
-from tilewise.report.table import Cell, Column, Table
-from tilewise.units import plural
+from tilewise.report.page import Fact, Page, Section, section
+from tilewise.report.table import Table, number_columns, text_columns
 
 _FACTS = 8
-
-
-def write_page(measurement: Measurement, path: str | os.PathLike[str]) -> None:
-    """Writes the page of `measurement` into the file `path`, replacing an older one. Raises OSError."""
-    write(page_of(measurement), path)
 
 
 def page_of(measurement: Measurement) -> Page:
@@ -42,33 +36,28 @@ def page_of(measurement: Measurement) -> Page:
     )
 
 
+def plots_of(measurement: Measurement) -> Iterator[Plot]:
+    """Every figure, in the order of a page."""
+    for plots in (message_plots, matrix_plots, file_plots, node_plots, model_plots):
+        yield from plots(measurement)
+
+
 def _sections(measurement: Measurement) -> Iterator[Section]:
-    ends = measure_messages.ends(measurement)
-    found = [ends, *measure_messages.per_byte(measurement)]
-    words = ["Times are of one direction unless a title says otherwise: half a round trip of Send and Recv."]
-    pings = ask.pick(measurement.lines, kind="ping")
-    yield _section("messages", "Messages", words if pings else [], found, list(message_plots(measurement)))
-    matrices = measure_messages.matrices(measurement)
-    yield _section("pairs", "Every pair of ranks", [], matrices, list(matrix_plots(measurement)))
-    together = measure_messages.collectives(measurement)
-    yield _section("collectives", "Collectives", [], [together], [])
-    tables = [
-        *measure_files.rank_block(measurement),
-        *measure_files.per_rank(measurement),
-        *measure_files.strategies(measurement),
-    ]
-    yield _section("files", "Files", _cache_words(measurement), tables, list(file_plots(measurement)))
-    node = [measure_node.memory(measurement), measure_node.compute(measurement)]
-    yield _section("node", "Memory and arithmetic", [], node, list(node_plots(measurement)))
-    costs = model_table(measurement.model)
-    yield _section("model", "Cost model", [], [costs], list(model_plots(measurement)))
-    yield _section("how", "How it was measured", _how(measurement), _circumstances(measurement), [])
-    every = [measure_node.every_line(measurement)] if measurement.lines else []
-    yield _section("lines", "All lines", [], every, [])
-
-
-def _section(key: str, title: str, words: list[str], tables: Any, plots: Any) -> Section:
-    return Section(key, title, words, [table for table in tables if table is not None], plots)
+    of = measurement
+    told = "Times are of one direction unless a title says otherwise: half a round trip of Send and Recv."
+    words = [told] if ask.first(of.lines, kind="ping") else []
+    ends, per_byte = measure_messages.ends(of), measure_messages.per_byte(of)
+    yield section("messages", "Messages", words, ends, *per_byte, *message_plots(of))
+    matrices = measure_messages.matrices(of)
+    yield section("pairs", "Every pair of ranks", [], *matrices, *matrix_plots(of))
+    yield section("collectives", "Collectives", [], measure_messages.collectives(of))
+    files = [*measure_files.rank_block(of), *measure_files.per_rank(of), *measure_files.strategies(of)]
+    yield section("files", "Files", _cache_words(of), *files, *file_plots(of))
+    memory, compute = measure_node.memory(of), measure_node.compute(of)
+    yield section("node", "Memory and arithmetic", [], memory, compute, *node_plots(of))
+    yield section("model", "Cost model", [], model_table(of.model), *model_plots(of))
+    yield section("how", "How it was measured", _how(of), *_circumstances(of))
+    yield section("lines", "All lines", [], measure_node.every_line(of) if of.lines else None)
 
 
 def _facts(lines: list[Line]) -> list[Fact]:
@@ -118,11 +107,7 @@ def _how(measurement: Measurement) -> list[str]:
     samples = [line.summary.n for line in measurement.lines if line.summary is not None]
     words = [f"Command: {' '.join(measurement.command)}; {significant(measurement.seconds)} s."]
     if samples:
-        launches = (
-            "–".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])) if counts)
-            if counts
-            else "no"
-        )
+        launches = "–".join(map(str, dict.fromkeys(counts[:1] + counts[-1:]))) or "no"
         words.append(
             f"Each line has the samples of {launches} launches ({min(samples)} to {max(samples)} samples), "
             "after warm-up samples that do not count. A sample is the largest time of all ranks after a "
@@ -134,10 +119,10 @@ def _how(measurement: Measurement) -> list[str]:
 
 
 def _circumstances(measurement: Measurement) -> list[Table | None]:
-    skipped = Table("skipped", "Not run", [Column("lines"), Column("reason", numbers=False)])
-    found = [line for line in measurement.lines if line.skipped]
-    for reason, lines in ask.grouped(found, lambda line: line.skipped).items():
-        skipped.add(Cell(str(len(lines)), float(len(lines))), reason)
+    skipped = Table("skipped", "Not run", number_columns("lines") + text_columns("reason"))
+    left = (line for line in measurement.lines if line.skipped)
+    for reason, lines in ask.grouped(left, lambda line: line.skipped).items():
+        skipped.add(len(lines), reason)
     return [
         measure_node.levels(measurement),
         skipped if skipped.rows else None,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
-from tilewise.measure.request import LEVELS
-from tilewise.measure.result import Line
+from tilewise.base.units import plural
+from tilewise.measurement.request import LEVELS
+from tilewise.measurement.result import Line
 from tilewise.report import numbers
-from tilewise.report.numbers import finite, interval_text, significant, size_text, time_text
-from tilewise.report.table import Cell, Marks
-from tilewise.units import plural
+from tilewise.report.numbers import finite, interval_text, size_text, time_text
+from tilewise.report.table import Cell, Marks, quantity
 
 NOT_RUN = "not run"
 SMALL = 4096  # bytes: smaller messages are told as latency, larger ones as bandwidth
@@ -21,6 +21,11 @@ Key = TypeVar("Key", bound=Hashable)
 def pick(lines: Iterable[Line], **wanted: Any) -> list[Line]:
     """The lines whose fields have these values."""
     return [line for line in lines if all(getattr(line, name) == value for name, value in wanted.items())]
+
+
+def first(lines: Iterable[Line], **wanted: Any) -> Line | None:
+    """The first line whose fields have these values; None where there is none."""
+    return next(iter(pick(lines, **wanted)), None)
 
 
 def ran(lines: Iterable[Line]) -> list[Line]:
@@ -108,11 +113,23 @@ def rates(line: Line, share: int = 1) -> tuple[float, float, float]:
     return told[0], told[1], told[2]
 
 
-def rate_of(line: Line, amount: float, seconds: float | None) -> Cell:
-    """`amount` in `seconds`, in units of 10⁹, as a cell of `line`."""
-    rate = amount / seconds if seconds is not None and seconds > 0 and amount > 0 else None
-    text = significant(None if rate is None else rate / 1e9)
-    return Cell(text, rate, hint(line)) if rate is not None else not_run(line, None)
+def cell_of(
+    line: Line | None,
+    marks: Marks | None = None,
+    show: Callable[[float], str] = time_text,
+    value: Callable[[Line], float | None] = median,
+) -> Cell:
+    """The `value` of a line as `show` writes it; where there is none, that it was not run, and why."""
+    there = None if line is None or median(line) is None else value(line)
+    if line is None or there is None:
+        return not_run(line, marks)
+    return Cell(show(there), there, hint(line), marks.sign(*line.labels) if marks else "")
+
+
+def rate(line: Line, share: int = 1) -> float | None:
+    """Amount a second at the median; of one of `share` equal parts."""
+    whole = line.rate()
+    return None if whole is None else whole / share
 
 
 def hint(line: Line) -> str:
@@ -151,4 +168,4 @@ def threads_text(count: int) -> str:
 
 def size_cell(count: int) -> Cell:
     """A size in bytes as a cell."""
-    return Cell(size_text(count), float(count))
+    return quantity(count, size_text)

@@ -1,11 +1,15 @@
-"""The progress bar on a terminal: phase, share, rate, and time left; nothing at all in a pipe."""
+"""Progress on a terminal or in a notebook: phase, share, rate, and time left; nothing at all in a pipe."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from tilewise.engine.request import PROGRESS
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -91,7 +95,7 @@ class ProgressBar:
         from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
         from rich.text import Text
 
-        from tilewise.report.terminal import errors
+        from tilewise.report.render.terminal import errors
 
         pace = self._pace = Pace(self._clock)
 
@@ -117,6 +121,68 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+class ProgressPipe:
+    """Progress as lines for the program that has started this one, and shows it in its own way."""
+
+    wanted = True
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)  # its end is ours
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+
+    def update(self, phase: str, done: float) -> None:
+        """Tells that `phase` is `done` (0 to 1); what nobody reads is lost."""
+        with contextlib.suppress(OSError):
+            os.write(self._descriptor, f"{done:.4f} {phase}\n".encode())
+
+    def close(self) -> None:
+        """Nothing is left to be done."""
+
+
+def progress(wanted: bool, whole: bool = False) -> ProgressBar | ProgressPipe:
+    """Where this program's progress goes: to the program that asked for it, else to a terminal."""
+    descriptor = os.environ.pop(PROGRESS, "")  # which is not for programs that this one starts
+    try:
+        return ProgressPipe(int(descriptor)) if descriptor else ProgressBar(wanted, whole)
+    except (ValueError, OSError):
+        return ProgressBar(wanted, whole)
+
+
+class NotebookLine:
+    """A line below the cell of a notebook that is running, gone when it has run."""
+
+    def __init__(self) -> None:
+        self._pace = Pace()
+        self._handle: Any = None
+
+    def update(self, phase: str, done: float) -> None:
+        """Shows that `phase` is `done` (0 to 1)."""
+        self._pace.update(phase, done)
+        self._show(f"{phase} {done:.0%} {self._pace.text()}")
+
+    def close(self) -> None:
+        """Takes the line away."""
+        if self._handle is not None:
+            self._show("")
+
+    def _show(self, text: str) -> None:
+        from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
+
+        shown = {"text/plain": text}
+        if self._handle is None:
+            self._handle = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
+        else:
+            self._handle.update(shown, raw=True)
+
+
+def notebook_line() -> NotebookLine | None:
+    """A line in the notebook that this program is the kernel of; None where it is none."""
+    ipython = sys.modules.get("IPython")  # a kernel has it already
+    shell = ipython.get_ipython() if ipython is not None else None
+    return NotebookLine() if hasattr(shell, "kernel") else None
 
 
 def _seconds(count: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from tilewise.base.units import bytes_text, plural, rate_text
 from tilewise.launch.record import Matrix, Record
 from tilewise.report import record_tables as tables
 from tilewise.report.data_path import data_path, way_of
@@ -15,10 +16,10 @@ from tilewise.report.explain import variant_line
 from tilewise.report.figures.stacks import Stack, stacks
 from tilewise.report.figures.style import PHASES, Plot
 from tilewise.report.numbers import percent, time_text
-from tilewise.report.page import Drawing, Fact, Page, Section
-from tilewise.report.roofline import roofline, work_of
-from tilewise.units import bytes_text, plural, rate_text
+from tilewise.report.page import Drawing, Fact, Page, section
+from tilewise.report.roofline import roofline
 
+_IN_FULL = 8  # records: of more there is one table
 _BARS = 40  # rows of a figure: more are in the table
 
 
@@ -28,14 +29,13 @@ def record_page(names: Sequence[str], records: Sequence[Record]) -> Page:
         return _single(records[0])
     machines = dict.fromkeys(record.environment.host for record in records)
     commands = dict.fromkeys(record.command for record in records)
-    sections = [
-        Section("records", "Records", [], [tables.records(names, records)], _compared(names, records)),
-        *(
-            Section(f"record-{place}", f"{name}: {record.command}", [variant_line(record)], _tables(record))
-            for place, (name, record) in enumerate(zip(names, records, strict=True), 1)
-            if len(records) <= 8
-        ),
-    ]
+    parts = [tables.records(names, records), *_compared(names, records)]
+    sections = [section("records", "Records", [], *parts)]
+    for place, (name, record) in enumerate(zip(names, records, strict=True), 1):
+        if len(records) <= _IN_FULL:
+            told = [tables.phases(record), tables.explained(record)]
+            title = f"{name}: {record.command}"
+            sections.append(section(f"record-{place}", title, [variant_line(record)], *told))
     return Page(
         title=f"{plural(len(records), 'job')}: {', '.join(commands)}",
         subtitle=" · ".join(machines),
@@ -48,19 +48,19 @@ def _single(record: Record) -> Page:
     of = record.environment
     names = ", ".join(os.path.basename(each.path) for each in record.outputs[:3])
     sizes = " → ".join(", ".join(map(_sized, part)) for part in (record.inputs, record.outputs) if part)
-    times = [tables.phases(record), *([tables.samples(record)] if len(record.samples) > 1 else [])]
+    several = tables.samples(record) if len(record.samples) > 1 else None
+    around = environment_table(msgspec.to_builtins(of))
     sections = [
-        Section("time", "Where the time went", [], times, _plots(record)),
-        Section("explained", "What was done", [], [tables.explained(record), tables.moved(record)]),
-        Section("path", "Data path", [], [], [], list(_path(record))),
-        Section("files", "Files and ranks", [], [tables.files(record), tables.ranks(record)]),
-        Section("environment", "Environment", [], _environment(record)),
+        section("time", "Where the time went", [], tables.phases(record), several, *_plots(record)),
+        section("explained", "What was done", [], tables.explained(record), tables.moved(record)),
+        section("path", "Data path", [], _path(record) if record.outputs else None),
+        section("files", "Files and ranks", [], tables.files(record), tables.ranks(record)),
+        section("environment", "Environment", [], around),
     ]
+    words = (sizes, of.host, of.cpu, " ".join(of.mpi_library.split()[:3]), of.time)
     return Page(
         title=f"{record.command}: {names}" if names else record.command,
-        subtitle=" · ".join(
-            filter(None, (sizes, of.host, of.cpu, " ".join(of.mpi_library.split()[:3]), of.time))
-        ),
+        subtitle=" · ".join(filter(None, words)),
         sections=sections,
         facts=list(_facts(record)),
         warnings=list(record.warnings),
@@ -71,20 +71,11 @@ def _sized(matrix: Matrix) -> str:
     return f"{os.path.basename(matrix.path)} {'×'.join(map(str, matrix.shape))}"
 
 
-def _tables(record: Record) -> list[tables.Table]:
-    return [tables.phases(record), tables.explained(record)]
-
-
-def _environment(record: Record) -> list[tables.Table]:
-    found = environment_table(msgspec.to_builtins(record.environment))
-    return [found] if found is not None else []
-
-
 def _facts(record: Record) -> Iterator[Fact]:
     seconds = record.seconds
     yield Fact("Total", time_text(seconds.total.max), f"{time_text(seconds.wall)} with the launch")
     whole = seconds.total.mean or 1.0
-    shares = {name: getattr(seconds, name).mean / whole for name in PHASES}
+    shares = {name: mean / whole for name, mean in _means(record).items()}
     most = max(shares, key=lambda name: shares[name])
     yield Fact("Most of it", most, f"{percent(shares[most])} of the time of a rank")
     if record.rates.flops_per_second:
@@ -100,46 +91,35 @@ def _facts(record: Record) -> Iterator[Fact]:
     if proof is not None:
         yield Fact("Check", proof.verdict(), tables.proof_text(record))
     else:
-        yield Fact("Check", "none", "--verify fast asks for it")
+        yield Fact("Check", "none", "--verify fast asks for it" if record.outputs else "")
 
 
-def _plots(record: Record) -> list[Plot]:
-    seconds = record.seconds
-    rows = [Stack("mean over ranks", {name: getattr(seconds, name).mean for name in PHASES})]
+def _plots(record: Record) -> list[Plot | None]:
+    rows = [Stack("mean over ranks", _means(record))]
+    title = "Phases"
     caption = "Each rank is in one phase at a time, so that the phases of a rank add up to its total."
-    plots = [stacks("phases", "Phases", caption, rows)] if len(record.samples) < 2 else []
     if len(record.samples) > 1:
-        rows += [
-            Stack(f"repetition {place}", {name: sample.get(name, 0.0) for name in PHASES})
-            for place, sample in enumerate(record.samples[:_BARS], 1)
-        ]
+        for place, sample in enumerate(record.samples[:_BARS], 1):
+            rows.append(Stack(f"repetition {place}", {name: sample.get(name, 0.0) for name in PHASES}))
+        title = "Phases, and those of each repetition"
         caption = "Of a repetition each phase is that of the slowest rank; reading and writing happen once."
-        plots.append(stacks("phases", "Phases, and those of each repetition", caption, rows))
-    made = roofline("roofline", [work for work in [work_of(msgspec.to_builtins(record))] if work is not None])
-    return [*plots, *([made] if made is not None else [])]
+    return [stacks("phases", title, caption, rows), roofline("roofline", [record])]
 
 
-def _compared(names: Sequence[str], records: Sequence[Record]) -> list[Plot]:
-    rows = [
-        Stack(name, {phase: getattr(record.seconds, phase).mean for phase in PHASES}, variant_line(record))
-        for name, record in zip(names[:_BARS], records[:_BARS], strict=True)
-    ]
-    caption = "Mean over ranks." + (
-        f" {len(records) - _BARS} more are in the table." if len(records) > _BARS else ""
-    )
-    works = [work for record in records if (work := work_of(msgspec.to_builtins(record))) is not None]
-    made = roofline("roofline", works)
-    return [stacks("records", "Where the time went", caption, rows), *([made] if made is not None else [])]
+def _compared(names: Sequence[str], records: Sequence[Record]) -> list[Plot | None]:
+    shown = list(zip(names, records, strict=True))[:_BARS]
+    rows = [Stack(name, _means(record), variant_line(record)) for name, record in shown]
+    caption = "Mean over ranks."
+    if len(records) > _BARS:
+        caption += f" {len(records) - _BARS} more are in the table."
+    return [stacks("records", "Where the time went", caption, rows), roofline("roofline", records)]
 
 
-def _path(record: Record) -> Iterator[Drawing]:
-    variant = record.variant
-    way = way_of(msgspec.to_builtins(record))
-    if way is None:
-        return
-    many = (
-        ""
-        if variant.ranks == 4
-        else f"Drawn for 4 ranks; there {'was' if variant.ranks == 1 else 'were'} {variant.ranks}."
-    )
-    yield data_path("path", record.command, *way, many)
+def _means(record: Record) -> dict[str, float]:
+    return {name: getattr(record.seconds, name).mean for name in PHASES}
+
+
+def _path(record: Record) -> Drawing:
+    ranks = record.variant.ranks
+    many = f"Drawn for 4 ranks; there {'was' if ranks == 1 else 'were'} {ranks}." if ranks != 4 else ""
+    return data_path("path", record.command, *way_of(record), many)

@@ -4,51 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilewise.base.units import bytes_text, rate_text
 from tilewise.launch.record import Matrix, Record, Spread
 from tilewise.report.explain import closing_lines, variant_line
 from tilewise.report.figures.style import PHASES
-from tilewise.report.numbers import percent, significant, time_text
-from tilewise.report.table import Cell, Column, Table
-from tilewise.units import bytes_text, rate_text
-
-__all__ = ["Table", "explained", "files", "moved", "phases", "proof_text", "ranks", "records", "samples"]
+from tilewise.report.numbers import giga, percent, significant, time_text
+from tilewise.report.table import Cell, Table, number_columns, quantity, text_columns
 
 _PARTS = {"input": ("file", "parse", "distribute"), "output": ("file", "format", "collect")}
 
 
 def phases(record: Record) -> Table:
     """Seconds of each phase over ranks, with the parts of input and output."""
-    table = Table("phases", "Seconds of each phase", [Column("phase", numbers=False)])
-    table.columns += [Column(name, "s") for name in ("min", "mean", "max")] + [Column("share")]
+    table = Table("phases", "Seconds of each phase", text_columns("phase"))
+    table.columns += number_columns("min", "mean", "max", unit="s") + number_columns("share")
     whole = record.seconds.total.mean
+
+    def add(name: str, spread: Spread, tone: str) -> None:
+        values = (spread.min, spread.mean, spread.max)
+        cells = [Cell(significant(value), value, time_text(value), tone=tone) for value in values]
+        share = spread.mean / whole if whole > 0 else 0.0
+        faint = tone if tone == "faint" else ""
+        table.add(Cell(name, tone=tone), *cells, quantity(share, percent, tone=faint))
+
     for name in (*PHASES, "total"):
         spread: Spread = getattr(record.seconds, name)
-        share = spread.mean / whole if whole > 0 else 0.0
-        tone = "strong" if name == "total" else ""
-        table.rows.append([Cell(name, tone=tone), *_numbers(spread, tone), Cell(percent(share), share)])
+        add(name, spread, "strong" if name == "total" else "")
         for part in _PARTS.get(name, ()):
             inner: Spread = getattr(spread, part)
             if inner.max > 0:
-                share = inner.mean / whole if whole > 0 else 0.0
-                cells = _numbers(inner, "faint")
-                name_of_part = Cell(f"of it {part}", tone="faint")
-                table.rows.append([name_of_part, *cells, Cell(percent(share), share, tone="faint")])
-    wall = record.seconds.wall
-    table.add("whole command", "", "", Cell(significant(wall), wall), "")
+                add(f"of it {part}", inner, "faint")
+    table.add("whole command", "", "", quantity(record.seconds.wall), "")
     table.notes = ["Over the ranks. A rank's phases add up to its total; what overlaps is counted once."]
     return table
 
 
-def _numbers(spread: Spread, tone: str) -> list[Cell]:
-    values = (spread.min, spread.mean, spread.max)
-    return [Cell(significant(value), value, time_text(value), tone=tone) for value in values]
-
-
 def explained(record: Record) -> Table:
     """What the command says at its end, and why the plan chose as it did."""
-    table = Table("explained", "In words", [Column("", numbers=False), Column("", numbers=False)])
-    for line in closing_lines(record):
-        table.add(line.plain[:10].strip(), line.plain[10:])
+    table = Table("explained", "In words", text_columns("", ""))
+    for label, text, *_ in closing_lines(record):
+        table.add(label, text)
     table.add("chosen by", record.chosen_by + (f"; given: {', '.join(record.fixed)}" if record.fixed else ""))
     for place, reason in enumerate(record.reasons):
         table.add("" if place else "because", reason)
@@ -64,39 +59,29 @@ def _short(value: object) -> str:
 
 def moved(record: Record) -> Table:
     """Bytes, messages, calls, operations, and how fast."""
-    table = Table(
-        "moved",
-        "What was moved and computed",
-        [Column("what", numbers=False), Column("how much"), Column("rate")],
-    )
+    columns = text_columns("what") + number_columns("how much", "rate")
+    table = Table("moved", "What was moved and computed", columns)
     told, rates = record.bytes, record.rates
-    rows: list[tuple[str, float, str, float | None, str]] = [
-        ("read", told.read, bytes_text(told.read), rates.read_bytes_per_second, "B/s"),
-        ("of that useful", told.useful, bytes_text(told.useful), None, ""),
-        ("written", told.written, bytes_text(told.written), rates.written_bytes_per_second, "B/s"),
-        ("exchanged", told.exchanged, bytes_text(told.exchanged), rates.exchanged_bytes_per_second, "B/s"),
-        (
-            "most that one rank received",
-            told.exchanged_max_rank,
-            bytes_text(told.exchanged_max_rank),
-            None,
-            "",
-        ),
-        ("copied in the node", told.copied_in_node, bytes_text(told.copied_in_node), None, ""),
-        ("messages", record.messages, str(record.messages), None, ""),
-        ("calls of reading and writing", record.io_calls, str(record.io_calls), None, ""),
-        ("operations", record.flops, significant(record.flops), rates.flops_per_second, "FLOP/s"),
-    ]
-    for name, value, text, rate, unit in rows:
-        speed = Cell(rate_text(rate, unit), rate) if rate else Cell("")
-        table.add(name, Cell(text, float(value)), speed)
+
+    def add(name: str, value: Cell | int, rate: float | None = None, unit: str = "B/s") -> None:
+        table.add(name, value, quantity(rate or None, lambda rate: rate_text(rate, unit)))
+
+    add("read", quantity(told.read, bytes_text), rates.read_bytes_per_second)
+    add("of that useful", quantity(told.useful, bytes_text))
+    add("written", quantity(told.written, bytes_text), rates.written_bytes_per_second)
+    add("exchanged", quantity(told.exchanged, bytes_text), rates.exchanged_bytes_per_second)
+    add("most that one rank received", quantity(told.exchanged_max_rank, bytes_text))
+    add("copied in the node", quantity(told.copied_in_node, bytes_text))
+    add("messages", record.messages)
+    add("calls of reading and writing", record.io_calls)
+    add("operations", quantity(record.flops), rates.flops_per_second, "FLOP/s")
     return table
 
 
 def files(record: Record) -> Table:
     """Inputs and outputs, and where they lay."""
     names = ("", "path", "format", "shape", "type", "order", "file system", "page cache before")
-    table = Table("files", "Files", [Column(name, numbers=False) for name in names])
+    table = Table("files", "Files", text_columns(*names))
     stored = {each.path: each for each in record.environment.storage}
 
     def add(role: str, matrix: Matrix) -> None:
@@ -114,19 +99,13 @@ def files(record: Record) -> Table:
 
 def ranks(record: Record) -> Table:
     """Where each rank ran, and the most memory that it had."""
-    table = Table("ranks", "Ranks", [Column("rank"), Column("host", numbers=False), Column("node")])
-    table.columns += [Column("processors", numbers=False), Column("memory")]
+    table = Table("ranks", "Ranks", number_columns("rank") + text_columns("host") + number_columns("node"))
+    table.columns += text_columns("processors") + number_columns("memory")
     peaks = record.peak_rss_bytes.per_rank
     for place in record.placement:
         peak = peaks[place.rank] if place.rank < len(peaks) else None
-        cells = [
-            Cell(str(place.rank), float(place.rank)),
-            Cell(place.host),
-            Cell(str(place.node), float(place.node)),
-        ]
-        memory = Cell("") if peak is None else Cell(bytes_text(peak), float(peak))
         cpus = ", ".join(map(str, place.cpus)) if isinstance(place.cpus, list) else str(place.cpus)
-        table.rows.append([*cells, Cell(cpus), memory])
+        table.add(place.rank, place.host, place.node, cpus, quantity(peak, bytes_text))
     table.folded = len(table.rows) > 32
     return table
 
@@ -134,31 +113,29 @@ def ranks(record: Record) -> Table:
 def samples(record: Record) -> Table:
     """Every repetition: the seconds of each phase on the slowest rank."""
     names = [name for name in (*PHASES, "total") if any(name in sample for sample in record.samples)]
-    table = Table("samples", "Repetitions", [Column("repetition"), *[Column(name, "s") for name in names]])
+    columns = number_columns("repetition") + number_columns(*names, unit="s")
+    table = Table("samples", "Repetitions", columns)
     for place, sample in enumerate(record.samples, 1):
-        cells = [Cell(significant(sample.get(name)), sample.get(name)) for name in names]
-        table.rows.append([Cell(str(place), float(place)), *cells])
+        table.add(place, *[quantity(sample.get(name)) for name in names])
     return table
 
 
 def records(names: Sequence[str], found: Sequence[Record]) -> Table:
     """A row for each record: what it was, its phases, how fast, and whether it was verified."""
-    table = Table("records", "Jobs", [Column("record", numbers=False), Column("command", numbers=False)])
-    table.columns += [Column("shape", numbers=False), Column("how", numbers=False)]
-    table.columns += [Column(name, "s") for name in (*PHASES, "total", "wall")]
-    table.columns += [Column("arithmetic", "GFLOP/s"), Column("check", numbers=False)]
+    table = Table("records", "Jobs", text_columns("record", "command", "shape", "how"))
+    table.columns += number_columns(*PHASES, "total", "wall", unit="s")
+    table.columns += [*number_columns("arithmetic", unit="GFLOP/s"), *text_columns("check")]
     for name, record in zip(names, found, strict=True):
         shape = "×".join(map(str, record.outputs[0].shape)) if record.outputs else ""
-        spreads = [getattr(record.seconds, phase).max for phase in (*PHASES, "total")] + [record.seconds.wall]
-        rate = record.rates.flops_per_second
+        spreads = [getattr(record.seconds, phase).max for phase in (*PHASES, "total")]
+        rate = quantity(record.rates.flops_per_second or None, giga)
         proof = record.verification
         said = Cell("none", tone="faint")
         if proof is not None:
             good = proof.passed and proof.share >= 1
             said = Cell(proof.verdict(), tone="good" if good else "faint" if proof.passed else "bad")
-        cells = [Cell(name), Cell(record.command), Cell(shape), Cell(variant_line(record))]
-        cells += [Cell(significant(value), value) for value in spreads]
-        table.rows.append([*cells, Cell(significant(rate / 1e9) if rate else "", rate), said])
+        seconds = map(quantity, [*spreads, record.seconds.wall])
+        table.add(name, record.command, shape, variant_line(record), *seconds, rate, said)
     table.notes = ["Of each phase the slowest rank; of the whole job from the first to the last barrier."]
     return table
 

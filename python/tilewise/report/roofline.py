@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
+from tilewise.base.units import bytes_text
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.launch.record import Matrix, Record
 from tilewise.report.figures.curves import Axis, Curve, curves
 from tilewise.report.figures.style import Plot
 from tilewise.report.numbers import significant
-from tilewise.units import bytes_text
 
-_ITEM = {"int16": 2, "uint16": 2, "int32": 4, "float32": 4, "float64": 8, "int64": 8, "uint8": 1, "int8": 1}
 _IN_FLOAT32 = ("float32", "int8", "uint8", "int16", "uint16")
 _SLATE = 5
 
@@ -37,43 +38,33 @@ class Work:
     copied: float = 0.0
 
 
-def work_of(record: Mapping[str, Any]) -> Work | None:
+def work_of(record: Record) -> Work | None:
     """What `record` says of its arithmetic; None where there is none, or where sizes are not known.
 
-    So it is of a record of foreign make, whose fields are not what their names say.
+    Its peak is that of all ranks together.
     """
-    try:
-        return _work(record)
-    except (AttributeError, TypeError, ValueError, OverflowError):
+    rate, result, variant = record.rates.flops_per_second, record.result, record.variant
+    if not record.flops or not rate:
         return None
-
-
-def _work(record: Mapping[str, Any]) -> Work | None:
-    command, flops = record.get("command"), _number(record.get("flops"))
-    rate = _number((record.get("rates") or {}).get("flops_per_second"))
-    if not flops or not rate:
-        return None
-    variant, result = record.get("variant") or {}, record.get("result") or {}
-    moved, field, copy = 0.0, 0.0, None
-    outputs = record.get("outputs") or []
-    if command == "stencil" and outputs:
-        field = _bytes(outputs[0]) / _item(outputs[0]) * _swept_item(outputs[0])
+    output, field, copy = record.outputs[0] if record.outputs else None, 0.0, None
+    if record.command == "stencil" and output is not None:
+        field = _bytes(output) / _item(output) * _swept_item(output)
         moved = 2 * field * (_number(result.get("sweeps")) or 0)
         copy = _number(result.get("copy_bytes_per_second")) or None
     else:
-        moved = float(sum(_bytes(each) for each in [*(record.get("inputs") or []), *outputs]))
+        moved = float(sum(map(_bytes, [*record.inputs, *record.outputs])))
     if moved <= 0:
         return None
-    ranks = int(variant.get("ranks") or 1)
-    peak = _number(record.get("peak_flops"))
-    shape = "×".join(str(extent) for extent in (outputs[0].get("shape", []) if outputs else []))
-    name = f"{command} {variant.get('algorithm') or variant.get('decomposition') or ''}".strip()
-    words = f"{name}, {shape}, {ranks} ranks × {variant.get('threads', 1)} threads"
-    return Work(name, words, flops / moved, rate, peak, copy, 2 * field if copy else 0.0)
+    shape = "×".join(map(str, output.shape)) if output is not None else ""
+    name = f"{record.command} {variant.algorithm or variant.decomposition or ''}".strip()
+    words = f"{name}, {shape}, {variant.ranks} ranks × {variant.threads} threads"
+    intensity = record.flops / moved
+    return Work(name, words, intensity, rate, record.peak_flops, copy, 2 * field if copy else 0.0)
 
 
-def roofline(key: str, works: Sequence[Work]) -> Plot | None:
-    """All of `works` under the highest roofs that any of their records knows; None where none knows one."""
+def roofline(key: str, records: Iterable[Record]) -> Plot | None:
+    """The arithmetic of `records` under the highest roofs that any of them knows; None where none does."""
+    works = [work for record in records if (work := work_of(record)) is not None]
     peaks = [work.peak for work in works if work.peak]
     # What was copied by a small job may have lain in a cache: the largest speaks for memory.
     largest = max((work.copied for work in works if work.copy), default=0.0)
@@ -112,15 +103,14 @@ def _number(value: Any) -> float | None:
     return float(value) if fits else None
 
 
-def _bytes(matrix: Mapping[str, Any]) -> int:
-    extents = [int(extent) for extent in matrix.get("shape") or [0]]
-    return math.prod(extents) * int(matrix.get("planes") or 1) * _item(matrix)
+def _bytes(matrix: Matrix) -> int:
+    return math.prod(matrix.shape) * matrix.planes * _item(matrix)
 
 
-def _swept_item(matrix: Mapping[str, Any]) -> int:
+def _swept_item(matrix: Matrix) -> int:
     """Bytes of a number as sweeps have it: small integers are float32 there, large ones float64."""
-    return 4 if str(matrix.get("dtype", "")).lstrip("<>=|") in _IN_FLOAT32 else 8
+    return 4 if matrix.dtype in _IN_FLOAT32 else 8
 
 
-def _item(matrix: Mapping[str, Any]) -> int:
-    return _ITEM.get(str(matrix.get("dtype", "")).lstrip("<>=|"), 8)
+def _item(matrix: Matrix) -> int:
+    return ITEMSIZE.get(matrix.dtype, 8)

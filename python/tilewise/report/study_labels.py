@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilewise.study.evaluated import Evaluated
+from tilewise.study.evaluation import Evaluated
 from tilewise.study.paths import parsed
 from tilewise.study.results import Results
 from tilewise.study.schema import Figures, TableWanted, Value
@@ -17,7 +17,12 @@ _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(-\d+)?")  # a folder's name
 
 
 def labels(found: Sequence[Evaluated]) -> list[str]:
-    """The shortest that tells them apart: the machine, the day, the time, both, else the folder."""
+    """The shortest that tells them apart: the machine, the day, the time, both, else the folder.
+
+    One alone needs no name.
+    """
+    if len(found) == 1:
+        return [""]
     machines = [_machine(each.results) for each in found]
     stamps = [date(each.results) for each in found]
     if all(map(_STAMP.fullmatch, stamps)):

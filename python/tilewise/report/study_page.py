@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tilewise.base.units import plural
+from tilewise.launch.record import Record
 from tilewise.report import study_tables
-from tilewise.report.figures.style import Plot
-from tilewise.report.page import Fact, Page, Section
-from tilewise.report.roofline import Work, roofline, work_of
+from tilewise.report.page import Fact, Page, Section, section
+from tilewise.report.roofline import roofline
 from tilewise.report.study_labels import date, labels, last
 from tilewise.report.study_paths import paths, timelines
 from tilewise.report.study_plots import declared, phases
-from tilewise.report.table import Table
-from tilewise.report.timeline_page import timeline_script
 from tilewise.study.claims import FAILS, HOLDS, UNTESTABLE
-from tilewise.study.evaluated import Evaluated
-from tilewise.units import plural
+from tilewise.study.evaluation import Evaluated
 
 
 def study_page(found: Sequence[Evaluated]) -> Page:
@@ -30,19 +28,17 @@ def study_page(found: Sequence[Evaluated]) -> Page:
         words += labels(found)
     elif session is not None:
         words += [session.environment.machine, session.environment.cpu, date(found[0].results)]
-    sections = list(_sections(found))
     return Page(
         title=study.file.title,
         subtitle=" · ".join(filter(None, words)),
-        sections=sections,
+        sections=list(_sections(found)),
         facts=list(_facts(found)),
         warnings=list(dict.fromkeys(note for each in found for note in each.results.notes)),
-        scripts=[timeline_script()] if any(section.key == "timeline" for section in sections) else [],
     )
 
 
 def _facts(found: Sequence[Evaluated]) -> Iterator[Fact]:
-    names = labels(found) if len(found) > 1 else [""]
+    names = labels(found)
     for each, name in zip(found, names, strict=True):
         told = study_tables.counts(each.verdicts)
         if each.verdicts:
@@ -67,31 +63,21 @@ def _sections(found: Sequence[Evaluated]) -> Iterator[Section]:
     words += [f"After {file.source}."] if file.source else []
     around = study_tables.environment(found)
     around.folded = len(found) == 1
-    yield Section("about", "What this is", words, [around])
-    claims = study_tables.claims(found)
-    yield Section("claims", "Claims", [], [claims] if claims else [])
+    yield section("about", "What this is", words, around)
+    yield section("claims", "Claims", [], study_tables.claims(found))
     plots = [plot for place in range(len(file.plots)) for plot in declared(found, place)]
-    yield Section("plots", "Figures", [], [], plots)
+    yield section("plots", "Figures", [], *plots)
     tables = [table for place in range(len(file.tables)) for table in study_tables.figures(found, place)]
-    yield Section("tables", "Tables", [], tables)
-    yield Section("phases", "Where the time goes", [], [], [*phases(found), *_rooflines(found)])
+    yield section("tables", "Tables", [], *tables)
+    points = [point for each in found for point in each.results.points]
+    results = [entry.result() for point in points for entry in point.entries[-1:]]
+    records = [record for record in results if isinstance(record, Record)]
+    yield section("phases", "Where the time goes", [], *phases(found), roofline("roofline", records))
     timeline = timelines(found)
     if timeline is not None:
         yield timeline
     drawings = list(paths(found))
     told = ["Drawn for four ranks on a 2 × 2 grid; a colour says to which rank a piece belongs."]
-    yield Section("paths", "Data paths", told if drawings else [], [], [], drawings)
-    missing = study_tables.missing(found)
-    every: list[Table] = [missing] if missing else []
-    yield Section("missing", "Not run, and failed", [], every)
-    yield Section("points", "Points", [], [study_tables.points(found)])
-
-
-def _rooflines(found: Sequence[Evaluated]) -> list[Plot]:
-    works: list[Work] = []
-    for each in found:
-        for point in each.results.points:
-            records = [entry.record for entry in point.entries[-1:] if isinstance(entry.record, dict)]
-            works += [work for record in records if (work := work_of(record)) is not None]
-    plot = roofline("roofline", works)
-    return [plot] if plot is not None else []
+    yield section("paths", "Data paths", told if drawings else [], *drawings)
+    yield section("missing", "Not run, and failed", [], study_tables.missing(found))
+    yield section("points", "Points", [], study_tables.points(found))

@@ -7,13 +7,15 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
+from tilewise.launch.record import Record
+from tilewise.measurement.result import Measurement
 from tilewise.report.data_path import data_path, way_of
 from tilewise.report.page import Drawing, Section
 from tilewise.report.study_labels import labels, said, telling
 from tilewise.report.timeline import Timeline, read_timeline
 from tilewise.report.trace_page import ABREAST, timeline_section
-from tilewise.study.evaluated import Evaluated
+from tilewise.study.evaluation import Evaluated
 from tilewise.study.paths import figure_of
 from tilewise.study.store import DONE, Entry, load_entries
 
@@ -26,7 +28,7 @@ def paths(found: Sequence[Evaluated]) -> Iterator[Drawing]:
     for each in found:
         for point in each.results.points:
             for entry in point.entries[-1:]:
-                _note(point.run, entry.record, seen)
+                _note(point.run, entry.result(), seen)
     for number, ((read, write), path) in enumerate(list(seen.items())[:_PATHS]):
         name = _named(list(path.between))
         title = read if read == write else f"{read} in, {write} out"
@@ -51,9 +53,9 @@ class _Path:
     between: dict[str, None] = dataclasses.field(default_factory=dict)
 
 
-def _note(run: str, record: Any, seen: dict[tuple[str, str], _Path]) -> None:
-    way = way_of(record) if isinstance(record, dict) else None
-    if way is not None:
+def _note(run: str, record: Record | Measurement | None, seen: dict[tuple[str, str], _Path]) -> None:
+    if isinstance(record, Record):
+        way = way_of(record)
         path = seen.setdefault(way[:2], _Path())
         path.runs[run] = None
         if way[2]:
@@ -65,7 +67,7 @@ def timelines(found: Sequence[Evaluated]) -> Section | None:
 
     What cannot be read is left out, in words; None where no point was traced.
     """
-    names = labels(found) if len(found) > 1 else [""]
+    names = labels(found)
     traced = [(each, name, entry) for each, name in zip(found, names, strict=True) for entry in _traced(each)]
     if not traced:
         return None

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
+from tilewise.base.units import parse_size, plural
 from tilewise.report.figures.bars import Bar, bars
 from tilewise.report.figures.curves import MOST, Axis, Curve, curves
 from tilewise.report.figures.fields import field
@@ -17,9 +18,8 @@ from tilewise.report.study_labels import labels, said, telling
 from tilewise.report.study_tables import phase_seconds
 from tilewise.study import plots as study
 from tilewise.study.cells import NOWHERE
-from tilewise.study.evaluated import Evaluated
+from tilewise.study.evaluation import Evaluated
 from tilewise.study.results import Measured
-from tilewise.units import parse_size, plural
 
 _SLATE = 5  # the colour of what is no measurement of ours
 _BARS = 30  # rows of a figure: more are in the table
@@ -33,7 +33,7 @@ _NOT_ALL = "{} more are in the table only."
 def declared(found: Sequence[Evaluated], place: int) -> Iterator[Plot]:
     """The study's plot number `place`, with the curves of all results in `found`."""
     mine = [each.plots[place] for each in found]
-    names = labels(found) if len(found) > 1 else [""]
+    names = labels(found)
     first = mine[0]
     if first.kind == "heat":
         for each, name in zip(mine, names, strict=True):
@@ -135,7 +135,7 @@ def _caption(mine: Sequence[study.Plot], names: Sequence[str], ours: Sequence[Cu
     if table.base:
         words.append(f"compared with {table.base}")
     if any(low < y < high for curve in ours for _, y, low, high, _ in curve.points):
-        words.append("upright or shaded: 95 % interval over launches")
+        words.append(f"upright or shaded: 95 % interval over launches{' of both' if table.base else ''}")
     if mine[0].references:
         words.append("dashed: the source's own figures")
     elif names[0]:
@@ -229,21 +229,19 @@ def _number(value: Any) -> float | None:
 
 def phases(found: Sequence[Evaluated]) -> Iterator[Plot]:
     """Of every run: where the time of each point goes, as the mean over ranks; one figure for each run."""
-    names = labels(found) if len(found) > 1 else [""]
+    names = labels(found)
     runs = dict.fromkeys(point.run for each in found for point in each.results.points)
     for run in runs:
+        sides = zip(found, names, strict=True)
+        pairs = [(point, name) for each, name in sides for point in each.results.points if point.run == run]
+        axes = telling([point.axes for point, _ in pairs if point.entries])
         rows = []
-        mine = [
-            point for each in found for point in each.results.points if point.run == run and point.entries
-        ]
-        axes = telling([point.axes for point in mine])
-        for each, name in zip(found, names, strict=True):
-            for point in each.results.points:
-                if point.run == run and (seconds := _of_phases(point)):
-                    text = ", ".join(said(axis, point.axes[axis]) for axis in axes if axis in point.axes)
-                    rows.append(Stack(" · ".join(filter(None, (text, name))) or run, seconds))
+        for point, name in pairs:
+            if seconds := _of_phases(point):
+                text = ", ".join(said(axis, point.axes[axis]) for axis in axes if axis in point.axes)
+                rows.append(Stack(" · ".join(filter(None, (text, name))) or run, seconds))
         rows.sort(key=lambda row: -sum(row.seconds.values()))
-        if len(rows) < 1:
+        if not rows:
             continue
         shown = rows[:_BARS]
         caption = "Mean over ranks, median over launches; the longest first."

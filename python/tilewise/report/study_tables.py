@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tilewise.report.numbers import NONE, significant
-from tilewise.report.study_figures import (
+from tilewise.base.units import plural
+from tilewise.report.numbers import NONE
+from tilewise.report.study_format import (
     Scales,
     base_of,
     base_place,
-    further_of,
     is_further,
     look,
     number,
@@ -19,16 +19,15 @@ from tilewise.report.study_figures import (
     short,
 )
 from tilewise.report.study_labels import date, labels, last, named
-from tilewise.report.table import Cell, Column, Table
-from tilewise.study import statistics
+from tilewise.report.table import Cell, Column, Table, number_columns, quantity, text_columns
+from tilewise.statistics.summary import aggregate
 from tilewise.study import tables as study
 from tilewise.study.cells import Cell as Figure
 from tilewise.study.claims import FAILS, HOLDS, UNTESTABLE, Verdict, spelled
-from tilewise.study.evaluated import Evaluated
+from tilewise.study.evaluation import Evaluated
 from tilewise.study.paths import figure_of
 from tilewise.study.results import Measured
 from tilewise.study.schema import Reference, TableWanted
-from tilewise.units import plural
 
 _TONE = {HOLDS: "good", FAILS: "bad", UNTESTABLE: "faint"}
 _PHASES = ("input", "compute", "exchange", "output", "total")
@@ -38,21 +37,24 @@ def figures(found: Sequence[Evaluated], place: int) -> list[Table]:
     """The study's table number `place`, the results side by side, and the source's own beside it."""
     mine = [each.tables[place] for each in found]
     wanted = found[0].results.study.file.tables[place]
-    made = _joined(mine, wanted, labels(found) if len(found) > 1 else [""])
+    made = _joined(mine, wanted, labels(found))
     return [made, *([_reference(mine[0], mine[0].reference)] if mine[0].reference else [])]
 
 
 def _joined(mine: Sequence[study.Table], wanted: TableWanted, names: Sequence[str]) -> Table:
     rows = _union([table.rows for table in mine])
     columns = _union([table.columns for table in mine])
-    table = Table(f"study-{wanted.name}", _titled(mine[0]), [])
-    table.columns = [Column(plain(name), numbers=False) for name in mine[0].row_names]
+    chosen_by = _chosen_by(mine)
+    table = Table(f"study-{wanted.name}", mine[0].title, [])
+    table.title += "" if mine[0].aggregate == "median" else f" ({mine[0].aggregate})"
+    table.title += f"; in brackets: {plain(chosen_by)}" if chosen_by else ""
+    table.columns = text_columns(*map(plain, mine[0].row_names))
     scales = Scales(mine, wanted, plainly=wanted.reference is not None)
     places = [base_place(each) if wanted.base else "" for each in mine]
     if len(mine) == 1 and places[0] == "title":
         table.title += f"; {scales.compared(mine[0])}"
     else:
-        places = [{"title": "row", "column": "cell"}.get(each, each) for each in places]
+        places = ["row" if each == "title" else each for each in places]
     for name, where in zip(names, places, strict=True):
         if where == "row":
             heading = f"base: {mine[0].base}"
@@ -71,7 +73,7 @@ def _joined(mine: Sequence[study.Table], wanted: TableWanted, names: Sequence[st
         for column in columns:
             for each, where in zip(mine, places, strict=True):
                 cell = look(each, row, column)
-                cells.append(_figure(cell, each, column, scales))
+                cells.append(_figure(cell, each, column, scales, chosen_by))
                 if where == "cell" and not is_further(each, column):
                     cells.append(scales.base_cell(cell.base))
         table.rows.append(cells)
@@ -80,9 +82,11 @@ def _joined(mine: Sequence[study.Table], wanted: TableWanted, names: Sequence[st
     return table
 
 
-def _titled(table: study.Table) -> str:
-    how = "" if table.aggregate == "median" else f" ({table.aggregate})"
-    return f"{table.title}{how}"
+def _chosen_by(tables: Sequence[study.Table]) -> str:
+    """The one axis that tells the chosen points of all cells apart; empty where there are several."""
+    chosen = {cell.chosen for each in tables for row in each.cells for cell in row if cell.chosen}
+    axes = {each.partition(" = ")[0] for each in chosen}
+    return axes.pop() if len(axes) == 1 and all(each.count(" = ") == 1 for each in chosen) else ""
 
 
 def _union(lists: Sequence[list[list[Any]]]) -> list[list[Any]]:
@@ -94,19 +98,22 @@ def _label(value: Any) -> Cell:
     return Cell(str(value), value if counts else None)
 
 
-def _figure(cell: Figure, table: study.Table, column: list[Any], scales: Scales) -> Cell:
+def _figure(cell: Figure, table: study.Table, column: list[Any], scales: Scales, chosen_by: str) -> Cell:
     if cell.value is None:
         return Cell(short(cell), hint=cell.reason, tone="faint")
     text = scales.text(cell.value, table, column)
     if is_further(table, column):
-        return Cell(text, cell.value, f"{column[0]} = {further_of(table, column)}")
+        made_of = table.also[table.columns.index(column) - len(table.columns)]
+        return Cell(text, cell.value, f"{column[0]} = {made_of}")
     hint = [f"{table.aggregate} of {plural(cell.n, 'sample')}"]
-    if cell.low is not None and cell.high is not None:
+    if cell.low is not None and cell.high is not None and cell.low < cell.high:
         ends = (scales.text(end, table, column) for end in (cell.low, cell.high))
-        hint.append(f"95 % interval {' – '.join(ends)}")
+        whose = "launches" if cell.base is None else "launches of both"
+        hint.append(f"95 % interval over {whose} {' – '.join(ends)}")
     if cell.base is not None:
         hint.append(f"base {scales.base_text(cell.base)} ({table.base})")
-    return Cell(f"{text} ({cell.chosen})" if cell.chosen else text, cell.value, "; ".join(hint))
+    text += f" ({cell.chosen.removeprefix(f'{chosen_by} = ')})" if cell.chosen else ""
+    return Cell(text, cell.value, "; ".join(hint))
 
 
 def _reference(beside: study.Table, told: Reference) -> Table:
@@ -114,12 +121,8 @@ def _reference(beside: study.Table, told: Reference) -> Table:
     labels_of = [row if isinstance(row, list) else [row] for row in told.rows]
     width = max((len(label) for label in labels_of), default=1)
     heads = [name.replace("_", " ") for name in beside.row_names[:width]]
-    heads += [""] * (width - len(heads))
-    table = Table(
-        f"{beside.name}-reference",
-        f"{told.source}: {beside.title}",
-        [Column(h, numbers=False) for h in heads],
-    )
+    columns = text_columns(*heads, *[""] * (width - len(heads)))
+    table = Table(f"{beside.name}-reference", f"{told.source}: {beside.title}", columns)
     units = {repr(title): unit for title, unit in zip(beside.columns, beside.units, strict=True)}
     labels_there = [repr(each if isinstance(each, list) else [each]) for each in told.columns]
     # Values of an axis beyond ours have the unit that all of ours have.
@@ -131,18 +134,11 @@ def _reference(beside: study.Table, told: Reference) -> Table:
         unit = units.get(repr(values), rest)
         table.columns.append(Column(named(names, values), unit, base=unit))
     for label, line in zip(labels_of, told.values, strict=False):
-        cells = [_label(value) for value in label] + [Cell("")] * (width - len(label))
-        cells += [_told(value) for value in line[: len(told.columns)]]
-        cells += [Cell("")] * (len(table.columns) - len(cells))
-        table.rows.append(cells)
+        cells = [*map(_label, label), *[Cell("")] * (width - len(label))]
+        cells += map(_label, line[: len(told.columns)])
+        table.add(*cells, *[""] * (len(table.columns) - len(cells)))
     table.notes = [told.note] if told.note else []
     return table
-
-
-def _told(value: Any) -> Cell:
-    if isinstance(value, (int, float)):
-        return Cell(str(value), value)
-    return Cell(str(value))
 
 
 def claims(found: Sequence[Evaluated]) -> Table | None:
@@ -150,32 +146,26 @@ def claims(found: Sequence[Evaluated]) -> Table | None:
     verdicts = [each.verdicts for each in found]
     if not verdicts[0]:
         return None
-    names = labels(found) if len(found) > 1 else [""]
-    table = Table("claims", "What the source claims", [Column("claim", numbers=False)])
+    names = labels(found)
+    table = Table("claims", "What the source claims", text_columns("claim"))
     for name in names:
-        table.columns.append(Column(name or "verdict", numbers=False))
-        table.columns.append(Column("figure" + (f" · {name}" if name else "")))
-    table.columns += [
-        Column("decided by", numbers=False),
-        Column("where it stands, and notes", numbers=False),
-    ]
+        table.columns += text_columns(name or "verdict")
+        table.columns += number_columns("figure" + (f" · {name}" if name else ""))
+    table.columns += text_columns("decided by", "where it stands, and notes")
+    file = found[0].results.study.file
     for place, first in enumerate(verdicts[0]):
+        nothing = Verdict(text=first.text, verdict=UNTESTABLE)
+        ours = [each[place] if place < len(each) else nothing for each in verdicts]
         cells = [Cell(first.text)]
-        for each in verdicts:
-            verdict = each[place] if place < len(each) else Verdict(text=first.text, verdict=UNTESTABLE)
-            cells.append(
-                Cell(_short(verdict, bool(names[0])), hint=verdict.reason, tone=_TONE[verdict.verdict])
-            )
+        for verdict in ours:
+            words = _short(verdict, bool(names[0]))
             unit = f" {verdict.unit}" if verdict.unit and verdict.figure is not None else ""
+            cells.append(Cell(words, hint=verdict.reason, tone=_TONE[verdict.verdict]))
             cells.append(Cell(f"{number(verdict.figure, 3)}{unit}", verdict.figure))
-        reason = next(
-            (each[place].reason for each in verdicts if place < len(each) and each[place].reason), ""
-        )
-        file = found[0].results.study.file
+        reason = next((verdict.reason for verdict in ours if verdict.reason), "")
         hint = "\n".join(spelled(file, file.claims[place].figure))
         notes = filter(None, (first.source, reason if first.holds else "", first.note))
-        cells += [Cell(first.holds or reason, hint=hint), Cell("; ".join(notes))]
-        table.rows.append(cells)
+        table.add(*cells, Cell(first.holds or reason, hint=hint), "; ".join(notes))
     return table
 
 
@@ -190,16 +180,15 @@ def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
 
 def missing(found: Sequence[Evaluated]) -> Table | None:
     """Points that were not run or that failed, with the reason; None where there is none."""
-    table = Table("missing", "Points without a result", [])
-    table.columns = [Column(name, numbers=False) for name in ("run", "point", "reason")]
-    names = labels(found) if len(found) > 1 else [""]
-    table.columns += [Column("where", numbers=False)] if names[0] else []
+    names = labels(found)
+    where = text_columns("where") if names[0] else []
+    table = Table("missing", "Points without a result", text_columns("run", "point", "reason") + where)
     for each, name in zip(found, names, strict=True):
         for point in each.results.points:
             if point.reason:
+                axes = ", ".join(f"{axis.replace('_', ' ')} {value}" for axis, value in point.axes.items())
                 tone = "bad" if point.reason.startswith("failed") else ""
-                cells = [Cell(point.run), Cell(_axes(point)), Cell(point.reason, tone=tone)]
-                table.rows.append(cells + ([Cell(name)] if name else []))
+                table.add(point.run, axes, Cell(point.reason, tone=tone), *([name] if name else []))
     table.folded = len(table.rows) > 12
     return table if table.rows else None
 
@@ -207,48 +196,41 @@ def missing(found: Sequence[Evaluated]) -> Table | None:
 def points(found: Sequence[Evaluated]) -> Table:
     """Every point that was run: its axes, launches, median seconds of each phase over all samples."""
     axes = list(dict.fromkeys(axis for each in found for point in each.results.points for axis in point.axes))
-    names = labels(found) if len(found) > 1 else [""]
+    names = labels(found)
     table = Table("points", "All points", [], folded=True)
-    table.columns = [Column("run", numbers=False)] + [
-        Column(axis.replace("_", " "), numbers=False) for axis in axes
-    ]
-    table.columns += [Column("where", numbers=False)] if names[0] else []
-    table.columns += [Column("launches"), Column("command", "s"), *[Column(name, "s") for name in _PHASES]]
+    table.columns = text_columns("run", *(axis.replace("_", " ") for axis in axes))
+    table.columns += text_columns("where") if names[0] else []
+    table.columns += number_columns("launches") + number_columns("command", *_PHASES, unit="s")
     for each, name in zip(found, names, strict=True):
         for point in each.results.points:
-            if not point.entries:
-                continue
-            cells = [Cell(point.run)] + [_label(point.axes.get(axis, "")) for axis in axes]
-            cells += [Cell(name)] if name else []
-            cells.append(Cell(str(len(point.entries)), float(len(point.entries))))
-            whole = statistics.aggregate([entry.seconds for entry in point.entries], "median")
-            cells.append(Cell(significant(whole), whole))
-            cells += [_median(point, f"seconds.{phase}.max") for phase in _PHASES]
-            table.rows.append(cells)
+            if point.entries:
+                table.add(
+                    point.run,
+                    *[_label(point.axes.get(axis, "")) for axis in axes],
+                    *([name] if name else []),
+                    len(point.entries),
+                    quantity(aggregate([entry.seconds for entry in point.entries], "median")),
+                    *[_median(point, f"seconds.{phase}.max") for phase in _PHASES],
+                )
     return table
 
 
 def _median(point: Measured, path: str) -> Cell:
     value = phase_seconds(point, path)
-    return Cell(NONE, tone="faint") if value is None else Cell(significant(value), value)
+    return Cell(NONE, tone="faint") if value is None else quantity(value)
 
 
 def phase_seconds(point: Measured, path: str) -> float | None:
     """The median of a figure of the record over the launches of `point`; None where it has none."""
     seen = (figure_of(path, entry) for entry in point.entries)
     there = [value for value in seen if value is not None]
-    return statistics.aggregate(there, "median") if there else None
-
-
-def _axes(point: Measured) -> str:
-    return ", ".join(f"{axis.replace('_', ' ')} {value}" for axis, value in point.axes.items())
+    return aggregate(there, "median") if there else None
 
 
 def environment(found: Sequence[Evaluated]) -> Table:
     """A column for each of the results: machine, versions, scale, when."""
-    names = labels(found) if len(found) > 1 else [""]
-    table = Table("environment", "Environment", [Column("what", numbers=False)])
-    table.columns += [Column(name, numbers=False) for name in names]
+    names = labels(found)
+    table = Table("environment", "Environment", text_columns("what", *names))
     told = [dict(_told_of(each)) for each in found]
     for what in dict.fromkeys(key for each in told for key in each):
         table.add(what, *[each.get(what, "") for each in told])

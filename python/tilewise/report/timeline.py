@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 from tilewise.report.figures.style import PHASES
 
 KINDS = (*PHASES, "mpi")  # "mpi": a call of MPI, within a span

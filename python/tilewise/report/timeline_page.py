@@ -10,15 +10,12 @@ what it lies behind the one before.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy
 
-from tilewise.errors import clean
+from tilewise.base.errors import clean
 from tilewise.report.figures.inline import inline
 from tilewise.report.figures.style import PHASES, svg, themed
 from tilewise.report.figures.timeline import largest, timeline_plot
@@ -31,27 +28,12 @@ _LEAST_UNIT, _STEPS = 1e-7, 2e6
 
 
 def timeline_drawing(timelines: Sequence[Timeline], title: str = "Timeline") -> Drawing:
-    """Timelines above each other on one axis, each under its title.
-
-    The page that takes the drawing has to have `timeline_script()` among its scripts; where scripts do not
-    run, the still picture stays.
-    """
+    """Timelines above each other on one axis, each under its title; a still picture where no scripts run."""
     plot = timeline_plot(timelines, title=title)
-    still = inline(plot)
     content = timeline_data(timelines)
-    data = json.dumps(content, separators=(",", ":"), ensure_ascii=True)
-    data = re.sub(r"[<>&]", lambda found: f"\\u{ord(found.group()):04x}", data)  # no tag can end the element
-    markup = (
-        f'<div class="timeline"><div class="still">{still}</div>'
-        f'<script type="application/json" class="timeline-data">{data}</script></div>'
-    )
     caption = " ".join(filter(None, [plot.caption, _left_out(timelines, content)]))
-    return Drawing(plot.key, title, caption, markup, svg(plot), wide=True, plot=plot)
-
-
-def timeline_script() -> str:
-    """What draws the timelines of a page and lets one move about in them."""
-    return (Path(__file__).parent / "timeline.js").read_text(encoding="utf-8")
+    still = inline(plot)
+    return Drawing(plot.key, title, caption, still, svg(plot), wide=True, plot=plot, timeline=content)
 
 
 def timeline_data(timelines: Sequence[Timeline]) -> dict[str, Any]:

@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from tilewise.report.figures.stacks import Stack, stacks
 from tilewise.report.figures.style import PHASES, short
-from tilewise.report.numbers import significant
 from tilewise.report.page import Page, Section
-from tilewise.report.table import Cell, Column, Table
+from tilewise.report.table import Table, number_columns, quantity, text_columns
 from tilewise.report.timeline import KINDS, Rank, Timeline, read_timeline
-from tilewise.report.timeline_page import timeline_drawing, timeline_script
+from tilewise.report.timeline_page import timeline_drawing
 
 ABREAST = 4  # runs in one picture
 _RANKS = 64  # drawn: more are in the table
@@ -35,11 +34,11 @@ def trace_page(paths: Sequence[str]) -> Page:
         caption = "Each rank is in one phase at a time." + _more(len(seconds) - _RANKS)
         plots = [stacks(f"ranks-{place}", f"Seconds of each rank: {name}", caption, rows)] if rows else []
         sections.append(Section(f"ranks-{place}", f"Ranks of {name}", [], [_table(seconds, place)], plots))
-    return Page("Timeline", ", ".join(names), sections, scripts=[timeline_script()])
+    return Page("Timeline", ", ".join(names), sections)
 
 
 def timeline_section(lines: Sequence[Timeline]) -> Section:
-    """Some runs above each other; the page needs `timeline_script()` too."""
+    """Some runs above each other."""
     return Section("timeline", "Timeline", drawings=[timeline_drawing(lines)])
 
 
@@ -56,10 +55,9 @@ def _phases(rank: Rank) -> dict[str, float]:
 
 def _table(ranks: Mapping[str, Mapping[str, float]], place: int) -> Table:
     names = [name for name in PHASES if any(name in seconds for seconds in ranks.values())]
-    table = Table(f"ranks-{place}", "Seconds of each rank", [Column("rank", numbers=False)])
-    table.columns += [Column(name, "s") for name in names]
+    table = Table(f"ranks-{place}", "Seconds of each rank", text_columns("rank"))
+    table.columns += number_columns(*names, unit="s")
     for rank, seconds in ranks.items():
-        cells = [Cell(significant(seconds.get(name, 0.0)), seconds.get(name, 0.0)) for name in names]
-        table.rows.append([Cell(rank), *cells])
+        table.add(rank, *[quantity(seconds.get(name, 0.0)) for name in names])
     table.folded = len(table.rows) > 16
     return table

@@ -5,13 +5,15 @@ observations ── rows × columns ──▶ [[a, b], [], [c] …] ── base,
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from tilewise.errors import UsageError
-from tilewise.study import statistics
+from tilewise.base.errors import UsageError
+from tilewise.statistics.intervals import Interval, interval_of
+from tilewise.statistics.summary import aggregate
 from tilewise.study.expression import Missing
 from tilewise.study.observations import Bases, Lost, Observation, fits, unknown
 from tilewise.study.paths import parsed, reason_of
@@ -21,9 +23,11 @@ NOWHERE = "no such point"  # the reason of a cell that the study has no point fo
 
 
 class Cell(msgspec.Struct, kw_only=True):
-    """A figure of `n` samples, with the 95 % interval over launches where there are several.
+    """A figure of `n` samples; `low` and `high` bound it with 95 % confidence, by a figure of each launch.
 
-    `base` is what it was compared with, `chosen` says which point was the best; `reason` why `value` is None.
+    `base` is what it was compared with: the bounds then hold what its launches differ by as well. They are
+    None where one of the two has a single launch. `chosen` says which point was the best; `reason` why
+    `value` is None.
     """
 
     value: float | None = None
@@ -120,22 +124,35 @@ def cell(found: list[Observation], bases: Bases, wanted: Figures, own: dict[str,
         reasons = [each.reason for each in found if each.reason]
         return Cell(reason=reasons[0] if reasons else NOWHERE)
     samples = one.samples()
-    value = statistics.aggregate(samples, wanted.aggregate)
-    bounds = statistics.interval(
-        [statistics.aggregate(each, wanted.aggregate) for each in one.launches if each]
+    made = Cell(
+        value=aggregate(samples, wanted.aggregate),
+        n=len(samples),
+        chosen=_chosen(one, found) if wanted.best else "",
     )
-    made = Cell(value=value, n=len(samples), chosen=_chosen(one, found) if wanted.best else "")
-    if bounds is not None:
-        made.low, made.high = bounds
-    return _compared(made, one, bases, wanted, own, where)
+    if wanted.base or wanted.cell:
+        return _compared(made, one, bases, wanted, own, where)
+    return _bounded(made, interval_of(lambda figure: figure, _figures(one, wanted)))
+
+
+def _figures(one: Observation, wanted: Figures) -> list[float]:
+    """One figure of each launch, each an estimate of the cell's: of a sum, the whole if all were like it."""
+    launches = [each for each in one.launches if each]
+    times = len(launches) if wanted.aggregate == "sum" else 1
+    return [times * aggregate(each, wanted.aggregate) for each in launches]
+
+
+def _bounded(made: Cell, interval: Interval | None) -> Cell:
+    """The cell with its interval, which holds the figure itself."""
+    if interval is not None and made.value is not None:
+        made.low, made.high = min(made.value, interval[0]), max(made.value, interval[1])
+    return made
 
 
 def _compared(
     made: Cell, one: Observation, bases: Bases, wanted: Figures, own: dict[str, Any], where: str
 ) -> Cell:
     """The cell as part of, or beside, its base."""
-    if not wanted.base and not wanted.cell:
-        return made
+    base = None
     if wanted.base:
         if name := bases.unknown(wanted):
             return Cell(reason=f"no base: nothing here has {name!r}", n=made.n)
@@ -144,11 +161,11 @@ def _compared(
         if base is None:
             said = next((each.reason for each in found if each.reason), NOWHERE)
             return Cell(reason=f"no base: {said}", n=made.n)
-        made.base = statistics.aggregate(base.samples(), wanted.aggregate)
+        made.base = aggregate(base.samples(), wanted.aggregate)
     rule = parsed(wanted.cell or "base / value")
 
-    def at(value: float) -> float:
-        names = {**own, "value": value, "base": made.base}
+    def at(value: float, base: float | None = made.base) -> float:
+        names = {**own, "value": value, "base": base}
 
         def look(name: str) -> Any:
             if names.get(name) is None:
@@ -159,11 +176,16 @@ def _compared(
 
     assert made.value is not None
     try:
-        ends = sorted(at(end) for end in (made.low, made.high) if end is not None and end > 0)
         made.value = at(made.value)
     except Missing as missing:
         return Cell(reason=reason_of(missing), n=made.n, base=made.base)
-    made.low, made.high = (ends[0], ends[1]) if len(ends) == 2 else (None, None)
+    figures = _figures(one, wanted)
+    with contextlib.suppress(Missing, UsageError):  # what can be computed at the figure, and not beside it
+        if base is None or "base" not in rule.names:
+            return _bounded(made, interval_of(at, figures))
+        if base is one:
+            return _bounded(made, interval_of(lambda figure: at(figure, figure), figures))
+        return _bounded(made, interval_of(at, figures, _figures(base, wanted)))
     return made
 
 
@@ -172,7 +194,7 @@ def _one(found: list[Observation], wanted: Figures, where: str, what: str) -> Ob
     there = [each for each in found if each.samples()]
     if len(there) > 1 and wanted.best:
         pick = min if wanted.best == "min" else max
-        return pick(there, key=lambda each: statistics.aggregate(each.samples(), wanted.aggregate))
+        return pick(there, key=lambda each: aggregate(each.samples(), wanted.aggregate))
     if len(there) > 1:
         raise UsageError(
             f"{where}: a {what} holds {len(there)} figures, which differ in {_difference(there)}",

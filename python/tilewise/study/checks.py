@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 from tilewise.launch.record import Record
-from tilewise.measure.result import Measurement
+from tilewise.measurement.result import Measurement
 from tilewise.study.points import Point
 from tilewise.study.schema import Run
 from tilewise.study.study import Study, expression, line_of

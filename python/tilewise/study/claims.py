@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
-from tilewise.errors import UsageError
-from tilewise.study import claims_check, statistics
+from tilewise.base.errors import UsageError
+from tilewise.statistics.summary import aggregate as aggregated
+from tilewise.study import claims_check
 from tilewise.study.cells import Cell
 from tilewise.study.expression import Expression, Missing, Scope
 from tilewise.study.observations import observe
@@ -150,7 +151,7 @@ def _functions(results: Results, tables: list[Table]) -> dict[str, Callable[...,
             )
         if len(there) > 1:
             raise ValueError(f"{len(there)} points have {labels}")
-        return statistics.aggregate(there[0].samples(), aggregate)
+        return aggregated(there[0].samples(), aggregate)
 
     def axis(name: str, **labels: Any) -> list[Any]:
         points = [p for p in results.points if p.entries and _called(p.run, p.axes, labels)]

@@ -6,7 +6,7 @@ import keyword
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 from tilewise.study.expression import FUNCTIONS, Called, Expression
 from tilewise.study.schema import AGGREGATES, Claim, TableWanted, Value
 from tilewise.study.study import Study, line_of

@@ -1,39 +1,38 @@
 """Two results of a study, point by point: faster, slower, or not distinguishable, by a test and not by eye.
 
-A launch is the unit: repetitions in one process share memory pages, cores and their moment. Logarithms of
-the launches' figures are compared by a t whose variance is drawn half-way to that of all points, as the few
-launches of one say little of it (the idea of Smyth 2004, with fixed weights). Probabilities are corrected for
-the number of points (Benjamini and Hochberg 1995); a change below `LEAST` gets no name, however certain.
+Logarithms of the launches' figures are compared by a t whose variance is shrunken towards that of all
+points, as the few launches of one say little of it (`tilewise.statistics.variances`). A change is named where
+the false discovery rate over all points allows for it; one below `LEAST` gets no name, however certain.
 """
 
 from __future__ import annotations
 
 import math
-import statistics as plain
+import statistics
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from tilewise.errors import UsageError
-from tilewise.study import statistics
+from tilewise.base.errors import UsageError
+from tilewise.base.units import plural
+from tilewise.statistics.variances import Pair, compare_pairs, false_discovery
 from tilewise.study.expression import Expression, Missing
 from tilewise.study.paths import figure_of, lines_of, numbers
 from tilewise.study.results import Measured, Results
 from tilewise.study.store import Entry
-from tilewise.units import plural
 
 LEAST = 0.05  # part of the time: a smaller change is no change
 FALSE = 0.05  # part of the named changes that may be none
-PRIOR = 4  # degrees of freedom that all points lend to each: those of three launches on two sides
-QUIET = 1e-3  # relative spread that no point goes below: launches that agree better do so by chance
 FASTER, SLOWER, SAME = "faster", "slower", "not distinguishable"
 
 
 class Change(msgspec.Struct, kw_only=True):
     """One point, or one line of it, in both: medians over launches, new over old, and what that means.
 
-    `low` and `high` bound the ratio with 95 % confidence; `difference` and `variance` are of logarithms.
+    `low` and `high` bound the ratio with 95 % confidence, by what the launches of both sides differ by, with
+    a variance shrunken towards that of all points. `p` is the probability of such a difference without a
+    change, `q` the least false discovery rate over all points at which it counts.
     """
 
     run: str
@@ -45,10 +44,9 @@ class Change(msgspec.Struct, kw_only=True):
     low: float | None = None
     high: float | None = None
     p: float | None = None
+    q: float | None = None
     verdict: str = SAME
     reason: str = ""
-    difference: float = 0.0
-    variance: float | None = None
     launches: tuple[int, int] = (0, 0)
 
 
@@ -72,11 +70,11 @@ def compare(old: Results, new: Results, metric: str = "") -> Comparison:
         launches = sum(len(point.entries) for point in side.points)
         if launches and not any(samples for _, samples in found.values()):
             raise UsageError(f"{side.folder}: {plural(launches, 'launch')}, none with a figure at {metric!r}")
-    changes = [_change(key[1], olds[key], seen) for key, seen in news.items() if key in olds]
-    _decide(changes)
+    changes = {key: _change(key[1], olds[key], seen) for key, seen in news.items() if key in olds}
+    _decide([(each, olds[key][1], news[key][1]) for key, each in changes.items() if not each.reason])
     return Comparison(
         metric=metric,
-        changes=changes,
+        changes=list(changes.values()),
         differences=_differences(old, new),
         only_old=len(olds.keys() - news.keys()),
         only_new=len(news.keys() - olds.keys()),
@@ -112,7 +110,7 @@ def _of_line(line: Mapping[str, Any]) -> list[float]:
     if not isinstance(launches, list):
         return []
     try:
-        return [plain.median(numbers(each)) for each in launches if each]
+        return [statistics.median(numbers(each)) for each in launches if each]
     except Missing:  # of foreign make
         return []
 
@@ -122,7 +120,7 @@ def _change(line: str, old: _Seen, new: _Seen) -> Change:
     if not old[1] or not new[1]:
         made.reason = old[0].reason or new[0].reason or "no figure"
         return made
-    made.old, made.new = plain.median(old[1]), plain.median(new[1])
+    made.old, made.new = statistics.median(old[1]), statistics.median(new[1])
     if min(*old[1], *new[1]) <= 0:
         made.reason = "a time of zero"
         return made
@@ -130,38 +128,22 @@ def _change(line: str, old: _Seen, new: _Seen) -> Change:
     if len(old[1]) < 2 or len(new[1]) < 2:
         made.reason = "one launch says nothing of how launches differ"
         return made
-    made.difference = plain.fmean(map(math.log, new[1])) - plain.fmean(map(math.log, old[1]))
-    made.variance = statistics.variance_of([[math.log(x) for x in side] for side in (old[1], new[1])])
     made.launches = (len(old[1]), len(new[1]))
     return made
 
 
-def _decide(changes: list[Change]) -> None:
+def _decide(tested: list[tuple[Change, list[float], list[float]]]) -> None:
     """Tests all, and names a change where it is certain enough among so many, and large enough."""
-    tested = [each for each in changes if each.variance is not None]
-    common = plain.fmean([each.variance or 0.0 for each in tested]) if tested else 0.0
-    for each in tested:
-        _test(each, common)
-    tested.sort(key=lambda each: each.p if each.p is not None else 1.0)
-    certain = 0
-    for place, each in enumerate(tested, 1):
-        if each.p is not None and each.p <= FALSE * place / len(tested):
-            certain = place
-    for each in tested[:certain]:
-        if each.ratio is not None and abs(math.log(each.ratio)) >= math.log1p(LEAST):
-            each.verdict = SLOWER if each.ratio > 1 else FASTER
-
-
-def _test(change: Change, common: float) -> None:
-    assert change.variance is not None and change.ratio is not None
-    own = sum(change.launches) - 2
-    degrees = own + PRIOR
-    variance = max((own * change.variance + PRIOR * common) / degrees, QUIET**2)
-    error = math.sqrt(variance * sum(1 / count for count in change.launches))
-    middle = change.difference
-    change.p = statistics.chance(middle / error, degrees)
-    half = statistics.student(degrees) * error
-    change.low, change.high = math.exp(middle - half), math.exp(middle + half)
+    pairs = [Pair.of(old, new) for _, old, new in tested]
+    told = compare_pairs(pairs)
+    rates = false_discovery([each.probability for each in told])
+    for (change, _, _), pair, each, rate in zip(tested, pairs, told, rates, strict=True):
+        assert change.ratio is not None
+        change.p, change.q = each.probability, rate
+        change.low = min(change.ratio, math.exp(pair.difference - each.reach))
+        change.high = max(change.ratio, math.exp(pair.difference + each.reach))
+        if rate <= FALSE and abs(math.log(change.ratio)) >= math.log1p(LEAST):
+            change.verdict = SLOWER if change.ratio > 1 else FASTER
 
 
 def _differences(old: Results, new: Results) -> list[str]:

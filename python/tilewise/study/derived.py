@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 from tilewise.study.expression import Missing
 from tilewise.study.paths import parsed
 from tilewise.study.schema import Change, Further, Reference, Settings, TableWanted, Value

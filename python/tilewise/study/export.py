@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 from tilewise.study import store
 from tilewise.study.store import Entry
 
@@ -56,7 +56,7 @@ def _rows(entry: Entry) -> Iterator[dict[str, Any]]:
     for key, value in base.items():
         if isinstance(value, (list, dict)):
             base[key] = str(value)
-    record = entry.record if isinstance(entry.record, dict) else {}
+    record = entry.record or {}
     plain = dict(_flat(record, ""))
     lines = record.get("lines")
     if not isinstance(lines, list):

@@ -15,7 +15,7 @@ import statistics
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 
 Scope = Callable[[str], Any]
 Function = Callable[..., Any]

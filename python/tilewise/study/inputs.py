@@ -13,25 +13,23 @@ from functools import lru_cache
 
 import msgspec
 
-from tilewise.errors import RunError, UsageError
-from tilewise.files import format_module, split_name
+from tilewise.base.errors import RunError, UsageError
+from tilewise.base.units import parse_shape
+from tilewise.engine.child import Ended, run_words
 from tilewise.files.dtypes import parse_dtype
+from tilewise.files.formats import format_of, split_name
 from tilewise.files.generated import generated, parse_seed
 from tilewise.files.target import check_folder
 from tilewise.study import stamps, sweeping
-from tilewise.study.child import Ended, run_words
 from tilewise.study.schema import Input
-from tilewise.units import parse_shape
 
 _TEXT_BYTES = 25  # of a number with all its digits, in a text
-_TEXTS = ("txt", "csv", "tsv", "mtx")
 FOLDER, TRACES = "work", "traces"  # beside the points
-_CONVERTED = ("h5", "hdf5", "tiles")  # whose bytes are not the same each time they are made
 _WHOLE = 256 << 20  # bytes up to which a file's whole content is its identity
 _SAMPLE = 1 << 20
 
 
-class Made(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedInput(msgspec.Struct, frozen=True, kw_only=True):
     """An input of a point: `word` stands in the command line; `generate` makes it, empty for a file.
 
     `bytes` is what it takes on disk, about; `identity` changes with what it holds.
@@ -44,7 +42,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     generate: list[str] = []
 
 
-def resolve(name: str, wanted: Input, fill: Callable[[str], str], study_path: str) -> Made:
+def resolve(name: str, wanted: Input, fill: Callable[[str], str], study_path: str) -> PreparedInput:
     """The input as one point needs it; `fill` fills holes. UsageError where there is no such file."""
     if wanted.path:
         path = os.path.join(
@@ -58,7 +56,9 @@ def resolve(name: str, wanted: Input, fill: Callable[[str], str], study_path: st
 
 
 @lru_cache(maxsize=4096)
-def _generated(name: str, shape: str, kind: str, dtype: str, seed: str, ending: str, study_path: str) -> Made:
+def _generated(
+    name: str, shape: str, kind: str, dtype: str, seed: str, ending: str, study_path: str
+) -> PreparedInput:
     """The input that `generate` makes; UsageError for what it would refuse."""
     where = f"{study_path}: inputs.{name}"
     rows, columns = parse_shape(shape, f"{where}.shape")
@@ -69,7 +69,7 @@ def _generated(name: str, shape: str, kind: str, dtype: str, seed: str, ending: 
         raise UsageError(f"{where} cannot be made as a file called {word!r}")
     _check_makeable(kind, dtype, seed, ending, where)
     bits = re.search(r"(\d+)$", dtype)
-    each = _TEXT_BYTES if ending in _TEXTS else int(bits[1]) // 8 if bits else 8
+    each = _TEXT_BYTES if format_of(f"A.{ending}").text else int(bits[1]) // 8 if bits else 8
     words = [
         "generate",
         "-o",
@@ -83,7 +83,7 @@ def _generated(name: str, shape: str, kind: str, dtype: str, seed: str, ending: 
         "--seed",
         seed,
     ]
-    return Made(name=name, word=word, identity=word, bytes=rows * columns * each, generate=words)
+    return PreparedInput(name=name, word=word, identity=word, bytes=rows * columns * each, generate=words)
 
 
 def _check_makeable(kind: str, dtype: str, seed: str, ending: str, where: str) -> None:
@@ -91,7 +91,7 @@ def _check_makeable(kind: str, dtype: str, seed: str, ending: str, where: str) -
     try:
         number = parse_dtype(dtype, "dtype")
         generated(kind, (1, 1), number, parse_seed(seed, "seed"), "")
-        known: tuple[str, ...] = format_module(f"A.{ending}").NUMBERS
+        known = format_of(f"A.{ending}").numbers
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", error.advice) from None
     if number not in known:
@@ -112,7 +112,7 @@ def plain_name(output: str, where: str) -> str:
 _identities: dict[tuple[str, int, int], str] = {}
 
 
-def _file(name: str, path: str, member: str) -> Made:
+def _file(name: str, path: str, member: str) -> PreparedInput:
     """The input that is the file or folder at `path`, or the `member` of it, such as a dataset."""
     try:
         found = os.stat(path)
@@ -129,7 +129,7 @@ def _file(name: str, path: str, member: str) -> Made:
         raise UsageError(f"the input {name!r} cannot be read at {path}: {error.strerror or error}") from None
     if member:
         path, identity = f"{path}:{member}", f"{identity}:{member}"
-    return Made(name=name, word=path, identity=identity, bytes=count)
+    return PreparedInput(name=name, word=path, identity=identity, bytes=count)
 
 
 def _content(path: str, found: os.stat_result) -> str:
@@ -172,7 +172,9 @@ class Work:
             raise UsageError(f"no folder can be made at {folder}: {error.strerror or error}") from None
         check_folder(self.folder, "matrices of the points")
 
-    def prepare(self, made: Made, run: Callable[[list[str], str, float | None], Ended] = run_words) -> None:
+    def prepare(
+        self, made: PreparedInput, run: Callable[[list[str], str, float | None], Ended] = run_words
+    ) -> None:
         """Makes an input unless it is there already, complete; raises RunError when that fails.
 
         UsageError where a file that is not this study's is there under its name, and holds something else.
@@ -195,7 +197,9 @@ class Work:
             stamps.remove(path)
             raise RunError(f"the input {made.name} could not be made: {ended.message()}")
 
-    def _is_there(self, path: str, made: Made, run: Callable[[list[str], str, float | None], Ended]) -> bool:
+    def _is_there(
+        self, path: str, made: PreparedInput, run: Callable[[list[str], str, float | None], Ended]
+    ) -> bool:
         """Whether the file at `path` is the input, so that it need not be made."""
         stamp = None if self._alone else stamps.read(path)
         ours = self._alone or (stamp is not None and stamp.owner == self._owner != "")
@@ -209,10 +213,12 @@ class Work:
         self._compare(path, made, run)
         return True
 
-    def _compare(self, path: str, made: Made, run: Callable[[list[str], str, float | None], Ended]) -> None:
+    def _compare(
+        self, path: str, made: PreparedInput, run: Callable[[list[str], str, float | None], Ended]
+    ) -> None:
         """Makes the input once more under another name; UsageError where `path` holds something else."""
         stem, ending = os.path.splitext(made.word)
-        converted = ending[1:] in _CONVERTED
+        converted = not format_of(made.word).reproducible
         again = f"check-{stem}{'.npy' if converted else ending}"
         old = f"check-old-{stem}.npy"
         words = [again if word == made.word else word for word in made.generate]

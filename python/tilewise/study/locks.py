@@ -13,7 +13,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 
-from tilewise.errors import RunError
+from tilewise.base.errors import RunError
 
 LOCKS = "points.lock"
 # What a file system says that has no locks, as Lustre does where it is mounted without them.

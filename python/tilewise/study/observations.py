@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 from tilewise.study.expression import Expression, Missing
 from tilewise.study.paths import follow, lines_of, numbers, parsed, reason_of, scope_for
 from tilewise.study.results import Measured

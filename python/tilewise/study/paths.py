@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 from tilewise.study.expression import Expression, Missing, Scope, short
 from tilewise.study.store import Entry
 
@@ -47,7 +47,7 @@ def scope_for(
         head = name.partition(".")[0]
         if line is not None and (head in line or name == "rate"):
             return _rate(line) if name == "rate" else follow(line, name)
-        return follow(entry.record if entry.record is not None else {}, name)
+        return follow(entry.record or {}, name)
 
     return look
 
@@ -62,7 +62,7 @@ def lines_of(entry: Entry, wanted: Mapping[str, Any]) -> list[Mapping[str, Any]]
 
     The kind `matrix` has a line for each two ranks of a measured table of pairs.
     """
-    record = entry.record if isinstance(entry.record, dict) else {}
+    record = entry.record or {}
     found = _pairs(record.get("matrices")) if wanted.get("kind") == "matrix" else record.get("lines")
     lines = [line for line in found if isinstance(line, Mapping)] if isinstance(found, list) else []
     return [line for line in lines if all(_fits(line.get(key), value) for key, value in wanted.items())]

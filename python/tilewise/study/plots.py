@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 from tilewise.study.cells import unit_shown
 from tilewise.study.expression import Expression, Missing
 from tilewise.study.paths import reason_of

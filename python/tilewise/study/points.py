@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 from tilewise.study.expression import Expression, Missing, Scope, scope_of
-from tilewise.study.inputs import Made, plain_name, resolve
+from tilewise.study.inputs import PreparedInput, plain_name, resolve
 from tilewise.study.schema import Run
 from tilewise.study.study import Study, expression, line_of
 
@@ -42,7 +42,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     axes: dict[str, Any]
     words: list[str]
-    inputs: list[Made]
+    inputs: list[PreparedInput]
     output: str
     timeout: float | None
     reason: str = ""

@@ -1,4 +1,4 @@
-"""SQL over the index of a study: what it answers, read-only, and what its mistakes most likely meant.
+"""SQL over the launches of a study: what it answers, read-only, and what its mistakes most likely meant.
 
 Names stand in double quotes, as most have dots. Where there is no column "seconds.totl.max", SQLite takes
 that for a text and answers nonsense; so names are handed to it in backticks, which are never taken for texts.
@@ -11,8 +11,8 @@ import re
 import sqlite3
 from typing import Any, NamedTuple
 
-from tilewise.errors import UsageError
-from tilewise.study.index import TABLE, distinct, quoted
+from tilewise.base.errors import UsageError
+from tilewise.study.launches import TABLE, distinct, quoted
 
 _NEAR = 4
 _READS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
@@ -46,7 +46,7 @@ def columns(base: sqlite3.Connection) -> Answer:
 
 
 def ask(base: sqlite3.Connection, sql: str) -> Answer:
-    """What one SELECT gives. UsageError for what is broken, writes, or reaches outside of the index.
+    """What one SELECT gives. UsageError for what is broken, writes, or reaches outside of the table.
 
     The connection can only read from then on.
     """
@@ -69,7 +69,7 @@ def ask(base: sqlite3.Connection, sql: str) -> Answer:
             raise KeyboardInterrupt from None
         if refused:
             raise UsageError(
-                "a query only reads the index; this one would change something or reach outside of it",
+                "a query only reads the table; this one would change something or reach outside of it",
                 f"SELECT … FROM {TABLE}",
             ) from None
         said = str(error).rstrip(".")

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
+from tilewise.base.units import listing, plural
 from tilewise.study import store
 from tilewise.study.points import combinations
 from tilewise.study.schema import SCALES
 from tilewise.study.store import DONE, FAILED, NOT_RUN, Entry, Environment, Session
 from tilewise.study.study import Study, parse
-from tilewise.units import listing, plural
 
 
 class Measured(msgspec.Struct, kw_only=True):

@@ -15,15 +15,16 @@ from typing import Any
 
 import msgspec
 
-from tilewise.errors import RunError, TilewiseError
-from tilewise.study import statistics, store
-from tilewise.study.child import Ended, run_words
+from tilewise.base.errors import RunError, TilewiseError
+from tilewise.base.units import plural
+from tilewise.engine.child import Ended, run_words
+from tilewise.statistics.intervals import narrow
+from tilewise.study import store
 from tilewise.study.inputs import Work
 from tilewise.study.paths import figure_of
 from tilewise.study.points import Point
 from tilewise.study.store import DONE, FAILED, NOT_RUN, Entry, Environment, Store
 from tilewise.study.study import Study, launches_of, warmups_of
-from tilewise.units import plural
 
 Runner = Callable[[list[str], str, "float | None"], Ended]
 Progress = Callable[[str, float], None]
@@ -207,7 +208,7 @@ class _Schedule:
         samples = [each for each in found if each is not None]
         if not samples:
             self._blind[point.key] = f"{stop.metric}, the metric of stop, in its records: {point.line()}"
-        return not statistics.narrow(samples, stop.relative)
+        return not narrow(samples, stop.relative)
 
     def notes(self) -> list[str]:
         """A sentence where nothing could be told from launches, so that as many were run as are allowed."""
@@ -236,11 +237,11 @@ def _launch(point: Point, entry: Entry, trace: str, work: Work, folder: str, run
 
 
 def _judged(entry: Entry, ended: Ended) -> Entry:
-    record: Any = None
+    record: dict[str, Any] | None = None
     message = ended.message() if ended.exit_code else ""
     if ended.output.strip():
         try:
-            record = msgspec.json.decode(ended.output)
+            record = msgspec.json.decode(ended.output, type=dict[str, Any])
         except msgspec.MsgspecError as error:
             message = message or f"its record is no JSON: {error}"
     elif not ended.exit_code:

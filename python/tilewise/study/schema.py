@@ -26,7 +26,10 @@ class Input(_Table, kw_only=True):
 
 
 class Stop(_Table, kw_only=True):
-    """Launches go on until the 95 % interval of the median of `metric` is within `relative` of it."""
+    """Launches go on until the 95 % interval of `metric` over launches is within `relative` of their median.
+
+    A launch counts as one figure; the interval is Student's t over the logarithms of these.
+    """
 
     metric: str = "seconds.total.max"
     relative: float = 0.05
@@ -128,7 +131,9 @@ class Reference(_Table, kw_only=True):
 class Figures(_Table, kw_only=True):
     """What tables and plots share: which points, which figure of them, against what base.
 
-    All keys that it does not say itself are those of the one above that it is `like`.
+    All keys that it does not say itself are those of the one above that it is `like`. `aggregate` makes one
+    figure of all samples of all launches; its 95 % interval is made of the same of each launch, and where
+    there is a `base`, of what the launches of both differ by.
     """
 
     name: str

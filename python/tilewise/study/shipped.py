@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "studies")
 

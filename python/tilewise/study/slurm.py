@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tilewise.errors import RunError, UsageError
+from tilewise.base.errors import RunError, UsageError
 from tilewise.study.points import Point
 from tilewise.study.schema import Slurm
 

@@ -16,7 +16,7 @@ import shutil
 
 import msgspec
 
-from tilewise.machine.replacing import replace
+from tilewise.base.staging import replace
 
 
 class Stamp(msgspec.Struct, frozen=True):

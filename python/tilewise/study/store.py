@@ -13,15 +13,19 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tilewise.errors import RunError, UsageError
-from tilewise.machine.replacing import replace_or_fail
+from tilewise.base.errors import RunError, UsageError
+from tilewise.base.staging import replace_or_fail
+from tilewise.base.units import plural
 from tilewise.study.locks import Locks, lock
 from tilewise.study.points import digest
-from tilewise.units import plural
+
+if TYPE_CHECKING:
+    from tilewise.launch.record import Record
+    from tilewise.measurement.result import Measurement
 
 POINTS, STUDY = "points.jsonl", "study.toml"
 DONE, FAILED, NOT_RUN = "done", "failed", "not run"
@@ -31,7 +35,8 @@ class Entry(msgspec.Struct, kw_only=True):
     """One launch of a point. `seconds` is the whole command's; `launch` counts from 0, warm-ups first.
 
     `hash` is of the point, the launch, the version and the environment; `point` names the point alone.
-    `trace` is the timeline, a file below the results folder.
+    `trace` is the timeline, a file below the results folder. `record` is what the command wrote, as JSON has
+    it: dotted paths of expressions go through it, all else asks for `result`.
     """
 
     hash: str
@@ -48,7 +53,19 @@ class Entry(msgspec.Struct, kw_only=True):
     exit_code: int = 0
     message: str = ""
     trace: str = ""
-    record: Any = None
+    record: dict[str, Any] | None = None
+
+    def result(self) -> Record | Measurement | None:
+        """The record with its types; None where there is none, or one of foreign make or another version."""
+        from tilewise.launch.record import Record
+        from tilewise.measurement.result import Measurement
+
+        try:
+            if "lines" in (self.record or {}):
+                return msgspec.convert(self.record, Measurement)
+            return msgspec.convert(self.record, Record)
+        except msgspec.ValidationError:
+            return None
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 from tilewise.study.expression import Expression
 from tilewise.study.schema import AGGREGATES, KINDS, LOGS, SCALES, Change, Figures, File, Run, Settings, Stop
 

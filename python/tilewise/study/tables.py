@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from tilewise.errors import UsageError
+from tilewise.base.errors import UsageError
 from tilewise.study import derived
 from tilewise.study.cells import (
     NOWHERE,

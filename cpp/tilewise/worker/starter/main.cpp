@@ -1,4 +1,5 @@
-// tilewise-start PARENT COMMAND …: becomes COMMAND, in a process group of its own, which is asked to end when PARENT dies.
+// tilewise-start PARENT COMMAND …: becomes COMMAND, in a process group of its own, which is asked to end when PARENT
+// dies.
 //
 // What a child has to do between fork and exec, done after exec instead: so that a parent with threads, whose locks a
 // forked child would inherit in any state, can start it by vfork.

@@ -1,21 +1,18 @@
-"""Diagrams that every report needs: curves with intervals, and heat maps with values in the cells."""
+"""The diagram that every report needs: curves with intervals, on even or logarithmic axes."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilewise.errors import clean
+from tilewise.base.units import rate_text
 from tilewise.report.figures.style import (
     DASHES,
     MARKERS,
     MUTED,
     ORDERED,
-    PAPER,
     SERIES,
-    WIDTH,
     Plot,
     Spot,
     house,
@@ -23,7 +20,6 @@ from tilewise.report.figures.style import (
     short,
 )
 from tilewise.report.numbers import finite, significant, size_text, time_text
-from tilewise.units import rate_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,8 +34,6 @@ _FEW = 8  # points: their intervals are lines, those of more a band
 _REACH = 4.0  # how far beyond the points of a logarithmic axis an interval is shown
 _FEW_POWERS = 200.0  # greatest over least: below, powers of ten alone are too few ticks
 _LITTLE = 4.0  # greatest over least: below, there may be no such tick at all
-_NUANCE = 0.1  # of the largest value: smaller differences stay pale
-_WRITTEN = 16  # ranks: more cells are too small for values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,55 +253,3 @@ def _guide(axes: Axes, guide: Guide) -> None:
         axes.axvline(guide.x, **style)
         top = ("data", "axes fraction")
         axes.annotate(name, (guide.x, 1), xycoords=top, xytext=(3, 0), ha="left", va="top", **words)
-
-
-def heat(
-    key: str, title: str, caption: str, names: Sequence[str], values: Sequence[Sequence[float]], unit: str
-) -> Plot:
-    """A map of every pair: row sends, column receives; NaN is blank; values stand in the cells."""
-    import numpy
-    from matplotlib.colors import LinearSegmentedColormap
-
-    count = len(names)
-    numbers = numpy.full((count, count), numpy.nan)
-    for row, told in enumerate(values[:count]):
-        numbers[row, : min(count, len(told))] = told[:count]
-    numbers[~numpy.isfinite(numbers)] = numpy.nan
-    known = numbers[~numpy.isnan(numbers)]
-    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
-    side = min(WIDTH, max(3.6, 1.6 + 0.42 * count))
-    with house():
-        figure, axes = sheet(title, WIDTH, side * 0.86)
-        plot = Plot(key, title, caption, figure)
-        scale = LinearSegmentedColormap.from_list("house", ["#e9f1f8", "#7fb3d9", "#2a76ae", "#0b3557"], N=48)
-        edges = numpy.arange(count + 1) - 0.5
-        spread = max(high - low, abs(high) * _NUANCE, 1e-300)
-        shown = numpy.ma.masked_invalid(numbers)
-        mesh = axes.pcolormesh(edges, edges, shown, cmap=scale, vmin=low, vmax=low + spread)
-        mesh.set(edgecolor=PAPER[0], linewidth=1)
-        for (row, column), value in numpy.ndenumerate(numbers):
-            if math.isnan(value):
-                continue
-            text = f"{names[row]} → {names[column]}: {significant(value)} {unit}"
-            plot.spots.append(Spot(axes, column - 0.5, row - 0.5, text, 1.0, 1.0))
-            if count <= _WRITTEN:
-                ink = "#ffffff" if (value - low) / spread > 0.45 else "#10202e"
-                axes.text(column, row, significant(value), ha="center", va="center", color=ink,
-                          fontsize=8.5 if count <= 8 else 6)  # fmt: skip
-        axes.set(xlabel="to", ylabel="from", aspect="equal")
-        axes.invert_yaxis()
-        axes.grid(False)
-        every = max(1, math.ceil(count / _WRITTEN))
-        places = list(range(0, count, every))
-        labels = [clean(names[place]) for place in places]
-        turn = 90 if max(map(len, labels), default=0) * len(labels) > 40 else 0
-        axes.set_xticks(places, labels, rotation=turn)
-        axes.set_yticks(places, labels)
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
-        bar = figure.colorbar(mesh, ax=axes, shrink=0.8, label=unit)
-        if bar.solids is not None:
-            bar.solids.set(rasterized=False, edgecolor="face")
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(length=2)
-    return plot

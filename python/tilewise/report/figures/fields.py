@@ -11,7 +11,8 @@ from tilewise.report.figures.style import PAPER, WIDTH, Plot, Spot, house, sheet
 from tilewise.report.numbers import significant
 
 _SHADES = ["#e9f1f8", "#7fb3d9", "#2a76ae", "#0b3557"]
-_WRITTEN = 120  # cells: more are too small for values
+_WRITTEN = 256  # cells: more are too small for values
+_NUANCE = 0.1  # of the largest value: smaller differences stay pale
 _ABREAST, _BELOW = 62, 40  # letters that have room along the figure, names that have room down it
 _NAME = 20  # letters of a name
 _INK = ("#10202e", "#ffffff")
@@ -40,7 +41,7 @@ def field(
         numbers[numbers <= 0] = numpy.nan
     known = numbers[~numpy.isnan(numbers)]
     low, high = (float(known.min()), float(known.max())) if known.size else (1.0, 1.0)
-    high = high if high > low else low + (abs(low) or 1.0)
+    high = max(high, low + (abs(high) * _NUANCE or 1.0))
     scale = (LogNorm if log else Normalize)(low, high)
     texts = _texts(numbers) if numbers.size <= _WRITTEN else {}
     height = min(7.0, max(2.4, 1.5 + 0.36 * len(down[1])))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewise.measure.result import Line, Measurement
+from tilewise.base.units import plural
+from tilewise.measurement.result import Line, Measurement
 from tilewise.report import measured as ask
 from tilewise.report.figures.bars import Bar, bars
 from tilewise.report.figures.curves import Axis, Curve, curves
 from tilewise.report.figures.style import Plot
 from tilewise.report.measure_files import WORDS, setting_text, settings, strategy_text
 from tilewise.report.numbers import significant, size_text
-from tilewise.units import plural
 
 _MOST = 4  # settings drawn: more are in the tables
 _BESIDE = 2  # figures of strategies: those with the most

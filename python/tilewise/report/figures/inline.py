@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from tilewise.errors import clean
+from tilewise.base.errors import clean
 from tilewise.report.figures.style import Plot, svg, themed
 
 _REACH = 6.0  # points around a data point that answer the pointer

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tilewise.base.units import rate_text
 from tilewise.machine.model import Cost
-from tilewise.measure.fit import cost_key, one_operation
-from tilewise.measure.result import Line, Matrix, Measurement
+from tilewise.measurement.fit import cost_key, one_operation
+from tilewise.measurement.result import Line, Matrix, Measurement
 from tilewise.report import measured as ask
-from tilewise.report.figures.curves import Axis, Curve, Guide, curves, heat
+from tilewise.report.figures.curves import Axis, Curve, Guide, curves
+from tilewise.report.figures.fields import field
 from tilewise.report.figures.style import Plot
+from tilewise.report.measure_messages import matrix_table
 from tilewise.report.numbers import percent, size_text, time_text
-from tilewise.units import rate_text
 
 _DENSE = 96  # points of a model's curve
 _MOST = 8  # figures of one sort: more are in the tables
 
 Value = Callable[[Line], tuple[float, float, float] | None]
+View = tuple[str, str, Callable[[Line], str], list[Line]]  # key, title, what names a curve, its lines
 
 
 def message_plots(measurement: Measurement) -> Iterator[Plot]:
@@ -28,10 +31,10 @@ def message_plots(measurement: Measurement) -> Iterator[Plot]:
         yield _bandwidth(key, title, name, group)
 
 
-def _views(lines: list[Line]) -> list[tuple[str, str, Callable[[Line], str], list[Line]]]:
-    """Which lines share a diagram: key, title, what names a curve, the lines."""
-    among: list[tuple[str, str, Callable[[Line], str], list[Line]]] = []
-    views: list[tuple[str, str, Callable[[Line], str], list[Line]]] = []
+def _views(lines: list[Line]) -> list[View]:
+    """Which lines share a diagram."""
+    among: list[View] = []
+    views: list[View] = []
     for (level, pairs), group in ask.grouped(lines, lambda line: (line.level, line.pairs)).items():
         title = f"by exchange, level {level}, {ask.pairs_text(pairs)}"
         views.append((f"{level}-{pairs}", title, _exchange, group))
@@ -40,7 +43,7 @@ def _views(lines: list[Line]) -> list[tuple[str, str, Callable[[Line], str], lis
         first = round_trips[0].name if round_trips else ""
         for pairs, group in ask.grouped(ask.pick(round_trips, name=first), lambda line: line.pairs).items():
             title = f"by level, {first}, {ask.pairs_text(pairs)}"
-            among.append((f"levels-{pairs}", title, _level, group))
+            among.append((f"levels-{pairs}", title, lambda line: line.level, group))
     return among + views
 
 
@@ -48,22 +51,20 @@ def _exchange(line: Line) -> str:
     return f"{line.name}, stream" if line.pattern == "stream" else line.name
 
 
-def _level(line: Line) -> str:
-    return line.level
-
-
-def _series(lines: list[Line], name: Callable[[Line], str], value: Value) -> list[Curve]:
+def _series(
+    lines: list[Line], name: Callable[[Line], str], value: Value, words: Callable[[float], str]
+) -> list[Curve]:
+    """A curve for each `name`, over sizes; `words` say what a point's value is."""
     groups = ask.grouped(lines, name)
-    order = ask.by_level(groups)
     found = []
-    for words in order:
+    for title in ask.by_level(groups):
         points = []
-        for line in groups[words]:
+        for line in groups[title]:
             told = value(line)
             if told is not None:
-                text = f"{words}, {size_text(line.bytes)}: {{}}; {ask.hint(line)}"
+                text = f"{title}, {size_text(line.bytes)}: {words(told[0])}; {ask.hint(line)}"
                 points.append((float(line.bytes), *told, text))
-        found.append(Curve(words, points))
+        found.append(Curve(title, points))
     return found
 
 
@@ -82,23 +83,15 @@ def _rate(line: Line) -> tuple[float, float, float] | None:
     return tuple(line.bytes / seconds for seconds in (told[0], told[2], told[1]))  # type: ignore[return-value]
 
 
-def _filled(series: list[Curve], words: Callable[[float], str]) -> list[Curve]:
-    """Puts the figure itself in front of what else is told of a point."""
-    return [
-        Curve(one.name, [(*point[:4], point[4].replace("{}", words(point[1]), 1)) for point in one.points])
-        for one in series
-    ]
-
-
 def _latency(key: str, title: str, name: Callable[[Line], str], lines: list[Line]) -> Plot:
-    series = _filled(_series(lines, name, _seconds), lambda value: f"{time_text(value)} one way")
+    series = _series(lines, name, _seconds, lambda value: f"{time_text(value)} one way")
     caption = "Median time of a message in one direction; shaded: 95 % interval of the median."
     across, up = Axis("message size", "bytes"), Axis("time, one way", "seconds")
     return curves(f"latency-{key}", f"Latency {title}", caption, series, across, up)
 
 
 def _bandwidth(key: str, title: str, name: Callable[[Line], str], lines: list[Line]) -> Plot:
-    series = _filled(_series(lines, name, _rate), lambda value: rate_text(value, "B/s"))
+    series = _series(lines, name, _rate, lambda value: rate_text(value, "B/s"))
     carried = [line for line in lines if line.share and line.rate()]
     guides = []
     if carried:
@@ -119,24 +112,16 @@ def matrix_plots(measurement: Measurement) -> Iterator[Plot]:
 
 
 def _matrix(matrix: Matrix) -> Plot:
-    small, nothing = matrix.bytes < ask.SMALL, float("nan")
-    values = [
-        [
-            nothing
-            if own == place or seconds is None or not seconds > 0
-            else seconds * 1e6
-            if small
-            else matrix.bytes / seconds / 1e9
-            for place, seconds in enumerate(row)
-        ]
-        for own, row in enumerate(matrix.seconds)
-    ]
-    what, unit = ("Latency", "µs") if small else ("Bandwidth", "GB/s")
-    pair = "hosts" if matrix.level == "node" else "ranks"
-    title = f"{what} of every pair of {pair}, {size_text(matrix.bytes)}"
-    caption = f"One way, one pair at a time ({unit}); rows send, columns receive."
-    key = "-".join(filter(None, ["pairs", matrix.level, str(matrix.bytes), "map"]))
-    return heat(key, title, caption, matrix.ranks, values, unit)
+    table, names = matrix_table(matrix), matrix.ranks
+    unit = table.columns[1].unit
+    scale = {"µs": 1e6, "GB/s": 1e-9}[unit]
+    values = []
+    for row in table.rows:
+        known = [float("nan") if cell.value is None else cell.value * scale for cell in row[1:]]
+        values.append([*known, *[float("nan")] * (len(names) - len(known))])
+    caption = f"{unit}; rows send, columns receive, one pair at a time."
+    sides = ("to", names), ("from", names[: len(values)])
+    return field(f"{table.key}-map", table.title, caption, *sides, values, unit)
 
 
 def model_plots(measurement: Measurement) -> Iterator[Plot]:

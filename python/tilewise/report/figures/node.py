@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewise.measure.result import Line, Measurement
+from tilewise.measurement.result import Line, Measurement
 from tilewise.report import measured as ask
 from tilewise.report.figures.curves import Axis, Curve, Guide, curves
 from tilewise.report.figures.style import Plot

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tilewise.errors import clean
+from tilewise.base.errors import clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from tilewise.errors import clean
+from tilewise.base.errors import clean
 from tilewise.report.figures.style import GRID, INK, MUTED, PHASES, Plot, Spot, house, sheet
 from tilewise.report.numbers import size_text, time_text
 from tilewise.report.timeline import KINDS, MPI, Timeline, joined, merged

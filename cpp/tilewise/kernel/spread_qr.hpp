@@ -1,0 +1,42 @@
+// QR of a matrix whose columns are spread over ranks, each of which keeps its own: what travels is a panel of
+// reflectors at a time.
+//
+//      panel     on its way to all         every rank, its columns of what is left
+//     [ R R |                             [ . . ]
+//     [ Y R |    Y, the reflectors        [ c c ]   C ← C − Y·(T'·(Y'·C))
+//     [ Y Y |                             [ c c ]
+//
+// Memory of a rank beside its columns: a panel, 128 numbers for each of its columns, and with pivots a sketch of 72
+// rows; rank 0 then has the sketch of all columns.
+#pragma once
+
+#include <vector>
+
+#include "tilewise/kernel/team.hpp"
+
+namespace tilewise::kernel {
+
+/// A = Q·R: R in the upper triangle, the reflectors of Q below it, each column on the rank that has it.
+struct SpreadQr {
+    SpreadColumns columns;
+    std::vector<double> tau;  ///< the same on all ranks
+};
+
+/// Factors the columns one after the other, in place. The panels are factored by every rank, with the same
+/// result.
+SpreadQr spread_qr(const SpreadColumns& a, const Team& team, int threads);
+
+/// A·P = Q·R in place, long columns first: each diagonal element of R is about as large as what is left of any later
+/// column. A rank's columns are rearranged to follow their places, and none of them leaves it. `permutation`: column j
+/// of A·P is column permutation[j] of A. For at least as many rows as columns; O(rows·columns²), half of it for the
+/// sketches by which columns are chosen.
+SpreadQr pivoted_spread_qr(const SpreadColumns& a, std::vector<int>& permutation, const Team& team, int threads);
+
+/// C ← Q·C, of each rank's columns of C.
+void apply_q(const SpreadQr& qr, const Columns& c, const Team& team, int threads);
+
+/// Rᵀ (columns×columns, lower triangle), of which each rank gets the columns `wanted`.
+Matrix transposed_triangle(const SpreadQr& qr, const std::function<grid::Range(int rank)>& wanted, const Team& team,
+                           int threads);
+
+}  // namespace tilewise::kernel

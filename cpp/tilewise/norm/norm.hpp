@@ -1,0 +1,30 @@
+// The Frobenius, 1, ∞ and max norms of a matrix in a file, in one pass over it.
+#pragma once
+
+#include "tilewise/io/transfer.hpp"
+
+namespace tilewise::norm {
+
+struct Options {
+    io::StrategyKind read = io::StrategyKind::positioned;
+    io::Hints hints;
+    std::int64_t band_bytes = std::int64_t{32} << 20;  ///< on each rank, at a time
+};
+
+/// All are NaN where the matrix holds a NaN, else infinite where it holds an infinity, and 0 where it holds nothing.
+/// Finite numbers overflow only where the norm itself is beyond float64.
+struct Norms {
+    double frobenius = 0;  ///< the root of the sum of squares
+    double one = 0;        ///< the largest sum of magnitudes of a column
+    double infinity = 0;   ///< the largest sum of magnitudes of a row
+    double max = 0;        ///< the largest magnitude
+    std::int64_t nans = 0, infinities = 0;
+    bool working = false;  ///< whether this rank had anything to do
+};
+
+/// The same on every rank. Band after band, so that the matrix may be far larger than memory: `band_bytes` a rank, for
+/// each of its threads a float64 for each number of a row as the file stores it, and what the strategy stages. Throws
+/// the same Error on every rank, or aborts the job where ranks already wait. @note Collective over `context.comm`.
+Norms norms(Context& context, const io::Region& a, const Options& options);
+
+}  // namespace tilewise::norm

@@ -1,0 +1,1 @@
+"""tilewise from Python: commands as functions of paths and arrays, records, and studies as data frames."""

@@ -1,0 +1,157 @@
+"""Arrays on their way to ranks and back: as files of a folder in shared memory, which both sides map.
+
+    caller's array ──copy──▶ a.npy ──mapped by ranks──▶ result.npy ──mapped──▶ the array that the caller gets
+    numpy.memmap of a file ────────▶ the file itself, without a copy
+
+Where shared memory has too little room, the folder lies where `tempfile` puts files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tilewise.base.errors import TilewiseError, UsageError, disk_failure
+
+_SHARED = "/dev/shm"
+_PREFIX = "tilewise-arrays-"
+_SPARE = 2  # so many times the inputs must be free where they are put: results lie there too
+
+
+class Arrays:
+    """The inputs of one call, by the names that the caller knows, and the folder of what has to be copied."""
+
+    def __init__(self, inputs: dict[str, Any]) -> None:
+        self._inputs = {name: _as_array(value, name) for name, value in inputs.items()}
+        self._folder = ""
+        self._names: dict[str, str] = {}  # path: what the caller calls it
+
+    def word(self, name: str, row: bool = False) -> Any:
+        """What the command line says for an input: an array by the name of a file, all else as it is.
+
+        An array of one dimension is a column, or a `row`.
+        """
+        value = self._inputs[name]
+        if not hasattr(value, "ndim"):
+            return value
+        import numpy
+
+        if value.ndim == 1:
+            value = value.reshape(1, -1) if row else value.reshape(-1, 1)
+        if path := _file_of(value):
+            return path
+        path = self._path(f"{name}.npy", name)
+        try:
+            numpy.save(path, value)
+        except OSError as error:
+            raise disk_failure(
+                f"{name} cannot be handed to the ranks in {os.path.dirname(path)}", error
+            ) from None
+        return path
+
+    def result(self, name: str) -> str:
+        """Where a result goes that the caller wants as an array."""
+        return self._path(name, "the result")
+
+    def _path(self, file: str, name: str) -> str:
+        if not self._folder:
+            _sweep()
+            needed = _SPARE * sum(getattr(value, "nbytes", 0) for value in self._inputs.values())
+            where = _SHARED if _room(_SHARED) >= needed else None
+            self._folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=where)
+        path = os.path.join(self._folder, file)
+        self._names[path] = name
+        return path
+
+    def rename(self, error: TilewiseError) -> None:
+        """Has the error speak of files in the caller's words."""
+        for path, name in self._names.items():
+            error.message = error.message.replace(path, name)
+            error.advice = error.advice.replace(path, name)
+        error.args = (error.message,)
+
+    def remove(self) -> None:
+        """Nothing is left but what somebody has mapped."""
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@contextmanager
+def arrays(inputs: dict[str, Any]) -> Iterator[Arrays]:
+    """Around a call: errors speak of its inputs as the caller does, and no file of them is left."""
+    call = Arrays(inputs)
+    try:
+        yield call
+    except TilewiseError as error:
+        call.rename(error)
+        raise
+    finally:
+        call.remove()
+
+
+def load(path: str) -> Any:
+    """The array of a `.npy` file that is about to be removed: its memory stays as long as somebody has it."""
+    import numpy
+
+    if path.startswith(_SHARED):
+        with contextlib.suppress(ValueError):  # a file without numbers cannot be mapped
+            return numpy.asarray(numpy.load(path, mmap_mode="r+"))
+    return numpy.load(path)
+
+
+def _as_array(value: Any, name: str) -> Any:
+    """`value` if it can name a file, else as an array of numbers; UsageError where it is neither."""
+    if value is None or isinstance(value, (str, bytes, bool, int, float, os.PathLike)):
+        return value
+    import numpy
+
+    try:
+        array = value if isinstance(value, numpy.memmap) else numpy.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{name} is neither a path nor an array: {error}") from None
+    if array.dtype.hasobject:
+        raise UsageError(f"{name} is neither a path nor an array of numbers, but {type(value).__name__}")
+    return array
+
+
+def _file_of(array: Any) -> str:
+    """The `.npy` file that `array` maps from its first number to its last; empty where it is none."""
+    import numpy
+
+    if not (isinstance(array, numpy.memmap) and isinstance(array.base, mmap.mmap) and array.filename):
+        return ""
+    path = os.fsdecode(array.filename)
+    if not path.endswith(".npy") or array.mode == "c":  # changes to a private map are in memory alone
+        return ""
+    try:
+        again = numpy.load(path, mmap_mode="r")
+    except (OSError, ValueError):
+        return ""
+    same = (again.shape, again.dtype, again.offset) == (array.shape, array.dtype, array.offset)
+    if not same or again.flags.f_contiguous != array.flags.f_contiguous:
+        return ""
+    array.flush()
+    return path
+
+
+def _room(folder: str) -> int:
+    try:
+        facts = os.statvfs(folder)
+    except OSError:
+        return -1
+    return facts.f_bavail * facts.f_frsize
+
+
+def _sweep() -> None:
+    """Removes what callers left who were killed."""
+    for name in os.listdir(_SHARED) if os.path.isdir(_SHARED) else ():
+        if name.startswith(_PREFIX):
+            pid = name.removeprefix(_PREFIX).partition("-")[0]
+            if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+                shutil.rmtree(os.path.join(_SHARED, name), ignore_errors=True)

@@ -1,0 +1,217 @@
+"""The commands as functions: paths or arrays in, an array out, or a record where `out` names a file.
+
+    product = tilewise.multiply(a, b)                      # numpy arrays
+    record = tilewise.multiply("A.npy", b, out="C.npy", ranks=4, memory="4GiB")
+
+Options are the flags of the command, with `_` for `-`. Each call runs ranks in processes of its own, so that
+it may be made in threads, and in programs that use MPI themselves. UsageError, RunError and VerificationError
+say what went wrong; a KeyboardInterrupt arrives when all ranks are gone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, overload
+
+from tilewise.api.arrays import Arrays, arrays, load
+from tilewise.api.run import JobRecord, MeasurementRecord, command_words, run, said
+from tilewise.operations import OPERATIONS, options_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+    from typing_extensions import Unpack
+
+    from tilewise.api.options import (
+        ConvertOptions,
+        GenerateOptions,
+        MeasureOptions,
+        MultiplyOptions,
+        NormOptions,
+        StencilOptions,
+        SvdOptions,
+        TransposeOptions,
+    )
+    from tilewise.engine.planned import Planned
+    from tilewise.operations.norm.show import Norms
+
+    Path = str | os.PathLike[str]
+    Matrix = Path | ArrayLike
+    Array = NDArray[Any]
+
+_collected: ContextVar[list[JobRecord] | None] = ContextVar("collected", default=None)
+
+
+@contextmanager
+def records() -> Iterator[list[JobRecord]]:
+    """The records of all calls within, in their sequence, also of those that return arrays.
+
+    with tilewise.records() as done:
+        tilewise.multiply(a, b)
+    done[0].seconds.total.max
+    """
+    collected: list[JobRecord] = []
+    token = _collected.set(collected)
+    try:
+        yield collected
+    finally:
+        _collected.reset(token)
+
+
+@overload
+def multiply(a: Matrix, b: Matrix, out: None = None, **options: Unpack[MultiplyOptions]) -> Array: ...
+@overload
+def multiply(a: Matrix, b: Matrix, out: Path, **options: Unpack[MultiplyOptions]) -> JobRecord: ...
+def multiply(a: Any, b: Any, out: Any = None, **options: Any) -> Any:
+    """The product A·B, verified.
+
+    `a` is m×k and `b` k×n, of floats, complex or whole numbers; the latter are multiplied in 64 bits.
+    Arrays of one dimension mean what they mean to `a @ b`. Returns an array, or with `out` a record.
+    """
+    made = _job("multiply", {"a": a, "b": b}, out, options)
+    if out is not None:
+        return made
+    import numpy
+
+    rows, columns = (0 if numpy.ndim(each) == 1 else slice(None) for each in (a, b))
+    return made[rows, columns]
+
+
+@overload
+def transpose(a: Matrix, out: None = None, **options: Unpack[TransposeOptions]) -> Array: ...
+@overload
+def transpose(a: Matrix, out: Path, **options: Unpack[TransposeOptions]) -> JobRecord: ...
+def transpose(a: Any, out: Any = None, **options: Any) -> Any:
+    """The transpose of `a`, of any type; as an array, row by row, or with `out` its record."""
+    return _job("transpose", {"a": a}, out, options)
+
+
+@overload
+def stencil(a: Matrix, out: None = None, **options: Unpack[StencilOptions]) -> Array: ...
+@overload
+def stencil(a: Matrix, out: Path, **options: Unpack[StencilOptions]) -> JobRecord: ...
+def stencil(a: Any, out: Any = None, **options: Any) -> Any:
+    """`a` after `steps` sweeps of weighted sums; `weights` are named, or a square array with an odd side.
+
+    Returns the last state as an array, or with `out` its record.
+    """
+    return _job("stencil", {"a": a}, out, options)
+
+
+@overload
+def svd(a: Matrix, out: None = None, **options: Unpack[SvdOptions]) -> Any: ...
+@overload
+def svd(a: Matrix, out: Path, **options: Unpack[SvdOptions]) -> JobRecord: ...
+def svd(a: Any, out: Any = None, **options: Any) -> Any:
+    """The singular value decomposition of `a`, an m×n matrix of real numbers.
+
+    Returns (U, s, Vt) with min(m, n) or `components` columns, values and rows, so that (U * s) @ Vt is `a` or
+    its best approximation; with `values_only` the values alone. With `out` the factors are files of that
+    folder, and their record is returned.
+    """
+    if out is not None:
+        return _job("svd", {"a": a}, out, options)
+    with arrays({"a": a}) as call:
+        folder = call.result("svd")
+        _run(call, "svd", ("a",), folder, options)
+        values = load(os.path.join(folder, "s.npy"))
+        if options.get("values_only"):
+            return values
+        return load(os.path.join(folder, "U.npy")), values, load(os.path.join(folder, "Vt.npy"))
+
+
+@overload
+def convert(a: Matrix, out: None = None, **options: Unpack[ConvertOptions]) -> Array: ...
+@overload
+def convert(a: Matrix, out: Path, **options: Unpack[ConvertOptions]) -> JobRecord: ...
+def convert(a: Any, out: Any = None, **options: Any) -> Any:
+    """`a` in another format, type or order of storage.
+
+    Returns it as an array, which reads files of any format; or with `out` its record.
+    """
+    return _job("convert", {"a": a}, out, options)
+
+
+@overload
+def generate(out: None = None, **options: Unpack[GenerateOptions]) -> Array: ...
+@overload
+def generate(out: Path, **options: Unpack[GenerateOptions]) -> JobRecord: ...
+def generate(out: Any = None, **options: Any) -> Any:
+    """A matrix made by rule, the same on any number of ranks; as an array, or with `out` its record."""
+    return _job("generate", {}, out, options)
+
+
+def norm(a: Matrix, **options: Unpack[NormOptions]) -> Norms:
+    """The norms of `a`: `frobenius`, `one` (of columns), `infinity` (of rows) and `max`, as floats."""
+    from tilewise.operations.norm.show import norms_of
+
+    with arrays({"a": a}) as call:
+        return norms_of(_run(call, "norm", ("a",), None, {**options}).result)
+
+
+def info(a: Matrix, *, stats: bool = False) -> dict[str, Any]:
+    """What is known of a matrix without reading its numbers: shape, dtype, format, order and more.
+
+    `stats` reads all numbers: smallest, largest, mean, and how many are not finite.
+    """
+    with arrays({"a": a}) as call:
+        facts: dict[str, Any] = said(["info", call.word("a"), *["--stats"] * stats], dict[str, Any])
+        return facts
+
+
+def plan(command: str, *inputs: Matrix, out: Path | None = None, **options: Any) -> Planned:
+    """What a job would do and why: `plan("multiply", a, b, memory="4GiB")`; runs nothing.
+
+    Takes what the function of that name takes. UsageError for what that would refuse.
+    """
+    from tilewise.engine.planned import Planned
+
+    named = dict(zip(("a", "b") if command == "multiply" else ("a",), inputs, strict=False))
+    with arrays(_with_weights(named, options)) as call:
+        path = out
+        if out is None and (command not in OPERATIONS or options_of(command).writes):
+            path = call.result("svd" if command == "svd" else "result.npy")
+        words = (*_words(call, command, named), *inputs[len(named) :])
+        planned: Planned = said(
+            ["plan", *command_words(command, words, path, None, _passed(call, options))], Planned
+        )
+        return planned
+
+
+def measure(kind: str | None = None, **options: Unpack[MeasureOptions]) -> MeasurementRecord:
+    """How fast this machine is at one kind of work, ping, file, memory or compute, or at all of them."""
+    measured: MeasurementRecord = run("measure", *([] if kind is None else [kind]), **options)
+    return measured
+
+
+def _job(command: str, inputs: dict[str, Any], out: Any, options: dict[str, Any]) -> Any:
+    """Runs the command; returns its record, or the array that it made where `out` is None."""
+    with arrays(_with_weights(inputs, options)) as call:
+        if out is not None:
+            return _run(call, command, inputs, out, options)
+        path = call.result("result.npy")
+        _run(call, command, inputs, path, options)
+        return load(path)
+
+
+def _run(call: Arrays, command: str, names: Iterable[str], out: Any, options: dict[str, Any]) -> JobRecord:
+    record: JobRecord = run(command, *_words(call, command, names), out=out, **_passed(call, options))
+    if (collected := _collected.get()) is not None:
+        collected.append(record)
+    return record
+
+
+def _words(call: Arrays, command: str, names: Iterable[str]) -> list[Any]:
+    return [call.word(name, row=(command, name) == ("multiply", "a")) for name in names]
+
+
+def _with_weights(inputs: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """All that may be an array."""
+    return {**inputs, "weights": options["weights"]} if "weights" in options else inputs
+
+
+def _passed(call: Arrays, options: dict[str, Any]) -> dict[str, Any]:
+    """The options as the command line has them."""
+    return {**options, "weights": call.word("weights")} if "weights" in options else options

@@ -1,0 +1,194 @@
+"""Any command by its words, as a function call that returns its record; and studies as data frames.
+
+import tilewise
+record = tilewise.run("multiply", "A.npy", "B.npy", out="C.npy", ranks=4)
+record.seconds.total.max
+frame = tilewise.load_study("results/quick")
+"""
+
+from __future__ import annotations
+
+import contextlib
+import numbers
+import os
+import warnings
+from typing import Any
+
+import msgspec
+
+from tilewise.base.errors import RunError, TilewiseError, UsageError
+from tilewise.base.units import plural, seconds_text
+from tilewise.engine.child import run_words
+from tilewise.launch.record import Record, Spread
+from tilewise.measurement.result import Measurement
+from tilewise.report.progress import notebook_line
+from tilewise.study.export import rows
+
+_PHASES = ("input", "compute", "exchange", "output", "verify", "total")
+_REPEATED = ("hint",)  # flags that are given once for each value
+_EXTENTS = ("shape", "grid")  # flags of two numbers with an x between them
+_TALKS = ("info", "show", "plan", "study", "report", "doctor")  # what they say is for people
+
+
+class JobRecord(Record, kw_only=True):
+    """The record of a job, which a notebook shows as a table of its phases."""
+
+    def _repr_html_(self) -> str:
+        """Files, variant, phases over ranks, verdict and warnings; everything in it escaped."""
+        from tilewise.report.render.html import cell
+        from tilewise.report.table import Table, number_columns, text_columns
+
+        matrices = (*self.inputs, *self.outputs)
+        names = ", ".join(f"{each.path} ({'×'.join(map(str, each.shape))})" for each in matrices)
+        variant = self.variant
+        size = f"{plural(variant.ranks, 'rank')} × {plural(variant.threads, 'thread')}"
+        how = f"{variant.algorithm}, {variant.exchange}, io {variant.io}, {size}"
+        table = Table("", "", text_columns("seconds") + number_columns("min", "mean", "max"))
+        for name in _PHASES:
+            spread: Spread = getattr(self.seconds, name)
+            table.add(name, *map(seconds_text, (spread.min, spread.mean, spread.max)))
+        table.add("wall", "", "", seconds_text(self.seconds.wall))
+        proof = self.verification
+        table.notes = ["not verified" if proof is None else f"verified: {proof.method}, {proof.verdict()}"]
+        return cell(f"tilewise {self.command}", [names, how], [table], self.warnings)
+
+
+class MeasurementRecord(Measurement, kw_only=True):
+    """A measurement, which a notebook shows as its tables."""
+
+    def _repr_html_(self) -> str:
+        """The tables of `tilewise measure`; everything in them escaped."""
+        from tilewise.report.measure import everything
+        from tilewise.report.render.html import cell
+
+        words = [f"{plural(len(self.lines), 'line')} in {self.seconds:.0f} s"]
+        tables = [table for table in everything(self, brief=True) if table.rows]
+        return cell(" ".join(self.command), words, tables, self.warnings)
+
+
+def run(command: str, *arguments: Any, out: Any = None, timeout: float | None = None, **flags: Any) -> Any:
+    """Runs a job or `measure` in processes of its own, and returns its record.
+
+    `arguments` are its positions, names of files or words; `out` is `--output`. Every other flag goes by its
+    name, with `_` for `-`: `ranks=4`, `sync=True`, `hint=["a=1", "b=2"]`, `grid=(2, 3)`, of `measure` also
+    `bytes=[8, 64]`; None and False are not said. Returns a JobRecord, or of `measure` a MeasurementRecord.
+    Raises UsageError, RunError or VerificationError with the words of the command; a KeyboardInterrupt first
+    ends all ranks.
+    """
+    if not isinstance(command, str):
+        raise UsageError(f"tilewise.run wants the name of a command first, not {command!r}")
+    if command in _TALKS:
+        raise UsageError(
+            f"tilewise.run runs jobs and measure, which have a record to return, not {command!r}"
+        )
+    for name, why in (("json", "the record is what run returns"), ("help", "help(tilewise.run) is")):
+        if name in flags:
+            raise UsageError(f"tilewise.run takes no {name!r}: {why}")
+    words = command_words(command, arguments, out, timeout, flags)
+    return said(words, _type_of(command))
+
+
+def command_words(
+    command: str, arguments: tuple[Any, ...], out: Any, timeout: float | None, flags: dict[str, Any]
+) -> list[str]:
+    """The command line that says the same; UsageError for values that none can say."""
+    words = [command, *(_word(each, f"position {n}") for n, each in enumerate(arguments, 1))]
+    for word in words:
+        if word.startswith("-"):
+            raise UsageError(f"{word!r} stands where a file or a word is wanted", "flags by name: ranks=4")
+    if out is not None:
+        words.append(f"--output={_word(out, 'out')}")
+    if timeout is not None:
+        if isinstance(timeout, bool) or not isinstance(timeout, numbers.Real):
+            raise UsageError(f"timeout is a number of seconds, not {timeout!r}")
+        words.append(f"--timeout={float(timeout):g}")
+    for name, value in flags.items():
+        if name == "verify" and value is False:  # what is not said is verified
+            raise UsageError("verify is no switch that could be False", 'verify="off"')
+        words += _flag(command, name, value)
+    return words
+
+
+def said(words: list[str], kind: Any) -> Any:
+    """What a command says by `--json`, decoded as `kind`; raises its error, with a record if it has one."""
+    try:
+        here = os.getcwd()
+    except OSError as error:
+        raise RunError(
+            f"the current folder: {error.strerror or error}", "os.chdir to one that is there"
+        ) from None
+    line = notebook_line()
+    try:
+        ended = run_words([*words, "--json", "-"], here, hear=line.update if line is not None else None)
+    finally:
+        if line is not None:
+            line.close()
+    try:
+        if ended.exit_code:
+            ended.fail()
+    except TilewiseError as error:
+        with contextlib.suppress(msgspec.MsgspecError):
+            error.record = msgspec.json.decode(ended.output, type=kind)
+        raise
+    try:
+        return msgspec.json.decode(ended.output, type=kind)
+    except msgspec.MsgspecError as error:
+        raise RunError(f"{words[0]} gave no record that can be read: {error}") from None
+
+
+def load_study(folder: str) -> Any:
+    """All launches of a study's results: a pandas DataFrame where pandas is installed, else a list of dicts.
+
+    `folder` is the results folder, or the one above it, of which the newest results are taken. A row is a
+    launch, or a line of a measurement; the reference names the columns. UsageError where there are none; a
+    warning for what was left out.
+    """
+    notes: list[str] = []
+    made = rows(os.fspath(folder), notes)
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
+    try:
+        import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        return made
+    return pandas.DataFrame(made)
+
+
+def _flag(command: str, name: str, value: Any) -> list[str]:
+    spelt = f"--{name.replace('_', '-')}"
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [spelt]
+    if isinstance(value, (list, tuple)):
+        words = [_word(each, spelt) for each in value]
+        if name in _REPEATED or not words:
+            return [f"{spelt}={word}" for word in words]
+        if name in _EXTENTS and len(words) == 2:
+            return [f"{spelt}={'x'.join(words)}"]
+        if command != "measure":
+            raise UsageError(f"{spelt} takes one value, not a {type(value).__name__}: {value!r}")
+        return [f"{spelt}={','.join(words)}"]
+    return [f"{spelt}={_word(value, spelt)}"]
+
+
+def _word(value: Any, what: str) -> str:
+    """A text, a path or a number as a word of the command line; UsageError for all else, such as an array."""
+    if isinstance(value, (str, os.PathLike)):
+        word = os.fsdecode(value)
+        if "\0" in word:
+            raise UsageError(f"{what} has a null character in it: {word!r}")
+        return word
+    if isinstance(value, numbers.Real):
+        return str(value)
+    matrix = hasattr(value, "shape") or isinstance(value, (list, tuple))
+    raise UsageError(
+        f"{what} is the name of a file, a word or a number, not of type {type(value).__name__}",
+        "numpy.save, for a matrix that is in memory" if matrix else "",
+    )
+
+
+def _type_of(command: str) -> Any:
+    if command != "measure":
+        return JobRecord
+    return MeasurementRecord

@@ -1,0 +1,95 @@
+"""What a job means to give a name, and what must go if it does not: enough to clear up after its death.
+
+A name is given at one moment, when the part takes it. Whether that moment has come, the file system says:
+the inode that has the name is the part's. So the job, and whoever clears up after it, tell the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from tilewise.base.units import listing
+
+
+class Claim(msgspec.Struct):
+    """One name to be given: `path`, which the user called `name`.
+
+    `inode` is that of the part, 0 before it is made. `undo` goes where the name was not given, `beside` where
+    it was; folders stand behind what lies in them. `empty` is a folder that goes with them where nothing else
+    lies in it. While a folder changes names in steps, the old one is called `aside`.
+    """
+
+    path: str
+    name: str
+    inode: int = 0
+    undo: list[str] = []
+    beside: list[str] = []
+    empty: str = ""
+    aside: str = ""
+
+    def stands(self) -> bool:
+        """Whether the part has got its name."""
+        try:
+            return self.inode > 0 and os.lstat(self.path).st_ino == self.inode
+        except OSError:
+            return False
+
+    def settle(self) -> list[str]:
+        """Removes what must go; returns the paths of what could not be removed."""
+        stands = self.stands()
+        if self.aside and not stands and not os.path.lexists(self.path) and os.path.isdir(self.aside):
+            with contextlib.suppress(OSError):
+                os.rename(self.aside, self.path)
+        left = [path for path in (self.beside if stands else self.undo) if not _removed(path)]
+        if self.empty and not stands:
+            with contextlib.suppress(OSError):
+                os.rmdir(self.empty)
+        return left
+
+
+def settle(claims: Sequence[Claim]) -> list[str]:
+    """Removes what must go of all; returns the paths of what could not be removed."""
+    return [path for claim in claims for path in claim.settle()]
+
+
+def named(claims: Sequence[Claim]) -> list[str]:
+    """Names that were given; what the user gave none goes unsaid."""
+    return [claim.name for claim in claims if claim.name and claim.stands()]
+
+
+def written(names: Sequence[str]) -> str:
+    """`a.npy was written` or `this was written: a.npy and b.npy`, for the middle of a sentence."""
+    if not names:
+        return "nothing was written"
+    return f"{names[0]} was written" if len(names) == 1 else f"this was written: {listing(list(names))}"
+
+
+def verdict(claims: Sequence[Claim]) -> str:
+    """What was written and what was not: `a.npy was written; b.npy was not`; of no names, nothing."""
+    given = named(claims)
+    missing = [claim.name for claim in claims if claim.name and claim.name not in given]
+    if given and missing:
+        return f"{written(given)}; {listing(missing)} {_was(missing)} not"
+    if given:
+        return written(given)
+    return f"{listing(missing)} {_was(missing)} not written" if missing else ""
+
+
+def _was(names: Sequence[str]) -> str:
+    return "was" if len(names) == 1 else "were"
+
+
+def _removed(path: str) -> bool:
+    try:
+        os.unlink(path)
+    except IsADirectoryError:
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+        return not os.path.lexists(path)
+    except OSError:
+        return not os.path.lexists(path)
+    return True

@@ -1,0 +1,108 @@
+"""The ways a command can fail, each with its exit code and, where there is one, an advice.
+
+An error carries one sentence for standard error and at most one line that says what to do next. Everything
+below the command line raises these; only `tilewise.cli.main` prints them, once.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+# What to do next, by what the system said.
+BY_ERRNO = {
+    errno.ENOSPC: "free some space on that disk (df tells), or name an output on another",
+    errno.EDQUOT: "free some of your quota (quota -s tells), or name an output on another disk",
+    errno.EFBIG: "ulimit -f unlimited, or a file system that takes files of that size",
+    errno.EIO: "look for errors of that disk in its host's kernel log (dmesg), then run again",
+    errno.EACCES: "look at the permissions of the file and its folder, on that host too",
+    errno.EPERM: "look at permissions and attributes (lsattr) of the file and its folder, on that host too",
+    errno.EROFS: "name an output on a file system that may be written to (findmnt tells)",
+    errno.ENOENT: "look whether that host has the file under the same path, and who may have removed it",
+    errno.ESTALE: "run again: another machine replaced the file, or its server was started anew",
+    errno.EMFILE: "ulimit -n with a larger number, or fewer ranks",
+    errno.ENFILE: "fewer ranks: that host has as many files open as its kernel allows",
+    errno.ENOMEM: "fewer ranks, a --memory cap, or a larger limit of the container or batch job",
+    errno.EINTR: "run again with -v",
+    errno.EAGAIN: "run again: that host was short of a resource for a moment",
+    errno.EBUSY: "run again once nothing else uses the file",
+    errno.ETXTBSY: "run again once nothing else uses the file",
+    errno.ETIMEDOUT: "look whether the file server answers, then run again",
+    errno.ENOTCONN: "look whether the file server answers, then run again",
+    errno.EINVAL: "another --io: that file system does not do what was asked of it",
+    errno.EOPNOTSUPP: "another --io: that file system does not do what was asked of it",
+    errno.ENODEV: "another --io: that file system does not do what was asked of it",
+}
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DISK_ADVICE = "look at the kernel's log for errors of that disk or file server, and run again"
+# Not printable and yet harmless: line ends, and what joins letters and emoji or keeps them apart.
+_KEPT = "\n\t\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
+
+
+def advice_for(number: int) -> str:
+    """What to do about a file or disk that failed with errno `number` (0: not known)."""
+    return BY_ERRNO.get(number, _DISK_ADVICE)
+
+
+def clean(text: object) -> str:
+    """`text`, somebody's words, without what would move a terminal's cursor or make XML ill-formed."""
+    return "".join(c if c.isprintable() or c in _KEPT else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+
+
+class TilewiseError(Exception):
+    """Base of all errors that a user may see.
+
+    `message` says what and where, `advice` what to do next (may be empty). `record` is that of a job that ran
+    to its end.
+    """
+
+    exit_code = 1
+    record: Any = None
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+
+    def text(self) -> str:
+        """The whole message as it is printed, without a final newline."""
+        lines = [f"tilewise: {self.message}"]
+        if self.advice:
+            lines.append(f"  try: {self.advice}")
+        return clean("\n".join(lines))
+
+
+class UsageError(TilewiseError):
+    """The request is wrong: nothing was started and nothing was changed."""
+
+    exit_code = 2
+
+
+class RunError(TilewiseError):
+    """The job failed while it was running."""
+
+    exit_code = 1
+
+
+class VerificationError(TilewiseError):
+    """The job ran to its end, but its result is not right."""
+
+    exit_code = 3
+
+
+class Interrupted(TilewiseError):  # noqa: N818 - what happened is no error of anybody
+    """Ctrl-C, SIGTERM or SIGHUP ended the job."""
+
+    exit_code = 130
+
+
+def one_line(error: BaseException) -> str:
+    """The text of an error in at most 200 characters without line ends, or its kind where it has none."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    shown = "".join(letter if letter.isprintable() else " " for letter in text)
+    return " ".join(shown.split())[:200] or type(error).__name__
+
+
+def disk_failure(what: str, error: OSError) -> RunError:
+    """What to raise where the file system failed; `what` begins the sentence."""
+    return RunError(f"{what}: {one_line(error)}", advice_for(error.errno or 0))

@@ -1,0 +1,128 @@
+"""What others must never see half done: made under a hidden name, which it changes for its own at one moment.
+
+    make                  seal                      take_name               settle the claim
+    .C.npy.….part         what others must not      the part is C.npy       what is left beside it goes
+                          change meanwhile          from here on
+
+What fails before `take_name` leaves what was there as it was. Nothing behind it takes the name back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from tilewise.base import renaming
+from tilewise.base.claim import Claim
+from tilewise.base.errors import RunError, disk_failure, one_line
+from tilewise.base.owner import new_owner, part_path
+from tilewise.base.seal import Seal
+
+
+class Staged(msgspec.Struct, kw_only=True):
+    """A file or a folder called `part` for now; `seals` hold on to what was made.
+
+    The claim says what it will be called, and what goes if it never is, for whoever clears up after a death.
+    """
+
+    part: str
+    claim: Claim
+    seals: list[Seal] = []
+
+    @classmethod
+    def beside(cls, path: str, identity: str, name: str = "", more: Sequence[str] = ()) -> Staged:
+        """A file for `path`, which the user calls `name`, and files whose hidden names end in `more`.
+
+        Nothing is made yet. `identity` is that of the job, or of the process.
+        """
+        part = part_path(path, identity)
+        made = [part, *(part + ending for ending in more)]
+        return cls(part=part, claim=Claim(path, name, undo=made, beside=made))
+
+    def make(self, mode: int = 0o666) -> int:
+        """Makes the hidden file, which must not be there yet; its descriptor. Raises OSError."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        return os.open(self.part, flags, mode)
+
+    def take_name(self, new: bool = False) -> None:
+        """Gives a file its name. Raises OSError; FileExistsError for a `new` one where there is something."""
+        if new:
+            renaming.name_new_file(self.part, self.claim.path)
+        else:
+            os.replace(self.part, self.claim.path)
+
+    def release(self) -> None:
+        """Lets go of the files that were held; safe to call twice."""
+        for seal in self.seals:
+            seal.close()
+
+    def discard(self) -> list[str]:
+        """Removes what has no name and needs none; returns the paths of what could not be removed."""
+        self.release()
+        return self.claim.settle()
+
+    @contextlib.contextmanager
+    def or_none(self) -> Iterator[None]:
+        """Around its making: whatever is raised there, nothing is left behind."""
+        try:
+            yield
+        except BaseException:
+            self.discard()
+            raise
+
+
+@contextlib.contextmanager
+def naming(name: str, force: bool = False) -> Iterator[None]:
+    """Around the step that gives `name`: its failures in words."""
+    try:
+        yield
+    except FileExistsError:
+        raise RunError(
+            f"{name} was made by somebody else while this ran, and was left as it is",
+            "run again" if force else "another name, or --force to replace it",
+        ) from None
+    except OSError as error:
+        raise disk_failure(
+            f"{name} cannot get its name, and what was made for it is removed", error
+        ) from None
+
+
+def replace(path: str | os.PathLike[str], data: bytes) -> None:
+    """Gives the file at `path` new content: whoever reads it finds the old one or the new one, never a part.
+
+    Raises OSError, and leaves nothing then.
+    """
+    staged = Staged.beside(os.path.realpath(path), new_owner().identity)
+    with staged.or_none():
+        with os.fdopen(staged.make(), "wb") as file:
+            file.write(data)
+        staged.take_name()
+
+
+def replace_or_fail(path: str, data: bytes, said: str = "") -> None:
+    """The same, with a RunError that has the file in words: `said`, or its path."""
+    try:
+        replace(path, data)
+    except OSError as error:
+        raise RunError(f"{said or path} cannot be written: {error.strerror or error}") from None
+
+
+def sync_path(path: str) -> None:
+    """Makes what a file or a folder holds durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def synced(folder: str, name: str) -> list[str]:
+    """Makes the names in `folder` durable; a warning where that fails."""
+    try:
+        sync_path(folder)
+    except OSError as error:
+        return [f"{name} is complete, but its name may be lost in a crash: {one_line(error)}"]
+    return []

@@ -1,0 +1,102 @@
+"""Sizes, shapes and grids as people write them, and numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from tilewise.base.errors import UsageError
+
+_DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
+_BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgtp])(i)?)?(b)?", re.IGNORECASE)
+_PAIR = re.compile(r"(\d+)\s*[x×*,]\s*(\d+)", re.IGNORECASE)
+_LARGEST = 2**62  # the seam carries signed 64-bit integers
+
+
+def parse_size(text: str, flag: str) -> int:
+    """Bytes meant by `text`: `128K` and `128KB` are 128000, `128KiB` is 131072.
+
+    Raises UsageError, naming `flag`, for anything else.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{flag} wants a size such as 512MiB, 4GiB or 2000000, not {text!r}")
+    number, prefix, binary, _ = match.groups()
+    factor = _BINARY[prefix.lower()] if binary else _DECIMAL[(prefix or "").lower()]
+    size = int(float(number) * factor) if "." in number else int(number) * factor
+    if size > _LARGEST:
+        raise UsageError(f"{flag} {text} is more than any machine has")
+    return size
+
+
+def parse_pair(text: str, flag: str, example: str) -> tuple[int, int]:
+    """Two whole numbers written `PxQ`; raises UsageError naming `flag` and showing `example`."""
+    match = _PAIR.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{flag} wants two whole numbers such as {example}, not {text!r}")
+    return int(match[1]), int(match[2])
+
+
+def parse_shape(text: str, flag: str) -> tuple[int, int]:
+    """Rows and columns written `MxN`; zero is allowed, more elements than 2^62 bytes hold is not."""
+    rows, columns = parse_pair(text, flag, "4096x4096")
+    if max(rows, columns, rows * columns * 16) > _LARGEST:
+        raise UsageError(f"{flag} {text} is larger than any file can be")
+    return rows, columns
+
+
+def bytes_text(count: float) -> str:
+    """`count` bytes in binary units with three figures: `1.50 GiB`."""
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if abs(count) < 1024 or unit == "PiB":
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{_three(count)} {unit}"
+        count /= 1024
+    raise AssertionError("unreachable")
+
+
+def rate_text(per_second: float, unit: str) -> str:
+    """A rate in decimal units with three figures: `12.3 GB/s`, `105 GFLOP/s`."""
+    for prefix in ("", "K", "M", "G", "T", "P"):
+        if abs(per_second) < 1000 or prefix == "P":
+            return f"{_three(per_second)} {prefix}{unit}"
+        per_second /= 1000
+    raise AssertionError("unreachable")
+
+
+def seconds_text(seconds: float) -> str:
+    """Seconds for a table, with as many digits as are worth reading."""
+    if seconds < 0.00005:
+        return "0"
+    return f"{seconds:.4f}" if seconds < 0.1 else f"{seconds:.3f}" if seconds < 100 else f"{seconds:.1f}"
+
+
+def shape_text(rows: int, columns: int) -> str:
+    """`4096×512`, the way shapes stand in every message."""
+    return f"{rows}×{columns}"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 rank`, `2 ranks`, `3 launches`."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun}es" if noun.endswith(("ch", "sh")) else f"{count} {noun}s"
+
+
+def listing(names: list[str] | tuple[str, ...], joint: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} {joint} {names[-1]}"
+
+
+def _three(value: float) -> str:
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def share_text(share: float) -> str:
+    """`87 %`, with as many digits as keep it apart from none and from all."""
+    if share <= 0 or share >= 1:
+        return f"{share:.0%}".replace("%", " %")
+    digits = max(0, math.ceil(-math.log10(100 * min(share, 1 - share))))
+    return f"{100 * share:.{min(digits, 9)}f} %"

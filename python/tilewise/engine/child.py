@@ -1,0 +1,129 @@
+"""Runs one command line of ours as a process of its own, as a user would, and keeps what it said."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import msgspec
+
+from tilewise.base.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError
+from tilewise.engine.request import PROGRESS
+from tilewise.launch import environment, worker
+
+Hear = Callable[[str, float], None]  # a phase, and how much of it is done
+_LEAVING = 60.0  # seconds in which a command that was asked to end removes what it has made
+_TYPES: tuple[type[TilewiseError], ...] = (UsageError, VerificationError, Interrupted)
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a command ended; `seconds` is its whole time, from before its start to after its end."""
+
+    exit_code: int
+    output: bytes
+    errors: str
+    seconds: float
+    timed_out: bool = False
+
+    def message(self) -> str:
+        """The one sentence it said on failure, with its advice; a dead process says by which signal."""
+        said = "; try: ".join(" ".join(part.split()) for part in self.errors.split("\n  try: "))
+        said = said.removeprefix("tilewise: ")
+        if self.timed_out:
+            return f"ended after {self.seconds:.1f} s, beyond its time limit{': ' if said else ''}{said}"
+        if self.exit_code < 0:
+            return f"killed by {signal.Signals(-self.exit_code).name}{': ' if said else ''}{said}"
+        return said or f"exit code {self.exit_code}"
+
+    def fail(self) -> NoReturn:
+        """Raises the error that its exit code stands for, with its own words."""
+        lines = self.errors.strip().splitlines() or [self.message()]
+        begin = max((i for i, line in enumerate(lines) if line.startswith("tilewise: ")), default=0)
+        advice = [line.removeprefix("  try: ") for line in lines[begin + 1 :] if line.startswith("  try: ")]
+        kind = next((each for each in _TYPES if each.exit_code == self.exit_code), RunError)
+        raise kind(lines[begin].removeprefix("tilewise: "), advice[0] if advice else "")
+
+
+def run_words(words: list[str], folder: str, timeout: float | None = None, hear: Hear | None = None) -> Ended:
+    """Runs `tilewise words…` in `folder` by this Python; on any exception, the child is ended first.
+
+    `hear` is told in a thread of its own how far each phase is. May be called in any thread, and in a rank of
+    an MPI job, whose environment the child does not get: the command then starts a job of its own. The child
+    is asked to end too where this process is killed.
+    """
+    with _heard(hear) as told:
+        return _run(words, folder, timeout, told)
+
+
+def _run(words: list[str], folder: str, timeout: float | None, told: dict[str, str]) -> Ended:
+    begin = time.perf_counter()
+    child = subprocess.Popen(
+        worker.tied([sys.executable, "-m", "tilewise", *words]),
+        cwd=folder,
+        env={**_environment(), **told},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=[int(each) for each in told.values()],
+        start_new_session=True,  # Ctrl-C is ours to pass on, once
+    )
+    try:
+        output, errors = child.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        output, errors = _end(child)
+        return Ended(
+            child.returncode, output, errors.decode(errors="replace"), time.perf_counter() - begin, True
+        )
+    except BaseException:
+        _end(child)
+        raise
+    return Ended(child.returncode, output, errors.decode(errors="replace"), time.perf_counter() - begin)
+
+
+@contextmanager
+def _heard(hear: Hear | None) -> Iterator[dict[str, str]]:
+    """What tells a child by its environment where its progress is read, and passed on to `hear`."""
+    if hear is None:
+        yield {}
+        return
+    reading, writing = os.pipe()
+    listener = threading.Thread(target=_listen, args=(reading, hear), daemon=True)
+    listener.start()
+    try:
+        yield {PROGRESS: str(writing)}
+    finally:
+        os.close(writing)
+        listener.join(_LEAVING)
+
+
+def _listen(reading: int, hear: Hear) -> None:
+    with os.fdopen(reading, encoding="utf-8") as lines:
+        for line in lines:
+            share, _, phase = line.strip().partition(" ")
+            hear(phase, float(share))
+
+
+def _end(child: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """Asks the command to end, which removes its part files and ranks; kills what does not hear."""
+    child.terminate()
+    try:
+        return child.communicate(timeout=_LEAVING)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        return child.communicate()
+
+
+def _environment() -> dict[str, str]:
+    """Ours, but for what makes us a rank of a job, with this very package found first by the child."""
+    import tilewise
+
+    ours = os.path.dirname(os.path.abspath(next(iter(tilewise.__path__))))
+    paths = [ours, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return {**environment.alone(os.environ), "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}

@@ -1,0 +1,265 @@
+"""What a job writes: a file, with snapshots beside it, a folder of several files, or nothing.
+
+paths, check       claims            make               told, settle, pack, ready      name, tidy
+may it be there?   what make may     part files, under  numbers come in, and all is    it stands under
+                   leave behind      hidden names       done that may still fail       its names
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from tilewise.base.claim import Claim
+from tilewise.base.units import plural
+from tilewise.files import folder, output, sweep
+from tilewise.files.folder import Folder
+from tilewise.files.formats import format_name
+from tilewise.files.output import Run, needed_bytes
+from tilewise.files.outputs import Form, Outputs, create_all, snapshot_name
+from tilewise.files.region import is_encoded
+from tilewise.files.room import DECODE_ELSEWHERE, OUTPUT_ELSEWHERE, Room, Want, rooms
+from tilewise.files.target import Target, find_target, module_of, require_replaceable
+from tilewise.launch.job import Job
+from tilewise.launch.record import Matrix
+from tilewise.operations.operation import Operation
+from tilewise.planning import grid
+from tilewise.planning.plan import Plan
+
+Made = TypeVar("Made", Outputs, Folder)
+
+
+def find_place(operation: Operation) -> Target | None:
+    """Where the result of `operation` goes, None where it writes nothing; UsageError for no fit place."""
+    if not operation.writes:
+        return None
+    if operation.several:
+        return folder.find_folder(operation.output)
+    return find_target(operation.output, operation.colours)
+
+
+def output_of(operation: Operation, target: Target | None, plan: Plan) -> JobOutput[Any]:
+    """The result of `plan`, at the `target` that `find_place` found for `operation`."""
+    if target is None:
+        import tempfile
+
+        return JobOutput(tempfile.gettempdir(), plan)
+    return FolderOutput(target, plan) if operation.several else FileOutput(target, plan, operation.colours)
+
+
+class JobOutput(Generic[Made]):
+    """The files of the result of `plan`: planned, made, then named. Of itself it has none.
+
+    `folder` is where decoded inputs lie, and what has no name yet.
+    """
+
+    target: Target | None = None
+
+    def __init__(self, folder: str, plan: Plan) -> None:
+        self.folder = folder
+        self.plan = plan
+        self._made: Made | None = None
+
+    @property
+    def made(self) -> Made:
+        """The part files, once they are made."""
+        assert self._made is not None
+        return self._made
+
+    def paths(self) -> list[str]:
+        """Every path that will get a name."""
+        return []
+
+    def check(self, force: bool) -> None:
+        """Raises UsageError where something is there that may not be replaced."""
+
+    def rooms(self) -> list[Room]:
+        """What the job needs of each file system; old outputs stay until the new are whole.
+
+        Factors of a decomposition whose number its numbers decide are left out.
+        """
+        wants = self._wants()
+        for source in filter(is_encoded, self.plan.job.inputs):
+            wants.append(Want(self.folder, source.bytes, f"the decoded {source.name}"))
+        return rooms(wants, OUTPUT_ELSEWHERE if self.target is not None else DECODE_ELSEWHERE)
+
+    def _wants(self) -> list[Want]:
+        return []
+
+    @property
+    def claims(self) -> list[Claim]:
+        """The names to be given, and all that would have to go without them; before `make`, too."""
+        return []
+
+    def sweep(self) -> None:
+        """Removes what jobs that have died left here."""
+        sweep.sweep(self.folder)
+
+    def make(self) -> None:
+        """Makes the part files; nothing is left behind where that fails."""
+
+    def told(self, job: Job) -> Job:
+        """`job` with the regions that the ranks write to."""
+        return job
+
+    def name_snapshot(self, index: int, force: bool) -> None:
+        """Gives a snapshot that is complete its name. Raises RunError."""
+        raise AssertionError("this result has no snapshots")
+
+    def settle(self, result: dict[str, Any]) -> list[str]:
+        """Throws away what no numbers were written to, as the ranks' `result` says; warnings."""
+        return []
+
+    def pack(self, run: Run) -> bool:
+        """Packs whatever format asks for that, by way of `run`; whether there was anything to do."""
+        return False
+
+    def matrices(self) -> list[Matrix]:
+        """The outputs as the record names them."""
+        return []
+
+    def ready(self) -> None:
+        """Does all that may fail before names are given. Raises RunError and VerificationError."""
+        if self._made is not None:
+            self._made.ready(self.plan.choices.sync)
+
+    def name(self, force: bool) -> None:
+        """Gives everything its name. Raises RunError; what has no name by then will get none."""
+        if self._made is not None:
+            self._made.name(force)
+
+    def tidy(self) -> list[str]:
+        """What is left to do under the new names; warnings."""
+        return self._made.tidy(self.plan.choices.sync) if self._made is not None else []
+
+    def discard(self) -> list[str]:
+        """Removes what has no name; returns the paths of what could not be removed."""
+        return self._made.discard() if self._made is not None else []
+
+
+class FileOutput(JobOutput[Outputs]):
+    """One file, or one folder of tiles; a stencil's snapshots lie beside it."""
+
+    target: Target
+
+    def __init__(self, target: Target, plan: Plan, colours: bool) -> None:
+        super().__init__(os.path.dirname(target.path), plan)
+        self.target = target
+        last = max(plan.snapshots, default=0)
+        names = [snapshot_name(target.name, steps, last) for steps in plan.snapshots]
+        self._targets = [*(find_target(name, colours) for name in names), target]
+        # A folder of tiles is cut as the ranks share the result.
+        self._cut = grid.rectangles(plan.shape, plan.job.variant.grid, plan.job.variant.remainder)
+
+    def paths(self) -> list[str]:
+        return [each.path for each in self._targets]
+
+    def check(self, force: bool) -> None:
+        for each in self._targets:
+            require_replaceable(each, force)
+
+    def _wants(self) -> list[Want]:
+        target, plan, count = self.target, self.plan, len(self._targets)
+        name = f"{target.name} and {plural(count - 1, 'snapshot')}" if count > 1 else target.name
+        return [
+            Want(self.folder, count * needed_bytes(target, plan.shape, plan.dtype), name, target.format.text)
+        ]
+
+    @property
+    def claims(self) -> list[Claim]:
+        if self._made is not None:
+            return self._made.claims
+        return [output.claim_of(each, self.plan.job.id, self._cut) for each in self._targets]
+
+    def sweep(self) -> None:
+        super().sweep()
+        if self.target.format.folder:
+            module_of(self.target).sweep(self.target.path)
+
+    def make(self) -> None:
+        plan = self.plan
+        form = Form(
+            shape=plan.shape,
+            dtype=plan.dtype,
+            order=plan.order,
+            header=plan.header,
+            rectangles=self._cut,
+            planes=plan.planes,
+        )
+        self._made = create_all(self.target, self._targets[:-1], form, plan.job.id)
+
+    def told(self, job: Job) -> Job:
+        stencil = job.stencil
+        if stencil is not None:
+            stencil = msgspec.structs.replace(stencil, snapshots=self.made.snapshot_regions)
+        return msgspec.structs.replace(job, output=self.made.output.region, stencil=stencil)
+
+    def name_snapshot(self, index: int, force: bool) -> None:
+        self.made.name_snapshot(index, self.plan.choices.sync, force)
+
+    def settle(self, result: dict[str, Any]) -> list[str]:
+        return self.made.keep(len(result.get("snapshots", [])))
+
+    def pack(self, run: Run) -> bool:
+        return self.made.pack(self.plan.choices.sync, run)
+
+    def matrices(self) -> list[Matrix]:
+        plan = self.plan
+        shape = (plan.shape[0] // plan.planes, plan.shape[1])
+        return [
+            Matrix(each.path, format_name(each.name), shape, plan.dtype, plan.order, plan.planes)
+            for each in (self.target, *(snapshot.target for snapshot in self.made.snapshots))
+        ]
+
+
+class FolderOutput(JobOutput[Folder]):
+    """A folder with a file for each of the plan's pieces: the factors of a decomposition."""
+
+    target: Target
+
+    def __init__(self, target: Target, plan: Plan) -> None:
+        super().__init__(os.path.dirname(target.path), plan)
+        self.target = target
+        svd = plan.job.svd
+        self._cut = svd is not None and svd.energy > 0  # how many components there are is known at the end
+
+    def paths(self) -> list[str]:
+        return [self.target.path]
+
+    def check(self, force: bool) -> None:
+        folder.require_replaceable(self.target, force, self.plan.job.inputs)
+
+    def _wants(self) -> list[Want]:
+        size = sum(piece.bytes for piece in self.plan.pieces)
+        return [] if self._cut else [Want(self.folder, size, self.target.name)]
+
+    @property
+    def claims(self) -> list[Claim]:
+        if self._made is not None:
+            return [self._made.claim]
+        return [folder.claim_of(self.target, self.plan.pieces, self.plan.job.id)]
+
+    def make(self) -> None:
+        job = self.plan.job
+        self._made = folder.create(self.target, list(self.plan.pieces), job.command, job.id, self._cut)
+
+    def told(self, job: Job) -> Job:
+        assert job.svd is not None
+        pieces = zip(self.made.listing.files, self.made.regions, strict=True)
+        regions = {os.path.splitext(piece.file)[0].lower(): region for piece, region in pieces}
+        return msgspec.structs.replace(job, svd=msgspec.structs.replace(job.svd, **regions))
+
+    def settle(self, result: dict[str, Any]) -> list[str]:
+        if self._cut:
+            from tilewise.operations.svd.shape import with_components
+
+            self.made.cut(with_components(self.made.listing.files, result["components"]))
+        return []
+
+    def matrices(self) -> list[Matrix]:
+        return [
+            Matrix(os.path.join(self.target.path, piece.file), "npy", piece.shape, piece.dtype, "C")
+            for piece in self.made.listing.files
+        ]

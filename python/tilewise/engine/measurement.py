@@ -1,0 +1,192 @@
+"""The road of a measurement: look, plan the launches, run them, make lines of them, keep them."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import msgspec
+
+import tilewise
+from tilewise.base.errors import TilewiseError, UsageError
+from tilewise.engine.environment import environment_of
+from tilewise.engine.request import Listener
+from tilewise.launch import environment, signals
+from tilewise.launch.describe import describe, no_graphics
+from tilewise.launch.launcher import find_worker
+from tilewise.launch.record import Storage
+from tilewise.machine import allocation, cpu, network, storage, topology
+from tilewise.machine.facts import Facts, gather
+from tilewise.measurement import compute, files, lines, memory, messages, stored
+from tilewise.measurement.points import Launch
+from tilewise.measurement.request import Request
+from tilewise.measurement.result import Level, Measurement
+from tilewise.measurement.run import Runner, RunResult
+from tilewise.measurement.scratch import Scratch
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a measurement.
+
+    `kept` are the files of this machine's profile that have it now; `chatter` is what launchers printed.
+    `error` is what ended a launch, where one failed: the others are measured all the same.
+    """
+
+    measurement: Measurement
+    kept: list[str]
+    chatter: list[str]
+    error: TilewiseError | None
+
+
+def measure(
+    request: Request, listener: Listener, command: Sequence[str], *, store: bool, timeout: float | None = None
+) -> Measured:
+    """Measures what `request` asks for and, with `store`, keeps it where no launch failed.
+
+    The measurement says that `command` made it. All launches together may take `timeout` seconds. Raises
+    UsageError, RunError or Interrupted where nothing was measured.
+    """
+    from tilewise.measurement import fit  # noqa: F401 - a fault there must not cost a measurement
+
+    begin = time.perf_counter()
+    facts = gather()
+    with signals.watched() as caught:
+        measurement, ran = _measured(request, listener, timeout, facts, caught)
+        measurement.command = list(command)
+        measurement.seconds = time.perf_counter() - begin
+        caught.check()
+    kept: list[str] = []
+    if store and ran.error is None:
+        kept = stored.keep(measurement, facts)
+        if not kept:
+            measurement.warnings.append(
+                "the profile cannot be written, so that nothing of this is kept; XDG_CACHE_HOME"
+            )
+    return Measured(measurement=measurement, kept=kept, chatter=ran.chatter, error=ran.error)
+
+
+def _measured(
+    request: Request, listener: Listener, timeout: float | None, facts: Facts, caught: signals.Signals
+) -> tuple[Measurement, RunResult]:
+    with ExitStack() as stack:
+        samples = ""
+        if "file" in request.kinds:
+            with caught.hold():
+                scratch = Scratch(request.folder, "--folder", files.sample_names(request, facts))
+                stack.callback(scratch.remove)
+            samples = scratch.path("sample")
+        there, launches = _launches(request, facts, samples)
+        runner = Runner(
+            launches,
+            request.launches,
+            request.seed,
+            caught,
+            user_launcher=request.launcher,
+            timeout=timeout,
+            fault=os.environ.get("TILEWISE_FAULT", ""),
+            progress=listener.progress,
+            update=listener.update,
+            say=listener.chatter,
+        )
+        ran = runner.run()
+    return _measurement(request, facts, launches, ran, there), ran
+
+
+def _launches(request: Request, facts: Facts, samples: str) -> tuple[list[Level], list[Launch]]:
+    """Everything that is asked for. Raises UsageError where that is nothing that can be run."""
+    there: list[Level] = []
+    found: list[Launch] = []
+    if "ping" in request.kinds:
+        known = topology.read()
+        others = messages.Hosts(request, allocation.granted(os.environ))
+        there = messages.levels(request, known, others)
+        found += messages.launches(request, facts, known, others, there)
+    if "file" in request.kinds:
+        found += files.launches(request, facts, samples, _no_gpu(request))
+    if "memory" in request.kinds:
+        found += memory.launches(request, facts)
+    elif {"ping", "file"} & set(request.kinds):
+        found += memory.carriers(request, facts)
+    if "compute" in request.kinds:
+        found += compute.launches(request, facts)
+    if request.kinds == ("ping",) and not any(one.level for one in found):
+        raise UsageError(
+            "no two ranks can talk here: " + "; ".join(dict.fromkeys(level.missing for level in there))
+        )
+    _require_something(
+        request, [ask.skipped for one in found if one.kind in request.kinds for ask in one.asks]
+    )
+    return there, found
+
+
+def _no_gpu(request: Request) -> str:
+    """Why ranks on this host have no buffers of a graphics processor; empty where nobody wants to know."""
+    if request.hosts or set(request.buffers or ()) <= {"malloc"}:
+        return ""
+    described, _ = describe(find_worker().path)  # a worker that cannot start will say so itself
+    return no_graphics(described) if described is not None else ""
+
+
+def _require_something(request: Request, skipped: Sequence[str]) -> None:
+    if skipped and all(skipped):
+        raise UsageError(f"nothing of {' and '.join(request.kinds)} can be run: {skipped[0]}")
+
+
+def _measurement(
+    request: Request, facts: Facts, launches: Sequence[Launch], ran: RunResult, there: list[Level]
+) -> Measurement:
+    from tilewise.measurement.fit import fit
+
+    found = lines.lines_of(launches, ran)
+    asked = [line.skipped for line in found if line.kind in (*request.kinds, "collective")]
+    if ran.error is not None and all(asked):
+        raise ran.error
+    _require_something(request, asked)
+    links = network.links()
+    lines.add_shares(found, links)
+    kept = [Storage(os.path.realpath(request.folder), storage.file_system(request.folder), "")]
+    around = environment_of(
+        ran.last.done,
+        facts,
+        ran.last.start,
+        bind=ran.last.final.bind,
+        storage=kept if "file" in request.kinds else [],
+        oversubscribed=ran.last.launch.oversubscribed,
+    )
+    told = msgspec.to_builtins(around)
+    told["binding"] = _binding(launches, str(told.get("binding", "")))
+    told["caches"] = {f"L{level}": size for level in (1, 2, 3) if (size := cpu.cache_bytes(level))}
+    told["links"] = links
+    told["virtual"] = "hypervisor" in facts.flags
+    return Measurement(
+        tilewise=tilewise.__version__,
+        command=[],
+        time=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        seconds=0.0,
+        kinds=list(request.kinds),
+        launches=request.launches,
+        seed=request.seed,
+        environment=told,
+        clock=ran.clock,
+        levels=there,
+        lines=found,
+        matrices=lines.matrices_of(launches, ran),
+        disturbances=ran.disturbances,
+        model=fit(found),
+        warnings=environment.blas_warnings(os.environ, facts) if "compute" in request.kinds else [],
+    )
+
+
+def _binding(launches: Sequence[Launch], usual: str) -> str:
+    """Where ranks and threads of each kind are; `usual` is how ranks of jobs are bound."""
+    places = {
+        "ping": "messages: a core each" if any(one.cpus for one in launches) else "",
+        "file": f"files: {usual or 'as jobs'}",
+        "memory": "memory, arithmetic: all cores",
+    }
+    places["compute"] = places["memory"]
+    kinds = dict.fromkeys(one.kind for one in launches if any(not ask.skipped for ask in one.asks))
+    return "; ".join(dict.fromkeys(filter(None, (places.get(kind, "") for kind in kinds)))) or usual

@@ -1,0 +1,73 @@
+"""A plan as programs read it: what would be done, in a record's words, what it needs, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tilewise.engine.job_output import JobOutput
+from tilewise.engine.record import record_variant
+from tilewise.engine.request import Request
+from tilewise.launch.join import Join
+from tilewise.launch.record import RecordVariant
+from tilewise.operations.candidates import candidates
+
+
+class PlannedVariant(msgspec.Struct, frozen=True):
+    """One way to do the job. `memory_bytes`: on the node that needs most. Nothing predicts seconds yet.
+
+    `reason`: why it is chosen, what its flags led to, or why there is no room for it.
+    """
+
+    variant: RecordVariant
+    memory_bytes: int
+    fits: bool
+    chosen: bool
+    reason: str
+    predicted_seconds: dict[str, Any] | None = None
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """What `tilewise plan --json` says: `outputs` are paths, `fixed` the flags that were given."""
+
+    tilewise: str
+    command: str
+    outputs: list[str]
+    shape: tuple[int, int]
+    dtype: str
+    variants: list[PlannedVariant]
+    chosen_by: str
+    fixed: list[str]
+    reasons: list[str]
+    warnings: list[str]
+
+
+def planned_of(output: JobOutput[Any], request: Request, joined: Join | None = None) -> Planned:
+    """The plan of a prepared `request`, and every other way to do it."""
+    from tilewise import __version__
+
+    plan, operation = output.plan, request.operation
+    ways = candidates(plan, operation, operation.inspect(), output.target, plan.facts, joined)
+    return Planned(
+        tilewise=__version__,
+        command=plan.job.command,
+        outputs=output.paths(),
+        shape=(plan.shape[0] // plan.planes, plan.shape[1]),
+        dtype=plan.dtype,
+        variants=[
+            PlannedVariant(
+                variant=record_variant(each.variant),
+                memory_bytes=each.need.node,
+                fits=each.refusal is None,
+                chosen=each is ways[0],
+                reason=each.refusal.message if each.refusal else "; ".join(each.reasons),
+                predicted_seconds=each.seconds,
+            )
+            for each in ways
+        ],
+        chosen_by=plan.chosen_by,
+        fixed=plan.fixed,
+        reasons=plan.reasons,
+        warnings=plan.warnings,
+    )

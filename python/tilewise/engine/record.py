@@ -1,0 +1,245 @@
+"""The record of a job that has ended: what the ranks said, what the plan meant, what the front knows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+import tilewise
+from tilewise.base.units import listing, plural
+from tilewise.engine.environment import environment_of
+from tilewise.engine.job_output import JobOutput
+from tilewise.files.formats import format_name
+from tilewise.files.region import Region, Source
+from tilewise.launch.events import Done
+from tilewise.launch.job import Job, Variant
+from tilewise.launch.launcher import Start
+from tilewise.launch.record import (
+    Bytes,
+    InputSeconds,
+    Matrix,
+    OutputSeconds,
+    PeakMemory,
+    Place,
+    Rates,
+    Record,
+    RecordVariant,
+    Seconds,
+    Spread,
+    Storage,
+)
+from tilewise.planning.need import Need
+from tilewise.planning.placed import misplaced
+from tilewise.planning.plan import Plan
+from tilewise.planning.rule import SHARED
+
+
+def record_of(
+    done: Done,
+    sent: Job,
+    output: JobOutput[Any],
+    start: Start,
+    *,
+    storage: list[Storage],
+    decoding: float,
+    packing: float,
+    wall: float,
+    warnings: Sequence[str],
+) -> Record:
+    """The record of a job that ended well: `done` is what the ranks said of what was `sent` to them.
+
+    Of all seconds the front took `decoding` and `packing` for files that ranks cannot read or write in
+    parallel. `warnings` came up after the planning.
+    """
+    _count_front(done, decoding, packing)
+    plan = output.plan
+    seconds = _seconds(done, wall)
+    compute_rate = _rate(done.flops, seconds.compute.max)
+    measured = done.peak_flops or _known_peak(done, plan)
+    # What a job reached is no more than the machine can: a measurement that was disturbed is raised by it.
+    peak = max(measured, compute_rate or 0.0) if measured else None
+    need, variant = _as_done(plan, sent.variant, done)
+    return Record(
+        tilewise=tilewise.__version__,
+        command=sent.command,
+        inputs=[_matrix(region) for region in plan.job.inputs],
+        outputs=output.matrices(),
+        variant=record_variant(variant),
+        chosen_by=plan.chosen_by,
+        fixed=plan.fixed,
+        reasons=_reasons(done, plan),
+        seconds=seconds,
+        samples=done.samples,
+        bytes=_bytes(done),
+        messages=sum(done.messages),
+        io_calls=sum(done.io_calls),
+        flops=done.flops,
+        rates=_rates(done, seconds, sent),
+        peak_flops=peak,
+        fraction_of_peak=compute_rate / peak if compute_rate and peak else None,
+        peak_rss_bytes=_memory(done),
+        needed_bytes=need.node,
+        ranks_working=sum(rank.working for rank in done.ranks),
+        placement=[Place(rank.rank, rank.host, rank.pid, rank.cpus, rank.node) for rank in done.ranks],
+        predicted_seconds=None,
+        verification=done.verification,
+        result=done.result,
+        warnings=list(dict.fromkeys([*plan.warnings, *warnings, *_placed(done, plan), *done.warnings])),
+        environment=environment_of(
+            done,
+            plan.facts,
+            start,
+            bind=sent.bind,
+            storage=storage,
+            oversubscribed=plan.oversubscribed and plan.spread.sure,
+        ),
+    )
+
+
+def _count_front(done: Done, decoding: float, packing: float) -> None:
+    """Adds the front's share to every rank's input and output: no rank could do anything meanwhile."""
+    for name, seconds in (
+        ("input", decoding),
+        ("input_parse", decoding),
+        ("output", packing),
+        ("output_format", packing),
+        ("total", decoding + packing),
+    ):
+        done.seconds[name] = [value + seconds for value in done.seconds.get(name, [])]
+
+
+def _known_peak(done: Done, plan: Plan) -> float | None:
+    """The stored rate of gemm, where the ranks had the kernel that it was measured with."""
+    fits = plan.peak is not None and plan.peak.kernel == done.environment.get("blas_kernel", "")
+    return plan.peak.flops_per_second if plan.peak is not None and fits else None
+
+
+def _as_done(plan: Plan, variant: Variant, done: Done) -> tuple[Need, Variant]:
+    """What it needed and how it was done in the end, where the job left the ranks a choice."""
+    need = plan.need
+    start = str(done.result.get("start_used") or "")
+    if plan.fallback is not None and start == "qr":
+        need = plan.fallback.need
+        variant = msgspec.structs.replace(variant, blocks=plan.fallback.blocks)
+    if done.exchange:
+        variant = msgspec.structs.replace(variant, exchange=done.exchange)
+    if (algorithm := done.result.pop("algorithm", None)) is not None:
+        variant = msgspec.structs.replace(variant, algorithm=algorithm, start=start, inner="blocks")
+    return need, variant
+
+
+def _placed(done: Done, plan: Plan) -> list[str]:
+    """Warnings of ranks that are not where the plan wanted them, or too many where a launcher put them."""
+    warnings = []
+    if wrong := misplaced(plan.spread, done.ranks):
+        warnings.append(f"{wrong}; threads and memory are chosen for the latter")
+    if done.oversubscribed and not (plan.oversubscribed and plan.spread.sure):
+        warnings.append("oversubscribed: a node has more threads than processors, so that ranks take turns")
+    return warnings
+
+
+def _reasons(done: Done, plan: Plan) -> list[str]:
+    """The plan's, with those for an exchange that the ranks took because they are on several nodes."""
+    if not done.exchange or done.exchange == plan.job.variant.exchange:
+        return plan.reasons
+    used = list(dict.fromkeys(rank.host for rank in done.ranks))
+    kept = [reason for reason in plan.reasons if not reason.startswith(SHARED)]
+    named = listing(used) if len(used) <= 4 else plural(len(used), "host")
+    return [*kept, f"{done.exchange}: the ranks are on {named}"]
+
+
+def _matrix(region: Region) -> Matrix:
+    path = region.path or region.name
+    kind = "generated" if region.generator else format_name(region.name)
+    planes = region.planes if isinstance(region, Source) else 1
+    shape = (region.rows // planes, region.columns)
+    return Matrix(path, kind, shape, region.dtype, region.order, planes)
+
+
+def record_variant(variant: Variant) -> RecordVariant:
+    """The variant as the record shows it: null where the worker was told nothing."""
+    said = {name: getattr(variant, name) for name in RecordVariant.__struct_fields__ if name != "io"}
+    for field in msgspec.structs.fields(RecordVariant):
+        if field.default is None and said[field.name] in ("", 0, (0, 0)):
+            said[field.name] = None
+    return RecordVariant(io=f"{variant.read}:{variant.write}", **said)
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Minimum, mean and maximum; zeros for nothing."""
+    if not values:
+        return Spread(0.0, 0.0, 0.0)
+    return Spread(min(values), sum(values) / len(values), max(values))
+
+
+def _seconds(done: Done, wall: float) -> Seconds:
+    def of(name: str) -> Spread:
+        return spread(done.seconds.get(name, []))
+
+    reading, writing = of("input"), of("output")
+    return Seconds(
+        input=InputSeconds(
+            reading.min,
+            reading.mean,
+            reading.max,
+            of("input_parse"),
+            of("input_file"),
+            of("input_distribute"),
+        ),
+        compute=of("compute"),
+        exchange=of("exchange"),
+        output=OutputSeconds(
+            writing.min,
+            writing.mean,
+            writing.max,
+            of("output_format"),
+            of("output_file"),
+            of("output_collect"),
+        ),
+        verify=of("verify"),
+        total=of("total"),
+        wall=wall,
+    )
+
+
+def _bytes(done: Done) -> Bytes:
+    def total(name: str) -> int:
+        return sum(done.bytes.get(name, []))
+
+    return Bytes(
+        read=total("read"),
+        useful=total("useful"),
+        written=total("written"),
+        exchanged=total("exchanged"),
+        exchanged_max_rank=max(done.bytes.get("exchanged", []), default=0),
+        copied_in_node=total("copied_in_node"),
+    )
+
+
+def _rates(done: Done, seconds: Seconds, job: Job) -> Rates:
+    moved = _bytes(done)
+    # Written while the rest was computed: what is left of `output` says nothing about the device.
+    multiplied = job.command == "multiply" and job.variant.copies == 1 and done.flops > 0
+    early = multiplied and job.variant.write == "uncached"
+    return Rates(
+        flops_per_second=_rate(done.flops, seconds.compute.max),
+        read_bytes_per_second=_rate(moved.read, seconds.input.max),
+        written_bytes_per_second=None if early else _rate(moved.written, seconds.output.max),
+        exchanged_bytes_per_second=_rate(moved.exchanged, seconds.exchange.max),
+        whole_flops_per_second=_rate(done.flops, seconds.total.max),
+    )
+
+
+def _rate(work: float, seconds: float) -> float | None:
+    return work / seconds if work > 0 and seconds > 0 else None
+
+
+def _memory(done: Done) -> PeakMemory:
+    nodes: dict[object, int] = defaultdict(int)
+    for rank in done.ranks:
+        nodes[(rank.host, rank.node)] += rank.peak_rss_bytes
+    each = [rank.peak_rss_bytes for rank in done.ranks]
+    return PeakMemory(each, max(each, default=0), max(nodes.values(), default=0))

@@ -1,0 +1,61 @@
+"""Request: one job as a value, whoever asks for it, and the files that come of it beside its result."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from tilewise.base.declare import HOW, SHOW, Parameter
+from tilewise.base.errors import UsageError
+from tilewise.operations.operation import Operation
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One job.
+
+    `record` and `trace` name files for the record and for the timeline; None where nobody wants one. With
+    `force` what lies under these names, and that of the output, may be replaced. A run may take `timeout`
+    seconds. Some fields are flags of every job.
+    """
+
+    operation: Operation
+    record: str | None = None
+    trace: Annotated[
+        str | None,
+        Parameter(name="--trace", group=SHOW, help="File for the timeline (for Perfetto); may end with .gz."),
+    ] = None
+    force: Annotated[bool, Parameter(name="--force", group=HOW, help="Replace an existing output.")] = False
+    timeout: Annotated[
+        float | None, Parameter(name="--timeout", group=HOW, help="End a run that takes more than X seconds.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for what makes no sense, whatever the files are."""
+        self.operation.check()
+        if self.timeout is not None and not self.timeout > 0:
+            raise UsageError(f"--timeout {self.timeout:g} makes no sense; it must be more than 0 seconds")
+
+
+PROGRESS = "TILEWISE_PROGRESS_FD"  # has an open descriptor, to which progress is written: `0.25 compute`
+
+
+class Listener:
+    """Hears how a job or a measurement goes, and says nothing: callers override what they want to know.
+
+    With `progress` the ranks are asked to tell how far they are.
+    """
+
+    progress = False
+
+    def starting(self, command: str) -> None:
+        """The ranks are about to be started by `command`."""
+
+    def running(self) -> None:
+        """They have been started: time to import what the end needs."""
+
+    def update(self, phase: str, done: float) -> None:
+        """`phase` is `done`, from 0 to 1."""
+
+    def chatter(self, line: str) -> None:
+        """A launcher, or a library in a rank, has printed `line`."""

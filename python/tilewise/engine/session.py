@@ -1,0 +1,268 @@
+"""The road that every job takes: look, plan, make the part file, run, judge, name, record."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from tilewise.base import claim
+from tilewise.base.errors import Interrupted, RunError, TilewiseError, VerificationError, disk_failure
+from tilewise.engine import verdict
+from tilewise.engine.decoding import Decoding
+from tilewise.engine.environment import storage_of
+from tilewise.engine.job_output import JobOutput
+from tilewise.engine.prepare import prepare
+from tilewise.engine.record import record_of
+from tilewise.engine.request import Listener, Request
+from tilewise.engine.side_files import SideFile
+from tilewise.engine.site import site_of
+from tilewise.files.unchanged import Inputs
+from tilewise.launch import diagnose, elsewhere, exit_hooks, forked, job, launcher, signals, worker
+from tilewise.launch.events import Done
+from tilewise.launch.guardian import Guardian
+from tilewise.launch.join import Join, end_all, foreign
+from tilewise.launch.outcome import Outcome
+from tilewise.launch.record import Record, encode
+from tilewise.launch.supervise import Supervisor
+from tilewise.machine import profile
+from tilewise.planning.placed import misplaced
+from tilewise.planning.plan import Plan
+
+_RELEASING = 60.0  # seconds for ranks that exist already to start and to leave
+
+
+@contextmanager
+def session(
+    joined: Join | None = None, begin: float | None = None, ending: bool = False
+) -> Iterator[Session]:
+    """Around a job: signals are Interrupted errors inside. `begin` is when the caller began, if before now.
+
+    With `ending` the process only ends after an interrupt, and further signals are ignored.
+
+    With `joined` this is rank 0 of ranks that exist already: they wait for a job, so that an error before
+    one was sent to them has to release them.
+    """
+    opened = Session(joined, time.perf_counter() if begin is None else begin)
+    if joined is not None:
+        _require_our_launcher(joined)
+    exit_hooks.admit(signals.NOTHING)
+    with signals.watched(ending) as opened.caught:
+        try:
+            yield opened
+        except TilewiseError:
+            if joined is not None and not opened.prepared:
+                _release(joined)
+            raise
+
+
+class Session:
+    """What one job has around it; `session` opens it."""
+
+    caught: signals.Signals
+
+    def __init__(self, joined: Join | None, begin: float) -> None:
+        self.prepared = False
+        self._joined = joined
+        self._begin = begin
+
+    def run(self, request: Request, listener: Listener | None = None) -> Record:
+        """Does the job, once in a session; raises what `tilewise.engine.run` raises."""
+        output = prepare(request, self._joined)
+        self.prepared = True
+        return self._run(request, output, listener or Listener())
+
+    def _run(self, request: Request, output: JobOutput[Any], listener: Listener) -> Record:
+        plan, target, caught = output.plan, output.target, self.caught
+        start = _start(plan, self._joined)
+        storage = storage_of(plan.job.inputs, target)
+        inputs = Inputs(plan.job.inputs)
+        trace = SideFile("the timeline", request.trace, plan.job.id)
+        kept = SideFile("the record", request.record, plan.job.id)
+        decoding = Decoding(plan.job.inputs, output.folder, plan.job.id)
+        beside = [decoding.claim, trace.claim, kept.claim]
+        guardian: Guardian | None = None
+        try:
+            for each in output.rooms():
+                each.require()
+            with caught.hold():
+                output.sweep()
+                guardian = Guardian([*output.claims, *beside], "the job was killed")
+                output.make()
+                guardian.tell([*output.claims, *beside])
+            sent = msgspec.structs.replace(
+                output.told(plan.job), inputs=decoding.decode(), trace=trace.part, progress=listener.progress
+            )
+            if start.elsewhere:
+                trace.reserve()
+                sent = msgspec.structs.replace(sent, site=site_of(plan, sent, inputs))
+            deadline = time.monotonic() + request.timeout if request.timeout is not None else None
+            outcome = self._supervise(start, sent, request, output, listener)
+            error = diagnose.error_of(outcome, request.timeout, start)
+            if error is not None:
+                if outcome.started is not None and (wrong := misplaced(plan.spread, outcome.started.ranks)):
+                    error.message += f"; {wrong}"
+                raise error
+            assert outcome.record is not None
+            decoding.remove()
+            warnings = [*output.settle(outcome.record.result), *inputs.warnings()]
+            packing = _pack(output, outcome.record, request.timeout, caught, deadline)
+            record = record_of(
+                outcome.record,
+                sent,
+                output,
+                start,
+                storage=storage,
+                decoding=decoding.seconds,
+                packing=packing,
+                wall=time.perf_counter() - self._begin,
+                warnings=warnings,
+            )
+            caught.check()
+            with caught.hold():
+                if (failed := verdict.failure(record, plan)) is not None:
+                    kept.put(encode(record))
+                    kept.name()
+                    failed.record = record
+                    raise failed
+                trace.finish()
+                kept.put(encode(record))
+                output.ready()
+                guardian.tell([*output.claims, *beside])
+                output.name(request.force)
+                # From here on it is written, whatever comes: messages say so.
+                _admit(output, caught)
+                if late := output.tidy():
+                    record.warnings.extend(late)
+                    kept.put(encode(record))
+                trace.name()
+                kept.name()
+        except BaseException as raised:
+            failure = raised
+            if isinstance(raised, OSError) and not isinstance(raised, BrokenPipeError):
+                failure = disk_failure(f"{target.name if target else output.folder} cannot be made", raised)
+            _clean(output, [trace, kept], failure, caught)
+            if guardian is not None:  # until we have said why, we may be killed, and it says at least that
+                exit_hooks.later(guardian.dismiss)
+            raise failure from None
+        finally:
+            decoding.remove()
+        guardian.dismiss()
+        _remember(record, plan)
+        return record
+
+    def _supervise(
+        self,
+        start: launcher.Start,
+        sent: job.Job,
+        request: Request,
+        output: JobOutput[Any],
+        listener: Listener,
+    ) -> Outcome:
+        def name_snapshot(index: int) -> None:
+            with self.caught.hold():
+                output.name_snapshot(index, request.force)
+
+        listener.starting(shlex.join(elsewhere.shown(start.command)))
+        supervisor = Supervisor(
+            start,
+            launcher.find_worker().path,
+            self.caught,
+            timeout=request.timeout,
+            on_running=listener.running,
+            on_progress=listener.update,
+            on_chatter=listener.chatter,
+            on_snapshot=name_snapshot,
+        )
+        return supervisor.run(job.encode(sent))
+
+
+def _pack(
+    output: JobOutput[Any],
+    done: Done,
+    timeout: float | None,
+    caught: signals.Signals,
+    deadline: float | None,
+) -> float:
+    """Packs an output whose format asks for it, unless it will be thrown away; returns the seconds.
+
+    In a child: libraries pack a whole picture in one call, in which nothing else is heard.
+    """
+    begin = time.perf_counter()
+    proved = done.verification is None or done.verification.passed
+    late = RunError(
+        f"the ranks are done, but packing the output took longer than --timeout {timeout} leaves",
+        "a longer --timeout, or a .npy file, which needs no packing",
+    )
+    packed = proved and output.pack(lambda work: forked.run(work, caught.check, deadline, late))
+    return time.perf_counter() - begin if packed else 0.0
+
+
+def _start(plan: Plan, joined: Join | None) -> launcher.Start:
+    program = launcher.find_worker()
+    variant = plan.job.variant
+    if joined is not None:
+        return launcher.join_start(program, variant, plan.oversubscribed, joined.elsewhere)
+    chosen = plan.choices.launcher
+    start = launcher.own_start(
+        program, variant, plan.spread.hosts, chosen, plan.oversubscribed, plan.job.place
+    )
+    return elsewhere.guarded(start, program.path)
+
+
+def _remember(record: Record, plan: Plan) -> None:
+    """Keeps a peak that this run measured or passed, and measures what the next one can use."""
+    if plan.keeps_peak and record.peak_flops:
+        profile.store_peak(plan.peak_key, profile.Peak(record.peak_flops, record.environment.blas_kernel))
+    if plan.measure_tile is not None:
+        from tilewise.machine.transposition import measure_tile
+
+        measure_tile(*plan.measure_tile, plan.facts, launcher.find_worker().path)
+
+
+def _admit(output: JobOutput[Any], caught: signals.Signals) -> None:
+    """Whatever interrupts us from here on says what was written."""
+    said = claim.verdict(output.claims)
+    caught.admit(said)
+    exit_hooks.admit(said)
+
+
+def _clean(
+    output: JobOutput[Any], side: list[SideFile], error: BaseException, caught: signals.Signals
+) -> None:
+    """Removes part files. The error's message then says what was written all the same, and what is left."""
+    for each in side:
+        each.discard()
+    said = claim.verdict(output.claims) if claim.named(output.claims) else ""
+    left = output.discard()
+    if not isinstance(error, TilewiseError):
+        return
+    if said and isinstance(error, Interrupted):
+        _admit(output, caught)
+    elif said:
+        error.message += f"; {said}" + (
+            "; snapshots are not verified" if isinstance(error, VerificationError) else ""
+        )
+    if left:
+        error.message += f"; {', '.join(left)} could not be removed"
+
+
+def _require_our_launcher(joined: Join) -> None:
+    if joined.nodes > 1 and worker.find() is None:  # others may have one, and wait for us
+        exit_hooks.later(end_all)
+    program = launcher.find_worker()
+    if foreign(joined, program.mpi):
+        raise launcher.foreign(joined, program)
+
+
+def _release(joined: Join) -> None:
+    """Lets ranks go that wait for a job which will not come; after an interrupt too: no signal is heard."""
+    program = launcher.find_worker()
+    quitting = job.quit_job()
+    variant = msgspec.structs.replace(quitting.variant, ranks=joined.size)
+    start = launcher.join_start(program, variant, oversubscribed=True, elsewhere=joined.elsewhere)
+    Supervisor(start, program.path, signals.Signals(), timeout=_RELEASING).run(job.encode(quitting))

@@ -1,0 +1,167 @@
+"""Formats: a module each, with its facts and how it is read and written; nobody else lists formats by name.
+
+To add one, write its module beside this one, and a line in `FORMATS`. The module has
+
+    FORMAT: Format
+        the facts: what it can hold, in which orders, whether it is text, a picture, a folder
+    inspect(path, name, member) -> Source
+        looks at headers only; `name` is what the user wrote and goes into messages. Where a line is a row it
+        takes `most`, and then says no more rows than that; of a picture `planes`, all numbers of planes that
+        are of use (`colours.py`); of what may be a list `lists`, whether one is taken as a row
+    decode(source, out) -> None
+        only where `inspect` says `encoded`: writes the numbers little-endian in `source.order`, in panels
+    create(new) -> Region
+        only where it can be written: gives the empty file at `new.path` its headers and its full size
+    create_tiles, claim_of, replaced, sweep, check_folder
+        in its place where a matrix is a folder; see `tiles.py`
+    encode(raw, path, planes) -> None
+        only where `create` sends the numbers to another, raw file: packs that file into `path`
+    check_member(path, name, member, force) -> None
+        only where a matrix can be added to an old file: raises UsageError where it may not be
+    written_warnings(name, shape, dtype, order) -> tuple[str, ...]
+        only where the user should know something of a file that is written so
+    order_of_member(member, name) -> str | None
+        only where the name of a new file may ask for an order of storage
+
+Whatever else than a TilewiseError these raise becomes one UsageError that names the file, so a module need
+not guard its library. Libraries are imported inside functions, because a command must start fast.
+"""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+from typing import Literal
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.generated import parse_name
+
+FORMATS = {  # the module of each extension
+    ".npy": "npy",
+    ".npz": "npz",
+    ".raw": "raw",
+    ".bin": "bin",
+    ".txt": "text",
+    ".csv": "text",
+    ".tsv": "text",
+    ".mtx": "mtx",
+    ".h5": "h5",
+    ".hdf5": "h5",
+    ".nc": "nc",
+    ".safetensors": "safetensors",
+    ".tif": "tiff",
+    ".tiff": "tiff",
+    ".pgm": "pgm",
+    ".ppm": "ppm",
+    ".pnm": "pgm",
+    ".png": "png",
+    ".jpg": "jpeg",
+    ".jpeg": "jpeg",
+    ".petsc": "petsc",
+    ".tiles": "tiles",
+}
+_LEAST_TEXT = 2  # bytes of a number in a text: a digit and what parts it from the next
+
+
+class Format(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts of a format; the defaults are what most formats are.
+
+    `numbers`: the dtypes that a new file can hold; empty where it is only read. `member`: what a name behind
+    the colon means ("dataset", "page"); empty where there is none. `orders`: the orders of storage that a new
+    file can have, its natural one first. `byte_order`: that of the numbers which ranks write. `lines`: of a
+    text, what stands on a line. `folder`: a tile of the matrix is a file of its own. `headed`: the file
+    itself says shape and order. `lists`: it may hold an array with one dimension. `picture`: it may hold
+    colours, and a new one as many `planes` as these. `reproducible`: the same matrix makes the same bytes.
+    """
+
+    numbers: tuple[str, ...] = ()
+    member: str = ""
+    orders: tuple[str, ...] = ("C",)
+    byte_order: Literal["little", "big"] = "little"
+    lines: Literal["", "row", "number"] = ""
+    folder: bool = False
+    headed: bool = True
+    lists: bool = False
+    picture: bool = False
+    planes: tuple[int, ...] = (1,)
+    reproducible: bool = True
+
+    @property
+    def text(self) -> bool:
+        """Whether numbers are written as text, so that their bytes are known when they are."""
+        return bool(self.lines)
+
+    @property
+    def one_array(self) -> bool:
+        """Whether the numbers lie in one file, binary, at places that follow from rows and columns."""
+        return not self.lines and not self.folder
+
+    def byte_order_of(self, dtype: str) -> str:
+        """That of numbers of `dtype` in a new file; single bytes are little."""
+        return self.byte_order if ITEMSIZE[dtype] > 1 else "little"
+
+    def line_numbers(self, width: int) -> int:
+        """Numbers on a line where the stored rows have `width`; 0 where it is no text."""
+        return {"": 0, "row": width, "number": 1}[self.lines]
+
+    def least_bytes(self, shape: tuple[int, int], dtype: str) -> int:
+        """Bytes that the numbers of a matrix take on disk; of a text, no fewer than these."""
+        return shape[0] * shape[1] * (_LEAST_TEXT if self.lines else ITEMSIZE[dtype])
+
+
+def format_name(name: str) -> str:
+    """The format of a matrix's name: `npy`, … or `generated`; UsageError when the extension is unknown."""
+    if parse_name(name) is not None:
+        return "generated"
+    return extension(split_name(name)[0])[1:]
+
+
+def format_module(path: str) -> ModuleType:
+    """The module that reads and writes the format of `path`; UsageError when the extension is unknown."""
+    import importlib
+
+    return importlib.import_module(f"{__name__}.{FORMATS[extension(path)]}")
+
+
+def format_of(name: str) -> Format:
+    """The facts of the format of a matrix's name, its member aside; UsageError for an unknown extension."""
+    facts: Format = format_module(split_name(name)[0]).FORMAT
+    return facts
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """The path and the member of a name such as `file.h5:/group/name`; no member is an empty one.
+
+    What exists as a whole is a path, colons and all; else the first colon behind a known extension parts it.
+    """
+    if not os.path.lexists(name):
+        colon = name.find(":")
+        while colon >= 0:
+            if ending_of(name[:colon]) in FORMATS:
+                if colon == len(name) - 1:
+                    raise UsageError(f"{name} names nothing behind its last colon")
+                return name[:colon], name[colon + 1 :]
+            colon = name.find(":", colon + 1)
+    return name, ""
+
+
+def extension(path: str) -> str:
+    """The known extension of `path`, in small letters and with its dot; UsageError for any other."""
+    found = ending_of(path)
+    if found in FORMATS:
+        return found
+    known = ", ".join(FORMATS)
+    what = f"the unknown extension {found!r}" if found else "no extension"
+    raise UsageError(f"{path} has {what}; known are {known}")
+
+
+def ending_of(path: str) -> str:
+    """The extension of `path`, known or not, in small letters and with its dot; empty where it has none."""
+    bare = path.rstrip("/")
+    found = os.path.splitext(bare)[1].lower()
+    if bare != path and not (found in FORMATS and format_module(bare).FORMAT.folder):
+        return ""  # only a folder may be written with a slash behind it
+    return found

@@ -1,0 +1,70 @@
+"""Planes of a picture, one above the other: which of its colours are taken, and what is said of the others.
+
+    in a file   R G B R G B …        as a matrix   R R R …   plane 0, `rows` of them
+                R G B R G B …                      G G G …   plane 1
+                                                   B B B …   plane 2
+
+Planes are grey (1), grey and transparency (2), red, green and blue (3), or these and transparency (4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import numpy
+
+Array = numpy.ndarray[Any, numpy.dtype[Any]]
+MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}  # as Pillow calls them
+GREY = (1,)
+WEIGHTS = (0.299, 0.587, 0.114)  # of red, green and blue in the grey value
+GREY_TAKEN = "of its colours the grey value is taken, 0.299 R + 0.587 G + 0.114 B"
+ALPHA_IGNORED = "its transparency is ignored"
+_PANEL = 8 << 20
+
+
+def grey(colours: Array) -> Array:
+    """The grey values, shape (…), of `colours`, shape (…, 3 or more), in the same dtype, rounded to it."""
+    value = colours[..., 0] * WEIGHTS[0] + colours[..., 1] * WEIGHTS[1] + colours[..., 2] * WEIGHTS[2]
+    if colours.dtype.kind in "iu":
+        value = numpy.rint(value)
+    return numpy.asarray(value).astype(colours.dtype)
+
+
+def taken(own: int, wanted: tuple[int, ...]) -> int:
+    """How many planes of a picture with `own` are taken, where `wanted` says what is of use.
+
+    All of them, else all but the transparency, else the grey value.
+    """
+    if own in wanted:
+        return own
+    colours = own - 1 if own in (2, 4) else own
+    return colours if colours in wanted else 1
+
+
+def lost(own: int, count: int) -> tuple[str, ...]:
+    """What a user should know where `count` of `own` planes are taken."""
+    found = []
+    if own >= 3 and count < 3:
+        found.append(GREY_TAKEN)
+    if own in (2, 4) and count not in (2, 4):
+        found.append(ALPHA_IGNORED)
+    return tuple(found)
+
+
+def write_planes(picture: Array, dtype: str, out: BinaryIO) -> None:
+    """Writes a picture of shape (rows, columns, planes) plane by plane, little-endian, in panels."""
+    stored = numpy.dtype(dtype).newbyteorder("<")
+    high = max(1, _PANEL // max(1, picture.shape[1] * stored.itemsize))
+    for plane in range(picture.shape[2]):
+        for row in range(0, picture.shape[0], high):
+            out.write(numpy.ascontiguousarray(picture[row : row + high, :, plane], stored).data)
+
+
+def panels(path: str, planes: int, rows: int, columns: int, dtype: str) -> Iterator[Array]:
+    """The other way: rows of a raw file's picture, of shape (some, columns, planes), from the top down."""
+    stored = numpy.dtype(dtype).newbyteorder("<")
+    stacked = numpy.memmap(path, stored, "r", 0, (planes, rows, columns))
+    high = max(1, _PANEL // max(1, columns * planes * stored.itemsize))
+    for row in range(0, rows, high):
+        yield numpy.ascontiguousarray(numpy.moveaxis(stacked[:, row : row + high], 0, -1))

@@ -1,0 +1,201 @@
+"""The HDF5 format: contiguous datasets are read and written in place, all others are decoded by h5py."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, BinaryIO
+
+from tilewise.base.errors import UsageError
+from tilewise.files.checks import (
+    byte_order,
+    not_applied,
+    number_type,
+    numbers_bytes,
+    printable,
+    require_room,
+    two_dimensions,
+)
+from tilewise.files.dtypes import ALL, ITEMSIZE
+from tilewise.files.formats import Format
+from tilewise.files.formats.h5_elsewhere import require_inside
+from tilewise.files.formats.h5_names import choose, find
+from tilewise.files.guard import guarded
+from tilewise.files.region import New, Region, Source
+from tilewise.files.regular import open_regular
+
+if TYPE_CHECKING:
+    import h5py  # type: ignore[import-untyped,unused-ignore]
+
+FORMAT = Format(numbers=ALL, member="dataset", reproducible=False)
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+DEFAULT = "/matrix"
+_PANEL = 32 << 20  # bytes
+_ALIGNED_FROM = 64 << 10  # bytes; smaller objects are not put at the begin of a page
+
+
+def inspect(path: str, name: str, member: str) -> Source:
+    """The dataset called `member`, or the only 2-D one."""
+    return inspect_kind(path, name, member, os.path.splitext(path)[1].lower()[1:])
+
+
+def inspect_kind(path: str, name: str, member: str, kind: str) -> Source:
+    """The same for a file that is called `kind`."""
+    file, size = open_regular(path, name)
+    file.close()
+    if size == 0:
+        raise UsageError(f"{name} is empty, but a .{kind} file was expected")
+    with _opened(path, "r") as book:
+        dataset = choose(book, name, path, member)
+        return _source(dataset, path, name, size, kind)
+
+
+def decode(source: Source, out: BinaryIO) -> None:
+    """Reads blocks of at most 32 MiB, cut where the chunks are, so that each chunk is unpacked once."""
+    import numpy
+
+    with _opened(source.path, "r") as book:
+        dataset = find(book, source.name, source.member)
+        native = numpy.dtype(source.dtype).newbyteorder("<")
+        high, wide = _block(dataset, source)
+        for row in range(0, source.rows, high):
+            for column in range(0, source.columns, wide):
+                block = dataset[row : row + high, column : column + wide]
+                block = numpy.ascontiguousarray(block, native)
+                if wide >= source.columns:
+                    out.write(block.data)
+                    continue
+                for line, numbers in enumerate(block):
+                    out.seek(((row + line) * source.columns + column) * native.itemsize)
+                    out.write(numbers.data)
+
+
+def create(new: New) -> Region:
+    """Makes a contiguous dataset, in a new file or in the copy of an old one."""
+    return create_kind(new, netcdf=False)
+
+
+def create_kind(new: New, netcdf: bool) -> Region:
+    """The same; for `netcdf` the dataset gets two named dimensions."""
+    import h5py
+    import numpy
+
+    from tilewise.files.formats.nc import forget_dimensions, name_dimensions
+
+    member = "/" + "/".join(part for part in (new.member or DEFAULT).split("/") if part)
+    if member == "/":
+        raise UsageError(f"the output {new.name} is the group of all datasets, but a dataset was expected")
+    with _opened(new.path, "r+" if os.path.getsize(new.path) else "w", netcdf) as book:
+        if member in book:
+            if netcdf:
+                forget_dimensions(book[member])
+            del book[member]
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_layout(h5py.h5d.CONTIGUOUS)
+        properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
+        links.set_create_intermediate_group(True)
+        number = h5py.h5t.py_create(numpy.dtype(new.dtype).newbyteorder("<"), logical=True)
+        space = h5py.h5s.create_simple(new.shape)
+        made = h5py.h5d.create(book.id, member.encode(), number, space, properties, lcpl=links)
+        if netcdf:
+            name_dimensions(book, h5py.Dataset(made))
+        offset = made.get_offset() or 0
+    return new.region(offset=offset, file_bytes=os.path.getsize(new.path))
+
+
+def check_member(path: str, name: str, member: str, force: bool) -> None:
+    """Raises UsageError unless `member` may be written into the existing file at `path`."""
+    with guarded(f"the output {name} cannot be added to {path}"), _opened(path, "r") as book:
+        import h5py
+
+        old = find(book, name, member, must_exist=False)
+        if isinstance(old, h5py.Group):
+            raise UsageError(f"the output {name} is a group in that file, but a dataset was expected")
+        if old is not None and not force:
+            raise UsageError(f"the output {name} exists already", "--force replaces this dataset only")
+
+
+def _opened(path: str, mode: str, netcdf: bool = False) -> h5py.File:
+    import h5py
+
+    if mode == "r":
+        return h5py.File(path, mode, locking="best-effort")
+    return h5py.File(
+        path,
+        mode,
+        locking="best-effort",
+        alignment_threshold=_ALIGNED_FROM,
+        alignment_interval=4096,
+        track_order=netcdf and mode == "w",
+    )
+
+
+def _source(dataset: h5py.Dataset, path: str, name: str, size: int, kind: str) -> Source:
+    import h5py
+
+    if dataset.shape is None:
+        raise UsageError(f"{name} is a dataset without numbers (a null dataspace)")
+    dtype = dataset.dtype
+    number = number_type(dtype, name)
+    rows, columns = two_dimensions(
+        dataset.shape, name, f"book.create_dataset({dataset.name!r}, data=a.reshape(…))"
+    )
+    bytes_ = numbers_bytes(rows, columns, number, name)
+    reason = _why_encoded(dataset, bytes_)
+    offset = 0
+    if not reason and bytes_:
+        offset = dataset.id.get_offset()
+        require_room(name, size, offset, rows, columns, number)
+    require_inside(dataset, path, name)
+    assert isinstance(dataset, h5py.Dataset)
+    return Source(
+        path=path,
+        name=name,
+        offset=offset,
+        rows=rows,
+        columns=columns,
+        dtype=number,
+        byte_order="little" if reason else byte_order(dtype),
+        file_bytes=size,
+        format=kind,
+        member=dataset.name,
+        encoded=bool(reason),
+        notes=(f"{printable(dataset.name)} is {reason}",) if reason else (),
+        warnings=not_applied(dataset.attrs),
+    )
+
+
+def _why_encoded(dataset: h5py.Dataset, numbers: int) -> str:
+    """Why the numbers cannot be read where they lie; empty when they can."""
+    import h5py
+
+    properties = dataset.id.get_create_plist()
+    layout = properties.get_layout()
+    if dataset.is_virtual:
+        return "virtual, made of parts of other datasets"
+    if layout == h5py.h5d.CHUNKED:
+        packed = f", packed by {dataset.compression}" if dataset.compression else ""
+        return f"stored in chunks of {'×'.join(map(str, dataset.chunks))}{packed}"
+    if layout == h5py.h5d.COMPACT:
+        return "stored in its header"
+    if properties.get_external_count():
+        return "stored in other files"
+    if dataset.id.get_type() != h5py.h5t.py_create(dataset.dtype, logical=True):
+        return "stored in an unusual number type"
+    # With a user block the library's offset of what is not there is no longer None.
+    if numbers and (dataset.id.get_offset() is None or dataset.id.get_storage_size() == 0):
+        return "not written yet"
+    return ""
+
+
+def _block(dataset: h5py.Dataset, source: Source) -> tuple[int, int]:
+    """Rows and columns to read at once."""
+    row_bytes = max(1, source.columns * ITEMSIZE[source.dtype])
+    if not dataset.chunks:
+        return max(1, _PANEL // row_bytes), max(1, source.columns)
+    high, wide = dataset.chunks
+    if high * row_bytes > _PANEL:
+        wide *= max(1, _PANEL // max(1, high * wide * ITEMSIZE[source.dtype]))
+        return high, wide
+    return high * max(1, _PANEL // (high * row_bytes)), max(1, source.columns)

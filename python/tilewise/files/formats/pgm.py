@@ -1,0 +1,180 @@
+"""The .pgm, .ppm and .pnm images: binary grey ones are read in place, plain and coloured ones decoded."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import BinaryIO
+
+from tilewise.base.errors import UsageError
+from tilewise.files.checks import (
+    numbers_bytes,
+    printable,
+    require_positive,
+    require_room,
+    require_size,
+)
+from tilewise.files.formats import Format
+from tilewise.files.headed import create_headed
+from tilewise.files.region import New, Region, Source
+from tilewise.files.regular import open_regular
+
+FORMAT = Format(numbers=("uint8", "uint16"), byte_order="big", picture=True)
+_HEADER_MAX = 64 << 10  # bytes, comments included
+_FIELD = re.compile(rb"(?:[ \t\n\v\f\r]|#[^\n\r]*[\n\r])*([0-9]{1,10})")
+_COMMENT = re.compile(rb"#[^\n\r]*")
+_PANEL = 8 << 20
+
+
+def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -> Source:
+    """The image at `path`: uint8, or uint16 when its maximum is above 255.
+
+    A matrix of its grey values, or of its planes where they are of use.
+    """
+    file, size = open_regular(path, name)
+    with file:
+        head = file.read(_HEADER_MAX)
+    magic = head[:2]
+    if magic not in (b"P2", b"P3", b"P5", b"P6"):
+        if magic in (b"P1", b"P4", b"P7"):
+            what = f"is an image of kind {magic.decode()}"
+        else:
+            what = f"begins with {printable(magic.decode('latin1'))!r}" if head else "is empty"
+        raise UsageError(f"{name} {what}, but P2, P3, P5 or P6 was expected")
+    columns, rows, maximum, offset = _fields(head, name)
+    if not 1 <= maximum <= 65535:
+        raise UsageError(f"{name} says that its largest value is {maximum}, but 1 to 65535 was expected")
+    require_positive(rows, columns, name, "an image")
+    dtype = "uint8" if maximum < 256 else "uint16"
+    numbers_bytes(rows, columns, dtype, name)
+    colour = magic in (b"P3", b"P6")
+    if magic == b"P5":
+        require_size(name, size, offset, rows, columns, dtype)
+    elif magic == b"P6":
+        require_size(name, size, offset, rows, 3 * columns, dtype)
+    else:
+        # A digit for each, and something between them.
+        require_room(name, size, offset, 1, 2 * rows * columns * (3 if colour else 1) - 1, "uint8")
+    notes = ("its values are written as text",) if magic in (b"P2", b"P3") else ()
+    warnings: tuple[str, ...] = ()
+    if maximum not in (255, 65535):
+        warnings = (
+            f"its numbers go up to {maximum} and are taken as they are; an image that is written from them "
+            f"goes up to {255 if dtype == 'uint8' else 65535}, and so looks darker",
+        )
+    count = 1
+    if colour:
+        from tilewise.files.formats.colours import lost, taken
+
+        count = taken(3, planes)
+        warnings += lost(3, count)
+    return Source(
+        path=path,
+        name=name,
+        offset=offset,
+        rows=count * rows,
+        columns=columns,
+        dtype=dtype,
+        byte_order="big" if magic == b"P5" and dtype == "uint16" else "little",
+        file_bytes=size,
+        format=os.path.splitext(path)[1].lower()[1:],
+        encoded=magic != b"P5",
+        planes=count,
+        notes=notes,
+        warnings=warnings,
+    )
+
+
+def decode(source: Source, out: BinaryIO) -> None:
+    """Turns text into numbers and colours into grey, a few MiB at a time."""
+    import numpy
+
+    from tilewise.files.formats.colours import grey
+
+    native = numpy.dtype(source.dtype).newbyteorder("<")
+    left = source.rows // source.planes * source.columns
+    plane = left * native.itemsize
+    with open(source.path, "rb") as file:
+        magic = file.read(2)
+        samples = 1 if magic == b"P2" else 3
+        file.seek(source.offset)
+        plain = _Plain(file, source.name) if magic in (b"P2", b"P3") else None
+        while left > 0:
+            count = min(left, _PANEL // 32)
+            if plain is not None:
+                values = numpy.array(plain.take(count * samples), dtype=numpy.int64)
+                if values.size and values.max() > numpy.iinfo(native).max:
+                    raise UsageError(
+                        f"{source.name} has a value of {values.max()}, more than its header allows"
+                    )
+                values = values.astype(native)
+            else:
+                stored = numpy.dtype(source.dtype).newbyteorder(">")
+                values = numpy.fromfile(file, stored, count * samples).astype(native)
+            if values.size != count * samples:
+                raise UsageError(f"{source.name} is truncated: its values end too early")
+            if source.planes == 1:
+                out.write((values if samples == 1 else grey(values.reshape(-1, 3))).data)
+            else:  # pieces of the planes, each at its place
+                at = out.tell()
+                for number, colour in enumerate(values.reshape(-1, samples).T):
+                    out.seek(at + number * plane)
+                    out.write(numpy.ascontiguousarray(colour).data)
+                out.seek(at + count * native.itemsize)
+            left -= count
+
+
+def create(new: New) -> Region:
+    """Writes a header of kind P5, for grey values of one or two bytes in big endian."""
+    require_positive(*new.shape, new.name, "an image")
+    head = b"P5\n%d %d\n%d\n" % (new.shape[1], new.shape[0], 255 if new.dtype == "uint8" else 65535)
+    return create_headed(new, head, FORMAT.byte_order_of(new.dtype))
+
+
+def _fields(head: bytes, name: str) -> tuple[int, int, int, int]:
+    """Width, height, largest value, and where the values begin: behind one blank after them."""
+    at, found = 2, []
+    for what in ("width", "height", "largest value"):
+        match = _FIELD.match(head, at)
+        if match is None or (at == match.start(1)):
+            raise UsageError(f"{name} has no {what} in its header")
+        found.append(int(match[1]))
+        at = match.end()
+    if not head[at : at + 1].isspace():
+        raise UsageError(f"{name} has no blank behind its header")
+    return found[0], found[1], found[2], at + 1
+
+
+class _Plain:
+    """Whole numbers of a text, between blanks and comments, read as they are asked for."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file = file
+        self._name = name
+        self._rest = b""
+        self._tokens: list[bytes] = []
+
+    def take(self, count: int) -> list[int]:
+        """The next `count` numbers, or as many as there are."""
+        while len(self._tokens) < count:
+            chunk = self._file.read(1 << 20)
+            text = self._rest + chunk
+            # What stands behind the last line end or blank may go on; a comment ends with its line.
+            cut = text.rfind(b"\n") + 1
+            if b"#" not in text[cut:]:
+                cut = max(cut, text.rfind(b" ") + 1)
+            if not chunk:
+                cut = len(text)
+            elif cut == 0 and len(text) > _PANEL:
+                raise UsageError(f"{self._name} has text that is no whole number")
+            self._tokens += _COMMENT.sub(b"", text[:cut]).split()
+            self._rest = text[cut:]
+            if not chunk:
+                break
+        taken, self._tokens = self._tokens[:count], self._tokens[count:]
+        for token in taken:
+            if not token.isdigit() or len(token) > 10:
+                raise UsageError(
+                    f"{self._name} has {printable(token.decode('latin1'))!r}, but a whole number was expected"
+                )
+        return [int(token) for token in taken]

@@ -1,0 +1,135 @@
+"""Images that Pillow unpacks as grey values or planes and packs again: a format is a `PillowFormat`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.base.units import shape_text
+from tilewise.files.checks import numbers_bytes, require_positive
+from tilewise.files.formats.colours import ALPHA_IGNORED
+from tilewise.files.headed import raw_beside
+from tilewise.files.region import New, Region, Source
+from tilewise.files.regular import Bounded, open_regular
+
+_PANEL = 32 << 20
+_SIXTEEN_BITS = ("I;16", "I;16B", "I;16L", "I")
+_WITH_ALPHA = ("LA", "RGBA", "PA", "La", "RGBa")
+
+
+class PillowFormat(msgspec.Struct, frozen=True):
+    """A kind of image: Pillow's name of it, the longest side it can have, and what packing it is told.
+
+    Its methods are what `tilewise.files` asks of a format's module.
+    """
+
+    kind: str
+    extent_max: int
+    options: dict[str, Any] = {}
+
+    def inspect(self, path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -> Source:
+        """The image at `path`, uint8 or, of 16 bits, uint16: its grey values, or what `planes` takes."""
+        from tilewise.files.formats import colours
+
+        file, size = open_regular(path, name)
+        file.close()
+        if size == 0:
+            raise UsageError(f"{name} is empty, but a {self.kind} image was expected")
+        with _opened(path, self.kind) as image:
+            columns, rows = image.size
+            mode = image.mode
+            transparent = mode in _WITH_ALPHA or "transparency" in image.info
+        deep = mode in _SIXTEEN_BITS  # which Pillow has no transparency beside
+        dtype = "uint16" if deep else "uint8"
+        own = _planes(mode, transparent and not deep)
+        count = colours.taken(own, planes)
+        numbers_bytes(count * rows, columns, dtype, name)
+        ignored = (ALPHA_IGNORED,) if deep and transparent else ()
+        bits = ("its bits are taken as 0 and 255",) if mode == "1" else ()
+        return Source(
+            path=path,
+            name=name,
+            rows=count * rows,
+            columns=columns,
+            dtype=dtype,
+            file_bytes=size,
+            planes=count,
+            format=os.path.splitext(path)[1].lower()[1:],
+            encoded=True,
+            notes=(f"a {self.kind} image is compressed",),
+            warnings=bits + colours.lost(own, count) + ignored,
+        )
+
+    def decode(self, source: Source, out: BinaryIO) -> None:
+        """Unpacks the image as a whole: Pillow cannot do it by parts, and refuses enormous ones."""
+        import numpy
+
+        if source.planes > 1:
+            from tilewise.files.formats.colours import MODES, write_planes
+
+            with _opened(source.path, self.kind) as image:
+                picture = numpy.asarray(image.convert(MODES[source.planes]))
+            write_planes(picture, source.dtype, out)
+            return
+        with _opened(source.path, self.kind) as image:
+            if image.mode in _SIXTEEN_BITS:
+                values = numpy.asarray(image)
+            elif image.mode == "CMYK":
+                values = numpy.asarray(image.convert("RGB").convert("L"))
+            else:
+                values = numpy.asarray(image.convert("L"))
+        high = max(1, _PANEL // max(1, values.shape[1] * 8))
+        native = numpy.dtype(source.dtype).newbyteorder("<")
+        for row in range(0, values.shape[0], high):
+            out.write(numpy.ascontiguousarray(values[row : row + high], native).data)
+
+    def create(self, new: New) -> Region:
+        """Makes the raw file that the numbers, with the rows of all planes, go to before they are packed."""
+        require_positive(*new.shape, new.name, "an image")
+        rows, columns = new.shape[0] // new.planes, new.shape[1]
+        if max(rows, columns) > self.extent_max:
+            raise UsageError(
+                f"{new.name} cannot hold {shape_text(rows, columns)}: this format ends at {self.extent_max}"
+            )
+        if new.planes > 1 and new.dtype != "uint8":
+            raise UsageError(
+                f"{new.name} cannot hold colours of {new.dtype}: those of a {self.kind} image are uint8 here",
+                "a .tif file",
+            )
+        return raw_beside(new)
+
+    def encode(self, raw: Region, path: str, planes: int) -> None:
+        """Packs the numbers of `raw` into the file at `path`."""
+        import numpy
+        from PIL import Image
+
+        numbers = numpy.memmap(
+            raw.path, numpy.dtype(raw.dtype).newbyteorder("<"), "r", 0, (raw.rows, raw.columns)
+        )
+        picture = numpy.asarray(numbers)
+        if planes > 1:
+            picture = numpy.ascontiguousarray(numpy.moveaxis(picture.reshape(planes, -1, raw.columns), 0, -1))
+        Image.fromarray(picture).save(path, format=self.kind, **self.options)
+
+
+@contextlib.contextmanager
+def _opened(path: str, kind: str) -> Iterator[Any]:
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        # From a size on Pillow suspects an attack and warns; a refusal is what the user can act on.
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        with Bounded(path) as file, Image.open(file, formats=[kind]) as image:
+            yield image
+
+
+def _planes(mode: str, transparent: bool) -> int:
+    """How many planes a picture has by itself: grey 1, colours 3, and one more for transparency."""
+    grey = mode in ("1", "L", "LA", "La", *_SIXTEEN_BITS)
+    return (1 if grey else 3) + transparent

@@ -1,0 +1,130 @@
+"""The .safetensors format: a JSON header says where each tensor lies, and the tensors follow without gaps."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.files.checks import (
+    LARGEST,
+    PAGE,
+    PAGE_ALIGNED_FROM,
+    missing,
+    pick,
+    printable,
+    two_dimensions,
+)
+from tilewise.files.dtypes import ALL, ITEMSIZE
+from tilewise.files.formats import Format
+from tilewise.files.headed import create_headed
+from tilewise.files.region import New, Region, Source
+from tilewise.files.regular import open_regular
+
+FORMAT = Format(numbers=tuple(dtype for dtype in ALL if dtype != "complex128"), member="tensor")
+_HEADER_MAX = 100 << 20  # bytes, as the format's own reader has it
+_DTYPES = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U64": "uint64",
+    "U32": "uint32",
+    "U16": "uint16",
+    "U8": "uint8",
+    "BOOL": "uint8",
+    "C64": "complex64",
+}
+_CODES = {dtype: code for code, dtype in reversed(_DTYPES.items())}
+
+
+class _Tensor(msgspec.Struct):
+    dtype: str
+    shape: list[int]
+    data_offsets: tuple[int, int]
+
+
+def inspect(path: str, name: str, member: str) -> Source:
+    """The tensor called `member`, or the only matrix; all tensors must lie as the format demands."""
+    file, size = open_regular(path, name)
+    with file:
+        lead = file.read(8)
+        length = int.from_bytes(lead, "little")
+        if len(lead) < 8 or length > min(size - 8, _HEADER_MAX):
+            what = (
+                "is empty"
+                if not lead
+                else f"has {size} bytes, which its header of {length} bytes does not fit"
+            )
+            raise UsageError(f"{name} {what}, but a .safetensors file was expected")
+        head = file.read(length)
+    tensors = _tensors(head, name)
+    data = 8 + length
+    _require_in_a_row(tensors, size - data, name)
+    matrices = [key for key, tensor in tensors.items() if len(tensor.shape) == 2 and tensor.dtype in _DTYPES]
+    if member and member not in tensors:
+        raise missing(name, "tensor", member, matrices)
+    chosen = member or pick(name, path, "tensor", matrices or (list(tensors) if len(tensors) == 1 else []))
+    tensor = tensors[chosen]
+    if tensor.dtype not in _DTYPES:
+        raise UsageError(
+            f"{name} holds numbers of type {printable(tensor.dtype)}, which tilewise does not read; "
+            f"it reads {', '.join(_DTYPES)}"
+        )
+    rows, columns = two_dimensions(tensor.shape, name)
+    return Source(
+        path=path,
+        name=name,
+        offset=data + tensor.data_offsets[0],
+        rows=rows,
+        columns=columns,
+        dtype=_DTYPES[tensor.dtype],
+        file_bytes=size,
+        format="safetensors",
+        member=chosen,
+    )
+
+
+def create(new: New) -> Region:
+    """Writes a header for one tensor; blanks behind it make the numbers begin at a multiple of 64 bytes."""
+    tensor = _Tensor(_CODES[new.dtype], list(new.shape), (0, new.bytes))
+    text = msgspec.json.encode({new.member or "matrix": tensor})
+    step = PAGE if new.bytes >= PAGE_ALIGNED_FROM else 64
+    offset = -(-(8 + len(text)) // step) * step
+    return create_headed(new, (offset - 8).to_bytes(8, "little") + text.ljust(offset - 8))
+
+
+def _tensors(head: bytes, name: str) -> dict[str, _Tensor]:
+    """What the JSON says, without its free remarks."""
+    try:
+        raw = msgspec.json.decode(head, type=dict[str, msgspec.Raw])
+        raw.pop("__metadata__", None)
+        return {key: msgspec.json.decode(value, type=_Tensor) for key, value in raw.items()}
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UsageError(f"{name} is no readable .safetensors file: {printable(str(error))}") from None
+
+
+def _require_in_a_row(tensors: dict[str, _Tensor], room: int, name: str) -> None:
+    """Raises UsageError unless the tensors fill `room` bytes without overlaps and gaps."""
+    end = 0
+    for key, tensor in sorted(tensors.items(), key=lambda item: item[1].data_offsets):
+        first, last = tensor.data_offsets
+        if first != end or last < first:
+            what = "overlaps the one before" if first < end else "leaves a gap"
+            raise UsageError(f"{name}: the tensor {printable(key)} at bytes {first} to {last} {what}")
+        count = 1
+        for extent in tensor.shape:
+            count *= extent
+            if extent < 0 or count > LARGEST:
+                raise UsageError(f"{name} says that {printable(key)} has a shape that no array can have")
+        if tensor.dtype in _DTYPES and last - first != count * ITEMSIZE[_DTYPES[tensor.dtype]]:
+            raise UsageError(
+                f"{name}: the tensor {printable(key)} has {last - first} bytes, but its header promises "
+                f"{count * ITEMSIZE[_DTYPES[tensor.dtype]]}"
+            )
+        end = last
+    if end != room:
+        what = "it is truncated" if end > room else "it has more than its header says"
+        raise UsageError(f"{name} has {room} bytes of numbers, but its header promises {end}: {what}")

@@ -1,0 +1,235 @@
+"""The .tif format: plain grey pages are read and written in place, packed and coloured ones are not."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from typing import TYPE_CHECKING, BinaryIO
+
+from tilewise.base.errors import UsageError
+from tilewise.files.checks import (
+    number_type,
+    numbers_bytes,
+    require_positive,
+    require_room,
+    two_dimensions,
+)
+from tilewise.files.dtypes import ALL, ITEMSIZE
+from tilewise.files.formats import Format
+from tilewise.files.headed import raw_beside
+from tilewise.files.region import New, Region, Source
+from tilewise.files.regular import open_regular
+
+if TYPE_CHECKING:
+    import tifffile
+
+FORMAT = Format(numbers=ALL, member="page", picture=True, planes=(1, 2, 3, 4))
+_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _YCBCR = 0, 1, 2, 3, 6
+_DENSEST = 2000  # bytes that one packed byte may stand for; deflate reaches 1032
+_BIG_FROM = (1 << 32) - (1 << 25)  # bytes; the old kind ends at 4 GiB
+
+
+def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -> Source:
+    """The page with the number `member` (from 0), or the only one; grey, or what `planes` takes of it."""
+    file, size = open_regular(path, name)
+    file.close()
+    if size == 0:
+        raise UsageError(f"{name} is empty, but a .tif file was expected")
+    with _opened(path) as book:
+        page = _page(book, path, name, member)
+        order = "big" if book.byteorder == ">" else "little"
+        return _source(page, path, name, member, size, order, planes)
+
+
+def decode(source: Source, out: BinaryIO) -> None:
+    """Unpacks strips or tiles one after the other; by Pillow where tifffile lacks the codec."""
+    from tilewise.files.formats.tiff_decode import decode_by_pillow, decode_segments, lacks_codec
+
+    with _opened(source.path) as book:
+        page = _page(book, source.path, source.name, source.member)
+        try:
+            decode_segments(page, source, out)
+            return
+        except Exception as error:
+            if not lacks_codec(error):
+                raise
+    out.seek(0)
+    out.truncate()
+    decode_by_pillow(source, out)
+
+
+def create(new: New) -> Region:
+    """Writes the header of one contiguous grey page; of several planes, makes the raw file beside it."""
+    if new.member:
+        raise UsageError(f"{new.name} names a page, but a .tif file is written with one page only")
+    require_positive(*new.shape, new.name, "an image")
+    if new.planes > 1:
+        return raw_beside(new)
+    offset = _write_header(new.path, new.name, new.shape, new.dtype)
+    return new.region(offset=offset, file_bytes=os.path.getsize(new.path))
+
+
+def encode(raw: Region, path: str, planes: int) -> None:
+    """Writes the planes of `raw` as one contiguous page in which each point has all of its colours."""
+    from tilewise.files.formats.colours import panels
+
+    rows = raw.rows // planes
+    offset = _write_header(path, raw.name, (rows, raw.columns, planes), raw.dtype)
+    with open(path, "r+b") as out:
+        out.seek(offset)
+        for panel in panels(raw.path, planes, rows, raw.columns, raw.dtype):
+            out.write(panel.data)
+
+
+def _write_header(path: str, name: str, shape: tuple[int, ...], dtype: str) -> int:
+    """Makes a page of full size, beyond 4 GiB of the kind called BigTIFF; returns where its numbers begin."""
+    import tifffile
+
+    bytes_ = math.prod(shape) * ITEMSIZE[dtype]
+    planes = shape[2] if len(shape) == 3 else 1
+    written = tifffile.imwrite(
+        path,
+        data=None,
+        shape=shape,
+        dtype=dtype,
+        bigtiff=bytes_ >= _BIG_FROM,
+        byteorder="<",
+        photometric="rgb" if planes >= 3 else "minisblack",
+        planarconfig=None if planes == 1 else "contig",
+        extrasamples=["unassalpha"] if planes in (2, 4) else None,
+        metadata=None,
+        align=4096,
+        returnoffset=True,
+    )
+    assert written is not None
+    offset, count = written
+    if count != bytes_:
+        raise UsageError(f"{name} cannot hold {'×'.join(map(str, shape))} {dtype}")
+    return offset
+
+
+def _opened(path: str) -> tifffile.TiffFile:
+    import tifffile
+
+    # The library tells the terminal what it thinks of odd files; we refuse what matters in one line.
+    log = logging.getLogger("tifffile")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
+        log.propagate = False
+    return tifffile.TiffFile(path)
+
+
+def _page(book: tifffile.TiffFile, path: str, name: str, member: str) -> tifffile.TiffPage:
+    count = len(book.pages)
+    if count == 0:
+        raise UsageError(f"{name} has no page that can be read")
+    if not member and count > 1:
+        raise UsageError(f"{name} has {count} pages, but one was expected", f"{path}:0 names the first one")
+    if member and not (member.isascii() and member.isdigit() and len(member) < 10 and int(member) < count):
+        raise UsageError(f"{name} has no such page; it has {count}, counted from 0")
+    page = book.pages[int(member or 0)]
+    return page.aspage()
+
+
+def _source(
+    page: tifffile.TiffPage,
+    path: str,
+    name: str,
+    member: str,
+    size: int,
+    order: str,
+    wanted: tuple[int, ...],
+) -> Source:
+    from tilewise.files.formats.colours import lost, taken
+
+    rows, columns, samples = page.imagelength, page.imagewidth, page.samplesperpixel
+    if page.imagedepth != 1:
+        two_dimensions((page.imagedepth, rows, columns), name)
+    if page.dtype is None:
+        raise UsageError(f"{name} holds numbers of {page.bitspersample} bits, which are not read")
+    dtype = number_type(page.dtype, name)
+    require_positive(rows, columns, name, "an image")
+    numbers_bytes(rows, columns * max(1, samples), dtype, name)
+    photometric = int(page.photometric)
+    if photometric not in (_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _YCBCR):
+        raise UsageError(
+            f"{name} has colours of kind {_name(page.photometric)}, but grey or RGB was expected"
+        )
+    colour = photometric in (_RGB, _YCBCR)
+    basic = 3 if colour else 1
+    if not colour and samples > 2:
+        raise UsageError(
+            f"{name} has {samples} samples for each point, but grey, perhaps with transparency, was expected",
+            "a picture with one page for each of them",
+        )
+    if colour and samples < 3:
+        raise UsageError(f"{name} says that it is coloured, but has {samples} samples for each point")
+    plain = _in_one_piece(page) and samples == 1 and photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO)
+    offset = page.dataoffsets[0] if plain else 0
+    notes: list[str] = []
+    warnings: list[str] = []
+    if plain:
+        require_room(name, size, offset, rows, columns, dtype)
+    else:
+        _require_segments(page, size, name)
+        notes.append(
+            f"its numbers are not stored in one piece ({_name(page.compression)}, "
+            f"{len(page.dataoffsets)} {'tiles' if page.is_tiled else 'strips'})"
+        )
+    own = (3 if photometric == _PALETTE else basic) + (samples == basic + 1)
+    planes = taken(own, wanted)
+    warnings += lost(own, planes)
+    if samples > basic + 1:  # which of them is transparency, if any, is not known
+        warnings.append(f"of its {samples} samples for each point only red, green and blue are taken")
+    if photometric == _WHITE_IS_ZERO:
+        warnings.append("its numbers are taken as stored, where 0 is white")
+    return Source(
+        path=path,
+        name=name,
+        offset=offset,
+        rows=planes * rows,
+        columns=columns,
+        dtype=dtype,
+        byte_order=order if plain and ITEMSIZE[dtype] > 1 else "little",
+        file_bytes=size,
+        format=os.path.splitext(path)[1].lower()[1:],
+        member=member,
+        encoded=not plain,
+        planes=planes,
+        notes=tuple(notes),
+        warnings=tuple(warnings),
+    )
+
+
+def _in_one_piece(page: tifffile.TiffPage) -> bool:
+    """Whether the numbers lie row by row from the first strip's offset on."""
+    if page.is_contiguous:
+        return page.is_final
+    # The library says no to numbers of 128 bits, whatever the layout.
+    alone = len(page.dataoffsets) == 1 and not page.is_tiled and page.compression == 1
+    return alone and page.bitspersample == 128 and page.fillorder == 1 and page.predictor == 1
+
+
+def _name(code: int) -> str:
+    """What the library calls a code of the format, or its number."""
+    return str(getattr(code, "name", code)).lower()
+
+
+def _require_segments(page: tifffile.TiffPage, size: int, name: str) -> None:
+    """Raises UsageError when strips or tiles are missing, leave the file, or cannot hold so much."""
+    wanted = math.prod(page.chunked)
+    if not page.dataoffsets or not wanted <= len(page.dataoffsets) == len(page.databytecounts):
+        raise UsageError(
+            f"{name} has {len(page.dataoffsets)} strips or tiles of numbers, but its extents promise {wanted}"
+        )
+    stored = sum(page.databytecounts)
+    if 0 not in page.databytecounts and page.nbytes > _DENSEST * stored:
+        raise UsageError(
+            f"{name} promises {page.nbytes} bytes of numbers, which its {stored} packed ones cannot hold"
+        )
+    for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True):
+        if offset < 0 or count < 0 or offset + count > size:
+            raise UsageError(
+                f"{name} has {size} bytes, but numbers up to byte {offset + count}: it is truncated"
+            )

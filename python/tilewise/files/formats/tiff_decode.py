@@ -1,0 +1,114 @@
+"""Unpacks a TIFF page strip by strip, or tile by tile, into rows of grey values, or of planes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy
+
+from tilewise.base.errors import UsageError
+from tilewise.files.formats.colours import MODES, WEIGHTS, grey, write_planes
+from tilewise.files.region import Source
+from tilewise.files.regular import Bounded
+
+if TYPE_CHECKING:
+    import tifffile
+
+_PALETTE = 3
+_SEGMENT_MAX = 1 << 30  # bytes of one strip or tile
+
+
+def decode_segments(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> None:
+    """Writes each strip or tile to its place; colours that lie in planes of their own are read as a whole."""
+    native = numpy.dtype(source.dtype).newbyteorder("<")
+    out.truncate(source.bytes)  # strips that are not stored are zeros
+    rows = source.rows // source.planes
+    if page.planarconfig == 2 and page.samplesperpixel > 1:
+        picture = numpy.moveaxis(page.asarray(), 0, -1)
+        _place(_taken(picture, source), 0, 0, source, out, native)
+        return
+    if math.prod(page.chunks) * native.itemsize > max(_SEGMENT_MAX, 2 * source.bytes):
+        raise UsageError(f"{source.name} says that a strip or tile of it has {page.chunks} numbers")
+    table = None
+    if int(page.photometric) == _PALETTE:
+        table = _grey_table(page, native) if source.planes == 1 else _colour_table(page, native)
+    for data, (_, _, row, column, _), _ in page.segments(maxworkers=1):
+        if data is None:
+            continue
+        # Without depth; tiles at the edges reach beyond the picture.
+        block = data[0, : rows - row, : source.columns - column]
+        if table is None:
+            picture = _taken(block, source)
+        else:
+            picture = table[block[..., 0]]
+            if source.planes == 4:
+                picture = numpy.concatenate((picture, block[..., 1:2]), axis=-1)
+        _place(picture, row, column, source, out, native)
+
+
+def _taken(block: Any, source: Source) -> Any:
+    """Of all samples of a block, those that are wanted: the first few, or their grey value."""
+    if source.planes > 1:
+        return block[..., : source.planes]
+    return grey(block) if block.shape[-1] >= 3 else block[..., 0]
+
+
+def lacks_codec(error: Exception) -> bool:
+    """Whether tifffile says that it needs a package with more codecs."""
+    return "imagecodecs" in str(error)
+
+
+def decode_by_pillow(source: Source, out: BinaryIO) -> None:
+    """The same by Pillow, which brings codecs of its own; the page is read as a whole."""
+    from PIL import Image
+
+    with Bounded(source.path) as file, Image.open(file, formats=["TIFF"]) as book:
+        image: Image.Image = book
+        image.seek(int(source.member or 0))
+        if image.size != (source.columns, source.rows // source.planes):
+            raise UsageError(f"{source.name} has pages that two libraries count differently")
+        if source.planes > 1:
+            image = image.convert(MODES[source.planes])
+        elif image.mode not in ("L", "I;16", "I;16B", "I", "F"):
+            image = image.convert("L")
+        values: Any = numpy.asarray(image)
+        if values.dtype.itemsize < numpy.dtype(source.dtype).itemsize:
+            raise UsageError(f"{source.name} is packed in a way that is not read with {source.dtype} numbers")
+        write_planes(numpy.atleast_3d(values), source.dtype, out)
+
+
+def _place(
+    picture: Any, row: int, column: int, source: Source, out: BinaryIO, native: numpy.dtype[Any]
+) -> None:
+    """Writes a block of the picture, perhaps with an axis of planes, to its place in the file of all rows."""
+    columns, size = source.columns, native.itemsize
+    for plane, numbers in enumerate(numpy.moveaxis(numpy.atleast_3d(picture), -1, 0)):
+        block = numpy.ascontiguousarray(numbers, native)
+        top = plane * (source.rows // source.planes) + row
+        if block.shape[1] == columns:
+            out.seek(top * columns * size)
+            out.write(block.data)
+            continue
+        for line, values in enumerate(block):
+            out.seek(((top + line) * columns + column) * size)
+            out.write(values.data)
+
+
+def _grey_table(page: tifffile.TiffPage, native: numpy.dtype[Any]) -> Any:
+    """Grey values of a palette, whose colours have 16 bits whatever the picture has."""
+    colours = page.colormap
+    if colours is None:
+        raise UsageError("its palette is missing")
+    value = sum(weight * plane.astype(numpy.float64) for weight, plane in zip(WEIGHTS, colours, strict=True))
+    scale = 257 if native.itemsize == 1 else 1
+    return numpy.rint(value / scale).astype(native)
+
+
+def _colour_table(page: tifffile.TiffPage, native: numpy.dtype[Any]) -> Any:
+    """Red, green and blue of a palette, of shape (colours, 3), in the type of the picture."""
+    colours = page.colormap
+    if colours is None:
+        raise UsageError("its palette is missing")
+    scale = 257 if native.itemsize == 1 else 1
+    return numpy.rint(numpy.asarray(colours, numpy.float64).T / scale).astype(native)

@@ -1,0 +1,205 @@
+"""Why launchers do not start ranks, known by what they print; and the last lines of what they print else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tilewise.base.errors import RunError, TilewiseError, UsageError
+from tilewise.launch import slurm
+from tilewise.launch.launcher import NAMES, Start
+
+
+class _Cause(NamedTuple):
+    """What is said where `seen` was printed, in which `{0}` is what its first group found.
+
+    `wrong`: the request is, not the run.
+
+    Advice may use `{mpi}`, the worker's MPI, `{type}`, the MPI type that it wants of srun, and `{ranks}`.
+    """
+
+    seen: str
+    said: str
+    advice: str
+    wrong: bool = False
+
+
+_PMI2 = "srun --mpi={type} -n {ranks} …"
+_SSH = "ssh {0} true, by hand, until it neither asks nor fails; or a batch system's allocation"
+# The first that fits is taken: special ones come first.
+_CAUSES = (
+    # MPI and the batch system do not speak the same language.
+    _Cause(
+        r"PMI_SIZE and PMIX_NAMESPACE",
+        "MPICH's launcher was itself started as a rank of PMIx, so that ranks find two launchers",
+        "SLURM_MPI_TYPE=none where that launcher runs",
+    ),
+    _Cause(
+        r"unsupported PMI version PMIx",
+        "the batch system speaks PMIx to the ranks (MPI type pmix), which {mpi} does not understand",
+        _PMI2,
+        wrong=True,
+    ),
+    _Cause(
+        r"not built with SLURM's PMI support|OPAL ERROR: Unreachable in file .*_client\.c",
+        "srun's MPI type is none that {mpi} understands",
+        _PMI2,
+        wrong=True,
+    ),
+    _Cause(
+        r"can ?not load PMIx library",
+        "Slurm lacks the PMIx library that its MPI type pmix loads, libpmix.so",
+        "an administrator installs it on every node (libpmix-dev); until then --launcher mpiexec",
+    ),
+    _Cause(
+        r"Invalid MPI type '([^']*)'|cannot find mpi plugin for mpi/(\S+)",
+        "this Slurm has no MPI type {0}",
+        "one of those that srun --mpi=list names; {mpi} wants {type}",
+        wrong=True,
+    ),
+    # Slurm does not start a step.
+    _Cause(
+        r"Unable to confirm allocation for job (\d+): (.*)",
+        "Slurm does not know allocation {0}, which the environment names (SLURM_JOB_ID): {1}",
+        "unset SLURM_JOB_ID SLURM_JOBID, or a new salloc: that one has ended",
+        wrong=True,
+    ),
+    _Cause(
+        r"Unable to create step for job (\d+): (.*)",
+        "Slurm does not start a step in allocation {0}: {1}",
+        "scontrol show job {0} shows what it has; fewer ranks or threads, or other options of --launcher",
+    ),
+    _Cause(
+        r"step creation (?:temporarily|still) disabled, retrying(?: \((.*)\))?",
+        "Slurm puts off the step: {0}; another step of the same allocation holds what this one needs",
+        "wait for that one (squeue --steps), or SLURM_OVERLAP=1 to share processors with it",
+    ),
+    _Cause(
+        r"Unable to allocate resources: (.*)|error: (.*queued and waiting.*)",
+        "Slurm gives no allocation: {0}",
+        "other options of --launcher; sinfo shows nodes and partitions",
+        wrong=True,
+    ),
+    _Cause(
+        r"Could not establish a configuration source|Unable to process configuration file",
+        "there is no Slurm here: srun finds no configuration",
+        "no --launcher, or from a host of the cluster",
+        wrong=True,
+    ),
+    _Cause(
+        r"Unable to contact slurm controller|Unable to establish controller machine",
+        "Slurm's controller does not answer",
+        "scontrol ping, and an administrator where it stays so",
+    ),
+    _Cause(
+        r"Node failure on (\S+)|Error: Node (\S+) failure|Task launch for \S+ failed on node (\S+): ?.*",
+        "node {0} failed, or Slurm cannot start anything there",
+        "sinfo -R says why; an allocation without it (salloc --exclude={0} …)",
+    ),
+    # Other hosts are reached by ssh.
+    _Cause(
+        r"execvp error on file (ssh|rsh)\b|plm_rsh_agent: (ssh)\b",
+        "there is no {0} here, which {mpi}'s launcher needs to reach other hosts",
+        "install it, or name another: HYDRA_LAUNCHER_EXEC for MPICH, OMPI_MCA_plm_rsh_agent for Open MPI",
+    ),
+    _Cause(
+        r"Could not resolve hostname (\S+?):|unable to get host address for (\S+)",
+        "no host is called {0}",
+        "a name that getent hosts {0} finds, in --hosts",
+        wrong=True,
+    ),
+    _Cause(
+        r"connect to host (\S+) port \d+: (.*)",
+        "ssh does not get to {0}: {1}",
+        _SSH,
+    ),
+    _Cause(
+        r"The authenticity of host '(\S+)|(?:ECDSA|RSA|ED25519) host key for (\S+) has changed|"
+        r"Host key verification failed",
+        "ssh does not know the key of host {0}",
+        "ssh {0} once by hand, or ssh-keyscan {0} >> ~/.ssh/known_hosts",
+    ),
+    _Cause(
+        r"(?:(?:\S+@)?(\S+): )?Permission denied \((?:publickey|password|keyboard)",
+        "ssh is not let in to host {0}",
+        "a key that needs no password: ssh-keygen, then ssh-copy-id",
+    ),
+    _Cause(
+        r"unable to connect from (\S+) to (\S+) \((.*)\)",
+        "{0} cannot connect to {1}: {2}",
+        "a network that both hosts share: mpiexec -iface NAME as --launcher, and no firewall between them",
+    ),
+    # Open MPI's own reasons.
+    _Cause(
+        r"not enough slots available",
+        "Open MPI has fewer slots than {ranks} ranks want",
+        "fewer ranks, or --launcher with mpiexec --oversubscribe",
+        wrong=True,
+    ),
+    _Cause(
+        r"attempt to run as root|detected an attempt to run.*as root",
+        "Open MPI does not run as root",
+        "another user, or OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+        wrong=True,
+    ),
+    _Cause(
+        r"unable to reliably start one or more daemons",
+        "Open MPI cannot start its daemons on the other hosts",
+        "the same Open MPI there, and ssh to them that neither asks nor fails",
+    ),
+    # Programs, and where they are started.
+    _Cause(
+        r"@(\S+)\] .*unable to change wdir to (\S+) \((.*)\)",
+        "the job was started in {1}, which {0} cannot enter: {2}",
+        "cd to a folder that all hosts share, and start it there",
+        wrong=True,
+    ),
+    _Cause(
+        r"execve\(\): (\S+): (.*)|execvp error on file (\S+) \((.*)\)",
+        "{0} cannot be started: {1}",
+        "install it under the same path on every host",
+    ),
+)
+# What launchers print around their reasons, and what says nothing to whoever does not develop them.
+_NOISE = re.compile(
+    r"^\W*$|^=|^\[(?:mpiexec|proxy)\S*\] (?:HYD|main|ui_cmd_cb|control_cb|send_hdr|launch_)|BAD TERMINATION|"
+    r"YOUR APPLICATION TERMINATED|CLEANING UP REMAINING|YOU CAN IGNORE|Exited with exit code|"
+    r"srun: (?:Warning: can't run|cluster configuration lacks|Job step aborted|Terminating)|"
+    r"srun: error: .*: tasks? [\d,-]+: |slurmstepd.*STEP .* (?:ON|CANCELLED)|"
+    r"MPII?R?_?\w*\(\d+\)\.*: *$|Abort\(\d+\) on node|Local abort before MPI_INIT"
+)
+_WAITS = re.compile(r"(?:srun|salloc): .*(?:queued and waiting|step creation \w+ disabled|Waiting for)")
+_LINES, _WIDTH = 3, 160  # of a launcher's last words
+
+
+def known(chatter: Sequence[str], start: Start | None) -> TilewiseError | None:
+    """The error that these lines mean, if it is one of those known by name."""
+    text = "\n".join(chatter)
+    fields = {
+        "mpi": NAMES.get(start.family, "the worker's MPI") if start else "the worker's MPI",
+        "type": slurm.SPOKEN.get(start.family if start else "", ("pmi2 or pmix",))[0],
+        "ranks": str(start.ranks) if start else "N",
+    }
+    for cause in _CAUSES:
+        if match := re.search(cause.seen, text):
+            found = [group for group in match.groups() if group is not None] or ["HOST"]
+            found += ["?"] * 3
+            kind = UsageError if cause.wrong else RunError
+            return kind(cause.said.format(*found, **fields), cause.advice.format(*found, **fields))
+    return None
+
+
+def last_words(chatter: Sequence[str]) -> str:
+    """The last lines that say something, in one; empty where there are none."""
+    said: list[str] = []
+    for line in chatter:
+        short = " ".join(line.split())
+        if short not in said and not _NOISE.search(short):
+            said.append(short if len(short) <= _WIDTH else f"{short[:_WIDTH]}…")
+    return " / ".join(said[-_LINES:])
+
+
+def is_waiting(line: str) -> bool:
+    """Whether a batch system says by this line that it lets us wait."""
+    return _WAITS.match(line) is not None

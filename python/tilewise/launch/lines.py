@@ -1,0 +1,263 @@
+"""Connections that ranks hold to the front for as long as they live: either side hears of the other's end.
+
+rank on this host ── an abstract socket, @tilewise-RUN ──┐
+                                                         ├── front
+rank on node2 ── TCP, to one of the front's addresses ───┘
+
+rank → front   "TOKEN HOST PID", the first words of a connection by TCP, which the front answers with "."
+               "bye": the end that follows means nothing
+               events, of ranks of somebody else's job: its launcher would show them on the terminal
+front → rank   "L": a rank is lost; what goes wrong now is no news
+               the end: end at once, also when the front was killed or its host is not reached any more
+"""
+
+from __future__ import annotations
+
+import _socket  # what is behind `socket`, whose import takes longer than all else that is imported here
+import contextlib
+import errno
+import os
+import selectors
+import struct
+import sys
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+PATIENCE = 15  # seconds without an answer after which a host counts as lost; the worker has the same
+_IDLE, _EVERY = 5, 2  # seconds until a silent host is asked whether it is there, and from then on
+_HERE, _ELSEWHERE = 256, 4096  # ranks that are let in
+_SPARED = 64  # descriptors that the front needs for other things
+_LOST = b"L"
+_UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
+RUN = "TILEWISE_RUN"  # the variable by which ranks on this host find the front, and we all that was started
+FRONT = "TILEWISE_FRONT"  # the variable by which ranks on other hosts find it
+
+
+class End(msgspec.Struct, frozen=True):
+    """A connection that ended: of which process on which host, and whether that host does not answer."""
+
+    host: str
+    pid: int
+    unreachable: bool
+
+
+class _Line(msgspec.Struct):
+    socket: _socket.socket
+    host: str
+    pid: int  # 0: it has yet to say who it is
+    rest: bytes = b""
+    done: bool = False  # it said that its end will mean nothing
+
+
+class Lines:
+    """Both doors, and the connections of those who came in. `elsewhere`: ranks may be on other hosts.
+
+    `on_line` hears each line that a rank sends for a launcher's terminal not to show.
+    """
+
+    def __init__(self, run: str, ranks: int, elsewhere: bool, on_line: Callable[[bytes], None]) -> None:
+        self._on_line = on_line
+        self._selector: selectors.BaseSelector | None = None
+        self._held: dict[int, _Line] = {}
+        self._token = os.urandom(16).hex()
+        self._doors: dict[int, tuple[_socket.socket, bool]] = {}
+        self._room = {False: _HERE, True: _ELSEWHERE}
+        self._lost = False
+        self._ranks, self._left, self._announced = ranks, 0, 0
+        self.environment: dict[str, str] = {}
+        if ranks > 1 and (here := _abstract(run)) is not None:
+            self._doors[here.fileno()] = here, False
+        if elsewhere and (tcp := _tcp()) is not None:
+            self._doors[tcp.fileno()] = tcp, True
+            self._room[True] = min(_ELSEWHERE, _descriptors() - _HERE - _SPARED)
+            self.environment[FRONT] = " ".join([self._token, str(tcp.getsockname()[1]), *_addresses()])
+
+    def listen(self, selector: selectors.BaseSelector) -> None:
+        """From now on the selector wakes for what comes."""
+        self._selector = selector
+        for descriptor in self._doors:
+            selector.register(descriptor, selectors.EVENT_READ)
+
+    def close(self) -> None:
+        """Ends all connections, and with them the ranks on other hosts."""
+        for descriptor in (*self._doors, *self._held):
+            self._deaf(descriptor)
+        for door, _ in self._doors.values():
+            door.close()
+        for line in self._held.values():
+            line.socket.close()
+        self._doors.clear()
+        self._held.clear()
+
+    def __contains__(self, descriptor: int) -> bool:
+        return descriptor in self._doors or descriptor in self._held
+
+    def here(self) -> set[int]:
+        """The processes on this host that hold a connection."""
+        return {line.pid for line in self._held.values() if not line.host}
+
+    def hosts(self) -> set[str]:
+        """Other hosts, of which a rank has called."""
+        return {line.host for line in self._held.values() if line.host}
+
+    @property
+    def over(self) -> bool:
+        """Whether every rank held a connection and has ended it, in whatever way."""
+        return self._left >= self._ranks
+
+    @property
+    def all_left(self) -> bool:
+        """Whether every rank has ended, and had said before that it was done."""
+        return self._announced >= self._ranks
+
+    def hear(self, descriptor: int) -> End | None:
+        """What has come there; the end of a connection, if it means something."""
+        if descriptor in self._doors:
+            self._let_in(*self._doors[descriptor])
+            return None
+        line = self._held[descriptor]
+        try:
+            data, trouble = line.socket.recv(1 << 16), 0
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            data, trouble = b"", error.errno or 0
+        if data:
+            self._take(descriptor, line, data)
+            return None
+        self._drop(descriptor)
+        if not line.pid:
+            return None
+        self._left += 1
+        self._announced += line.done
+        if line.done:
+            return None
+        if not self._lost:  # the others are told first, before the loss of this one makes them fail
+            self._lost = True
+            for other in self._held.values():
+                with contextlib.suppress(OSError):
+                    other.socket.send(_LOST)
+        return End(line.host or os.uname().nodename, line.pid, trouble in _UNREACHABLE)
+
+    def _take(self, descriptor: int, line: _Line, data: bytes) -> None:
+        lines = (line.rest + data).split(b"\n")
+        line.rest = lines.pop()
+        for text in lines:
+            if not line.pid:
+                words = text.decode(errors="replace").split()
+                if len(words) != 3 or words[0] != self._token or not words[2].isdigit():
+                    self._drop(descriptor)
+                    return
+                line.host, line.pid = words[1], int(words[2])
+                with contextlib.suppress(OSError):  # its end will be heard
+                    line.socket.send(b"." + (_LOST if self._lost else b""))
+            elif text == b"bye":
+                line.done = True
+            else:
+                self._on_line(text)
+
+    def _let_in(self, door: _socket.socket, elsewhere: bool) -> None:
+        """Who calls; beyond the room there is, who calls gets no answer and does without."""
+        with contextlib.suppress(OSError):
+            while self._room[elsewhere] > 0:
+                held = _socket.socket(fileno=door._accept()[0])  # type: ignore[attr-defined]
+                held.setblocking(False)
+                line = _Line(held, "", 0)
+                if elsewhere:
+                    keep_asking(held)
+                else:
+                    line.pid, uid, _ = struct.unpack(
+                        "3i", held.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+                    )
+                    if uid != os.geteuid():
+                        held.close()
+                        continue
+                self._room[elsewhere] -= 1
+                self._held[held.fileno()] = line
+                assert self._selector is not None
+                self._selector.register(held.fileno(), selectors.EVENT_READ)
+            self._deaf(door.fileno())
+
+    def _drop(self, descriptor: int) -> None:
+        self._deaf(descriptor)
+        self._held.pop(descriptor).socket.close()
+
+    def _deaf(self, descriptor: int) -> None:
+        """Nothing more is heard from there; the selector may be closed already."""
+        if self._selector is not None:
+            with contextlib.suppress(KeyError, ValueError, RuntimeError):
+                self._selector.unregister(descriptor)
+
+
+def keep_asking(connection: _socket.socket) -> None:
+    """Has the kernel ask the other side whether it is there, and give up after `PATIENCE` seconds."""
+    connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", _IDLE),
+        ("TCP_KEEPINTVL", _EVERY),
+        ("TCP_KEEPCNT", (PATIENCE - _IDLE) // _EVERY),
+        ("TCP_USER_TIMEOUT", PATIENCE * 1000),
+    ):
+        if (option := getattr(_socket, name, None)) is not None:
+            connection.setsockopt(_socket.IPPROTO_TCP, option, value)
+
+
+def _abstract(run: str) -> _socket.socket | None:
+    """Where ranks on this host connect to, by a name that is in no folder; None where that cannot be."""
+    if sys.platform != "linux":
+        return None
+    door = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        door.bind(f"\0tilewise-{run}")
+        door.listen(_HERE)
+        door.setblocking(False)
+    except OSError:
+        door.close()
+        return None
+    return door
+
+
+def _tcp() -> _socket.socket | None:
+    """Where ranks on other hosts connect to, on a port that the system chooses; None where that cannot be."""
+    for family, anywhere in ((_socket.AF_INET6, "::"), (_socket.AF_INET, "0.0.0.0")):
+        door: _socket.socket | None = None
+        try:
+            door = _socket.socket(family, _socket.SOCK_STREAM)
+            if family == _socket.AF_INET6:
+                door.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 0)
+            door.bind((anywhere, 0))
+            door.listen(_ELSEWHERE)
+            door.setblocking(False)
+        except OSError:
+            if door is not None:
+                door.close()
+            continue
+        return door
+    return None
+
+
+def _addresses() -> Iterator[str]:
+    """This host's addresses that others may know it by, its name last."""
+    import psutil
+
+    for found in psutil.net_if_addrs().values():
+        for each in found:
+            internet = each.family in (_socket.AF_INET, _socket.AF_INET6)
+            # Not those that only this host, or only this cable, knows by that number.
+            if internet and not each.address.startswith(("127.", "::1", "fe80:")):
+                yield each.address
+    yield os.uname().nodename
+
+
+def _descriptors() -> int:
+    """How many files this process may have open, after asking for as many as it may."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * _ELSEWHERE if hard == resource.RLIM_INFINITY else min(hard, 2 * _ELSEWHERE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return soft if soft != resource.RLIM_INFINITY else wanted

@@ -1,0 +1,140 @@
+"""What a Slurm allocation grants: its nodes, the processors and tasks on each, and the memory.
+
+All of it stands in variables, so no program is asked: `SLURM_JOB_NODELIST=n[1-3]`,
+`SLURM_JOB_CPUS_PER_NODE=2(x2),4`. The front may run on a host that is none of these nodes: `salloc` leaves
+its user on the login host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from tilewise.base.units import bytes_text, plural
+
+_COUNTS = re.compile(r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?")
+_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+_MOST = 1 << 20  # nodes; more are a variable that was not Slurm's
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A host that ranks may go to: its processors, and the ranks that were said to go there; 0: not said."""
+
+    name: str
+    cpus: int = 0
+    slots: int = 0
+
+
+class Allocation(msgspec.Struct, frozen=True, kw_only=True):
+    """`here` is the node that this process is on, empty on a host that is none of them.
+
+    `memory`: bytes on the node with least; None, as `cpus_per_task`: Slurm does not say.
+    """
+
+    nodes: tuple[Node, ...]
+    here: str = ""
+    cpus_per_task: int | None = None
+    memory: int | None = None
+
+    @property
+    def cpus(self) -> int:
+        """Processors of the node with fewest; 0: not said."""
+        return min(node.cpus for node in self.nodes)
+
+    def said(self) -> str:
+        """`Slurm grants 2 processors on each of 3 nodes`."""
+        fewest, most = self.cpus, max(node.cpus for node in self.nodes)
+        cpus = plural(most, "processor") if fewest == most else f"{fewest} to {most} processors"
+        where = f"each of {len(self.nodes)} nodes" if len(self.nodes) > 1 else self.nodes[0].name
+        memory = f"; {bytes_text(self.memory)} of memory" if self.memory is not None else ""
+        both = f"{cpus} on {where}" if most else where
+        return f"Slurm grants {both}{memory}{' on a node' if memory and len(self.nodes) > 1 else ''}"
+
+    def find(self, host: str) -> Node | None:
+        """The node of that name, with or without its domain."""
+        return next((node for node in self.nodes if same_host(node.name, host)), None)
+
+
+def same_host(one: str, other: str) -> bool:
+    """Whether two names are one host's: a name without a domain fits any."""
+    if "." in one and "." in other:
+        return one == other
+    return one.partition(".")[0] == other.partition(".")[0]
+
+
+def this_host(granted: Allocation | None) -> str:
+    """The name of this host, as Slurm calls it where it is one of its nodes."""
+    return (granted.here if granted is not None else "") or os.uname().nodename
+
+
+def granted(environment: Mapping[str, str], host: str | None = None) -> Allocation | None:
+    """The allocation that `environment` tells of, or None. `host` is this one's name."""
+    names = expand(environment.get("SLURM_JOB_NODELIST") or environment.get("SLURM_NODELIST", ""))
+    if not names:
+        return None
+    cpus = _counts(environment.get("SLURM_JOB_CPUS_PER_NODE", ""), len(names))
+    # Without -n or --ntasks-per-node the tasks are Slurm's own guess; within a step they are the step's.
+    stated = "SLURM_NTASKS" in environment and "SLURM_STEP_TASKS_PER_NODE" not in environment
+    slots = _counts(environment.get("SLURM_TASKS_PER_NODE", "") if stated else "", len(names))
+    nodes = tuple(map(Node, names, cpus, slots))
+    found = Allocation(nodes=nodes, cpus_per_task=_number(environment, "SLURM_CPUS_PER_TASK"))
+    here = found.find(environment.get("SLURMD_NODENAME", "")) or found.find(host or os.uname().nodename)
+    return msgspec.structs.replace(
+        found, here=here.name if here else "", memory=_memory(environment, found.cpus)
+    )
+
+
+def expand(text: str) -> list[str]:
+    """The names in a list such as `n[1-3,07],login`; none where it is not to be understood."""
+    found: list[str] = []
+    for word in re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+", text):
+        names = [""]
+        for plain, ranges in re.findall(r"([^\[\]]+)|\[([^\[\]]*)\]", word):
+            ends = [plain] if plain else _numbers(ranges)
+            if not ends or len(names) * len(ends) > _MOST:
+                return []
+            names = [name + end for name in names for end in ends]
+        found += names
+    return found
+
+
+def _numbers(ranges: str) -> list[str]:
+    """`8-10,007` as 8, 9, 10, 007."""
+    found: list[str] = []
+    for part in ranges.split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            return []
+        first, last = match[1], match[2] or match[1]
+        if int(last) - int(first) >= _MOST:
+            return []
+        found += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
+    return found
+
+
+def _counts(text: str, nodes: int) -> list[int]:
+    """`2(x3),4` as 2, 2, 2, 4; zeros where it does not tell of so many nodes."""
+    found: list[int] = []
+    for part in text.split(","):
+        match = _COUNTS.fullmatch(part)
+        if match is None or len(found) + int(match[2] or 1) > nodes:
+            return [0] * nodes
+        found += [int(match[1])] * int(match[2] or 1)
+    return found if len(found) == nodes else [0] * nodes
+
+
+def _number(environment: Mapping[str, str], name: str) -> int | None:
+    """A number above 0 (which Slurm takes for `all`), or None."""
+    text = environment.get(name, "")
+    return int(text) if re.fullmatch(r"[0-9]{1,15}", text) and int(text) > 0 else None
+
+
+def _memory(environment: Mapping[str, str], cpus: int) -> int | None:
+    whole = _number(environment, "SLURM_MEM_PER_NODE")
+    each = _number(environment, "SLURM_MEM_PER_CPU")
+    if whole is None and each is not None and cpus > 0:
+        whole = each * cpus
+    return None if whole is None else whole << 20

@@ -1,0 +1,243 @@
+"""What else happened on this node while something was measured: others at work, stolen time, slower cores.
+
+    Watch() ──▶ launch: yardstick · points · yardstick ──▶ seen(): differences, a label for each that matters
+
+Busy time of all processes comes from /proc/stat, ours from what the system books for this process and its
+children; what is left after kernel threads (which write our own files out) belongs to other programs.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from tilewise.machine import cpu
+from tilewise.measurement.result import Disturbance
+
+_TICK = 0.01  # seconds of a unit in /proc/stat, as Linux tells them to programs on every processor
+
+# Found by trial on two cores of a virtual machine: quiet launches of 0.3 to 0.6 s had at most 0.01 cores of
+# others, 0.17 of pressure, and yardsticks within 3 %; beside a busy loop it was 0.5 cores or more. One of the
+# lowest priority gets next to nothing where all cores are busy, and is ready to run nearly all the time.
+_OTHERS_CORES = 0.1
+_OTHERS_SECONDS = 0.05
+_PRESSURE = 0.4
+_STOLEN = 0.02
+_FREQUENCY = 0.1
+_SLOWER = 0.1
+
+
+class _Reading(msgspec.Struct, frozen=True):
+    """Seconds since some moment: on the clock, of all cores together, of our own and of kernel threads."""
+
+    clock: float
+    all: float
+    busy: float
+    stolen: float
+    own: float
+    kernel: float
+    pressure: float | None
+    runnable: int | None
+    megahertz: float | None
+
+
+def own_seconds() -> float:
+    """Processor seconds of this process and of all its descendants that have ended."""
+    spent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in spent)
+
+
+class Watch:
+    """Looks at this node when it is made, and again when it is asked what it has seen.
+
+    Takes a few milliseconds each time. Only cores that this process may use count. What other nodes of the
+    launch do is not seen, but for the ranks' own yardsticks. Clock, files, cores and own time are parameters
+    so that tests can make them up.
+    """
+
+    def __init__(
+        self,
+        proc: str = "/proc",
+        sys: str = "/sys/devices/system/cpu",
+        cpus: Collection[int] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        own: Callable[[], float] = own_seconds,
+    ) -> None:
+        self._proc, self._sys = Path(proc), Path(sys)
+        self._cpus = set(cpu.allowed_cpus() if cpus is None else cpus)
+        self._clock, self._own = clock, own
+        self._begin = self._read()
+
+    def seen(
+        self,
+        *,
+        launch: int,
+        what: str,
+        oversubscribed: bool = False,
+        yardstick: Mapping[str, Sequence[float]] | None = None,
+        switches: Sequence[float] = (),
+    ) -> Disturbance:
+        """What happened since. `yardstick`: seconds on each rank, `before` and `after` the points.
+
+        `switches`: how often a rank's core was taken away. Where ranks share cores (`oversubscribed`), slow
+        yardsticks and waiting are their own doing, and are not labelled.
+        """
+        first, last = self._begin, self._read()
+        seconds = last.clock - first.clock
+        before, after = (list((yardstick or {}).get(name, ())) for name in ("before", "after"))
+        found = Disturbance(
+            launch=launch,
+            what=what,
+            seconds=seconds,
+            switches=float(sum(switches)) if switches else None,
+            oversubscribed=oversubscribed,
+        )
+        if oversubscribed:
+            found.labels.append("oversubscribed")
+        there = last.all - first.all
+        if there > 0 and seconds > 0:
+            found.stolen = max(0.0, (last.stolen - first.stolen) / there)
+            not_ours = (last.own - first.own) + max(0.0, last.kernel - first.kernel)
+            others = max(0.0, last.busy - first.busy - not_ours)
+            found.others = min(1.0, others / there)
+            if found.stolen >= _STOLEN:
+                found.labels.append(f"core stolen by the hypervisor ({100 * found.stolen:.0f} %)")
+            if others / seconds >= _OTHERS_CORES and others >= _OTHERS_SECONDS:
+                found.labels.append(f"other programs busy ({others / seconds:.1f} cores)")
+            elif why := self._waiting(first, last, oversubscribed):
+                found.labels.append(f"other programs busy ({why})")
+        change = _change(before, after)
+        found.slowdown = (
+            max(before + after) / min(before + after) - 1 if min(before + after, default=0) > 0 else None
+        )
+        if first.megahertz and last.megahertz:
+            found.megahertz = first.megahertz, last.megahertz
+            if _frequency_matters(first.megahertz, last.megahertz, change):
+                found.labels.append(
+                    f"frequency changed ({first.megahertz / 1000:.2f} to {last.megahertz / 1000:.2f} GHz)"
+                )
+        slower = max(change, _unevenness(before, after) if self._alike() else 0.0)
+        # A core that was taken away for a while shows in the yardstick as well, and is labelled above.
+        taken = oversubscribed or any(
+            label.startswith(("core stolen", "other programs")) for label in found.labels
+        )
+        if slower >= _SLOWER and not taken:
+            found.labels.append(f"cores slowed down (yardstick +{100 * slower:.0f} %)")
+        return found
+
+    def _waiting(self, first: _Reading, last: _Reading, oversubscribed: bool) -> str:
+        """Whether others got next to nothing and yet wanted a core all the time, as those of low priority do.
+
+        The system says so of all of its cores only; so nothing is said where this process may not use all,
+        nor where our own ranks wait for each other.
+        """
+        online = cpu.cpu_list(cpu.text_of(self._sys / "online"))
+        if oversubscribed or (online and not online <= self._cpus):
+            return ""
+        if first.pressure is not None and last.pressure is not None:
+            share = (last.pressure - first.pressure) / (last.clock - first.clock)
+            return (
+                f"waiting for a core {100 * min(share, 1.0):.0f} % of the time" if share >= _PRESSURE else ""
+            )
+        if first.runnable is not None and last.runnable is not None:
+            count = min(first.runnable, last.runnable) - 1  # one is this process, which just looks
+            return f"{count} ready to run before and after" if count > 0 else ""
+        return ""
+
+    def _read(self) -> _Reading:
+        all_, busy, stolen, runnable = self._times()
+        return _Reading(
+            clock=self._clock(),
+            all=all_,
+            busy=busy,
+            stolen=stolen,
+            own=self._own(),
+            kernel=self._kernel_threads(),
+            pressure=self._pressure(),
+            runnable=runnable,
+            megahertz=self._megahertz(),
+        )
+
+    def _times(self) -> tuple[float, float, float, int | None]:
+        """Seconds of our cores: all, busy with programs, stolen; and how many threads are ready to run.
+
+        Interrupts are not others' work: on a node where only we are, they are ours.
+        """
+        all_ = busy = stolen = 0.0
+        runnable = None
+        for line in cpu.text_of(self._proc / "stat").splitlines():
+            name, *fields = line.split()
+            if name == "procs_running":
+                runnable = int(fields[0])
+            elif name.startswith("cpu") and name[3:].isdigit() and int(name[3:]) in self._cpus:
+                ticks = [int(field) for field in fields[:8]] + [0] * (8 - len(fields))
+                all_ += _TICK * sum(ticks)  # guests, which come after, are in the first field
+                busy += _TICK * sum(ticks[:3])
+                stolen += _TICK * ticks[7]
+        return all_, busy, stolen, runnable
+
+    def _kernel_threads(self) -> float:
+        """Processor seconds of the kernel's own threads; 0 where a container does not show them."""
+        if "(kthreadd)" not in cpu.text_of(self._proc / "2" / "stat"):
+            return 0.0
+        total = 0
+        for number in cpu.text_of(self._proc / "2" / "task" / "2" / "children").split():
+            fields = cpu.text_of(self._proc / number / "stat").rpartition(")")[2].split()
+            if len(fields) > 12:
+                total += int(fields[11]) + int(fields[12])
+        return _TICK * total
+
+    def _pressure(self) -> float | None:
+        """Seconds in which something waited for a core."""
+        for line in cpu.text_of(self._proc / "pressure" / "cpu").splitlines():
+            if line.startswith("some ") and "total=" in line:
+                return int(line.rpartition("total=")[2]) * 1e-6
+        return None
+
+    def _megahertz(self) -> float | None:
+        """The mean of our cores."""
+        told = [
+            cpu.text_of(self._sys / f"cpu{number}" / "cpufreq" / "scaling_cur_freq") for number in self._cpus
+        ]
+        found = [int(text) / 1000 for text in told if text.isdigit()]
+        if not found:
+            number = -1
+            for line in cpu.text_of(self._proc / "cpuinfo").splitlines():
+                key, _, value = line.partition(":")
+                if key.strip() == "processor":
+                    number = int(value)
+                elif key.strip() == "cpu MHz" and number in self._cpus:
+                    found.append(float(value))
+        return sum(found) / len(found) if found else None
+
+    def _alike(self) -> bool:
+        """Whether our cores are of one kind, as far as the system tells."""
+        return all(
+            len({cpu.text_of(self._sys / f"cpu{number}" / name) for number in self._cpus}) <= 1
+            for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq")
+        )
+
+
+def _change(before: list[float], after: list[float]) -> float:
+    """By what the fastest rank's yardstick grew or shrank: one rank alone may have been interrupted."""
+    if not before or not after or min(before + after) <= 0:
+        return 0.0
+    low, high = sorted((min(before), min(after)))
+    return high / low - 1
+
+
+def _unevenness(before: list[float], after: list[float]) -> float:
+    """By what the slowest rank's better yardstick exceeds that of the fastest."""
+    best = [min(two) for two in zip(before, after, strict=False)]
+    return max(best) / min(best) - 1 if best and min(best) > 0 else 0.0
+
+
+def _frequency_matters(first: float, last: float, change: float) -> bool:
+    """A core that was idle before is expected to be faster after, unless the work shows it as well."""
+    if last < (1 - _FREQUENCY) * first:
+        return True
+    return last > (1 + _FREQUENCY) * first and change >= _SLOWER

@@ -1,0 +1,52 @@
+"""The operations, a room each; this registry is all that the command line and the engine know of them.
+
+A room has `options` (what may be asked for, as one struct: flags, checks, inputs), `variants` (the stated
+rule that plans it), `need` (the memory of a variant) and `show` (what is said of it before and afterwards).
+Adding an operation is a room, a line here, its work in the worker, a page of docs and its tests.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilewise.operations.operation import Operation
+    from tilewise.operations.show import Show
+
+# What each does, for the overview page; a room is imported when somebody asks for it.
+OPERATIONS = {
+    "multiply": "multiply two matrix files:  tilewise multiply A.npy B.npy -o C.npy",
+    "transpose": "rows become columns:        tilewise transpose A.npy -o AT.npy",
+    "svd": "singular values, vectors:   tilewise svd A.npy -o svd/",
+    "stencil": "smooth it, or diffuse:      tilewise stencil A.npy -o B.npy --steps 200",
+    "generate": "make a matrix:              tilewise generate -o A.npy --shape 4096x4096",
+    "convert": "change format or type:      tilewise convert A.txt -o A.npy",
+    "norm": "how large it is:            tilewise norm A.npy",
+}
+
+
+def options_of(name: str) -> type[Operation]:
+    """The options of the operation called `name`, one of OPERATIONS."""
+    room = importlib.import_module(f"tilewise.operations.{name}.options")
+    kind: type[Operation] = getattr(room, name.capitalize())
+    return kind
+
+
+def show_of(name: str) -> Show:
+    """What is said of jobs of the operation called `name`, which may be one that another version knew."""
+    if name not in OPERATIONS:
+        from tilewise.operations.show import Show
+
+        return Show()
+    room = importlib.import_module(f"tilewise.operations.{name}.show")
+    show: Show = getattr(room, f"Show{name.capitalize()}")()
+    return show
+
+
+def exchanges_of(name: str) -> list[str]:
+    """Every exchange that some algorithm of the operation called `name` can use, as the table has them."""
+    from tilewise.planning.names import EXCHANGES
+
+    used = {each for algorithm in options_of(name).algorithms.values() for each in algorithm.exchanges}
+    return [exchange for exchange in EXCHANGES if exchange in used]

@@ -1,0 +1,88 @@
+"""Candidates: the ways in which a job can be done, each with its memory, or with the reason why it cannot."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.files.region import Region
+from tilewise.files.target import Target
+from tilewise.launch.job import Variant
+from tilewise.launch.join import Join
+from tilewise.machine.facts import Facts
+from tilewise.operations.operation import Operation
+from tilewise.planning.choices import Strategies
+from tilewise.planning.names import ONE_FILE
+from tilewise.planning.need import Need, Refusal
+from tilewise.planning.plan import Plan
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """One way: its variant, what that needs, and `refusal` where there is no room for it.
+
+    `reasons` are the rule's for what it left open. `seconds` by phase are what prediction will fill in.
+    """
+
+    variant: Variant
+    need: Need
+    reasons: list[str]
+    refusal: Refusal | None = None
+    seconds: dict[str, float] | None = None
+
+
+def candidates(
+    chosen: Plan,
+    operation: Operation,
+    inputs: list[Region],
+    target: Target | None,
+    facts: Facts,
+    joined: Join | None = None,
+) -> list[Candidate]:
+    """Every variant within the flags that were given, that of `chosen` first.
+
+    Algorithms and exchanges are crossed, on the chosen number of ranks, on one and on one for each core; of
+    ways to read and write, those of the chosen variant are tried one by one. What does not go together is no
+    variant. Plans each, and runs nothing: a millisecond or less for each.
+    """
+    found = {_key(chosen.job.variant): _candidate(chosen)}
+    for options in _alternatives(operation, chosen.job.variant, facts):
+        try:
+            plan = options.plan(inputs, target, facts, joined)
+        except UsageError:
+            continue
+        found.setdefault(_key(plan.job.variant), _candidate(plan))
+    return list(found.values())
+
+
+def _key(variant: Variant) -> bytes:
+    """What is the same for variants that are done alike on this machine."""
+    return msgspec.json.encode(msgspec.structs.replace(variant, between_nodes=""))
+
+
+def _candidate(plan: Plan) -> Candidate:
+    return Candidate(variant=plan.job.variant, need=plan.need, reasons=plan.reasons, refusal=plan.refusal)
+
+
+def _alternatives(operation: Operation, chosen: Variant, facts: Facts) -> Iterator[Operation]:
+    """The options with what they leave open filled in."""
+    counts = [operation.ranks] if operation.ranks else dict.fromkeys((chosen.ranks, 1, facts.cores))
+    known = operation.algorithms
+    names: list[str | None] = [operation.algorithm] if operation.algorithm or not known else [*known]
+    for ranks, name in itertools.product(counts, names):
+        exchanges: tuple[str | None, ...] = (operation.exchange,)
+        if name is not None and operation.exchange is None:
+            exchanges = (None, *known[name].exchanges)
+        for exchange in exchanges:
+            yield msgspec.structs.replace(operation, ranks=ranks, algorithm=name, exchange=exchange)
+    if operation.io == Strategies():
+        way = msgspec.structs.replace(
+            operation,
+            ranks=chosen.ranks,
+            algorithm=chosen.algorithm if known else None,
+            exchange=chosen.exchange if chosen.exchange != "none" else None,
+        )
+        for name in ONE_FILE:
+            yield msgspec.structs.replace(way, io=Strategies(name, name))

@@ -1,0 +1,1 @@
+"""Conversion: a matrix in another format, type or order of storage."""

@@ -1,0 +1,65 @@
+"""What `tilewise convert` may be asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from tilewise.base.declare import WHAT, Parameter
+from tilewise.base.errors import UsageError
+from tilewise.files.dtypes import is_integer, parse_dtype
+from tilewise.files.target import Target
+from tilewise.machine.facts import Facts
+from tilewise.operations.operation import HEADER, ORDER, OfOneInput
+
+if TYPE_CHECKING:
+    from tilewise.launch.join import Join
+    from tilewise.operations.operation import Inputs
+    from tilewise.planning.plan import Plan
+
+
+def parse_type(word: str) -> str:
+    """The type called `word`; UsageError for none."""
+    return parse_dtype(word, "--dtype")
+
+
+class Convert(OfOneInput, frozen=True, kw_only=True):
+    """Write a matrix in another format, type or order; the format follows from the name's ending."""
+
+    b: Annotated[
+        str | None, Parameter(name="B", group=WHAT, help="Where it goes, instead of -o B.", place=True)
+    ] = None
+    output: Annotated[
+        str, Parameter(name=["--output", "-o"], group=WHAT, help="Where it goes; its ending says how.")
+    ] = ""
+    dtype: Annotated[
+        str | None,
+        Parameter(
+            name="--dtype", group=WHAT, help="The type to convert to: float32, int16, …", parse=parse_type
+        ),
+    ] = None
+    order: Annotated[str | None, ORDER] = None
+    header: Annotated[bool, HEADER] = False
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for two outputs, or none."""
+        super().__post_init__()
+        if (self.b is None) == (not self.output):
+            what = "got two outputs" if self.output else "wants an output"
+            raise UsageError(f"convert {what}", "tilewise convert A.txt -o A.npy")
+        if self.b is not None:
+            msgspec.structs.force_setattr(self, "output", self.b)
+            msgspec.structs.force_setattr(self, "b", None)
+
+    def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
+        from tilewise.operations.convert.variants import plan_convert
+
+        assert target is not None
+        plan = plan_convert(inputs[0], target, self, facts, joined)
+        source = plan.job.inputs[0]  # as planned: of a text, wide integers are read as such
+        if is_integer(source.dtype) or not is_integer(plan.dtype):
+            return plan
+        types = f"{source.name} is {source.dtype}, {target.name} gets {plan.dtype}"
+        cut = f"float→integer cuts fractions off: {types}"
+        return msgspec.structs.replace(plan, warnings=[cut, *plan.warnings])

@@ -1,0 +1,1 @@
+"""Matrices made by rule."""

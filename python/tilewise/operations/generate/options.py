@@ -1,0 +1,58 @@
+"""What `tilewise generate` may be asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from tilewise.base.declare import WHAT, Parameter
+from tilewise.base.units import parse_shape
+from tilewise.files.generated import KINDS, generated
+from tilewise.files.target import Target
+from tilewise.machine.facts import Facts
+from tilewise.operations.convert.options import parse_type
+from tilewise.operations.operation import HEADER, ORDER, Operation
+from tilewise.planning.choices import between
+
+if TYPE_CHECKING:
+    from tilewise.launch.join import Join
+    from tilewise.operations.operation import Inputs
+    from tilewise.planning.plan import Plan
+
+
+def _parse_shape(word: str) -> tuple[int, int]:
+    return parse_shape(word, "--shape")
+
+
+class Generate(Operation, frozen=True, kw_only=True):
+    """Make a matrix; every rank makes its own block, and the numbers do not depend on how many there are."""
+
+    shape: Annotated[
+        tuple[int, int],
+        Parameter(name="--shape", group=WHAT, help="MxN: rows and columns.", parse=_parse_shape),
+    ]
+    dtype: Annotated[
+        str,
+        Parameter(
+            name="--dtype", group=WHAT, help="Type of its numbers: float32, int32, …", parse=parse_type
+        ),
+    ] = "float64"
+    kind: Annotated[str, Parameter(name="--kind", group=WHAT, help="The rule.", choices=tuple(KINDS))] = (
+        "random"
+    )
+    order: Annotated[str | None, ORDER] = None
+    header: Annotated[bool, HEADER] = False
+    seed: Annotated[int, Parameter(name="--seed", group=WHAT, help="Another seed makes other numbers.")] = 0
+
+    def check(self) -> None:
+        super().check()
+        between("--seed", self.seed, 0, 2**63 - 1)
+
+    def inspect(self) -> Inputs:
+        rows, columns = self.shape
+        name = f"{self.kind}:{rows}x{columns}:{self.dtype}:{self.seed}"
+        return [generated(self.kind, self.shape, self.dtype, self.seed, name)]
+
+    def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
+        from tilewise.operations.convert.variants import plan_convert
+
+        return plan_convert(inputs[0], target, self, facts, joined)

@@ -1,0 +1,1 @@
+"""Products, A · B: options, rule and memory."""

@@ -1,0 +1,75 @@
+"""The memory of a product: blocks, what is exchanged, files, what gemm packs, and the proof."""
+
+from __future__ import annotations
+
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.launch.job import Variant
+from tilewise.planning.grid import part
+from tilewise.planning.need import FIXED, Need, staging
+
+PACKING = 4 << 20  # what gemm packs A and B into, each thread
+STREAMED, STREAMED_ROWS = 64 << 20, 520  # bytes of C in one of two buffers, and the fewest rows
+SUMMING = 2 * (16 << 20)  # pieces that layers add up, each rank
+PANEL = 768  # columns of A or rows of B in one panel
+
+
+def multiply_need(
+    m: int,
+    k: int,
+    n: int,
+    dtype: str,
+    variant: Variant,
+    verify: str,
+    on_node: int | None = None,
+    in_place: tuple[bool, bool] = (False, False),
+    turned: bool = False,
+) -> Need:
+    """What an m×k · k×n product in `dtype` takes.
+
+    rank = blocks of A, B and C + exchange buffers + I/O staging + what gemm, MPI, BLAS and the check
+    take, and the node with most of them has `on_node` ranks (None: all). The layers of `replicated` share out
+    k, so that a node's sum counts A and B once, C once a layer, and the rest once a rank. On one rank,
+    operands used `in_place` are pages of their files and take nothing, and C is streamed through two buffers
+    where it is written `uncached`. `turned`: it is stored column by column.
+    """
+    p, q = variant.grid
+    item = ITEMSIZE[dtype]
+    rows, columns = part(m, p, variant.remainder), part(n, q, variant.remainder)
+    layer = part(k, variant.copies, variant.remainder)
+    a = rows * part(layer, q, variant.remainder) * item
+    b = part(layer, p, variant.remainder) * columns * item
+    c = rows * columns * item
+    buffers = _exchange_buffers(variant, a, b, min(PANEL, layer) * (rows + columns) * item)
+    fixed = FIXED + staging(variant) + variant.threads * PACKING
+    if verify == "fast":  # vectors of all of m, n and k, in double
+        fixed += (9 * m + 5 * n + 7 * k) * (16 if dtype.startswith("complex") else 8)
+    if dtype in ("int64", "uint64"):  # sums that bound what could overflow
+        fixed += 32 * max(m, n) + 16 * k
+    operands, result = (m * k + k * n) * item, m * n * item
+    if turned:  # for a file that is stored column by column, a second copy of C
+        c, result = 2 * c, 2 * result
+    if variant.algorithm == "local":
+        a, b = (0 if free else size for size, free in zip((a, b), in_place, strict=True))
+        c = min(c, 2 * max(STREAMED, STREAMED_ROWS * columns * item)) if variant.write == "uncached" else c
+        operands, result = a + b, c
+    # The serial proof gathers both operands and the result on rank 0, beside a second product.
+    serial = (m * k + k * n + 2 * m * n) * item if verify == "serial" else 0
+    everywhere = operands + variant.copies * result + variant.ranks * (buffers + fixed)
+    most = variant.ranks if on_node is None else on_node
+    return Need(
+        rank=a + b + c + buffers + fixed + serial,
+        node=-(-everywhere * most // variant.ranks) + serial,
+        shared=operands if variant.exchange == "shared" else 0,
+        blocks=a + b + c,
+        buffers=buffers,
+    )
+
+
+def _exchange_buffers(variant: Variant, a: int, b: int, panels: int) -> int:
+    """Spare blocks or panels that one rank needs beside its own blocks; sizes in bytes."""
+    adding = SUMMING if variant.copies > 1 else 0
+    if variant.exchange == "shared" or variant.grid == (1, 1):
+        return adding
+    if variant.algorithm == "cannon":
+        return (2 if variant.exchange.startswith("one_sided") else 1) * (a + b)
+    return adding + 2 * panels

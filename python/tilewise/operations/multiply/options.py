@@ -1,0 +1,84 @@
+"""What `tilewise multiply` may be asked for, and the algorithms that there are."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import msgspec
+
+from tilewise import files
+from tilewise.base.declare import WHAT, Parameter
+from tilewise.files.target import Target
+from tilewise.machine.facts import Facts
+from tilewise.operations.operation import OfOneInput
+from tilewise.planning.names import DESCRIBED_ONCE, EXCHANGES, KERNELS, Algorithm, any_count, table
+
+if TYPE_CHECKING:
+    from tilewise.launch.join import Join
+    from tilewise.operations.operation import Inputs
+    from tilewise.planning.plan import Plan
+
+OVERFLOW = ("refuse", "wrap")
+_PANELS = tuple(name for name in EXCHANGES if name not in (*DESCRIBED_ONCE, "one_sided_pscw"))
+_SHIFTS = tuple(name for name in EXCHANGES if name not in ("collective", "one_sided_pscw"))
+ALGORITHMS = table(
+    Algorithm("local", "the whole product on one rank", (), lambda n: n == 1, "1 rank only"),
+    Algorithm(
+        "cannon",
+        "blocks shift round a square torus",
+        _SHIFTS,
+        lambda n: math.isqrt(n) ** 2 == n,
+        "square rank counts (1, 4, 9, 16, …)",
+    ),
+    Algorithm("summa", "panels travel along rows and columns", _PANELS, any_count, "any rank count"),
+    Algorithm(
+        "replicated", "2.5-D: copies of the grid share the sum", _PANELS, lambda n: n >= 2, "2 ranks or more"
+    ),
+)
+
+
+class Multiply(OfOneInput, frozen=True, kw_only=True):
+    """Multiply two matrices that lie in files; the product is verified before it gets its name.
+
+    `overflow` says what becomes of integers beyond 64 bits.
+    """
+
+    algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
+    kernels: ClassVar[tuple[str, ...]] = KERNELS
+
+    a: Annotated[
+        str,
+        Parameter(
+            name="A",
+            group=WHAT,
+            help="The left matrix: a path, or random:4096x4096:float64[:seed].",
+            place=True,
+        ),
+    ]
+    b: Annotated[str, Parameter(name="B", group=WHAT, help="The right matrix.", place=True)]
+    transpose_a: Annotated[
+        bool, Parameter(name="--transpose-a", group=WHAT, help="Take the transpose of A.")
+    ] = False
+    transpose_b: Annotated[
+        bool, Parameter(name="--transpose-b", group=WHAT, help="Take the transpose of B.")
+    ] = False
+    overflow: Annotated[
+        str,
+        Parameter(
+            name="--overflow",
+            group=WHAT,
+            help="Integers that could leave 64 bits: refuse, or wrap modulo 2^64.",
+            choices=OVERFLOW,
+        ),
+    ] = "refuse"
+
+    def inspect(self) -> Inputs:
+        operands = ((self.a, self.transpose_a), (self.b, self.transpose_b))
+        return [msgspec.structs.replace(files.inspect(name), transposed=turned) for name, turned in operands]
+
+    def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
+        from tilewise.operations.multiply.variants import plan_multiply
+
+        assert target is not None
+        return plan_multiply(inputs[0], inputs[1], self, facts, joined, target)

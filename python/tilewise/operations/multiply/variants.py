@@ -1,0 +1,186 @@
+"""Plans a product: checks that the operands fit, then grid, variant, memory and proof."""
+
+from __future__ import annotations
+
+import math
+import os
+
+from tilewise.base.errors import UsageError
+from tilewise.base.units import listing, shape_text
+from tilewise.files.dtypes import ITEMSIZE, of_product
+from tilewise.files.formats import Format
+from tilewise.files.region import Region
+from tilewise.files.target import Target, check_holds
+from tilewise.launch.job import Job, Variant
+from tilewise.launch.join import Join
+from tilewise.machine.facts import Facts
+from tilewise.operations.multiply.need import multiply_need
+from tilewise.operations.multiply.options import ALGORITHMS, Multiply
+from tilewise.planning import grid, io, proof, rule
+from tilewise.planning.names import DESCRIBED_ONCE, Algorithm
+from tilewise.planning.plan import Plan, finish, new_id, variant_of
+
+READ_BACK = 1e-3  # bytes of output for each operation, below which reading it back costs little
+
+
+def plan_multiply(
+    left: Region,
+    right: Region,
+    options: Multiply,
+    facts: Facts,
+    joined: Join | None = None,
+    target: Target | None = None,
+) -> Plan:
+    """The plan for left · right; transposition stands in the regions.
+
+    `joined` tells of ranks that exist already because somebody else started them, `target` where the product
+    will be written; without it, no device is asked how fast it is. Raises UsageError when the shapes do not
+    fit, the output's format cannot hold the product, a choice makes no sense, or memory does not suffice.
+    """
+    m, k, n = _extents(left, right)
+    why: list[str] = []
+    dtype = _product_type(left, right, target, why)
+    if options.overflow == "wrap" and not dtype.startswith(("int", "uint")):
+        raise UsageError(f"--overflow wrap is for products of integers, not of {dtype}")
+    item = ITEMSIZE[dtype]
+    work = float(m) * k * n
+    spread = rule.spread(options, facts, work, why, joined=joined)
+    ranks, threads = spread.ranks, spread.threads
+    algorithm = _algorithm(options, ranks, why)
+    shape, copies = grid.choose(algorithm.name, ranks, options.grid, m, n)
+    operands = (m * k + k * n) * item
+    exchange, between = rule.exchange(options, algorithm, operands, facts, spread, why)
+    variant = variant_of(
+        options,
+        spread,
+        io.fitting(options, [left, right], target),
+        shape,
+        algorithm.name,
+        exchange=exchange,
+        between_nodes=between,
+        copies=copies,
+    )
+    order = target.natural_order if target is not None else "C"
+    kind = target.format if target is not None else Format()
+    plain = order == "C" and kind.one_array and kind.byte_order == "little"
+    if target is not None:
+        folder = os.path.dirname(target.path)
+        variant = io.choose(variant, (left, right), dtype, options, facts, folder, why, plain)
+    flops = (8 if dtype.startswith("complex") else 2) * work
+    warnings: list[str] = []
+    share = proof.fast_share(
+        m * k + 2 * k * n + m * n,  # B twice: its norms come first
+        dtype,
+        left.bytes + right.bytes + m * n * item,
+        flops,
+        min(ranks * threads, facts.cores),
+    )
+    verify = proof.choose(options.verify, share, warnings)
+    lies = [variant.read == "mapped" and io.in_place(region, dtype) for region in (left, right)]
+    wanted = multiply_need(
+        m, k, n, dtype, variant, verify, spread.on_node, in_place=(lies[0], lies[1]), turned=order == "F"
+    )
+    job = Job(
+        id=new_id(),
+        command="multiply",
+        inputs=[left, right],
+        output=None,
+        variant=variant,
+        dtype=dtype,
+        verify=verify,
+        overflow=options.overflow,
+        read_back=verify == "fast"
+        and (options.verify == "fast" or _cheap_to_read(variant, m * n * item, flops)),
+    )
+    draft = Plan(
+        job=job,
+        shape=(m, n),
+        dtype=dtype,
+        order=order,
+        choices=options,
+        facts=facts,
+        need=wanted,
+        reasons=why,
+        warnings=warnings,
+        spread=spread,
+    )
+    return finish(
+        draft,
+        flops=flops,
+        choosable=("ranks", "threads", "algorithm", "io")
+        if algorithm.name == "local"
+        else ("ranks", "threads", "algorithm", "exchange", "io", "grid"),
+    )
+
+
+def _algorithm(options: Multiply, ranks: int, why: list[str]) -> Algorithm:
+    """The algorithm for `ranks` ranks; UsageError, saying what would do, when the user's does not fit."""
+    if options.algorithm is not None:
+        chosen = ALGORITHMS[options.algorithm]
+    elif options.exchange in DESCRIBED_ONCE:
+        chosen = ALGORITHMS["cannon"]
+        why.append(f"cannon: only its messages repeat, as {options.exchange} requests want")
+    elif ranks == 1 and options.exchange is None and options.grid in (None, (1, 1)):
+        chosen = ALGORITHMS["local"]
+        why.append("local: there is one rank")
+    else:
+        chosen = ALGORITHMS["summa"]
+        why.append("summa: it works on any grid")
+    if not chosen.takes(ranks):
+        fitting = [name for name, other in ALGORITHMS.items() if other.takes(ranks)]
+        raise UsageError(
+            f"{chosen.name} works on {chosen.takes_text}, not on {ranks}",
+            f"{_near(chosen, ranks)}--algorithm {listing(fitting, 'or')}",
+        )
+    return chosen
+
+
+def _near(chosen: Algorithm, ranks: int) -> str:
+    if chosen.name == "cannon":
+        return f"-n {math.isqrt(ranks) ** 2} or -n {(math.isqrt(ranks) + 1) ** 2}, or "
+    return ""
+
+
+def _cheap_to_read(variant: Variant, output_bytes: int, flops: float) -> bool:
+    """Whether reading the output back costs next to nothing, as it does out of the page cache."""
+    return variant.write != "uncached" and output_bytes < READ_BACK * flops
+
+
+def _product_type(left: Region, right: Region, target: Target | None, why: list[str]) -> str:
+    """The type of the product; float64 where the output's format holds real numbers of that type only."""
+    dtype = of_product(left.dtype, right.dtype)
+    if target is None:
+        return dtype
+    holds = target.format.numbers
+    if dtype not in holds and "float64" in holds and not dtype.startswith("complex"):
+        why.append(f"computed in float64: {target.name} holds nothing else")
+        return "float64"
+    check_holds(target, dtype)
+    return dtype
+
+
+def _extents(left: Region, right: Region) -> tuple[int, int, int]:
+    """Rows, inner extent and columns; UsageError naming both shapes when the inner ones differ."""
+    (m, k), (inner, n) = left.shape, right.shape
+    if k == inner:
+        return m, k, n
+    raise UsageError(
+        f"{_described(left)} and {_described(right)} do not fit: {k} columns meet {inner} rows",
+        _transposing(left, right),
+    )
+
+
+def _described(region: Region) -> str:
+    text = f"{region.name} ({shape_text(region.rows, region.columns)}"
+    return text + (f", transposed to {shape_text(*region.shape)})" if region.transposed else ")")
+
+
+def _transposing(left: Region, right: Region) -> str:
+    """Which transposition would make the shapes fit, if one does."""
+    (m, k), (inner, n) = left.shape, right.shape
+    flip = {True: "without ", False: ""}
+    if m == inner:
+        return f"{flip[left.transposed]}--transpose-a"
+    if k == n:
+        return f"{flip[right.transposed]}--transpose-b"
+    return ""

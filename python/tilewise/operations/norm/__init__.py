@@ -1,0 +1,1 @@
+"""Norms: how large a matrix is."""

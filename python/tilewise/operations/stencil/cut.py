@@ -1,0 +1,195 @@
+"""How a stencil's matrix is cut among ranks, how deep halos are, and how they travel, by a stated rule.
+
+Decomposition: of all grids that fit, the one whose ranks have the least to get; what lies in one piece in
+memory counts once, what lies scattered (columns of a matrix stored row by row) `SCATTERED` times. Depth: as
+many sweeps as one pass over memory does best, but no more than cost an eighth of additional arithmetic.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.base.units import listing, plural, shape_text
+from tilewise.operations.stencil.options import HALOS
+from tilewise.operations.stencil.weights import Weights
+
+SCATTERED = 4
+# Sweeps that one pass over memory does best, by the kernel's word (`Sweeper::best_steps`): of a cross, and of
+# a square. More save traffic, but what strips and ranks compute twice grows with them.
+_CROSS = {("float32", 1): 40, ("float64", 1): 25, ("float32", 2): 20, ("float64", 2): 20}
+_SQUARE = {("float32", 1): 20, ("float64", 1): 20, ("float32", 2): 12, ("float64", 2): 12}
+_FAR = (12, 8)  # of a cross and of a square with a larger radius
+SHARE = 8  # of a part's extent, to which a halo may go
+
+
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
+    """What is cut: one plane's rows and columns; `radius` of the weights; `by_rows`: rows are contiguous."""
+
+    rows: int
+    columns: int
+    radius: int
+    by_rows: bool
+
+    def parts(self, grid: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns of the smallest part."""
+        return self.rows // grid[0], self.columns // grid[1]
+
+    def deepest(self, grid: tuple[int, int]) -> int | None:
+        """Sweeps for which the smallest part has cells enough to give; None where nobody asks for them."""
+        extents = [part for part, count in zip(self.parts(grid), grid, strict=True) if count > 1]
+        return min(extents) // self.radius if extents else None
+
+    def fits(self, grid: tuple[int, int], depth: int) -> bool:
+        """Whether every rank has a part, from which neighbours can take `depth` sweeps' worth of cells."""
+        if grid == (1, 1):
+            return True
+        deepest = self.deepest(grid)
+        return min(self.parts(grid)) > 0 and (deepest is None or depth <= deepest)
+
+    def halo(self, grid: tuple[int, int]) -> int:
+        """What a rank gets for each cell of depth, scattered cells counted more."""
+        above = 2 * -(-self.columns // grid[1]) if grid[0] > 1 else 0
+        beside = 2 * -(-self.rows // grid[0]) if grid[1] > 1 else 0
+        return above * (1 if self.by_rows else SCATTERED) + beside * (SCATTERED if self.by_rows else 1)
+
+
+def decompose(
+    cut: Cut, ranks: int, wanted: str | None, grid: tuple[int, int] | None, depth: int | None, why: list[str]
+) -> tuple[str, tuple[int, int]]:
+    """Decomposition and grid of `ranks` ranks; UsageError, with what would do, where they do not fit."""
+    if grid is not None:
+        return _given(cut, ranks, wanted, grid)
+    least = depth or 1
+    if wanted in ("rows", "columns"):
+        shape = (ranks, 1) if wanted == "rows" else (1, ranks)
+        require_parts(cut, shape, ranks)
+        return wanted, shape
+    found = [(p, ranks // p) for p in range(1, ranks + 1) if ranks % p == 0]
+    fitting = [shape for shape in found if cut.fits(shape, least)]
+    if wanted == "grid":  # one that deserves the name, if there is any
+        fitting = [shape for shape in fitting if min(shape) > 1] or fitting
+    if not fitting:
+        # The best of those that nearly do says what is wrong.
+        shape = min(found, key=lambda each: (-min(cut.parts(each)), cut.halo(each)))
+        require_parts(cut, shape, ranks)
+        return wanted or _name(shape), shape  # too deep: said where the depth is looked at
+    shape = min(fitting, key=lambda each: (cut.halo(each), -each[0] if cut.by_rows else each[0]))
+    if ranks > 1 and wanted is None:
+        how = {
+            "rows": "whole rows have the smallest halos that lie in one piece",
+            "columns": "whole columns have the smallest halos",
+            "grid": "rectangles have the smallest halos",
+        }
+        if not cut.by_rows:
+            how |= {
+                "rows": "whole rows have the smallest halos",
+                "columns": "whole columns have the smallest halos that lie in one piece",
+            }
+        why.append(f"{_name(shape)}: {how[_name(shape)]}")
+    return wanted or _name(shape), shape
+
+
+def most_ranks(cut: Cut, ranks: int, wanted: str | None, depth: int | None) -> int:
+    """The largest number of ranks up to `ranks` that the matrix has parts for."""
+
+    def works(count: int) -> bool:
+        shapes = [(count, 1)] if wanted == "rows" else [(1, count)] if wanted == "columns" else []
+        shapes = shapes or [(p, count // p) for p in range(1, count + 1) if count % p == 0]
+        return any(cut.fits(shape, depth or 1) for shape in shapes)
+
+    return next((count for count in range(ranks, 1, -1) if works(count)), 1)
+
+
+def pass_sweeps(weights: Weights, dtype: str) -> int:
+    """Sweeps that one pass over memory does best."""
+    table, far = (_CROSS, _FAR[0]) if weights.is_star else (_SQUARE, _FAR[1])
+    return table.get((dtype, weights.radius), far)
+
+
+def choose_depth(cut: Cut, grid: tuple[int, int], wanted: int | None, stretch: int, best: int) -> int:
+    """Sweeps for each exchange and pass; UsageError, with both numbers, where a part is too small.
+
+    `stretch`: the most that are ever done at once; deeper halos would only travel unused.
+    """
+    deepest = cut.deepest(grid)
+    if wanted is not None:
+        wanted = max(1, min(wanted, stretch))
+        if deepest is not None and wanted > deepest:
+            raise _too_deep(cut, grid, wanted, deepest)
+        return wanted
+    if deepest is not None and deepest < 1:
+        raise _too_deep(cut, grid, 1, deepest)
+    if deepest is not None:
+        best = min(best, max(1, deepest // SHARE))
+    return max(1, min(best, stretch))
+
+
+def choose_halo(wanted: str | None, exchange: str) -> str:
+    """How cells get into messages; UsageError where the exchange cannot do it so."""
+    if wanted is None or exchange == "none":
+        return wanted or "packed"
+    if exchange not in HALOS[wanted]:
+        raise UsageError(
+            f"--halo {wanted} makes no sense with --exchange {exchange}: it takes "
+            f"{listing(HALOS[wanted], 'or')}",
+            "--halo packed",
+        )
+    return wanted
+
+
+def _name(grid: tuple[int, int]) -> str:
+    return "rows" if grid[1] == 1 else "columns" if grid[0] == 1 else "grid"
+
+
+def _given(cut: Cut, ranks: int, wanted: str | None, grid: tuple[int, int]) -> tuple[str, tuple[int, int]]:
+    p, q = grid
+    if 0 in grid:
+        raise UsageError(f"--grid {p}x{q} has no ranks; both numbers must be 1 or more")
+    if p * q != ranks:
+        raise UsageError(
+            f"--grid {p}x{q} makes {plural(p * q, 'rank')}, but there are {ranks}", f"-n {p * q}"
+        )
+    if (wanted == "rows" and q > 1) or (wanted == "columns" and p > 1):
+        line = f"{ranks}x1" if wanted == "rows" else f"1x{ranks}"
+        raise UsageError(
+            f"--grid {p}x{q} and --decomposition {wanted} contradict each other", f"--grid {line}"
+        )
+    require_parts(cut, grid, ranks)
+    return wanted or _name(grid), grid
+
+
+def require_parts(cut: Cut, grid: tuple[int, int], ranks: int) -> None:
+    """Raises UsageError where there are more ranks than rows, or than columns."""
+    if ranks == 1:
+        return
+    if cut.rows * cut.columns == 0:
+        raise UsageError(
+            f"{plural(ranks, 'rank')} cannot share a {shape_text(cut.rows, cut.columns)} matrix: it is empty",
+            "-n 1",
+        )
+    for extent, count, noun, other in (
+        (cut.rows, grid[0], "row", "columns"),
+        (cut.columns, grid[1], "column", "rows"),
+    ):
+        if count > extent:
+            across = cut.columns if noun == "row" else cut.rows
+            instead = f"-n {max(1, extent)}" + (f", or --decomposition {other}" if across >= ranks else "")
+            raise UsageError(
+                f"{plural(count, 'rank')} cannot share {plural(extent, noun)} of a "
+                f"{shape_text(cut.rows, cut.columns)} matrix: each must have one at least",
+                instead,
+            )
+
+
+def _too_deep(cut: Cut, grid: tuple[int, int], depth: int, deepest: int) -> UsageError:
+    rows, columns = cut.parts(grid)
+    wanted = depth * cut.radius
+    down = grid[0] > 1 and wanted > rows
+    part = plural(rows, "row") if down else plural(columns, "column")
+    advice = f"--depth {deepest}" if deepest >= 1 else "fewer ranks"
+    return UsageError(
+        f"--depth {depth} with weights of radius {cut.radius} wants "
+        f"{plural(wanted, 'row' if down else 'column')} of each neighbour, but the smallest part has {part}",
+        advice,
+    )

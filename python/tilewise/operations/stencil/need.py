@@ -1,0 +1,144 @@
+"""The memory that stencil sweeps need: fields, halos, what the kernel keeps, files and proofs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.formats import Format
+from tilewise.files.region import Region
+from tilewise.launch.job import Variant
+from tilewise.operations.stencil.cut import Cut
+from tilewise.planning import need
+from tilewise.planning.grid import part
+from tilewise.planning.need import Need
+from tilewise.planning.proof import ALL, PATCH
+
+STRIP = 8 << 10  # bytes of a row in a strip, at most
+LINE, PAGE = 64, 4096
+BANDS = 4 << 20  # of a file that is read again
+REQUEST = 256  # bytes of a message under way: its handle, and what MPI keeps for it
+_AT_ONCE = ("nonblocking", "overlap")  # exchanges that have all messages under way together
+
+
+class Files(msgspec.Struct, frozen=True, kw_only=True):
+    """Both files, as far as memory depends on them; `kind` is the output's format, `order` its storage."""
+
+    source: Region
+    kind: Format
+    order: str
+
+    @property
+    def turned(self) -> bool:
+        """Whether blocks change their order of storage on the way out."""
+        return self.source.order != self.order
+
+    def beside(self, variant: Variant) -> int:
+        """Bytes on each rank of lines and rows of tiles that are read and written whole."""
+        written = need.written_whole(self.kind, self._written, self.source.dtype, variant)
+        return need.whole_lines(self.source) + written
+
+    def read_again(self) -> int:
+        """Bytes of lines, on a rank that proves and so reads both files."""
+        source, item = self.source, ITEMSIZE[self.source.dtype]
+        line = self.kind.line_numbers(self._written[1])
+        if not line and source.encoding != "text":
+            return need.whole_lines(source)
+        return need.STAGING // 2 + max(
+            need.whole_lines(source), need.parsed(line, item, line * need.characters(source.dtype))
+        )
+
+    @property
+    def _written(self) -> tuple[int, int]:
+        shape = (self.source.rows, self.source.columns)
+        return shape if self.order == "C" else (shape[1], shape[0])
+
+
+def stencil_need(
+    cut: Cut,
+    dtype: str,
+    variant: Variant,
+    verify: str,
+    steps: int,
+    files: Files,
+    on_node: int | None = None,
+    again: int = 0,
+    planes: int = 1,
+) -> Need:
+    """What sweeps take: two fields, halos as sent and as received, what the kernel keeps, and the I/O.
+
+    Planes are swept one after the other. `again`: bytes of a number of the input where it is kept because
+    sweeps are repeated, else 0. A proof sweeps again with the plain kernel: `fast` over patches and what they
+    depend on, or a whole plane on one rank where that is little work; `serial` over all, on rank 0.
+    """
+    fields = field_bytes(cut, dtype, variant)
+    item = ITEMSIZE[dtype]
+    rows, columns = _block(cut, variant)
+    kept = rows * columns * (again + files.turned * item)
+    whole = cut.rows * cut.columns * max(1, steps) <= ALL
+    patch = [
+        extent if whole else min(extent, PATCH + 2 * steps * cut.radius) for extent in (cut.rows, cut.columns)
+    ]
+    proof = 2 * patch[0] * patch[1] * item + 2 * BANDS if verify == "fast" else 0
+    lines = files.beside(variant) + (0 if verify == "off" else files.read_again())
+    buffers = _halos(cut, dtype, variant) + _scratch(cut, dtype, variant) + kept + lines
+    serial = 4 * cut.rows * cut.columns * item if verify == "serial" else 0
+    rank = fields + buffers + need.FIXED + need.staging(variant)
+    most = variant.ranks if on_node is None else on_node
+    proving = min(most, planes) if whole else most
+    return Need(
+        rank=rank + proof + serial,
+        node=most * rank + proving * proof + serial,
+        shared=variant.ranks * fields if variant.exchange == "shared" else 0,
+        blocks=fields,
+        buffers=buffers,
+    )
+
+
+def field_bytes(cut: Cut, dtype: str, variant: Variant) -> int:
+    """Bytes of the two fields that the rank with most sweeps between: its block, a margin, and padding.
+
+    [ margin ·············· ]   depth · radius cells on every side, where there are neighbours or the
+    [ · block of numbers  · ]   other side is one; rows, or columns of a matrix that is stored by columns,
+    [ ····················· ]   end at cache lines, never a power of two apart
+    """
+    item, margin = ITEMSIZE[dtype], variant.depth * cut.radius
+    rows, columns = _block(cut, variant)
+    pitch = columns + 2 * margin + 6 * (LINE // item)
+    return 2 * ((rows + 2 * margin) * pitch * item + PAGE)
+
+
+def _block(cut: Cut, variant: Variant) -> tuple[int, int]:
+    """Rows and columns of the largest block as it lies in memory, where stored columns are rows."""
+    rows = part(cut.rows, variant.grid[0], variant.remainder)
+    columns = part(cut.columns, variant.grid[1], variant.remainder)
+    return (rows, columns) if cut.by_rows else (columns, rows)
+
+
+def _halos(cut: Cut, dtype: str, variant: Variant) -> int:
+    """Bytes of halos beside the fields, as sent and as received."""
+    rows, columns = _block(cut, variant)
+    margin = variant.depth * cut.radius
+    cells = 2 * 2 * margin * (rows + columns + 2 * margin)
+    if variant.halo == "packed" and variant.exchange not in ("none", "shared"):
+        return cells * ITEMSIZE[dtype]
+    return cells * REQUEST if variant.halo == "elementwise" and variant.exchange in _AT_ONCE else 0
+
+
+def _scratch(cut: Cut, dtype: str, variant: Variant) -> int:
+    """Bytes that the kernel keeps for one pass.
+
+    Fast: a few rows of a strip of columns for each sweep, a thread. Plain: two fields for each of `threads`
+    bands of rows, with the rows around a band that its first sweep computes; none for one sweep a pass.
+    """
+    item, reach = ITEMSIZE[dtype], variant.depth * cut.radius
+    rows, columns = _block(cut, variant)
+    if variant.kernel != "plain":
+        row = min(columns + 2 * reach, max(STRIP // item, 4 * reach)) * item + 8 * LINE
+        return variant.threads * (1 + 2 * max(8, 2 * cut.radius + 4) + 4 * reach) * row
+    if variant.depth == 1:
+        return 0
+    around = 2 * (variant.depth - 1) * cut.radius
+    bands = max(1, min(variant.threads, rows))
+    band = min(-(-rows // bands) + around, rows + 2 * reach)
+    return bands * 2 * (band * (columns + around) * item + PAGE)

@@ -1,0 +1,189 @@
+"""What `tilewise stencil` may be asked for, and how halos can travel."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from tilewise import files
+from tilewise.base.declare import HOW, WHAT, Parameter
+from tilewise.base.errors import UsageError
+from tilewise.files.formats import format_of
+from tilewise.files.target import Target
+from tilewise.machine.facts import Facts
+from tilewise.operations.operation import HEADER, ORDER, OfOneInput
+from tilewise.operations.stencil.weights import named_weights
+from tilewise.planning.choices import between
+from tilewise.planning.names import DESCRIBED_ONCE, EXCHANGES, Algorithm, any_count, described, table
+
+if TYPE_CHECKING:
+    from tilewise.launch.join import Join
+    from tilewise.operations.operation import Inputs
+    from tilewise.planning.plan import Plan
+
+CHECK_EVERY = 16
+STEPS_MAX = 10**9
+SNAPSHOTS_MAX = 10_000
+ALGORITHMS = table(
+    Algorithm(
+        "sweeps",
+        "every number becomes a weighted sum of its neighbours",
+        tuple(EXCHANGES),
+        any_count,
+        "any rank count",
+    )
+)
+DECOMPOSITIONS = {
+    "rows": "each rank has whole rows",
+    "columns": "each rank has whole columns",
+    "grid": "each rank has a rectangle",
+}
+BOUNDARIES = {
+    "zero": "outside is 0",
+    "fixed": "edge cells keep their value",
+    "periodic": "the other side",
+    "reflect": "mirrored about the edge: d c b a | a b c d",
+}
+_MESSAGES = ("synchronous", "blocking", "nonblocking", "overlap")
+# How a halo gets into messages, and the exchanges that can do it so.
+HALOS = {
+    "packed": tuple(EXCHANGES),
+    "datatype": (*_MESSAGES, *DESCRIBED_ONCE, "collective"),
+    "elementwise": _MESSAGES,
+}
+
+
+class Stencil(OfOneInput, frozen=True, kw_only=True):
+    """Smooth, diffuse or filter a matrix, or each colour of a picture, by sweeps of weighted sums."""
+
+    algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
+    colours: ClassVar[bool] = True
+
+    steps: Annotated[int, Parameter(name="--steps", group=WHAT, help="Sweeps over the whole matrix.")]
+    weights: Annotated[
+        str,
+        Parameter(
+            name="--weights",
+            group=WHAT,
+            help="star5 (0.6, each neighbour 0.1), star5:CENTRE,NEIGHBOUR, star9, box3, or a square matrix "
+            "file with an odd side up to 9.",
+        ),
+    ] = "star5"
+    boundary: Annotated[
+        str,
+        Parameter(
+            name="--boundary",
+            group=WHAT,
+            help=f"What lies outside: {described(BOUNDARIES)}.",
+            choices=tuple(BOUNDARIES),
+        ),
+    ] = "zero"
+    until_change: Annotated[
+        float | None,
+        Parameter(
+            name="--until-change",
+            group=WHAT,
+            help="End when no number changes by X or more in a sweep; exit code 3 if one is NaN or infinite.",
+        ),
+    ] = None
+    check_every: Annotated[
+        int | None,
+        Parameter(
+            name="--check-every",
+            group=WHAT,
+            help="Sweeps between two looks at the change.",
+            default=str(CHECK_EVERY),
+        ),
+    ] = None
+    snapshot_every: Annotated[
+        int | None,
+        Parameter(
+            name="--snapshot-every",
+            group=WHAT,
+            help="Also keep the state behind every N sweeps, as B-000100.npy beside B.npy.",
+        ),
+    ] = None
+    order: Annotated[str | None, ORDER] = None
+    header: Annotated[bool, HEADER] = False
+    decomposition: Annotated[
+        str | None,
+        Parameter(
+            name="--decomposition",
+            group=HOW,
+            help=f"{described(DECOMPOSITIONS)}.",
+            choices=("auto", *DECOMPOSITIONS),
+            default="auto",
+        ),
+    ] = None
+    depth: Annotated[
+        int | None,
+        Parameter(
+            name="--depth",
+            group=HOW,
+            help="Sweeps for each exchange, and for each pass over memory.",
+            default="planned",
+        ),
+    ] = None
+    halo: Annotated[
+        str | None,
+        Parameter(
+            name="--halo",
+            group=HOW,
+            help="packed: copied into one message; datatype: MPI does that; elementwise: a message a number.",
+            choices=("auto", *HALOS),
+            default="packed",
+        ),
+    ] = None
+
+    def check(self) -> None:
+        super().check()
+        if self.kernel == "blas":
+            raise UsageError(
+                "--kernel blas makes no sense with stencil: no BLAS does sweeps", "--kernel fast"
+            )
+        named_weights(self.weights)  # a file is read when sweeps are planned
+        between("--steps", self.steps, 0, STEPS_MAX)
+        between("--depth", self.depth, 1, 1_000_000)
+        between("--snapshot-every", self.snapshot_every, 1, STEPS_MAX)
+        between("--check-every", self.check_every, 1, STEPS_MAX)
+        change = self.until_change
+        if change is not None and not (change > 0 and math.isfinite(change)):
+            raise UsageError(f"--until-change {change:g} makes no sense; it must be a number above 0")
+        if self.check_every is not None and change is None:
+            raise UsageError("--check-every makes no sense without --until-change", "--until-change 1e-6")
+        if len(self.snapshots) > SNAPSHOTS_MAX:
+            raise UsageError(
+                f"--snapshot-every {self.snapshot_every} makes {len(self.snapshots)} files, more than "
+                f"{SNAPSHOTS_MAX}",
+                f"--snapshot-every {-(-self.steps // SNAPSHOTS_MAX)}",
+            )
+
+    @property
+    def snapshots(self) -> range:
+        """The sweeps behind which the state is kept."""
+        every = self.snapshot_every
+        return range(every, self.steps, every) if every else range(0)
+
+    @property
+    def stretch(self) -> int:
+        """The most sweeps that are ever done without a snapshot or a look at the change in between."""
+        found = max(1, self.steps)
+        if self.snapshot_every:
+            found = min(found, self.snapshot_every)
+        if self.until_change:  # the sweep that is looked at is done by itself
+            found = min(found, max(1, (self.check_every or CHECK_EVERY) - 1))
+        return found
+
+    @property
+    def deep(self) -> int | None:
+        """The depth that was asked for, as far as it is of use."""
+        return None if self.depth is None else min(self.depth, self.stretch)
+
+    def inspect(self) -> Inputs:
+        return [files.inspect(self.a, planes=format_of(self.output).planes)]
+
+    def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
+        from tilewise.operations.stencil.variants import plan_stencil
+
+        assert target is not None
+        return plan_stencil(inputs[0], target, self, facts, joined)

@@ -1,0 +1,63 @@
+"""What is said of stencil sweeps."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tilewise.base.units import plural, rate_text, shape_text
+from tilewise.launch.record import Record, RecordVariant
+from tilewise.operations.show import Lines, Show, reads_and_writes
+from tilewise.planning.plan import Plan
+
+
+class ShowStencil(Show):
+    """Words for people."""
+
+    methods: ClassVar[dict[str, str]] = {
+        "fast": "patches, swept again from the input",
+        "serial": "plain sweeps on one rank",
+    }
+
+    def variant(self, variant: RecordVariant) -> list[str]:
+        words = [variant.decomposition or ""] if variant.ranks > 1 else []
+        words.append(f"depth {variant.depth}")
+        return [*words, *([variant.halo] if variant.halo and variant.halo != "packed" else [])]
+
+    def result(self, record: Record) -> Lines:
+        """`128, the last one changed numbers by 9.5e-05 at most`."""
+        result = record.result
+        text = str(result.get("sweeps", ""))
+        if result.get("last_change") is not None:
+            text += f", the last one changed numbers by {result['last_change']:.2g} at most"
+        if result.get("non_finite"):
+            text += f"; {plural(result['non_finite'], 'number')} of the result not finite"
+        if result.get("held"):
+            text += f"; {plural(result['held'], 'number')} held to the type's range"
+        return [("sweeps", text)]
+
+    def rate(self, record: Record) -> str:
+        points, over = record.result.get("points_per_second"), record.result.get("fraction_of_copy")
+        if not points:
+            return ""
+        return rate_text(points, "point/s") + (f", {over:.2f} × what copying allows" if over else "")
+
+    def planned(self, plan: Plan) -> Lines:
+        variant, stencil = plan.job.variant, plan.job.stencil
+        assert stencil is not None
+        side = 2 * stencil.radius + 1
+        taps = sum(weight != 0 for weight in stencil.weights)
+        what = f"{stencil.steps} with {taps} weights of {shape_text(side, side)}, boundary {stencil.boundary}"
+        if stencil.until_change:
+            what += f", until numbers change by less than {stencil.until_change:g}"
+        rows = [("sweeps", f"{what}; computed in {plan.job.dtype}")]
+        if plan.snapshots:
+            rows.append(("snapshots", f"{len(plan.snapshots)}, every {stencil.snapshot_every} sweeps"))
+        cut = f"{variant.decomposition} on a {shape_text(*variant.grid)} grid, depth {variant.depth}"
+        halos = f", halos {variant.halo}" if variant.ranks > 1 else ""
+        return [
+            *rows,
+            ("cut", cut),
+            ("exchange", variant.exchange + halos),
+            ("io", reads_and_writes(variant.read, variant.write)),
+            ("verify", plan.job.verify),
+        ]

@@ -1,0 +1,135 @@
+"""Weights of a stencil: by name, with or without numbers, or out of any file that holds a matrix."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.base.units import shape_text
+
+RADIUS_MAX = 4
+_SIDE_MAX = 2 * RADIUS_MAX + 1
+# Named weights: how many numbers they take (centre first, then by distance), and which they have unsaid.
+# star9 is the same diffusion as star5, u + ∇²u/10, with the Laplacian to fourth order instead of second.
+_STARS: dict[str, tuple[float, ...]] = {"star5": (0.6, 0.1), "star9": (0.5, 2 / 15, -1 / 120)}
+NAMES = {
+    "star5": "a cross of radius 1: centre 0.6, each neighbour 0.1; star5:CENTRE,NEIGHBOUR",
+    "star9": "a cross of radius 2: 1/2, 2/15, −1/120; star9:CENTRE,NEAR,FAR",
+    "box3": "the mean of 3×3",
+}
+_KNOWN = "star5, star5:CENTRE,NEIGHBOUR, star9, star9:CENTRE,NEAR,FAR, box3, or a file that holds a matrix"
+
+
+class Weights(msgspec.Struct, frozen=True):
+    """(2·radius + 1)² numbers, row by row: out[i,j] = Σ values[(a,b)] · in[i+a−radius, j+b−radius]."""
+
+    name: str
+    radius: int
+    values: tuple[float, ...]
+
+    @property
+    def is_star(self) -> bool:
+        """Whether all weights off the cross are 0."""
+        side, middle = 2 * self.radius + 1, self.radius
+        return all(
+            value == 0.0 or at // side == middle or at % side == middle
+            for at, value in enumerate(self.values)
+        )
+
+    @property
+    def taps(self) -> int:
+        """Weights that are not 0, and at least one."""
+        return max(1, sum(value != 0.0 for value in self.values))
+
+
+def parse_weights(text: str) -> Weights:
+    """The weights called `text`; a file is read. UsageError, with what is known, for everything else."""
+    return named_weights(text) or _from_file(text)
+
+
+def named_weights(text: str) -> Weights | None:
+    """The weights called `text`; None where that is a file's name. UsageError for everything else."""
+    name, _, rest = text.partition(":")
+    if name in NAMES:
+        return _named(text, name, rest)
+    from tilewise.files.formats import FORMATS
+
+    # Whether it has a format's ending shows whether a file can be meant.
+    if not text or not any(ending in text.lower() for ending in FORMATS):
+        raise UsageError(f"--weights {text!r} is unknown; known are {_KNOWN}")
+    return None
+
+
+def require_held(weights: Weights, dtype: str) -> None:
+    """Raises UsageError where a weight is too large for the type that is computed in."""
+    if dtype == "float32":
+        for value in weights.values:
+            if abs(value) > 3.4028235e38:
+                raise UsageError(
+                    f"--weights {weights.name} has the weight {value:g}, which float32 cannot hold",
+                    "convert the input to float64",
+                )
+
+
+def _named(text: str, name: str, rest: str) -> Weights:
+    if name == "box3":
+        if ":" in text:
+            raise UsageError(f"--weights {text} has numbers, but box3 takes none")
+        return Weights(text, 1, (1 / 9,) * 9)
+    usual = _STARS[name]
+    numbers = usual
+    if ":" in text:
+        try:
+            numbers = tuple(float(word) for word in rest.split(","))
+        except ValueError:
+            numbers = ()
+        if len(numbers) != len(usual) or not all(map(math.isfinite, numbers)):
+            example = ",".join(f"{value:g}" for value in usual)
+            raise UsageError(
+                f"--weights {text} wants {len(usual)} finite numbers behind {name}",
+                f"--weights {name}:{example}",
+            )
+    return Weights(text, len(numbers) - 1, _star(numbers))
+
+
+def _star(numbers: tuple[float, ...]) -> tuple[float, ...]:
+    """A cross: the centre, then the weight at each distance along rows and columns; 0 elsewhere."""
+    radius = len(numbers) - 1
+    span = range(-radius, radius + 1)
+    return tuple(numbers[abs(i) + abs(j)] if i == 0 or j == 0 else 0.0 for i in span for j in span)
+
+
+def _from_file(text: str) -> Weights:
+    from tilewise import files
+    from tilewise.files.reading import binary, rows_of
+
+    source = files.inspect(text)
+    rows, columns = source.rows, source.columns
+    if source.dtype.startswith("complex"):
+        raise UsageError(f"--weights {text} holds {source.dtype}, but weights are real numbers")
+    if rows != columns or rows % 2 == 0:
+        what = "a square" if rows != columns else "an odd number of rows"
+        raise UsageError(
+            f"--weights {text} is {shape_text(rows, columns)}, but weights have {what}: the middle "
+            "one is for the number itself"
+        )
+    if rows > _SIDE_MAX:
+        raise UsageError(
+            f"--weights {text} is {shape_text(rows, columns)}, of radius {rows // 2}; the largest radius is "
+            f"{RADIUS_MAX}, {shape_text(_SIDE_MAX, _SIDE_MAX)}"
+        )
+    values: list[float] = []
+    with binary(source) as region:
+        for line in rows_of(region, range(rows)):
+            values += [float(value) for value in line]
+    for at, value in enumerate(values):
+        if not math.isfinite(value):
+            raise UsageError(
+                f"--weights {text} has {value} in row {at // rows}, column {at % rows}, but weights are "
+                "finite"
+            )
+    if rows == 1:  # sweeps have neighbours, so they get a weight of nothing
+        return Weights(text, 1, _star((values[0], 0.0)))
+    return Weights(text, rows // 2, tuple(values))

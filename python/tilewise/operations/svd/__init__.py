@@ -1,0 +1,1 @@
+"""Singular value decompositions: A = U · diag(s) · Vᵀ."""

@@ -1,0 +1,168 @@
+"""The memory of `jacobi` on a rank, stage by stage: start, sweeps, finish, and the factors dealt out."""
+
+from __future__ import annotations
+
+from tilewise.launch.job import Variant
+from tilewise.operations.svd.options import Svd
+from tilewise.operations.svd.shape import Shape
+from tilewise.planning.grid import part
+
+DOUBLE = 8
+TALL = (
+    1.5  # rows for each column from which ranks factor their rows first: `tall` in cpp/tilewise/svd/start.cpp
+)
+_CHUNK = 4  # rows for each column that are factored at once: `chunk_factor` there
+_SOLVED_ROWS = (
+    2048  # of columns that are multiplied at once: `panel_rows` in cpp/tilewise/kernel/jacobi_pair.cpp
+)
+_SQUARES = 6  # of a pair: its cosines, three of the solver and LAPACK's two
+_APPLIED = 128  # reflectors that are applied at once: `wide` in cpp/tilewise/kernel/spread_qr.cpp
+_FACTORED, _SKETCHED = 64, 72  # columns of a panel, rows of a sketch: `narrow` and `oversampling` there
+_PANEL_COLUMNS = (
+    256  # of A that all ranks multiply with at once: `panel_columns` in cpp/tilewise/kernel/svd_start.cpp
+)
+_WINDOWS = 4  # blocks that neighbours can put into one rank's window
+
+
+def jacobi_window(shape: Shape, variant: Variant, options: Svd) -> int:
+    """Bytes that neighbours can put blocks into, on each rank."""
+    if variant.exchange != "one_sided_lock":
+        return 0
+    n = shape.least
+    h = n if variant.start == "qr" or is_tall(shape, variant) else shape.most
+    widest = part(n, variant.blocks, variant.remainder)
+    return DOUBLE * _WINDOWS * widest * (h + (0 if options.values_only else n))
+
+
+def is_tall(shape: Shape, variant: Variant) -> bool:
+    """Whether the ranks factor their rows before anything else."""
+    return variant.ranks > 1 and shape.most >= TALL * shape.least
+
+
+def jacobi_stages(shape: Shape, variant: Variant, options: Svd, again: bool, leader: bool) -> list[int]:
+    """Bytes of a rank in each stage, of rank 0 where `leader`; A is m×n, m ≥ n, what is swept has h rows.
+
+    Start: each rank gets its columns of A; then with `eigen` rank 0 has AᵀA and what LAPACK needs, and
+    each rank its columns of X and V beside A's; with `qr` its columns of both factors and of X. Sweeps:
+    reflectors, blocks of X and V, of which some arrive, a window, and what solves pairs. Finish: the columns
+    that are kept, sorted, and turned back. Of a tall A the rows of a rank are factored first, and that is
+    kept until the end.
+    """
+    m, n, ranks = shape.most, shape.least, variant.ranks
+    tall, vectors, qr = is_tall(shape, variant), not options.values_only, variant.start == "qr"
+    h = n if tall else m
+    x_rows = n if qr else h
+    column = x_rows + n * vectors
+    share, high = -(-m * n // ranks), -(-m // ranks)
+    even = -(-n // ranks)  # columns of A
+    widest = part(n, variant.blocks, variant.remainder)
+    positions = -(-variant.blocks // (2 * ranks))
+    own = min(n, 2 * positions * widest)
+    kept = min(own, shape.components)
+    chunk = max(n, min(-(-high // variant.threads), _CHUNK * n))
+    stack = min(high, n * -(-high // chunk))
+
+    factored, reading = 0, [share + _moved(m * even, ranks), 2 * share]
+    if tall:  # R, or two triangles that were merged, lie beside a rank's rows and their factors
+        factored = share + stack * n + (1 if leader else 2) * n * n
+        reading = [2 * share + stack * n, factored + (2 * n * n if leader else 2 * n * even)]
+    made = (
+        _factored_columns(h, n, even, own, leader, ranks)
+        if qr
+        else _eigenvectors(h, n, even, own, leader, ranks)
+    )
+    lasting = (factored if vectors else 0) + ((h + n) * even if vectors and qr else 0)
+    filled = own * (max(2 * n, column) if qr else column + max(x_rows, n * vectors))
+
+    blocks = 2 * positions * widest * column
+    # A rank at an end of the line sends one block and gets one, any other two.
+    arriving = (0 if ranks == 1 else 1 if ranks == 2 or leader else 2) * widest * column
+    window = jacobi_window(shape, variant, options) // DOUBLE
+    solvers = variant.threads if positions >= variant.threads else 1
+    pair = min(n, 2 * widest)
+    solving = 0 if variant.inner == "rotations" else pair * (_SQUARES * pair + min(x_rows, _SOLVED_ROWS))
+    swept = blocks + arriving + window + solvers * solving
+    turned = kept * (column + (h * vectors if x_rows < h else 0)) + _APPLIED * (2 * h + kept) * vectors * qr
+    stages = [lasting + stage for stage in (filled, swept, blocks + kept * column, turned)]
+    stages += [*reading, *(factored + stage for stage in made)]
+    if vectors and tall:
+        stages += _given_tall(shape, options, variant, kept, chunk, stack, lasting)
+    elif vectors:
+        stages += _given(shape, options, variant, kept)
+    return [DOUBLE * (stage + again * share) for stage in stages]
+
+
+def _moved(numbers: int, ranks: int) -> int:
+    """What a rank has when so many numbers come to it, and go from it, from all ranks alike."""
+    return numbers + 2 * numbers * (ranks - 1) // ranks
+
+
+def _eigenvectors(h: int, n: int, even: int, own: int, leader: bool, ranks: int) -> list[int]:
+    """Numbers beside A's columns: AᵀA, reflectors of its reduction, LAPACK's vectors, V, and X."""
+    panel, applied = _PANEL_COLUMNS * (h + 2 * n * leader), _APPLIED * (2 * n + own)
+
+    def dealt(columns: int) -> int:
+        return n * n + n * n * (ranks - 1) // ranks + n * columns if leader else 2 * n * columns
+
+    return [
+        h * even + stage
+        for stage in (
+            n * n * leader + panel,
+            dealt(even),
+            n * even + 2 * n * n * leader,
+            n * even + dealt(own),
+            n * even + 2 * n * own + applied,
+            n * own + h * own + panel,
+        )
+    ]
+
+
+def _factored_columns(h: int, n: int, even: int, own: int, leader: bool, ranks: int) -> list[int]:
+    """A's columns as they are factored; R as it becomes Rᵀ; both factors, and L.
+
+    Beside a panel, pivots take signs, a sketch of a rank's columns, and on rank 0 that of all, to factor it.
+    """
+    panel = (_FACTORED + _SKETCHED) * h + (_APPLIED + _SKETCHED) * even + 2 * _SKETCHED * n * leader
+    moved = max(_moved(n * even, ranks), 2 * n * even)
+    return [2 * h * even + panel, h * even + moved + panel, (h + n) * even + moved * own // even + panel]
+
+
+def _given(shape: Shape, options: Svd, variant: Variant, kept: int) -> list[int]:
+    """Numbers when columns of U and V become the parts that ranks write: one factor after the other.
+
+    For a rank-deficient matrix, the missing columns of U are built from Householder reflectors of the others.
+    """
+    m, n, k, ranks = shape.most, shape.least, shape.components, variant.ranks
+    factors = [n, m]
+    if shape.rows < shape.columns:
+        factors.reverse()
+    first, second = factors
+    share, other = (-(-extent * k // ranks) for extent in (first, second))
+
+    def letters(extent: int) -> int:
+        return -(-extent * (kept * (ranks - 1) + k - kept) // ranks) if ranks > 1 else 0
+
+    return [
+        n * kept + 2 * m * kept + _APPLIED * (2 * m + kept),
+        (first + second) * kept + share + letters(first),
+        second * kept + share + other + letters(second),
+        share + other + max(other, other * options.scaled),
+    ]
+
+
+def _given_tall(
+    shape: Shape, options: Svd, variant: Variant, kept: int, chunk: int, stack: int, lasting: int
+) -> list[int]:
+    """The same where U of the triangle is handed down to the ranks, whose rows are multiplied by it."""
+    m, n, k, ranks = shape.most, shape.least, shape.components, variant.ranks
+    flipped = shape.rows < shape.columns
+    high = -(-m // ranks)
+    rows, other = high * k, -(-n * k // ranks)
+    return [
+        lasting + n * (2 * kept + k),
+        lasting + n * (kept + 3 * k) + stack * k,
+        high * n + n * kept + stack * k + min(high, variant.threads * chunk) * k,
+        high * n + n * kept + rows,
+        2 * (rows + other) if flipped else rows + n * kept + 2 * other,
+        rows + other + options.scaled * (other if flipped else rows),
+    ]

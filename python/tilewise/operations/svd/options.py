@@ -1,0 +1,246 @@
+"""What `tilewise svd` may be asked for, checked, and which of its algorithms knows what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from tilewise.base.declare import HOW, WHAT, Parameter
+from tilewise.base.errors import UsageError
+from tilewise.files.target import Target
+from tilewise.machine.facts import Facts
+from tilewise.operations.operation import OfOneInput
+from tilewise.planning.choices import between
+from tilewise.planning.names import Algorithm, any_count, described, table
+
+if TYPE_CHECKING:
+    from tilewise.launch.join import Join
+    from tilewise.operations.operation import Inputs
+    from tilewise.planning.plan import Plan
+
+ALGORITHMS = table(
+    Algorithm(
+        "jacobi",
+        "one-sided block Jacobi: column blocks travel round a ring",
+        ("blocking", "nonblocking", "overlap", "one_sided_lock"),
+        any_count,
+        "any rank count",
+    ),
+    Algorithm(
+        "randomized", "the largest K out of a few passes over the file", (), any_count, "any rank count"
+    ),
+    Algorithm("local", "LAPACK's gesdd on one rank", (), lambda n: n == 1, "1 rank only"),
+)
+STARTS = {
+    "eigen": "from the eigenvectors of AᵀA where the matrix allows that, else as qr",
+    "qr": "from a QR with pivoted columns and an LQ of its triangle",
+}
+INNERS = {
+    "blocks": "each pair of column blocks at once, by matrix products",
+    "rotations": "column by column, rotation by rotation",
+}
+SWEEPS, OVERSAMPLE = 30, 10
+_SEED_MAX = 2**63 - 1
+_ROUNDING = 2.0**-52  # of float64: cosines are no more exact
+
+
+class Svd(OfOneInput, frozen=True, kw_only=True):
+    """Singular values and vectors: A = U · diag(s) · Vt, each factor a file in a new folder."""
+
+    algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
+    several: ClassVar[bool] = True
+
+    output: Annotated[
+        str,
+        Parameter(
+            name=["--output", "-o"], group=WHAT, help="The folder that U.npy, s.npy and Vt.npy are made in."
+        ),
+    ]
+    components: Annotated[
+        int | None,
+        Parameter(name="--components", group=WHAT, help="Only the N largest singular values.", default="all"),
+    ] = None
+    energy: Annotated[
+        float | None,
+        Parameter(
+            name="--energy",
+            group=WHAT,
+            help="Only the fewest that have this share of the sum of A's squares, such as 0.99.",
+            default="all",
+        ),
+    ] = None
+    values_only: Annotated[
+        bool, Parameter(name="--values-only", group=WHAT, help="Only s.npy, no vectors.")
+    ] = False
+    scaled: Annotated[
+        bool, Parameter(name="--scaled", group=WHAT, help="Also US.npy: U with each column times its value.")
+    ] = False
+    max_sweeps: Annotated[
+        int | None,
+        Parameter(
+            name="--max-sweeps", group=HOW, help="jacobi: fail after so many sweeps.", default=str(SWEEPS)
+        ),
+    ] = None
+    tolerance: Annotated[
+        float | None,
+        Parameter(
+            name="--tolerance",
+            group=HOW,
+            help="jacobi: columns are orthogonal below this cosine. randomized: relative error of each "
+            "singular value.",
+            default="rounding; randomized 1e-6, float32 1e-4",
+        ),
+    ] = None
+    block_columns: Annotated[
+        int | None,
+        Parameter(
+            name="--block-columns",
+            group=HOW,
+            help="jacobi: columns that travel together.",
+            default="two blocks a rank, more where memory is short",
+        ),
+    ] = None
+    inner: Annotated[
+        str | None,
+        Parameter(
+            name="--inner",
+            group=HOW,
+            help=f"jacobi: {described(INNERS)}.",
+            choices=("auto", *INNERS),
+            default="auto",
+        ),
+    ] = None
+    start: Annotated[
+        str | None,
+        Parameter(
+            name="--start",
+            group=HOW,
+            help=f"jacobi: {described(STARTS)}.",
+            choices=("auto", *STARTS),
+            default="auto",
+        ),
+    ] = None
+    power: Annotated[
+        int | None,
+        Parameter(
+            name="--power",
+            group=HOW,
+            help="randomized: exactly so many iterations.",
+            default="as many as --tolerance takes",
+        ),
+    ] = None
+    oversample: Annotated[
+        int | None,
+        Parameter(
+            name="--oversample",
+            group=HOW,
+            help="randomized: vectors of a block beyond the components.",
+            default=str(OVERSAMPLE),
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        Parameter(name="--seed", group=HOW, help="randomized: where its random numbers begin.", default="0"),
+    ] = None
+
+    def check(self) -> None:
+        super().check()
+        between("--components", self.components, 1, 2**40)
+        between("--max-sweeps", self.max_sweeps, 1, 10_000)
+        between("--block-columns", self.block_columns, 1, 2**31 - 1)
+        between("--power", self.power, 0, 1000)
+        between("--oversample", self.oversample, 0, 2**31 - 1)
+        between("--seed", self.seed, 0, _SEED_MAX)
+        if self.energy is not None and not 0 < self.energy <= 1:
+            raise UsageError(
+                f"--energy {self.energy:.15g} makes no sense; it must be a number above 0, and 1 at most"
+            )
+        if self.energy is not None and self.components is not None:
+            raise UsageError("--energy and --components contradict each other: both say how many there are")
+        if self.energy is not None and self.power is not None:
+            raise UsageError(
+                "--energy and --power contradict each other: how many components there are is known only "
+                "when these are exact",
+                "--tolerance",
+            )
+        tolerance = self.tolerance
+        if tolerance is not None and not 0 < tolerance < 1:
+            raise UsageError(
+                f"--tolerance {tolerance:g} makes no sense; it must be a number above 0 and below 1"
+            )
+        if tolerance is not None and tolerance < _ROUNDING:
+            raise UsageError(
+                f"--tolerance {tolerance:g} cannot be reached: float64 rounds at {_ROUNDING:.2g}",
+                "leave it out",
+            )
+        if self.values_only and self.scaled:
+            raise UsageError("--values-only and --scaled contradict each other: US.npy has vectors")
+        if self.kernel == "blas":
+            raise UsageError(
+                "--kernel blas makes no sense with svd: what is fast calls BLAS already", "--kernel fast"
+            )
+        if self.kernel == "plain" and self.inner == "blocks":
+            raise UsageError(
+                "--kernel plain and --inner blocks contradict each other: plain is rotation by rotation",
+                "--inner rotations",
+            )
+        turning = "--kernel plain" if self.kernel == "plain" else "--inner rotations"
+        if self.start == "eigen" and (self.kernel == "plain" or self.inner == "rotations"):
+            raise UsageError(
+                f"--start eigen and {turning} contradict each other: rotations start from a QR", "--start qr"
+            )
+
+    def of_jacobi(self) -> list[str]:
+        """Flags that were given and that only `jacobi` knows."""
+        given = {
+            "--max-sweeps": self.max_sweeps,
+            "--block-columns": self.block_columns,
+            "--inner": self.inner,
+            "--start": self.start,
+            "--exchange": self.exchange,
+            "--kernel plain": "plain" if self.kernel == "plain" else None,
+            "--remainder last": "last" if self.remainder == "last" else None,
+        }
+        return [flag for flag, value in given.items() if value is not None]
+
+    def of_randomized(self) -> list[str]:
+        """Flags that were given and that only `randomized` knows."""
+        given = {"--power": self.power, "--oversample": self.oversample, "--seed": self.seed}
+        return [flag for flag, value in given.items() if value is not None]
+
+    def given(self) -> list[str]:
+        """Names for the record of the choices of how that were made."""
+        flags = ("block_columns", "inner", "start", "power", "oversample", "seed")
+        return [flag.replace("_", "-") for flag in flags if getattr(self, flag) is not None]
+
+    def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
+        from tilewise.operations.svd.variants import plan_svd
+
+        assert target is not None
+        return plan_svd(inputs[0], target, self, facts, joined)
+
+
+def refuse_foreign_flags(algorithm: Algorithm, options: Svd) -> None:
+    """Raises UsageError for flags that `algorithm` does not know, and for what it lacks."""
+    name = algorithm.name
+    # What is said of the exchange is said where that is chosen.
+    jacobi = [flag for flag in options.of_jacobi() if flag != "--exchange"]
+    if name != "jacobi" and jacobi:
+        raise UsageError(f"{jacobi[0]} makes no sense with {name}", "--algorithm jacobi")
+    if name != "randomized" and options.of_randomized():
+        raise UsageError(
+            f"{options.of_randomized()[0]} makes no sense with {name}",
+            "--algorithm randomized --components 20",
+        )
+    if name == "local" and options.tolerance is not None:
+        raise UsageError(
+            "--tolerance makes no sense with local, which works to rounding", "--algorithm jacobi"
+        )
+    if name != "randomized":
+        return
+    if options.components is None and options.energy is None:
+        raise UsageError("randomized wants to know how many components", "--components 20, or --energy 0.99")
+    if options.again:
+        raise UsageError(
+            "--repeat and --warmup make no sense with randomized: nothing of it is in memory alone",
+            "--algorithm jacobi",
+        )

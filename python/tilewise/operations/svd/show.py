@@ -1,0 +1,126 @@
+"""What is said of a decomposition: what was found, how, and how exact it is."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any, ClassVar
+
+from tilewise.base.units import bytes_text, plural
+from tilewise.launch.record import Record, RecordVariant
+from tilewise.operations.show import Lines, Show
+from tilewise.planning.plan import Plan
+
+
+class ShowSvd(Show):
+    """Words for people."""
+
+    methods: ClassVar[dict[str, str]] = {
+        "probes": "random vectors, sent through A and through its factors",
+        "serial": "gesdd on one rank",
+    }
+
+    def method(self, record: Record) -> str:
+        alone = len(record.outputs) == 1  # no vectors
+        probed = record.verification is not None and record.verification.method == "probes"
+        return "the sums of squares of A and of s" if alone and probed else super().method(record)
+
+    def variant(self, variant: RecordVariant) -> list[str]:
+        blocks = [f"{variant.blocks} blocks"] if variant.algorithm == "jacobi" else []
+        return [variant.algorithm, *blocks]
+
+    def result(self, record: Record) -> Lines:
+        result = record.result
+        lines = [("values", values(result)), ("done by", done_by(record))]
+        if record.variant.algorithm == "jacobi":
+            lines.append(("sweeps", sweeps(record)))
+            if result.get("fallback"):
+                lines.append(("instead", str(result["fallback"])))
+        return [*lines, ("exact to", exact_to(record))]
+
+    def where(self, record: Record) -> str:
+        folder = os.path.dirname(record.outputs[0].path)
+        return f"{folder}/ ({', '.join(os.path.basename(output.path) for output in record.outputs)})"
+
+    def planned(self, plan: Plan) -> Lines:
+        variant, svd = plan.job.variant, plan.job.svd
+        assert svd is not None
+        rows = [("algorithm", variant.algorithm)]
+        if variant.algorithm == "jacobi":
+            inner = f"{variant.inner}, start {variant.start}, {svd.max_sweeps} sweeps at most"
+            rows.append(("ring", f"{variant.blocks} blocks of columns; pairs by {inner}"))
+            rows.append(("exchange", variant.exchange))
+        elif variant.algorithm == "randomized":
+            wide = f"{'at most ' if svd.energy else ''}{svd.components} + {svd.oversample}"
+            how = plural(svd.power, "iteration") if svd.power >= 0 else "until each component is exact"
+            panels = f"{bytes_text(svd.panel_bytes)} of A at a time"
+            sketch = f"blocks of {wide} vectors, a space of at most {svd.basis}, {how}, seed {svd.seed}"
+            rows.append(("sketch", f"{sketch}; {panels}"))
+        return [*rows, ("io", f"{variant.read} in"), ("verify", plan.job.verify)]
+
+
+def values(result: dict[str, Any]) -> str:
+    """`20, from 31.4 down to 0.0021; rank 20`."""
+    largest, smallest = result.get("sigma_max"), result.get("sigma_min")
+    text = str(result.get("components", ""))
+    if largest is not None and smallest is not None:
+        text += f", from {largest:.6g} down to {smallest:.6g}"
+    return text + (f"; rank {result['rank']}" if result.get("rank") is not None else "")
+
+
+def done_by(record: Record) -> str:
+    """`jacobi: TSQR, eigenvectors of AᵀA, then sweeps, block by block`."""
+    result, algorithm = record.result, record.variant.algorithm
+    if algorithm == "local":
+        return "local: LAPACK's gesdd in float64"
+    if algorithm == "randomized":
+        count = int(result.get("reads") or 0) - (record.verification is not None)
+        reads = plural(count, "reading")
+        own = " and one to verify" if record.verification is not None else ""
+        return f"randomized: {reads} of the file{own}"
+    start = result.get("start") or ""
+    how = "rotation by rotation" if record.variant.inner == "rotations" else "block by block"
+    return f"jacobi: {start + ', then ' if start else ''}sweeps, {how}"
+
+
+def sweeps(record: Record) -> str:
+    """`5, off 3.1e-16 at the end; 16 blocks of 64 columns; 60 messages and 15 MiB a sweep`."""
+    result = record.result
+    off = result.get("off_norm") or []
+    parts = [f"{result.get('sweeps', 0)}" + (f", off {off[-1]:.1e} at the end" if off else "")]
+    if not result.get("converged", True):
+        parts[0] += ", NOT converged"
+    least, most = (result.get("block_columns") or [0, 0])[:2]
+    columns = plural(most, "column") if least == most else f"{least} to {most} columns"
+    parts.append(f"{record.variant.blocks} blocks of {columns}")
+    if record.variant.ranks > 1:
+        messages = plural(int(result.get("sweep_messages") or 0), "message")
+        parts.append(f"{messages} and {bytes_text(int(result.get('sweep_bytes') or 0))} a sweep")
+    return "; ".join(parts)
+
+
+def exact_to(record: Record) -> str:
+    """`residual 2.1e-15, U orthogonal to 4.0e-15, V to 3.9e-15`, or that nobody looked."""
+    result = record.result
+    if record.verification is None:
+        return "not verified: neither residual nor orthogonality was computed"
+    parts = []
+    if result.get("residual") is not None:
+        parts.append(f"residual {result['residual']:.1e}")
+    for name in ("u", "v"):
+        if result.get(f"orthogonality_{name}") is not None:
+            parts.append(f"{name.upper()} orthogonal to {result[f'orthogonality_{name}']:.1e}")
+    if result.get("sigma_error") is not None:
+        parts.append(f"each value to {result['sigma_error']:.1e} of itself")
+    if result.get("error_estimate") is not None:
+        parts.append(f"these components leave {left_text(result)} of A")
+    return ", ".join(parts) or "singular values only: no vectors to look at"
+
+
+def left_text(result: dict[str, Any]) -> str:
+    """`0.28471`, `about 3e-09` or `at most 1e-07`: as many digits as hold."""
+    left, rounding = result["error_estimate"], result.get("error_rounding") or 0.0
+    if rounding >= left:
+        return f"at most {left:.1g}" if left > 0 else "nothing"
+    digits = 15 if rounding == 0 else int(-math.log10(2 * rounding / left))
+    return f"{left:.{min(digits, 6)}g}" if digits > 0 else f"about {left:.1g}"

@@ -1,0 +1,361 @@
+"""Plans a singular value decomposition: algorithm, blocks of columns, start, exchange, proof and memory.
+
+The stated rule. Flags that only one algorithm knows decide for it. Else `randomized` where K components are
+wanted and a full decomposition would not fit in memory, or would be long and cost more than `READINGS`
+readings of the file with blocks of K + oversample vectors. How many readings it takes depends on the
+singular values, which nobody knows before: 3 where they fall fast, 20 to 40 where they hardly do; it goes on
+until all are exact. A full one is exact at once, and is taken where it is short, and with `--energy`, where
+K is not known. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`, and `jacobi`
+for all others. Ranks and threads as for products: one rank with a thread for each core, or a rank for each
+memory domain or node. Blocks: two a rank; four on a lone one that starts by `eigen`, for which narrow pairs
+do as well, and more for `qr` where memory is short. Exchange: `overlap` where a rank has three pairs of
+blocks or more, and so something to do while those at its ends travel, else `nonblocking`. Proof: `fast`,
+always, for it says how good the factors are and costs one more reading of the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.base.units import bytes_text, listing, plural, shape_text
+from tilewise.files.folder import Piece
+from tilewise.files.region import Region
+from tilewise.files.target import Target
+from tilewise.launch import environment, job
+from tilewise.launch.job import Job, Variant
+from tilewise.launch.join import Join
+from tilewise.machine.facts import Facts
+from tilewise.operations.svd.need import full_bytes, most_components, svd_need
+from tilewise.operations.svd.options import ALGORITHMS, OVERSAMPLE, SWEEPS, Svd, refuse_foreign_flags
+from tilewise.operations.svd.shape import Shape
+from tilewise.planning import io, need, rule
+from tilewise.planning.names import Algorithm
+from tilewise.planning.need import Refusal
+from tilewise.planning.plan import Fallback, Plan, finish, new_id, variant_of
+from tilewise.planning.where import Spread
+
+# The shorter side up to which one rank takes gesdd, which is faster than jacobi at every size there, but
+# whose small singular values are not accurate relative to themselves. Above it that accuracy, and ranks that
+# share the work, are what `auto` prefers.
+LOCAL_MAX = 512
+LONG = 5e9  # M·N·min(M, N) from which a full decomposition for a few components is a waste: seconds
+FULL = 20  # operations of a full decomposition, over M·N·min(M, N)
+READINGS = 20  # of the file, that `randomized` is expected to take
+READ = 30  # operations that could be done while a number is read
+PAIRS_TO_OVERLAP = 3  # of a rank: two at its ends, and one that is solved while their blocks travel
+USUAL = 20  # components that are advised where none were asked for
+
+
+def plan_svd(
+    source: Region,
+    target: Target,
+    options: Svd,
+    facts: Facts,
+    joined: Join | None = None,
+    advise: bool = True,
+) -> Plan:
+    """The plan for decomposing `source` into the folder at `target`, or UsageError.
+
+    With `advise` the refusal of what does not fit in memory names something that does.
+    """
+    dtype = result_type(source)
+    shape = _shape(source, options)
+    why: list[str] = []
+    algorithm = _algorithm(shape, options, facts, joined, why)
+    chosen = msgspec.structs.replace(options, algorithm=algorithm.name)
+    refuse_foreign_flags(algorithm, options)
+    spread = _ranks(shape, chosen, algorithm, facts, joined, why)
+    ranks = spread.ranks
+    variant = variant_of(
+        options,
+        spread,
+        io.fitting(options, [source], None),
+        (1, ranks),
+        algorithm.name,
+    )
+    if algorithm.name == "jacobi":
+        variant = _blocks(variant, shape.least, options, why)
+    variant = msgspec.structs.replace(variant, exchange=_exchange(algorithm, options, variant, why))
+    room = options.memory if options.memory is not None else int(facts.memory_available * need.SHARE)
+    verify = "fast" if options.verify == "auto" else options.verify
+    if options.energy is not None and algorithm.name == "randomized":
+        shape = most_components(shape, source, dtype, variant, options, verify, room, spread.on_node)
+        if shape.components < shape.least:
+            why.append(f"{plural(shape.components, 'component')} at most: more do not fit in memory")
+
+    def needs(start: str, blocks: int, algorithm: str = variant.algorithm) -> tuple[int, int, need.Need]:
+        one = msgspec.structs.replace(variant, algorithm=algorithm, start=start, blocks=blocks)
+        again = options.repeat + options.warmup > 1
+        return svd_need(shape, source, dtype, one, options, verify, room, spread.on_node, again)
+
+    fallback = None
+    if algorithm.name == "jacobi":
+        # Wide pairs need fewer sweeps but more memory; after `eigen` there is hardly anything left to turn.
+        free = options.block_columns is None and options.exchange != "overlap"
+        counts = [variant.blocks << more for more in range(4 if free else 1)]
+        counts = [count for count in counts if count == variant.blocks or 2 * count <= shape.least]
+        by_qr = next((count for count in counts if needs("qr", count)[2].node <= room), counts[-1])
+        if variant.start == "eigen":
+            fallback = Fallback(blocks=by_qr, need=needs("qr", by_qr)[2])
+            blocks = max(variant.blocks, 4) if free and shape.least >= 8 else variant.blocks
+        else:
+            blocks = by_qr
+        variant = msgspec.structs.replace(variant, blocks=blocks)
+    elif algorithm.name == "local" and options.algorithm is None:
+        # What jacobi takes over; where that does not fit, gesdd does what it can.
+        taken_over = Fallback(blocks=2, need=needs("qr", 2, "jacobi")[2])
+        fallback = taken_over if taken_over.need.node <= room else None
+    panels, basis, required = needs(variant.start, variant.blocks)
+    payload = job.Svd(
+        components=options.components or (shape.components if options.energy is not None else 0),
+        values_only=options.values_only,
+        max_sweeps=SWEEPS if options.max_sweeps is None else options.max_sweeps,
+        tolerance=options.tolerance or 0.0,
+        energy=options.energy or 0.0,
+        power=-1 if options.power is None else options.power,
+        oversample=OVERSAMPLE if options.oversample is None else options.oversample,
+        basis=basis,
+        seed=options.seed or 0,
+        keep_small=algorithm.name == "local" and fallback is not None,
+        require_converged=verify != "off",
+        panel_bytes=panels,
+        qr_blocks=fallback.blocks if fallback else 0,
+        scaled=options.scaled,
+    )
+    sent = Job(
+        id=new_id(),
+        command="svd",
+        inputs=[source],
+        output=None,
+        variant=variant,
+        dtype=dtype,
+        svd=payload,
+        verify=verify,
+    )
+    pieces = _pieces(shape, options, dtype)
+    warnings = environment.blas_warnings(os.environ, facts)
+    draft = Plan(
+        job=sent,
+        shape=pieces[0].rows_columns,
+        dtype=dtype,
+        choices=options,
+        facts=facts,
+        need=required,
+        reasons=why,
+        warnings=warnings,
+        spread=spread,
+        pieces=pieces,
+        fallback=fallback,
+    )
+    plan = finish(
+        draft,
+        flops=4.0 * shape.rows * shape.columns * shape.least,
+        gemm=False,
+        choosable=("ranks", "threads", "algorithm", "io")
+        if algorithm.name != "jacobi"
+        else ("ranks", "threads", "algorithm", "exchange", "io", "block-columns", "start"),
+        also_fixed=options.given(),
+    )
+    if advise and plan.refusal is not None and not plan.refusal.advice:
+        advice = _what_fits(source, target, options, facts, joined, ranks)
+        plan = msgspec.structs.replace(plan, refusal=Refusal(plan.refusal.message, advice))
+    return plan
+
+
+def result_type(source: Region) -> str:
+    """The type of the factors; UsageError for numbers that have none."""
+    if source.dtype.startswith("complex"):
+        raise UsageError(
+            f"{source.name} holds {source.dtype}, but svd works on real numbers",
+            f"tilewise convert {source.name} -o real.npy --dtype float64 takes the real parts",
+        )
+    if source.dtype == "float16":
+        raise UsageError(
+            f"{source.name} holds float16, whose factors would be good to 3 digits",
+            f"tilewise convert {source.name} -o A32.npy --dtype float32",
+        )
+    return "float32" if source.dtype == "float32" else "float64"
+
+
+def _shape(source: Region, options: Svd) -> Shape:
+    rows, columns = source.shape
+    least = min(rows, columns)
+    if least == 0:
+        raise UsageError(f"{source.name} is {shape_text(rows, columns)}: it has no numbers to decompose")
+    if options.components is not None and options.components > least:
+        raise UsageError(
+            f"--components {options.components} is more than a {shape_text(rows, columns)} matrix has",
+            f"--components {least}, or leave it away for all",
+        )
+    return Shape(rows=rows, columns=columns, components=options.components or least)
+
+
+def _algorithm(shape: Shape, options: Svd, facts: Facts, joined: Join | None, why: list[str]) -> Algorithm:
+    """The algorithm that was asked for, that flags lead to, or that the rule picks."""
+    if options.algorithm is not None:
+        return ALGORITHMS[options.algorithm]
+    jacobi, randomized = options.of_jacobi(), options.of_randomized()
+    if jacobi and randomized:
+        raise UsageError(
+            f"{jacobi[0]} is for jacobi and {randomized[0]} for randomized; they make no sense together"
+        )
+    if randomized:
+        why.append(f"randomized: {listing(randomized)} {'is' if len(randomized) == 1 else 'are'} for that")
+        return ALGORITHMS["randomized"]
+    if jacobi:
+        why.append(f"jacobi: {listing(jacobi)} {'is' if len(jacobi) == 1 else 'are'} for that")
+        return ALGORITHMS["jacobi"]
+    if options.components is not None or options.energy is not None:
+        room = options.memory if options.memory is not None else int(facts.memory_available * need.SHARE)
+        pays = options.components is not None and _few(shape)
+        if (pays or options.energy is not None) and (full := full_bytes(shape)) > room:
+            why.append(f"randomized: all components would take {bytes_text(full)} of memory")
+            return ALGORITHMS["randomized"]
+        if pays and shape.work >= LONG:
+            why.append(
+                f"randomized: {plural(shape.components, 'component')} of {shape.least}, for which some "
+                "readings are expected to take less than all of them would"
+            )
+            return ALGORITHMS["randomized"]
+    ranks = joined.size if joined is not None else options.ranks
+    alone = ranks in (None, 1) and options.grid in (None, (1, 1))
+    if shape.least <= LOCAL_MAX and alone and options.tolerance is None:
+        why.append(
+            "local: gesdd is faster for so few columns; jacobi takes over where rows or columns differ so "
+            "much in scale that small singular values would be lost"
+        )
+        return ALGORITHMS["local"]
+    if options.tolerance is not None:
+        why.append("jacobi: --tolerance is for that, and for randomized")
+        return ALGORITHMS["jacobi"]
+    why.append(
+        f"jacobi: {plural(ranks, 'rank')} share it"
+        if ranks is not None and ranks > 1
+        else f"jacobi: more than {LOCAL_MAX} columns, and small singular values as accurate as large ones"
+    )
+    return ALGORITHMS["jacobi"]
+
+
+def _few(shape: Shape) -> bool:
+    """Whether the components that are wanted are expected to take less than all would."""
+    block = shape.components + OVERSAMPLE
+    return READINGS * (4 * block + READ) <= FULL * shape.least
+
+
+def _ranks(
+    shape: Shape,
+    options: Svd,
+    algorithm: Algorithm,
+    facts: Facts,
+    joined: Join | None,
+    why: list[str],
+) -> Spread:
+    """Ranks, threads and where they are; UsageError where the algorithm or the grid does not take so many."""
+    work = shape.work
+    if algorithm.name == "randomized":
+        readings = READINGS if options.power is None else options.power + 2
+        work = float(shape.rows) * shape.columns * shape.sampled(options) * 2 * readings
+    spread = rule.spread(options, facts, work, why, joined=joined, all_cores=options.exchange is not None)
+    ranks = spread.ranks
+    if not algorithm.takes(ranks):
+        raise UsageError(
+            f"{algorithm.name} works on {algorithm.takes_text}, not on {ranks}", "--algorithm jacobi, or -n 1"
+        )
+    if options.grid not in (None, (1, ranks)):
+        p, q = options.grid
+        raise UsageError(
+            f"--grid {p}x{q} makes no sense with svd: {plural(ranks, 'rank')} lie side by side",
+            f"--grid 1x{ranks}",
+        )
+    return spread
+
+
+def _exchange(algorithm: Algorithm, options: Svd, variant: Variant, why: list[str]) -> str:
+    """How blocks travel; `none` on one rank, and where nothing travels."""
+    asked = options.exchange
+    if asked is not None and asked not in algorithm.exchanges:
+        known = (
+            f"it takes {', '.join(algorithm.exchanges)}" if algorithm.exchanges else "no blocks travel there"
+        )
+        raise UsageError(
+            f"--exchange {asked} makes no sense with {algorithm.name}: {known}",
+            "" if algorithm.exchanges else "--algorithm jacobi",
+        )
+    if not algorithm.exchanges:
+        return "none"
+    if variant.ranks == 1:
+        if asked is not None:
+            why.append(f"exchange none: there is one rank, so {asked} has nobody to exchange with")
+        return "none"
+    if asked is not None:
+        return asked
+    if variant.blocks >= PAIRS_TO_OVERLAP * 2 * variant.ranks:
+        why.append("overlap: blocks at a rank's ends travel while others are solved")
+        return "overlap"
+    why.append("nonblocking: a rank has no pairs to solve while blocks travel")
+    return "nonblocking"
+
+
+def _blocks(variant: Variant, columns: int, options: Svd, why: list[str]) -> Variant:
+    """The ring's blocks of `columns`, what the sweeps start from, and how pairs are solved.
+
+    Two blocks are a pair, and a rank has one at least; some blocks are empty where there are few columns.
+    """
+    inner = options.inner or ("rotations" if variant.kernel == "plain" else "blocks")
+    if options.block_columns is not None and variant.remainder == "last":
+        pairs = columns // (2 * options.block_columns)  # all but the last have so many columns, or more
+    elif options.block_columns is not None:
+        pairs = -(-columns // (2 * options.block_columns))
+    elif options.exchange == "overlap" and variant.ranks > 1:
+        pairs = PAIRS_TO_OVERLAP * variant.ranks
+        why.append(f"{2 * PAIRS_TO_OVERLAP} blocks a rank: with fewer there is nothing to overlap with")
+    elif inner == "blocks":
+        pairs = variant.ranks  # the products of wide pairs keep all threads of a rank busy
+    else:
+        pairs = variant.ranks * variant.threads
+        why.append("two blocks for each thread: rotations are done by one")
+    pairs = max(variant.ranks, min(pairs, -(-columns // 2)))
+    start = options.start or ("eigen" if inner == "blocks" else "qr")
+    return msgspec.structs.replace(variant, blocks=2 * pairs, start=start, inner=inner)
+
+
+def _pieces(shape: Shape, options: Svd, dtype: str) -> list[Piece]:
+    """The files of the folder."""
+    k = shape.components
+    values = Piece("s.npy", (k,), dtype)
+    if options.values_only:
+        return [values]
+    left = Piece("U.npy", (shape.rows, k), dtype)
+    scaled = [Piece("US.npy", left.shape, dtype)] if options.scaled else []
+    return [left, values, Piece("Vt.npy", (k, shape.columns), dtype), *scaled]
+
+
+def _what_fits(
+    source: Region,
+    target: Target,
+    options: Svd,
+    facts: Facts,
+    joined: Join | None,
+    ranks: int,
+) -> str:
+    """What to ask for instead, so that it fits in memory; an empty string where nothing helps."""
+    shape = _shape(source, options)
+    components = options.components or USUAL
+    one = msgspec.structs.replace(options, ranks=1, exchange=None)
+    few = msgspec.structs.replace(
+        options, algorithm="randomized", components=None if options.energy else components
+    )
+    said = "" if options.components or options.energy else f" --components {components}"
+    ways = [("-n 1", one)] if ranks > 1 and joined is None else []
+    few_enough = _few(msgspec.structs.replace(shape, components=components))
+    if (few_enough or options.energy) and options.algorithm != "randomized":
+        ways.append((f"--algorithm randomized{said}: it reads the file in panels", few))
+    for advice, asked in ways:
+        with contextlib.suppress(UsageError):
+            if plan_svd(source, target, asked, facts, joined, advise=False).refusal is None:
+                return advice
+    return ""

@@ -1,0 +1,1 @@
+"""Transposition: rows become columns."""

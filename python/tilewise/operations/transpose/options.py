@@ -1,0 +1,61 @@
+"""What `tilewise transpose` may be asked for, and the algorithms that there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from tilewise.base.declare import HOW, Parameter
+from tilewise.base.errors import UsageError
+from tilewise.files.target import Target
+from tilewise.machine.facts import Facts
+from tilewise.operations.operation import HEADER, ORDER, OfOneInput
+from tilewise.planning.names import EXCHANGES, Algorithm, any_count, table
+
+if TYPE_CHECKING:
+    from tilewise.launch.join import Join
+    from tilewise.operations.operation import Inputs
+    from tilewise.planning.plan import Plan
+
+_PIECES = tuple(name for name in EXCHANGES if name != "persistent")
+ALGORITHMS = table(
+    Algorithm("gather", "rank 0 collects turned blocks and writes", _PIECES, any_count, "any rank count"),
+    Algorithm("swap", "ranks exchange turned blocks and write", _PIECES, any_count, "any rank count"),
+    Algorithm("reread", "one view is read, another written", (), any_count, "any rank count"),
+    Algorithm("staged", "tiles stream through bounded memory", (), any_count, "any rank count"),
+)
+ROOT_WRITES = {
+    "rows": "a call for each row of each block",
+    "view": "a file view for each block",
+    "whole": "put in order in memory, then in one piece",
+}
+
+
+class Transpose(OfOneInput, frozen=True, kw_only=True):
+    """Transpose a matrix that lies in a file, however large: memory is bounded by --memory."""
+
+    algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
+
+    order: Annotated[str | None, ORDER] = None
+    header: Annotated[bool, HEADER] = False
+    root_write: Annotated[
+        str | None,
+        Parameter(
+            name="--root-write",
+            group=HOW,
+            help=f"With gather, how rank 0 writes: {', '.join(ROOT_WRITES)}.",
+            choices=("auto", *ROOT_WRITES),
+        ),
+    ] = None
+
+    def check(self) -> None:
+        super().check()
+        if self.kernel == "blas":
+            raise UsageError(
+                "--kernel blas makes no sense with transpose: it only multiplies", "--kernel fast"
+            )
+
+    def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
+        from tilewise.operations.transpose.variants import plan_transpose
+
+        assert target is not None
+        return plan_transpose(inputs[0], target, self, facts, joined)

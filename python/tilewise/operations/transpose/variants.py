@@ -1,0 +1,229 @@
+"""Plans a transposition: which numbers move at all, the algorithm, how files are touched, and the memory.
+
+The stated rule. Where both files store their numbers in the same sequence (one column by column, the other
+its transpose row by row) nothing is turned and bytes are copied. Else `staged`: on one node out of mapped
+pages, in whole rows of the result, while both files fit half of the memory that is available and the cap; in
+tiles past the page cache beyond that. A text is read once, so it takes `reread` where its numbers fit in
+memory. An exchange or `--root-write` that is given leads to the algorithm that has it.
+"""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.base.units import bytes_text
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.formats import Format
+from tilewise.files.region import Region
+from tilewise.files.target import Target, check_holds
+from tilewise.launch.job import Job, Variant
+from tilewise.launch.join import Join
+from tilewise.machine import storage, transposition
+from tilewise.machine.facts import Facts
+from tilewise.operations.transpose import need as transpose_need
+from tilewise.operations.transpose.need import Files
+from tilewise.operations.transpose.options import ALGORITHMS, Transpose
+from tilewise.planning import grid, io, need, rule
+from tilewise.planning.names import Algorithm
+from tilewise.planning.plan import Plan, finish, new_id, variant_of
+
+CACHED = 0.5  # of what is available: both files in the page cache, and room for others
+TILE_FROM = 1 << 30  # bytes of a matrix that are turned in memory
+_WORK = 10  # multiply-adds that one number is worth
+
+Measured = tuple[int, int]  # bytes of an item, threads
+
+
+def plan_transpose(
+    source: Region,
+    target: Target,
+    options: Transpose,
+    facts: Facts,
+    joined: Join | None = None,
+) -> Plan:
+    """The plan for writing the transpose of `source` to `target`; UsageError for what cannot be."""
+    check_holds(target, source.dtype)
+    kind = target.format
+    order = io.order_of(target, options.order)
+    why: list[str] = []
+    files = Files(source=source, kind=kind, order=order)
+    algorithm = _algorithm(files, options, facts, why)
+    all_cores = algorithm.name != "staged" and (options.algorithm is not None or bool(algorithm.exchanges))
+    work = float(source.rows) * source.columns * _WORK
+    spread = rule.spread(options, facts, work, why, joined=joined, all_cores=all_cores)
+    ranks = spread.ranks
+    if algorithm.name == "staged" and options.grid is not None:
+        raise UsageError("--grid makes no sense with staged: ranks take tiles in turn", "--algorithm swap")
+    shape = (ranks, 1)
+    if algorithm.name != "staged":
+        shape, _ = grid.choose("transpose", ranks, options.grid, *files.stored)
+    exchange, between = rule.exchange(options, algorithm, source.bytes, facts, spread, why, "the matrix")
+    variant = variant_of(
+        options,
+        spread,
+        io.fitting(options, [source], target),
+        shape,
+        algorithm.name,
+        exchange=exchange,
+        between_nodes=between,
+        root_write=(options.root_write or "rows") if algorithm.name == "gather" else "",
+    )
+    if algorithm.name == "gather":
+        variant = _written_by_root(variant, options, kind)
+    variant, unmeasured = _tile(variant, source, facts, why)
+    if algorithm.name == "staged":
+        if options.again:
+            raise UsageError(
+                "--repeat and --warmup make no sense with staged: nothing of it is in memory alone",
+                "--algorithm swap",
+            )
+        if files.plain and spread.nodes == 1:
+            variant = _touching(variant, files, target, options, facts, why)
+        room = _room(options, facts) // spread.on_node
+        stage, required = transpose_need.staged(files, variant, room, spread.on_node, options.verify)
+    else:
+        stage = transpose_need.BAND
+        required = transpose_need.in_memory(files, variant, spread.on_node, options.verify)
+    if options.verify == "auto":
+        why.append(
+            "not verified: reading both files again takes more than 5 % of the time; --verify fast does it"
+        )
+    job = Job(
+        id=new_id(),
+        command="transpose",
+        inputs=[source],
+        output=None,
+        variant=variant,
+        dtype=source.dtype,
+        verify="off" if options.verify == "auto" else options.verify,
+        band_bytes=stage,
+    )
+    draft = Plan(
+        job=job,
+        shape=(source.columns, source.rows),
+        dtype=source.dtype,
+        order=order,
+        header=options.header,
+        choices=options,
+        facts=facts,
+        need=required,
+        reasons=why,
+        warnings=[],
+        spread=spread,
+        measure_tile=unmeasured,
+    )
+    return finish(
+        draft,
+        flops=0.0,
+        choosable=("ranks", "threads", "algorithm", "io")
+        if not algorithm.exchanges
+        else ("ranks", "threads", "algorithm", "exchange", "io", "grid"),
+    )
+
+
+def _tile(variant: Variant, source: Region, facts: Facts, why: list[str]) -> tuple[Variant, Measured | None]:
+    """The tile that was measured here, or what is to be measured when the job is done.
+
+    Only where so much is turned in memory by the fast kernel that it is worth the second that it takes.
+    """
+    if variant.algorithm == "staged" or variant.kernel != "fast" or facts.elsewhere:
+        return variant, None
+    if source.bytes < TILE_FROM:
+        return variant, None
+    item, threads = ITEMSIZE[source.dtype], min(variant.ranks * variant.threads, facts.cores)
+    tile = transposition.stored_tile(item, threads, facts)
+    if tile is None:
+        return variant, (item, threads)
+    why.append(f"tiles of {tile.rows}×{tile.columns} numbers: the fastest that was measured here")
+    return msgspec.structs.replace(variant, tile=(tile.rows, tile.columns), streaming=tile.streaming), None
+
+
+def _algorithm(files: Files, options: Transpose, facts: Facts, why: list[str]) -> Algorithm:
+    """The algorithm that was asked for, or that what was asked for leads to."""
+    source = files.source
+    if options.root_write is not None and options.algorithm not in (None, "gather"):
+        raise UsageError(
+            f"--root-write makes no sense with {options.algorithm}: only in gather rank 0 writes alone",
+            "--algorithm gather",
+        )
+    if options.algorithm is not None:
+        chosen = ALGORITHMS[options.algorithm]
+        if options.exchange is not None and not chosen.exchanges:
+            raise UsageError(
+                f"--exchange {options.exchange} makes no sense with {chosen.name}: "
+                "every rank works for itself",
+                "--algorithm swap",
+            )
+        return chosen
+    if options.root_write is not None:
+        return ALGORITHMS["gather"]
+    if options.exchange is not None:
+        why.append("swap: ranks exchange blocks, as --exchange asks")
+        return ALGORITHMS["swap"]
+    if not files.turned:
+        why.append(
+            f"nothing is turned: {source.name} stores its numbers in the sequence that the result wants, "
+            "so only bytes are copied"
+        )
+        return ALGORITHMS["staged"]
+    held = 3 * source.bytes + need.FIXED + need.STAGING + need.whole_lines(source)
+    if options.again or (source.encoding == "text" and held <= _room(options, facts)):
+        why.append("reread: the input is read once, and its numbers fit in memory")
+        return ALGORITHMS["reread"]
+    why.append("staged: memory is bounded, whatever the size")
+    return ALGORITHMS["staged"]
+
+
+def _written_by_root(variant: Variant, options: Transpose, kind: Format) -> Variant:
+    """`gather` reads as was asked and writes from rank 0."""
+    if not kind.one_array and variant.root_write != "whole":
+        variant = msgspec.structs.replace(variant, root_write="whole")  # such files have no rows to write to
+    if options.io.write in (None, "root", options.io.read):
+        return msgspec.structs.replace(variant, write="per_rank" if kind.folder else "root")
+    raise UsageError(
+        f"--io {options.io.read}:{options.io.write} makes no sense with gather, whose rank 0 writes: "
+        "--root-write says how",
+        f"--io {options.io.read}",
+    )
+
+
+def _touching(
+    variant: Variant, files: Files, target: Target, options: Transpose, facts: Facts, why: list[str]
+) -> Variant:
+    """How `staged` reads and writes plain files, where that was left open."""
+    if options.io.read is not None or options.io.write is not None:
+        return variant
+    source = files.source
+    folder = os.path.dirname(os.path.realpath(target.path))
+    here = storage.is_local(source.path) and storage.is_local(folder)
+    cached = 2 * source.bytes <= CACHED * facts.memory_available
+    # Mapped pages are the page cache's, but a reader of /proc sees them in the rank: a cap is kept for both.
+    pages = source.bytes + transpose_need.strips(files, variant.threads) + need.FIXED
+    capped = options.memory is not None and pages > options.memory
+    if here and cached and not capped and not files.swapped:
+        why.append("io mapped in, positioned out: the page cache holds both files")
+        return msgspec.structs.replace(variant, read="mapped", write="positioned")
+    if cached:
+        why.append(
+            "io positioned: mapped pages would be in another byte order, on another machine, or over --memory"
+        )
+        return variant
+    read = "uncached" if storage.takes_direct(source.path) else "positioned"
+    # The page cache makes long writes of short ones that share pages, if it holds them so long.
+    room = _room(options, facts)
+    gathers = facts.memory_available - room >= 2 * transpose_need.scattered(files, room // variant.ranks)
+    whole_pages = source.rows * ITEMSIZE[source.dtype] % transpose_need.PAGE == 0
+    past = (whole_pages or not gathers) and storage.takes_direct(folder)
+    write = "uncached" if past else "positioned"
+    why.append(
+        f"io {read} in, {write} out: both files, {bytes_text(2 * source.bytes)}, are much for the page cache"
+    )
+    return msgspec.structs.replace(variant, read=read, write=write)
+
+
+def _room(options: Transpose, facts: Facts) -> int:
+    """Bytes that the ranks of a node may take together."""
+    return options.memory if options.memory is not None else int(facts.memory_available * need.SHARE)

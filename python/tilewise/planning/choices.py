@@ -1,0 +1,264 @@
+"""Choices: the flags of every job that say how and where, declared once; None is where the plan decides."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import msgspec
+
+from tilewise.base.declare import HOW, WHERE, Parameter
+from tilewise.base.errors import UsageError
+from tilewise.base.units import parse_pair, parse_size
+from tilewise.planning.names import EXCHANGES, IO, KERNELS, PLACES, REMAINDERS, VERIFY, Algorithm
+
+
+class Strategies(NamedTuple):
+    """How files are read, and how they are written."""
+
+    read: str | None = None
+    write: str | None = None
+
+
+def one_of(flag: str, value: str | None, names: tuple[str, ...] | list[str]) -> str | None:
+    """`value` when it is one of `names`, None for `auto` or nothing; UsageError listing `names` otherwise."""
+    if value is None or value in names:
+        return value
+    if value == "auto":
+        return None
+    raise UsageError(f"{flag} {value!r} is unknown; known are auto, {', '.join(names)}")
+
+
+def parse_io(text: str) -> Strategies:
+    """Reading and writing strategy out of `NAME` or `READ:WRITE`; None where the plan decides."""
+    read, colon, write = text.partition(":")
+    return Strategies(one_of("--io", read, list(IO)), one_of("--io", write if colon else read, list(IO)))
+
+
+def parse_hints(pairs: tuple[str, ...]) -> dict[str, str]:
+    """MPI-IO hints out of `KEY=VALUE` words."""
+    hints: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise UsageError(f"--hint wants KEY=VALUE such as cb_nodes=2, not {pair!r}")
+        if hints.setdefault(key, value) != value:
+            raise UsageError(f"--hint {key} was given twice with different values")
+    return hints
+
+
+def between(flag: str, value: int | None, low: int, high: int) -> None:
+    """Raises UsageError for a number that is given and not from `low` to `high`."""
+    if value is not None and not low <= value <= high:
+        raise UsageError(f"{flag} {value} makes no sense; it must be a whole number from {low} to {high}")
+
+
+def _parse_exchange(text: str) -> str | None:
+    return one_of("--exchange", text, list(EXCHANGES))
+
+
+def _parse_kernel(text: str) -> str:
+    if text in KERNELS:
+        return text
+    raise UsageError(f"--kernel {text!r} is unknown; known are {', '.join(KERNELS)}")
+
+
+def _parse_grid(text: str) -> tuple[int, int] | None:
+    return None if text == "auto" else parse_pair(text, "--grid", "2x2")
+
+
+def _parse_memory(text: str) -> int:
+    return parse_size(text, "--memory")
+
+
+def _algorithms(kind: type[Choices]) -> tuple[str, ...]:
+    return ("auto", *kind.algorithms) if kind.algorithms else ()
+
+
+def _exchanges(kind: type[Choices]) -> tuple[str, ...]:
+    used = {name for algorithm in kind.algorithms.values() for name in algorithm.exchanges}
+    return ("auto", *(name for name in EXCHANGES if name in used)) if used else ()
+
+
+def _kernels(kind: type[Choices]) -> tuple[str, ...]:
+    return kind.kernels if kind.algorithms else ()
+
+
+def _has_algorithms(kind: type[Choices]) -> bool:
+    return bool(kind.algorithms)
+
+
+def _writes(kind: type[Choices]) -> bool:
+    return kind.writes
+
+
+class Choices(msgspec.Struct, frozen=True, kw_only=True):
+    """The flags that say how and where. Memory in bytes; `grid` is rows × columns of ranks.
+
+    `algorithms` and `kernels` are those of the operation that these are for, and whether it `writes` files.
+    """
+
+    writes: ClassVar[bool] = True
+    algorithms: ClassVar[dict[str, Algorithm]] = {}
+    kernels: ClassVar[tuple[str, ...]] = ("fast", "plain")
+
+    ranks: Annotated[
+        int | None, Parameter(name=["--ranks", "-n"], group=HOW, help="Ranks.", default="planned")
+    ] = None
+    threads: Annotated[
+        int | None,
+        Parameter(name=["--threads", "-t"], group=HOW, help="Threads of each rank.", default="planned"),
+    ] = None
+    algorithm: Annotated[
+        str | None,
+        Parameter(name="--algorithm", group=HOW, help="How it is done.", choices=_algorithms, default="auto"),
+    ] = None
+    exchange: Annotated[
+        str | None,
+        Parameter(
+            name="--exchange",
+            group=HOW,
+            help="How ranks pass numbers on.",
+            choices=_exchanges,
+            default="auto",
+            parse=_parse_exchange,
+        ),
+    ] = None
+    io: Annotated[
+        Strategies,
+        Parameter(
+            name="--io",
+            group=HOW,
+            help="How files are read and written: one name, or READ:WRITE.",
+            choices=("auto", *IO),
+            default="auto",
+            parse=parse_io,
+        ),
+    ] = Strategies()
+    grid: Annotated[
+        tuple[int, int] | None,
+        Parameter(
+            name="--grid",
+            group=HOW,
+            help="PxQ: rows and columns of ranks.",
+            default="planned",
+            parse=_parse_grid,
+            applies=_writes,
+        ),
+    ] = None
+    remainder: Annotated[
+        str,
+        Parameter(
+            name="--remainder",
+            group=HOW,
+            help="Where uneven cuts put what is left over.",
+            choices=REMAINDERS,
+            applies=_writes,
+        ),
+    ] = "spread"
+    kernel: Annotated[
+        str,
+        Parameter(
+            name="--kernel",
+            group=HOW,
+            help="plain: the reference loops.",
+            choices=_kernels,
+            parse=_parse_kernel,
+        ),
+    ] = "fast"
+    hints: Annotated[
+        dict[str, str],
+        Parameter(
+            name="--hint", group=HOW, help="KEY=VALUE: an MPI-IO hint.", parse=parse_hints, several=True
+        ),
+    ] = {}
+    verify: Annotated[
+        str,
+        Parameter(
+            name="--verify",
+            group=HOW,
+            help="How the result is checked. fast: a cheap check; serial: a second, plain computation.",
+            choices=VERIFY,
+        ),
+    ] = "auto"
+    no_verify: Annotated[bool, Parameter(name="--no-verify", group=HOW, help="The same as --verify off.")] = (
+        False
+    )
+    repeat: Annotated[
+        int,
+        Parameter(
+            name="--repeat",
+            group=HOW,
+            help="Run the part in memory N times; the record has each.",
+            applies=_has_algorithms,
+        ),
+    ] = 1
+    warmup: Annotated[
+        int,
+        Parameter(
+            name="--warmup", group=HOW, help="Run it N times before, uncounted.", applies=_has_algorithms
+        ),
+    ] = 0
+    sync: Annotated[
+        bool,
+        Parameter(
+            name="--sync",
+            group=HOW,
+            help="Flush the output to disk before it gets its name.",
+            applies=_writes,
+        ),
+    ] = False
+    memory: Annotated[
+        int | None,
+        Parameter(
+            name="--memory",
+            group=WHERE,
+            help="At most so much on each node, such as 4GiB.",
+            default="80 % of what is free",
+            parse=_parse_memory,
+        ),
+    ] = None
+    hosts: Annotated[
+        str,
+        Parameter(name="--hosts", group=WHERE, help="File with a host a line, as host or host:slots."),
+    ] = ""
+    place: Annotated[
+        str,
+        Parameter(
+            name="--place",
+            group=WHERE,
+            help="Neighbouring ranks go to neighbours of this kind.",
+            choices=PLACES,
+        ),
+    ] = "core"
+    launcher: Annotated[
+        str,
+        Parameter(
+            name="--launcher",
+            group=WHERE,
+            help='Instead of mpiexec and its options, such as "srun --mpi=pmix -K".',
+        ),
+    ] = ""
+
+    def __post_init__(self) -> None:
+        """Raises UsageError where --no-verify and --verify contradict each other."""
+        if self.no_verify:
+            if self.verify not in ("auto", "off"):
+                raise UsageError(f"--no-verify and --verify {self.verify} contradict each other")
+            msgspec.structs.force_setattr(self, "verify", "off")
+
+    @property
+    def again(self) -> bool:
+        """Whether what is done in memory is done more than once."""
+        return self.repeat > 1 or self.warmup > 0
+
+    def fixed(self) -> list[str]:
+        """Names of the flags that were given, out of those a plan chooses."""
+        given: dict[str, Any] = {
+            "ranks": self.ranks,
+            "threads": self.threads,
+            "algorithm": self.algorithm,
+            "exchange": self.exchange,
+            "io": self.io.read or self.io.write,
+            "grid": self.grid,
+        }
+        return [name for name, value in given.items() if value is not None]

@@ -1,0 +1,127 @@
+"""How a product on one rank reads and writes, where the user left that open; part of the stated rule.
+
+Reading: `mapped` where the one rank can compute with the numbers as they lie in the files, on a local
+file system; nothing is copied then. Writing: `uncached` where the output is large and a probe of its folder
+says that the device takes it in half the time of the computing or less: the finished part of C is written
+while the rest is computed. In every other case `positioned`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.base.units import listing, rate_text
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.region import Region
+from tilewise.files.target import Target, check_order
+from tilewise.launch.job import Variant
+from tilewise.machine import probe, storage
+from tilewise.machine.facts import Facts
+from tilewise.planning.choices import Choices
+
+LARGE = 64 << 20  # bytes of output from which writing early is worth a probe
+HIDDEN = 0.5  # of the computing time
+# ROMIO's two-phase buffering copies every byte twice and waits in between; for blocks with long rows plain
+# positioned access below the file view was 2 to 30 times faster (4096², 2 and 4 ranks), and sieving only
+# reads and locks more. A --hint of the same name wins.
+HINTS = {
+    "romio_cb_read": "disable",
+    "romio_cb_write": "disable",
+    "romio_ds_read": "disable",
+    "romio_ds_write": "disable",
+}
+_VIEWS = ("collective", "split_collective", "independent")
+_FLOPS = 50e9  # a core, each second
+
+
+def choose(
+    variant: Variant,
+    operands: tuple[Region, Region],
+    dtype: str,
+    choices: Choices,
+    facts: Facts,
+    folder: str,
+    why: list[str],
+    plain_output: bool = True,
+) -> Variant:
+    """The variant with reading and writing chosen for an output in `folder`; adds its reasons to `why`.
+
+    `plain_output`: numbers go to the file row by row in this machine's byte order. Writes nothing that has a
+    name. Leaves a choice of the user's as it is.
+    """
+    if variant.algorithm != "local":
+        return variant
+    read, write = variant.read, variant.write
+    if choices.io.read is None and any(in_place(region, dtype) for region in operands):
+        read = "mapped"
+        why.append("read mapped: the one rank computes with the files' own pages")
+    (m, k), (_, n) = operands[0].shape, operands[1].shape
+    size = m * n * ITEMSIZE[dtype]
+    if choices.io.write is None and write == "positioned" and plain_output and size >= LARGE:
+        rate = probe.direct_write_rate(folder)
+        seconds = 2.0 * m * n * k / (_FLOPS * max(1, min(variant.threads, facts.cores)))
+        if rate is not None and size / rate <= HIDDEN * seconds:
+            write = "uncached"
+            device = f"the device takes {rate_text(rate, 'B/s')}"
+            why.append(f"write uncached: {device} while the rest is computed")
+    return msgspec.structs.replace(variant, read=read, write=write)
+
+
+def order_of(target: Target | None, wanted: str | None) -> str:
+    """The format's own order of storage unless another is `wanted`; UsageError where it has only that."""
+    if target is None:
+        return wanted or "C"
+    order = wanted or target.natural_order
+    check_order(target, order)
+    return order
+
+
+def fitting(choices: Choices, inputs: Sequence[Region], target: Target | None) -> tuple[str, str]:
+    """Reading and writing strategy, as far as the files leave a choice.
+
+    A folder of tiles is read and written `per_rank`, whatever is asked for the other side, and `per_rank`
+    takes nothing else. A text is parsed and formatted by all ranks in panels (`two_phase`) unless rank 0 is
+    to do it alone. Raises UsageError where `per_rank` meets no tiles.
+    """
+    files = [region for region in inputs if not region.generator]
+    to_tiles = target is not None and target.format.folder
+    to_text = target is not None and target.format.text
+    from_tiles = any(region.tiles for region in files)
+    if "per_rank" in (choices.io.read, choices.io.write) and not (from_tiles or to_tiles):
+        names = [region.name for region in files] + ([target.name] if target is not None else [])
+        raise UsageError(
+            f"--io per_rank wants a folder of tiles, but there is only {listing(names, 'and')}",
+            "a name that ends in .tiles, or --io positioned",
+        )
+
+    def side(choice: str | None, tiles: bool, text: bool) -> str:
+        if tiles:
+            return "per_rank"
+        wanted = "positioned" if choice in (None, "per_rank") else choice
+        return "two_phase" if text and wanted not in ("root", "root_collective") else wanted
+
+    all_tiles = bool(files) and all(region.tiles for region in files)
+    all_text = bool(files) and all(region.encoding == "text" for region in files)
+    return side(choices.io.read, all_tiles, all_text), side(choices.io.write, to_tiles, to_text)
+
+
+def hints(variant: Variant, given: dict[str, str]) -> dict[str, str]:
+    """The MPI-IO hints for this variant: the measured defaults where MPI-IO is used, under what was given."""
+    return {**HINTS, **given} if set(_VIEWS) & {variant.read, variant.write} else given
+
+
+def in_place(region: Region, dtype: str) -> bool:
+    """Whether a region's numbers can be computed with as they lie in the file."""
+    return (
+        not region.generator
+        and not region.tiles
+        and region.encoding == "binary"
+        and region.dtype == dtype
+        and region.byte_order == sys.byteorder
+        and region.rows * region.columns > 0
+        and storage.is_local(region.path)
+    )

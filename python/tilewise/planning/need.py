@@ -1,0 +1,127 @@
+"""The memory a job needs, from one clear formula, held against what there is."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tilewise.base.units import bytes_text
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.formats import Format
+from tilewise.files.region import Region
+from tilewise.launch.job import Variant
+from tilewise.machine.facts import Facts
+
+FIXED = 48 << 20  # MPI and BLAS, each rank
+STAGING = 2 * (16 << 20)  # two buffers a rank, where data pass through rank 0 or through MPI-IO
+SHARE = 0.8  # of what is available, when there is no --memory
+_STAGED = (
+    "root",
+    "root_collective",
+    "collective",
+    "split_collective",
+    "two_phase",
+    "uncached",
+    "sieve",
+    "per_rank",
+)
+
+
+# Characters of the longest number and what stands behind it, as `cpp/tilewise/kernel/number.hpp` prints it.
+_CHARACTERS = {"float16": 12, "float32": 16, "float64": 25, "complex64": 34, "complex128": 52}
+_LINES_HELD = 5  # two stages of whole lines, each also packed, and one of which only part is wanted
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes on the rank and on the node that need most; `shared` of the latter in /dev/shm."""
+
+    rank: int
+    node: int
+    shared: int
+    blocks: int
+    buffers: int
+
+
+def staging(variant: Variant) -> int:
+    """Bytes of the buffers through which this way of reading or writing moves its data, each rank."""
+    return STAGING if variant.read in _STAGED or variant.write in _STAGED else 0
+
+
+def characters(dtype: str) -> int:
+    """The most characters that a number takes in a text."""
+    return _CHARACTERS.get(dtype, 21)
+
+
+def longest_line(region: Region) -> int:
+    """Numbers that are read together however many they are: on a line of a text, in a row of a tile."""
+    if region.tiles:
+        return max(tile.columns[1] - tile.columns[0] for tile in region.tiles)
+    return region.line_numbers // (1 + region.pairs)
+
+
+def whole_lines(region: Region) -> int:
+    """Bytes on each rank of a row of a tile, or of lines of a text, as they are read."""
+    numbers, item = longest_line(region), ITEMSIZE[region.dtype]
+    if region.encoding != "text":
+        return numbers * item
+    lines = max(1, region.rows * region.columns // max(1, numbers))
+    return parsed(numbers, item, region.file_bytes // lines)
+
+
+def parsed(numbers: int, item: int, text: int) -> int:
+    """Bytes that lines take while they are read, of so many `numbers` and so many bytes of `text` each."""
+    return _LINES_HELD * numbers * item + 2 * text
+
+
+def written_whole(kind: Format, stored: tuple[int, int], dtype: str, variant: Variant) -> int:
+    """Bytes on each rank of lines that are formatted whole, and of rows of a tile.
+
+    `kind` is the format, `stored` the rows and columns of the matrix as the file stores them.
+    """
+    item = ITEMSIZE[dtype]
+    if kind.folder:
+        return -(-stored[1] // variant.grid[1]) * item
+    line = kind.line_numbers(stored[1])
+    if not line:
+        return 0
+    gathered = 2 * line * item if variant.ranks > 1 else 0
+    at_once = min(variant.threads, max(1, stored[0] * stored[1] // line))
+    return gathered + at_once * line * characters(dtype)
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why something cannot be done, and what could be instead."""
+
+    message: str
+    advice: str = ""
+
+
+def misfit(
+    need: Need, cap: int | None, facts: Facts, *, sure: bool = True, exchange: str = "shared"
+) -> Refusal | None:
+    """With both numbers, that `need` is over `cap`, or over 80 % of what is available; None where it fits.
+
+    What nobody has looked at refuses nothing, and where it is not `sure` which ranks share a node, one rank
+    is what a node must have room for: ranks look for themselves when they start. `exchange` is what takes
+    room in /dev/shm.
+    """
+    node, available = need.node if sure else need.rank, facts.memory_available
+    limit = cap if cap is not None else int(available * SHARE)
+    if node > limit and (cap is not None or facts.memory_known):
+        needed, allowed = _apart(node, limit)
+        what = f"--memory allows {allowed}" if cap is not None else f"80 % of what is available is {allowed}"
+        return Refusal(f"this needs {needed} of memory on a node, but {what}")
+    if cap is not None and node > available and facts.memory_known:
+        needed, there = _apart(node, available)
+        return Refusal(f"this needs {needed} of memory on a node, but only {there} is available")
+    if need.shared > facts.shared_memory and not facts.elsewhere:
+        needed, left = _apart(need.shared, facts.shared_memory)
+        return Refusal(
+            f"--exchange {exchange} needs {needed} in /dev/shm, which has {left} left", "--exchange overlap"
+        )
+    return None
+
+
+def _apart(more: int, less: int) -> tuple[str, str]:
+    """Both as text, to the byte where they would read the same."""
+    texts = bytes_text(more), bytes_text(less)
+    return texts if texts[0] != texts[1] else (f"{more} bytes", f"{less} bytes")

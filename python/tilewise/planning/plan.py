@@ -1,0 +1,177 @@
+"""Plan: one job with its variant chosen, the reasons, its need and its warnings; a printable value."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.base.owner import new_owner
+from tilewise.files.folder import Piece
+from tilewise.launch import environment
+from tilewise.launch.job import Job, Variant
+from tilewise.machine import profile
+from tilewise.machine.facts import Facts
+from tilewise.planning import io
+from tilewise.planning.choices import Choices
+from tilewise.planning.need import Need, Refusal, misfit
+from tilewise.planning.where import Spread
+
+CALIBRATE_FROM = 1e11  # operations from which a measurement of gemm's peak is lost in the noise of the run
+_MEASURED = ("float32", "float64", "complex64", "complex128")
+# Bytes of the matrices that one thread multiplies to measure the peak: `size_for` in measure/gemm_rate.cpp.
+CALIBRATION = 120 << 20
+
+
+def _may_calibrate(variant: Variant, choices: Choices, facts: Facts, on_node: int) -> bool:
+    """Whether the measurement, whose size grows with the threads, keeps to the cap or the free memory."""
+    room = choices.memory if choices.memory is not None else facts.memory_available
+    return bool(on_node * CALIBRATION * variant.threads ** (2 / 3) <= room)
+
+
+class Fallback(msgspec.Struct, frozen=True):
+    """What a decomposition takes where its start turns out to cost accuracy: another cut, and more memory."""
+
+    blocks: int
+    need: Need
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What will be done. `job.output` is still empty: making files is not planning.
+
+    `measure_tile`: the bytes of an item and the threads for which a tile is to be found after the job.
+    Of a stencil: the result has `planes` in the rows of `shape`, and is also kept after `snapshots` sweeps.
+    `pieces` are the files of a result that is a folder; `shape` is that of the first one then.
+
+    What follows from the rest, `finish` fills in. `refusal` says why there is no room for it. `fixed` are
+    the flags that were given; `oversubscribed` may be wrong where `spread` is not sure; `peak` is what is
+    stored under `peak_key`, and `keeps_peak` marks a product long enough for its rate to be kept, where it
+    passes that.
+    """
+
+    job: Job
+    shape: tuple[int, int]
+    dtype: str
+    order: str = "C"
+    header: bool = False
+    choices: Choices
+    facts: Facts
+    need: Need
+    reasons: list[str]
+    warnings: list[str]
+    spread: Spread
+    measure_tile: tuple[int, int] | None = None
+    planes: int = 1
+    snapshots: list[int] = []
+    pieces: list[Piece] = []
+    fallback: Fallback | None = None
+
+    refusal: Refusal | None = None
+    fixed: list[str] = []
+    chosen_by: str = "plan"
+    oversubscribed: bool = False
+    peak: profile.Peak | None = None
+    peak_key: str = ""
+    keeps_peak: bool = False
+
+    def required(self) -> Plan:
+        """Itself; UsageError where it is refused."""
+        if self.refusal is not None:
+            raise UsageError(self.refusal.message, self.refusal.advice)
+        return self
+
+
+def variant_of(
+    choices: Choices,
+    spread: Spread,
+    ways: tuple[str, str],
+    grid: tuple[int, int],
+    algorithm: str = "local",
+    **more: Any,
+) -> Variant:
+    """The variant of ranks as they are `spread`, which read and write in these `ways`; `more` are its fields.
+
+    They exchange nothing unless told.
+    """
+    told = {"exchange": "none", "kernel": choices.kernel, "remainder": choices.remainder, **more}
+    return Variant(
+        algorithm=algorithm,
+        read=ways[0],
+        write=ways[1],
+        grid=grid,
+        ranks=spread.ranks,
+        threads=spread.threads,
+        **told,
+    )
+
+
+def new_id() -> str:
+    """A name for temporary things that no other job has."""
+    return new_owner().identity
+
+
+def finish(
+    draft: Plan,
+    *,
+    flops: float,
+    choosable: tuple[str, ...],
+    gemm: bool = True,
+    also_fixed: Sequence[str] = (),
+) -> Plan:
+    """The plan of `draft` with what follows: binding, oversubscription, stored peak, traps, who chose.
+
+    `gemm`: the job multiplies, so that BLAS matters and its peak can be measured. `also_fixed`: flags of one
+    operation that were given.
+    """
+    job, choices, spread, facts = draft.job, draft.choices, draft.spread, draft.facts
+    variant = job.variant
+    warnings = list(draft.warnings)
+    over = bool(spread.crowded)
+    if over and spread.sure:
+        warnings.append(
+            f"oversubscribed: {spread.crowded}: ranks take turns, and times say little of the algorithm"
+        )
+    if spread.beyond:
+        warnings.append(f"more ranks than slots: {spread.beyond}")
+    if flops > 0 and gemm:
+        warnings.extend(environment.blas_warnings(os.environ, facts))
+    key = peak_key(facts, variant, job.dtype)
+    peak = profile.load().peaks.get(key) if flops > 0 and not over else None
+    telling = flops >= CALIBRATE_FROM and not over and job.dtype in _MEASURED and variant.kernel == "fast"
+    calibrates = gemm and telling and _may_calibrate(variant, choices, facts, spread.on_node)
+    fixed = [*choices.fixed(), *also_fixed]
+    needs = [draft.need, *([draft.fallback.need] if draft.fallback else [])]
+    refused = (
+        misfit(need, choices.memory, facts, sure=spread.sure, exchange=variant.exchange) for need in needs
+    )
+    return msgspec.structs.replace(
+        draft,
+        job=msgspec.structs.replace(
+            job,
+            bind=not over,
+            place=choices.place,
+            hints=io.hints(variant, choices.hints),
+            repeat=choices.repeat,
+            warmup=choices.warmup,
+            sync=choices.sync,
+            calibrate=peak is None and calibrates,
+            fault=os.environ.get("TILEWISE_FAULT", ""),
+        ),
+        warnings=warnings,
+        refusal=next(filter(None, refused), None),
+        fixed=fixed,
+        chosen_by="user" if set(choosable) <= set(fixed) else "plan",
+        oversubscribed=over,
+        peak=peak,
+        peak_key=key,
+        keeps_peak=gemm and telling,
+    )
+
+
+def peak_key(facts: Facts, variant: Variant, dtype: str) -> str:
+    """Where the stored profile keeps the peak of as many cores as `variant` uses."""
+    cores = min(variant.ranks * variant.threads, facts.cpus)
+    return profile.peak_key(facts.host, facts.cpu, dtype, cores, os.environ.get("OPENBLAS_CORETYPE", ""))

@@ -1,0 +1,137 @@
+"""What a report is made of: each RESULT is recognised by what is in it, never by its name alone.
+
+folder with points.jsonl, or with such folders below ▶ study      JSON with traceEvents ▶ timeline
+JSON with lines and kinds ▶ measurement                           JSON with a variant ▶ record
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.launch.record import Record
+from tilewise.measurement import stored
+from tilewise.measurement.result import Measurement
+from tilewise.report.figures.style import short
+from tilewise.report.measure_page import page_of
+from tilewise.report.page import Page, Section
+from tilewise.report.record_page import record_page
+from tilewise.report.study_page import study_page
+from tilewise.report.trace_page import trace_page
+from tilewise.study import evaluation
+from tilewise.study.evaluation import Evaluated
+
+_ADVICE = "a record (--json), a timeline (--trace), a measurement (measure --json), a study's results"
+_LARGEST = 1 << 30
+
+
+@dataclasses.dataclass
+class Found:
+    """Everything that was given, by kind; `records` with the names of their files."""
+
+    studies: list[Evaluated] = dataclasses.field(default_factory=list)
+    records: list[tuple[str, Record]] = dataclasses.field(default_factory=list)
+    measurements: list[Measurement] = dataclasses.field(default_factory=list)
+    traces: list[str] = dataclasses.field(default_factory=list)
+
+
+def find(paths: Sequence[str]) -> Found:
+    """Reads everything in `paths`. UsageError for what is missing, or is none of the four."""
+    found = Found()
+    for path in paths:
+        if os.path.isdir(path):
+            found.studies.append(evaluation.load(path))
+        else:
+            _file(path, found)
+    return found
+
+
+class _Glance(msgspec.Struct):
+    """The keys that tell one kind of file from another."""
+
+    variant: msgspec.Raw = msgspec.Raw(b"")
+    lines: msgspec.Raw = msgspec.Raw(b"")
+    traceEvents: msgspec.Raw = msgspec.Raw(b"")  # noqa: N815 - as the format spells it
+
+
+def _file(path: str, found: Found) -> None:
+    if path.endswith(".gz"):
+        found.traces.append(path)
+        return
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > _LARGEST:
+                raise UsageError(f"{path} is larger than 1 GiB, and no result", _ADVICE)
+            text = file.read(size)  # as much memory as there are bytes, not as there may be
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", _ADVICE) from None
+    try:
+        glance = msgspec.json.decode(text, type=_Glance)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise UsageError(f"{path} is no result that a report can be made of", _ADVICE) from None
+    if bytes(glance.traceEvents):
+        found.traces.append(path)
+    elif bytes(glance.variant):
+        found.records.append((path, _record(path, text)))
+    elif bytes(glance.lines):
+        found.measurements.append(stored.read(path))
+    else:
+        raise UsageError(f"{path} is no result that a report can be made of", _ADVICE)
+
+
+def _record(path: str, text: bytes) -> Record:
+    try:
+        return msgspec.json.decode(text, type=Record)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{path} is no record of this version: {error}") from None
+
+
+def report_page(found: Found) -> Page:
+    """One page of everything: results of the same study side by side, the rest one below the other."""
+    pages = []
+    by_study: dict[str, list[Evaluated]] = {}
+    for each in found.studies:
+        by_study.setdefault(each.results.study.text, []).append(each)
+    pages += [study_page(group) for group in by_study.values()]
+    if found.records:
+        names = _short([path for path, _ in found.records])
+        pages.append(record_page(names, [record for _, record in found.records]))
+    if found.traces:
+        pages.append(trace_page(found.traces))
+    pages += [page_of(measurement) for measurement in found.measurements]
+    return pages[0] if len(pages) == 1 else _joined(pages)
+
+
+def _short(paths: Sequence[str]) -> list[str]:
+    """Names of files; whole paths where names are not enough."""
+    names = [os.path.basename(path) for path in paths]
+    return names if len(set(names)) == len(names) else list(paths)
+
+
+def _joined(pages: Sequence[Page]) -> Page:
+    sections = []
+    for number, page in enumerate(pages, 1):
+        first = True
+        for section in page.sections:
+            if section.empty():
+                continue
+            title = f"{page.title}: {section.title}" if first else section.title
+            sections.append(dataclasses.replace(section, key=f"{number}-{section.key}", title=title))
+            first = False
+    titles = [page.title for page in pages]
+    return Page(
+        title=" · ".join(titles[:3]) + (" …" if len(titles) > 3 else ""),
+        subtitle=" · ".join(dict.fromkeys(page.subtitle for page in pages)),
+        sections=list[Section](sections),
+        facts=[
+            dataclasses.replace(fact, name=f"{short(page.title)}: {fact.name}")
+            for page in pages
+            for fact in page.facts
+        ][:8],
+        warnings=list(dict.fromkeys(text for page in pages for text in page.warnings)),
+    )

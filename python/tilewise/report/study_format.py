@@ -1,0 +1,149 @@
+"""Figures of a study's table as they are shown, on a page and on a terminal: units, digits, bases, gaps.
+
+0.0268 s   0.0121 s                26.80   12.10   ms       one unit of time a table
+4 (of base 0.1666 s), 2 (0.1666)   ──▶  base once: in the title, in its row, or beside each figure
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tilewise.report.numbers import NONE, significant, time_scale
+from tilewise.report.study_labels import base_unit
+from tilewise.report.table import Cell, Column
+from tilewise.study.cells import NOWHERE
+from tilewise.study.cells import Cell as Figure
+from tilewise.study.schema import TableWanted
+from tilewise.study.tables import Table
+
+DIGITS = 4
+_KNOWN = ("not run", "failed", "no base")  # how reasons begin that a cell can say itself
+_MOST = 6  # reasons below a table
+_LARGE = 1e5  # from here on, numbers without a unit are counted in thousands, millions …
+
+
+class Scales:
+    """How numbers of a table, or of the same one of several results, are written: a scale for each unit.
+
+    `plainly` leaves times in seconds, as they are where another table of seconds stands beside this one.
+    """
+
+    def __init__(self, mine: Sequence[Table], wanted: TableWanted, plainly: bool = False) -> None:
+        self._base_unit = base_unit(wanted)
+        bases = [base for each in mine for row in each.cells for base in _bases(row)]
+        every = [(each, column) for each in mine for column in each.columns]
+        timed = [pair for pair in every if unit_of(*pair) == "s"]
+        times = [value for pair in timed for value in _values(*pair)]
+        self._time = time_scale([] if plainly else times)
+        self._base = time_scale(bases) if self._base_unit == "s" else _thousands(bases, self._base_unit)
+        self._whole = {(id(each), repr(column)) for each, column in every if _whole(_values(each, column))}
+
+    def column(self, table: Table, column: list[Any], heading: str) -> Column:
+        """The head of a column of figures."""
+        unit = unit_of(table, column)
+        return Column(heading, self._time[0] if unit == "s" else unit, base=unit)
+
+    def base(self, heading: str) -> Column:
+        """The head of a column of bases."""
+        return Column(heading, self._base[0], base=self._base_unit or "as measured")
+
+    def text(self, value: float, table: Table, column: list[Any]) -> str:
+        """A figure without its unit: all digits of whole numbers, else four that count."""
+        if unit_of(table, column) == "s":
+            return significant(value / self._time[1], DIGITS)
+        if (id(table), repr(column)) in self._whole:
+            return str(int(value))
+        return significant(value, DIGITS)
+
+    def base_cell(self, base: float | None) -> Cell:
+        """A base, in the unit of its column."""
+        return Cell(NONE if base is None else significant(base / self._base[1], DIGITS), base, tone="faint")
+
+    def base_text(self, base: float) -> str:
+        """A base with its unit."""
+        text = significant(base / self._base[1], DIGITS)
+        return f"{text}{'·' if self._base[0].startswith('10') else ' '}{self._base[0]}".rstrip()
+
+    def compared(self, table: Table) -> str:
+        """`compared with ranks = 1 (166.6 ms)`, of a table that has one base."""
+        (base,) = {base for row in table.cells for base in _bases(row)}
+        return f"compared with {table.base} ({self.base_text(base)})"
+
+
+def _thousands(values: list[float], unit: str) -> tuple[str, float]:
+    sizes = [abs(value) for value in values if value]
+    if not sizes or max(sizes) < _LARGE:
+        return unit, 1.0
+    power = min(12, 3 * int(math.log10(max(sizes)) // 3))
+    return f"10{str(power).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))} {unit}".rstrip(), 10.0**power
+
+
+def _values(table: Table, column: list[Any]) -> list[float]:
+    place = table.columns.index(column)
+    return [row[place].value for row in table.cells if row[place].value is not None]  # type: ignore[misc]
+
+
+def _whole(values: list[float]) -> bool:
+    return all(value.is_integer() and abs(value) < 1e15 for value in values)
+
+
+def number(value: float | None, digits: int = DIGITS) -> str:
+    """A number that stands alone: a count with all its digits."""
+    return str(int(value)) if value is not None and _whole([value]) else significant(value, digits)
+
+
+def unit_of(table: Table, column: list[Any]) -> str:
+    """The unit that the study gives a column."""
+    return table.units[table.columns.index(column)] if column in table.columns else ""
+
+
+def plain(name: str) -> str:
+    """An axis or a field in words."""
+    return name.replace("_", " ").removeprefix("line.")
+
+
+def is_further(table: Table, column: list[Any]) -> bool:
+    """Whether a column is made out of others."""
+    return bool(table.also) and column in table.columns[-len(table.also) :]
+
+
+def look(table: Table, row: list[Any], column: list[Any]) -> Figure:
+    """A cell; where this table has no such row or column, one that says so."""
+    if row not in table.rows or column not in table.columns:
+        return Figure(reason=NOWHERE)
+    return table.cells[table.rows.index(row)][table.columns.index(column)]
+
+
+def base_place(table: Table) -> str:
+    """Where bases belong: in the `title` where there is one only, to a `row`, else to the `cell`."""
+    bases = [_bases(row) for row in table.cells]
+    every = {base for row in bases for base in row}
+    if len(every) < 2:
+        return "title" if every else ""
+    return "row" if all(len(row) <= 1 for row in bases) else "cell"
+
+
+def base_of(table: Table, row: list[Any]) -> float | None:
+    """The one base of a row."""
+    return next(iter(_bases(table.cells[table.rows.index(row)])), None) if row in table.rows else None
+
+
+def _bases(cells: Sequence[Figure]) -> set[float]:
+    return {cell.base for cell in cells if cell.base is not None}
+
+
+def short(cell: Figure) -> str:
+    """What stands where no figure is; why is told below the table."""
+    head = cell.reason.partition(":")[0]
+    return NONE if cell.reason == NOWHERE else head if head in _KNOWN else "no figure"
+
+
+def reasons(mine: Sequence[Table]) -> list[str]:
+    """What stands behind the empty cells."""
+    cells = [cell for each in mine for row in each.cells for cell in row if cell.value is None]
+    found = dict.fromkeys(cell.reason for cell in cells if cell.reason)
+    gap = [f"{NONE} is where the study has no such point"] if found.pop(NOWHERE, 0) is None else []
+    rest = [f"… and {len(found) - _MOST} more reasons"] if len(found) > _MOST else []
+    return [*list(found)[:_MOST], *rest, *gap]

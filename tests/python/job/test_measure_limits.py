@@ -1,0 +1,182 @@
+"""What a machine, a size or a build cannot have: said before ranks start, and no loss to the rest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from conftest import Tilewise, one_message
+from machines import FACTS
+from tilewise.base.errors import UsageError
+from tilewise.cli import measure
+from tilewise.cli.measure_flags import MeasureFlags
+from tilewise.launch import describe
+from tilewise.machine.allocation import granted
+from tilewise.machine.topology import Core, Topology
+from tilewise.measurement import compute, files, memory, messages
+from tilewise.measurement.points import Launch
+from tilewise.measurement.request import Request
+
+QUICK = ("--launches", 1, "--runs", 3)
+
+
+def topology(cores: int) -> Topology:
+    """Two sockets where there are 16 cores or more."""
+    socket = max(cores // 2, 8)
+    return Topology(
+        cores=[
+            Core(cpus=(number,), cache=number // socket, socket=number // socket) for number in range(cores)
+        ]
+    )
+
+
+def planned(request: Request, cores: int, folder: Path, **more: Any) -> list[Launch]:
+    facts = msgspec.structs.replace(FACTS, cores=cores, cpus=cores)
+    known, others = topology(cores), messages.Hosts(request)
+    return [
+        *messages.launches(request, facts, known, others, messages.levels(request, known, others)),
+        *files.launches(request, facts, "/x/sample", **more),
+        *memory.launches(request, facts),
+        *memory.carriers(request, facts),
+        *compute.launches(request, facts),
+    ]
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 96, 1536])
+def test_machines_of_all_sizes(tmp_path: Path, cores: int) -> None:
+    for launch in planned(Request(), cores, tmp_path):
+        assert launch.threads >= max(ask.point.threads for ask in launch.asks)
+        for ask in launch.asks:
+            point = ask.point
+            assert all(rank < launch.ranks for pair in point.pairs for rank in pair)
+            if point.kind == "memory":
+                assert bool(ask.skipped) == (point.bytes < 64 * point.threads)
+    for level in ("core", "cache", "socket"):
+        assert topology(cores).missing(level) or cores > 1
+
+
+def test_small_arrays_are_not_run_and_say_why(tilewise: Tilewise) -> None:
+    result = tilewise("measure", "memory", *QUICK, "--bytes", "7,8,4KiB", "-t", "1,2", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    lines = json.loads(result.stdout)["lines"]
+    assert {line["bytes"]: line["skipped"] for line in lines if line["threads"] == 1} == {
+        7: "an array has whole numbers of 8 bytes, and 7 bytes are none",
+        8: "an array for 1 thread has 64 bytes or more, a cache line each",
+        4096: "",
+    }
+    assert "nothing of memory" in one_message(tilewise("measure", "memory", "--bytes", "8"), 2)
+
+
+def test_only_the_launch_that_shares_processors_is_crowded(tmp_path: Path) -> None:
+    for launches in (
+        memory.launches(Request(kinds=("memory",), threads=[1, 2, 5]), FACTS),
+        compute.launches(Request(kinds=("compute",), threads=[1, 2, 5]), FACTS),
+    ):
+        assert [(one.oversubscribed, {ask.point.threads for ask in one.asks}) for one in launches] == [
+            (False, {1, 2}),
+            (True, {5}),
+        ]
+
+
+def test_collectives_name_the_greatest_distance_among_their_ranks(tmp_path: Path) -> None:
+    for cores, level in ((2, "core"), (32, "socket")):
+        found = [one for one in planned(Request(), cores, tmp_path) if one.kind == "collective"]
+        assert [(one.level, one.cpus) for one in found] == [(level, list(range(cores)))]
+    with pytest.raises(UsageError, match="--ranks 1"):
+        planned(Request(kinds=("ping",), ranks=[1]), 2, tmp_path)
+
+
+def test_hosts_have_a_table_of_pairs(tmp_path: Path) -> None:
+    (tmp_path / "three").write_text("a\nb\nc\n")
+    request = Request(kinds=("ping",), hosts=str(tmp_path / "three"), levels=["node"])
+    (found,) = [one for one in planned(request, 2, tmp_path) if one.kind == "matrix"]
+    assert (found.ranks, found.names, found.place) == (3, ["a", "b", "c"], "node")
+    assert {ask.point.pairs[0] for ask in found.asks} == {(0, 1), (0, 2), (1, 2)}
+    assert found.hosts == {"a": 0, "b": 0, "c": 0}
+
+
+def test_hosts_that_slurm_grants() -> None:
+    one, two = (granted({"SLURM_JOB_NODELIST": names}, "n1") for names in ("n1", "n[1-2]"))
+    assert messages.Hosts(Request(), two).missing() == ""
+    assert messages.Hosts(Request(), two).first(1) == {"n1": 0}
+    assert messages.Hosts(Request(), one).missing() == "Slurm grants one host, n1"
+    assert "--hosts FILE" in messages.Hosts(Request()).missing()
+
+
+@pytest.mark.parametrize(
+    ("described", "said"),
+    [
+        ({"cuda": "", "gpus": 0}, "built without CUDA"),
+        ({"cuda": "13.0", "gpus": 0, "gpu_trouble": "no driver"}, "no driver"),
+        ({"cuda": "13.0", "gpus": 2, "gpu_trouble": ""}, ""),
+    ],
+)
+def test_buffers_without_a_graphics_processor_are_not_run(
+    tmp_path: Path, described: dict[str, Any], said: str
+) -> None:
+    why = describe.no_graphics(described)
+    assert said in why and bool(said) == bool(why)
+    request = Request(kinds=("file",), buffers=["malloc", "pinned", "managed"])
+    for launch in files.launches(request, FACTS, "/x/s", why):
+        for ask in launch.asks:
+            assert bool(ask.skipped) == (bool(why) and ask.point.buffer != "malloc")
+
+
+def test_graphics_processors_that_are_not_there(tilewise: Tilewise) -> None:
+    told, _ = describe.describe(tilewise.environment.get("TILEWISE_WORKER", "tilewise-worker"))
+    if told is None or not describe.no_graphics(told):
+        pytest.skip("there is a graphics processor, or no way to ask")
+    words = (
+        "measure",
+        "file",
+        *QUICK,
+        "--io",
+        "positioned",
+        "-n",
+        1,
+        "--block",
+        "4KiB,8KiB",
+        "--blocks-per-rank",
+        2,
+    )
+    assert "nothing of file can be run: device buffers" in one_message(
+        tilewise(*words, "--buffer", "device"), 2
+    )
+    both = tilewise(*words, "--buffer", "malloc,device")
+    assert both.returncode == 0 and "not run" in both.stdout and "device buffers" in both.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "kept"),
+    [
+        ({}, True),
+        ({"folder": "/tmp"}, True),
+        ({"launches": 9, "interval": 0.01, "seconds": 2.0}, True),
+        ({"interval": 0.9}, False),
+        ({"seconds": 0.001}, False),
+        ({"runs": 5}, False),
+        ({"shift": 0}, False),
+        ({"check": "content"}, False),
+        ({"launcher": "srun"}, False),
+        ({"launches": 1}, False),
+        ({"seconds": 0.001, "store": True}, True),
+        ({"no_store": True}, False),
+    ],
+)
+def test_what_becomes_the_profile_by_itself(flags: dict[str, Any], kept: bool) -> None:
+    wanted = measure.request("all", flags=MeasureFlags(**flags))
+    assert wanted is not None and wanted.store == kept
+
+
+def test_places_that_cannot_be_written_are_said_before(tilewise: Tilewise) -> None:
+    for words, said in (
+        (("--json", "a", "--plots", "a"), "--plots a is also the file of another flag"),
+        (("--tables", ""), "--tables wants a folder"),
+        (("--html", "-"), "--html wants a file name, not -"),
+        (("--folder", ""), "--folder wants a folder"),
+    ):
+        kind = "file" if words[0] == "--folder" else "memory"
+        assert said in one_message(tilewise("measure", kind, *QUICK, *words), 2)

@@ -1,0 +1,168 @@
+"""The record: every field of the contract, valid JSON whatever happens, and the table made from it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import msgspec
+import numpy
+import pytest
+from conftest import Tilewise, one_message
+from tilewise.engine.record import spread
+from tilewise.launch import record
+
+WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy")
+CONTRACT = {
+    *("tilewise", "command", "inputs", "outputs", "variant", "chosen_by", "fixed", "seconds", "samples"),
+    *(
+        "bytes",
+        "messages",
+        "io_calls",
+        "flops",
+        "rates",
+        "fraction_of_peak",
+        "peak_rss_bytes",
+        "ranks_working",
+    ),
+    *("placement", "predicted_seconds", "verification", "result", "warnings", "environment"),
+}
+
+
+def test_every_field_of_the_contract_is_there(fake: Tilewise) -> None:
+    result = fake(*WORDS, "-n", 2, "-t", 1, "--repeat", 2, "--json", "-")
+    found = json.loads(result.stdout)
+    assert set(found) >= CONTRACT
+    assert found["command"] == "multiply" and found["fixed"] == ["ranks", "threads"]
+    assert found["outputs"] == [
+        {
+            "path": str(fake.folder / "C.npy"),
+            "format": "npy",
+            "shape": [6, 3],
+            "dtype": "float64",
+            "order": "C",
+            "planes": 1,
+        }
+    ]
+    assert {"algorithm", "exchange", "io", "grid", "ranks", "threads"} <= set(found["variant"])
+    seconds = found["seconds"]
+    assert set(seconds) == {"input", "compute", "exchange", "output", "verify", "total", "wall"}
+    assert set(seconds["input"]) == {"min", "mean", "max", "parse", "file", "distribute"}
+    assert set(seconds["output"]) == {"min", "mean", "max", "format", "file", "collect"}
+    assert seconds["compute"] == {"min": 0.01, "mean": 0.015, "max": 0.02}
+    assert 0 < seconds["wall"] < 30
+    assert len(found["samples"]) == 2
+    assert found["bytes"]["read"] == 2000 and found["bytes"]["exchanged_max_rank"] == 1000
+    assert (found["messages"], found["io_calls"], found["ranks_working"]) == (6, 4, 2)
+    assert found["rates"]["flops_per_second"] == pytest.approx(1e9 / 0.02)
+    assert found["peak_rss_bytes"] == {"per_rank": [1 << 20] * 2, "max_rank": 1 << 20, "node_sum": 2 << 20}
+    assert [place["rank"] for place in found["placement"]] == [0, 1]
+    assert found["verification"]["passed"] is True
+    environment = found["environment"]
+    assert environment["blas_kernel"] == "Fake" and environment["versions"]["worker"] == "0.1.0"
+    assert {entry["path"] for entry in environment["storage"]} == {
+        str(fake.folder / name) for name in ("A.npy", "B.npy", "C.npy")
+    }
+
+
+def test_json_on_stdout_is_alone_there(fake: Tilewise) -> None:
+    result = fake(*WORDS, "--json", "-", how="chatter")
+    json.loads(result.stdout)
+    assert "hello" in result.stderr
+
+
+OLD = '{"tilewise": "of another run"}'
+
+
+def test_a_failed_verification_is_recorded(fake: Tilewise) -> None:
+    (fake.folder / "r.json").write_text(OLD)
+    one_message(fake(*WORDS, "--json", "r.json", how="wrong"), 3)
+    found = json.loads((fake.folder / "r.json").read_text())
+    assert found["verification"]["passed"] is False
+    assert fake.files() == {"A.npy", "B.npy", "r.json"}
+
+
+@pytest.mark.parametrize("how", ["die", "io", "usage"])
+def test_a_failed_run_leaves_an_old_record_alone(fake: Tilewise, how: str) -> None:
+    (fake.folder / "r.json").write_text(OLD)
+    assert fake(*WORDS, "--json", "r.json", how=how).returncode in (1, 2)
+    assert (fake.folder / "r.json").read_text() == OLD
+
+
+def test_what_is_no_number_becomes_null(fake: Tilewise) -> None:
+    found = json.loads(fake(*WORDS, "--json", "-", how="nan").stdout)
+    assert found["rates"]["flops_per_second"] is None and found["fraction_of_peak"] is None
+    assert record._finite({"a": [math.nan, (math.inf, 1.0)]}) == {"a": [None, [None, 1.0]]}
+
+
+def test_no_rank_is_no_fault() -> None:
+    assert spread([]) == record.Spread(0.0, 0.0, 0.0)
+
+
+LARGE = ("multiply", "random:4000x4000", "random:4000x4000", "-o", "L.npy", "--force", "--json", "-")
+
+
+def test_a_measured_peak_is_kept_and_used(fake: Tilewise) -> None:
+    first = json.loads(fake(*LARGE).stdout)
+    assert first["peak_flops"] == 2e11
+    assert first["fraction_of_peak"] == pytest.approx(1e9 / 0.01 / 2e11)
+    fake.environment["FAKE_JOB"] = str(fake.folder / "job.json")
+    second = json.loads(fake(*LARGE).stdout)
+    assert json.loads((fake.folder / "job.json").read_text())["calibrate"] is False
+    assert second["fraction_of_peak"] == first["fraction_of_peak"]
+
+
+def test_no_job_is_faster_than_its_peak(fake: Tilewise) -> None:
+    """A peak is measured while the machine does something else: what the job reached is the peak then."""
+    stored = Path(fake.environment["XDG_CACHE_HOME"], "tilewise", "profile.json")
+    for _ in range(2):  # measured by that job, and found in the profile
+        found = json.loads(fake(*LARGE, how="disturbed").stdout)
+        profile = json.loads(stored.read_text())
+        [peak] = profile["peaks"].values()
+        reached = found["rates"]["flops_per_second"]
+        assert found["peak_flops"] == peak["flops_per_second"] == reached and found["fraction_of_peak"] == 1
+        peak["flops_per_second"] = 3e10
+        stored.write_text(json.dumps(profile))
+    small = json.loads(fake(*WORDS, "-n", 1, "--json", "-").stdout)  # too short to speak for the machine
+    assert small["fraction_of_peak"] in (None, 1)
+    assert json.loads(stored.read_text()) == profile
+
+
+def test_the_table_says_where_the_time_went(fake: Tilewise) -> None:
+    lines = fake(*WORDS, "--io", "positioned").stdout.splitlines()
+    labels = "phase input compute exchange output verify total memory check how result"
+    assert " ".join(line.split()[0] for line in lines) == labels
+    assert "GFLOP/s" in lines[2] and "Freivalds" in lines[8]
+    assert lines[9].endswith("local · positioned · 1 rank × 1 thread (plan)")
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_the_table_of_several_ranks_has_their_spread(fake: Tilewise) -> None:
+    lines = fake(*WORDS, "-n", 2, "--io", "root:positioned").stdout.splitlines()
+    assert lines[0].split()[:7] == ["phase", "min", "s", "mean", "s", "max", "s"]
+    assert "summa · shared · root in, positioned out · 2×1 grid · 2 ranks × 1 thread (plan)" in "\n".join(
+        lines
+    )
+    assert "on the largest rank" in "\n".join(lines)
+
+
+def test_oversubscription_is_labelled(fake: Tilewise) -> None:
+    result = fake(*WORDS, "-n", 2, "-t", 500, "--json", "r.json")
+    assert "oversubscribed" in result.stderr
+    found = json.loads((fake.folder / "r.json").read_text())
+    assert found["environment"]["oversubscribed"] is True
+    assert any("oversubscribed" in warning for warning in found["warnings"])
+
+
+def test_structs_are_decodable_again(fake: Tilewise) -> None:
+    text = fake(*WORDS, "--json", "-").stdout
+    again = msgspec.json.decode(text.encode(), type=record.Record)
+    assert again.variant.ranks == 1
+
+
+def test_brackets_in_names_are_no_markup(fake: Tilewise) -> None:
+    numpy.save(fake.folder / "[red]A.npy", numpy.zeros((2, 4)))
+    result = fake("multiply", "[red]A.npy", "B.npy", "-o", "[bold]:smile:.npy")
+    assert "[bold]:smile:.npy" in result.stdout
+    assert "[red]A.npy" in fake("plan", "multiply", "[red]A.npy", "B.npy", "-o", "x.npy").stdout

@@ -1,0 +1,178 @@
+"""The page of a measurement: one file, whole, escaped, small, readable without scripts, alive in browsers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from browser import browser, needs_browser
+from measurements import EVIL, hostile, ping, whole, wrap
+from shown import Tree
+from tilewise.report.measure import everything
+from tilewise.report.measure_page import page_of, plots_of
+from tilewise.report.page import Fact, Page, Section
+from tilewise.report.render.html import html, write
+from tilewise.report.table import Column, Table
+
+SIZE = 3 << 20
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "m.html"
+    write(page_of(whole()), path)
+    return path.read_text(encoding="utf-8")
+
+
+def test_it_is_one_whole_page(text: str) -> None:
+    tree = Tree(text)
+    assert text.startswith("<!DOCTYPE html>") and tree.named("html") == [{"lang": "en"}]
+    for tag in ("title", "header", "main", "footer", "h1", "nav"):
+        assert len(tree.named(tag)) == 1 or tag == "title"
+    names = [attributes["id"] for _, attributes in tree.tags if "id" in attributes]
+    assert len(set(names)) == len(names)
+    targets = {str(link["href"]).removeprefix("#") for link in tree.named("a")}
+    assert targets and targets <= set(names)
+    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
+    assert used <= set(names)
+
+
+def test_every_table_and_figure_is_there(text: str) -> None:
+    tree, measurement = Tree(text), whole()
+    figures = [str(one["id"]) for one in tree.named("figure")]
+    assert figures == [f"figure-{plot.key}" for plot in plots_of(measurement)]
+    assert len(tree.named("svg")) == len(figures)
+    shown = tree.text()
+    for table in everything(measurement):
+        assert table.title in shown
+    assert len(tree.named("table")) >= len(everything(measurement))
+    for words in (
+        "Environment",
+        "A Processor 9000",
+        "each rank to its own cores",
+        "warm-up",
+        "this node has one socket",
+    ):
+        assert words in shown
+    for place, line in enumerate(measurement.lines):
+        assert place % 40 or line.key in shown
+
+
+def test_every_cell_is_under_its_heading(text: str) -> None:
+    for table in re.findall(r"<table.*?</table>", text, re.DOTALL):
+        heads = len(re.findall(r'<th scope="col"', table))
+        for row in re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL):
+            assert len(re.findall(r"<t[dh]\b", row)) == heads
+
+
+def test_it_asks_the_network_for_nothing(text: str) -> None:
+    assert not re.search(
+        r"https?:|//\w+\.\w|\burl\((?!#)|@import|<link|<iframe|<img", text.replace('"http" + "://', "")
+    )
+    tree = Tree(text)
+    policy = tree.named("meta")[2]["content"]
+    assert str(policy).startswith("default-src 'none'")
+    for _, attributes in tree.tags:
+        assert not {"src", "srcset", "action", "onclick", "onload"} & set(attributes)
+
+
+def test_it_is_readable_without_scripts(text: str) -> None:
+    bare = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+    tree = Tree(bare)
+    assert "4 MiB" in tree.text() and len(tree.named("svg")) == 13
+    assert (
+        len(re.findall(r"<title>[^<]*GB/s[^<]*</title>", bare)) > 50
+    )  # values by pointing, from the browser itself
+
+
+def test_hostile_words_stay_words(tmp_path: Path) -> None:
+    path = tmp_path / "h.html"
+    write(page_of(hostile()), path)
+    text = path.read_text(encoding="utf-8")
+    tree = Tree(text)
+    assert len(tree.named("script")) == 1 and text.count("<script") == 1
+    assert "<script>alert('x')" in tree.text() and "\x00" not in text and "\x1b" not in text
+    for _, attributes in tree.tags:
+        assert not any(
+            "<script" in str(value) and key in ("id", "class", "href") for key, value in attributes.items()
+        )
+
+
+def test_a_page_of_nothing(tmp_path: Path) -> None:
+    write(page_of(wrap([], environment={}, clock={})), tmp_path / "n.html")
+    tree = Tree((tmp_path / "n.html").read_text(encoding="utf-8"))
+    assert "Measured: this machine" in tree.text() and tree.named("svg") == []
+
+
+def test_five_hundred_lines_are_small() -> None:
+    measurement = whole(("core", "socket", "node"), (1, 3))
+    assert len(measurement.lines) > 500
+    assert len(html(page_of(measurement)).encode()) < SIZE
+
+
+def test_an_older_page_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "m.html"
+    path.write_text("old", encoding="utf-8")
+    write(Page("t", "s", []), path)
+    assert Tree(path.read_text(encoding="utf-8")).named("h1") and list(tmp_path.iterdir()) == [path]
+    with pytest.raises(OSError, match="missing"):
+        write(Page("t", "s", []), tmp_path / "missing" / "m.html")
+
+
+def test_other_reports_use_the_same_page() -> None:
+    """Sections of any report: two with the same name, a folded table, facts, warnings."""
+    table = Table("t", "Runs", [Column("n")], folded=True)
+    table.add(EVIL)
+    sections = [
+        Section("same", "One", ["words"], [table]),
+        Section("same", "Two", [], [table]),
+        Section("empty", "Three"),
+    ]
+    text = html(Page("Study", "of nothing", sections, [Fact("Speedup", "3.1×", "base 2.0 s")], ["beware"]))
+    tree = Tree(text)
+    assert [one["id"] for one in tree.named("section")] == ["same", "same-2"]
+    assert len(tree.named("details")) == 2 and "Three" not in tree.text()
+    assert all(words in tree.text() for words in ("Speedup", "3.1×", "base 2.0 s", "beware", "of nothing"))
+
+
+PROBE = """(() => {
+  Element.prototype.setPointerCapture = () => {};
+  const told = {};
+  const at = (x, y) => ({ clientX: x, clientY: y, bubbles: true, pointerType: "mouse", button: 0 });
+  const plots = [...document.querySelectorAll("svg.plot")];
+  const spot = document.querySelector(".spots circle"), tip = document.getElementById("tip");
+  spot.dispatchEvent(new PointerEvent("pointermove", at(50, 50)));
+  told.tip = !tip.hidden && tip.textContent;
+  const box = plots[0].getBoundingClientRect(), before = plots[0].getAttribute("viewBox");
+  plots[0].dispatchEvent(new PointerEvent("pointerdown", at(box.left + 100, box.top + 50)));
+  plots[0].dispatchEvent(new PointerEvent("pointermove", at(box.left + 200, box.top + 150)));
+  plots[0].dispatchEvent(new PointerEvent("pointerup", at(box.left + 200, box.top + 150)));
+  told.nearer = Number(plots[0].getAttribute("viewBox").split(" ")[2]) < Number(before.split(" ")[2]) / 2;
+  plots[0].dispatchEvent(new MouseEvent("dblclick"));
+  told.whole = plots[0].getAttribute("viewBox") === before;
+  const table = document.querySelector("#table-lines table"), head = table.tHead.rows[0].cells[2];
+  head.click();
+  const values = [...table.tBodies[0].rows].map((row) => Number(row.cells[2].dataset.v));
+  told.sorted = values.every((value, place) => !place || values[place - 1] <= value);
+  const bytes = document.querySelector('[id^="table-per-byte"] table');
+  bytes.tHead.rows[0].cells[1].click();
+  const shown = [...bytes.tBodies[0].rows].map((row) => parseFloat(row.cells[1].textContent));
+  told.shown = shown.length > 5 && shown.every((value, place) => !place || shown[place - 1] <= value);
+  return told;
+})()"""
+
+
+@needs_browser
+def test_a_browser_runs_it(tmp_path: Path) -> None:
+    """No script error, every figure drawn; pointing, enlarging and sorting work; nothing scrolls sideways."""
+    path = tmp_path / "m.html"
+    write(page_of(wrap(ping())), path)
+    with browser() as seen:
+        for width in (1200, 400):
+            assert seen.open(path, width) == []
+            assert len(seen.picture(tmp_path / f"measure-{width}.png")) > 20000
+            told = seen.run(PROBE)
+            assert "1 B" in told.pop("tip")
+            assert told == {"nearer": True, "whole": True, "sorted": True, "shown": True}
+            assert not seen.errors

@@ -1,0 +1,118 @@
+"""A study's tables on a page and in files: one unit of time, bases told once, units of what is exported."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from studies import Runner, run
+from tilewise.report.page import Page, Section
+from tilewise.report.render.html import html
+from tilewise.report.render.text import as_csv, as_markdown
+from tilewise.report.study_labels import base_unit
+from tilewise.report.study_tables import claims, figures
+from tilewise.report.table import Table
+from tilewise.study import evaluation
+from tilewise.study.schema import TableWanted, Value
+
+AXES = (
+    'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve", "root"]\nlimits = ["ranks < 4"]\n'
+    "[[tables]]\nname = 't'\ntitle = 'T'\n"
+)
+
+
+def made(tmp_path: Path, text: str, factor: float = 1.0) -> list[Table]:
+    run(tmp_path, AXES + text, Runner(factors=[factor]))
+    return figures([evaluation.load(str(tmp_path))], 0)
+
+
+def read(table: Table) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(as_csv(table))))
+
+
+def test_a_page_scales_times_and_a_file_keeps_the_study_s_unit(tmp_path: Path) -> None:
+    (table,) = made(tmp_path, "rows = 'ranks'\ncolumns = 'io'\nunit = 's'", 1e-3)
+    assert [(column.title, column.unit) for column in table.columns[1:]] == [("sieve", "ms"), ("root", "ms")]
+    assert [cell.text for cell in table.rows[1]] == ["2", "6.000", "7.000"]
+    assert read(table)[1] == {"ranks": "2", "sieve (s)": "0.006", "root (s)": "0.007"}
+    assert "| sieve (ms) |" in as_markdown(table) and "| 2 | 6.000 | 7.000 |" in as_markdown(table)
+
+
+def test_numbers_of_a_file_have_the_unit_of_its_head(tmp_path: Path) -> None:
+    """The study's figure is in GB/s already: a head of B/s would be wrong by a billion."""
+    (table,) = made(
+        tmp_path, "rows = 'ranks'\ncolumns = 'io'\nunit = 'GB/s'\nvalue = '12 / seconds.total.max'"
+    )
+    assert read(table)[0] == {"ranks": "1", "sieve (GB/s)": "1.0", "root (GB/s)": repr(12 / 13)}
+
+
+def test_times_beside_the_source_s_stay_in_its_unit(tmp_path: Path) -> None:
+    told = "reference = {source = 'r', rows = [1], columns = ['sieve', 'x'], values = [[0.25, 3]]}\n"
+    ours, theirs = made(tmp_path, "rows = 'ranks'\ncolumns = 'io'\nunit = 's'\n" + told, 1e-3)
+    assert ours.columns[1].unit == theirs.columns[1].unit == "s" and theirs.columns[2].unit == "s"
+    assert ours.rows[0][1].text == "0.01200" and theirs.rows[0][1].text == "0.25"
+
+
+def test_one_base_of_a_table_stands_in_its_title(tmp_path: Path) -> None:
+    (table,) = made(tmp_path, "rows = 'ranks'\ncolumns = 'io'\nwhere = \"io == 'root'\"\nbase = {ranks = 1}")
+    assert table.title == "T; compared with ranks = 1 (13.00 s)"
+    assert [column.title for column in table.columns] == ["ranks", "root"]
+
+
+def test_one_base_of_a_row_stands_in_it(tmp_path: Path) -> None:
+    (table,) = made(tmp_path, "rows = 'io'\ncolumns = 'ranks'\nbase = {ranks = 1}", 0.5**10)
+    assert [column.title for column in table.columns] == [
+        "io",
+        "base: ranks = 1",
+        "ranks 1",
+        "ranks 2",
+        "ranks 4",
+    ]
+    assert (table.columns[1].unit, table.rows[1][1].text, table.rows[1][1].value) == (
+        "ms",
+        "12.70",
+        13 / 1024,
+    )
+    assert [cell.text for cell in table.rows[1][2:]] == ["1", "1.857", "not run"]
+
+
+def test_a_further_column_says_what_it_is_made_of(tmp_path: Path) -> None:
+    text = "rows = 'ranks'\ncolumns = 'io'\nbase = {io = 'sieve'}\n"
+    (table,) = made(tmp_path, text + "also = [{title = 'r/s', value = 'root / sieve'}]")
+    assert [column.title for column in table.columns] == ["ranks", "base: io = sieve", "sieve", "root", "r/s"]
+    assert table.rows[1][4].hint == "r/s = root / sieve" and table.rows[1][4].text == "0.8571"
+
+
+def test_a_table_without_rows_is_its_reason(tmp_path: Path) -> None:
+    (table,) = made(tmp_path, "rows = 'ranks'\ncolumns = 'io'\nwhere = 'ranks > 9'")
+    text = html(Page("t", "", [Section("s", "S", [], [table])]))
+    assert "no point of this is planned at this scale" in text and "<table" not in text
+
+
+def test_gaps_and_counts(tmp_path: Path) -> None:
+    text = (
+        "rows = 'run'\ncolumns = 'ranks'\nwhere = \"io == 'root'\"\nvalue = 'ranks * 1000000'\n"
+        "[[runs]]\nname = 'a'\n[[runs]]\nname = 'b'\nconstraints = ['ranks == 1']\n"
+        "[[claims]]\ntext = 'c'\nfigure = '4'\nholds = 'figure > 1'\nunit = 'of 8'\n"
+    )
+    (table,) = made(tmp_path, text)
+    assert [cell.text for cell in table.rows[0]] == ["a", "1000000", "2000000", "not run"]
+    assert [cell.text for cell in table.rows[1]] == ["b", "1000000", "–", "–"]
+    assert table.notes[-1] == "– is where the study has no such point"
+    said = claims([evaluation.load(str(tmp_path))])
+    assert said is not None and said.rows[0][2].text == "4 of 8"
+
+
+def test_a_base_has_a_unit_where_all_of_it_are_times() -> None:
+    def unit(**said: object) -> str:
+        return base_unit(TableWanted(name="t", rows="ranks", **said))  # type: ignore[arg-type]
+
+    share = Value(title="a", value="seconds.input.max / seconds.total.max")
+    time = Value(title="b", value="seconds.input.max")
+    assert (
+        unit() == unit(value="max(seconds.input.max - seconds.output.max, 0)") == unit(columns=[time]) == "s"
+    )
+    assert (
+        unit(columns=[time, share]) == unit(value="rate") == unit(value="1 + 1") == unit(value="ranks") == ""
+    )

@@ -1,0 +1,270 @@
+"""What disturbs a measurement is seen and labelled, and what does not is not: on made-up nodes and here."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tilewise.measurement.disturbance import Watch, own_seconds
+from tilewise.measurement.result import Disturbance
+
+QUIET = {"before": [3.25e-3, 3.30e-3], "after": [3.33e-3, 3.28e-3]}
+
+
+class Node:
+    """A node of made-up files, on which time passes as told. All times are seconds; `cores` are its CPUs."""
+
+    def __init__(self, folder: Path, cores: int = 2) -> None:
+        self.proc, self.sys = folder / "proc", folder / "sys"
+        self.cores = cores
+        self.clock = self.own = self.pressure = self.kernel = 0.0
+        self.busy, self.stolen = [100.0] * cores, [5.0] * cores
+        self.runnable = 1
+        self.megahertz = 2600.0
+        self.shows: set[str] = {"pressure", "kernel", "cpuinfo"}
+        self.write()
+
+    def put(self, name: str, text: str) -> None:
+        path = self.proc.parent / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+
+    def write(self) -> None:
+        lines = ["cpu 0 0 0 0 0 0 0 0 0 0"]
+        for core in range(self.cores):
+            busy, stolen = round(100 * self.busy[core]), round(100 * self.stolen[core])
+            idle = round(100 * (1000 + self.clock)) - busy - stolen - 7
+            lines.append(f"cpu{core} {busy - 30} 20 10 {idle} 4 2 1 {stolen} 0 0")
+        self.put("proc/stat", "\n".join([*lines, "intr 5 0 0", f"procs_running {self.runnable}"]))
+        if "pressure" in self.shows:
+            total = round(1e6 * self.pressure)
+            self.put("proc/pressure/cpu", f"some avg10=0.00 total={total}\nfull avg10=0.00 total=0")
+        if "kernel" in self.shows:
+            self.put("proc/2/stat", "2 (kthreadd) S 0 0 0")
+            self.put("proc/2/task/2/children", "7 8 ")
+            spent = round(100 * self.kernel)
+            self.put("proc/7/stat", f"7 (kworker/u 2) I 2 0 0 0 -1 0 0 0 0 0 {spent} 0 0 0 20 0 1 0")
+            # 8 has gone between listing and reading
+        if "cpuinfo" in self.shows:
+            each = (f"processor\t: {core}\ncpu MHz\t\t: {self.megahertz:.3f}" for core in range(self.cores))
+            self.put("proc/cpuinfo", "\n\n".join(each))
+        self.put("sys/online", f"0-{self.cores - 1}")
+
+    def watch(self, cpus: set[int] | None = None) -> Watch:
+        return Watch(
+            str(self.proc),
+            str(self.sys),
+            set(range(self.cores)) if cpus is None else cpus,
+            lambda: self.clock,
+            lambda: self.own,
+        )
+
+    def run(self, seconds: float = 1.0, own: float = 1.9, others: float = 0.0, core: int = 0) -> None:
+        """A launch of that many processor seconds, and others that took some of `core`."""
+        self.clock += seconds
+        self.own += own
+        for each in range(self.cores):
+            self.busy[each] += own / self.cores
+        self.busy[core] += others
+        self.write()
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def seen(watch: Watch, **more: object) -> Disturbance:
+    said: dict[str, object] = {
+        "launch": 3,
+        "what": "messages",
+        "yardstick": QUIET,
+        "switches": [4, 5],
+        **more,
+    }
+    return watch.seen(**said)  # type: ignore[arg-type]
+
+
+def test_a_quiet_launch_has_no_label(node: Node) -> None:
+    watch = node.watch()
+    node.stolen[0] += 0.01
+    node.pressure += 0.2
+    node.run(own=1.5, others=0.02)
+    found = seen(watch)
+    assert found.labels == []
+    assert (found.launch, found.what, found.seconds) == (3, "messages", 1.0)
+    assert found.others == pytest.approx(0.01, abs=0.003)
+    assert found.stolen == pytest.approx(0.005, abs=1e-4)
+    assert found.slowdown == pytest.approx(3.33 / 3.25 - 1)
+    assert found.switches == 9 and found.megahertz == (2600, 2600) and not found.oversubscribed
+
+
+def test_others_at_work_are_told_from_our_own_work(node: Node) -> None:
+    watch = node.watch()
+    node.run(seconds=2.0, own=2.2, others=1.8)
+    found = seen(watch)
+    assert found.labels == ["other programs busy (0.9 cores)"]
+    assert found.others == pytest.approx(0.45, abs=0.01)
+
+
+def test_a_short_launch_is_not_blamed_for_a_single_tick(node: Node) -> None:
+    watch = node.watch()
+    node.run(seconds=0.1, own=0.1, others=0.02)
+    assert seen(watch).labels == []
+
+
+def test_kernel_threads_write_our_files_and_are_no_other_programs(node: Node) -> None:
+    watch = node.watch()
+    node.kernel += 0.8
+    node.run(own=1.0, others=0.8)
+    found = seen(watch)
+    assert found.labels == [] and found.others == pytest.approx(0.0, abs=0.01)
+
+
+def test_only_cores_that_we_may_use_count(tmp_path: Path) -> None:
+    node = Node(tmp_path, cores=8)
+    watch = node.watch({0, 1})
+    node.busy[5] += 1.0
+    node.pressure += 1.0
+    node.clock += 1.0
+    node.write()
+    found = seen(watch)
+    assert found.labels == [] and found.others == 0.0
+
+
+def test_a_neighbour_of_low_priority_shows_by_waiting(node: Node) -> None:
+    watch = node.watch()
+    node.pressure += 0.93
+    node.run(others=0.03)
+    assert seen(watch).labels == ["other programs busy (waiting for a core 93 % of the time)"]
+    watch = node.watch()
+    node.pressure += 0.93
+    node.run()
+    assert seen(watch, oversubscribed=True).labels == ["oversubscribed"]
+
+
+def test_without_pressure_what_is_ready_to_run_counts(node: Node) -> None:
+    node.shows.discard("pressure")
+    (node.proc / "pressure/cpu").unlink()
+    node.runnable = 3
+    node.write()
+    watch = node.watch()
+    node.runnable = 2
+    node.run()
+    assert seen(watch).labels == ["other programs busy (1 ready to run before and after)"]
+    watch = node.watch()
+    node.runnable = 1
+    node.run()
+    assert seen(watch).labels == []
+
+
+def test_stolen_time(node: Node) -> None:
+    watch = node.watch()
+    node.stolen[0] += 0.08
+    node.run(seconds=1.0, own=1.0)
+    found = seen(watch)
+    assert found.labels == ["core stolen by the hypervisor (4 %)"]
+    assert found.stolen == pytest.approx(0.04, abs=1e-3)
+
+
+def test_frequency_that_falls(node: Node) -> None:
+    watch = node.watch()
+    node.megahertz = 2100.0
+    node.run()
+    found = seen(watch)
+    assert found.labels == ["frequency changed (2.60 to 2.10 GHz)"] and found.megahertz == (2600, 2100)
+
+
+def test_frequency_that_rises_matters_only_where_the_work_shows_it(node: Node) -> None:
+    for yardstick, labels in (
+        (QUIET, []),
+        (
+            {"before": [3.9e-3, 4.0e-3], "after": [3.0e-3, 3.0e-3]},
+            ["frequency changed (0.80 to 3.60 GHz)", "cores slowed down (yardstick +30 %)"],
+        ),
+    ):
+        node.megahertz = 800.0
+        node.write()
+        watch = node.watch()
+        node.megahertz = 3600.0
+        node.run()
+        assert seen(watch, yardstick=yardstick).labels == labels
+
+
+def test_cpufreq_is_asked_before_cpuinfo(node: Node) -> None:
+    for core, kilohertz in ((0, 3_000_000), (1, 2_000_000)):
+        node.put(f"sys/cpu{core}/cpufreq/scaling_cur_freq", str(kilohertz))
+    watch = node.watch()
+    node.run()
+    assert seen(watch).megahertz == (2500, 2500)
+
+
+def test_slower_cores(node: Node) -> None:
+    cases = [
+        ({"before": [3.2e-3, 3.3e-3], "after": [3.6e-3, 3.7e-3]}, ["cores slowed down (yardstick +12 %)"]),
+        ({"before": [3.2e-3, 4.0e-3], "after": [3.2e-3, 4.0e-3]}, ["cores slowed down (yardstick +25 %)"]),
+        ({"before": [3.2e-3, 3.2e-3], "after": [3.2e-3, 7.0e-3]}, []),  # one interruption is no slow core
+        ({}, []),
+    ]
+    for yardstick, labels in cases:
+        watch = node.watch()
+        node.run()
+        found = seen(watch, yardstick=yardstick)
+        assert found.labels == labels
+        assert (found.slowdown is None) == (not yardstick)
+    watch = node.watch()
+    assert seen(watch, yardstick=cases[0][0], oversubscribed=True).labels == ["oversubscribed"]
+    watch = node.watch()
+    node.run(others=0.5)  # who takes a core away slows the yardstick on it
+    assert seen(watch, yardstick=cases[0][0]).labels == ["other programs busy (0.5 cores)"]
+
+
+def test_cores_of_two_kinds_may_differ(node: Node) -> None:
+    node.put("sys/cpu0/cpu_capacity", "1024")
+    node.put("sys/cpu1/cpu_capacity", "600")
+    watch = node.watch()
+    node.run()
+    assert seen(watch, yardstick={"before": [3.2e-3, 5e-3], "after": [3.2e-3, 5e-3]}).labels == []
+
+
+def test_what_a_system_does_not_say_is_left_open(tmp_path: Path) -> None:
+    watch = Watch(str(tmp_path), str(tmp_path), {0}, lambda: 0.0, lambda: 0.0)
+    found = watch.seen(launch=0, what="memory")
+    assert (found.stolen, found.others, found.slowdown, found.switches, found.megahertz) == (None,) * 5
+    assert found.labels == []
+
+
+@contextmanager
+def kept_busy(*before: str, new_session: bool = False) -> Iterator[None]:
+    """A core that a neighbour keeps busy, for a minute at most."""
+    command = [*before, "timeout", "60", "sh", "-c", "while :; do :; done"]
+    with subprocess.Popen(command, start_new_session=new_session) as neighbour:
+        try:
+            time.sleep(0.2)
+            yield
+        finally:
+            neighbour.send_signal(signal.SIGTERM)
+            neighbour.wait(60)
+
+
+@pytest.mark.parametrize("before", [(), ("nice", "-n", "19")])
+@pytest.mark.parametrize("new_session", [False, True])
+def test_a_busy_neighbour_is_seen_on_this_machine(before: tuple[str, ...], new_session: bool) -> None:
+    with kept_busy(*before, new_session=new_session):
+        watch = Watch()
+        time.sleep(0.8)
+        found = watch.seen(launch=0, what="nothing")
+    assert any(label.startswith("other programs busy") for label in found.labels), found
+
+
+def test_children_that_have_ended_are_our_own() -> None:
+    begin = own_seconds()
+    code = "import time\nwhile time.process_time() < 0.1: pass"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    assert own_seconds() - begin >= 0.1

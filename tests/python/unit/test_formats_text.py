@@ -1,0 +1,162 @@
+"""Lines of numbers: shape, separator and header are found without parsing, however the lines are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stopwatch import soon
+from tilewise import files
+from tilewise.base.errors import UsageError
+from tilewise.files.formats import text_lines as lines
+from tilewise.files.output import create
+from tilewise.files.reading import binary, mapped
+from tilewise.files.target import check_target
+
+
+def looked_at(tmp_path: Path, text: str | bytes, name: str = "a.txt") -> tuple[int, int, str]:
+    """Rows, columns and separator of a file with this text."""
+    (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    found = files.inspect(str(tmp_path / name))
+    assert (found.encoding, found.line_numbers) == ("text", found.columns)
+    with binary(found) as region:
+        assert mapped(region).shape == (found.rows, found.columns)
+    return found.rows, found.columns, found.separator
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1", (1, 1, " ")),
+        ("1\n", (1, 1, " ")),
+        ("1 2 3\n4 5 6\n", (2, 3, " ")),
+        ("1 2 3\n4 5 6", (2, 3, " ")),
+        ("1 2 3\r\n4 5 6\r\n", (2, 3, " ")),
+        ("1 2 3\r\n\r\n4 5 6\r\n\r\n", (2, 3, " ")),
+        ("\ufeff1 2 3\n4 5 6\n", (2, 3, " ")),
+        ("  1  2\t3  \n 4 5 6 \n", (2, 3, " ")),
+        ("1 2 3  \n   \n\t\n  4 5 6\n  ", (2, 3, " ")),
+        ("# a\n% b\n\n1 2 3 # c\n#d\n 4 5 6#e\n  # f\n%", (2, 3, " ")),
+        (" " * 100 + "1 2 3\n" + "\t" * 70 + "\n" + " " * 64 + "4 5 6\n", (2, 3, " ")),
+        ("1, 2, 3\n4, 5, 6\n", (2, 3, ",")),
+        ("1;2;3\n4;5;6\n", (2, 3, ";")),
+        ("nan inf -Infinity\n+1e5 .5 -2.e-3\n", (2, 3, " ")),
+        ("2 3\n1 2 3\n4 5 6\n", (2, 3, " ")),
+        ("2 3\n1,2,3\n4,5,6\n", (2, 3, ",")),
+        ("2 3\n\n1 2 3\n# x\n4 5 6", (2, 3, " ")),
+        ("1 1\n7\n", (1, 1, " ")),
+        ("3 2\n1 2\n3 4\n5 6\n", (4, 2, " ")),
+        ("1 2\n3 4\n", (2, 2, " ")),
+        ("3 2\n1,2\n3,4\n5,6\n", (3, 2, ",")),
+    ],
+)
+def test_lines_as_people_write_them(tmp_path: Path, text: str, expected: tuple[int, int, str]) -> None:
+    assert looked_at(tmp_path, text) == expected
+
+
+def test_where_both_readings_are_possible_a_note_says_so(tmp_path: Path) -> None:
+    for text, said in (
+        ("3 2\n1 2\n3 4\n5 6\n", "could also say"),
+        ("2 3\n1 2 3\n4 5 6\n", "says the shape, 2×3"),
+    ):
+        (tmp_path / "a.txt").write_text(text)
+        found = files.inspect(str(tmp_path / "a.txt"))
+        assert said in (found.notes + found.warnings)[0]
+    (tmp_path / "a.txt").write_text("1 2\n3 5\n")
+    assert numpy.loadtxt(tmp_path / "a.txt").shape == (2, 2)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "complex128"])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (13, 11)])
+@pytest.mark.parametrize(
+    ("extension", "separator"), [("txt", " "), ("txt", ";"), ("csv", ","), ("tsv", "\t")]
+)
+def test_what_numpy_writes(
+    tmp_path: Path, extension: str, separator: str, shape: tuple[int, int], dtype: str
+) -> None:
+    generator = numpy.random.default_rng(1)
+    numbers = (generator.normal(size=shape) * 100).astype(dtype)
+    if dtype == "complex128":
+        numbers = numbers + 1j * generator.normal(size=shape)
+    path = tmp_path / f"a.{extension}"
+    numpy.savetxt(path, numbers, delimiter=separator, fmt="%d" if dtype == "int64" else "%.18e")
+    source = files.inspect(str(path))
+    assert source.dtype == ("complex128" if dtype == "complex128" else "float64")
+    with binary(source) as region:
+        assert numpy.array_equal(mapped(region), numbers)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.txt", "", "empty"),
+        ("a.txt", "# nothing\n\n", "no numbers"),
+        ("a.csv", "x,y\n1,2\n", "'x' in its first line"),
+        ("a.csv", "1,2,\n3,4,\n", "nothing between"),
+        ("a.csv", "1;2\n3;4\n", "'1;2'"),
+        ("a.txt", "1_000 2\n", "1_000"),
+        ("a.txt", "1 2 3\n1 2\n", "3 numbers in its first line, but 2"),
+        ("a.txt", "5 3\n1 2 3\n4 5 6\n", "says 5×3"),
+        ("a.txt", b"1 2\r3 4\r", "old Macs"),
+        ("a.txt", b"1 2\n3 4\r", "old Macs"),
+        ("a.txt", b"\x93NUMPY\x01\x00", "first line"),
+        ("a.txt", b"\xff\xfe1\x00 \x002\x00\n\x00", "first line"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, name: str, text: str | bytes, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        looked_at(tmp_path, text, name)
+
+
+def test_numbers_that_are_none_are_found_when_they_are_read(tmp_path: Path) -> None:
+    for text in ("1 2\n3 x\n", "1 2\n3\n", "1 2\n3 4 5\n", "1 2 3\n4 5 6\n7\n"):
+        with pytest.raises(UsageError, match=r"a\.txt"):
+            looked_at(tmp_path, text)
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"1 2", b" 1 2 ", b"", b"  ", b"# c", b"1 2 # c", b"%", b"\t", b" # 1 2"]),
+        max_size=30,
+    ),
+    st.sampled_from([b"\n", b"\r\n"]),
+    st.booleans(),
+    st.integers(1, 40),
+)
+def test_counting_does_not_depend_on_where_a_chunk_ends(
+    rows: list[bytes], end: bytes, last: bool, chunk: int
+) -> None:
+    import io
+
+    text = end.join(rows) + (end if last else b"")
+    expected = sum(1 for row in rows if row.strip() and row.strip()[:1] not in (b"#", b"%"))
+    kept, lines.CHUNK = lines.CHUNK, chunk
+    try:
+        assert lines.count_data_lines(io.BytesIO(text), 0, "a.txt") == expected
+    finally:
+        lines.CHUNK = kept
+
+
+def test_long_lines_and_their_pieces(tmp_path: Path) -> None:
+    numbers = numpy.random.default_rng(2).normal(size=(3, 70_001))
+    for extension, separator in (("txt", " "), ("csv", ",")):
+        numpy.savetxt(tmp_path / f"a.{extension}", numbers, delimiter=separator)
+        assert (
+            looked_at(tmp_path, (tmp_path / f"a.{extension}").read_bytes(), f"a.{extension}")[:2]
+            == numbers.shape
+        )
+
+
+def test_lines_are_counted_fast(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"1.25 -3.5 7.125e-3\n" * 2_000_000)
+    assert soon(1, lambda: files.inspect(str(tmp_path / "a.txt"))).rows == 2_000_000
+
+
+def test_a_header_line_is_written_where_it_is_asked_for(tmp_path: Path) -> None:
+    target = check_target(str(tmp_path / "a.csv"), False)
+    region = create(target, (3, 4), "int8", "C", "id", header=True).region
+    assert Path(region.path).read_bytes() == b"3 4\n" and region.offset == 4
+    assert (region.separator, region.line_numbers, region.file_bytes) == (",", 4, -1)

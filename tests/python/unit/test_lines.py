@@ -1,0 +1,122 @@
+"""The connections that ranks hold to the front: who may come in, what is said, and whose end is heard."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+from tilewise.launch.events import RankPlace
+from tilewise.launch.lines import FRONT, PATIENCE, End, Lines
+from tilewise.launch.rank_pidfds import RankPidfds
+
+HERE = os.uname().nodename
+
+
+class Front:
+    """The front's side, for a test that is its own ranks."""
+
+    def __init__(self) -> None:
+        self.heard: list[bytes] = []
+        self.selector = selectors.DefaultSelector()
+        self.lines = Lines(f"test-{os.getpid()}-{time.monotonic_ns()}", 4, True, self.heard.append)
+        self.lines.listen(self.selector)
+        self.token, self.port, *self.addresses = self.lines.environment[FRONT].split()
+
+    def listen(self) -> list[End]:
+        """All ends that are there to be heard."""
+        ends = []
+        while ready := self.selector.select(0.1):
+            ends += [end for key, _ in ready if (end := self.lines.hear(key.fd)) is not None]
+        return ends
+
+    def call(self, host: str, pid: int, token: str | None = None) -> socket.socket:
+        """A rank that has called."""
+        made = socket.create_connection(("localhost", int(self.port)), timeout=10)
+        made.sendall(f"{self.token if token is None else token} {host} {pid}\n".encode())
+        self.listen()
+        return made
+
+
+@pytest.fixture
+def front() -> Iterator[Front]:
+    made = Front()
+    try:
+        yield made
+    finally:
+        made.lines.close()
+        made.selector.close()
+
+
+def test_the_end_of_a_rank_is_heard_and_told_to_the_others(front: Front) -> None:
+    first, second = front.call("far", 7), front.call("farther", 8)
+    assert first.recv(1) == second.recv(1) == b"." and front.lines.hosts() == {"far", "farther"}
+    first.close()
+    assert front.listen() == [End("far", 7, False)]
+    assert second.recv(1) == b"L"
+    assert front.call("late", 9).recv(2) == b".L"
+
+
+def test_an_end_that_was_announced_means_nothing(front: Front) -> None:
+    rank = front.call("far", 7)
+    rank.sendall(b"some\nwords\nbye\n")
+    rank.close()
+    assert front.listen() == [] and front.heard == [b"some", b"words"]
+
+
+def test_when_all_ranks_have_left(front: Front) -> None:
+    ranks = [front.call("far", pid) for pid in range(1, 5)]
+    for rank in ranks[:3]:
+        rank.sendall(b"bye\n")
+        rank.close()
+    front.listen()
+    assert not front.lines.over and not front.lines.all_left
+    ranks[3].close()
+    front.listen()
+    assert front.lines.over and not front.lines.all_left  # the last has not said that it was done
+
+
+def test_who_does_not_know_the_token_gets_no_answer(front: Front) -> None:
+    stranger = front.call("far", 7, token="guessed")
+    assert stranger.recv(1) == b"" and front.listen() == [] and front.lines.hosts() == set()
+
+
+def test_the_end_of_the_front_reaches_ranks(front: Front) -> None:
+    rank = front.call("far", 7)
+    front.lines.close()
+    assert rank.recv(9) == b"."
+    assert rank.recv(1) == b""
+
+
+def test_the_kernel_asks_whether_the_other_side_is_there(front: Front) -> None:
+    front.call("far", 7)
+    held = next(line.socket for line in front.lines._held.values())
+    assert held.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    assert held.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == PATIENCE * 1000
+
+
+def test_a_host_that_does_not_answer_is_told_from_a_rank_that_ended(front: Front) -> None:
+    pidfds = RankPidfds(front.selector, front.lines)
+    pidfds.watch([RankPlace(0, HERE, 1), RankPlace(1, "far", 7), RankPlace(2, "farther", 8)], os.getpid())
+    front.call("far", 7)
+    cut = next(fd for fd, line in front.lines._held.items() if line.host == "far")
+    front.lines._held[cut].socket = _Cut()  # type: ignore[assignment]
+    pidfds.hear([cut])
+    assert (pidfds.first_gone, pidfds.lost, pidfds.silent) == (1, "far", ["far"])
+    rank = front.call("farther", 8)
+    rank.close()
+    pidfds.hear([key.fd for key, _ in front.selector.select(1)])
+    assert (pidfds.first_gone, pidfds.silent) == (1, ["far"])
+
+
+class _Cut:
+    """A connection behind which nobody answers."""
+
+    def recv(self, size: int) -> bytes:
+        raise TimeoutError(110, os.strerror(110))
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,201 @@
+"""Facts about the machine, from made-up /proc and /sys folders."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tilewise.launch.environment import blas_warnings, for_ranks
+from tilewise.machine import cpu, facts, memory, profile, storage
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def test_this_machine_has_what_it_must_have() -> None:
+    found = facts.gather()
+    assert found.cores >= 1 and found.cpus >= found.cores and found.numa >= 1
+    assert found.memory_available > 1 << 20 and found.cpu
+
+
+def test_cpu_lists() -> None:
+    assert cpu.cpu_list("0-3,8,10-11\n") == {0, 1, 2, 3, 8, 10, 11}
+    assert cpu.cpu_list("\n") == set()
+
+
+def test_siblings_count_once(tmp_path: Path) -> None:
+    write(tmp_path, {f"cpu/cpu{n}/topology/thread_siblings_list": f"{n % 2},{n % 2 + 2}\n" for n in range(4)})
+    assert cpu.physical_cores({0, 1, 2, 3}, str(tmp_path)) == 2
+    assert cpu.physical_cores({1, 3}, str(tmp_path)) == 1
+    assert cpu.physical_cores({7}, str(tmp_path)) == 1
+
+
+def test_memory_domains_without_processors_do_not_count(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "node/node0/cpulist": "0-1",
+            "node/node1/cpulist": "2-3",
+            "node/node2/cpulist": "",
+            "node/has_cpu": "",
+        },
+    )
+    assert cpu.numa_nodes({0, 1, 2}, str(tmp_path)) == [{0, 1}, {2}]
+    assert cpu.numa_nodes({0, 1}, str(tmp_path / "nowhere")) == [{0, 1}]
+
+
+def test_container_quotas(tmp_path: Path) -> None:
+    path = tmp_path / "cpu.max"
+    for text, expected in (("max 100000\n", None), ("150000 100000\n", 2), ("50000 100000\n", 1)):
+        path.write_text(text)
+        assert cpu.quota(str(path)) == expected
+    assert cpu.quota(str(tmp_path / "nowhere")) is None
+
+
+def test_memory_is_what_the_tightest_group_leaves(tmp_path: Path) -> None:
+    proc, group = tmp_path / "proc", tmp_path / "cgroup"
+    write(proc, {"meminfo": "MemTotal: 2000 kB\nMemAvailable: 1000 kB\n", "self/cgroup": "0::/job/step\n"})
+    assert memory.available_memory(str(proc), str(group)) == 1000 * 1024
+    assert memory.total_memory(str(proc)) == 2000 * 1024
+    write(
+        group,
+        {
+            "job/memory.max": "600000\n",
+            "job/memory.current": "200000\n",
+            "job/memory.stat": "anon 5\ninactive_file 50000\n",
+            "job/step/memory.max": "max\n",
+        },
+    )
+    assert memory.available_memory(str(proc), str(group)) == 450_000
+
+
+def test_memory_groups_of_version_1(tmp_path: Path) -> None:
+    proc, group = tmp_path / "proc", tmp_path / "cgroup"
+    write(proc, {"meminfo": "MemAvailable: 1000 kB\n", "self/cgroup": "4:cpu:/\n3:memory:/docker/x\n"})
+    write(
+        group / "memory",
+        {
+            "docker/x/memory.limit_in_bytes": "300000",
+            "docker/x/memory.usage_in_bytes": "100000",
+            "memory.limit_in_bytes": "9223372036854771712",
+        },
+    )
+    assert memory.available_memory(str(proc), str(group)) == 200_000
+
+
+def test_a_profile_that_cannot_be_read_or_written_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert profile.load() == profile.Profile()
+    profile.store_peak("a", profile.Peak(1.5, "k"))
+    profile.store_peak("b", profile.Peak(2.5, "k"))
+    assert profile.load().peaks == {"a": profile.Peak(1.5, "k"), "b": profile.Peak(2.5, "k")}
+    assert os.listdir(tmp_path / "tilewise") == ["profile.json"]
+    for broken in ("{", '{"version": 1, "peaks": 3}', '{"version": 99}', "\xff"):
+        (tmp_path / "tilewise" / "profile.json").write_text(broken, encoding="latin1")
+        assert profile.load().peaks == {}
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    profile.store_peak("a", profile.Peak(1.5, "k"))
+
+
+def test_the_cache_is_ours_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = tmp_path / "tilewise"
+    for before in (None, 0o777):  # new, and left open by somebody
+        if before is not None:
+            folder.chmod(before)
+        profile.store_peak("a", profile.Peak(1.5, "k"))
+        assert folder.stat().st_mode & 0o777 == 0o700
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)  # somebody else's
+    assert profile.load() == profile.Profile()
+    assert not profile.write(str(folder / "more"), b"x") and os.listdir(folder) == ["profile.json"]
+
+
+def test_file_systems(tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(
+        "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:2 / /data rw shared:1 - xfs /dev/b rw\n"
+        "3 2 0:9 / /data/my\\040disk rw - lustre x rw\n"
+    )
+    assert storage.file_system("/data/a.npy", str(mounts)) == "xfs"
+    assert storage.file_system("/database", str(mounts)) == "ext4"
+    assert storage.file_system("/data/my disk/a", str(mounts)) == "lustre"
+    assert storage.file_system("/x", "/nowhere") == "unknown"
+
+
+def test_cache_states(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(bytes(1 << 20))
+    assert storage.cache_state(str(path)) in ("cached", "unknown")
+    assert storage.cache_state(str(tmp_path / "nowhere")) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("core", "flags", "warned"),
+    [
+        ("Haswell", {"avx", "avx2", "avx512f"}, True),
+        ("SkylakeX", {"avx", "avx2", "avx512f"}, False),
+        ("haswell", {"avx", "avx2"}, False),
+        ("Prescott", {"avx"}, True),
+        ("unheard", {"avx512f"}, False),
+        ("", {"avx512f"}, False),
+    ],
+)
+def test_a_slower_blas_is_warned_of(core: str, flags: set[str], warned: bool) -> None:
+    import msgspec
+
+    here = msgspec.structs.replace(facts.gather(), flags=frozenset(flags))
+    warnings = blas_warnings({"OPENBLAS_CORETYPE": core} if core else {}, here)
+    assert bool(warnings) == warned
+    assert all("unset OPENBLAS_CORETYPE" in warning for warning in warnings)
+
+
+def test_nothing_of_an_outer_job_reaches_our_own() -> None:
+    outer = {
+        "PATH": "/bin",
+        "PMI_RANK": "0",
+        "PMI_FD": "9",
+        "HYDI_CONTROL_FD": "7",
+        "MPI_LOCALRANKID": "0",
+        "OMPI_COMM_WORLD_SIZE": "1",
+        "PMIX_RANK": "0",
+        "PMIX_MCA_gds": "hash",
+        "PMIX_GDS_MODULE": "hash",
+        "SLURM_STEP_ID": "0",
+        "SLURM_PROCID": "1",
+        "SLURM_JOB_ID": "7",
+        "SLURM_TASKS_PER_NODE": "2",
+        "FI_PROVIDER": "tcp",
+        "UCX_TLS": "tcp",
+        "HYDRA_LAUNCHER": "ssh",
+    }
+    told = for_ranks(outer, 3, oversubscribed=False, own_launcher=True)
+    assert set(told) == {
+        "PATH",
+        "SLURM_JOB_ID",
+        "SLURM_TASKS_PER_NODE",
+        "SLURM_OVERLAP",
+        "PMIX_MCA_gds",
+        "FI_PROVIDER",
+        "UCX_TLS",
+        "HYDRA_LAUNCHER",
+        "OPENBLAS_NUM_THREADS",
+        "OPENBLAS_THREAD_TIMEOUT",
+        "OMP_NUM_THREADS",
+    }
+    assert (told["OPENBLAS_NUM_THREADS"], told["OMP_NUM_THREADS"]) == ("1", "3")
+    joined = for_ranks(outer, 1, oversubscribed=True, own_launcher=False)
+    assert joined["PMI_FD"] == "9" and joined["MPIR_CVAR_POLLS_BEFORE_YIELD"] == "1"
+
+
+def test_ranks_that_exist_are_not_told_half_a_choice_of_algorithms() -> None:
+    ours = for_ranks({}, 1, oversubscribed=True, own_launcher=True)
+    joined = for_ranks({}, 1, oversubscribed=True, own_launcher=False)
+    assert any("ALGORITHM" in key for key in ours)
+    assert not any("ALGORITHM" in key for key in joined)

@@ -1,0 +1,266 @@
+"""Pictures as planes, one above the other: which colours are taken, and how they come back out of files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+import tifffile
+from PIL import Image
+from tilewise import files
+from tilewise.base.errors import RunError, UsageError
+from tilewise.files.output import create
+from tilewise.files.outputs import Form, create_all
+from tilewise.files.reading import binary, mapped
+from tilewise.files.target import check_planes, find_target
+
+Array = numpy.ndarray[Any, numpy.dtype[Any]]
+ALL = (1, 2, 3, 4)
+
+
+def colours(dtype: str, planes: int, shape: tuple[int, int] = (21, 17)) -> Array:
+    generator = numpy.random.default_rng(3)
+    if dtype.startswith("float"):
+        return generator.standard_normal((*shape, planes)).astype(dtype)
+    return generator.integers(0, numpy.iinfo(dtype).max, (*shape, planes), dtype, endpoint=True)
+
+
+def loaded(name: object, planes: tuple[int, ...] = ALL) -> Array:
+    """The picture with its planes last, as it is told to ranks."""
+    source = files.inspect(str(name), planes=planes)
+    with binary(source) as region:
+        assert (region.rows, region.columns) == (source.rows, source.columns)
+        stacked = numpy.array(mapped(region))
+    return numpy.moveaxis(stacked.reshape(source.planes, -1, source.columns), 0, -1)
+
+
+def written(name: Path, picture: Array) -> None:
+    """Writes planes as the worker does, into the part file, and gives it its name."""
+    rows, columns, planes = picture.shape
+    target = find_target(str(name), colours=True)
+    output = create(target, (planes * rows, columns), picture.dtype.name, "C", "id", planes=planes)
+    stacked = numpy.ascontiguousarray(numpy.moveaxis(picture, -1, 0))
+    with open(output.region.path, "r+b") as file:
+        file.seek(output.region.offset)
+        file.write(stacked.astype(stacked.dtype.newbyteorder(output.region.byte_order[0])).tobytes())
+    output.commit()
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA", "P"])
+def test_planes_of_a_png(tmp_path: Path, mode: str) -> None:
+    picture = Image.fromarray(colours("uint8", 4)).convert("RGB" if mode == "P" else mode).convert(mode)
+    path = tmp_path / "a.png"
+    picture.save(path)
+    shown = Image.open(path)
+    expected = numpy.atleast_3d(numpy.asarray(shown.convert("RGB") if mode == "P" else shown))
+    assert numpy.array_equal(loaded(path), expected)
+    assert files.inspect(str(path), planes=ALL).warnings == ()
+
+
+def test_planes_of_a_jpeg(tmp_path: Path) -> None:
+    Image.fromarray(colours("uint8", 3)).save(tmp_path / "a.jpg")
+    Image.fromarray(colours("uint8", 3)).convert("CMYK").save(tmp_path / "b.jpg")
+    for name in ("a.jpg", "b.jpg"):
+        with Image.open(tmp_path / name) as shown:
+            assert numpy.array_equal(loaded(tmp_path / name), numpy.asarray(shown.convert("RGB")))
+
+
+@pytest.mark.parametrize("planes", [2, 3, 4])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"compression": "zlib", "tile": (16, 16)}, {"rowsperstrip": 5}, {"planarconfig": "separate"}],
+)
+def test_planes_of_a_tiff(tmp_path: Path, dtype: str, planes: int, options: dict[str, Any]) -> None:
+    picture = colours(dtype, planes)
+    stored = numpy.moveaxis(picture, -1, 0) if options.get("planarconfig") else picture
+    kind = {"photometric": "rgb" if planes > 2 else "minisblack", "planarconfig": "contig", **options}
+    extra = {"extrasamples": ["unassalpha"]} if planes in (2, 4) else {}
+    tifffile.imwrite(tmp_path / "a.tif", stored, **kind, **extra)
+    assert numpy.array_equal(loaded(tmp_path / "a.tif"), picture)
+    fewer = loaded(tmp_path / "a.tif", (1, 3))
+    assert fewer.shape[-1] == (3 if planes > 2 else 1)
+    if planes > 2:
+        assert numpy.array_equal(fewer, picture[..., :3])
+
+
+def test_planes_of_a_tiff_with_a_palette(tmp_path: Path) -> None:
+    Image.fromarray(colours("uint8", 3)).convert("P").save(tmp_path / "a.tif")
+    shown = numpy.asarray(Image.open(tmp_path / "a.tif").convert("RGB"))
+    assert numpy.abs(loaded(tmp_path / "a.tif").astype(int) - shown).max() <= 1
+
+
+@pytest.mark.parametrize("compression", ["tiff_lzw", "jpeg"])
+def test_planes_that_pillow_packed(tmp_path: Path, compression: str) -> None:
+    Image.fromarray(colours("uint8", 3)).save(tmp_path / "a.tif", compression=compression)
+    shown = numpy.asarray(Image.open(tmp_path / "a.tif").convert("RGB"))
+    assert numpy.abs(loaded(tmp_path / "a.tif").astype(int) - shown).max() <= 2
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_planes_of_a_ppm(tmp_path: Path, dtype: str) -> None:
+    picture = colours(dtype, 3)
+    head = f"P6 17 21 {numpy.iinfo(dtype).max}\n".encode()
+    (tmp_path / "a.ppm").write_bytes(head + picture.astype(picture.dtype.newbyteorder(">")).tobytes())
+    text = " ".join(map(str, picture.ravel()))
+    (tmp_path / "b.ppm").write_text(f"P3 17 21 {numpy.iinfo(dtype).max}\n{text}\n")
+    for name in ("a.ppm", "b.ppm"):
+        assert numpy.array_equal(loaded(tmp_path / name), picture)
+        assert loaded(tmp_path / name, (1,)).shape[-1] == 1
+
+
+def test_a_picture_of_many_panels(tmp_path: Path) -> None:
+    """Wider than what is turned at a time, so that planes are written in several pieces."""
+    picture = colours("uint16", 3, (700, 2111))
+    for name in ("a.ppm", "a.tif"):
+        written(tmp_path / name, picture)
+        assert numpy.array_equal(loaded(tmp_path / name), picture)
+
+
+@pytest.mark.parametrize(
+    ("name", "planes", "dtype"),
+    [
+        ("a.png", 2, "uint8"),
+        ("a.png", 3, "uint8"),
+        ("a.png", 4, "uint8"),
+        ("a.ppm", 3, "uint8"),
+        ("a.ppm", 3, "uint16"),
+        ("a.tif", 2, "uint16"),
+        ("a.tif", 3, "uint8"),
+        ("a.tif", 4, "float32"),
+        ("a.png", 1, "uint16"),
+        ("a.tif", 1, "float64"),
+        ("a.pgm", 1, "uint16"),
+    ],
+)
+def test_planes_come_back(tmp_path: Path, name: str, planes: int, dtype: str) -> None:
+    picture = colours(dtype, planes)
+    written(tmp_path / name, picture)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert numpy.array_equal(loaded(tmp_path / name), picture)
+    if name.endswith("tif"):
+        other = numpy.atleast_3d(tifffile.imread(tmp_path / name))
+    elif dtype == "uint16" and planes == 3:
+        return  # Pillow would take it as 8 bits
+    else:
+        other = numpy.atleast_3d(numpy.asarray(Image.open(tmp_path / name)))
+    assert numpy.array_equal(other, picture)
+
+
+def test_a_jpeg_comes_back_roughly(tmp_path: Path) -> None:
+    smooth = numpy.stack(
+        [numpy.add.outer(numpy.arange(64), plane * numpy.arange(48)) for plane in range(3)], -1
+    )
+    written(tmp_path / "a.jpg", smooth.astype("uint8"))
+    assert numpy.abs(loaded(tmp_path / "a.jpg").astype(int) - smooth).max() <= 8
+
+
+def test_what_is_lost_is_said(tmp_path: Path) -> None:
+    for mode, own in (("LA", 2), ("RGB", 3), ("RGBA", 4)):
+        path = str(tmp_path / f"{mode}.png")
+        Image.fromarray(colours("uint8", own)).save(path)
+        said = " ".join(files.inspect(path).warnings)
+        assert ("grey value" in said, "transparency" in said) == (own > 2, own != 3)
+        assert files.inspect(path, planes=(1, 3)).planes == (3 if own > 2 else 1)
+        only_alpha = " ".join(files.inspect(path, planes=(1, 3)).warnings)
+        assert "grey value" not in only_alpha and ("transparency" in only_alpha) == (own != 3)
+
+
+def test_samples_that_are_no_colours(tmp_path: Path) -> None:
+    """Of more than colours and one for transparency nothing goes unsaid."""
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, colours("uint8", 5), photometric="minisblack", planarconfig="contig")
+    with pytest.raises(UsageError, match="has 5 samples for each point"):
+        files.inspect(str(path), planes=ALL)
+    picture = colours("uint16", 6)
+    tifffile.imwrite(path, picture, photometric="rgb", planarconfig="contig")
+    source = files.inspect(str(path), planes=ALL)
+    assert source.planes == 3 and "of its 6 samples" in " ".join(source.warnings)
+    assert numpy.array_equal(loaded(path), picture[..., :3])
+
+
+def test_transparency_of_a_grey_png_of_16_bits(tmp_path: Path) -> None:
+    """One of its numbers stands for transparent points; the numbers are what is taken."""
+    picture = colours("uint16", 1)
+    path = tmp_path / "a.png"
+    Image.fromarray(picture[..., 0]).save(path, transparency=int(picture[3, 4, 0]))
+    source = files.inspect(str(path), planes=ALL)
+    assert source.planes == 1 and source.dtype == "uint16"
+    assert source.warnings == ("its transparency is ignored",)
+    assert numpy.array_equal(loaded(path), picture)
+
+
+@pytest.mark.parametrize(
+    ("maximum", "written"), [(1, 255), (100, 255), (255, None), (256, 65535), (4095, 65535), (65535, None)]
+)
+def test_numbers_that_go_up_to_another_largest_one(tmp_path: Path, maximum: int, written: int | None) -> None:
+    dtype = ">u2" if maximum > 255 else "u1"
+    for name, kind, planes in (("a.pgm", "P5", 1), ("a.ppm", "P6", 3)):
+        picture = numpy.minimum(colours("uint16", planes), maximum)
+        path = tmp_path / name
+        path.write_bytes(f"{kind} 17 21 {maximum}\n".encode() + picture.astype(dtype).tobytes())
+        assert numpy.array_equal(loaded(path), picture)
+        said = files.inspect(str(path), planes=ALL).warnings
+        assert said == () if written is None else f"up to {maximum}" in said[0] and str(written) in said[0]
+
+
+def test_what_cannot_hold_colours(tmp_path: Path) -> None:
+    for name, planes, said in (
+        ("a.pgm", 3, "no colours"),
+        ("a.npy", 3, "no colours"),
+        ("a.ppm", 1, "colours only"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            check_planes(find_target(str(tmp_path / name), colours=True), planes)
+    with pytest.raises(UsageError, match="only read"):
+        find_target(str(tmp_path / "a.ppm"))
+    for name in ("a.png", "a.ppm"):
+        with pytest.raises(UsageError, match="colours of uint16|without colours"):
+            planes = 3 if name == "a.png" else 1
+            target = find_target(str(tmp_path / name), colours=True)
+            create(target, (30, 10), "uint16", "C", "id", planes=planes)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_outputs_get_their_names_together(tmp_path: Path) -> None:
+    targets = [find_target(str(tmp_path / name)) for name in ("out.npy", "out-000001.npy", "out-000002.npy")]
+    outputs = create_all(targets[0], targets[1:], Form(shape=(3, 4), dtype="float64", order="C"), "id")
+    assert len(outputs.claims) == 3 and not any(claim.stands() for claim in outputs.claims)
+    outputs.keep(1)
+    assert len(list(tmp_path.iterdir())) == 2
+    outputs.commit()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out-000001.npy", "out.npy"]
+    again = create_all(targets[0], targets[1:], Form(shape=(3, 4), dtype="float64", order="C"), "id")
+    Path(again.output.part).unlink()
+    with pytest.raises(RunError) as caught:
+        again.commit(force=True)
+    assert "was removed by another program" in caught.value.message
+    assert not any(claim.stands() for claim in again.claims)
+
+
+def test_a_snapshot_that_stays_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work is done: what cannot be removed is worth a warning, and no reason to throw the result away."""
+    targets = [find_target(str(tmp_path / name)) for name in ("out.npy", "out-000001.npy", "out-000002.npy")]
+    outputs = create_all(targets[0], targets[1:], Form(shape=(3, 4), dtype="float64", order="C"), "id")
+    stuck = outputs.snapshots[1].part
+
+    def unlink(path: str) -> None:
+        raise PermissionError(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tilewise.files.output.os.unlink", unlink)
+        said = outputs.keep(1)
+    assert said == [f"{stuck}, which no state was written to, could not be removed"]
+    outputs.commit()
+    assert {path.name for path in tmp_path.iterdir()} == {"out-000001.npy", "out.npy", Path(stuck).name}
+
+
+def test_parts_are_removed_where_one_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    targets = [find_target(str(tmp_path / name)) for name in ("out.npy", "there/x.npy")]
+    (tmp_path / "there").rmdir()
+    with pytest.raises((UsageError, RunError, OSError)):
+        create_all(targets[0], [targets[0], targets[1]], Form(shape=(3, 4), dtype="float64", order="C"), "id")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,113 @@
+"""Writes python/tilewise/api/options.py: the flags of each command as types, for editors and type checkers.
+
+`python tools/api_options.py` writes it; a test compares it with what the commands declare.
+"""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import textwrap
+import typing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from tilewise.base.declare import Parameter
+from tilewise.operations import options_of
+
+ROOT = Path(__file__).resolve().parents[1]
+TARGET = ROOT / "python/tilewise/api/options.py"
+COMMANDS = ("multiply", "transpose", "stencil", "svd", "convert", "generate", "norm", "measure")
+LEFT_OUT = ("output", "json", "quiet", "verbose")  # what a function returns, and what it does not print
+# Values that say more than the words of a command line.
+TYPES = {
+    "grid": "str | tuple[int, int]",
+    "shape": "str | tuple[int, int]",
+    "hint": "Sequence[str]",
+    "memory": "str | int",
+    "weights": "str | os.PathLike[str] | ArrayLike",
+    **dict.fromkeys(("hosts", "trace", "folder"), "str | os.PathLike[str]"),
+}
+# Flags of a job whose words are made into something else.
+WORDS = dict.fromkeys(("io", "dtype"), "str")
+HEAD = '''"""The options of each function: the flags of its command. Written by tools/api_options.py."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from typing_extensions import Required
+'''
+
+
+Flags = dict[str, tuple[Any, str, bool]]  # each flag's type, its help, and whether it must be there
+
+
+def flags_of(kind: type) -> Flags:
+    """The flags that a class of them declares itself, by their spelling; those of its bases are left out."""
+    found: Flags = {}
+    hints = typing.get_type_hints(kind, include_extras=True)
+    for name in inspect.get_annotations(kind):
+        for parameter in (each for each in typing.get_args(hints[name]) if isinstance(each, Parameter)):
+            spelt = parameter.spellings[0].lstrip("-").replace("-", "_")
+            if parameter.spellings[0].startswith("-") and spelt not in LEFT_OUT:
+                found[spelt] = (typing.get_args(hints[name])[0], parameter.help, _is_needed(kind, name))
+    return found
+
+
+def _is_needed(kind: type, name: str) -> bool:
+    fields = (
+        {field.name: field for field in msgspec.structs.fields(kind)}
+        if issubclass(kind, msgspec.Struct)
+        else {}
+    )
+    return name in fields and fields[name].required
+
+
+def options_class(name: str, base: str, flags: Flags, listed: bool) -> str:
+    """One TypedDict; `listed`: a text may be a list of what it lists."""
+    lines = [f"class {name}({base}, total=False):"]
+    for flag, (kind, said, needed) in flags.items():
+        lines += textwrap.wrap(said, 106, initial_indent="    # ", subsequent_indent="    # ")
+        text = TYPES.get(flag) or (not listed and WORDS.get(flag)) or _written(kind, listed)
+        lines.append(f"    {flag}: {f'Required[{text}]' if needed else text}")
+    return "\n".join(lines if flags else [*lines, "    pass"])
+
+
+def _written(kind: Any, listed: bool) -> str:
+    plain = [each for each in (typing.get_args(kind) or (kind,)) if each is not type(None)]
+    text = " | ".join(each.__name__ for each in plain)
+    return "str | Sequence[str] | Sequence[int]" if listed and text == "str" else text
+
+
+def written() -> str:
+    """The whole module."""
+    from tilewise.cli.measure_flags import MeasureFlags
+    from tilewise.engine.request import Request
+    from tilewise.planning.choices import Choices
+
+    classes = [HEAD, options_class("JobOptions", "TypedDict", flags_of(Choices) | flags_of(Request), False)]
+    for command in COMMANDS:
+        name = f"{command.capitalize()}Options"
+        if command == "measure":
+            classes.append(options_class(name, "TypedDict", flags_of(MeasureFlags), True))
+            continue
+        classes.append(options_class(name, "JobOptions", flags_of(options_of(command)), False))
+    return "\n\n\n".join([classes[0].rstrip(), *classes[1:]]) + "\n"
+
+
+def formatted() -> str:
+    """The same as the house formats it."""
+    words = [str(Path(sys.executable).with_name("ruff")), "format", "--stdin-filename", str(TARGET), "-"]
+    done = subprocess.run(words, input=written(), capture_output=True, text=True, check=True, cwd=ROOT)
+    return str(done.stdout)
+
+
+if __name__ == "__main__":
+    TARGET.write_text(formatted(), encoding="utf-8")
