@@ -56,7 +56,7 @@ check: lint test slow  ## every test; what continuous integration runs
 slow: $(addprefix test-cpp-,$(filter-out dev,$(PRESETS))) test-slow  ## what make test leaves out: sanitizers, Open MPI, clusters, failures
 
 test-slow: $(VENV)/.installed
-	$(PYTEST) --durations=30 $(SLOW)
+	$(PYTEST) -n 2 --durations=30 $(SLOW)
 
 test-cpp-%: $(VENV)/.installed
 	cmake --preset $* -DPython_EXECUTABLE=$(BIN)/python $(COMPILER_$*)

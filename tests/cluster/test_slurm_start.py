@@ -57,54 +57,21 @@ def placed(account: Account) -> list[str]:
     return [place["host"] for place in record["placement"]]
 
 
-def typed(account: Account, shell: str, *lines: str) -> str:
-    """What a terminal shows when somebody starts `shell` on the login host and types each line at a prompt.
+def in_terminal(account: Account, starts_shell: str, *lines: str) -> str:
+    """What a terminal of the login host shows when `starts_shell` starts a shell in it that does the lines.
 
-    srun drops what is typed before it takes over the terminal, and on a busy machine now and then all that is
-    typed: then another terminal is opened, as a person would.
+    The shell is a script with job control, as if they were typed: what is really typed while srun takes over
+    a terminal may be lost. Only the first task has it; the others end, as bash does at an end of file.
     """
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        pytest.skip("below pytest-xdist a terminal of srun takes no input")
     if shutil.which("script") is None:
         pytest.skip("script (bsdutils), which makes a terminal, is not installed")
-    for _ in range(4):
-        shown, ended = _typed(account, shell, lines)
-        if ended:
-            return shown
-    raise AssertionError(f"the terminal takes nothing: {shown}")
-
-
-def _typed(account: Account, shell: str, lines: tuple[str, ...]) -> tuple[str, bool]:
-    """What one terminal shows, and whether it came to its end within 30 seconds."""
-    child = account.site.made.hosts[0].command(["script", "-qec", shell, os.devnull], account.folder)
-    shown, waiting, typed_at = "", [*lines, "exit"], 0
-    with subprocess.Popen(
-        child,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=account.environment,
-    ) as terminal:
-        assert terminal.stdin is not None and terminal.stdout is not None
-        deadline = time.monotonic() + 30
-        line = ""
-        while time.monotonic() < deadline:
-            if select.select([terminal.stdout], [], [], 2.0)[0]:
-                more = os.read(terminal.stdout.fileno(), 65536).decode(errors="replace")
-                if not more:
-                    return shown, True
-                shown += more
-                if not (waiting and shown.endswith(("# ", "$ "))):
-                    continue
-                line = waiting.pop(0)
-            elif not line or line[:9] in shown[typed_at:]:
-                continue  # it is being done
-            typed_at = len(shown)  # also again, where no terminal has shown it
-            terminal.stdin.write(f"{line}\n".encode())
-            terminal.stdin.flush()
-        terminal.kill()
-    account.site.ask("scancel", "--user=root")  # its allocation would be waited for
-    return shown, False
+    shell = account.folder / "shell"
+    shell.write_text("\n".join(["#!/bin/bash", "test -t 0 || exit 0", "set -m", *lines, ""]))
+    shell.chmod(0o755)
+    words = ["script", "-qec", f"env SHELL={shell} {starts_shell}", os.devnull]
+    done = account.site.run(words, account.folder, account.environment)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
 
 
 def said(done: Done, code: int) -> str:
@@ -159,7 +126,7 @@ def test_one_rank_of_a_step_is_a_job(anywhere: Account, ranks: int) -> None:
 def test_from_a_shell_on_a_node(anywhere: Account) -> None:
     """`srun --pty bash` over several tasks: its shell is the first of them, and no rank."""
     line = " ".join(tilewise(*WORDS, "-n", 6, "--json", "r.json", "-q"))
-    shown = typed(anywhere, "srun -Q --pty -N3 -n6 bash --norc -i", line)
+    shown = in_terminal(anywhere, "srun -Q --pty -N3 -n6 ./shell", line)
     assert (anywhere.folder / "r.json").exists(), shown
     assert set(placed(anywhere)) == set(NODES)
 
@@ -170,7 +137,7 @@ def test_from_an_interactive_step(account: Account, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(account.site, "_settings", settings)
     account.site.mpi("pmix")
     line = " ".join(tilewise(*WORDS, "-n", 6, "--json", "r.json", "-q"))
-    shown = typed(account, "salloc -Q -N3 -n6", "hostname >where", line)
+    shown = in_terminal(account, "salloc -Q -N3 -n6", "hostname >where", line)
     assert (account.folder / "where").read_text().strip() == "n1"
     assert (account.folder / "r.json").exists(), shown
     assert set(placed(account)) == set(NODES)
