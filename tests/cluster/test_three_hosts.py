@@ -216,8 +216,11 @@ def test_the_hosts_are_what_they_are_said_to_be(three: Three) -> None:
         assert float(asked.stdout) > 2 * DELAY
         before = last.slow.held_back
         busy = "import time\nwhile time.process_time() < 0.1: pass"
-        there = last.command([sys.executable, "-c", busy], Path("/"))
-        assert subprocess.run(there, check=False).returncode == 0
+        for _ in range(20):  # where other programs hold it back as well, it may not look busy
+            there = last.command([sys.executable, "-c", busy], Path("/"))
+            assert subprocess.run(there, check=False).returncode == 0
+            if last.slow.held_back > before:
+                break
         assert last.slow.held_back > before
 
 
