@@ -99,6 +99,59 @@ def test_tiff_that_pillow_packed(tmp_path: Path, compression: str, mode: str) ->
     assert near(loaded(tmp_path / "a.tif"), numpy.asarray(Image.open(tmp_path / "a.tif").convert("L")))
 
 
+@pytest.mark.parametrize("compression", [None, "packbits", "group3", "group4", "tiff_lzw"])
+@pytest.mark.parametrize("white", [0, 1])
+def test_bits_are_0_and_1_however_they_are_packed(
+    tmp_path: Path, compression: str | None, white: int
+) -> None:
+    """As stored: where 0 is white, a white point is 0."""
+    bits = numpy.random.default_rng(1).integers(0, 2, (21, 19)).astype(bool)
+    Image.fromarray(bits).save(tmp_path / "a.tif", compression=compression, tiffinfo={262: white})
+    assert numpy.array_equal(loaded(tmp_path / "a.tif"), bits == white)
+    assert any("0 is white" in note for note in files.inspect(str(tmp_path / "a.tif")).warnings) == (
+        white == 0
+    )
+
+
+@pytest.mark.parametrize("white", [0, 1])
+def test_white_may_be_0(tmp_path: Path, white: int) -> None:
+    """Numbers of a page are the same whether tifffile or Pillow unpacks it."""
+    numbers = colours((21, 19), samples=1)[..., 0]
+    for compression in ("packbits", "tiff_lzw"):
+        image = Image.fromarray(numbers)
+        image.save(tmp_path / "a.tif", compression=compression, tiffinfo={262: white})
+        assert numpy.array_equal(loaded(tmp_path / "a.tif"), numbers if white else 255 - numbers)
+
+
+@pytest.mark.parametrize("ending", ["lzw.tif", "packbits.tif", "jpg", "png"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_turned_picture_is_read_as_stored(tmp_path: Path, ending: str, orientation: int) -> None:
+    numbers = colours((16, 8), samples=1)[..., 0]
+    path = tmp_path / f"a.{ending}"
+    exif = Image.Exif()
+    exif[274] = orientation
+    if ending.endswith("tif"):
+        compression = {"lzw.tif": "tiff_lzw", "packbits.tif": "packbits"}[ending]
+        Image.fromarray(numbers).save(path, compression=compression, tiffinfo={274: orientation})
+    else:
+        numbers = numbers // 255 * 255 if ending == "png" else numpy.full_like(numbers, 128)
+        Image.fromarray(numbers).save(path, exif=exif)
+    assert near(loaded(path), numbers)
+    warnings = files.inspect(str(path)).warnings
+    assert [f"(orientation {orientation})" in note for note in warnings] == [True] * (orientation > 1)
+
+
+def test_further_frames_are_told(tmp_path: Path) -> None:
+    frames = [Image.fromarray(colours((9, 7), samples=1)[..., 0] // shade) for shade in (1, 2, 3)]
+    frames[0].save(tmp_path / "a.png", save_all=True, append_images=frames[1:])
+    frames[0].save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=frames[1:])
+    for name in ("a.png", "a.jpg"):
+        assert files.inspect(str(tmp_path / name)).warnings == (
+            "it has 3 frames, of which the first is taken",
+        )
+    assert numpy.array_equal(loaded(tmp_path / "a.png"), numpy.asarray(frames[0]))
+
+
 def test_pages_are_named_by_number(tmp_path: Path) -> None:
     pages = numpy.arange(3 * 20, dtype="uint16").reshape(3, 4, 5)
     tifffile.imwrite(tmp_path / "a.tif", pages, photometric="minisblack")

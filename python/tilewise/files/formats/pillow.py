@@ -45,6 +45,7 @@ class PillowFormat(msgspec.Struct, frozen=True):
             columns, rows = image.size
             mode = image.mode
             transparent = mode in _WITH_ALPHA or "transparency" in image.info
+            shown = _shown_otherwise(image)
         deep = mode in _SIXTEEN_BITS  # which Pillow has no transparency beside
         dtype = "uint16" if deep else "uint8"
         own = _planes(mode, transparent and not deep)
@@ -63,7 +64,7 @@ class PillowFormat(msgspec.Struct, frozen=True):
             format=os.path.splitext(path)[1].lower()[1:],
             encoded=True,
             notes=(f"a {self.kind} image is compressed",),
-            warnings=bits + colours.lost(own, count) + ignored,
+            warnings=bits + colours.lost(own, count) + ignored + shown,
         )
 
     def decode(self, source: Source, out: BinaryIO) -> None:
@@ -127,6 +128,15 @@ def _opened(path: str, kind: str) -> Iterator[Any]:
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         with Bounded(path) as file, Image.open(file, formats=[kind]) as image:
             yield image
+
+
+def _shown_otherwise(image: Any) -> tuple[str, ...]:
+    """Warnings for what viewers show and the numbers are not: a turned picture, further frames."""
+    from tilewise.files.formats import orientation
+
+    frames = getattr(image, "n_frames", 1)
+    further = (f"it has {frames} frames, of which the first is taken",) if frames > 1 else ()
+    return orientation.ignored(image.getexif().get(orientation.TAG)) + further
 
 
 def _planes(mode: str, transparent: bool) -> int:

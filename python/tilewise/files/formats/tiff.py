@@ -16,7 +16,7 @@ from tilewise.files.checks import (
     two_dimensions,
 )
 from tilewise.files.dtypes import ALL, ITEMSIZE
-from tilewise.files.formats import Format
+from tilewise.files.formats import Format, orientation
 from tilewise.files.headed import raw_beside
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
@@ -54,9 +54,9 @@ def decode(source: Source, out: BinaryIO) -> None:
         except Exception as error:
             if not lacks_codec(error):
                 raise
-    out.seek(0)
-    out.truncate()
-    decode_by_pillow(source, out)
+        out.seek(0)
+        out.truncate()
+        decode_by_pillow(page, source, out)
 
 
 def create(new: New) -> Region:
@@ -184,6 +184,7 @@ def _source(
         warnings.append(f"of its {samples} samples for each point only red, green and blue are taken")
     if photometric == _WHITE_IS_ZERO:
         warnings.append("its numbers are taken as stored, where 0 is white")
+    warnings += orientation.ignored(page.tags.valueof(orientation.TAG))
     return Source(
         path=path,
         name=name,

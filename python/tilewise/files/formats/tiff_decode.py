@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy
 
 from tilewise.base.errors import UsageError
+from tilewise.files.formats import orientation
 from tilewise.files.formats.colours import MODES, WEIGHTS, grey, write_planes
 from tilewise.files.region import Source
 from tilewise.files.regular import Bounded
@@ -15,7 +16,7 @@ from tilewise.files.regular import Bounded
 if TYPE_CHECKING:
     import tifffile
 
-_PALETTE = 3
+_WHITE_IS_ZERO, _PALETTE = 0, 3
 _SEGMENT_MAX = 1 << 30  # bytes of one strip or tile
 
 
@@ -59,23 +60,36 @@ def lacks_codec(error: Exception) -> bool:
     return "imagecodecs" in str(error)
 
 
-def decode_by_pillow(source: Source, out: BinaryIO) -> None:
-    """The same by Pillow, which brings codecs of its own; the page is read as a whole."""
+def decode_by_pillow(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> None:
+    """The same by Pillow, which brings codecs of its own; the page is read as a whole.
+
+    Pillow turns pictures by their orientation, stretches few bits to 0 … 255, and makes white the largest
+    number: all of that is undone, so that the numbers do not depend on how they are packed.
+    """
     from PIL import Image
 
     with Bounded(source.path) as file, Image.open(file, formats=["TIFF"]) as book:
         image: Image.Image = book
         image.seek(int(source.member or 0))
-        if image.size != (source.columns, source.rows // source.planes):
-            raise UsageError(f"{source.name} has pages that two libraries count differently")
+        image.load()
+        turned = orientation.TAG not in image.getexif()  # Pillow forgets it as it turns the picture
+        inverted = image.mode in ("1", "L") and int(page.photometric) == _WHITE_IS_ZERO
         if source.planes > 1:
             image = image.convert(MODES[source.planes])
         elif image.mode not in ("L", "I;16", "I;16B", "I", "F"):
             image = image.convert("L")
         values: Any = numpy.asarray(image)
-        if values.dtype.itemsize < numpy.dtype(source.dtype).itemsize:
-            raise UsageError(f"{source.name} is packed in a way that is not read with {source.dtype} numbers")
-        write_planes(numpy.atleast_3d(values), source.dtype, out)
+    if turned:
+        values = orientation.as_stored(values, page.tags.valueof(orientation.TAG))
+    if values.shape[:2] != (source.rows // source.planes, source.columns):
+        raise UsageError(f"{source.name} has pages that two libraries count differently")
+    if values.dtype.itemsize < numpy.dtype(source.dtype).itemsize:
+        raise UsageError(f"{source.name} is packed in a way that is not read with {source.dtype} numbers")
+    if inverted:
+        values = 255 - values
+    if page.bitspersample in (1, 2, 4) and int(page.photometric) != _PALETTE:
+        values = values // (255 // (2**page.bitspersample - 1))
+    write_planes(numpy.atleast_3d(values), source.dtype, out)
 
 
 def _place(
