@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -26,15 +27,17 @@ def ignored(orientation: Any) -> tuple[str, ...]:
     return (f"viewers show it {_SHOWN[orientation]} (orientation {orientation}), but it is read as stored",)
 
 
+_TURNED_BACK: dict[int, Callable[[Array], Array]] = {
+    2: lambda shown: shown[:, ::-1],
+    3: lambda shown: shown[::-1, ::-1],
+    4: lambda shown: shown[::-1],
+    5: lambda shown: numpy.swapaxes(shown, 0, 1),
+    6: lambda shown: numpy.rot90(shown),
+    7: lambda shown: numpy.swapaxes(shown[::-1, ::-1], 0, 1),
+    8: lambda shown: numpy.rot90(shown, -1),
+}
+
+
 def as_stored(shown: Array, orientation: Any) -> Array:
     """The picture, shape (rows, columns, …), as it was before a library turned it by `orientation`."""
-    turned_back = {
-        2: lambda: shown[:, ::-1],
-        3: lambda: shown[::-1, ::-1],
-        4: lambda: shown[::-1],
-        5: lambda: numpy.swapaxes(shown, 0, 1),
-        6: lambda: numpy.rot90(shown),
-        7: lambda: numpy.swapaxes(shown[::-1, ::-1], 0, 1),
-        8: lambda: numpy.rot90(shown, -1),
-    }
-    return turned_back[orientation]() if orientation in turned_back else shown
+    return _TURNED_BACK[orientation](shown) if orientation in _TURNED_BACK else shown
