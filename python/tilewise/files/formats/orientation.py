@@ -32,7 +32,7 @@ _TURNED_BACK: dict[int, Callable[[Array], Array]] = {
     3: lambda shown: shown[::-1, ::-1],
     4: lambda shown: shown[::-1],
     5: lambda shown: numpy.swapaxes(shown, 0, 1),
-    6: lambda shown: numpy.rot90(shown),
+    6: numpy.rot90,
     7: lambda shown: numpy.swapaxes(shown[::-1, ::-1], 0, 1),
     8: lambda shown: numpy.rot90(shown, -1),
 }
