@@ -1,7 +1,8 @@
-"""`tilewise info A`: what a matrix file is, without reading its numbers unless `--stats` asks for them."""
+"""`tilewise info A`: what a file is and holds, without reading its numbers unless `--stats` asks for them."""
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
 import msgspec
@@ -10,10 +11,13 @@ from tilewise import __version__, files
 from tilewise.base.declare import SHOW, WHAT, Parameter
 from tilewise.base.units import bytes_text, plural, shape_text
 from tilewise.cli.parse import parse
+from tilewise.files.contents import Content, contents
+from tilewise.files.formats import extension, split_name
 from tilewise.files.region import Source
 from tilewise.launch.join import Join
 from tilewise.machine import storage
 from tilewise.report.render.terminal import Screen, show
+from tilewise.report.table import Cell, Table, text_columns
 
 
 def request(
@@ -32,13 +36,12 @@ def request(
             help="FILE for the same as JSON; - for standard output.",
         ),
     ] = None,
-) -> tuple[Source, bool, str | None]:
-    """Say what a matrix file is."""
+) -> tuple[str, bool, str | None]:
+    """Say what a matrix file is, or what lies in a file with several arrays."""
     from tilewise.engine import side_files
 
-    source = files.inspect(a, lists=True)
-    side_files.check("--json", json, [source.path], force=False)
-    return source, stats, json
+    side_files.check("--json", json, [os.path.abspath(split_name(a)[0])], force=False)
+    return a, stats, json
 
 
 def main(words: list[str], joined: Join | None) -> int:
@@ -46,8 +49,8 @@ def main(words: list[str], joined: Join | None) -> int:
     asked = parse("info", request, words)
     if asked is None:
         return 0
-    source, stats, json = asked
-    facts = facts_of(source, stats)
+    name, stats, json = asked
+    facts, inside = facts_of(name, stats)
     if json is not None:
         from tilewise.cli.answers import write_json
 
@@ -55,12 +58,38 @@ def main(words: list[str], joined: Join | None) -> int:
     if json != "-":
         screen = Screen()
         screen.pairs(_rows(facts))
+        if inside:
+            screen.line()
+            screen.table(_table(facts["path"], inside))
         show(screen)
     return 0
 
 
-def facts_of(source: Source, stats: bool) -> dict[str, Any]:
-    """What is known of `source`, as `--json` shows it."""
+def facts_of(name: str, stats: bool) -> tuple[dict[str, Any], list[Content]]:
+    """What is known of the matrix `name`, as `--json` shows it; and all arrays of its file if it has several.
+
+    Where none of these, or more than one, is a matrix, only what is true of the whole file is known.
+    """
+    inside = contents(name)
+    if len(inside) <= 1:
+        return _facts(files.inspect(name, lists=True), stats), []
+    if stats or sum(each.matrix for each in inside) == 1:
+        facts = _facts(files.inspect(name), stats)
+    else:
+        path = os.path.abspath(split_name(name)[0])
+        facts = {
+            "tilewise": __version__,
+            "path": path,
+            "format": extension(path)[1:],
+            "member": None,
+            "file_bytes": os.path.getsize(path),
+            **_place(path),
+        }
+    facts["members"] = msgspec.to_builtins(inside)
+    return facts, inside
+
+
+def _facts(source: Source, stats: bool) -> dict[str, Any]:
     in_place = not source.encoded and not source.tiles and source.encoding == "binary"
     facts: dict[str, Any] = {
         "tilewise": __version__,
@@ -84,9 +113,7 @@ def facts_of(source: Source, stats: bool) -> dict[str, Any]:
     }
     if source.path:
         # A folder says nothing about the files in it.
-        path = source.tiles[0].path if source.tiles else source.path
-        facts["file_system"] = storage.file_system(path)
-        facts["cache"] = storage.cache_state(path)
+        facts |= _place(source.tiles[0].path if source.tiles else source.path)
     if stats:
         from tilewise.files.reading import binary
         from tilewise.files.statistics import statistics
@@ -100,8 +127,27 @@ def facts_of(source: Source, stats: bool) -> dict[str, Any]:
     return facts
 
 
+def _place(path: str) -> dict[str, Any]:
+    return {"file_system": storage.file_system(path), "cache": storage.cache_state(path)}
+
+
+def _table(path: str, inside: list[Content]) -> Table:
+    """All arrays of a file, with the name of one for a job."""
+    table = Table("members", "what it holds", text_columns("name", "shape", "type", "stored"))
+    for each in inside:
+        shape = "×".join(map(str, each.shape)) or "–"
+        tone = "" if each.matrix else "faint"
+        table.add(*(Cell(text, tone=tone) for text in (each.member, shape, each.dtype, each.layout)))
+    if matrices := [each for each in inside if each.matrix]:
+        table.notes.append(f"a job takes a matrix by its name, such as {path}:{matrices[-1].member}")
+    return table
+
+
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [("path", facts["path"]), ("format", facts["format"])]
+    if "shape" not in facts:
+        lies_on = f"{facts['file_system']}, page cache: {facts['cache']}"
+        return [*rows, ("size", bytes_text(facts["file_bytes"])), ("lies on", lies_on)]
     if facts["member"]:
         rows.append(("member", facts["member"]))
     rows += [

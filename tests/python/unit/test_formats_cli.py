@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy
 import pytest
+import safetensors.numpy
+import tifffile
 from conftest import InProcess, one_message
 from PIL import Image
+from scipy.io import netcdf_file
 from tilewise.files.output import create
 from tilewise.files.target import check_target
 
@@ -68,6 +72,60 @@ def test_info_says_what_a_file_is(here: InProcess, name: str) -> None:
     assert facts["encoding"] in ("binary", "text", "encoded")
     assert facts["tiles"] == (4 if name == "a.tiles" else None)
     assert facts["member"] == {"a": "a", "b": "a"}.get(name.removesuffix(".npz"), facts["member"])
+
+
+def several(folder: Path) -> dict[str, dict[str, tuple[Any, ...]]]:
+    """Makes files with several arrays; returns shape, what each holds, and whether it is a matrix."""
+    floats = numpy.zeros((3, 4), "float32")
+    with h5py.File(folder / "s.h5", "w") as book:
+        book["run/x"], book["y"], book["line"], book["cube"] = floats, NUMBERS, floats[0], floats[None]
+        book["words"], book["table"] = ["a", "b"], numpy.zeros(3, [("x", "f8")])
+        book["empty"] = h5py.Empty("f8")
+    numpy.savez(folder / "s.npz", a=floats, b=NUMBERS, c=numpy.array(["x"]))
+    safetensors.numpy.save_file({"a": floats, "b": NUMBERS[0]}, folder / "s.safetensors")
+    tifffile.imwrite(folder / "s.tif", numpy.zeros((2, 8, 9), "uint16"), photometric="minisblack")
+    with netcdf_file(folder / "s.nc", "w") as book:
+        book.createDimension("rows", 12)
+        book.createDimension("columns", 5)
+        book.createVariable("rows", "f8", ("rows",))[:] = 0
+        book.createVariable("a", "f8", ("rows", "columns"))[:] = NUMBERS
+    return {
+        "s.h5": {
+            "/cube": ([1, 3, 4], "float32", False),
+            "/empty": ([], "nothing", False),
+            "/line": ([4], "float32", False),
+            "/run/x": ([3, 4], "float32", True),
+            "/table": ([3], "records", False),
+            "/words": ([2], "strings", False),
+            "/y": ([12, 5], "float64", True),
+        },
+        "s.npz": {
+            "a": ([3, 4], "float32", True),
+            "b": ([12, 5], "float64", True),
+            "c": ([1], "strings", False),
+        },
+        "s.safetensors": {"a": ([3, 4], "float32", True), "b": ([5], "float64", False)},
+        "s.tif": {"0": ([8, 9], "uint16", True), "1": ([8, 9], "uint16", True)},
+        "s.nc": {"rows": ([12], "float64", False), "a": ([12, 5], "float64", True)},
+    }
+
+
+def test_info_lists_what_a_file_holds(here: InProcess) -> None:
+    """With the facts of the one matrix that a job would take, if there is only one."""
+    for name, members in several(Path.cwd()).items():
+        facts = json.loads(here("info", name, "--json", "-").stdout)
+        listed = {each["member"]: (each["shape"], each["dtype"], each["matrix"]) for each in facts["members"]}
+        assert listed == members
+        matrices = [member for member, (_, _, matrix) in members.items() if matrix]
+        assert facts["member"] == (matrices[0] if len(matrices) == 1 else None)
+        assert facts.get("shape") == (members[matrices[0]][0] if len(matrices) == 1 else None)
+        shown = here("info", name).stdout
+        for member, (shape, dtype, _) in members.items():
+            assert re.search(rf"^{member} +{'×'.join(map(str, shape)) or '–'} +{dtype} ", shown, re.MULTILINE)
+        if len(matrices) > 1:
+            assert "was expected" in one_message(here("info", name, "--stats"), 2)
+        for member in matrices:
+            assert "members" not in json.loads(here("info", f"{name}:{member}", "--json", "-").stdout)
 
 
 @pytest.mark.parametrize("name", NAMES)

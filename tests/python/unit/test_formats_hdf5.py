@@ -67,7 +67,7 @@ def test_hdf5_members_links_and_what_is_no_matrix(tmp_path: Path) -> None:
     for member, said in (
         ("vector", "1 dimension "),
         ("cube", "3 dimensions"),
-        ("text", "Python objects"),
+        ("text", "holds strings"),
         ("empty", "null"),
         ("inner", "no dataset inner"),
         ("nope", "/a, /b"),

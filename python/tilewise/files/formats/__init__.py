@@ -14,6 +14,8 @@ To add one, write its module beside this one, and a line in `FORMATS`. The modul
         only where it can be written: gives the empty file at `new.path` its headers and its full size
     create_tiles, claim_of, replaced, sweep, check_folder
         in its place where a matrix is a folder; see `tiles.py`
+    contents(path, name) -> list[Content]
+        only where a file can hold several arrays: all of them, for `tilewise info`
     encode(raw, path, planes) -> None
         only where `create` sends the numbers to another, raw file: packs that file into `path`
     check_member(path, name, member, force) -> None

@@ -18,13 +18,15 @@ from tilewise.files.checks import (
 from tilewise.files.dtypes import ALL, ITEMSIZE
 from tilewise.files.formats import Format
 from tilewise.files.formats.h5_elsewhere import require_inside
-from tilewise.files.formats.h5_names import choose, find
+from tilewise.files.formats.h5_names import choose, datasets, find
 from tilewise.files.guard import guarded
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped,unused-ignore]
+
+    from tilewise.files.contents import Content
 
 FORMAT = Format(numbers=ALL, member="dataset", reproducible=False)
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -67,6 +69,23 @@ def decode(source: Source, out: BinaryIO) -> None:
                 for line, numbers in enumerate(block):
                     out.seek(((row + line) * source.columns + column) * native.itemsize)
                     out.write(numbers.data)
+
+
+def contents(path: str, name: str) -> list[Content]:
+    """All datasets, in the order of their names."""
+    import h5py
+
+    from tilewise.files.contents import content
+
+    with _opened(path, "r") as book:
+        found = []
+        for member in datasets(book):
+            dataset = book[member]
+            strings = h5py.check_string_dtype(dataset.dtype) is not None
+            layout = _why_encoded(dataset, dataset.size or 0) or "in one piece"
+            kind = "strings" if strings else "nothing" if dataset.shape is None else ""
+            found.append(content(member, dataset.shape or (), dataset.dtype, layout, kind))
+        return found
 
 
 def create(new: New) -> Region:
@@ -137,6 +156,8 @@ def _source(dataset: h5py.Dataset, path: str, name: str, size: int, kind: str) -
     if dataset.shape is None:
         raise UsageError(f"{name} is a dataset without numbers (a null dataspace)")
     dtype = dataset.dtype
+    if h5py.check_string_dtype(dtype) is not None:
+        raise UsageError(f"{name} holds strings, but numbers were expected: {', '.join(ITEMSIZE)}")
     number = number_type(dtype, name)
     rows, columns = two_dimensions(
         dataset.shape, name, f"book.create_dataset({dataset.name!r}, data=a.reshape(…))"

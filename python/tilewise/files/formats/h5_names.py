@@ -38,6 +38,13 @@ def matrices(book: h5py.File) -> list[str]:
     return _visit(book, is_matrix, _LISTED)
 
 
+def datasets(book: h5py.File) -> list[str]:
+    """Names of all datasets, matrices or not; links are not followed."""
+    import h5py
+
+    return _visit(book, lambda item: isinstance(item, h5py.Dataset), _LISTED)
+
+
 def find(book: h5py.File, name: str, member: str, must_exist: bool = True) -> Any:
     """The object called `member`; UsageError when there is none, or when a link leads into another file."""
     import h5py

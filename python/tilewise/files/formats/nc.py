@@ -13,6 +13,8 @@ from tilewise.files.regular import open_regular
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped,unused-ignore]
 
+    from tilewise.files.contents import Content
+
 FORMAT = Format(
     numbers=tuple(dtype for dtype in ALL if dtype not in ("float16", "complex64", "complex128")),
     member="variable",
@@ -46,6 +48,13 @@ def decode(source: Source, out: BinaryIO) -> None:
     with open(source.path, "rb") as file:
         version_4 = file.read(8) == h5.SIGNATURE
     (h5.decode if version_4 else nc_classic.decode)(source, out)
+
+
+def contents(path: str, name: str) -> list[Content]:
+    """All variables of either kind."""
+    with open(path, "rb") as file:
+        version_4 = file.read(8) == h5.SIGNATURE
+    return (h5.contents if version_4 else nc_classic.contents)(path, name)
 
 
 def create(new: New) -> Region:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tilewise.base.errors import UsageError
@@ -20,6 +21,8 @@ from tilewise.files.region import Source
 
 if TYPE_CHECKING:
     import numpy
+
+    from tilewise.files.contents import Content
 
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
@@ -75,6 +78,17 @@ def decode(source: Source, out: BinaryIO) -> None:
             raise UsageError(f"{source.name} changed while it was read")
         for row in range(0, source.rows, high):
             out.write(numpy.ascontiguousarray(view[row : row + high], native).data)
+
+
+def contents(path: str, name: str) -> list[Content]:
+    """All variables."""
+    from tilewise.files.contents import content
+
+    with _Bounded(path, os.path.getsize(path)) as file:
+        return [
+            content(key, view.shape, view.dtype, "in one piece" if view.flags.c_contiguous else "in records")
+            for key, view in _views(_variables(file)).items()
+        ]
 
 
 class _Bounded:

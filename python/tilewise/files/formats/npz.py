@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zipfile
-from typing import IO, BinaryIO
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
@@ -20,6 +21,9 @@ from tilewise.files.formats import Format
 from tilewise.files.formats.npy import read_header
 from tilewise.files.region import Source
 from tilewise.files.regular import open_regular
+
+if TYPE_CHECKING:
+    from tilewise.files.contents import Content
 
 FORMAT = Format(member="array")
 _LOCAL_HEADER = 30  # bytes before the name in the header that precedes each entry
@@ -39,6 +43,20 @@ def inspect(path: str, name: str, member: str) -> Source:
                 raise missing(name, "array", member, sorted(entries))
             chosen = member or pick(name, path, "array", _matrices(archive, entries, name))
             return _source(path, name, chosen, archive, entries[chosen], file, size)
+
+
+def contents(path: str, name: str) -> list[Content]:
+    """All arrays whose header can be read."""
+    from tilewise.files.contents import content
+
+    with zipfile.ZipFile(path) as archive:
+        found = []
+        for entry in archive.infolist()[:_LISTED]:
+            with archive.open(entry) as stream, contextlib.suppress(UsageError):
+                shape, _, dtype = read_header(stream, name)
+                layout = "in one piece" if entry.compress_type == zipfile.ZIP_STORED else "compressed"
+                found.append(content(_array_name(entry), shape, dtype, layout))
+        return found
 
 
 def decode(source: Source, out: BinaryIO) -> None:

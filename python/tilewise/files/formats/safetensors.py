@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, BinaryIO
+
 import msgspec
 
 from tilewise.base.errors import UsageError
@@ -19,6 +21,9 @@ from tilewise.files.formats import Format
 from tilewise.files.headed import create_headed
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
+
+if TYPE_CHECKING:
+    from tilewise.files.contents import Content
 
 FORMAT = Format(numbers=tuple(dtype for dtype in ALL if dtype != "complex128"), member="tensor")
 _HEADER_MAX = 100 << 20  # bytes, as the format's own reader has it
@@ -50,18 +55,8 @@ def inspect(path: str, name: str, member: str) -> Source:
     """The tensor called `member`, or the only matrix; all tensors must lie as the format demands."""
     file, size = open_regular(path, name)
     with file:
-        lead = file.read(8)
-        length = int.from_bytes(lead, "little")
-        if len(lead) < 8 or length > min(size - 8, _HEADER_MAX):
-            what = (
-                "is empty"
-                if not lead
-                else f"has {size} bytes, which its header of {length} bytes does not fit"
-            )
-            raise UsageError(f"{name} {what}, but a .safetensors file was expected")
-        head = file.read(length)
+        data, head = _header(file, size, name)
     tensors = _tensors(head, name)
-    data = 8 + length
     _require_in_a_row(tensors, size - data, name)
     matrices = [key for key, tensor in tensors.items() if len(tensor.shape) == 2 and tensor.dtype in _DTYPES]
     if member and member not in tensors:
@@ -87,6 +82,25 @@ def inspect(path: str, name: str, member: str) -> Source:
     )
 
 
+def contents(path: str, name: str) -> list[Content]:
+    """All tensors."""
+    from tilewise.files.contents import Content
+
+    file, size = open_regular(path, name)
+    with file:
+        _, head = _header(file, size, name)
+    return [
+        Content(
+            key,
+            tuple(tensor.shape),
+            _DTYPES.get(tensor.dtype, tensor.dtype),
+            "in one piece",
+            len(tensor.shape) == 2 and tensor.dtype in _DTYPES,
+        )
+        for key, tensor in _tensors(head, name).items()
+    ]
+
+
 def create(new: New) -> Region:
     """Writes a header for one tensor; blanks behind it make the numbers begin at a multiple of 64 bytes."""
     tensor = _Tensor(_CODES[new.dtype], list(new.shape), (0, new.bytes))
@@ -94,6 +108,18 @@ def create(new: New) -> Region:
     step = PAGE if new.bytes >= PAGE_ALIGNED_FROM else 64
     offset = -(-(8 + len(text)) // step) * step
     return create_headed(new, (offset - 8).to_bytes(8, "little") + text.ljust(offset - 8))
+
+
+def _header(file: BinaryIO, size: int, name: str) -> tuple[int, bytes]:
+    """Where the tensors begin, and the JSON before them."""
+    lead = file.read(8)
+    length = int.from_bytes(lead, "little")
+    if len(lead) < 8 or length > min(size - 8, _HEADER_MAX):
+        what = (
+            "is empty" if not lead else f"has {size} bytes, which its header of {length} bytes does not fit"
+        )
+        raise UsageError(f"{name} {what}, but a .safetensors file was expected")
+    return 8 + length, file.read(length)
 
 
 def _tensors(head: bytes, name: str) -> dict[str, _Tensor]:

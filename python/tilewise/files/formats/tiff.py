@@ -24,6 +24,8 @@ from tilewise.files.regular import open_regular
 if TYPE_CHECKING:
     import tifffile
 
+    from tilewise.files.contents import Content
+
 FORMAT = Format(numbers=ALL, member="page", picture=True, planes=(1, 2, 3, 4))
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _YCBCR = 0, 1, 2, 3, 6
 _DENSEST = 2000  # bytes that one packed byte may stand for; deflate reaches 1032
@@ -40,6 +42,22 @@ def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -
         page = _page(book, path, name, member)
         order = "big" if book.byteorder == ">" else "little"
         return _source(page, path, name, member, size, order, planes)
+
+
+def contents(path: str, name: str) -> list[Content]:
+    """All pages, by their numbers; (rows, columns, samples) where a point has several."""
+    from tilewise.files.contents import Content
+
+    with _opened(path) as book:
+        found = []
+        for number, each in enumerate(book.pages):
+            page = each.aspage()
+            samples = (page.samplesperpixel,) if page.samplesperpixel > 1 else ()
+            shape = (page.imagelength, page.imagewidth, *samples)
+            number_ = str(page.dtype) if page.dtype is not None else f"{page.bitspersample} bits"
+            layout = "in one piece" if _in_one_piece(page) else f"packed ({_name(page.compression)})"
+            found.append(Content(str(number), shape, number_, layout, matrix=page.imagedepth == 1))
+        return found
 
 
 def decode(source: Source, out: BinaryIO) -> None:
