@@ -35,6 +35,7 @@ _STYLES = {
 _GAP = "  "
 _NARROW = 9  # columns: a head has no more lines than it needs
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(?=$| \()")  # what stands in brackets behind it is no unit
+_UNIT = re.compile(r"(?<=\d) (?=[^\W\d]|%|×)")  # a number and its unit stay on one line
 _PIPED = 400  # columns: a pipe has no width
 
 
@@ -132,9 +133,16 @@ def _padded(text: str, width: int, right: bool = False) -> str:
 def _pairs(rows: Sequence[tuple[str, str, str]], wide: int, width: int) -> Iterator[Line]:
     for label, text, tone in rows:
         room = width - wide
-        parts = textwrap.wrap(text, room, break_on_hyphens=False) if 10 < room < _wide(text) else [text]
+        parts = _wrapped(text, room) if 10 < room < _wide(text) else [text]
         for place, part in enumerate(parts):
             yield [(_padded("" if place else label, wide), "faint"), (part, tone)]
+
+
+def _wrapped(text: str, room: int) -> list[str]:
+    """Lines of at most `room` columns, but for what cannot be cut: numbers with their units, paths."""
+    whole = _UNIT.sub("\N{NO-BREAK SPACE}", text)
+    lines = textwrap.wrap(whole, room, break_on_hyphens=False, break_long_words=False)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
 def _grid(table: Table, width: int) -> Iterator[Line]:
@@ -145,6 +153,9 @@ def _grid(table: Table, width: int) -> Iterator[Line]:
     lead = next((place for place, one in enumerate(table.columns) if one.numbers), len(columns))
     fixed, free = columns[: lead or 1], columns[lead or 1 :]
     used = sum(_across(column) for column in fixed)
+    if width and used > width:
+        yield from _stacked(table, width)
+        return
     some, room = list(fixed), width - used
     for column in free:
         if width and len(some) > len(fixed) and room < _across(column) - len(_GAP):
@@ -153,6 +164,24 @@ def _grid(table: Table, width: int) -> Iterator[Line]:
         some.append(column)
         room -= _across(column)
     yield from _drawn(some, bool(table.title))
+
+
+def _stacked(table: Table, width: int) -> Iterator[Line]:
+    """Each row as lines, a column each, where not even the columns of words have room beside each other."""
+    titles = [clean(column.title) for column in table.columns]
+    wide = max(map(_wide, titles)) + len(_GAP)
+    for row in table.rows:
+        yield []
+        labelled = zip(titles, table.columns, row, strict=True)
+        yield from _pairs(
+            [
+                (title, clean(f"{cell.text}{cell.mark} {column.unit}".strip()), cell.tone)
+                for title, column, cell in labelled
+                if cell.text
+            ],
+            wide,
+            width,
+        )
 
 
 _Drawn = tuple[list[str], list[tuple[str, str, str]]]  # of a column: lines of its head; text, tone, mark
