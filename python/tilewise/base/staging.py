@@ -20,6 +20,7 @@ from tilewise.base.claim import Claim
 from tilewise.base.errors import RunError, disk_failure, one_line
 from tilewise.base.owner import new_owner, part_path
 from tilewise.base.seal import Seal
+from tilewise.base.streams import is_stream, write_stream
 
 
 class Staged(msgspec.Struct, kw_only=True):
@@ -93,8 +94,11 @@ def naming(name: str, force: bool = False) -> Iterator[None]:
 def replace(path: str | os.PathLike[str], data: bytes) -> None:
     """Gives the file at `path` new content: whoever reads it finds the old one or the new one, never a part.
 
-    Raises OSError, and leaves nothing then.
+    A stream gets it as it is. Raises OSError, and leaves nothing then.
     """
+    if is_stream(os.fspath(path)):
+        write_stream(os.fspath(path), data)
+        return
     staged = Staged.beside(os.path.realpath(path), new_owner().identity)
     with staged.or_none():
         with os.fdopen(staged.make(), "wb") as file:

@@ -6,6 +6,7 @@ Imports next to nothing at first, so that help is instant and ranks that only be
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 import sys
@@ -96,11 +97,23 @@ def _system(error: Exception) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     if isinstance(error, OSError):
+        if error.errno == errno.ENOENT and not error.filename and _has_lost_its_folder():
+            lost = UsageError("the working folder has been removed", "cd to a folder that exists")
+            _say(lost)
+            return lost.exit_code
         where = f"{error.filename}: " if error.filename else ""
         _say(RunError(f"{where}{error.strerror or error}", advice_for(error.errno or 0)))
     else:
         _say(RunError("the front ran out of memory", "end other programs, or give the job more memory"))
     return RunError.exit_code
+
+
+def _has_lost_its_folder() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _dispatch(words: list[str], joined: Join | None) -> int:

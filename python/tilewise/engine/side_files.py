@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tilewise.base.claim import Claim
 from tilewise.base.errors import RunError, UsageError, disk_failure
 from tilewise.base.staging import Staged
+from tilewise.base.streams import is_stream, write_stream
 from tilewise.files.headed import put_head
 from tilewise.files.target import check_folder
 
@@ -30,11 +31,8 @@ def check(flag: str, path: str | None, others: list[str], force: bool | None = N
     real = os.path.realpath(path)
     if os.path.isdir(real):
         raise UsageError(f"{flag} {path} is a folder, but a file name was expected")
-    if os.path.exists(real) and not os.path.isfile(real):
-        raise UsageError(
-            f"{flag} {path} is no regular file, and would be replaced",
-            f"{flag} - for standard output" if flag == "--json" else "a name that is free",
-        )
+    if is_stream(path):
+        return
     known = {os.path.realpath(other) for other in others if other}
     if real in known:
         raise UsageError(f"{flag} {path} is also an input or an output of this job")
@@ -77,11 +75,16 @@ def _ours(path: str) -> bool:
 
 
 class SideFile:
-    """One file beside the result, under a hidden name until `name`; with no `path` there is none."""
+    """One file beside the result, under a hidden name until `name`; with no `path` there is none.
+
+    What goes to a stream is made in the working folder, and sent by `name`.
+    """
 
     def __init__(self, what: str, path: str | None, identity: str) -> None:
         self._what = what
-        self._path = os.path.realpath(path) if path else ""
+        self._stream = path if path and is_stream(path) else ""
+        made_here = what.rsplit(maxsplit=1)[-1]  # "record", "timeline"
+        self._path = os.path.realpath(made_here if self._stream else path) if path else ""
         self._staged = Staged.beside(self._path, identity, more=[".gz"])
         self.part = self._staged.part if path else ""
         self.claim = self._staged.claim if path else Claim("", "")
@@ -132,7 +135,11 @@ class SideFile:
         if not self._ready:
             return
         try:
-            self._staged.take_name()
+            if self._stream:
+                with open(self.part, "rb") as file:
+                    write_stream(self._stream, file.read())
+            else:
+                self._staged.take_name()
         except OSError as error:
             raise self._lost(error) from None
         self._ready = False
@@ -144,4 +151,4 @@ class SideFile:
             self._staged.discard()
 
     def _lost(self, error: OSError) -> RunError:
-        return disk_failure(f"{self._what} {self._path} cannot be written", error)
+        return disk_failure(f"{self._what} {self._stream or self._path} cannot be written", error)

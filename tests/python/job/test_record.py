@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
+import os
 from pathlib import Path
 
 import msgspec
@@ -28,6 +30,22 @@ CONTRACT = {
     ),
     *("placement", "predicted_seconds", "verification", "result", "warnings", "environment"),
 }
+
+
+def test_record_and_timeline_go_to_streams(fake: Tilewise) -> None:
+    """As `--json >(jq .)` and `--json /dev/stdout` name them; nothing else is left in the folder."""
+    before = sorted(os.listdir(fake.folder))
+    pipes = [os.pipe(), os.pipe()]
+    for _, target in pipes:
+        fcntl.fcntl(target, fcntl.F_SETPIPE_SZ, 1 << 20)
+    ends = [f"/proc/{os.getpid()}/fd/{target}" for _, target in pipes]
+    assert fake(*WORDS, "--json", ends[0], "--trace", ends[1]).returncode == 0
+    for _, target in pipes:
+        os.close(target)
+    record, timeline = (json.loads(Path(f"/dev/fd/{source}").read_bytes()) for source, _ in pipes)
+    assert record["command"] == "multiply" and timeline == []  # as the stand-in writes it
+    assert json.loads(fake(*WORDS, "--force", "-q", "--json", "/dev/stdout").stdout)["command"] == "multiply"
+    assert sorted(os.listdir(fake.folder)) == sorted([*before, "C.npy"])
 
 
 def test_every_field_of_the_contract_is_there(fake: Tilewise) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,26 @@ def test_info_lists_what_a_file_holds(here: InProcess) -> None:
             assert "was expected" in one_message(here("info", name, "--stats"), 2)
         for member in matrices:
             assert "members" not in json.loads(here("info", f"{name}:{member}", "--json", "-").stdout)
+
+
+def test_a_working_folder_that_is_gone(here: InProcess, tmp_path: Path) -> None:
+    """What needs it says so; paths from the root need none."""
+    fill(Path.cwd())
+    whole = str(Path("a.npz").absolute())
+    (tmp_path / "gone").mkdir()
+    os.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert "12×5" in here("info", whole).stdout
+    message = one_message(here("info", "a.npz"), 2)
+    assert "the working folder has been removed\n  try: cd to a folder that exists" in message
+
+
+@pytest.mark.parametrize(
+    ("line", "advised"), [("a,b", True), ('"x","y"', True), ("_x,3", False), ("1,b", False), (",,2", False)]
+)
+def test_column_names_are_thought_of_where_there_are_words(here: InProcess, line: str, advised: bool) -> None:
+    Path("a.csv").write_text(f"{line}\n1,2\n")
+    assert ("column names" in one_message(here("info", "a.csv"), 2)) == advised
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tilewise.base.errors import RunError
 from tilewise.base.owner import new_owner
 from tilewise.base.seal import Seal
 from tilewise.base.staging import Staged, replace, replace_or_fail
+from tilewise.base.streams import is_stream
 
 
 def names(folder: Path) -> list[str]:
@@ -59,3 +61,49 @@ def test_content_is_replaced_at_once_or_not_at_all(tmp_path: Path, monkeypatch: 
     with pytest.raises(RunError, match=r"^--json r cannot be written: no space left$"):
         replace_or_fail(str(goal), b"new", "--json r")
     assert names(tmp_path) == ["link.json", "r.json"] and goal.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("how", ["fifo", "descriptor", "link"])
+def test_streams_are_written_and_never_replaced(tmp_path: Path, how: str) -> None:
+    """A pipe, `/dev/fd/N`, and a link to either: what was written before stays before it."""
+    content = bytes(100_000)
+    source, target = os.pipe()
+    path = Path(f"/dev/fd/{target}")
+    if how == "fifo":
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+    elif how == "link":
+        path = tmp_path / "link"
+        path.symlink_to(f"/proc/self/fd/{target}")
+    assert is_stream(str(path)) and not is_stream(str(tmp_path / "C.npy"))
+    before = names(tmp_path)
+    got = bytearray()
+
+    def read() -> None:
+        with open(path if how == "fifo" else os.dup(source), "rb") as reader:
+            while len(got) < len(content):
+                got.extend(reader.read1())
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    replace(path, content)
+    thread.join()
+    assert got == content and names(tmp_path) == before
+    os.close(source)
+    os.close(target)
+
+
+def test_an_open_file_is_a_stream(tmp_path: Path) -> None:
+    with open(tmp_path / "out", "w+b") as file:
+        file.write(b"before ")
+        file.flush()
+        replace(f"/dev/fd/{file.fileno()}", b"this")
+        file.write(b" after")
+    assert names(tmp_path) == ["out"] and (tmp_path / "out").read_bytes() == b"before this after"
+
+
+def test_a_reader_that_leaves_is_no_failure(tmp_path: Path) -> None:
+    source, target = os.pipe()
+    os.close(source)
+    replace(f"/dev/fd/{target}", bytes(1_000_000))
+    os.close(target)

@@ -107,7 +107,7 @@ class _Bounded:
     def read(self, count: int = -1) -> bytes:
         left = max(0, self._size - self._file.tell())
         if count < 0 or count > left:
-            raise ValueError("its header is truncated or promises more than the file holds")
+            raise ValueError
         return self._file.read(count)
 
     def seek(self, *where: int) -> int:
@@ -134,8 +134,10 @@ def _variables(file: _Bounded) -> dict[str, Any]:
     """Every variable, whose data are views into the mapped file, which stays open as long as a view does."""
     from scipy.io import netcdf_file  # type: ignore[import-untyped,unused-ignore]
 
-    book = netcdf_file(file, "r", mmap=True)
-    return dict(book.variables)
+    try:
+        return dict(netcdf_file(file, "r", mmap=True).variables)
+    except ValueError:  # numpy's, of views that reach beyond the end
+        raise ValueError("its header promises more than the file holds: it is truncated or broken") from None
 
 
 def _views(variables: dict[str, Any]) -> dict[str, Array]:

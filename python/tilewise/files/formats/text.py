@@ -17,7 +17,7 @@ from tilewise.files.regular import open_regular
 
 FORMAT = Format(numbers=ALL, lines="row")
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": " "}
-_WHOLE_PAIR = re.compile(rb"\s*([0-9]{1,18})[\s,;]+([0-9]{1,18})\s*")
+_WHOLE_PAIR = re.compile(rb"\s*([0-9]{1,18})(?:\s*[,;]\s*|\s+)([0-9]{1,18})\s*")
 _TRIED = 1000  # numbers of a line that are looked at
 
 
@@ -115,6 +115,12 @@ def _separator(path: str, line: Line) -> str:
     return known
 
 
+def _is_words(sample: bytes) -> bool:
+    """Whether a first line looks like column names: it has words and no number."""
+    begins = [field[:1] for field in re.split(rb"[\s,;]+", sample) if field]
+    return any(mark.isalpha() or mark in b"\"'_" for mark in begins) and not any(map(bytes.isdigit, begins))
+
+
 def _number_type(line: Line, separator: str, name: str) -> str:
     """float64 or complex128, judged by the first line; UsageError where that has no numbers."""
     tokens = line.sample.split(None if separator == " " else separator.encode())
@@ -137,6 +143,6 @@ def _number_type(line: Line, separator: str, name: str) -> str:
             )
             raise UsageError(
                 f"{name} has {what} in its first line, but a number was expected",
-                "a line of column names may stay with # before it",
+                "a line of column names may stay with # before it" if _is_words(line.sample) else "",
             ) from None
     return found
