@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from typing_extensions import Required
+
+    Job = Literal["multiply", "transpose", "stencil", "svd", "convert", "generate", "norm"]
 
 
 class JobOptions(TypedDict, total=False):
@@ -107,8 +109,6 @@ class SvdOptions(JobOptions, total=False):
     components: int
     # Only the fewest that have this share of the sum of A's squares, such as 0.99.
     energy: float
-    # Only s.npy, no vectors.
-    values_only: bool
     # Also US.npy: U with each column times its value.
     scaled: bool
     # jacobi: fail after so many sweeps.
