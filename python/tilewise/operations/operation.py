@@ -72,6 +72,10 @@ class Operation(Choices, frozen=True, kw_only=True):
         """
         raise NotImplementedError
 
+    def what_fits(self, refused: Plan, joined: Join | None) -> str:
+        """Flags with which a job fits in memory, where `refused` does not; empty where none are known."""
+        return ""
+
 
 class OfOneInput(Operation, frozen=True, kw_only=True):
     """An operation on one matrix."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -77,10 +77,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     peak_key: str = ""
     keeps_peak: bool = False
 
-    def required(self) -> Plan:
-        """Itself; UsageError where it is refused."""
+    def required(self, advise: Callable[[], str] = str) -> Plan:
+        """Itself; UsageError where it is refused. `advise` is asked where the refusal has no advice."""
         if self.refusal is not None:
-            raise UsageError(self.refusal.message, self.refusal.advice)
+            raise UsageError(self.refusal.message, self.refusal.advice or advise())
         return self
 
 

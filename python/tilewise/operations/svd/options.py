@@ -215,8 +215,12 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         from tilewise.operations.svd.variants import plan_svd
 
-        assert target is not None
-        return plan_svd(inputs[0], target, self, facts, joined)
+        return plan_svd(inputs[0], self, facts, joined)
+
+    def what_fits(self, refused: Plan, joined: Join | None) -> str:
+        from tilewise.operations.svd.variants import what_fits
+
+        return what_fits(self, refused, joined)
 
 
 def refuse_foreign_flags(algorithm: Algorithm, options: Svd) -> None:
