@@ -44,11 +44,6 @@ class Operation(Choices, frozen=True, kw_only=True):
         str, Parameter(name=["--output", "-o"], group=WHAT, help="Where it goes; its ending says how.")
     ]
 
-    @property
-    def command(self) -> str:
-        """The word that asks for it."""
-        return type(self).__name__.lower()
-
     def check(self) -> None:
         """Raises UsageError for what makes no sense, whatever the inputs are."""
         for each in declared(type(self)):

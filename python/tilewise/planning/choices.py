@@ -247,6 +247,11 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "verify", "off")
 
     @property
+    def command(self) -> str:
+        """The word that asks for the operation that these are for."""
+        return type(self).__name__.lower()
+
+    @property
     def again(self) -> bool:
         """Whether what is done in memory is done more than once."""
         return self.repeat > 1 or self.warmup > 0

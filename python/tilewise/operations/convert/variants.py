@@ -11,12 +11,11 @@ from tilewise.base.errors import UsageError
 from tilewise.files.dtypes import ITEMSIZE, in_memory
 from tilewise.files.region import Region
 from tilewise.files.target import Target, check_holds
-from tilewise.launch.job import Job
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.convert.need import convert_need
 from tilewise.planning import grid, io, need, rule
-from tilewise.planning.plan import Plan, finish, new_id, variant_of
+from tilewise.planning.plan import Plan, plan_of, variant_of
 
 if TYPE_CHECKING:
     from tilewise.operations.convert.options import Convert
@@ -70,37 +69,27 @@ def plan_convert(
     # A matrix smaller than its bands needs no more than itself.
     share = -(-max(source.rows, 1) * max(source.columns, 1) // ranks) * ITEMSIZE[dtype]
     required = convert_need(min(band, 2 * share), 1 + turned + changed, variant, spread.on_node)
-    warnings: list[str] = []
     if options.verify == "auto" and command == "convert":
         why.append("not read back: that would take more than 5 % of the time; --verify fast does it")
-    job = Job(
-        id=new_id(),
-        command=command,
-        inputs=[source],
-        output=None,
-        variant=variant,
-        dtype=in_memory(dtype),
-        verify="fast" if options.verify == "fast" else "off",
-        read_back=options.verify == "fast",
-        band_bytes=max(band, ITEMSIZE[dtype]),
-    )
-    draft = Plan(
-        job=job,
-        shape=(source.rows, source.columns),
+    reads_back = options.verify == "fast"
+    return plan_of(
+        options,
+        facts,
+        spread,
+        variant,
+        [source],
+        required,
+        why,
+        compute_type=in_memory(dtype),
+        choosable=("ranks", "threads", "io", "grid"),
+        job={
+            "verify": "fast" if reads_back else "off",
+            "read_back": reads_back,
+            "band_bytes": max(band, ITEMSIZE[dtype]),
+        },
         dtype=dtype,
         order=order,
         header=options.header,
-        choices=options,
-        facts=facts,
-        need=required,
-        reasons=why,
-        warnings=warnings,
-        spread=spread,
-    )
-    return finish(
-        draft,
-        flops=0.0,
-        choosable=("ranks", "threads", "io", "grid"),
     )
 
 

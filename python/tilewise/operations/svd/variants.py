@@ -25,7 +25,7 @@ from tilewise.base.units import bytes_text, listing, plural, shape_text
 from tilewise.files.folder import Piece
 from tilewise.files.region import Region
 from tilewise.launch import environment, job
-from tilewise.launch.job import Job, Variant
+from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.svd.need import full_bytes, most_components, svd_need
@@ -33,7 +33,7 @@ from tilewise.operations.svd.options import ALGORITHMS, OVERSAMPLE, SWEEPS, Svd,
 from tilewise.operations.svd.shape import Shape
 from tilewise.planning import io, need, rule
 from tilewise.planning.names import Algorithm
-from tilewise.planning.plan import Fallback, Plan, finish, new_id, variant_of
+from tilewise.planning.plan import Fallback, Plan, plan_of, variant_of
 from tilewise.planning.where import Spread
 
 # The shorter side up to which one rank takes gesdd, which is faster than jacobi at every size there, but
@@ -114,39 +114,27 @@ def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = N
         qr_blocks=fallback.blocks if fallback else 0,
         scaled=options.scaled,
     )
-    sent = Job(
-        id=new_id(),
-        command="svd",
-        inputs=[source],
-        output=None,
-        variant=variant,
-        dtype=dtype,
-        svd=payload,
-        verify=verify,
-    )
     pieces = _pieces(shape, options, dtype)
-    warnings = environment.blas_warnings(os.environ, facts)
-    draft = Plan(
-        job=sent,
-        shape=pieces[0].rows_columns,
-        dtype=dtype,
-        choices=options,
-        facts=facts,
-        need=required,
-        reasons=why,
-        warnings=warnings,
-        spread=spread,
-        pieces=pieces,
-        fallback=fallback,
-    )
-    return finish(
-        draft,
+    flags = ("ranks", "threads", "algorithm", "io")
+    return plan_of(
+        options,
+        facts,
+        spread,
+        variant,
+        [source],
+        required,
+        why,
+        compute_type=dtype,
+        choosable=(*flags, "exchange", "block-columns", "start") if algorithm.name == "jacobi" else flags,
+        warnings=environment.blas_warnings(os.environ, facts),
         flops=4.0 * shape.rows * shape.columns * shape.least,
         gemm=False,
-        choosable=("ranks", "threads", "algorithm", "io")
-        if algorithm.name != "jacobi"
-        else ("ranks", "threads", "algorithm", "exchange", "io", "block-columns", "start"),
         also_fixed=options.given(),
+        fallback=fallback,
+        job={"verify": verify, "svd": payload},
+        shape=pieces[0].rows_columns,
+        dtype=dtype,
+        pieces=pieces,
     )
 
 
