@@ -52,7 +52,7 @@ class JobOptions(TypedDict, total=False):
     launcher: str
     # File for the timeline (for Perfetto); may end with .gz.
     trace: str | os.PathLike[str]
-    # Replace an existing output.
+    # Replace an existing output, and any file at --json or --trace.
     force: bool
     # End a run that takes more than X seconds.
     timeout: float

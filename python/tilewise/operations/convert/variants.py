@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tilewise.base.errors import UsageError
 from tilewise.files.dtypes import ITEMSIZE, in_memory
 from tilewise.files.region import Region
 from tilewise.files.target import Target, check_holds
@@ -20,7 +19,6 @@ from tilewise.planning.plan import Plan, plan_of, variant_of
 if TYPE_CHECKING:
     from tilewise.operations.convert.options import Convert
     from tilewise.operations.generate.options import Generate
-    from tilewise.operations.operation import Operation
 
 BAND = 32 << 20  # bytes of a rank's band, less where many ranks share a node
 TEXT_BAND = 8 << 20  # where text is parsed or formatted, so that its numbers are still in the cache
@@ -39,7 +37,6 @@ def plan_convert(
 ) -> Plan:
     """The plan for writing `source`, which may make its numbers by rule; UsageError for what cannot be."""
     command = options.command
-    refuse_foreign_flags(options, reads_back=command == "convert")
     dtype = options.dtype or source.dtype
     if target is not None:
         check_holds(target, dtype)
@@ -91,22 +88,6 @@ def plan_convert(
         order=order,
         header=options.header,
     )
-
-
-def refuse_foreign_flags(options: Operation, reads_back: bool) -> None:
-    """Raises UsageError for flags that mean nothing where numbers pass through ranks band after band."""
-    command = options.command
-    for flag, value in (("--algorithm", options.algorithm), ("--exchange", options.exchange)):
-        if value is not None:
-            raise UsageError(f"{flag} {value} makes no sense with {command}: every rank works for itself")
-    if options.again:
-        raise UsageError(
-            f"--repeat and --warmup make no sense with {command}: nothing of it is in memory alone",
-            "tilewise study run, to repeat whole runs",
-        )
-    if options.verify == "serial" or (not reads_back and options.verify == "fast"):
-        known = "--verify fast reads the output back" if reads_back else "there is nothing to verify"
-        raise UsageError(f"--verify {options.verify} makes no sense with {command}: {known}")
 
 
 def band_bytes(on_node: int, cap: int | None, buffers: int, beside: int = 0) -> int:

@@ -8,7 +8,7 @@ from tilewise.files.dtypes import ITEMSIZE, in_memory
 from tilewise.files.region import Region
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
-from tilewise.operations.convert.variants import TEXT_BAND, band_bytes, refuse_foreign_flags
+from tilewise.operations.convert.variants import TEXT_BAND, band_bytes
 from tilewise.operations.norm.need import norm_need, sums
 from tilewise.planning import io, rule
 from tilewise.planning.plan import Plan, plan_of, variant_of
@@ -21,7 +21,6 @@ _WORK = {"text": 100, "binary": 10}  # multiply-adds that one number is worth
 
 def plan_norm(source: Region, options: Norm, facts: Facts, joined: Join | None = None) -> Plan:
     """The plan for the norms of `source`; UsageError for what cannot be."""
-    refuse_foreign_flags(options, reads_back=False)
     why: list[str] = []
     size = source.rows * source.columns
     spread = rule.spread(options, facts, float(size) * _WORK[source.encoding], why, joined=joined)

@@ -174,10 +174,6 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
             )
         if self.values_only and self.scaled:
             raise UsageError("--values-only and --scaled contradict each other: US.npy has vectors")
-        if self.kernel == "blas":
-            raise UsageError(
-                "--kernel blas makes no sense with svd: what is fast calls BLAS already", "--kernel fast"
-            )
         if self.kernel == "plain" and self.inner == "blocks":
             raise UsageError(
                 "--kernel plain and --inner blocks contradict each other: plain is rotation by rotation",
