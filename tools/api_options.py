@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "python/tilewise/api/options.py"
 COMMANDS = ("multiply", "transpose", "stencil", "svd", "convert", "generate", "norm", "measure")
 LEFT_OUT = ("output", "json", "quiet", "verbose")  # what a function returns, and what it does not print
+ARGUMENTS = {"svd": ("values_only",)}  # which a function declares itself, as its return type depends on them
 # Values that say more than the words of a command line.
 TYPES = {
     "grid": "str | tuple[int, int]",
@@ -38,7 +39,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -92,14 +93,18 @@ def written() -> str:
     from tilewise.engine.request import Request
     from tilewise.planning.choices import Choices
 
-    classes = [HEAD, options_class("JobOptions", "TypedDict", flags_of(Choices) | flags_of(Request), False)]
+    words = ", ".join(f'"{command}"' for command in COMMANDS if command != "measure")
+    head = f"{HEAD}\n    Job = Literal[{words}]"
+    classes = [head, options_class("JobOptions", "TypedDict", flags_of(Choices) | flags_of(Request), False)]
     for command in COMMANDS:
         name = f"{command.capitalize()}Options"
         if command == "measure":
             classes.append(options_class(name, "TypedDict", flags_of(MeasureFlags), True))
             continue
-        classes.append(options_class(name, "JobOptions", flags_of(options_of(command)), False))
-    return "\n\n\n".join([classes[0].rstrip(), *classes[1:]]) + "\n"
+        flags = flags_of(options_of(command))
+        options = {flag: flags[flag] for flag in flags if flag not in ARGUMENTS.get(command, ())}
+        classes.append(options_class(name, "JobOptions", options, False))
+    return "\n\n\n".join(classes) + "\n"
 
 
 def formatted() -> str:

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tilewise.api.arrays import Arrays, arrays, load
 from tilewise.api.run import JobRecord, MeasurementRecord, command_words, run, said
@@ -101,23 +101,34 @@ def stencil(a: Any, out: Any = None, **options: Any) -> Any:
 
 
 @overload
-def svd(a: Matrix, out: None = None, **options: Unpack[SvdOptions]) -> Any: ...
+def svd(
+    a: Matrix, out: None = None, *, values_only: Literal[False] = False, **options: Unpack[SvdOptions]
+) -> tuple[Array, Array, Array]: ...
 @overload
-def svd(a: Matrix, out: Path, **options: Unpack[SvdOptions]) -> JobRecord: ...
-def svd(a: Any, out: Any = None, **options: Any) -> Any:
+def svd(
+    a: Matrix, out: None = None, *, values_only: Literal[True], **options: Unpack[SvdOptions]
+) -> Array: ...
+@overload
+def svd(
+    a: Matrix, out: None = None, *, values_only: bool, **options: Unpack[SvdOptions]
+) -> Array | tuple[Array, Array, Array]: ...
+@overload
+def svd(a: Matrix, out: Path, *, values_only: bool = False, **options: Unpack[SvdOptions]) -> JobRecord: ...
+def svd(a: Any, out: Any = None, *, values_only: bool = False, **options: Any) -> Any:
     """The singular value decomposition of `a`, an m×n matrix of real numbers.
 
     Returns (U, s, Vt) with min(m, n) or `components` columns, values and rows, so that (U * s) @ Vt is `a` or
     its best approximation; with `values_only` the values alone. With `out` the factors are files of that
     folder, and their record is returned.
     """
+    options = {**options, "values_only": values_only}
     if out is not None:
         return _job("svd", {"a": a}, out, options)
     with arrays({"a": a}) as call:
         folder = call.result("svd")
         _run(call, "svd", ("a",), folder, options)
         values = load(os.path.join(folder, "s.npy"))
-        if options.get("values_only"):
+        if values_only:
             return values
         return load(os.path.join(folder, "U.npy")), values, load(os.path.join(folder, "Vt.npy"))
 
@@ -182,8 +193,7 @@ def plan(command: str, *inputs: Matrix, out: Path | None = None, **options: Any)
 
 def measure(kind: str | None = None, **options: Unpack[MeasureOptions]) -> MeasurementRecord:
     """How fast this machine is at one kind of work, ping, file, memory or compute, or at all of them."""
-    measured: MeasurementRecord = run("measure", *([] if kind is None else [kind]), **options)
-    return measured
+    return run("measure", *([] if kind is None else [kind]), **options)
 
 
 def _job(command: str, inputs: dict[str, Any], out: Any, options: dict[str, Any]) -> Any:

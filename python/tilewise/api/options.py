@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from typing_extensions import Required
+
+    Job = Literal["multiply", "transpose", "stencil", "svd", "convert", "generate", "norm"]
 
 
 class JobOptions(TypedDict, total=False):
@@ -50,7 +52,7 @@ class JobOptions(TypedDict, total=False):
     launcher: str
     # File for the timeline (for Perfetto); may end with .gz.
     trace: str | os.PathLike[str]
-    # Replace an existing output.
+    # Replace an existing output, and any file at --json or --trace.
     force: bool
     # End a run that takes more than X seconds.
     timeout: float
@@ -107,8 +109,6 @@ class SvdOptions(JobOptions, total=False):
     components: int
     # Only the fewest that have this share of the sum of A's squares, such as 0.99.
     energy: float
-    # Only s.npy, no vectors.
-    values_only: bool
     # Also US.npy: U with each column times its value.
     scaled: bool
     # jacobi: fail after so many sweeps.

@@ -12,7 +12,7 @@ import contextlib
 import numbers
 import os
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
@@ -23,6 +23,9 @@ from tilewise.launch.record import Record, Spread
 from tilewise.measurement.result import Measurement
 from tilewise.report.progress import notebook_line
 from tilewise.study.export import rows
+
+if TYPE_CHECKING:
+    from tilewise.api.options import Job
 
 _PHASES = ("input", "compute", "exchange", "output", "verify", "total")
 _REPEATED = ("hint",)  # flags that are given once for each value
@@ -66,6 +69,18 @@ class MeasurementRecord(Measurement, kw_only=True):
         return cell(" ".join(self.command), words, tables, self.warnings)
 
 
+@overload
+def run(
+    command: Job, *arguments: Any, out: Any = None, timeout: float | None = None, **flags: Any
+) -> JobRecord: ...
+@overload
+def run(
+    command: Literal["measure"], *arguments: Any, timeout: float | None = None, **flags: Any
+) -> MeasurementRecord: ...
+@overload
+def run(
+    command: str, *arguments: Any, out: Any = None, timeout: float | None = None, **flags: Any
+) -> Any: ...
 def run(command: str, *arguments: Any, out: Any = None, timeout: float | None = None, **flags: Any) -> Any:
     """Runs a job or `measure` in processes of its own, and returns its record.
 

@@ -48,7 +48,7 @@ def planned_of(output: JobOutput[Any], request: Request, joined: Join | None = N
     from tilewise import __version__
 
     plan, operation = output.plan, request.operation
-    ways = candidates(plan, operation, operation.inspect(), output.target, plan.facts, joined)
+    ways = candidates(plan, operation, output.target, joined)
     return Planned(
         tilewise=__version__,
         command=plan.job.command,

@@ -27,7 +27,8 @@ def prepare(request: Request, joined: Join | None = None) -> JobOutput[Any]:
     named = [*([target.path] if target else []), *(region.path for region in inputs)]
     side_files.check("--json", request.record, named)
     side_files.check("--trace", request.trace, [*named, request.record or ""])
-    plan = _with_notes(operation.plan(inputs, target, of_ranks(), joined).required(), target)
+    planned = operation.plan(inputs, target, of_ranks(), joined)
+    plan = _with_notes(planned.required(lambda: operation.what_fits(planned, joined)), target)
     output = output_of(operation, target, plan)
     for flag, path in (("--json", request.record), ("--trace", request.trace)):
         side_files.check(flag, path, output.paths(), request.force)

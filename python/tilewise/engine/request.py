@@ -25,7 +25,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Parameter(name="--trace", group=SHOW, help="File for the timeline (for Perfetto); may end with .gz."),
     ] = None
-    force: Annotated[bool, Parameter(name="--force", group=HOW, help="Replace an existing output.")] = False
+    force: Annotated[
+        bool,
+        Parameter(
+            name="--force", group=HOW, help="Replace an existing output, and any file at --json or --trace."
+        ),
+    ] = False
     timeout: Annotated[
         float | None, Parameter(name="--timeout", group=HOW, help="End a run that takes more than X seconds.")
     ] = None

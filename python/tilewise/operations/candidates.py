@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator
 
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.files.region import Region
 from tilewise.files.target import Target
 from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
@@ -34,12 +34,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def candidates(
-    chosen: Plan,
-    operation: Operation,
-    inputs: list[Region],
-    target: Target | None,
-    facts: Facts,
-    joined: Join | None = None,
+    chosen: Plan, operation: Operation, target: Target | None, joined: Join | None = None
 ) -> list[Candidate]:
     """Every variant within the flags that were given, that of `chosen` first.
 
@@ -47,14 +42,12 @@ def candidates(
     ways to read and write, those of the chosen variant are tried one by one. What does not go together is no
     variant. Plans each, and runs nothing: a millisecond or less for each.
     """
-    found = {_key(chosen.job.variant): _candidate(chosen)}
-    for options in _alternatives(operation, chosen.job.variant, facts):
-        try:
-            plan = options.plan(inputs, target, facts, joined)
-        except UsageError:
-            continue
-        found.setdefault(_key(plan.job.variant), _candidate(plan))
-    return list(found.values())
+    ways = {_key(chosen.job.variant): _candidate(chosen)}
+    for options in _alternatives(operation, chosen.job.variant, chosen.facts):
+        with contextlib.suppress(UsageError):
+            plan = options.plan(chosen.job.inputs, target, chosen.facts, joined)
+            ways.setdefault(_key(plan.job.variant), _candidate(plan))
+    return list(ways.values())
 
 
 def _key(variant: Variant) -> bytes:

@@ -27,6 +27,7 @@ ORDER = Parameter(
     default="the format's own",
 )
 HEADER = Parameter(name="--header", group=WHAT, help="Begin a text with the line: rows columns.")
+BAND_AFTER_BAND = "every rank works for itself, band after band"
 
 
 class Operation(Choices, frozen=True, kw_only=True):
@@ -34,9 +35,11 @@ class Operation(Choices, frozen=True, kw_only=True):
 
     The result may be a picture with `colours`, or `several` files in a folder. An operation that `writes` no
     file has its result in the record; its `output` is empty, and no flag. Fields are flags of the command,
-    whose help begins with the first paragraph of the class's docstring.
+    whose help begins with the first paragraph of the class's docstring. `limits` says why some flags of other
+    commands do not apply.
     """
 
+    limits: ClassVar[str] = ""
     colours: ClassVar[bool] = False
     several: ClassVar[bool] = False
 
@@ -44,18 +47,25 @@ class Operation(Choices, frozen=True, kw_only=True):
         str, Parameter(name=["--output", "-o"], group=WHAT, help="Where it goes; its ending says how.")
     ]
 
-    @property
-    def command(self) -> str:
-        """The word that asks for it."""
-        return type(self).__name__.lower()
-
     def check(self) -> None:
         """Raises UsageError for what makes no sense, whatever the inputs are."""
         for each in declared(type(self)):
-            value = getattr(self, each.field)
-            if each.choices and each.parameter.parse is None and value not in (None, *each.choices):
-                known = ", ".join(each.choices)
-                raise UsageError(f"{each.parameter.spellings[0]} {value!r} is unknown; known are {known}")
+            value, flag = getattr(self, each.field), each.parameter.spellings[0]
+            if value in (None, each.default, *each.choices):
+                continue
+            if each.hidden:
+                word = "x".join(map(str, value)) if isinstance(value, tuple) else value
+                given = flag if value is True else f"{flag} {word}"
+                raise UsageError(f"{given} makes no sense with {self.command}: {self.limits}")
+            known = ", ".join(each.choices)
+            if known and each.parameter.parse is None:
+                raise UsageError(f"{flag} {value!r} is unknown; known are {known}")
+            if callable(each.parameter.choices):  # known elsewhere
+                raise UsageError(
+                    f"{flag} {value} makes no sense with {self.command}: "
+                    f"it takes {known.removeprefix('auto, ')}",
+                    f"{flag} {each.choices[0]}",
+                )
         if self.repeat < 1:
             raise UsageError(f"--repeat {self.repeat} makes no sense; it must be 1 or more")
         if self.warmup < 0:
@@ -71,6 +81,10 @@ class Operation(Choices, frozen=True, kw_only=True):
         `target` is None where nothing is written. `joined` tells of ranks that exist already.
         """
         raise NotImplementedError
+
+    def what_fits(self, refused: Plan, joined: Join | None) -> str:
+        """Flags with which a job fits in memory, where `refused` does not; empty where none are known."""
+        return ""
 
 
 class OfOneInput(Operation, frozen=True, kw_only=True):

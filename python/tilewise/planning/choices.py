@@ -11,6 +11,8 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import parse_pair, parse_size
 from tilewise.planning.names import EXCHANGES, IO, KERNELS, PLACES, REMAINDERS, VERIFY, Algorithm
 
+NO_PROOFS = ("auto", "off")  # what --verify may be where there is nothing to verify
+
 
 class Strategies(NamedTuple):
     """How files are read, and how they are written."""
@@ -62,6 +64,12 @@ def _parse_kernel(text: str) -> str:
     raise UsageError(f"--kernel {text!r} is unknown; known are {', '.join(KERNELS)}")
 
 
+def _parse_verify(text: str) -> str:
+    if text in VERIFY:
+        return text
+    raise UsageError(f"--verify {text!r} is unknown; known are {', '.join(VERIFY)}")
+
+
 def _parse_grid(text: str) -> tuple[int, int] | None:
     return None if text == "auto" else parse_pair(text, "--grid", "2x2")
 
@@ -79,8 +87,20 @@ def _exchanges(kind: type[Choices]) -> tuple[str, ...]:
     return ("auto", *(name for name in EXCHANGES if name in used)) if used else ()
 
 
+def _remainders(kind: type[Choices]) -> tuple[str, ...]:
+    return REMAINDERS if kind.writes else ()
+
+
 def _kernels(kind: type[Choices]) -> tuple[str, ...]:
     return kind.kernels if kind.algorithms else ()
+
+
+def _proofs(kind: type[Choices]) -> tuple[str, ...]:
+    return kind.proofs
+
+
+def _has_proofs(kind: type[Choices]) -> bool:
+    return kind.proofs != NO_PROOFS
 
 
 def _has_algorithms(kind: type[Choices]) -> bool:
@@ -94,12 +114,14 @@ def _writes(kind: type[Choices]) -> bool:
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
     """The flags that say how and where. Memory in bytes; `grid` is rows × columns of ranks.
 
-    `algorithms` and `kernels` are those of the operation that these are for, and whether it `writes` files.
+    `algorithms`, `kernels` and `proofs` (values of --verify) are those of the operation that these are for,
+    and whether it `writes` files.
     """
 
     writes: ClassVar[bool] = True
     algorithms: ClassVar[dict[str, Algorithm]] = {}
     kernels: ClassVar[tuple[str, ...]] = ("fast", "plain")
+    proofs: ClassVar[tuple[str, ...]] = VERIFY
 
     ranks: Annotated[
         int | None, Parameter(name=["--ranks", "-n"], group=HOW, help="Ranks.", default="planned")
@@ -151,8 +173,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             name="--remainder",
             group=HOW,
             help="Where uneven cuts put what is left over.",
-            choices=REMAINDERS,
-            applies=_writes,
+            choices=_remainders,
         ),
     ] = "spread"
     kernel: Annotated[
@@ -177,12 +198,15 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             name="--verify",
             group=HOW,
             help="How the result is checked. fast: a cheap check; serial: a second, plain computation.",
-            choices=VERIFY,
+            choices=_proofs,
+            parse=_parse_verify,
+            applies=_has_proofs,
         ),
     ] = "auto"
-    no_verify: Annotated[bool, Parameter(name="--no-verify", group=HOW, help="The same as --verify off.")] = (
-        False
-    )
+    no_verify: Annotated[
+        bool,
+        Parameter(name="--no-verify", group=HOW, help="The same as --verify off.", applies=_has_proofs),
+    ] = False
     repeat: Annotated[
         int,
         Parameter(
@@ -245,6 +269,12 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             if self.verify not in ("auto", "off"):
                 raise UsageError(f"--no-verify and --verify {self.verify} contradict each other")
             msgspec.structs.force_setattr(self, "verify", "off")
+            msgspec.structs.force_setattr(self, "no_verify", False)
+
+    @property
+    def command(self) -> str:
+        """The word that asks for the operation that these are for."""
+        return type(self).__name__.lower()
 
     @property
     def again(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.base.owner import new_owner
 from tilewise.files.folder import Piece
+from tilewise.files.region import Region
 from tilewise.launch import environment
 from tilewise.launch.job import Job, Variant
 from tilewise.machine import profile
@@ -46,10 +47,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Of a stencil: the result has `planes` in the rows of `shape`, and is also kept after `snapshots` sweeps.
     `pieces` are the files of a result that is a folder; `shape` is that of the first one then.
 
-    What follows from the rest, `finish` fills in. `refusal` says why there is no room for it. `fixed` are
-    the flags that were given; `oversubscribed` may be wrong where `spread` is not sure; `peak` is what is
-    stored under `peak_key`, and `keeps_peak` marks a product long enough for its rate to be kept, where it
-    passes that.
+    `refusal` says why there is no room for it. `fixed` are the flags that were given; `oversubscribed` may be
+    wrong where `spread` is not sure; `peak` is what is stored under `peak_key`, and `keeps_peak` marks a
+    product long enough for its rate to be kept, where it passes that.
     """
 
     job: Job
@@ -69,18 +69,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     pieces: list[Piece] = []
     fallback: Fallback | None = None
 
-    refusal: Refusal | None = None
-    fixed: list[str] = []
-    chosen_by: str = "plan"
-    oversubscribed: bool = False
-    peak: profile.Peak | None = None
-    peak_key: str = ""
-    keeps_peak: bool = False
+    refusal: Refusal | None
+    fixed: list[str]
+    chosen_by: str
+    oversubscribed: bool
+    peak: profile.Peak | None
+    peak_key: str
+    keeps_peak: bool
 
-    def required(self) -> Plan:
-        """Itself; UsageError where it is refused."""
+    def required(self, advise: Callable[[], str] = str) -> Plan:
+        """Itself; UsageError where it is refused. `advise` is asked where the refusal has no advice."""
         if self.refusal is not None:
-            raise UsageError(self.refusal.message, self.refusal.advice)
+            raise UsageError(self.refusal.message, self.refusal.advice or advise())
         return self
 
 
@@ -108,49 +108,60 @@ def variant_of(
     )
 
 
-def new_id() -> str:
-    """A name for temporary things that no other job has."""
-    return new_owner().identity
-
-
-def finish(
-    draft: Plan,
+def plan_of(
+    choices: Choices,
+    facts: Facts,
+    spread: Spread,
+    variant: Variant,
+    inputs: list[Region],
+    need: Need,
+    reasons: list[str],
     *,
-    flops: float,
-    choosable: tuple[str, ...],
+    compute_type: str,
+    choosable: Sequence[str],
+    warnings: Sequence[str] = (),
+    flops: float = 0.0,
     gemm: bool = True,
     also_fixed: Sequence[str] = (),
+    fallback: Fallback | None = None,
+    job: Mapping[str, Any] = {},
+    **more: Any,
 ) -> Plan:
-    """The plan of `draft` with what follows: binding, oversubscription, stored peak, traps, who chose.
+    """The plan of a `variant`, with what follows from it: binding, peak, warnings, who chose, if it fits.
 
-    `gemm`: the job multiplies, so that BLAS matters and its peak can be measured. `also_fixed`: flags of one
-    operation that were given.
+    `choosable` are the flags that decide everything, `also_fixed` those of one operation that were given.
+    `gemm`: the job multiplies, so that BLAS matters and its peak can be measured. `job` and `more` are fields
+    of the job and of the plan that not every operation has. The result's shape and type are those of the
+    first input unless `more` has others.
     """
-    job, choices, spread, facts = draft.job, draft.choices, draft.spread, draft.facts
-    variant = job.variant
-    warnings = list(draft.warnings)
     over = bool(spread.crowded)
+    notes = list(warnings)
     if over and spread.sure:
-        warnings.append(
+        notes.append(
             f"oversubscribed: {spread.crowded}: ranks take turns, and times say little of the algorithm"
         )
     if spread.beyond:
-        warnings.append(f"more ranks than slots: {spread.beyond}")
+        notes.append(f"more ranks than slots: {spread.beyond}")
     if flops > 0 and gemm:
-        warnings.extend(environment.blas_warnings(os.environ, facts))
-    key = peak_key(facts, variant, job.dtype)
+        notes.extend(environment.blas_warnings(os.environ, facts))
+    key = peak_key(facts, variant, compute_type)
     peak = profile.load().peaks.get(key) if flops > 0 and not over else None
-    telling = flops >= CALIBRATE_FROM and not over and job.dtype in _MEASURED and variant.kernel == "fast"
+    telling = flops >= CALIBRATE_FROM and not over and compute_type in _MEASURED and variant.kernel == "fast"
     calibrates = gemm and telling and _may_calibrate(variant, choices, facts, spread.on_node)
     fixed = [*choices.fixed(), *also_fixed]
-    needs = [draft.need, *([draft.fallback.need] if draft.fallback else [])]
-    refused = (
-        misfit(need, choices.memory, facts, sure=spread.sure, exchange=variant.exchange) for need in needs
+    refusals = (
+        misfit(each, choices.memory, facts, sure=spread.sure, exchange=variant.exchange)
+        for each in (need, *([fallback.need] if fallback else []))
     )
-    return msgspec.structs.replace(
-        draft,
-        job=msgspec.structs.replace(
-            job,
+    source = inputs[0]
+    return Plan(
+        job=Job(
+            id=new_owner().identity,
+            command=choices.command,
+            inputs=inputs,
+            output=None,
+            variant=variant,
+            dtype=compute_type,
             bind=not over,
             place=choices.place,
             hints=io.hints(variant, choices.hints),
@@ -159,15 +170,23 @@ def finish(
             sync=choices.sync,
             calibrate=peak is None and calibrates,
             fault=os.environ.get("TILEWISE_FAULT", ""),
+            **job,
         ),
-        warnings=warnings,
-        refusal=next(filter(None, refused), None),
+        choices=choices,
+        facts=facts,
+        need=need,
+        fallback=fallback,
+        reasons=reasons,
+        warnings=notes,
+        spread=spread,
+        refusal=next(filter(None, refusals), None),
         fixed=fixed,
         chosen_by="user" if set(choosable) <= set(fixed) else "plan",
         oversubscribed=over,
         peak=peak,
         peak_key=key,
         keeps_peak=gemm and telling,
+        **{"shape": (source.rows, source.columns), "dtype": source.dtype, **more},
     )
 
 

@@ -182,10 +182,15 @@ def test_callers_are_type_checked(tmp_path: Path) -> None:
         "tilewise.stencil(a, steps='two')\n"
         "tilewise.stencil(a)\n"
         "tilewise.transpose(a, rnks=2)\n"
+        "u, s, vt = tilewise.svd(a)\n"
+        "z: numpy.ndarray = tilewise.svd(a, values_only=True)\n"
+        "w: numpy.ndarray = tilewise.svd(a)\n"
+        "tilewise.run('norm', a).lines\n"
+        "tilewise.run('measure', 'ping').lines\n"
     )
     said = api.run(["--strict", "--no-error-summary", "--cache-dir", str(tmp_path / "cache"), str(caller)])[0]
     wrong = {line.split(":")[1] for line in said.splitlines() if ": error:" in line}
-    assert wrong == {"5", "6", "7"}, said
+    assert wrong == {"5", "6", "7", "10", "11"}, said
 
 
 def test_plans_run_nothing() -> None:

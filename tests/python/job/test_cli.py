@@ -11,9 +11,10 @@ import numpy
 import pytest
 from conftest import InProcess, Tilewise, one_message
 from stopwatch import soon
+from tilewise.base.declare import declared
 from tilewise.cli.commands import COMMANDS
 from tilewise.launch.job import PROTOCOL
-from tilewise.operations import exchanges_of
+from tilewise.operations import OPERATIONS, exchanges_of, options_of
 from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
 from tilewise.planning.names import IO
 
@@ -67,6 +68,36 @@ def test_help_of_a_job_names_what_applies_to_it(here: InProcess) -> None:
     page = here("svd", "--help").stdout
     assert "persistent" not in page and "one_sided_lock" in page
     assert all(len(line) <= 100 for line in page.splitlines())
+
+
+# Of each flag that some job does not have, words that ask for something.
+ASKING = {
+    "--algorithm": "summa",
+    "--exchange": "blocking",
+    "--grid": "1x1",
+    "--kernel": "plain",
+    "--remainder": "last",
+    "--repeat": "2",
+    "--sync": "",
+    "--verify": "serial",
+    "--warmup": "1",
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_flags_that_do_not_apply_are_neither_shown_nor_taken(here: InProcess, name: str) -> None:
+    operation = options_of(name)
+    hidden = {each.parameter.spellings[0] for each in declared(operation) if each.hidden}
+    assert hidden <= {*ASKING, "--no-verify"} and (name in ("convert", "generate", "norm")) == bool(hidden)
+    page = here(name, "--help").stdout
+    assert not [flag for flag in hidden if f" {flag} " in page]
+    inputs = [] if name == "generate" else ["A.npy"]
+    needed = ["--shape", "2x2"] if name == "generate" else []
+    output = ["-o", "B.npy"] if operation.writes else []
+    for flag in hidden - {"--no-verify"}:
+        words = [flag, *filter(None, [ASKING[flag]])]
+        message = one_message(here(name, *inputs, *output, *needed, *words), 2)
+        assert f"{' '.join(words)} makes no sense with {name}: " in message
 
 
 def test_version(fake: Tilewise) -> None:

@@ -383,7 +383,10 @@ def test_requests_that_make_no_sense(tilewise: Tilewise) -> None:
         (("A.npy", "-o", "B.npy", "--dtype", "decimal"), "'decimal'"),
         (("A.npy", "-o", "B.npy", "--io", "per_rank"), "folder of tiles"),
         (("A.npy", "-o", "B.npy", "--algorithm", "summa"), "makes no sense with convert"),
-        (("A.npy", "-o", "B.npy", "--verify", "serial"), "reads the output back"),
+        (
+            ("A.npy", "-o", "B.npy", "--verify", "serial"),
+            "--verify serial makes no sense with convert: it takes",
+        ),
         (("A.npy", "-o", "B.csv", "--order", "F"), "row by row"),
         (("A.npy", "-o", "B.npy", "--memory", "1MiB"), "memory"),
         (("A.npy", "-o", "B.npz"), "only read"),

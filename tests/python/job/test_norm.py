@@ -180,7 +180,7 @@ def test_nothing_is_written_and_the_norms_are_said(tilewise: Tilewise) -> None:
         ("A.npy --remainder last", "--remainder last makes no sense with norm"),
         ("A.npy --sync", "--sync makes no sense with norm"),
         ("A.npy --verify serial", "--verify serial makes no sense with norm"),
-        ("A.npy --repeat 3", "make no sense with norm"),
+        ("A.npy --repeat 3", "--repeat 3 makes no sense with norm"),
         ("A.npy --memory 1MiB", "this needs"),
         ("A.npy --json A.npy", "also an input"),
     ],

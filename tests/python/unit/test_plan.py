@@ -280,8 +280,10 @@ def test_generate_plans() -> None:
     region = Region(path="", name="random", rows=5000, columns=5000, dtype="float16", generator="random")
     plan = plan_convert(region, None, made(ranks=2), facts())
     assert (plan.job.dtype, plan.dtype, plan.shape) == ("float32", "float16", (5000, 5000))
-    with pytest.raises(UsageError, match="nothing to verify"):
-        plan_convert(region, None, made(verify="fast"), facts())
+    made(verify="off", no_verify=True).check()
+    for options in ({"verify": "fast"}, {"kernel": "plain"}, {"algorithm": "summa"}, {"repeat": 2}):
+        with pytest.raises(UsageError, match="makes no sense with generate: every rank works for itself"):
+            made(**options).check()
 
 
 def test_io_and_hints() -> None:

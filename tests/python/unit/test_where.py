@@ -170,7 +170,7 @@ def test_every_operation_knows_its_nodes(tmp_path: Path, ranks: int) -> None:
     plans = [
         plan_transpose(source, target, Transpose(**files), machine),
         plan_stencil(source, target, Stencil(**files, steps=3), machine),
-        plan_svd(source, target, Svd(**files), machine),
+        plan_svd(source, Svd(**files), machine),
     ]
     for plan in plans:
         assert plan.spread.nodes == min(ranks, 3) and plan.spread.on_node == -(-ranks // 3)

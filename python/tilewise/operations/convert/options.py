@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
@@ -11,7 +11,7 @@ from tilewise.base.errors import UsageError
 from tilewise.files.dtypes import is_integer, parse_dtype
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
-from tilewise.operations.operation import HEADER, ORDER, OfOneInput
+from tilewise.operations.operation import BAND_AFTER_BAND, HEADER, ORDER, OfOneInput
 
 if TYPE_CHECKING:
     from tilewise.launch.join import Join
@@ -26,6 +26,9 @@ def parse_type(word: str) -> str:
 
 class Convert(OfOneInput, frozen=True, kw_only=True):
     """Write a matrix in another format, type or order; the format follows from the name's ending."""
+
+    limits: ClassVar[str] = BAND_AFTER_BAND
+    proofs: ClassVar[tuple[str, ...]] = ("auto", "off", "fast")
 
     b: Annotated[
         str | None, Parameter(name="B", group=WHAT, help="Where it goes, instead of -o B.", place=True)

@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tilewise.base.errors import UsageError
 from tilewise.files.dtypes import ITEMSIZE, in_memory
 from tilewise.files.region import Region
 from tilewise.files.target import Target, check_holds
-from tilewise.launch.job import Job
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.convert.need import convert_need
 from tilewise.planning import grid, io, need, rule
-from tilewise.planning.plan import Plan, finish, new_id, variant_of
+from tilewise.planning.plan import Plan, plan_of, variant_of
 
 if TYPE_CHECKING:
     from tilewise.operations.convert.options import Convert
     from tilewise.operations.generate.options import Generate
-    from tilewise.operations.operation import Operation
 
 BAND = 32 << 20  # bytes of a rank's band, less where many ranks share a node
 TEXT_BAND = 8 << 20  # where text is parsed or formatted, so that its numbers are still in the cache
@@ -40,7 +37,6 @@ def plan_convert(
 ) -> Plan:
     """The plan for writing `source`, which may make its numbers by rule; UsageError for what cannot be."""
     command = options.command
-    refuse_foreign_flags(options, reads_back=command == "convert")
     dtype = options.dtype or source.dtype
     if target is not None:
         check_holds(target, dtype)
@@ -70,54 +66,28 @@ def plan_convert(
     # A matrix smaller than its bands needs no more than itself.
     share = -(-max(source.rows, 1) * max(source.columns, 1) // ranks) * ITEMSIZE[dtype]
     required = convert_need(min(band, 2 * share), 1 + turned + changed, variant, spread.on_node)
-    warnings: list[str] = []
     if options.verify == "auto" and command == "convert":
         why.append("not read back: that would take more than 5 % of the time; --verify fast does it")
-    job = Job(
-        id=new_id(),
-        command=command,
-        inputs=[source],
-        output=None,
-        variant=variant,
-        dtype=in_memory(dtype),
-        verify="fast" if options.verify == "fast" else "off",
-        read_back=options.verify == "fast",
-        band_bytes=max(band, ITEMSIZE[dtype]),
-    )
-    draft = Plan(
-        job=job,
-        shape=(source.rows, source.columns),
+    reads_back = options.verify == "fast"
+    return plan_of(
+        options,
+        facts,
+        spread,
+        variant,
+        [source],
+        required,
+        why,
+        compute_type=in_memory(dtype),
+        choosable=("ranks", "threads", "io", "grid"),
+        job={
+            "verify": "fast" if reads_back else "off",
+            "read_back": reads_back,
+            "band_bytes": max(band, ITEMSIZE[dtype]),
+        },
         dtype=dtype,
         order=order,
         header=options.header,
-        choices=options,
-        facts=facts,
-        need=required,
-        reasons=why,
-        warnings=warnings,
-        spread=spread,
     )
-    return finish(
-        draft,
-        flops=0.0,
-        choosable=("ranks", "threads", "io", "grid"),
-    )
-
-
-def refuse_foreign_flags(options: Operation, reads_back: bool) -> None:
-    """Raises UsageError for flags that mean nothing where numbers pass through ranks band after band."""
-    command = options.command
-    for flag, value in (("--algorithm", options.algorithm), ("--exchange", options.exchange)):
-        if value is not None:
-            raise UsageError(f"{flag} {value} makes no sense with {command}: every rank works for itself")
-    if options.again:
-        raise UsageError(
-            f"--repeat and --warmup make no sense with {command}: nothing of it is in memory alone",
-            "tilewise study run, to repeat whole runs",
-        )
-    if options.verify == "serial" or (not reads_back and options.verify == "fast"):
-        known = "--verify fast reads the output back" if reads_back else "there is nothing to verify"
-        raise UsageError(f"--verify {options.verify} makes no sense with {command}: {known}")
 
 
 def band_bytes(on_node: int, cap: int | None, buffers: int, beside: int = 0) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from tilewise.base.declare import WHAT, Parameter
 from tilewise.base.units import parse_shape
@@ -10,8 +10,8 @@ from tilewise.files.generated import KINDS, generated
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.operations.convert.options import parse_type
-from tilewise.operations.operation import HEADER, ORDER, Operation
-from tilewise.planning.choices import between
+from tilewise.operations.operation import BAND_AFTER_BAND, HEADER, ORDER, Operation
+from tilewise.planning.choices import NO_PROOFS, between
 
 if TYPE_CHECKING:
     from tilewise.launch.join import Join
@@ -25,6 +25,9 @@ def _parse_shape(word: str) -> tuple[int, int]:
 
 class Generate(Operation, frozen=True, kw_only=True):
     """Make a matrix; every rank makes its own block, and the numbers do not depend on how many there are."""
+
+    limits: ClassVar[str] = BAND_AFTER_BAND
+    proofs: ClassVar[tuple[str, ...]] = NO_PROOFS
 
     shape: Annotated[
         tuple[int, int],

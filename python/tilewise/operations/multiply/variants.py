@@ -11,14 +11,14 @@ from tilewise.files.dtypes import ITEMSIZE, of_product
 from tilewise.files.formats import Format
 from tilewise.files.region import Region
 from tilewise.files.target import Target, check_holds
-from tilewise.launch.job import Job, Variant
+from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.multiply.need import multiply_need
 from tilewise.operations.multiply.options import ALGORITHMS, Multiply
 from tilewise.planning import grid, io, proof, rule
 from tilewise.planning.names import DESCRIBED_ONCE, Algorithm
-from tilewise.planning.plan import Plan, finish, new_id, variant_of
+from tilewise.planning.plan import Plan, plan_of, variant_of
 
 READ_BACK = 1e-3  # bytes of output for each operation, below which reading it back costs little
 
@@ -80,36 +80,28 @@ def plan_multiply(
     wanted = multiply_need(
         m, k, n, dtype, variant, verify, spread.on_node, in_place=(lies[0], lies[1]), turned=order == "F"
     )
-    job = Job(
-        id=new_id(),
-        command="multiply",
-        inputs=[left, right],
-        output=None,
-        variant=variant,
-        dtype=dtype,
-        verify=verify,
-        overflow=options.overflow,
-        read_back=verify == "fast"
-        and (options.verify == "fast" or _cheap_to_read(variant, m * n * item, flops)),
-    )
-    draft = Plan(
-        job=job,
+    flags = ("ranks", "threads", "algorithm", "io")
+    return plan_of(
+        options,
+        facts,
+        spread,
+        variant,
+        [left, right],
+        wanted,
+        why,
+        compute_type=dtype,
+        choosable=(*flags, "exchange", "grid") if algorithm.exchanges else flags,
+        warnings=warnings,
+        flops=flops,
+        job={
+            "verify": verify,
+            "overflow": options.overflow,
+            "read_back": verify == "fast"
+            and (options.verify == "fast" or _cheap_to_read(variant, m * n * item, flops)),
+        },
         shape=(m, n),
         dtype=dtype,
         order=order,
-        choices=options,
-        facts=facts,
-        need=wanted,
-        reasons=why,
-        warnings=warnings,
-        spread=spread,
-    )
-    return finish(
-        draft,
-        flops=flops,
-        choosable=("ranks", "threads", "algorithm", "io")
-        if algorithm.name == "local"
-        else ("ranks", "threads", "algorithm", "exchange", "io", "grid"),
     )
 
 

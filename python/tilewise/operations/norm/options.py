@@ -8,6 +8,7 @@ from tilewise.base.errors import UsageError
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.operations.operation import OfOneInput
+from tilewise.planning.choices import NO_PROOFS
 
 if TYPE_CHECKING:
     from tilewise.launch.join import Join
@@ -19,22 +20,16 @@ class Norm(OfOneInput, frozen=True, kw_only=True):
     """The Frobenius, 1, ∞ and max norms of a matrix in one pass over its file; nothing is written."""
 
     writes: ClassVar[bool] = False
+    limits: ClassVar[str] = "it only reads, and every rank works for itself, band after band"
+    proofs: ClassVar[tuple[str, ...]] = NO_PROOFS
 
     output: str = ""
 
     def check(self) -> None:
         super().check()
         read, write = self.io
-        cut = f"{self.grid[0]}x{self.grid[1]}" if self.grid else None
-        for flag, value, unset in (
-            ("--io", f"{read}:{write}", f"{read}:{read}"),
-            ("--grid", cut, None),
-            ("--remainder", self.remainder, "spread"),
-            ("--sync", self.sync, False),
-        ):
-            if value != unset:
-                said = flag if value is True else f"{flag} {value}"
-                raise UsageError(f"{said} makes no sense with norm: it only reads, band after band")
+        if read != write:
+            raise UsageError(f"--io {read}:{write} makes no sense with norm: {self.limits}", f"--io {read}")
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         from tilewise.operations.norm.variants import plan_norm

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from tilewise.files.dtypes import ITEMSIZE, in_memory
 from tilewise.files.region import Region
-from tilewise.launch.job import Job
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
-from tilewise.operations.convert.variants import TEXT_BAND, band_bytes, refuse_foreign_flags
+from tilewise.operations.convert.variants import TEXT_BAND, band_bytes
 from tilewise.operations.norm.need import norm_need, sums
 from tilewise.planning import io, rule
-from tilewise.planning.plan import Plan, finish, new_id, variant_of
+from tilewise.planning.plan import Plan, plan_of, variant_of
 
 if TYPE_CHECKING:
     from tilewise.operations.norm.options import Norm
@@ -22,7 +21,6 @@ _WORK = {"text": 100, "binary": 10}  # multiply-adds that one number is worth
 
 def plan_norm(source: Region, options: Norm, facts: Facts, joined: Join | None = None) -> Plan:
     """The plan for the norms of `source`; UsageError for what cannot be."""
-    refuse_foreign_flags(options, reads_back=False)
     why: list[str] = []
     size = source.rows * source.columns
     spread = rule.spread(options, facts, float(size) * _WORK[source.encoding], why, joined=joined)
@@ -37,27 +35,17 @@ def plan_norm(source: Region, options: Norm, facts: Facts, joined: Join | None =
     band = band_bytes(spread.on_node, options.memory, buffers=1, beside=sums(source, variant))
     if source.encoding == "text":
         band = max(min(band, TEXT_BAND), source.columns * item)
-    job = Job(
-        id=new_id(),
-        command="norm",
-        inputs=[source],
-        output=None,
-        variant=variant,
-        dtype=in_memory(source.dtype),
-        verify="off",
-        band_bytes=max(band, item),
-    )
     # A matrix smaller than its bands needs no more than itself.
     share = -(-max(size, 1) // spread.ranks) * item
-    draft = Plan(
-        job=job,
-        shape=(source.rows, source.columns),
-        dtype=source.dtype,
-        choices=options,
-        facts=facts,
-        need=norm_need(source, min(band, 2 * share), variant, spread.on_node),
-        reasons=why,
-        warnings=[],
-        spread=spread,
+    return plan_of(
+        options,
+        facts,
+        spread,
+        variant,
+        [source],
+        norm_need(source, min(band, 2 * share), variant, spread.on_node),
+        why,
+        compute_type=in_memory(source.dtype),
+        choosable=("ranks", "threads", "io"),
+        job={"verify": "off", "band_bytes": max(band, item)},
     )
-    return finish(draft, flops=0.0, choosable=("ranks", "threads", "io"))

@@ -137,10 +137,6 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
 
     def check(self) -> None:
         super().check()
-        if self.kernel == "blas":
-            raise UsageError(
-                "--kernel blas makes no sense with stencil: no BLAS does sweeps", "--kernel fast"
-            )
         named_weights(self.weights)  # a file is read when sweeps are planned
         between("--steps", self.steps, 0, STEPS_MAX)
         between("--depth", self.depth, 1, 1_000_000)

@@ -18,7 +18,6 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region, Source
 from tilewise.files.target import Target, check_holds, check_planes
 from tilewise.launch import job
-from tilewise.launch.job import Job
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.stencil import cut
@@ -27,7 +26,7 @@ from tilewise.operations.stencil.need import Files, stencil_need
 from tilewise.operations.stencil.options import ALGORITHMS, CHECK_EVERY, Stencil
 from tilewise.operations.stencil.weights import Weights, parse_weights, require_held
 from tilewise.planning import io, proof, rule
-from tilewise.planning.plan import Plan, finish, new_id, variant_of
+from tilewise.planning.plan import Plan, plan_of, variant_of
 from tilewise.planning.where import Spread
 
 _IN_FLOAT32 = ("float32", "int8", "int16", "uint8", "uint16")
@@ -88,51 +87,39 @@ def plan_stencil(
         again=ITEMSIZE[source.dtype] if options.repeat + options.warmup > 1 else 0,
         planes=planes,
     )
-    sent = Job(
-        id=new_id(),
-        command="stencil",
-        inputs=[source],
-        output=None,
-        variant=variant,
-        dtype=dtype,
-        stencil=job.Stencil(
-            steps=options.steps,
-            radius=weights.radius,
-            weights=list(weights.values),
-            boundary=options.boundary,
-            planes=planes,
-            snapshot_every=options.snapshot_every or 0,
-            until_change=options.until_change or 0.0,
-            check_every=options.check_every or CHECK_EVERY,
-        ),
-        verify=verify,
+    payload = job.Stencil(
+        steps=options.steps,
+        radius=weights.radius,
+        weights=list(weights.values),
+        boundary=options.boundary,
+        planes=planes,
+        snapshot_every=options.snapshot_every or 0,
+        until_change=options.until_change or 0.0,
+        check_every=options.check_every or CHECK_EVERY,
     )
     given = {
         "decomposition": options.decomposition or options.grid,
         "depth": options.depth,
         "halo": options.halo,
     }
-    draft = Plan(
-        job=sent,
-        shape=(source.rows, source.columns),
-        dtype=source.dtype,
-        order=order,
-        header=options.header,
-        choices=options,
-        facts=facts,
-        need=required,
-        reasons=why,
-        warnings=[],
-        spread=spread,
-        planes=planes,
-        snapshots=list(options.snapshots),
-    )
-    return finish(
-        draft,
+    return plan_of(
+        options,
+        facts,
+        spread,
+        variant,
+        [source],
+        required,
+        why,
+        compute_type=dtype,
+        choosable=("ranks", "threads", "decomposition", "exchange", "halo", "depth", "io"),
         flops=2 * points * weights.taps,
         gemm=False,
-        choosable=("ranks", "threads", "decomposition", "exchange", "halo", "depth", "io"),
         also_fixed=[name for name, value in given.items() if value is not None],
+        job={"verify": verify, "stencil": payload},
+        order=order,
+        header=options.header,
+        planes=planes,
+        snapshots=list(options.snapshots),
     )
 
 

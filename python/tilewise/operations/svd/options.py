@@ -174,10 +174,6 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
             )
         if self.values_only and self.scaled:
             raise UsageError("--values-only and --scaled contradict each other: US.npy has vectors")
-        if self.kernel == "blas":
-            raise UsageError(
-                "--kernel blas makes no sense with svd: what is fast calls BLAS already", "--kernel fast"
-            )
         if self.kernel == "plain" and self.inner == "blocks":
             raise UsageError(
                 "--kernel plain and --inner blocks contradict each other: plain is rotation by rotation",
@@ -215,8 +211,12 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         from tilewise.operations.svd.variants import plan_svd
 
-        assert target is not None
-        return plan_svd(inputs[0], target, self, facts, joined)
+        return plan_svd(inputs[0], self, facts, joined)
+
+    def what_fits(self, refused: Plan, joined: Join | None) -> str:
+        from tilewise.operations.svd.variants import what_fits
+
+        return what_fits(self, refused, joined)
 
 
 def refuse_foreign_flags(algorithm: Algorithm, options: Svd) -> None:

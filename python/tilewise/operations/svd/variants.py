@@ -24,9 +24,8 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import bytes_text, listing, plural, shape_text
 from tilewise.files.folder import Piece
 from tilewise.files.region import Region
-from tilewise.files.target import Target
 from tilewise.launch import environment, job
-from tilewise.launch.job import Job, Variant
+from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.svd.need import full_bytes, most_components, svd_need
@@ -34,8 +33,7 @@ from tilewise.operations.svd.options import ALGORITHMS, OVERSAMPLE, SWEEPS, Svd,
 from tilewise.operations.svd.shape import Shape
 from tilewise.planning import io, need, rule
 from tilewise.planning.names import Algorithm
-from tilewise.planning.need import Refusal
-from tilewise.planning.plan import Fallback, Plan, finish, new_id, variant_of
+from tilewise.planning.plan import Fallback, Plan, plan_of, variant_of
 from tilewise.planning.where import Spread
 
 # The shorter side up to which one rank takes gesdd, which is faster than jacobi at every size there, but
@@ -50,18 +48,8 @@ PAIRS_TO_OVERLAP = 3  # of a rank: two at its ends, and one that is solved while
 USUAL = 20  # components that are advised where none were asked for
 
 
-def plan_svd(
-    source: Region,
-    target: Target,
-    options: Svd,
-    facts: Facts,
-    joined: Join | None = None,
-    advise: bool = True,
-) -> Plan:
-    """The plan for decomposing `source` into the folder at `target`, or UsageError.
-
-    With `advise` the refusal of what does not fit in memory names something that does.
-    """
+def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = None) -> Plan:
+    """The plan for decomposing `source`, or UsageError."""
     dtype = result_type(source)
     shape = _shape(source, options)
     why: list[str] = []
@@ -126,44 +114,28 @@ def plan_svd(
         qr_blocks=fallback.blocks if fallback else 0,
         scaled=options.scaled,
     )
-    sent = Job(
-        id=new_id(),
-        command="svd",
-        inputs=[source],
-        output=None,
-        variant=variant,
-        dtype=dtype,
-        svd=payload,
-        verify=verify,
-    )
     pieces = _pieces(shape, options, dtype)
-    warnings = environment.blas_warnings(os.environ, facts)
-    draft = Plan(
-        job=sent,
-        shape=pieces[0].rows_columns,
-        dtype=dtype,
-        choices=options,
-        facts=facts,
-        need=required,
-        reasons=why,
-        warnings=warnings,
-        spread=spread,
-        pieces=pieces,
-        fallback=fallback,
-    )
-    plan = finish(
-        draft,
+    flags = ("ranks", "threads", "algorithm", "io")
+    return plan_of(
+        options,
+        facts,
+        spread,
+        variant,
+        [source],
+        required,
+        why,
+        compute_type=dtype,
+        choosable=(*flags, "exchange", "block-columns", "start") if algorithm.name == "jacobi" else flags,
+        warnings=environment.blas_warnings(os.environ, facts),
         flops=4.0 * shape.rows * shape.columns * shape.least,
         gemm=False,
-        choosable=("ranks", "threads", "algorithm", "io")
-        if algorithm.name != "jacobi"
-        else ("ranks", "threads", "algorithm", "exchange", "io", "block-columns", "start"),
         also_fixed=options.given(),
+        fallback=fallback,
+        job={"verify": verify, "svd": payload},
+        shape=pieces[0].rows_columns,
+        dtype=dtype,
+        pieces=pieces,
     )
-    if advise and plan.refusal is not None and not plan.refusal.advice:
-        advice = _what_fits(source, target, options, facts, joined, ranks)
-        plan = msgspec.structs.replace(plan, refusal=Refusal(plan.refusal.message, advice))
-    return plan
 
 
 def result_type(source: Region) -> str:
@@ -334,15 +306,9 @@ def _pieces(shape: Shape, options: Svd, dtype: str) -> list[Piece]:
     return [left, values, Piece("Vt.npy", (k, shape.columns), dtype), *scaled]
 
 
-def _what_fits(
-    source: Region,
-    target: Target,
-    options: Svd,
-    facts: Facts,
-    joined: Join | None,
-    ranks: int,
-) -> str:
-    """What to ask for instead, so that it fits in memory; an empty string where nothing helps."""
+def what_fits(options: Svd, refused: Plan, joined: Join | None) -> str:
+    """Flags with which a job fits in memory, where `refused` does not; empty where nothing helps."""
+    source, ranks = refused.job.inputs[0], refused.job.variant.ranks
     shape = _shape(source, options)
     components = options.components or USUAL
     one = msgspec.structs.replace(options, ranks=1, exchange=None)
@@ -356,6 +322,6 @@ def _what_fits(
         ways.append((f"--algorithm randomized{said}: it reads the file in panels", few))
     for advice, asked in ways:
         with contextlib.suppress(UsageError):
-            if plan_svd(source, target, asked, facts, joined, advise=False).refusal is None:
+            if plan_svd(source, asked, refused.facts, joined).refusal is None:
                 return advice
     return ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from tilewise.base.declare import HOW, Parameter
-from tilewise.base.errors import UsageError
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.operations.operation import HEADER, ORDER, OfOneInput
@@ -46,13 +45,6 @@ class Transpose(OfOneInput, frozen=True, kw_only=True):
             choices=("auto", *ROOT_WRITES),
         ),
     ] = None
-
-    def check(self) -> None:
-        super().check()
-        if self.kernel == "blas":
-            raise UsageError(
-                "--kernel blas makes no sense with transpose: it only multiplies", "--kernel fast"
-            )
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         from tilewise.operations.transpose.variants import plan_transpose

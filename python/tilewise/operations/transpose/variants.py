@@ -19,7 +19,7 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import Format
 from tilewise.files.region import Region
 from tilewise.files.target import Target, check_holds
-from tilewise.launch.job import Job, Variant
+from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
 from tilewise.machine import storage, transposition
 from tilewise.machine.facts import Facts
@@ -28,7 +28,7 @@ from tilewise.operations.transpose.need import Files
 from tilewise.operations.transpose.options import ALGORITHMS, Transpose
 from tilewise.planning import grid, io, need, rule
 from tilewise.planning.names import Algorithm
-from tilewise.planning.plan import Plan, finish, new_id, variant_of
+from tilewise.planning.plan import Plan, plan_of, variant_of
 
 CACHED = 0.5  # of what is available: both files in the page cache, and room for others
 TILE_FROM = 1 << 30  # bytes of a matrix that are turned in memory
@@ -91,36 +91,22 @@ def plan_transpose(
         why.append(
             "not verified: reading both files again takes more than 5 % of the time; --verify fast does it"
         )
-    job = Job(
-        id=new_id(),
-        command="transpose",
-        inputs=[source],
-        output=None,
-        variant=variant,
-        dtype=source.dtype,
-        verify="off" if options.verify == "auto" else options.verify,
-        band_bytes=stage,
-    )
-    draft = Plan(
-        job=job,
+    flags = ("ranks", "threads", "algorithm", "io")
+    return plan_of(
+        options,
+        facts,
+        spread,
+        variant,
+        [source],
+        required,
+        why,
+        compute_type=source.dtype,
+        choosable=(*flags, "exchange", "grid") if algorithm.exchanges else flags,
+        job={"verify": "off" if options.verify == "auto" else options.verify, "band_bytes": stage},
         shape=(source.columns, source.rows),
-        dtype=source.dtype,
         order=order,
         header=options.header,
-        choices=options,
-        facts=facts,
-        need=required,
-        reasons=why,
-        warnings=[],
-        spread=spread,
         measure_tile=unmeasured,
-    )
-    return finish(
-        draft,
-        flops=0.0,
-        choosable=("ranks", "threads", "algorithm", "io")
-        if not algorithm.exchanges
-        else ("ranks", "threads", "algorithm", "exchange", "io", "grid"),
     )
 
 
