@@ -38,11 +38,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Required, TypedDict
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-    from typing_extensions import Required
 '''
 
 
