@@ -1,10 +1,13 @@
 """Makes the pictures of README and how-to pages with tilewise itself: `python tools/pictures.py [NAME…]`.
 
-The timeline, the roofline and the report show measured times: make them on a machine that is otherwise idle.
+The timeline and the report show measured times: make them on a machine that is otherwise idle.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import shutil
 import subprocess
 import sys
@@ -14,11 +17,16 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy
-from matplotlib import cbook
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs/pictures"
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib import cbook
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs/pictures"
+SWEPT = 4096  # rows and columns of the kept sweeps that are shown
 HILLS = 240, 400  # rows, columns
 COMPONENTS = (5, 20, 80)
 PLATE = 256  # rows and columns
@@ -117,16 +125,36 @@ def timeline(work: Path) -> None:
     keep(work / "plots/timeline.png", "timeline.png")
 
 
-def roofline(work: Path) -> None:
-    """roofline.png: sweeps with 1 to 40 of them in each pass over memory, under both roofs."""
-    records = []
-    for depth in (1, 2, 5, 10, 20, 40):
-        records.append(f"depth-{depth}.json")
-        words = ("random:4096x4096:float32:1", "-o", "B.npy", "--steps", 200, "--depth", depth, "--force")
-        how = ("-n", 1, "-t", 2, "--repeat", 3, "--no-verify", "-q", "--json", records[-1])
-        tilewise(work, "stencil", *words, *how)
-    tilewise(work, "report", *records, "--plots", "plots", "-q")
-    keep(work / "plots/roofline.png", "roofline.png")
+def scaling(work: Path) -> None:
+    """scaling.png: sweeps of the kept benchmark by ranks, below what memory and cores allow."""
+    kept = json.loads((ROOT / "bench/results/stencil.json").read_text())
+    seconds: dict[tuple[int, int], float] = {}  # of the fastest way, by sweeps in a pass and ranks
+    copy = math.inf  # seconds for which a copy of the matrix lasts
+    for row in kept["rows"]:
+        way = re.fullmatch(rf"stencil-way-{SWEPT}-(\d+)-.*-(\d+)", row["name"])
+        if way:
+            ranks, depth = map(int, way.groups())
+            seconds[depth, ranks] = min(seconds.get((depth, ranks), math.inf), row["medians"]["seconds"])
+        elif row["name"] == f"stencil-copy-star5-{SWEPT}":
+            copy = row["medians"]["copy"]
+    counts = sorted({ranks for _, ranks in seconds})
+    speed = {key: 200 * SWEPT**2 / value / 1e9 for key, value in seconds.items()}
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    for depth, words in ((40, "40 sweeps in a pass over memory"), (1, "1 sweep in a pass")):
+        points = [(count, speed[depth, count]) for count in counts if (depth, count) in speed]
+        axes.plot(*zip(*points, strict=True), "o-", label=words)
+    cores = kept["environment"]["cores"]
+    linear = [speed[40, 1] * min(count, cores) for count in counts]
+    axes.plot(counts, linear, "k:", label=f"bound: {cores} cores, perfect speedup")
+    axes.axhline(SWEPT**2 / copy / 1e9, color="k", linestyle="--", label="bound: memory, 1 sweep in a pass")
+    axes.set(xlabel="ranks", ylabel="billion points a second", yscale="log", xticks=counts)
+    axes.set_title(f"200 sweeps over float32, {SWEPT}², on {cores} cores", loc="left", fontsize=11)
+    axes.set_yticks([5, 10, 20, 40], ["5", "10", "20", "40"])
+    axes.minorticks_off()
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize=9)
+    figure.savefig(work / "scaling.png", dpi=120)
+    keep(work / "scaling.png", "scaling.png")
 
 
 def page(work: Path) -> None:
@@ -170,7 +198,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "compressed": compressed,
     "heat": heat,
     "timeline": timeline,
-    "roofline": roofline,
+    "scaling": scaling,
     "report": page,
 }
 
