@@ -34,6 +34,10 @@ $(VENV)/.tools: pyproject.toml tools/bootstrap.py
 	@$(PYTHON) tools/bootstrap.py $(VENV)
 	@touch $@
 
+$(VENV)/.linters: $(VENV)/.tools
+	@$(PIP_INSTALL) --group lint
+	@touch $@
+
 $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
 	@echo "Building and installing tilewise into $(VENV)"
 	@$(PIP_INSTALL) $(IN_DEV) $(if $(EDITABLE),--editable) ".[test]"
@@ -73,7 +77,7 @@ compilers: $(VENV)/.tools  ## the package by other compilers: COMPILERS="g++-13 
 	cmake --preset dev -DPython_EXECUTABLE=$(BIN)/python
 	$(BIN)/python tools/check_compilers.py build/dev $(COMPILERS)
 
-lint: $(VENV)/.tools $(VENV)/.installed  ## formatting, types, floors
+lint: $(VENV)/.linters $(VENV)/.installed  ## formatting, types, floors
 	ruff check .
 	ruff format --check .
 	mypy
@@ -82,12 +86,12 @@ lint: $(VENV)/.tools $(VENV)/.installed  ## formatting, types, floors
 	clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/python tools/check_floors.py
 
-format: $(VENV)/.tools  ## rewrite the sources in the house's format
+format: $(VENV)/.linters  ## rewrite the sources in the house's format
 	ruff check --fix-only .
 	ruff format .
 	clang-format -i $(CXX_FILES)
 
-tidy: $(VENV)/.tools  ## clang-tidy over the C++ sources (optional, slow)
+tidy: $(VENV)/.linters  ## clang-tidy over the C++ sources (optional, slow)
 	cmake --preset dev -DPython_EXECUTABLE=$(BIN)/python -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
 	clang-tidy -p build/dev --quiet $(filter cpp/%.cpp,$(CXX_FILES))
 

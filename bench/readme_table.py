@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,79 +13,112 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench/results"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- figures: make bench -->", "<!-- end of figures -->"
-HEAD = "| on {cores} cores | tilewise | beside it | ratio |\n|---|---|---|---|"
+HEAD = "| task | tilewise | compared with | times faster |\n|---|---|---|---|"
+OURS = ("tilewise", "2 ranks", "2 threads", "below")  # names of our side in a row's medians
+
+Results = Mapping[str, Mapping[str, Any]]
 
 
 class Line(NamedTuple):
-    """A row of a suite's results, in words; `flops` where speed is shown and not time."""
+    """A row of a suite's results as the README shows it; `flops` where speed is shown and not time."""
 
     suite: str
     row: str
-    what: str
+    task: str
     peer: str
     flops: float = 0
-    ratio: str = "speed"
 
 
-PRODUCT, SWEEPS, VALUES = (
-    "product of float64",
-    "200 sweeps over float32",
-    "singular values and vectors, float64",
-)
-TURNED = "transposition of float64, 16384², file to file"
+PRODUCT, SWEEPS, VALUES = "float64 product", "200 float32 sweeps, 8000²", "float64 SVD"
+TURNED = "transposition file to file, 16384² float64"
 LINES = (
+    Line("multiply", "file-to-file", f"{PRODUCT} file to file, 8192²", "numpy, memory maps"),
+    Line("multiply", "numpy-ranks-8192", f"{PRODUCT} in memory, 8192²", "numpy, 2 threads", 2.0 * 8192**3),
+    Line("multiply", "pdgemm-2-4096", f"{PRODUCT} in memory, 4096²", "ScaLAPACK `pdgemm`", 2.0 * 4096**3),
+    Line("transpose", "transpose-files-16384x16384 float64-cp", TURNED, "`cp`, which only copies"),
+    Line("transpose", "transpose-files-16384x16384 float64-peer", TURNED, "numpy, memory maps in blocks"),
     Line(
-        "multiply",
-        "file-to-file",
-        f"{PRODUCT}, 8192², file to file",
-        "numpy with memory maps",
-        ratio="time",
+        "transpose",
+        "transpose-float64 8192x8192-speed over HPTT's",
+        "transposition in memory, 8192² float64",
+        "HPTT",
     ),
     Line(
-        "multiply",
-        "numpy-ranks-8192",
-        f"{PRODUCT}, 8192², in memory, 2 ranks",
-        "numpy, 2 threads",
-        2.0 * 8192**3,
+        "transpose",
+        "transpose-float32 8192x8192-speed over HPTT's",
+        "transposition in memory, 8192² float32",
+        "HPTT",
     ),
+    Line("stencil", "stencil-numba-8000", SWEEPS, "numba, parallel"),
+    Line("stencil", "stencil-devito-8000", SWEEPS, "Devito"),
+    Line("stencil", "stencil-opencv-8000", SWEEPS, "OpenCV"),
+    Line("svd", "svd-gesdd-2-threads-2048²", f"{VALUES}, 2048²", "LAPACK `gesdd`, 2 threads"),
     Line(
-        "multiply",
-        "pdgemm-2-4096",
-        f"{PRODUCT}, 4096², in memory, 2 ranks",
-        "ScaLAPACK `pdgemm`, 2 ranks",
-        2.0 * 4096**3,
+        "svd",
+        "svd-graded-gesdd-2 threads-1024",
+        f"{VALUES}, graded 1024²",
+        "`gesdd`, whose small values are wrong",
     ),
-    Line("transpose", "transpose-files-16384x16384 float64-cp", TURNED, "`cp` of the same file"),
-    Line("transpose", "transpose-files-16384x16384 float64-peer", TURNED, "numpy memory maps, in blocks"),
-    Line("stencil", "stencil-numba-8000", f"{SWEEPS}, 8000²", "numba, parallel"),
-    Line("stencil", "stencil-devito-8000", f"{SWEEPS}, 8000²", "Devito"),
-    Line("stencil", "stencil-scipy-8000", f"{SWEEPS}, 8000²", "`scipy.ndimage`"),
-    Line("svd", "svd-gesdd-2-threads-1024²", f"{VALUES}, 1024²", "LAPACK `gesdd`, 2 threads", ratio="time"),
-    Line("svd", "svd-gesdd-2-threads-2048²", f"{VALUES}, 2048²", "LAPACK `gesdd`, 2 threads", ratio="time"),
-    Line("svd", "svd-pdgesvd-2-ranks-1536²", f"{VALUES}, 1536², 2 ranks", "ScaLAPACK `pdgesvd`, 2 ranks"),
+    Line("svd", "svd-pdgesvd-2-ranks-1536²", f"{VALUES}, 1536²", "ScaLAPACK `pdgesvd`"),
+    Line("io", "text-read-numpy.loadtxt", "reading text, 2000² numbers", "`numpy.loadtxt`"),
+    Line("io", "text-read-pandas", "reading text, 2000² numbers", "pandas"),
 )
 
 
-def table(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """The table's lines from {suite: what it left}; a row that a suite lacks is left out."""
-    lines = [HEAD.format(cores=max(each["environment"]["cores"] for each in results.values()))]
+def table(results: Results) -> str:
+    """The table from {suite: what it left}, and where and when; rows that were not run are left out."""
+    lines = [HEAD]
     for line in LINES:
         rows = {row["name"]: row for row in results[line.suite]["rows"]} if line.suite in results else {}
-        row = rows.get(line.row)
-        if row is None or row["ratio"] is None:
-            continue
-        # Ours comes first, or is called so.
-        ours, theirs = sorted(row["medians"].items(), key=lambda side: side[0] != "tilewise")
-        sides = f"{figure(ours[1], line.flops)} | {line.peer}: {figure(theirs[1], line.flops)}"
-        lines.append(f"| {line.what} | {sides} | **{row['ratio']:.2f}** × its {line.ratio} |")
-    return "\n".join(lines)
+        if line.row in rows and rows[line.row]["ratio"] is not None:
+            lines.append(_shown(line, rows[line.row]))
+    return "\n".join(lines) + "\n\n" + origin(results)
 
 
-def figure(seconds: float, flops: float) -> str:
-    return f"{1e-9 * flops / seconds:.0f} GFLOP/s" if flops else f"{seconds:.3g} s"
+def _shown(line: Line, row: Mapping[str, Any]) -> str:
+    """One line: both sides, and the ratio of their medians with its interval, above 1 where we are faster."""
+    ours, theirs = sorted(row["medians"].items(), key=lambda side: side[0] not in OURS)
+    ratio = theirs[1] / ours[1]
+    interval = row["low"], row["high"]
+    low, high = interval if _is_speed(row, ratio) else (1 / interval[1], 1 / interval[0])
+    faster = f"**{two_digits(ratio)}** ({two_digits(low)} – {two_digits(high)})"
+    sides = f"{_figure(ours[1], line.flops)} | {line.peer}: {_figure(theirs[1], line.flops)}"
+    return f"| {line.task} | {sides} | {faster} |"
 
 
-def with_table(readme: str, results: Mapping[str, Mapping[str, Any]]) -> str:
+def _is_speed(row: Mapping[str, Any], ratio: float) -> bool:
+    """Whether the row's own ratio says how much faster we are; else it is our time over the peer's."""
+    return abs(row["ratio"] / ratio - 1) < 1e-9
+
+
+def origin(results: Results) -> str:
+    """Where and when the table was measured, what its numbers are, and links to every sample."""
+    environments = [each["environment"] for each in results.values()]
+    days = sorted({datetime.fromisoformat(each["time"]).date() for each in environments})
+    on = " and ".join(f"{day:%d %B %Y}".lstrip("0") for day in days)
+    first = environments[0]
+    memory = f"{first['memory_bytes'] / 2**30:.0f} GiB"
+    machine = f"{first['cores']} cores of an {first['cpu']}, {memory}, {first['system']}"
+    links = ", ".join(f"[{suite}](bench/results/{suite}.json)" for suite in results)
+    return (
+        f"Measured on {on}: {machine}. Below 1, tilewise is slower. Times are medians of alternating\n"
+        f"runs; brackets hold the 95 % interval of the ratio. Every sample: {links}.\n"
+        "[How the peers were tuned](bench/README.md)."
+    )
+
+
+def two_digits(value: float) -> str:
+    """`value` rounded to two significant digits, as text."""
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:.0f}" if rounded >= 10 else f"{rounded:#.2g}"
+
+
+def _figure(seconds: float, flops: float) -> str:
+    return f"{two_digits(1e-9 * flops / seconds)} GFLOP/s" if flops else f"{two_digits(seconds)} s"
+
+
+def with_table(readme: str, results: Results) -> str:
+    """`readme` with the table between its markers made anew."""
     between = re.compile(f"(?<={re.escape(BEGIN)}\n\n).*?(?=\n\n{re.escape(END)})", re.DOTALL)
     return between.sub(lambda _: table(results), readme)
 

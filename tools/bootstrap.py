@@ -1,7 +1,7 @@
-"""Sets up .venv with everything that building, testing and linting need, from a bare Python and no root.
+"""Sets up .venv with what building needs, from a bare Python and without root.
 
 Uses the standard library only, and no syntax newer than Python 3.7, so that the message about an older
-Python arrives. `make` calls it; it may be called by hand: `python3 tools/bootstrap.py`.
+Python arrives. `make` calls it; so can you: `python3 tools/bootstrap.py`.
 """
 
 import hashlib
@@ -9,7 +9,6 @@ import html
 import os
 import pathlib
 import re
-import shutil
 import ssl
 import subprocess
 import sys
@@ -17,48 +16,24 @@ import tempfile
 import urllib.parse
 import urllib.request
 
-OLDEST_PYTHON = (3, 10)
+OLDEST_PYTHON = (3, 11)
 PIP_WITH_GROUPS = "pip>=25.1"
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CXX20_PROBE = """
-#include <concepts>
-#include <span>
-template <std::integral T> T first(std::span<const T> s) { return s[0]; }
-int main() { const int a[] = {0}; return first(std::span<const int>(a)); }
-"""
+sys.path.insert(0, str(ROOT / "tools/backend"))
+
+from tilewise_compiler import missing_compiler  # noqa: E402
 
 
 class SetupError(Exception):
-    """Something is missing that this script cannot bring; the text says how to get it."""
+    """Something is missing that this script cannot install; the text says how to get it."""
 
 
 def check_python() -> None:
     if sys.version_info < OLDEST_PYTHON:
         raise SetupError(
-            f"Python {'.'.join(map(str, OLDEST_PYTHON))} or newer is needed, and {sys.executable} is "
-            f"{sys.version.split()[0]}. Name another one: make PYTHON=/path/to/python3"
+            f"Python {'.'.join(map(str, OLDEST_PYTHON))} or newer is needed; {sys.executable} is "
+            f"{sys.version.split()[0]}. Try: make PYTHON=/path/to/python3"
         )
-
-
-def check_compiler() -> None:
-    """Compiles five lines of C++20 with $CXX, or with the compilers that CMake would take."""
-    tried = []
-    for name in filter(None, [os.environ.get("CXX"), "c++", "g++", "clang++"]):
-        command = name.split()
-        if shutil.which(command[0]) is None:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            source = pathlib.Path(folder, "probe.cpp")
-            source.write_text(CXX20_PROBE, encoding="ascii")
-            run = [*command, "-std=c++20", str(source), "-o", str(source.with_suffix(""))]
-            if subprocess.run(run, capture_output=True, check=False).returncode == 0:
-                return
-        tried.append(name)
-    found = "tried " + ", ".join(tried) if tried else "none was found"
-    raise SetupError(
-        f"A C++20 compiler is needed (GCC 11, Clang 14 or newer); {found}. On Debian or Ubuntu: "
-        "apt install g++. Another one is named by CXX=/path/to/c++"
-    )
 
 
 def make_environment(venv: pathlib.Path) -> None:
@@ -125,17 +100,19 @@ def fetch_pip_wheel(folder: pathlib.Path) -> pathlib.Path:
 
 
 def install_tools(venv: pathlib.Path) -> None:
-    """The build requirements and the linters, at the versions that pyproject.toml names."""
+    """Installs the build requirements at the versions that pyproject.toml names."""
     pip = [str(venv / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, PIP_WITH_GROUPS], check=True)
-    subprocess.run([*pip, "--group", "build", "--group", "lint"], check=True, cwd=ROOT)
+    subprocess.run([*pip, "--group", "build"], check=True, cwd=ROOT)
 
 
 def main() -> None:
     venv = ROOT / (sys.argv[1] if len(sys.argv) > 1 else ".venv")
     try:
         check_python()
-        check_compiler()
+        problem = missing_compiler(os.environ.get("CXX"))
+        if problem:
+            raise SetupError(problem)
         if not (venv / "bin/pip").exists():
             print(f"Making {venv.name} with {sys.executable}", flush=True)
             make_environment(venv)

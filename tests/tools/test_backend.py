@@ -77,3 +77,33 @@ def test_a_build_on_the_sites_mpi_has_no_mpich_package(
 def test_the_sites_blas_needs_no_package(tmp_path: Path) -> None:
     needed, depends = asked(tmp_path, {"cmake.define.TILEWISE_BLAS": "site"})
     assert "scipy-openblas32" not in needed and {"mpich"} <= needed & depends
+
+
+def test_a_build_without_a_compiler_says_what_to_do(tmp_path: Path) -> None:
+    pytest.importorskip("scikit_build_core", reason="scikit-build-core is not installed beside this Python")
+    build = "import sys; sys.path.insert(0, 'tools/backend'); import tilewise_backend as b; b.build_wheel('')"
+    done = subprocess.run(
+        [sys.executable, "-c", build],
+        cwd=ROOT,
+        env={**os.environ, "PATH": str(tmp_path), "CXX": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("tilewise cannot be built. A C++20 compiler is needed")
+    assert "none was found" in done.stderr and "apt install g++" in done.stderr
+
+
+def test_a_compiler_without_cxx20_is_named(tmp_path: Path) -> None:
+    sys.path.insert(0, str(ROOT / "tools/backend"))
+    import tilewise_compiler
+
+    old = tmp_path / "old-c++"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+
+    assert f"{old} cannot compile C++20" in str(tilewise_compiler.missing_compiler(str(old)))
+    assert f"{old}er was not found" in str(tilewise_compiler.missing_compiler(f"{old}er"))
+    assert tilewise_compiler.missing_compiler() is None

@@ -10,6 +10,7 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 import harness
+import readme_table
 from cases import small
 
 
@@ -73,3 +74,31 @@ def test_no_variable_that_chooses_a_kernel_reaches_either_side(monkeypatch: pyte
 def test_own_volumes() -> None:
     assert small.cannon_volume(6, 2) == 2 * 3 * 3
     assert small.summa_volume(6, 2, 3) == 3 * 6 * 2 / 3 + 6 * 2 * 1 / 2
+
+
+def shown(medians: dict[str, float], ratio: float, low: float, high: float) -> str:
+    """What the README says of a row: the last cell of its line."""
+    line = readme_table.LINES[0]
+    row = {"name": line.row, "medians": medians, "ratio": ratio, "low": low, "high": high}
+    environment = {
+        "time": "2026-11-21T08:33:36+0000",
+        "cores": 2,
+        "cpu": "X",
+        "memory_bytes": 0,
+        "system": "Y",
+    }
+    results = {line.suite: {"rows": [row], "environment": environment}}
+    return readme_table.table(results).splitlines()[2].split(" | ")[-1]
+
+
+def test_the_readme_has_one_direction_and_two_digits() -> None:
+    medians = {"tilewise": 4.0, "peer": 3.0}
+
+    assert shown(medians, 4 / 3, 1.25, 1.6) == "**0.75** (0.62 – 0.80) |"  # our time over the peer's
+    assert shown(medians, 3 / 4, 0.625, 0.8) == "**0.75** (0.62 – 0.80) |"  # how much faster we are
+    assert [readme_table.two_digits(value) for value in (141.04, 9.96, 1.0, 0.018)] == [
+        "140",
+        "10",
+        "1.0",
+        "0.018",
+    ]

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from scikit_build_core import build as _core
 from scikit_build_core.settings.skbuild_read_settings import SettingsReader
+from tilewise_compiler import missing_compiler
 
 Settings = dict[str, Any] | None
 _MPI, _BLAS = "TILEWISE_MPI_COMPILER", "TILEWISE_BLAS"
@@ -52,6 +54,15 @@ def _remember(settings: Settings) -> Settings:
     return settings
 
 
+def _announce(settings: Settings) -> None:
+    """Says what a build does and how long it takes, which `pip -v` shows; ends one without a compiler."""
+    told = _defined(settings).get("CMAKE_CXX_COMPILER")
+    problem = missing_compiler(shlex.quote(told) if told else os.environ.get("CXX"))
+    if problem:
+        sys.exit(f"tilewise cannot be built. {problem}")
+    print("Compiling the tilewise worker: two to three minutes on two cores", file=sys.stderr, flush=True)
+
+
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     return _core.get_requires_for_build_wheel(_remember(config_settings))
 
@@ -76,12 +87,14 @@ def prepare_metadata_for_build_editable(metadata_directory: str, config_settings
 def build_wheel(
     wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
 ) -> str:
+    _announce(config_settings)
     return _core.build_wheel(wheel_directory, _remember(config_settings), metadata_directory)
 
 
 def build_editable(
     wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
 ) -> str:
+    _announce(config_settings)
     return _core.build_editable(wheel_directory, _remember(config_settings), metadata_directory)
 
 

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from tilewise.api.arrays import Arrays, arrays, load
 from tilewise.api.run import JobRecord, MeasurementRecord, command_words, run, said
@@ -22,7 +22,6 @@ from tilewise.operations import OPERATIONS, options_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-    from typing_extensions import Unpack
 
     from tilewise.api.options import (
         ConvertOptions,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, Required, TypedDict
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-    from typing_extensions import Required
 
     Job = Literal["multiply", "transpose", "stencil", "svd", "convert", "generate", "norm"]
 

@@ -85,7 +85,7 @@ def _argument(
     owner: str, field: str, hint: Any, default: Any, kind: Any = None, rest: bool = False
 ) -> Argument:
     """What `hint` declares, a field of the class `kind` where that is given."""
-    value, parameter = typing.get_args(_alone(hint))[:2]
+    value, parameter = typing.get_args(hint)[:2]
     value = _alone(value)
     listed = typing.get_origin(value) is tuple and parameter.parse is None
     choices = parameter.choices(kind) if callable(parameter.choices) else parameter.choices
@@ -110,7 +110,7 @@ def arguments_of(function: Callable[..., Any]) -> Arguments:
     found = Arguments([], {}, classes)
     hints = typing.get_type_hints(function, include_extras=True)
     for name, slot in inspect.signature(function).parameters.items():
-        kind, parameter = typing.get_args(_alone(hints[name]))[:2]
+        kind, parameter = typing.get_args(hints[name])[:2]
         if parameter.name == "*":
             classes[name] = kind
             for field, hint in typing.get_type_hints(kind, include_extras=True).items():
@@ -138,7 +138,7 @@ def declared(kind: type[msgspec.Struct]) -> list[Argument]:
     return [
         _argument(kind.__name__, name, hint, _default(fields[name]), kind)
         for name, hint in typing.get_type_hints(kind, include_extras=True).items()
-        if name in fields and any(isinstance(each, Parameter) for each in typing.get_args(_alone(hint)))
+        if name in fields and any(isinstance(each, Parameter) for each in typing.get_args(hint))
     ]
 
 
@@ -149,6 +149,6 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 
 def _alone(kind: Any) -> Any:
-    """`int` for `int | None`: Python 3.10 adds a None of its own to what has None as its default."""
+    """`int` for `int | None`, other types as they are."""
     kinds = [each for each in typing.get_args(kind) if each is not type(None)]
     return kinds[0] if len(kinds) == 1 and type(None) in typing.get_args(kind) else kind

@@ -57,8 +57,6 @@ def parse(text: str, path: str, name: str, scale: str = "default") -> Study:
         raise UsageError(f"{path}: {_sentence(str(error), text)}", "tilewise study show quick") from None
     except msgspec.DecodeError as error:
         raise UsageError(f"{path} is no TOML: {error}") from None
-    except ImportError:
-        raise UsageError("studies need the package tomli on this Python", "pip install tomli") from None
     if scale not in SCALES:
         raise UsageError(f"--scale {scale!r} is unknown; known are {', '.join(SCALES)}")
     for scales in (found.scales, *(run.scales for run in found.runs)):
