@@ -7,17 +7,20 @@ from typing import Annotated, Any
 import msgspec
 
 from tilewise import __version__, files
-from tilewise.base.declare import SHOW, WHAT, Parameter
+from tilewise.base.declare import JSON, SHOW, WHAT, Parameter
 from tilewise.base.units import bytes_text, plural, shape_text
 from tilewise.cli.parse import parse
 from tilewise.files.region import Source
 from tilewise.launch.join import Join
 from tilewise.machine import storage
+from tilewise.operations.operation import MATRIX
 from tilewise.report.render.terminal import Screen, show
 
 
 def request(
-    a: Annotated[str, Parameter(name="A", group=WHAT, help="A matrix: a path or a generator's name.")],
+    a: Annotated[
+        str, Parameter(name="A", value=MATRIX, group=WHAT, help="A matrix: a path or a generator's name.")
+    ],
     /,
     *,
     stats: Annotated[
@@ -27,13 +30,21 @@ def request(
         str | None,
         Parameter(
             name="--json",
+            value=JSON,
             stream=True,
             group=SHOW,
             help="FILE for the same as JSON; - for standard output.",
         ),
     ] = None,
 ) -> tuple[Source, bool, str | None]:
-    """Say what a matrix file is."""
+    """Say what a matrix file is.
+
+    Examples:
+        tilewise info A.npy
+            Shape, type and order; only the header is read.
+        tilewise info A.npy --stats
+            Minimum, maximum and mean too; all numbers are read.
+    """
     from tilewise.engine import side_files
 
     source = files.inspect(a, lists=True)
