@@ -21,20 +21,40 @@ import msgspec
 WHAT, HOW, WHERE, SHOW = "What", "How", "Where", "Show"  # headings of a help page, in their order
 
 
+class Value(NamedTuple):
+    """What the word of an argument stands for: the name that help has for it, and what completes it.
+
+    `endings` are those of the names of files that fit: "/" means folders, "" any file; none where the word
+    is no path. `known` returns words that fit besides.
+    """
+
+    name: str
+    endings: tuple[str, ...] = ()
+    known: Callable[[], tuple[str, ...]] | None = None
+
+
+FILE, FOLDER, SIZE, NAME = Value("FILE", ("",)), Value("FOLDER", ("/",)), Value("SIZE"), Value("NAME")
+JSON = Value("FILE", (".json",))
+_USUAL = {bool: Value(""), int: Value("N"), float: Value("X"), str: NAME}
+
+
 class Parameter(NamedTuple):
     """What is said of an argument.
 
-    `choices` are the values that it may have; a function finds them for the class that has the field, and
-    where that finds none the flag does not apply, nor where `applies` says so. `default` is for people, where
-    None stands for a choice that is made later: such a flag also takes `auto`. `parse` makes the value of a
-    word. `place`: a word by its position. `several`: a flag that may be given again, whose words are parsed
-    together. `stream`: `-` is standard output.
+    `value` is what its word stands for, without it a number or a name. `choices` are the values that it may
+    have; a function finds them for the class that has the field, and where that finds none the flag does not
+    apply, nor where `applies` says so. `joined` parts several values in one word. `default` is for people,
+    where None stands for a choice that is made later: such a flag also takes `auto`. `parse` makes the value
+    of a word. `place`: a word by its position. `several`: a flag that may be given again, whose words are
+    parsed together. `stream`: `-` is standard output.
     """
 
     name: str | list[str] = ""
+    value: Value | None = None
     group: str = WHAT
     help: str = ""
     choices: tuple[str, ...] | Callable[[Any], tuple[str, ...]] = ()
+    joined: str = ""
     default: str = ""
     applies: Callable[[Any], bool] | None = None
     parse: Callable[[Any], Any] | None = None
@@ -61,6 +81,16 @@ class Argument:
     choices: tuple[str, ...]
     hidden: bool  # does not apply to this command, which says so when it is given
 
+    @property
+    def value(self) -> Value:
+        """What its word stands for; a switch has none."""
+        return self.parameter.value or _USUAL[self.kind]
+
+    @property
+    def needed(self) -> bool:
+        """Whether it must be given."""
+        return self.default is inspect.Parameter.empty and not self.rest
+
 
 class Arguments(NamedTuple):
     """All that a command takes: by place, and by every spelling of a flag."""
@@ -73,12 +103,41 @@ class Arguments(NamedTuple):
         """Each once, in the sequence of their declaration."""
         return [*self.positions, *dict.fromkeys(self.flags.values())]
 
+    def shown(self) -> list[Argument]:
+        """The same without those that do not apply."""
+        return [each for each in self.every() if not each.hidden]
+
     def add(self, one: Argument, place: bool = False) -> None:
         """Takes one more, by its `place` where that or its declaration says so."""
         if place or one.parameter.place:
             self.positions.append(one)
         else:
             self.flags.update(dict.fromkeys(one.parameter.spellings, one))
+
+
+class Example(NamedTuple):
+    """A command line, and what it does in a sentence."""
+
+    line: str
+    said: str
+
+
+def examples_of(doc: str) -> list[Example]:
+    """The examples of a docstring: below the line `Examples:`, command lines with a sentence below each."""
+    part = inspect.cleandoc(doc).partition("\nExamples:\n")[2]
+    lines = [line.strip() for line in part.splitlines() if line.strip()]
+    found: list[Example] = []
+    for line in lines:
+        if line.startswith("tilewise "):
+            found.append(Example(line, ""))
+        else:
+            found[-1] = Example(found[-1].line, f"{found[-1].said} {line}".lstrip())
+    return found
+
+
+def description_of(doc: str) -> str:
+    """The first paragraph of a docstring, in one line."""
+    return " ".join(doc.split("\n\n", maxsplit=1)[0].split())
 
 
 def _argument(

@@ -30,6 +30,6 @@ def overview() -> str:
             "",
             *lines,
             "",
-            "tilewise COMMAND --help tells more; tilewise --version says which this is.",
+            "tilewise COMMAND --help tells more. Also: tilewise --version, tilewise --install-completion.",
         ]
     )

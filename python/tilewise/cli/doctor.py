@@ -28,7 +28,12 @@ _LABEL = len("BLAS kernel")
 
 
 def request() -> bool:
-    """Say what is installed and what will go wrong; ends with 0 if jobs can run here, else with 1."""
+    """Say what is installed and what will go wrong; ends with 0 if jobs can run here, else with 1.
+
+    Examples:
+        tilewise doctor
+            What to look at first when a job does not start.
+    """
     return True
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tilewise.base.declare import Arguments, arguments_of, arguments_of_structs
+from tilewise.base.declare import Arguments
 from tilewise.base.errors import UsageError
 from tilewise.cli import jobs
 from tilewise.cli.commands import JOBS
+from tilewise.cli.pages import page_of
 from tilewise.cli.parse import parse
 
 SWEPT = (*JOBS, "measure")
@@ -16,11 +17,7 @@ SWEPT = (*JOBS, "measure")
 
 def arguments_of_command(name: str) -> Arguments:
     """What a job, or `measure`, may be given."""
-    if name in JOBS:
-        return arguments_of_structs(*jobs.declaring(name))
-    from tilewise.cli.measure import request
-
-    return arguments_of(request)
+    return page_of(name).arguments
 
 
 def flags_of(command: str) -> Mapping[str, Any]:

@@ -2,40 +2,94 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
 
-from tilewise.base.declare import HOW, SHOW, WHAT, WHERE, Argument, Arguments
+from tilewise.base.declare import (
+    HOW,
+    SHOW,
+    WHAT,
+    WHERE,
+    Argument,
+    Arguments,
+    Example,
+    description_of,
+    examples_of,
+)
 
+GROUPS = (WHAT, HOW, WHERE, SHOW)
 _COLUMN = 24  # where texts begin
 _TIED = "\N{NO-BREAK SPACE}"
 _WORD = re.compile(r"\w+")
-_KINDS = {int: "N", float: "X", str: "TEXT"}
 
 
-def page(name: str, said: str, arguments: Arguments) -> str:
-    """Usage, what the command does, then its arguments under their headings."""
+def page(name: str, doc: str, arguments: Arguments) -> str:
+    """Usage, what the command does, its arguments under their headings, then its subcommands and examples."""
+    from tilewise.cli.pages import page_of, subcommands
+
     width = max(60, min(100, shutil.get_terminal_size((80, 24)).columns))
-    shown = [each for each in arguments.every() if not each.hidden]
-    places = [_place(each) for each in arguments.positions]
-    needed = [_left(each) for each in shown if each not in arguments.positions and _is_needed(each)]
-    usage = " ".join(["usage: tilewise", name, *places, *needed, "[flags]"])
     lines = [
-        *textwrap.wrap(usage, width, subsequent_indent="       "),
+        *textwrap.wrap(f"usage: tilewise {usage(name, arguments)}", width, subsequent_indent="       "),
         "",
-        *textwrap.wrap(_first(said), width),
+        *textwrap.wrap(description_of(doc), width),
     ]
-    for heading in (WHAT, HOW, WHERE, SHOW):
-        group = [each for each in shown if each.parameter.group == heading]
-        if group:
-            lines += ["", _bold(heading)]
+    for heading, group in groups(arguments):
+        lines += ["", _bold(heading)]
         for each in group:
             lines += _entry(each, width)
+    below = [page_of(each) for each in subcommands(name)]
+    for heading, shown in (
+        (
+            "Subcommands",
+            [Example(f"tilewise {usage(each.name, each.arguments)}", each.description) for each in below],
+        ),
+        ("Examples", examples_of(doc)),
+    ):
+        lines += ["", _bold(heading)] if shown else []
+        for line, said in shown:
+            lines.append(f"  {line}")
+            lines += textwrap.wrap(said, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
     return "\n".join(lines)
+
+
+def usage(name: str, arguments: Arguments) -> str:
+    """The command line in short: what must be given, and whether there is more."""
+    places = [_place(each) for each in arguments.positions]
+    flags = [each for each in arguments.shown() if each not in arguments.positions]
+    needed = [
+        f"{min(each.parameter.spellings, key=len)} {shown_value(each)}" for each in flags if each.needed
+    ]
+    more = ["[flags]"] if len(flags) > len(needed) else []
+    return " ".join([name, *places, *needed, *more])
+
+
+def groups(arguments: Arguments) -> Iterator[tuple[str, list[Argument]]]:
+    """The arguments that apply, under their headings."""
+    for heading in GROUPS:
+        group = [each for each in arguments.shown() if each.parameter.group == heading]
+        if group:
+            yield heading, group
+
+
+def shown_value(one: Argument) -> str:
+    """What stands for the value of an argument, such as FILE; for several in one word NAME[,NAME…]."""
+    name = one.value.name
+    if not one.parameter.joined:
+        return name
+    return f"{name}[{one.parameter.joined}{name}{'…' if one.parameter.joined == ',' else ''}]"
+
+
+def parts_of(one: Argument) -> tuple[str, tuple[str, ...], str]:
+    """Its help, its choices unless the help names them all, and its default; empty where there is none."""
+    said = one.parameter.help.strip()
+    named = all(choice in ("auto", *_WORD.findall(said)) for choice in one.choices)
+    default = one.parameter.default
+    if not default and one.default not in (None, False, (), "", {}) and not one.needed and not one.rest:
+        default = str(one.default)
+    return said, () if named else one.choices, default
 
 
 def _entry(one: Argument, width: int) -> Iterator[str]:
@@ -53,35 +107,28 @@ def _left(one: Argument) -> str:
     spelt = sorted(one.parameter.spellings, key=len)
     if one.rest or not spelt[0].startswith("-") or one.kind is bool:
         return ", ".join(spelt)
-    return f"{', '.join(spelt)} {_KINDS.get(one.kind, 'TEXT')}"
+    return f"{', '.join(spelt)} {shown_value(one)}"
 
 
 def _place(one: Argument) -> str:
     spelt = one.parameter.spellings[0]
-    return f"[{spelt}…]" if one.rest else spelt if _is_needed(one) else f"[{spelt}]"
+    return f"[{spelt}…]" if one.rest else spelt if one.needed else f"[{spelt}]"
 
 
 def _text(one: Argument) -> str:
     """Help, choices and default."""
-    parts = [one.parameter.help.strip()]
-    if not all(choice in ("auto", *_WORD.findall(parts[0])) for choice in one.choices):
-        parts.append(f"[choices: {', '.join(one.choices)}]")
-    default = one.parameter.default
-    if not default and one.default not in (None, False, (), "", {}, inspect.Parameter.empty):
-        default = str(one.default)
-    if default:
-        parts.append(f"[default:{_TIED}{default}]")
-    if one.several:
-        parts.append("May be given again.")
-    return " ".join(filter(None, parts))
-
-
-def _is_needed(one: Argument) -> bool:
-    return one.default is inspect.Parameter.empty and not one.rest
-
-
-def _first(said: str) -> str:
-    return " ".join(said.split("\n\n", maxsplit=1)[0].split())
+    said, choices, default = parts_of(one)
+    return " ".join(
+        filter(
+            None,
+            (
+                said,
+                f"[choices: {', '.join(choices)}]" if choices else "",
+                f"[default:{_TIED}{default}]" if default else "",
+                "May be given again." if one.several else "",
+            ),
+        )
+    )
 
 
 def _bold(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from tilewise import __version__, files
-from tilewise.base.declare import SHOW, WHAT, Parameter
+from tilewise.base.declare import JSON, SHOW, WHAT, Parameter
 from tilewise.base.units import bytes_text, plural, shape_text
 from tilewise.cli.parse import parse
 from tilewise.files.contents import Content, contents
@@ -16,12 +16,15 @@ from tilewise.files.formats import extension, split_name
 from tilewise.files.region import Source
 from tilewise.launch.join import Join
 from tilewise.machine import storage
+from tilewise.operations.operation import MATRIX
 from tilewise.report.render.terminal import Screen, show
 from tilewise.report.table import Cell, Table, text_columns
 
 
 def request(
-    a: Annotated[str, Parameter(name="A", group=WHAT, help="A matrix: a path or a generator's name.")],
+    a: Annotated[
+        str, Parameter(name="A", value=MATRIX, group=WHAT, help="A matrix: a path or a generator's name.")
+    ],
     /,
     *,
     stats: Annotated[
@@ -31,13 +34,23 @@ def request(
         str | None,
         Parameter(
             name="--json",
+            value=JSON,
             stream=True,
             group=SHOW,
             help="FILE for the same as JSON; - for standard output.",
         ),
     ] = None,
 ) -> tuple[str, bool, str | None]:
-    """Say what a matrix file is, or what lies in a file with several arrays."""
+    """Say what a matrix file is, or what lies in a file with several arrays.
+
+    Examples:
+        tilewise info A.npy
+            Shape, type and order; only the header is read.
+        tilewise info A.npy --stats
+            Minimum, maximum and mean too; all numbers are read.
+        tilewise info results.h5
+            All datasets of a file.
+    """
     from tilewise.engine import side_files
 
     side_files.check("--json", json, [os.path.abspath(split_name(a)[0])], force=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
-from tilewise.base.declare import SHOW, Parameter
+from tilewise.base.declare import JSON, SHOW, Parameter
 from tilewise.base.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError, clean
 from tilewise.cli.parse import parse_structs
 from tilewise.engine.request import Listener, Request
@@ -28,7 +28,13 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
     json: Annotated[
         str | None,
-        Parameter(name="--json", stream=True, group=SHOW, help="File for the record; - is standard output."),
+        Parameter(
+            name="--json",
+            value=JSON,
+            stream=True,
+            group=SHOW,
+            help="File for the record; - is standard output.",
+        ),
     ] = None
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Print errors only.")] = False
     verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Print more.")] = False

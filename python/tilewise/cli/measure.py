@@ -6,7 +6,7 @@ import random
 import sys
 from typing import Annotated, NamedTuple
 
-from tilewise.base.declare import SHOW, WHAT, Parameter
+from tilewise.base.declare import JSON, SHOW, WHAT, Parameter
 from tilewise.base.errors import UsageError
 from tilewise.cli.measure_flags import MeasureFlags
 from tilewise.cli.parse import parse
@@ -57,14 +57,29 @@ class MeasureRequest(NamedTuple):
 def request(
     kind: Annotated[
         str,
-        Parameter(name="KIND", group=WHAT, help="ping, file, memory or compute.", default="all of them"),
+        Parameter(
+            name="KIND",
+            choices=(*asked.KINDS, "all"),
+            group=WHAT,
+            help="ping, file, memory or compute.",
+            default="all of them",
+        ),
     ] = "all",
     /,
     *,
     flags: Annotated[MeasureFlags, Parameter(name="*", group=WHAT)] = MeasureFlags(),  # noqa: B008 - a frozen value
 ) -> MeasureRequest | None:
     """Measure this machine: messages by distance, files, memory, arithmetic. Another form: measure compare
-    BEFORE.json AFTER.json, which says of each figure whether it changed."""
+    BEFORE.json AFTER.json, which says of each figure whether it changed.
+
+    Examples:
+        tilewise measure
+            Everything; the result is kept as the profile of this machine.
+        tilewise measure ping --bytes 8,1KiB,1MiB --exchange blocking
+            Messages of three sizes.
+        tilewise measure memory --threads 1,2 --json memory.json
+            How fast memory is for one and two threads, with all samples in a file.
+    """
     if flags.schema:
         from tilewise.measurement.stored import schema
 
@@ -120,14 +135,19 @@ def _request(kind: str, whole: bool, flags: MeasureFlags) -> Request:
 
 
 def compare(
-    before: Annotated[str, Parameter(name="BEFORE", group=WHAT, help="A measurement: measure --json FILE.")],
-    after: Annotated[str, Parameter(name="AFTER", group=WHAT, help="A later one, or of another machine.")],
+    before: Annotated[
+        str, Parameter(name="BEFORE", value=JSON, group=WHAT, help="A measurement: measure --json FILE.")
+    ],
+    after: Annotated[
+        str, Parameter(name="AFTER", value=JSON, group=WHAT, help="A later one, or of another machine.")
+    ],
     /,
     *,
     json: Annotated[
         str | None,
         Parameter(
             name="--json",
+            value=JSON,
             stream=True,
             group=SHOW,
             help="FILE for every line; - for standard output.",
@@ -135,7 +155,12 @@ def compare(
     ] = None,
     verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Every line.")] = False,
 ) -> int:
-    """Say of each figure of two measurements: faster, slower or not distinguishable, as a test has it."""
+    """Say of each figure of two measurements: faster, slower or not distinguishable, as a test has it.
+
+    Examples:
+        tilewise measure compare before.json after.json
+            Two files that measure --json has written.
+    """
     from tilewise.cli.measure_show import compare_files
 
     return compare_files(before, after, json, verbose)

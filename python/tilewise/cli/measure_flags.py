@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from tilewise.base.declare import HOW, SHOW, WHAT, WHERE, Parameter
+from tilewise.base.declare import FILE, FOLDER, HOW, JSON, SHOW, SIZE, WHAT, WHERE, Parameter, Value
 from tilewise.measurement import request as asked
+from tilewise.planning.names import IO
+
+NUMBER, HTML = Value("N"), Value("FILE", (".html",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,29 +20,45 @@ class MeasureFlags:
         str | None,
         Parameter(
             name="--bytes",
+            value=SIZE,
+            joined=",",
             group=WHAT,
             help="ping: of a message, 1..4MiB (doubling) or 8,1KiB; memory: of an array.",
         ),
     ] = None
     pairs: Annotated[
-        str | None, Parameter(name="--pairs", group=WHAT, help="ping: pairs that talk at once: 1,3.")
+        str | None,
+        Parameter(
+            name="--pairs", value=NUMBER, joined=",", group=WHAT, help="ping: pairs that talk at once: 1,3."
+        ),
     ] = None
     levels: Annotated[
         str | None,
         Parameter(
             name="--levels",
+            choices=asked.LEVELS,
+            joined=",",
             group=WHAT,
             help=f"ping: {', '.join(asked.LEVELS)}.",
             default="all that there are",
         ),
     ] = None
     exchange: Annotated[
-        str | None, Parameter(name="--exchange", group=WHAT, help=f"ping: {', '.join(asked.EXCHANGES)}.")
+        str | None,
+        Parameter(
+            name="--exchange",
+            choices=asked.EXCHANGES,
+            joined=",",
+            group=WHAT,
+            help=f"ping: {', '.join(asked.EXCHANGES)}.",
+        ),
     ] = None
     pattern: Annotated[
         str | None,
         Parameter(
             name="--pattern",
+            choices=asked.PATTERNS,
+            joined=",",
             group=WHAT,
             help="ping: roundtrip, stream (64 in a row).",
             default="both, stream of one exchange only",
@@ -47,7 +66,13 @@ class MeasureFlags:
     ] = None
     collectives: Annotated[
         str | None,
-        Parameter(name="--collectives", group=WHAT, help=f"ping: {', '.join(asked.COLLECTIVES)}, or none."),
+        Parameter(
+            name="--collectives",
+            choices=(*asked.COLLECTIVES, "none"),
+            joined=",",
+            group=WHAT,
+            help=f"ping: {', '.join(asked.COLLECTIVES)}, or none.",
+        ),
     ] = None
     matrix: Annotated[
         bool, Parameter(name="--matrix", group=WHAT, help="ping: every two ranks.", default="up to 16 ranks")
@@ -58,13 +83,19 @@ class MeasureFlags:
     ranks: Annotated[
         str | None,
         Parameter(
-            name=["--ranks", "-n"], group=WHAT, help="file: 1,2,4; ping: of collectives and of --matrix."
+            name=["--ranks", "-n"],
+            value=NUMBER,
+            joined=",",
+            group=WHAT,
+            help="file: 1,2,4; ping: of collectives and of --matrix.",
         ),
     ] = None
     block: Annotated[
         str | None,
         Parameter(
             name="--block",
+            value=SIZE,
+            joined=",",
             group=WHAT,
             help="file: bytes of a call: 128K..16M (128K, 256K, 512K, 1M, 2M … 16M) or 64KiB,1MiB.",
         ),
@@ -77,29 +108,53 @@ class MeasureFlags:
     ] = None
     io: Annotated[
         str | None,
-        Parameter(name="--io", group=WHAT, help="file: strategies as jobs have them: positioned,… or all."),
+        Parameter(
+            name="--io",
+            choices=("all", *IO),
+            joined=",",
+            group=WHAT,
+            help="file: strategies as jobs have them: positioned,… or all.",
+        ),
     ] = None
     buffer: Annotated[
         str | None,
         Parameter(
-            name="--buffer", group=WHAT, help="file: malloc; on a graphics processor pinned, device, managed."
+            name="--buffer",
+            choices=asked.BUFFERS,
+            joined=",",
+            group=WHAT,
+            help="file: malloc; on a graphics processor pinned, device, managed.",
         ),
     ] = None
     layout: Annotated[
         str | None,
         Parameter(
             name="--layout",
+            choices=asked.LAYOUTS,
+            joined=",",
             group=WHAT,
             help="file: interleaved (block by block), contiguous (rank by rank), per_rank (a file each).",
         ),
     ] = None
     cache: Annotated[
         str | None,
-        Parameter(name="--cache", group=WHAT, help="file: warm, cold (dropped before reading), direct."),
+        Parameter(
+            name="--cache",
+            choices=asked.CACHES,
+            joined=",",
+            group=WHAT,
+            help="file: warm, cold (dropped before reading), direct.",
+        ),
     ] = None
     check: Annotated[
         str | None,
-        Parameter(name="--check", group=WHAT, help="file: none, counts or content.", default="counts"),
+        Parameter(
+            name="--check",
+            choices=asked.CHECKS,
+            group=WHAT,
+            help="file: none, counts or content.",
+            default="counts",
+        ),
     ] = None
     shift: Annotated[
         int | None,
@@ -121,13 +176,26 @@ class MeasureFlags:
         Parameter(name="--gpus", group=WHAT, help="file: graphics processors of a node that ranks share."),
     ] = None
     sizes: Annotated[
-        str | None, Parameter(name="--sizes", group=WHAT, help="compute: N of N×N products: 64,1024.")
+        str | None,
+        Parameter(
+            name="--sizes", value=NUMBER, joined=",", group=WHAT, help="compute: N of N×N products: 64,1024."
+        ),
     ] = None
     dtypes: Annotated[
-        str | None, Parameter(name="--dtypes", group=WHAT, help=f"compute: {', '.join(asked.DTYPES)}.")
+        str | None,
+        Parameter(
+            name="--dtypes",
+            choices=asked.DTYPES,
+            joined=",",
+            group=WHAT,
+            help=f"compute: {', '.join(asked.DTYPES)}.",
+        ),
     ] = None
     threads: Annotated[
-        str | None, Parameter(name=["--threads", "-t"], group=WHAT, help="memory, compute: 1,2.")
+        str | None,
+        Parameter(
+            name=["--threads", "-t"], value=NUMBER, joined=",", group=WHAT, help="memory, compute: 1,2."
+        ),
     ] = None
     launches: Annotated[
         int, Parameter(name="--launches", group=HOW, help="Starts of the ranks for every point: 3.")
@@ -157,21 +225,27 @@ class MeasureFlags:
         str | None,
         Parameter(
             name="--folder",
+            value=FOLDER,
             group=WHERE,
             help="file: where samples lie for a while.",
             default="the current folder",
         ),
     ] = None
     hosts: Annotated[
-        str | None, Parameter(name="--hosts", group=WHERE, help="FILE with a host a line, for level node.")
+        str | None,
+        Parameter(name="--hosts", value=FILE, group=WHERE, help="FILE with a host a line, for level node."),
     ] = None
     launcher: Annotated[
-        str | None, Parameter(name="--launcher", group=WHERE, help="Replaces mpiexec and its options.")
+        str | None,
+        Parameter(
+            name="--launcher", value=Value("COMMAND"), group=WHERE, help="Replaces mpiexec and its options."
+        ),
     ] = None
     json: Annotated[
         str | None,
         Parameter(
             name="--json",
+            value=JSON,
             stream=True,
             group=SHOW,
             help="FILE for all figures and samples; - for standard output.",
@@ -179,13 +253,15 @@ class MeasureFlags:
     ] = None
     html: Annotated[
         str | None,
-        Parameter(name="--html", stream=True, group=SHOW, help="FILE for a page."),
+        Parameter(name="--html", value=HTML, stream=True, group=SHOW, help="FILE for a page."),
     ] = None
     plots: Annotated[
-        str | None, Parameter(name="--plots", group=SHOW, help="FOLDER for figures, SVG and PNG.")
+        str | None,
+        Parameter(name="--plots", value=FOLDER, group=SHOW, help="FOLDER for figures, SVG and PNG."),
     ] = None
     tables: Annotated[
-        str | None, Parameter(name="--tables", group=SHOW, help="FOLDER for tables: CSV, Markdown, JSON.")
+        str | None,
+        Parameter(name="--tables", value=FOLDER, group=SHOW, help="FOLDER for tables: CSV, Markdown, JSON."),
     ] = None
     store: Annotated[
         bool,

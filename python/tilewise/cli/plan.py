@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from tilewise.base.declare import WHAT, Parameter, arguments_of
 from tilewise.base.errors import UsageError
 from tilewise.cli.commands import JOBS
 from tilewise.launch.join import Join
 
-_HELP = """usage: tilewise plan {jobs} … [--all]
+ALL = Parameter(
+    name="--all", group=WHAT, help="List every variant that its flags leave open, and its memory."
+)
 
-Says what that job would do and why; runs nothing. With --all it lists every variant that its flags
-leave open, and the memory of each; --json FILE, or -, always has them."""
+
+def request(
+    command: Annotated[str, Parameter(name="COMMAND", choices=JOBS, group=WHAT, help="The job.")],
+    /,
+    *arguments: Annotated[str, Parameter(name="ARGUMENT", group=WHAT, help="All that the job is given.")],
+    every: Annotated[bool, ALL] = False,
+) -> None:
+    """Say what a job would do and why; nothing runs. --json FILE always has every variant.
+
+    Examples:
+        tilewise plan multiply A.npy B.npy -o C.npy
+            What would be done, and what it needs.
+        tilewise plan svd random:2000x2000:float64 -o svd --all
+            Every way to do it on this machine, with its memory.
+    """
 
 
 def main(words: list[str], joined: Join | None) -> int:
     """Runs the command; returns its exit code. Takes all words of a job, and only plans it."""
     if not words or words[0] in ("-h", "--help"):
-        print(_HELP.format(jobs="|".join(JOBS)))
+        from tilewise.cli.help import page
+
+        print(page("plan", request.__doc__ or "", arguments_of(request)))
         return 0
     name, rest = words[0], words[1:]
     if name not in JOBS:

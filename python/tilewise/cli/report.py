@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from tilewise.base.declare import SHOW, WHAT, Parameter
+from tilewise.base.declare import FOLDER, SHOW, WHAT, Parameter, Value
 from tilewise.base.errors import RunError, UsageError
+from tilewise.cli.measure_flags import HTML
 from tilewise.cli.parse import parse
 from tilewise.engine import side_files
 from tilewise.launch.join import Join
 
 if TYPE_CHECKING:
     from tilewise.report.page import Page
+
+
+RESULT = Value("RESULT", (".json", ".gz", "/"))
 
 
 class ReportRequest(NamedTuple):
@@ -30,22 +34,34 @@ def request(
         str,
         Parameter(
             name="RESULT",
+            value=RESULT,
             group=WHAT,
             help="A record (--json), a timeline (--trace), a measurement, or a study's results.",
         ),
     ],
     output: Annotated[
-        str | None, Parameter(name=["--output", "-o"], group=WHAT, help="FILE.html to write.")
+        str | None, Parameter(name=["--output", "-o"], value=HTML, group=WHAT, help="FILE.html to write.")
     ] = None,
     plots: Annotated[
-        str | None, Parameter(name="--plots", group=SHOW, help="FOLDER for every figure as SVG and PNG.")
+        str | None,
+        Parameter(name="--plots", value=FOLDER, group=SHOW, help="FOLDER for every figure as SVG and PNG."),
     ] = None,
     tables: Annotated[
-        str | None, Parameter(name="--tables", group=SHOW, help="FOLDER for tables as CSV, Markdown, JSON.")
+        str | None,
+        Parameter(
+            name="--tables", value=FOLDER, group=SHOW, help="FOLDER for tables as CSV, Markdown, JSON."
+        ),
     ] = None,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Only errors.")] = False,
 ) -> ReportRequest:
-    """Write one HTML page of results: no network needed, readable without scripts."""
+    """Write one HTML page of results: no network needed, readable without scripts.
+
+    Examples:
+        tilewise report record.json -o report.html
+            The page of one run, from its record.
+        tilewise report results/quick -o report.html --plots figures
+            The page of a study, and its figures as files.
+    """
     return ReportRequest(results, output, plots, tables, quiet)
 
 

@@ -10,6 +10,7 @@ from tilewise.base.declare import WHAT, Parameter
 from tilewise.base.errors import UsageError
 from tilewise.cli.parse import parse
 from tilewise.launch.join import Join
+from tilewise.operations.operation import MATRIX
 
 if TYPE_CHECKING:
     from tilewise.files.region import Region
@@ -19,7 +20,9 @@ _GAP = "…"
 
 
 def request(
-    a: Annotated[str, Parameter(name="A", group=WHAT, help="A matrix file, or one of its members.")],
+    a: Annotated[
+        str, Parameter(name="A", value=MATRIX, group=WHAT, help="A matrix file, or one of its members.")
+    ],
     rows: Annotated[
         str | None,
         Parameter(name="ROWS", group=WHAT, help="As 3, 0:5, -2: or ::10."),
@@ -30,7 +33,14 @@ def request(
     ] = None,
     /,
 ) -> tuple[str, str | None, str | None]:
-    """Print numbers of a matrix: its corners, or the rows and columns asked for, in full precision."""
+    """Print numbers of a matrix: its corners, or the rows and columns asked for, in full precision.
+
+    Examples:
+        tilewise show A.npy
+            The corners of the matrix.
+        tilewise show A.npy 0:3 -2:
+            The first three rows of the last two columns.
+    """
     return a, rows, columns
 
 

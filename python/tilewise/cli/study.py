@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
+from tilewise.base.declare import WHAT, Parameter, arguments_of
 from tilewise.base.errors import UsageError
 from tilewise.launch.join import Join
 
-_USAGE = """usage: tilewise study list
-       tilewise study show NAME|FILE.toml|DIR [--scale tiny|default|report]
-       tilewise study run NAME|FILE.toml [--scale S] [--resume] [--dry-run] [--results DIR] [--only K=V] …
-       tilewise study compare OLD NEW [--metric PATH] [--json FILE]
-       tilewise study export DIR [--csv FILE] [--parquet FILE]
-       tilewise study query DIR ["SQL"] [--csv FILE] [--json FILE]
+SUBCOMMANDS = ("list", "show", "run", "compare", "export", "query")
 
-A study is a TOML file that says which jobs to run over which values, and which tables and plots to make of
-them; tilewise study SUBCOMMAND --help tells more."""
+
+def request(
+    subcommand: Annotated[
+        str, Parameter(name="SUBCOMMAND", choices=SUBCOMMANDS, group=WHAT, help="What to do.")
+    ],
+    /,
+    *arguments: Annotated[str, Parameter(name="ARGUMENT", group=WHAT, help="What that takes.")],
+) -> None:
+    """Sweep, tabulate, compare. A study is a TOML file that says which jobs to run over which values, and
+    which tables and plots to make of them.
+
+    Examples:
+        tilewise study list
+            The studies that come with the package.
+        tilewise study run quick
+            Run one, and show its tables.
+    """
 
 
 def main(words: list[str], joined: Join | None) -> int:
     """Runs the command; returns its exit code."""
     if not words or words[0] in ("-h", "--help"):
-        print(_USAGE)
+        from tilewise.cli.help import page
+
+        print(page("study", request.__doc__ or "", arguments_of(request)))
         return 0
     if joined is not None:
         raise UsageError("a study starts the ranks of its points itself", "tilewise study … without mpiexec")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from tilewise.base.declare import SHOW, WHAT, Parameter
+from tilewise.base.declare import FOLDER, JSON, SHOW, WHAT, Parameter
 from tilewise.base.units import plural
 from tilewise.cli.answers import write_file
 from tilewise.cli.parse import parse
-from tilewise.cli.study_results import tell_notes
+from tilewise.cli.study_results import CSV, tell_notes
 
 if TYPE_CHECKING:
     from tilewise.study.query import Answer
@@ -26,7 +26,7 @@ _NONE = "–"
 
 def query(words: list[str]) -> int:
     """Answers one query, or prints the columns there are; returns the exit code."""
-    asked = parse("study query", _queried, words)
+    asked = parse("study query", query_request, words)
     if asked is None:
         return 0
     folder, sql, csv, json = asked
@@ -54,9 +54,10 @@ def query(words: list[str]) -> int:
     return 0
 
 
-def _queried(
+def query_request(
     folder: Annotated[
-        str, Parameter(name="DIR", group=WHAT, help="A results folder, or one above: its newest.")
+        str,
+        Parameter(name="DIR", value=FOLDER, group=WHAT, help="A results folder, or one above: its newest."),
     ],
     sql: Annotated[
         str | None,
@@ -70,14 +71,21 @@ def _queried(
     *,
     csv: Annotated[
         str | None,
-        Parameter(name="--csv", stream=True, group=SHOW, help="FILE; - for standard output."),
+        Parameter(name="--csv", value=CSV, stream=True, group=SHOW, help="FILE; - for standard output."),
     ] = None,
     json: Annotated[
         str | None,
-        Parameter(name="--json", stream=True, group=SHOW, help="FILE; - for standard output."),
+        Parameter(name="--json", value=JSON, stream=True, group=SHOW, help="FILE; - for standard output."),
     ] = None,
 ) -> tuple[str, str | None, str | None, str | None]:
-    """Answer SQL over all launches, such as "SELECT io, [seconds.total.max] FROM launches"."""
+    """Answer SQL over all launches, such as "SELECT io, [seconds.total.max] FROM launches".
+
+    Examples:
+        tilewise study query results/quick
+            The columns that there are.
+        tilewise study query results/quick "SELECT io, [seconds.total.max] FROM launches"
+            Two columns of all launches.
+    """
     return folder, sql, csv, json
 
 

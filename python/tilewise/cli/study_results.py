@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-from tilewise.base.declare import SHOW, WHAT, Parameter
+from tilewise.base.declare import FOLDER, JSON, SHOW, WHAT, Parameter, Value
 from tilewise.base.errors import UsageError, clean
 from tilewise.base.units import plural
 from tilewise.cli.answers import write_file, write_json
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tilewise.study.claims import Verdict
     from tilewise.study.compare import Comparison
     from tilewise.study.run import Outcome
+
+CSV = Value("FILE", (".csv",))
 
 
 def tell(folder: str, outcome: Outcome) -> None:
@@ -65,7 +67,7 @@ def tell_notes(notes: list[str], before: str = "") -> None:
 
 def compare(words: list[str]) -> int:
     """Compares two results; returns the exit code."""
-    asked = parse("study compare", _compared, words)
+    asked = parse("study compare", compare_request, words)
     if asked is None:
         return 0
     from tilewise.study import outputs, results
@@ -108,27 +110,40 @@ def _show(found: Comparison) -> None:
     show(screen)
 
 
-def _compared(
-    old: Annotated[str, Parameter(name="OLD", group=WHAT, help="A results folder.")],
-    new: Annotated[str, Parameter(name="NEW", group=WHAT, help="Another one of the same study.")],
+def compare_request(
+    old: Annotated[str, Parameter(name="OLD", value=FOLDER, group=WHAT, help="A results folder.")],
+    new: Annotated[
+        str, Parameter(name="NEW", value=FOLDER, group=WHAT, help="Another one of the same study.")
+    ],
     /,
     *,
     metric: Annotated[
         str | None,
-        Parameter(name="--metric", group=WHAT, help="Path into the record.", default="seconds.total.max"),
+        Parameter(
+            name="--metric",
+            value=Value("PATH"),
+            group=WHAT,
+            help="Path into the record.",
+            default="seconds.total.max",
+        ),
     ] = None,
     json: Annotated[
         str | None,
-        Parameter(name="--json", stream=True, group=SHOW, help="FILE; - for standard output."),
+        Parameter(name="--json", value=JSON, stream=True, group=SHOW, help="FILE; - for standard output."),
     ] = None,
 ) -> tuple[str, str, str | None, str | None]:
-    """Say for each point whether it became faster or slower, or cannot be told apart."""
+    """Say for each point whether it became faster or slower, or cannot be told apart.
+
+    Examples:
+        tilewise study compare results/old results/new
+            Two results of the same study.
+    """
     return old, new, metric, json
 
 
 def export(words: list[str]) -> int:
     """Writes flat files; returns the exit code."""
-    asked = parse("study export", _exported, words)
+    asked = parse("study export", export_request, words)
     if asked is None:
         return 0
     folder, csv, parquet = asked
@@ -150,22 +165,34 @@ def export(words: list[str]) -> int:
     return 0
 
 
-def _exported(
-    folder: Annotated[str, Parameter(name="DIR", group=WHAT, help="A results folder.")],
+def export_request(
+    folder: Annotated[str, Parameter(name="DIR", value=FOLDER, group=WHAT, help="A results folder.")],
     /,
     *,
     csv: Annotated[
         str | None,
         Parameter(
             name="--csv",
+            value=CSV,
             stream=True,
             group=WHAT,
             help="FILE to write as CSV; - for standard output.",
         ),
     ] = None,
     parquet: Annotated[
-        str | None, Parameter(name="--parquet", group=WHAT, help="FILE to write as Parquet (needs pyarrow).")
+        str | None,
+        Parameter(
+            name="--parquet",
+            value=Value("FILE", (".parquet",)),
+            group=WHAT,
+            help="FILE to write as Parquet (needs pyarrow).",
+        ),
     ] = None,
 ) -> tuple[str, str | None, str | None]:
-    """Write all launches as flat rows."""
+    """Write all launches as flat rows.
+
+    Examples:
+        tilewise study export results/quick --csv launches.csv
+            A row for each launch, a column for each field of its record.
+    """
     return folder, csv, parquet

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from tilewise.base.declare import HOW, SHOW, WHAT, WHERE, Parameter
+from tilewise.base.declare import FOLDER, HOW, SHOW, WHAT, WHERE, Parameter, Value
 from tilewise.base.errors import Interrupted, UsageError, clean
 from tilewise.base.units import plural
 from tilewise.cli.flags import check_words, flags_of
@@ -25,9 +25,19 @@ if TYPE_CHECKING:
     from tilewise.study.study import Study
 
 
+def _shipped() -> tuple[str, ...]:
+    """Names of the studies that come with the package."""
+    from tilewise.study import shipped
+
+    return tuple(shipped.names())
+
+
+STUDY = Value("STUDY", (".toml",), _shipped)
+
+
 def list_all(words: list[str]) -> int:
     """What is shipped, a line each."""
-    if parse("study list", _nothing, words) is None:
+    if parse("study list", list_request, words) is None:
         return 0
     from tilewise.report.render.terminal import Screen, show
     from tilewise.study import shipped
@@ -39,14 +49,19 @@ def list_all(words: list[str]) -> int:
     return 0
 
 
-def _nothing() -> bool:
-    """List the studies that come with the package."""
+def list_request() -> bool:
+    """List the studies that come with the package.
+
+    Examples:
+        tilewise study list
+            Names and titles.
+    """
     return True
 
 
 def show(words: list[str]) -> int:
     """What a study is: its points, what is out of reach here, its tables and its file."""
-    asked = parse("study show", _shown, words)
+    asked = parse("study show", show_request, words)
     if asked is None:
         return 0
     from tilewise.study import shipped, store
@@ -77,9 +92,12 @@ def show(words: list[str]) -> int:
     return 0
 
 
-def _shown(
+def show_request(
     name: Annotated[
-        str, Parameter(name="NAME", group=WHAT, help="A shipped study, a TOML file, or a results folder.")
+        str,
+        Parameter(
+            name="NAME", value=STUDY, group=WHAT, help="A shipped study, a TOML file, or a results folder."
+        ),
     ],
     /,
     *,
@@ -87,7 +105,14 @@ def _shown(
         str, Parameter(name="--scale", group=WHAT, help="How large.", choices=("tiny", "default", "report"))
     ] = "default",
 ) -> tuple[str, str]:
-    """Say what a study would run, and what it makes of it; of results, show the tables."""
+    """Say what a study would run, and what it makes of it; of results, show the tables.
+
+    Examples:
+        tilewise study show quick
+            What the study quick would run here.
+        tilewise study show results/quick
+            The tables of its newest results.
+    """
     return name, scale
 
 
@@ -100,10 +125,16 @@ class RunFlags:
     ] = "default"
     only: Annotated[
         tuple[str, ...],
-        Parameter(name="--only", group=WHAT, help="K=V[,V…]: only points with these values of an axis."),
+        Parameter(
+            name="--only",
+            value=Value("K=V[,V…]"),
+            group=WHAT,
+            help="K=V[,V…]: only points with these values of an axis.",
+        ),
     ] = ()
     point: Annotated[
-        str, Parameter(name="--point", group=WHAT, help="Only the point whose key begins so.")
+        str,
+        Parameter(name="--point", value=Value("KEY"), group=WHAT, help="Only the point whose key begins so."),
     ] = ""
     resume: Annotated[
         bool, Parameter(name="--resume", group=HOW, help="Go on in the newest results of this study.")
@@ -115,14 +146,24 @@ class RunFlags:
         bool, Parameter(name="--dry-run", group=HOW, help="Show every command line, and run nothing.")
     ] = False
     results: Annotated[
-        str, Parameter(name="--results", group=WHERE, help="Results go to its folder STUDY/DATE.")
+        str,
+        Parameter(name="--results", value=FOLDER, group=WHERE, help="Results go to its folder STUDY/DATE."),
     ] = "results"
     into: Annotated[
-        str | None, Parameter(name="--into", group=WHERE, help="Go on in exactly this folder, or begin it.")
+        str | None,
+        Parameter(
+            name="--into", value=FOLDER, group=WHERE, help="Go on in exactly this folder, or begin it."
+        ),
     ] = None
     work: Annotated[
         str | None,
-        Parameter(name="--work", group=WHERE, help="Folder for matrices.", default="work, beside the points"),
+        Parameter(
+            name="--work",
+            value=FOLDER,
+            group=WHERE,
+            help="Folder for matrices.",
+            default="work, beside the points",
+        ),
     ] = None
     keep: Annotated[
         bool, Parameter(name="--keep", group=WHERE, help="Keep the matrices that were made for the points.")
@@ -135,7 +176,10 @@ class RunFlags:
         str, Parameter(name="--part", group=WHERE, help="Write to points.PART.jsonl: for several at once.")
     ] = ""
     submit: Annotated[
-        str | None, Parameter(name="--submit", group=WHERE, help="slurm: write batch scripts, run nothing.")
+        str | None,
+        Parameter(
+            name="--submit", choices=("slurm",), group=WHERE, help="slurm: write batch scripts, run nothing."
+        ),
     ] = None
     per_point: Annotated[
         bool, Parameter(name="--per-point", group=WHERE, help="With --submit: a script for each point.")
@@ -145,26 +189,40 @@ class RunFlags:
     )
     account: Annotated[str, Parameter(name="--account", group=WHERE, help="For the batch scripts.")] = ""
     partition: Annotated[str, Parameter(name="--partition", group=WHERE, help="For the batch scripts.")] = ""
-    time: Annotated[str, Parameter(name="--time", group=WHERE, help="For the batch scripts: 01:00:00.")] = ""
+    time: Annotated[
+        str,
+        Parameter(name="--time", value=Value("TIME"), group=WHERE, help="For the batch scripts: 01:00:00."),
+    ] = ""
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Only errors.")] = False
     verbose: Annotated[
         bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Each command line as it ends.")
     ] = False
 
 
-def asked(
-    name: Annotated[str, Parameter(name="NAME", group=WHAT, help="A shipped study, or a TOML file.")],
+def run_request(
+    name: Annotated[
+        str, Parameter(name="NAME", value=STUDY, group=WHAT, help="A shipped study, or a TOML file.")
+    ],
     /,
     *,
     flags: Annotated[RunFlags, Parameter(name="*", group=WHAT)] = RunFlags(),
 ) -> tuple[str, RunFlags]:
-    """Run every point of a study, keep each result as it comes, and show the tables at the end."""
+    """Run every point of a study, keep each result as it comes, and show the tables at the end.
+
+    Examples:
+        tilewise study run quick --scale tiny
+            A small one, to see what comes out.
+        tilewise study run quick --dry-run
+            The command lines that it would run.
+        tilewise study run quick --resume
+            Go on with what was interrupted.
+    """
     return name, flags
 
 
 def run(words: list[str]) -> int:
     """Runs a study; returns its exit code."""
-    given: tuple[str, RunFlags] | None = parse("study run", asked, words)
+    given: tuple[str, RunFlags] | None = parse("study run", run_request, words)
     if given is None:
         return 0
     name, wanted = given

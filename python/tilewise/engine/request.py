@@ -6,9 +6,11 @@ from typing import Annotated
 
 import msgspec
 
-from tilewise.base.declare import HOW, SHOW, Parameter
+from tilewise.base.declare import HOW, SHOW, Parameter, Value
 from tilewise.base.errors import UsageError
 from tilewise.operations.operation import Operation
+
+TIMELINE = Value("FILE", (".json", ".gz"))
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +25,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     record: str | None = None
     trace: Annotated[
         str | None,
-        Parameter(name="--trace", group=SHOW, help="File for the timeline (for Perfetto); may end with .gz."),
+        Parameter(
+            name="--trace",
+            value=TIMELINE,
+            group=SHOW,
+            help="File for the timeline (for Perfetto); may end with .gz.",
+        ),
     ] = None
     force: Annotated[
         bool,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from tilewise import files
-from tilewise.base.declare import WHAT, Parameter, declared
+from tilewise.base.declare import WHAT, Parameter, Value, declared
 from tilewise.base.errors import UsageError
+from tilewise.files.formats import FORMATS
 from tilewise.files.region import Region
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     Inputs = list[Region]
 
+MATRIX = Value("FILE", tuple(FORMATS))
 # Flags that several operations have.
 ORDER = Parameter(
     name="--order",
@@ -44,7 +46,10 @@ class Operation(Choices, frozen=True, kw_only=True):
     several: ClassVar[bool] = False
 
     output: Annotated[
-        str, Parameter(name=["--output", "-o"], group=WHAT, help="Where it goes; its ending says how.")
+        str,
+        Parameter(
+            name=["--output", "-o"], value=MATRIX, group=WHAT, help="Where it goes; its ending says how."
+        ),
     ]
 
     def check(self) -> None:
@@ -91,7 +96,14 @@ class OfOneInput(Operation, frozen=True, kw_only=True):
     """An operation on one matrix."""
 
     a: Annotated[
-        str, Parameter(name="A", group=WHAT, help="The matrix: a path, FILE:MEMBER, or random:…", place=True)
+        str,
+        Parameter(
+            name="A",
+            value=MATRIX,
+            group=WHAT,
+            help="The matrix: a path, FILE:MEMBER, or random:…",
+            place=True,
+        ),
     ]
 
     def inspect(self) -> Inputs:

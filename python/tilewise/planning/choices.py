@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
-from tilewise.base.declare import HOW, WHERE, Parameter
+from tilewise.base.declare import FILE, HOW, SIZE, WHERE, Parameter, Value
 from tilewise.base.errors import UsageError
 from tilewise.base.units import parse_pair, parse_size
 from tilewise.planning.names import EXCHANGES, IO, KERNELS, PLACES, REMAINDERS, VERIFY, Algorithm
@@ -152,6 +152,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             group=HOW,
             help="How files are read and written: one name, or READ:WRITE.",
             choices=("auto", *IO),
+            joined=":",
             default="auto",
             parse=parse_io,
         ),
@@ -160,6 +161,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         tuple[int, int] | None,
         Parameter(
             name="--grid",
+            value=Value("PxQ"),
             group=HOW,
             help="PxQ: rows and columns of ranks.",
             default="planned",
@@ -189,7 +191,12 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     hints: Annotated[
         dict[str, str],
         Parameter(
-            name="--hint", group=HOW, help="KEY=VALUE: an MPI-IO hint.", parse=parse_hints, several=True
+            name="--hint",
+            value=Value("KEY=VALUE"),
+            group=HOW,
+            help="KEY=VALUE: an MPI-IO hint.",
+            parse=parse_hints,
+            several=True,
         ),
     ] = {}
     verify: Annotated[
@@ -235,6 +242,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         int | None,
         Parameter(
             name="--memory",
+            value=SIZE,
             group=WHERE,
             help="At most so much on each node, such as 4GiB.",
             default="80 % of what is free",
@@ -243,7 +251,9 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     hosts: Annotated[
         str,
-        Parameter(name="--hosts", group=WHERE, help="File with a host a line, as host or host:slots."),
+        Parameter(
+            name="--hosts", value=FILE, group=WHERE, help="File with a host a line, as host or host:slots."
+        ),
     ] = ""
     place: Annotated[
         str,
@@ -258,6 +268,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Parameter(
             name="--launcher",
+            value=Value("COMMAND"),
             group=WHERE,
             help='Instead of mpiexec and its options, such as "srun --mpi=pmix -K".',
         ),

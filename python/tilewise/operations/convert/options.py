@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
-from tilewise.base.declare import WHAT, Parameter
+from tilewise.base.declare import WHAT, Parameter, Value
 from tilewise.base.errors import UsageError
-from tilewise.files.dtypes import is_integer, parse_dtype
+from tilewise.files.dtypes import ALL, is_integer, parse_dtype
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
-from tilewise.operations.operation import BAND_AFTER_BAND, HEADER, ORDER, OfOneInput
+from tilewise.operations.operation import BAND_AFTER_BAND, HEADER, MATRIX, ORDER, OfOneInput
 
 if TYPE_CHECKING:
     from tilewise.launch.join import Join
@@ -25,21 +25,37 @@ def parse_type(word: str) -> str:
 
 
 class Convert(OfOneInput, frozen=True, kw_only=True):
-    """Write a matrix in another format, type or order; the format follows from the name's ending."""
+    """Write a matrix in another format, type or order; the format follows from the name's ending.
+
+    Examples:
+        tilewise convert A.txt -o A.npy
+            Text becomes a NumPy file.
+        tilewise convert A.npy -o A.h5:/A --dtype float32 --order F
+            A dataset of float32, column by column.
+    """
 
     limits: ClassVar[str] = BAND_AFTER_BAND
     proofs: ClassVar[tuple[str, ...]] = ("auto", "off", "fast")
 
     b: Annotated[
-        str | None, Parameter(name="B", group=WHAT, help="Where it goes, instead of -o B.", place=True)
+        str | None,
+        Parameter(name="B", value=MATRIX, group=WHAT, help="Where it goes, instead of -o B.", place=True),
     ] = None
     output: Annotated[
-        str, Parameter(name=["--output", "-o"], group=WHAT, help="Where it goes; its ending says how.")
+        str,
+        Parameter(
+            name=["--output", "-o"], value=MATRIX, group=WHAT, help="Where it goes; its ending says how."
+        ),
     ] = ""
     dtype: Annotated[
         str | None,
         Parameter(
-            name="--dtype", group=WHAT, help="The type to convert to: float32, int16, …", parse=parse_type
+            name="--dtype",
+            value=Value("TYPE"),
+            group=WHAT,
+            help="The type to convert to: float32, int16, …",
+            choices=ALL,
+            parse=parse_type,
         ),
     ] = None
     order: Annotated[str | None, ORDER] = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from tilewise.base.declare import WHAT, Parameter
+from tilewise.base.declare import WHAT, Parameter, Value
 from tilewise.base.units import parse_shape
+from tilewise.files.dtypes import ALL
 from tilewise.files.generated import KINDS, generated
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
@@ -24,19 +25,33 @@ def _parse_shape(word: str) -> tuple[int, int]:
 
 
 class Generate(Operation, frozen=True, kw_only=True):
-    """Make a matrix; every rank makes its own block, and the numbers do not depend on how many there are."""
+    """Make a matrix; every rank makes its own block, and the numbers do not depend on how many there are.
+
+    Examples:
+        tilewise generate -o A.npy --shape 4096x4096
+            Random numbers from 0 to 1.
+        tilewise generate -o A.h5:/noise --shape 1000x20 --dtype float32 --kind normal --seed 7
+            Normally distributed numbers in a dataset of an HDF5 file.
+    """
 
     limits: ClassVar[str] = BAND_AFTER_BAND
     proofs: ClassVar[tuple[str, ...]] = NO_PROOFS
 
     shape: Annotated[
         tuple[int, int],
-        Parameter(name="--shape", group=WHAT, help="MxN: rows and columns.", parse=_parse_shape),
+        Parameter(
+            name="--shape", value=Value("MxN"), group=WHAT, help="MxN: rows and columns.", parse=_parse_shape
+        ),
     ]
     dtype: Annotated[
         str,
         Parameter(
-            name="--dtype", group=WHAT, help="Type of its numbers: float32, int32, …", parse=parse_type
+            name="--dtype",
+            value=Value("TYPE"),
+            group=WHAT,
+            help="Type of its numbers: float32, int32, …",
+            choices=ALL,
+            parse=parse_type,
         ),
     ] = "float64"
     kind: Annotated[str, Parameter(name="--kind", group=WHAT, help="The rule.", choices=tuple(KINDS))] = (

@@ -11,7 +11,7 @@ from tilewise import files
 from tilewise.base.declare import WHAT, Parameter
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
-from tilewise.operations.operation import OfOneInput
+from tilewise.operations.operation import MATRIX, OfOneInput
 from tilewise.planning.names import DESCRIBED_ONCE, EXCHANGES, KERNELS, Algorithm, any_count, table
 
 if TYPE_CHECKING:
@@ -42,6 +42,14 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
     """Multiply two matrices that lie in files; the product is verified before it gets its name.
 
     `overflow` says what becomes of integers beyond 64 bits.
+
+    Examples:
+        tilewise multiply A.npy B.npy -o C.npy
+            The plan chooses ranks, threads and algorithm.
+        tilewise multiply A.npy B.npy -o C.npy -n 4 --algorithm summa --exchange overlap
+            Four ranks compute while the next panels are on their way.
+        tilewise multiply A.npy A.npy -o G.npy --transpose-a --json record.json
+            The transpose of A times A, and the record of the run.
     """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
@@ -51,12 +59,13 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
         str,
         Parameter(
             name="A",
+            value=MATRIX,
             group=WHAT,
             help="The left matrix: a path, or random:4096x4096:float64[:seed].",
             place=True,
         ),
     ]
-    b: Annotated[str, Parameter(name="B", group=WHAT, help="The right matrix.", place=True)]
+    b: Annotated[str, Parameter(name="B", value=MATRIX, group=WHAT, help="The right matrix.", place=True)]
     transpose_a: Annotated[
         bool, Parameter(name="--transpose-a", group=WHAT, help="Take the transpose of A.")
     ] = False

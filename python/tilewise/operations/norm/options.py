@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
 
 class Norm(OfOneInput, frozen=True, kw_only=True):
-    """The Frobenius, 1, ∞ and max norms of a matrix in one pass over its file; nothing is written."""
+    """The Frobenius, 1, ∞ and max norms of a matrix in one pass over its file; nothing is written.
+
+    Examples:
+        tilewise norm A.npy
+            Prints the norms.
+        tilewise norm A.npy --json -
+            Prints the record, which has them too, as JSON.
+    """
 
     writes: ClassVar[bool] = False
     limits: ClassVar[str] = "it only reads, and every rank works for itself, band after band"

@@ -6,13 +6,13 @@ import math
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from tilewise import files
-from tilewise.base.declare import HOW, WHAT, Parameter
+from tilewise.base.declare import HOW, WHAT, Parameter, Value
 from tilewise.base.errors import UsageError
 from tilewise.files.formats import format_of
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
-from tilewise.operations.operation import HEADER, ORDER, OfOneInput
-from tilewise.operations.stencil.weights import named_weights
+from tilewise.operations.operation import HEADER, MATRIX, ORDER, OfOneInput
+from tilewise.operations.stencil.weights import NAMES, named_weights
 from tilewise.planning.choices import between
 from tilewise.planning.names import DESCRIBED_ONCE, EXCHANGES, Algorithm, any_count, described, table
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CHECK_EVERY = 16
 STEPS_MAX = 10**9
+WEIGHTS = Value("WEIGHTS", MATRIX.endings, lambda: tuple(NAMES))
 SNAPSHOTS_MAX = 10_000
 ALGORITHMS = table(
     Algorithm(
@@ -54,7 +55,16 @@ HALOS = {
 
 
 class Stencil(OfOneInput, frozen=True, kw_only=True):
-    """Smooth, diffuse or filter a matrix, or each colour of a picture, by sweeps of weighted sums."""
+    """Smooth, diffuse or filter a matrix, or each colour of a picture, by sweeps of weighted sums.
+
+    Examples:
+        tilewise stencil A.npy -o B.npy --steps 200
+            200 steps of heat flow.
+        tilewise stencil photo.png -o smooth.png --steps 5 --weights box3 --boundary reflect
+            Smooth a picture, colour by colour.
+        tilewise stencil A.npy -o B.npy --steps 100000 --until-change 1e-6
+            End when nothing changes any more.
+    """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
     colours: ClassVar[bool] = True
@@ -64,6 +74,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
         str,
         Parameter(
             name="--weights",
+            value=WEIGHTS,
             group=WHAT,
             help="star5 (0.6, each neighbour 0.1), star5:CENTRE,NEIGHBOUR, star9, box3, or a square matrix "
             "file with an odd side up to 9.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from tilewise.base.declare import HOW, WHAT, Parameter
+from tilewise.base.declare import FOLDER, HOW, WHAT, Parameter
 from tilewise.base.errors import UsageError
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
@@ -44,7 +44,16 @@ _ROUNDING = 2.0**-52  # of float64: cosines are no more exact
 
 
 class Svd(OfOneInput, frozen=True, kw_only=True):
-    """Singular values and vectors: A = U · diag(s) · Vt, each factor a file in a new folder."""
+    """Singular values and vectors: A = U · diag(s) · Vt, each factor a file in a new folder.
+
+    Examples:
+        tilewise svd A.npy -o svd
+            All singular values and vectors, in the new folder svd.
+        tilewise svd A.npy -o svd --components 20
+            Only the 20 largest singular values and their vectors.
+        tilewise svd A.npy -o svd --values-only --algorithm jacobi -n 2
+            No vectors; small singular values as accurate as large ones.
+    """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
     several: ClassVar[bool] = True
@@ -52,7 +61,10 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
     output: Annotated[
         str,
         Parameter(
-            name=["--output", "-o"], group=WHAT, help="The folder that U.npy, s.npy and Vt.npy are made in."
+            name=["--output", "-o"],
+            value=FOLDER,
+            group=WHAT,
+            help="The folder that U.npy, s.npy and Vt.npy are made in.",
         ),
     ]
     components: Annotated[

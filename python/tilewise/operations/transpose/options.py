@@ -30,7 +30,14 @@ ROOT_WRITES = {
 
 
 class Transpose(OfOneInput, frozen=True, kw_only=True):
-    """Transpose a matrix that lies in a file, however large: memory is bounded by --memory."""
+    """Transpose a matrix that lies in a file, however large: memory is bounded by --memory.
+
+    Examples:
+        tilewise transpose A.npy -o AT.npy
+            The plan chooses how, from the sizes of matrix and memory.
+        tilewise transpose A.npy -o AT.npy --memory 512MiB
+            A matrix larger than memory: its tiles pass through at most 512 MiB.
+    """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
 
