@@ -26,14 +26,14 @@ extensions = ["myst_parser"]
 nitpicky = True
 
 myst_heading_anchors = 4  # as forges make them, so that the same links work there
-myst_links_external_new_tab = False
 
 html_theme = "furo"
 html_title = "tilewise"
 html_show_sphinx = False
 html_copy_source = False
-html_static_path = ["site/static"]
-html_css_files = ["tilewise.css"]
+html_use_index = False  # of what pages declare for one: nothing
+html_show_search_summary = False  # it would fetch pages, which browsers refuse where there is no server
+templates_path = ["site/templates"]
 html_extra_path = ["site/index.html"]
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
