@@ -69,25 +69,29 @@ FAULTS = r"""(async () => {
 
 
 class Browser:
-    """One browser with one page open; `errors` are what scripts and the page's policy complained of."""
+    """One browser with one page open.
+
+    `errors` are what scripts and the page's policy complained of, `requests` the addresses that it asked for.
+    """
 
     def __init__(self, process: subprocess.Popen[bytes], told: int, heard: int, log: Path) -> None:
         self.errors: list[str] = []
+        self.requests: list[str] = []
         self._process, self._told, self._heard, self._log = process, told, heard, log
         self._rest, self._count, self._session = b"", 0, ""
         self._seen: set[str] = set()
         target = self._ask("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
+        for domain in ("Page", "Runtime", "Log", "Network"):
             self._ask(f"{domain}.enable")
 
     def open(self, path: Path, width: int = 1200, height: int = 1000, dark: bool = False) -> list[str]:
         """Opens the file `path` in a window of that many pixels; what is wrong with it, in words."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._ask("Emulation.setDeviceMetricsOverride", **size)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._ask("Emulation.setEmulatedMedia", media="", features=[scheme])
+        self.prefer(dark)
         self.errors.clear()
+        self.requests.clear()
         self._seen.clear()
         self._ask("Page.navigate", url=path.resolve().as_uri())
         end = time.monotonic() + SECONDS
@@ -95,6 +99,11 @@ class Browser:
             self._take(self._message(end))
         found: list[str] = self.run(FAULTS)
         return self.errors + found
+
+    def prefer(self, dark: bool) -> None:
+        """Makes dark or light the colours that its user prefers."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._ask("Emulation.setEmulatedMedia", media="", features=[scheme])
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page, which has to be plain data or a promise of it."""
@@ -154,6 +163,8 @@ class Browser:
         if name == "Runtime.exceptionThrown":
             details = words["exceptionDetails"]
             self.errors.append(str(details.get("exception", {}).get("description") or details["text"]))
+        elif name == "Network.requestWillBeSent":
+            self.requests.append(str(words["request"]["url"]))
         elif name == "Log.entryAdded" and words["entry"]["level"] in ("error", "warning"):
             self.errors.append(str(words["entry"]["text"]))
         elif name == "Runtime.consoleAPICalled":
