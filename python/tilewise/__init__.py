@@ -18,7 +18,8 @@ if TYPE_CHECKING:
         svd,
         transpose,
     )
-    from tilewise.api.run import load_study, run
+    from tilewise.api.run import run
+    from tilewise.api.studies import load_study, plots, run_study
     from tilewise.base.errors import RunError, TilewiseError, UsageError, VerificationError
 
 __version__ = "0.1.0"
@@ -36,14 +37,17 @@ __all__ = [
     "multiply",
     "norm",
     "plan",
+    "plots",
     "records",
     "run",
+    "run_study",
     "stencil",
     "svd",
     "transpose",
 ]
 _MODULES = {
-    "tilewise.api.run": ("load_study", "run"),
+    "tilewise.api.run": ("run",),
+    "tilewise.api.studies": ("load_study", "plots", "run_study"),
     "tilewise.base.errors": ("RunError", "TilewiseError", "UsageError", "VerificationError"),
 }
 

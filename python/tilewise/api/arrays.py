@@ -12,15 +12,16 @@ import contextlib
 import mmap
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tilewise.base.errors import TilewiseError, UsageError, disk_failure
+import msgspec
 
-_SHARED = "/dev/shm"
-_PREFIX = "tilewise-arrays-"
+from tilewise.base.errors import TilewiseError, UsageError, disk_failure
+from tilewise.launch import segments
+from tilewise.launch.record import Record
+
 _SPARE = 2  # so many times the inputs must be free where they are put: results lie there too
 
 
@@ -30,6 +31,7 @@ class Arrays:
     def __init__(self, inputs: dict[str, Any]) -> None:
         self._inputs = {name: _as_array(value, name) for name, value in inputs.items()}
         self._folder = ""
+        self._held = -1  # keeps the folder from being swept
         self._names: dict[str, str] = {}  # path: what the caller calls it
 
     def word(self, name: str, row: bool = False) -> Any:
@@ -61,25 +63,39 @@ class Arrays:
 
     def _path(self, file: str, name: str) -> str:
         if not self._folder:
-            _sweep()
+            segments.sweep()
             needed = _SPARE * sum(getattr(value, "nbytes", 0) for value in self._inputs.values())
-            where = _SHARED if _room(_SHARED) >= needed else None
-            self._folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=where)
+            where = segments.FOLDER if _room(segments.FOLDER) >= needed else None
+            self._folder, self._held = segments.new_folder(where)
         path = os.path.join(self._folder, file)
         self._names[path] = name
         return path
 
+    def named(self, text: str) -> str:
+        """`text` with the caller's names in the place of paths that only this call has."""
+        for path, name in self._names.items():
+            text = text.replace(path, name)
+        return text
+
     def rename(self, error: TilewiseError) -> None:
         """Has the error speak of files in the caller's words."""
-        for path, name in self._names.items():
-            error.message = error.message.replace(path, name)
-            error.advice = error.advice.replace(path, name)
+        error.message, error.advice = self.named(error.message), self.named(error.advice)
         error.args = (error.message,)
+        if error.record is not None:
+            self.rename_record(error.record)
+
+    def rename_record(self, record: Record) -> None:
+        """Has the record call arrays what the caller does: their files are about to be removed."""
+        lists: tuple[list[Any], ...] = (record.inputs, record.outputs, record.environment.storage)
+        for files in lists:
+            files[:] = [msgspec.structs.replace(each, path=self.named(each.path)) for each in files]
 
     def remove(self) -> None:
         """Nothing is left but what somebody has mapped."""
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
+            os.close(self._held)
+            self._folder = ""
 
 
 @contextmanager
@@ -99,7 +115,7 @@ def load(path: str) -> Any:
     """The array of a `.npy` file that is about to be removed: its memory stays as long as somebody has it."""
     import numpy
 
-    if path.startswith(_SHARED):
+    if path.startswith(segments.FOLDER):
         with contextlib.suppress(ValueError):  # a file without numbers cannot be mapped
             return numpy.asarray(numpy.load(path, mmap_mode="r+"))
     return numpy.load(path)
@@ -146,12 +162,3 @@ def _room(folder: str) -> int:
     except OSError:
         return -1
     return facts.f_bavail * facts.f_frsize
-
-
-def _sweep() -> None:
-    """Removes what callers left who were killed."""
-    for name in os.listdir(_SHARED) if os.path.isdir(_SHARED) else ():
-        if name.startswith(_PREFIX):
-            pid = name.removeprefix(_PREFIX).partition("-")[0]
-            if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
-                shutil.rmtree(os.path.join(_SHARED, name), ignore_errors=True)

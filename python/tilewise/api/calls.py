@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from tilewise.api.arrays import Arrays, arrays, load
-from tilewise.api.run import JobRecord, MeasurementRecord, command_words, run, said
+from tilewise.api.run import JobRecord, MeasurementRecord, PlanRecord, command_words, run, said
 from tilewise.operations import OPERATIONS, options_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         SvdOptions,
         TransposeOptions,
     )
-    from tilewise.engine.planned import Planned
     from tilewise.operations.norm.show import Norms
 
     Path = str | os.PathLike[str]
@@ -168,25 +167,24 @@ def info(a: Matrix, *, stats: bool = False) -> dict[str, Any]:
     """
     with arrays({"a": a}) as call:
         facts: dict[str, Any] = said(["info", call.word("a"), *["--stats"] * stats], dict[str, Any])
-        return facts
+        return {key: call.named(value) if isinstance(value, str) else value for key, value in facts.items()}
 
 
-def plan(command: str, *inputs: Matrix, out: Path | None = None, **options: Any) -> Planned:
+def plan(command: str, *inputs: Matrix, out: Path | None = None, **options: Any) -> PlanRecord:
     """What a job would do and why: `plan("multiply", a, b, memory="4GiB")`; runs nothing.
 
     Takes what the function of that name takes. UsageError for what that would refuse.
     """
-    from tilewise.engine.planned import Planned
-
     named = dict(zip(("a", "b") if command == "multiply" else ("a",), inputs, strict=False))
     with arrays(_with_weights(named, options)) as call:
         path = out
         if out is None and (command not in OPERATIONS or options_of(command).writes):
             path = call.result("svd" if command == "svd" else "result.npy")
         words = (*_words(call, command, named), *inputs[len(named) :])
-        planned: Planned = said(
-            ["plan", *command_words(command, words, path, None, _passed(call, options))], Planned
+        planned: PlanRecord = said(
+            ["plan", *command_words(command, words, path, None, _passed(call, options))], PlanRecord
         )
+        planned.outputs[:] = map(call.named, planned.outputs)
         return planned
 
 
@@ -207,6 +205,7 @@ def _job(command: str, inputs: dict[str, Any], out: Any, options: dict[str, Any]
 
 def _run(call: Arrays, command: str, names: Iterable[str], out: Any, options: dict[str, Any]) -> JobRecord:
     record: JobRecord = run(command, *_words(call, command, names), out=out, **_passed(call, options))
+    call.rename_record(record)
     if (collected := _collected.get()) is not None:
         collected.append(record)
     return record

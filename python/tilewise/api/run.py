@@ -1,9 +1,8 @@
-"""Any command by its words, as a function call that returns its record; and studies as data frames.
+"""Any command by its words, as a function call that returns its record.
 
 import tilewise
 record = tilewise.run("multiply", "A.npy", "B.npy", out="C.npy", ranks=4)
 record.seconds.total.max
-frame = tilewise.load_study("results/quick")
 """
 
 from __future__ import annotations
@@ -11,21 +10,23 @@ from __future__ import annotations
 import contextlib
 import numbers
 import os
-import warnings
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
 from tilewise.base.errors import RunError, TilewiseError, UsageError
-from tilewise.base.units import plural, seconds_text
-from tilewise.engine.child import run_words
+from tilewise.base.units import bytes_text, plural, seconds_text
+from tilewise.engine.child import Ended, run_words
+from tilewise.engine.planned import Planned
 from tilewise.launch.record import Record, Spread
 from tilewise.measurement.result import Measurement
 from tilewise.report.progress import notebook_line
-from tilewise.study.export import rows
 
 if TYPE_CHECKING:
     from tilewise.api.options import Job
+    from tilewise.report.table import Table
+
+    View = tuple[str, list[str], list[Table], list[str]]  # title, lines, tables, warnings
 
 _PHASES = ("input", "compute", "exchange", "output", "verify", "total")
 _REPEATED = ("hint",)  # flags that are given once for each value
@@ -33,12 +34,28 @@ _EXTENTS = ("shape", "grid")  # flags of two numbers with an x between them
 _TALKS = ("info", "show", "plan", "study", "report", "doctor")  # what they say is for people
 
 
-class JobRecord(Record, kw_only=True):
-    """The record of a job, which a notebook shows as a table of its phases."""
+class _Shown:
+    """What a notebook shows of a result, with everything in it escaped: HTML, or Markdown for documents."""
+
+    def _view(self) -> View:
+        raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        """Files, variant, phases over ranks, verdict and warnings; everything in it escaped."""
         from tilewise.report.render.html import cell
+
+        return cell(*self._view())
+
+    def _repr_markdown_(self) -> str:
+        from tilewise.report.render.text import cell
+
+        return cell(*self._view())
+
+
+class JobRecord(Record, _Shown, kw_only=True):
+    """The record of a job, which a notebook shows as a table of its phases."""
+
+    def _view(self) -> View:
+        """Files, variant, phases over ranks, verdict and warnings."""
         from tilewise.report.table import Table, number_columns, text_columns
 
         matrices = (*self.inputs, *self.outputs)
@@ -53,20 +70,33 @@ class JobRecord(Record, kw_only=True):
         table.add("wall", "", "", seconds_text(self.seconds.wall))
         proof = self.verification
         table.notes = ["not verified" if proof is None else f"verified: {proof.method}, {proof.verdict()}"]
-        return cell(f"tilewise {self.command}", [names, how], [table], self.warnings)
+        return f"tilewise {self.command}", [names, how], [table], self.warnings
 
 
-class MeasurementRecord(Measurement, kw_only=True):
+class PlanRecord(Planned, _Shown, frozen=True, kw_only=True):
+    """A plan, which a notebook shows as what was chosen and why, with all variants below."""
+
+    def _view(self) -> View:
+        """The reasons, and a folded table of all variants."""
+        from tilewise.report.planned import variants
+
+        table = variants(self)
+        table.folded = True
+        chosen = next(each for each in self.variants if each.chosen)
+        needed = f"needs {bytes_text(chosen.memory_bytes)} of memory"
+        return f"plan of {self.command}", [needed, *self.reasons], [table], self.warnings
+
+
+class MeasurementRecord(Measurement, _Shown, kw_only=True):
     """A measurement, which a notebook shows as its tables."""
 
-    def _repr_html_(self) -> str:
-        """The tables of `tilewise measure`; everything in them escaped."""
+    def _view(self) -> View:
+        """The tables of `tilewise measure`."""
         from tilewise.report.measure import everything
-        from tilewise.report.render.html import cell
 
         words = [f"{plural(len(self.lines), 'line')} in {self.seconds:.0f} s"]
         tables = [table for table in everything(self, brief=True) if table.rows]
-        return cell(" ".join(self.command), words, tables, self.warnings)
+        return " ".join(self.command), words, tables, self.warnings
 
 
 @overload
@@ -126,18 +156,7 @@ def command_words(
 
 def said(words: list[str], kind: Any) -> Any:
     """What a command says by `--json`, decoded as `kind`; raises its error, with a record if it has one."""
-    try:
-        here = os.getcwd()
-    except OSError as error:
-        raise RunError(
-            f"the current folder: {error.strerror or error}", "os.chdir to one that is there"
-        ) from None
-    line = notebook_line()
-    try:
-        ended = run_words([*words, "--json", "-"], here, hear=line.update if line is not None else None)
-    finally:
-        if line is not None:
-            line.close()
+    ended = run_shown([*words, "--json", "-"])
     try:
         if ended.exit_code:
             ended.fail()
@@ -151,22 +170,26 @@ def said(words: list[str], kind: Any) -> Any:
         raise RunError(f"{words[0]} gave no record that can be read: {error}") from None
 
 
-def load_study(folder: str) -> Any:
-    """All launches of a study's results: a pandas DataFrame where pandas is installed, else a list of dicts.
+def run_shown(words: list[str], whole: bool = False) -> Ended:
+    """Runs a command here, and returns how it ended; a notebook shows its progress meanwhile.
 
-    `folder` is the results folder, or the one above it, of which the newest results are taken. A row is a
-    launch, or a line of a measurement; the reference names the columns. UsageError where there are none; a
-    warning for what was left out.
+    With `whole` shares are of everything, as in a study, and not of a phase. A KeyboardInterrupt is raised
+    when the command and its ranks are gone.
     """
-    notes: list[str] = []
-    made = rows(os.fspath(folder), notes)
-    for note in notes:
-        warnings.warn(note, stacklevel=2)
     try:
-        import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
-    except ImportError:
-        return made
-    return pandas.DataFrame(made)
+        here = os.getcwd()
+    except OSError as error:
+        raise RunError(
+            f"the current folder: {error.strerror or error}", "os.chdir to one that is there"
+        ) from None
+    line = notebook_line(whole)
+    try:
+        return run_words(words, here, hear=line.update if line is not None else None)
+    except KeyboardInterrupt as interrupt:
+        raise interrupt.with_traceback(None) from None  # where we waited says nothing
+    finally:
+        if line is not None:
+            line.close()
 
 
 def _flag(command: str, name: str, value: Any) -> list[str]:

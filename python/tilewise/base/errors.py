@@ -7,6 +7,7 @@ below the command line raises these; only `tilewise.cli.main` prints them, once.
 from __future__ import annotations
 
 import errno
+from types import TracebackType
 from typing import Any
 
 # What to do next, by what the system said.
@@ -70,6 +71,28 @@ class TilewiseError(Exception):
         if self.advice:
             lines.append(f"  try: {self.advice}")
         return clean("\n".join(lines))
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and Jupyter print: the caller's lines, the message, the advice; no lines of ours."""
+        from IPython import get_ipython  # type: ignore[import-not-found, unused-ignore]
+
+        shown = get_ipython().InteractiveTB.structured_traceback(  # type: ignore[no-untyped-call, unused-ignore]
+            type(self), self, _outside(self.__traceback__)
+        )
+        return [*shown, clean(f"  try: {self.advice}")] if self.advice else list(shown)
+
+
+def _outside(trace: TracebackType | None) -> TracebackType | None:
+    """`trace` without the frames of this package."""
+    ours = __name__.partition(".")[0]
+    kept: list[TracebackType] = []
+    while trace is not None:
+        if str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] != ours:
+            kept.append(trace)
+        trace = trace.tb_next
+    for each in reversed(kept):
+        trace = TracebackType(trace, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return trace
 
 
 class UsageError(TilewiseError):

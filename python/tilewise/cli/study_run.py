@@ -275,7 +275,7 @@ def _run(
     environment: Environment,
     caught: Signals,
 ) -> int:
-    from tilewise.report.progress import ProgressBar
+    from tilewise.report.progress import progress
     from tilewise.study import run as running
     from tilewise.study import store
     from tilewise.study.inputs import Work
@@ -299,7 +299,7 @@ def _run(
         work.close()
         raise
     tell_notes(kept.notes)
-    bar = ProgressBar(wanted=not wanted.quiet, whole=True)
+    bar = progress(wanted=not wanted.quiet, whole=True)
     ended = 0
 
     def told(entry: Entry) -> None:

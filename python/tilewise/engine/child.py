@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from tilewise.engine.request import PROGRESS
 from tilewise.launch import environment, worker
 
 Hear = Callable[[str, float], None]  # a phase, and how much of it is done
+_TICK = 1.0  # seconds after which it is told once more, where nothing has changed: times go on
 _LEAVING = 60.0  # seconds in which a command that was asked to end removes what it has made
 _TYPES: tuple[type[TilewiseError], ...] = (UsageError, VerificationError, Interrupted)
 
@@ -94,7 +97,9 @@ def _heard(hear: Hear | None) -> Iterator[dict[str, str]]:
         yield {}
         return
     reading, writing = os.pipe()
-    listener = threading.Thread(target=_listen, args=(reading, hear), daemon=True)
+    # What is shown in a notebook belongs to the cell that calls, which its context tells.
+    context = contextvars.copy_context()
+    listener = threading.Thread(target=context.run, args=(_listen, reading, hear), daemon=True)
     listener.start()
     try:
         yield {PROGRESS: str(writing)}
@@ -104,10 +109,20 @@ def _heard(hear: Hear | None) -> Iterator[dict[str, str]]:
 
 
 def _listen(reading: int, hear: Hear) -> None:
-    with os.fdopen(reading, encoding="utf-8") as lines:
-        for line in lines:
-            share, _, phase = line.strip().partition(" ")
-            hear(phase, float(share))
+    waiting = select.poll()
+    waiting.register(reading, select.POLLIN)
+    rest = b""
+    news: list[bytes] = []
+    with os.fdopen(reading, "rb", buffering=0) as pipe:
+        while True:
+            if waiting.poll(_TICK * 1000):
+                if not (piece := pipe.read(select.PIPE_BUF)):
+                    return
+                *news, rest = (rest + piece).split(b"\n")
+            for line in news:
+                share, _, phase = line.decode().strip().partition(" ")
+                hear(phase, float(share))
+            news = news[-1:]
 
 
 def _end(child: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:

@@ -23,7 +23,15 @@ def planned(plan: Plan, target: str, disks: Sequence[str] = ()) -> Screen:
 
 
 def ways(planned: Planned) -> Screen:
-    """A table of every variant that the flags leave open."""
+    """A table of every variant that the flags leave open, below an empty line."""
+    screen = Screen()
+    screen.line()
+    screen.table(variants(planned))
+    return screen
+
+
+def variants(planned: Planned) -> Table:
+    """The same as a table: a row for each."""
     table = Table("variants", "every variant", text_columns("algorithm", "exchange", "io", "ranks", "grid"))
     table.columns += [*number_columns("memory"), *text_columns("")]
     for each in planned.variants:
@@ -38,10 +46,7 @@ def ways(planned: Planned) -> Screen:
             bytes_text(each.memory_bytes),
             Cell(said, tone="good" if each.chosen else "warning"),
         )
-    screen = Screen()
-    screen.line()
-    screen.table(table)
-    return screen
+    return table
 
 
 def _rows(plan: Plan, target: str, disks: Sequence[str]) -> list[tuple[str, str]]:

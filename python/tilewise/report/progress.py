@@ -152,37 +152,40 @@ def progress(wanted: bool, whole: bool = False) -> ProgressBar | ProgressPipe:
 
 
 class NotebookLine:
-    """A line below the cell of a notebook that is running, gone when it has run."""
+    """A line below the cell of a notebook that is running, gone when it has run.
 
-    def __init__(self) -> None:
+    With `whole` shares are of everything, and phases are only what it is at.
+    """
+
+    def __init__(self, whole: bool = False) -> None:
+        self._whole = whole
         self._pace = Pace()
         self._handle: Any = None
 
     def update(self, phase: str, done: float) -> None:
         """Shows that `phase` is `done` (0 to 1)."""
-        self._pace.update(phase, done)
-        self._show(f"{phase} {done:.0%} {self._pace.text()}")
+        self._pace.update("" if self._whole else phase, done)
+        self._show({"text/plain": f"{phase}: {done:.0%}, {self._pace.text()}"})
 
     def close(self) -> None:
         """Takes the line away."""
         if self._handle is not None:
-            self._show("")
+            self._show({})
 
-    def _show(self, text: str) -> None:
+    def _show(self, shown: dict[str, str]) -> None:
         from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
 
-        shown = {"text/plain": text}
         if self._handle is None:
             self._handle = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
         else:
             self._handle.update(shown, raw=True)
 
 
-def notebook_line() -> NotebookLine | None:
+def notebook_line(whole: bool = False) -> NotebookLine | None:
     """A line in the notebook that this program is the kernel of; None where it is none."""
     ipython = sys.modules.get("IPython")  # a kernel has it already
     shell = ipython.get_ipython() if ipython is not None else None
-    return NotebookLine() if hasattr(shell, "kernel") else None
+    return NotebookLine(whole) if hasattr(shell, "kernel") else None
 
 
 def _seconds(count: float) -> str:

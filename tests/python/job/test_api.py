@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -159,6 +160,30 @@ def test_studies_load_as_frames(tmp_path: Path) -> None:
         file.write("no entry\n")
     with pytest.warns(UserWarning, match="line 5 is no entry and was left out"):
         assert len(package.load_study(tmp_path / "results/s")) == 4
+
+
+def test_studies_run(tilewise: Tilewise, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tilewise.folder)
+    for key, value in tilewise.environment.items():
+        monkeypatch.setenv(key, value)
+
+    def launches() -> list[dict[str, Any]]:
+        frame = package.load_study(results)
+        return frame if isinstance(frame, list) else frame.to_dict("records")
+
+    results = package.run_study("quick", scale="tiny", only={"size": "64", "ranks": 1}, results="mine")
+    before = len(launches())
+    assert results.startswith("mine/quick/") and {(row["size"], row["ranks"]) for row in launches()} == {
+        (64, 1)
+    }
+    plots = package.plots("mine/quick")
+    assert list(plots) == ["speedup", "io"] and plots["speedup"].title == "Speedup over one rank"
+    again = package.run_study("quick", scale="tiny", only={"ranks": [1]}, results="mine", resume=True)
+    assert again == results and len(launches()) > before and {row["size"] for row in launches()} == {64, 128}
+    with pytest.raises(UsageError, match="rank"):
+        package.run_study("quick", only={"rank": 1})
+    with pytest.raises(UsageError, match="no results of a study"):
+        package.plots(tilewise.folder)
 
 
 def test_what_no_command_is_and_where_none_can_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

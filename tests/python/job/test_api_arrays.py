@@ -150,6 +150,21 @@ def test_errors_speak_of_the_callers_arrays() -> None:
     assert verdict.value.record.command == "svd" and verdict.value.record.result["sweeps"] == 1
 
 
+def test_records_call_arrays_what_the_caller_does() -> None:
+    a = RNG.random((40, 30))
+    with package.records() as done:
+        package.multiply(a, a.T)
+        package.svd(a, components=2)
+    assert [each.path for each in done[0].inputs + done[0].outputs] == ["a", "b", "the result"]
+    assert [each.path for each in done[1].outputs] == [
+        "the result/U.npy",
+        "the result/s.npy",
+        "the result/Vt.npy",
+    ]
+    assert {each.path for each in done[0].environment.storage} == {"a", "b", "the result"}
+    assert package.info(a)["path"] == "a"
+
+
 def test_what_killed_callers_left_goes_with_the_next_call() -> None:
     code = "import numpy, os, tilewise.api.arrays as a; a.Arrays({'x': numpy.ones(2)}).word('x'); os._exit(1)"
     child = subprocess.Popen([sys.executable, "-c", code])
@@ -203,7 +218,9 @@ def test_plans_run_nothing() -> None:
     assert (chosen.variant.ranks, chosen.variant.grid, chosen.variant.exchange) == (4, (2, 2), "overlap")
     assert set(planned.fixed) >= {"ranks", "grid", "exchange"} and planned.chosen_by == "plan"
     assert package.plan("svd", a).variants[0].variant.algorithm
-    assert package.plan("stencil", a, steps=3, weights=numpy.ones((3, 3))).outputs[0].endswith("result.npy")
+    assert package.plan("stencil", a, steps=3, weights=numpy.ones((3, 3))).outputs == ["the result"]
+    shown = planned._repr_html_()
+    assert "plan of multiply" in shown and "chosen" in shown and "summa" in shown
     assert (
         package.plan("generate", out="G.npy", shape=(2, 3)).dtype == "float64" and not Path("G.npy").exists()
     )

@@ -8,11 +8,14 @@ import os
 import pty
 import subprocess
 import sys
+import threading
 
 import numpy
 import pytest
 import tilewise as package
 from conftest import Tilewise
+from tilewise.engine import child
+from tilewise.engine.request import PROGRESS
 from tilewise.launch.worker import find
 from tilewise.report.progress import Pace
 
@@ -139,7 +142,7 @@ class Notebook:
 
     def display(self, bundle: dict[str, str], raw: bool, display_id: bool = False) -> Notebook:
         assert raw
-        self.shown.append(bundle["text/plain"])
+        self.shown.append(bundle.get("text/plain", ""))
         return self
 
     update = display
@@ -154,11 +157,29 @@ def test_a_notebook_shows_progress_and_takes_it_away(fake: Tilewise, monkeypatch
         monkeypatch.setitem(sys.modules, name, notebook)
     record = package.run("multiply", "A.npy", "B.npy", out="C.npy", ranks=1)
     assert record.command == "multiply"
-    assert [text.split()[:2] for text in notebook.shown] == [["compute", "10%"], ["compute", "100%"], []]
+    assert [text.split()[:2] for text in notebook.shown] == [["compute:", "10%,"], ["compute:", "100%,"], []]
     del notebook.shown[:]
     monkeypatch.delattr(Notebook, "kernel")  # a terminal's IPython is no notebook
     package.run("multiply", "A.npy", "B.npy", out="D.npy", ranks=1)
     assert notebook.shown == []
+
+
+def test_what_is_heard_is_told_again_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the time that is shown goes on."""
+    monkeypatch.setattr(child, "_TICK", 0.01)
+    heard: list[tuple[str, float]] = []
+    enough = threading.Event()
+
+    def hear(phase: str, share: float) -> None:
+        heard.append((phase, share))
+        if len(heard) == 5:
+            enough.set()
+
+    with child._heard(hear) as told:
+        os.write(int(told[PROGRESS]), b"0.1 input\n0.5 com")
+        os.write(int(told[PROGRESS]), b"pute\n")
+        assert enough.wait(30)
+    assert heard[:2] == [("input", 0.1), ("compute", 0.5)] and set(heard[2:]) == {("compute", 0.5)}
 
 
 def test_a_descriptor_that_is_none_is_not_written_to(fake: Tilewise) -> None:

@@ -45,8 +45,17 @@ def test_what_is_swept(tmp_path: Path) -> None:
     assert left == {"matrix.npy", "mpich_shm_link", "mpich_shm_folder"}
 
 
+def test_arrays_of_the_dead_are_swept(tmp_path: Path) -> None:
+    living, lock = segments.new_folder(str(tmp_path))
+    (Path(living) / "a.npy").write_bytes(bytes(64))
+    assert segments.sweep(str(tmp_path)) == [] and os.listdir(living) == ["a.npy"]
+    os.close(lock)  # as the system does for whoever dies
+    assert segments.sweep(str(tmp_path)) == [living] and not os.path.exists(living)
+
+
 def test_segments_of_somebody_else_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mpich_shm_1_0").touch()
+    os.close(segments.new_folder(str(tmp_path))[1])
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert segments.sweep(str(tmp_path)) == []
 

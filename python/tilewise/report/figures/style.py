@@ -98,6 +98,7 @@ _FACTS: Any = {
 }
 WIDEST = 34  # characters of a name in a figure
 _PNG_DOTS = 200  # per inch
+_NOTEBOOK_DOTS = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +121,12 @@ class Plot:
     title: str
     caption: str
     figure: Figure
-    spots: list[Spot] = dataclasses.field(default_factory=list)
+    spots: list[Spot] = dataclasses.field(default_factory=list, repr=False)
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """The picture for a notebook, and its size there in pixels, half of what the picture has."""
+        width, height = self.figure.get_size_inches() * _NOTEBOOK_DOTS
+        return png(self), {"width": round(width), "height": round(height)}
 
 
 @contextlib.contextmanager

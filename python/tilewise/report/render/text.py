@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -26,11 +27,18 @@ def as_csv(table: Table) -> str:
 
 def as_markdown(table: Table) -> str:
     """`table` for a README: numbers as a page shows them."""
-    lines = [f"**{_plain(table.title)}**", ""]
+    lines = [f"**{_plain(table.title)}**", ""] if table.title else []
     lines.append("| " + " | ".join(_plain(_heading(column, column.unit)) for column in table.columns) + " |")
     lines.append("|" + "|".join("--:" if column.numbers else ":--" for column in table.columns) + "|")
     lines += ["| " + " | ".join(_plain(cell.text + cell.mark) for cell in row) + " |" for row in table.rows]
     return "\n".join([*lines, "", *[f"{_plain(note)}  " for note in table.notes]]) + "\n"
+
+
+def cell(title: str, words: Sequence[str], tables: Sequence[Table], warnings: Sequence[str]) -> str:
+    """What a notebook's page shows of a result, in Markdown: as `html.cell`, but for what is folded there."""
+    lines = "  \n".join([f"**{_plain(title)}**", *map(_plain, words)])
+    parts = [as_markdown(table) for table in tables if not table.folded]
+    return "\n\n".join([lines, *parts, *[f"* {_plain(warning)}" for warning in warnings]]) + "\n"
 
 
 def as_json(table: Table) -> bytes:
