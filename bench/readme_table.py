@@ -88,7 +88,7 @@ def _shown(line: Line, row: Mapping[str, Any]) -> str:
 
 def _is_speed(row: Mapping[str, Any], ratio: float) -> bool:
     """Whether the row's own ratio says how much faster we are; else it is our time over the peer's."""
-    return abs(row["ratio"] / ratio - 1) < 1e-9
+    return bool(abs(row["ratio"] / ratio - 1) < 1e-9)
 
 
 def origin(results: Results) -> str:

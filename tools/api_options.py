@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 import subprocess
 import sys
 import textwrap
@@ -56,6 +57,7 @@ def flags_of(kind: type) -> Flags:
     for name in inspect.get_annotations(kind):
         for parameter in (each for each in typing.get_args(hints[name]) if isinstance(each, Parameter)):
             spelt = parameter.spellings[0].lstrip("-").replace("-", "_")
+            spelt += "_" * keyword.iskeyword(spelt)
             if parameter.spellings[0].startswith("-") and spelt not in LEFT_OUT:
                 found[spelt] = (typing.get_args(hints[name])[0], parameter.help, _is_needed(kind, name))
     return found
@@ -90,6 +92,7 @@ def written() -> str:
     """The whole module."""
     from tilewise.cli.measure_flags import MeasureFlags
     from tilewise.engine.request import Request
+    from tilewise.operations.operation import OfOneInput
     from tilewise.planning.choices import Choices
 
     words = ", ".join(f'"{command}"' for command in COMMANDS if command != "measure")
@@ -100,7 +103,8 @@ def written() -> str:
         if command == "measure":
             classes.append(options_class(name, "TypedDict", flags_of(MeasureFlags), True))
             continue
-        flags = flags_of(options_of(command))
+        kind = options_of(command)
+        flags = flags_of(kind) | (flags_of(OfOneInput) if issubclass(kind, OfOneInput) else {})
         options = {flag: flags[flag] for flag in flags if flag not in ARGUMENTS.get(command, ())}
         classes.append(options_class(name, "JobOptions", options, False))
     return "\n\n\n".join(classes) + "\n"

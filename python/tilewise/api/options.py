@@ -64,6 +64,8 @@ class MultiplyOptions(JobOptions, total=False):
     transpose_b: bool
     # Integers that could leave 64 bits: refuse, or wrap modulo 2^64.
     overflow: str
+    # What an array with one dimension is.
+    as_: str
 
 
 class TransposeOptions(JobOptions, total=False):
@@ -73,6 +75,8 @@ class TransposeOptions(JobOptions, total=False):
     header: bool
     # With gather, how rank 0 writes: rows, view, whole.
     root_write: str
+    # What an array with one dimension is.
+    as_: str
 
 
 class StencilOptions(JobOptions, total=False):
@@ -101,6 +105,8 @@ class StencilOptions(JobOptions, total=False):
     depth: int
     # packed: copied into one message; datatype: MPI does that; elementwise: a message a number.
     halo: str
+    # What an array with one dimension is.
+    as_: str
 
 
 class SvdOptions(JobOptions, total=False):
@@ -128,6 +134,8 @@ class SvdOptions(JobOptions, total=False):
     oversample: int
     # randomized: where its random numbers begin.
     seed: int
+    # What an array with one dimension is.
+    as_: str
 
 
 class ConvertOptions(JobOptions, total=False):
@@ -137,6 +145,8 @@ class ConvertOptions(JobOptions, total=False):
     order: str
     # Begin a text with the line: rows columns.
     header: bool
+    # What an array with one dimension is.
+    as_: str
 
 
 class GenerateOptions(JobOptions, total=False):
@@ -155,7 +165,8 @@ class GenerateOptions(JobOptions, total=False):
 
 
 class NormOptions(JobOptions, total=False):
-    pass
+    # What an array with one dimension is.
+    as_: str
 
 
 class MeasureOptions(TypedDict, total=False):

@@ -193,7 +193,7 @@ def run_shown(words: list[str], whole: bool = False) -> Ended:
 
 
 def _flag(command: str, name: str, value: Any) -> list[str]:
-    spelt = f"--{name.replace('_', '-')}"
+    spelt = f"--{name.rstrip('_').replace('_', '-')}"  # `as_`, as Python keeps `as` for itself
     if value is None or value is False:
         return []
     if value is True:

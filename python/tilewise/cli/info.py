@@ -12,7 +12,7 @@ from tilewise.base.declare import JSON, SHOW, WHAT, Parameter
 from tilewise.base.units import bytes_text, plural, shape_text
 from tilewise.cli.parse import parse
 from tilewise.files.contents import Content, contents
-from tilewise.files.formats import extension, split_name
+from tilewise.files.formats import extension, split_input
 from tilewise.files.region import Source
 from tilewise.launch.join import Join
 from tilewise.machine import storage
@@ -53,7 +53,7 @@ def request(
     """
     from tilewise.engine import side_files
 
-    side_files.check("--json", json, [os.path.abspath(split_name(a)[0])], force=False)
+    side_files.check("--json", json, [os.path.abspath(split_input(a)[0])], force=False)
     return a, stats, json
 
 
@@ -85,11 +85,11 @@ def facts_of(name: str, stats: bool) -> tuple[dict[str, Any], list[Content]]:
     """
     inside = contents(name)
     if len(inside) <= 1:
-        return _facts(files.inspect(name, lists=True), stats), []
+        return _facts(files.inspect(name), stats), []
     if stats or sum(each.matrix for each in inside) == 1:
         facts = _facts(files.inspect(name), stats)
     else:
-        path = os.path.abspath(split_name(name)[0])
+        path = os.path.abspath(split_input(name)[0])
         facts = {
             "tilewise": __version__,
             "path": path,

@@ -54,7 +54,7 @@ def main(words: list[str], joined: Join | None) -> int:
 
     name, rows, columns = asked
     most = needed(rows) if rows is not None else None
-    source = files.inspect(name, most, lists=True)
+    source = files.inspect(name, most)
     extents = (source.rows, source.columns)
     if rows is None:
         with binary(source) as region:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from types import ModuleType
 
+import msgspec
+
 from tilewise.base.errors import UsageError
-from tilewise.files.formats import FORMATS, ending_of, extension, format_module, split_name
+from tilewise.files.formats import FORMATS, ending_of, extension, format_module, split_input
 from tilewise.files.generated import parse_name
 from tilewise.files.guard import guarded
 from tilewise.files.region import Source
@@ -14,13 +16,14 @@ from tilewise.files.regular import open_regular, require_utf8
 
 
 def inspect(
-    name: str, most: int | None = None, planes: tuple[int, ...] = (1,), lists: bool = False
+    name: str, most: int | None = None, planes: tuple[int, ...] = (1,), lists_are_rows: bool = False
 ) -> Source:
     """The matrix that the user calls `name`: a path, one with a member, or `random:64x64:float64`.
 
     With `most` a text may be taken for its first `most` rows only, which spares counting all of its lines.
-    Of a coloured picture the grey value is taken, or as many `planes` of it as are of use. With `lists` a
-    .npy file may have one dimension, as those of singular values have: to look at, it is one row.
+    Of a coloured picture the grey value is taken, or as many `planes` of it as are of use. Of an array with
+    more dimensions the name says which slice is meant, `A.npy[3]`; one with a single dimension is a column,
+    or a row with `lists_are_rows`.
 
     Raises UsageError, in one sentence with what was expected, for everything that cannot be read as a matrix.
     """
@@ -31,7 +34,7 @@ def inspect(
         fields = {field: getattr(region, field) for field in region.__struct_fields__}
         return Source(**fields, format="generated")
     require_utf8(name)
-    base, member = split_name(name)
+    base, member, part = split_input(name)
     path = os.path.abspath(base)
     if ending_of(base) not in FORMATS:
         # A missing file or a folder is worth saying before its extension is.
@@ -46,9 +49,14 @@ def inspect(
             more["most"] = most
         if planes != (1,) and facts.picture:
             more["planes"] = planes
-        if lists and facts.lists:
-            more["lists"] = True
+        if part is not None:
+            if not facts.sliced:
+                raise UsageError(f"{name} names a slice, but a {kind} file has two dimensions only")
+            more["part"] = part
         found: Source = module.inspect(path, name, member, **more)
+    if lists_are_rows and found.part is not None and found.part.is_list:
+        notes = tuple(note.replace("column", "row") for note in found.notes)
+        return msgspec.structs.replace(found, rows=1, columns=found.rows, notes=notes)
     return found
 
 

@@ -43,27 +43,10 @@ def byte_order(dtype: numpy.dtype[Any]) -> str:
     return "big" if dtype.str[0] == ">" else "little"
 
 
-def two_dimensions(shape: Sequence[int], name: str, how: str = "") -> tuple[int, int]:
-    """Rows and columns, or UsageError; `how` shows how such a file is made with a reshaped matrix."""
-    shape = tuple(int(extent) for extent in shape)
+def require_shape(shape: tuple[int, ...], name: str) -> None:
+    """Raises UsageError for extents that no array can have."""
     if any(extent < 0 for extent in shape) or max(shape, default=0) > sys.maxsize:
-        raise UsageError(f"{name} says that its shape is {_shape(shape)}, which no array can have")
-    if len(shape) == 2:
-        return shape[0], shape[1]
-    if len(shape) == 0:
-        advice = "reshape it to (1, 1)"
-    elif len(shape) == 1:
-        advice = f"reshape it to ({shape[0]}, 1) for a column or (1, {shape[0]}) for a row"
-    else:
-        rest = 1
-        for extent in shape[1:]:
-            rest *= extent
-        advice = f"reshape it to ({shape[0]}, {rest}) or save one slice of it"
-    plural = "" if len(shape) == 1 else "s"
-    raise UsageError(
-        f"{name} has {len(shape)} dimension{plural} {_shape(shape)}, but a matrix has 2",
-        f"{advice}: {how}" if how else advice,
-    )
+        raise UsageError(f"{name} says that its shape is {shape}, which no array can have")
 
 
 def numbers_bytes(rows: int, columns: int, dtype: str, name: str) -> int:
@@ -148,7 +131,3 @@ def _is_nan(attributes: Mapping[str, Any]) -> bool:
         return bool(numpy.all(numpy.isnan(attributes["_FillValue"])))
     except (TypeError, ValueError, OSError):  # it has a type that is no float, or that nobody can read
         return False
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    return str(shape) if len(shape) <= 8 else f"({', '.join(map(str, shape[:8]))}, …)"

@@ -9,7 +9,7 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import number_type
-from tilewise.files.formats import ending_of, format_module, split_name
+from tilewise.files.formats import ending_of, format_module, split_input
 from tilewise.files.generated import parse_name
 from tilewise.files.guard import guarded
 from tilewise.files.regular import open_regular
@@ -32,9 +32,9 @@ def contents(name: str) -> list[Content]:
     """All arrays of the file `name`; none where the format holds one only, or `name` says which one."""
     if parse_name(name) is not None:
         return []
-    base, member = split_name(name)
+    base, member, part = split_input(name)
     module = format_module(base)
-    if member or not hasattr(module, "contents"):
+    if member or part is not None or not hasattr(module, "contents"):
         return []
     path = os.path.abspath(base)
     open_regular(path, name)[0].close()

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from tilewise.files.slices import Part
+
 Rectangle = tuple[tuple[int, int], tuple[int, int]]  # rows and columns [begin, end)
 
 
@@ -93,7 +95,8 @@ class Source(Region, frozen=True, kw_only=True):
 
     `member` is the dataset or variable inside the file. What is `encoded` (a compressed image, a chunked
     dataset) must be decoded into a raw file before anybody can read it in parallel. Of a picture whose
-    colours are taken, `planes` lie one above the other, and `rows` counts those of all.
+    colours are taken, `planes` lie one above the other, and `rows` counts those of all. `part` says which
+    matrix of an array it is.
 
     What the user should know comes as sentences of two kinds. `warnings`: the numbers that are taken may not
     be those that are meant, because something is dropped, is not applied, or can be read in another way.
@@ -105,6 +108,7 @@ class Source(Region, frozen=True, kw_only=True):
     member: str = ""
     encoded: bool = False
     planes: int = 1
+    part: Part | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 

@@ -11,7 +11,7 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.base.units import listing
 from tilewise.files import require_member
-from tilewise.files.formats import Format, extension, format_module, split_name
+from tilewise.files.formats import Format, extension, format_module, split_input, split_name
 from tilewise.files.regular import require_utf8
 
 _ORDERS = {"C": "row by row", "F": "column by column"}
@@ -64,6 +64,9 @@ def find_target(name: str, colours: bool = False) -> Target:
         raise UsageError("the output has an empty name, but a path was expected")
     require_utf8(name)
     base, member = split_name(name)
+    if name.endswith("]") and split_input(name)[2] is not None:
+        whole = split_input(name)[0]
+        raise UsageError(f"the output {name} is a slice, but a whole file is written", whole)
     module = format_module(base)
     if not module.FORMAT.numbers or not (colours or 1 in module.FORMAT.planes):
         raise UsageError(

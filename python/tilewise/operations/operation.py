@@ -8,7 +8,7 @@ from tilewise import files
 from tilewise.base.declare import WHAT, Parameter, Value, declared
 from tilewise.base.errors import UsageError
 from tilewise.files.formats import FORMATS
-from tilewise.files.region import Region
+from tilewise.files.region import Region, Source
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.planning.choices import Choices
@@ -106,5 +106,19 @@ class OfOneInput(Operation, frozen=True, kw_only=True):
         ),
     ]
 
+    as_: Annotated[
+        str,
+        Parameter(
+            name="--as",
+            group=WHAT,
+            help="What an array with one dimension is.",
+            choices=("column", "row"),
+        ),
+    ] = "column"
+
+    def input(self, name: str, planes: tuple[int, ...] = (1,)) -> Source:
+        """The matrix `name`; UsageError for what is none."""
+        return files.inspect(name, planes=planes, lists_are_rows=self.as_ == "row")
+
     def inspect(self) -> Inputs:
-        return [files.inspect(self.a)]
+        return [self.input(self.a)]

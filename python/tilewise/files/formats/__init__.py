@@ -7,7 +7,7 @@ To add one, write its module beside this one, and a line in `FORMATS`. The modul
     inspect(path, name, member) -> Source
         looks at headers only; `name` is what the user wrote and goes into messages. Where a line is a row it
         takes `most`, and then says no more rows than that; of a picture `planes`, all numbers of planes that
-        are of use (`colours.py`); of what may be a list `lists`, whether one is taken as a row
+        are of use (`colours.py`); where the format is `sliced`, `part`, what stands in brackets (`slices.py`)
     decode(source, out) -> None
         only where `inspect` says `encoded`: writes the numbers little-endian in `source.order`, in panels
     create(new) -> Region
@@ -32,6 +32,7 @@ not guard its library. Libraries are imported inside functions, because a comman
 from __future__ import annotations
 
 import os
+import re
 from types import ModuleType
 from typing import Literal
 
@@ -65,6 +66,7 @@ FORMATS = {  # the module of each extension
     ".petsc": "petsc",
     ".tiles": "tiles",
 }
+_SLICE = re.compile(r"(?P<name>.+)\[(?P<slice>[^\[\]]*)\]", re.DOTALL)
 _LEAST_TEXT = 2  # bytes of a number in a text: a digit and what parts it from the next
 
 
@@ -75,8 +77,9 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     the colon means ("dataset", "page"); empty where there is none. `orders`: the orders of storage that a new
     file can have, its natural one first. `byte_order`: that of the numbers which ranks write. `lines`: of a
     text, what stands on a line. `folder`: a tile of the matrix is a file of its own. `headed`: the file
-    itself says shape and order. `lists`: it may hold an array with one dimension. `picture`: it may hold
-    colours, and a new one as many `planes` as these. `reproducible`: the same matrix makes the same bytes.
+    itself says shape and order. `sliced`: a name may say in brackets which slice of an array is meant.
+    `picture`: it may hold colours, and a new one as many `planes` as these. `reproducible`: the same matrix
+    makes the same bytes.
     """
 
     numbers: tuple[str, ...] = ()
@@ -86,7 +89,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     lines: Literal["", "row", "number"] = ""
     folder: bool = False
     headed: bool = True
-    lists: bool = False
+    sliced: bool = False
     picture: bool = False
     planes: tuple[int, ...] = (1,)
     reproducible: bool = True
@@ -118,7 +121,7 @@ def format_name(name: str) -> str:
     """The format of a matrix's name: `npy`, … or `generated`; UsageError when the extension is unknown."""
     if parse_name(name) is not None:
         return "generated"
-    return extension(split_name(name)[0])[1:]
+    return extension(split_input(name)[0])[1:]
 
 
 def format_module(path: str) -> ModuleType:
@@ -148,6 +151,20 @@ def split_name(name: str) -> tuple[str, str]:
                 return name[:colon], name[colon + 1 :]
             colon = name.find(":", colon + 1)
     return name, ""
+
+
+def split_input(name: str) -> tuple[str, str, str | None]:
+    """Path, member and slice of an input's name such as `file.h5:/x[3]`; no slice is None.
+
+    The number of a page may stand in brackets too.
+    """
+    found = _SLICE.fullmatch(name)
+    if found is None or os.path.lexists(name):
+        return *split_name(name), None
+    base, member = split_name(found["name"])
+    if not member and ending_of(base) in FORMATS and format_module(base).FORMAT.member == "page":
+        return base, found["slice"], None
+    return base, member, found["slice"]
 
 
 def extension(path: str) -> str:

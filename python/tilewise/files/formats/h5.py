@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, BinaryIO
+
+import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
@@ -13,7 +16,6 @@ from tilewise.files.checks import (
     numbers_bytes,
     printable,
     require_room,
-    two_dimensions,
 )
 from tilewise.files.dtypes import ALL, ITEMSIZE
 from tilewise.files.formats import Format
@@ -22,25 +24,26 @@ from tilewise.files.formats.h5_names import choose, datasets, find
 from tilewise.files.guard import guarded
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
+from tilewise.files.slices import Part, part_of, where
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped,unused-ignore]
 
     from tilewise.files.contents import Content
 
-FORMAT = Format(numbers=ALL, member="dataset", reproducible=False)
+FORMAT = Format(numbers=ALL, member="dataset", sliced=True, reproducible=False)
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 DEFAULT = "/matrix"
 _PANEL = 32 << 20  # bytes
 _ALIGNED_FROM = 64 << 10  # bytes; smaller objects are not put at the begin of a page
 
 
-def inspect(path: str, name: str, member: str) -> Source:
+def inspect(path: str, name: str, member: str, part: str | None = None) -> Source:
     """The dataset called `member`, or the only 2-D one."""
-    return inspect_kind(path, name, member, os.path.splitext(path)[1].lower()[1:])
+    return inspect_kind(path, name, member, os.path.splitext(path)[1].lower()[1:], part)
 
 
-def inspect_kind(path: str, name: str, member: str, kind: str) -> Source:
+def inspect_kind(path: str, name: str, member: str, kind: str, part: str | None = None) -> Source:
     """The same for a file that is called `kind`."""
     file, size = open_regular(path, name)
     file.close()
@@ -48,7 +51,7 @@ def inspect_kind(path: str, name: str, member: str, kind: str) -> Source:
         raise UsageError(f"{name} is empty, but a .{kind} file was expected")
     with _opened(path, "r") as book:
         dataset = choose(book, name, path, member)
-        return _source(dataset, path, name, size, kind)
+        return _source(dataset, path, name, size, kind, part)
 
 
 def decode(source: Source, out: BinaryIO) -> None:
@@ -58,16 +61,19 @@ def decode(source: Source, out: BinaryIO) -> None:
     with _opened(source.path, "r") as book:
         dataset = find(book, source.name, source.member)
         native = numpy.dtype(source.dtype).newbyteorder("<")
-        high, wide = _block(dataset, source)
-        for row in range(0, source.rows, high):
-            for column in range(0, source.columns, wide):
-                block = dataset[row : row + high, column : column + wide]
-                block = numpy.ascontiguousarray(block, native)
-                if wide >= source.columns:
+        part = source.part
+        assert part is not None
+        high, wide = _block(dataset, part)
+        for row in range(0, part.rows, high):
+            for column in range(0, part.columns, wide):
+                across = min(wide, part.columns - column)
+                chosen = part.block(slice(row, row + high), slice(column, column + across))
+                block = numpy.ascontiguousarray(dataset[chosen], native).reshape(-1, across)
+                if wide >= part.columns:
                     out.write(block.data)
                     continue
                 for line, numbers in enumerate(block):
-                    out.seek(((row + line) * source.columns + column) * native.itemsize)
+                    out.seek(((row + line) * part.columns + column) * native.itemsize)
                     out.write(numbers.data)
 
 
@@ -150,7 +156,9 @@ def _opened(path: str, mode: str, netcdf: bool = False) -> h5py.File:
     )
 
 
-def _source(dataset: h5py.Dataset, path: str, name: str, size: int, kind: str) -> Source:
+def _source(
+    dataset: h5py.Dataset, path: str, name: str, size: int, kind: str, brackets: str | None
+) -> Source:
     import h5py
 
     if dataset.shape is None:
@@ -159,32 +167,31 @@ def _source(dataset: h5py.Dataset, path: str, name: str, size: int, kind: str) -
     if h5py.check_string_dtype(dtype) is not None:
         raise UsageError(f"{name} holds strings, but numbers were expected: {', '.join(ITEMSIZE)}")
     number = number_type(dtype, name)
-    rows, columns = two_dimensions(
-        dataset.shape, name, f"book.create_dataset({dataset.name!r}, data=a.reshape(…))"
-    )
-    bytes_ = numbers_bytes(rows, columns, number, name)
+    how = f"book.create_dataset({dataset.name!r}, data=a.reshape(…))"
+    part = part_of(dataset.shape, name, brackets, how=how)
+    numbers = math.prod(part.shape)
+    bytes_ = numbers_bytes(1, numbers, number, name)
     reason = _why_encoded(dataset, bytes_)
     offset = 0
     if not reason and bytes_:
         offset = dataset.id.get_offset()
-        require_room(name, size, offset, rows, columns, number)
+        require_room(name, size, offset, 1, numbers, number)
     require_inside(dataset, path, name)
     assert isinstance(dataset, h5py.Dataset)
-    return Source(
+    found = Source(
         path=path,
         name=name,
-        offset=offset,
-        rows=rows,
-        columns=columns,
         dtype=number,
-        byte_order="little" if reason else byte_order(dtype),
         file_bytes=size,
         format=kind,
         member=dataset.name,
-        encoded=bool(reason),
-        notes=(f"{printable(dataset.name)} is {reason}",) if reason else (),
         warnings=not_applied(dataset.attrs),
+        **where(part, offset, number, byte_order(dtype)),
     )
+    if not reason:
+        return found
+    notes = (*part.notes, f"{printable(dataset.name)} is {reason}")
+    return msgspec.structs.replace(found, offset=0, byte_order="little", encoded=True, notes=notes)
 
 
 def _why_encoded(dataset: h5py.Dataset, numbers: int) -> str:
@@ -210,13 +217,14 @@ def _why_encoded(dataset: h5py.Dataset, numbers: int) -> str:
     return ""
 
 
-def _block(dataset: h5py.Dataset, source: Source) -> tuple[int, int]:
+def _block(dataset: h5py.Dataset, part: Part) -> tuple[int, int]:
     """Rows and columns to read at once."""
-    row_bytes = max(1, source.columns * ITEMSIZE[source.dtype])
+    itemsize = dataset.dtype.itemsize
+    row_bytes = max(1, part.columns * itemsize)
     if not dataset.chunks:
-        return max(1, _PANEL // row_bytes), max(1, source.columns)
-    high, wide = dataset.chunks
+        return max(1, _PANEL // row_bytes), max(1, part.columns)
+    high, wide = part.of_matrix(dataset.chunks)
     if high * row_bytes > _PANEL:
-        wide *= max(1, _PANEL // max(1, high * wide * ITEMSIZE[source.dtype]))
+        wide *= max(1, _PANEL // max(1, high * wide * itemsize))
         return high, wide
-    return high * max(1, _PANEL // (high * row_bytes)), max(1, source.columns)
+    return high * max(1, _PANEL // (high * row_bytes)), max(1, part.columns)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FORMAT = Format(
     numbers=tuple(dtype for dtype in ALL if dtype not in ("float16", "complex64", "complex128")),
     member="variable",
+    sliced=True,
     reproducible=False,
 )
 check_member = h5.check_member
@@ -25,13 +26,13 @@ _NUMBER = "_Netcdf4Dimid"  # the attribute that numbers the dimensions of a whol
 _NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable.%10d"  # fixed by the format
 
 
-def inspect(path: str, name: str, member: str) -> Source:
+def inspect(path: str, name: str, member: str, part: str | None = None) -> Source:
     """The variable called `member`, or the only 2-D one."""
     file, size = open_regular(path, name)
     with file:
         magic = file.read(8)
     if magic == h5.SIGNATURE:
-        return h5.inspect_kind(path, name, member, "nc")
+        return h5.inspect_kind(path, name, member, "nc", part)
     if magic[:4] == b"CDF\x05":
         raise UsageError(
             f"{name} is a NetCDF file of kind CDF-5, but classic ones and NetCDF-4 are read",
@@ -40,7 +41,7 @@ def inspect(path: str, name: str, member: str) -> Source:
     if magic[:4] not in (b"CDF\x01", b"CDF\x02"):
         what = "is empty" if size == 0 else "has no NetCDF signature"
         raise UsageError(f"{name} {what}, but a .nc file was expected")
-    return nc_classic.inspect(path, name, member, size)
+    return nc_classic.inspect(path, name, member, size, part)
 
 
 def decode(source: Source, out: BinaryIO) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import msgspec
+
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
     byte_order,
@@ -15,9 +17,9 @@ from tilewise.files.checks import (
     pick,
     printable,
     require_room,
-    two_dimensions,
 )
 from tilewise.files.region import Source
+from tilewise.files.slices import part_of, where, write_matrix
 
 if TYPE_CHECKING:
     import numpy
@@ -26,10 +28,8 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
-_PANEL = 32 << 20
 
-
-def inspect(path: str, name: str, member: str, size: int) -> Source:
+def inspect(path: str, name: str, member: str, size: int, brackets: str | None = None) -> Source:
     """The variable called `member`, or the only matrix; record variables between others are decoded."""
     with _Bounded(path, size) as file:
         variables = _variables(file)
@@ -40,44 +40,41 @@ def inspect(path: str, name: str, member: str, size: int) -> Source:
         chosen = member or pick(name, path, "variable", matrices or (list(views) if len(views) == 1 else []))
         view = views[chosen]
         number = number_type(view.dtype, name)
-        rows, columns = two_dimensions(view.shape, name)
-        numbers_bytes(rows, columns, number, name)
+        part = part_of(view.shape, name, brackets)
+        numbers_bytes(1, view.size, number, name)
         in_place = bool(view.flags.c_contiguous)
         offset = _offset(view) if in_place and view.size else 0
         order = byte_order(view.dtype)
         warnings = not_applied(variables[chosen]._attributes)
     if in_place:
-        require_room(name, size, offset, rows, columns, number)
-    note = f"the variable {printable(chosen)} grows with records, which lie between those of others"
-    return Source(
+        require_room(name, size, offset, 1, view.size, number)
+    found = Source(
         path=path,
         name=name,
-        offset=offset,
-        rows=rows,
-        columns=columns,
         dtype=number,
-        byte_order=order if in_place else "little",
         file_bytes=size,
         format="nc",
         member=chosen,
-        encoded=not in_place,
-        notes=() if in_place else (note,),
         warnings=warnings,
+        **where(part, offset, number, order),
+    )
+    if in_place:
+        return found
+    note = f"the variable {printable(chosen)} grows with records, which lie between those of others"
+    return msgspec.structs.replace(
+        found, offset=0, byte_order="little", encoded=True, notes=(*part.notes, note)
     )
 
 
 def decode(source: Source, out: BinaryIO) -> None:
     """Copies panels of rows out of the mapped file."""
-    import numpy
-
-    native = numpy.dtype(source.dtype).newbyteorder("<")
-    high = max(1, _PANEL // max(1, source.columns * native.itemsize))
+    part = source.part
+    assert part is not None
     with _Bounded(source.path, source.file_bytes) as file:
         view = _views(_variables(file))[source.member]
-        if view.shape != (source.rows, source.columns):
+        if view.shape != part.shape:
             raise UsageError(f"{source.name} changed while it was read")
-        for row in range(0, source.rows, high):
-            out.write(numpy.ascontiguousarray(view[row : row + high], native).data)
+        write_matrix(view[part.selection].reshape(part.rows, part.columns), out)
 
 
 def contents(path: str, name: str) -> list[Content]:

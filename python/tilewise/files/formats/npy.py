@@ -6,9 +6,10 @@ it, and one that says it the way numpy itself does is read without it too (`npy_
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -20,40 +21,37 @@ from tilewise.files.checks import (
     number_type,
     printable,
     require_size,
-    two_dimensions,
 )
 from tilewise.files.dtypes import ALL
 from tilewise.files.formats import Format, npy_plain
 from tilewise.files.headed import create_headed, put_head
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
+from tilewise.files.slices import copy_out, part_of, where
 
 if TYPE_CHECKING:
     import numpy
 
-FORMAT = Format(numbers=ALL, orders=("C", "F"), lists=True)
+FORMAT = Format(numbers=ALL, orders=("C", "F"), sliced=True)
 
 
-def inspect(path: str, name: str, member: str = "", lists: bool = False) -> Source:
+def inspect(path: str, name: str, member: str = "", part: str | None = None) -> Source:
     """The matrix in the .npy file at `path`; `name` is what the user wrote, for messages.
 
-    With `lists` an array with one dimension is taken too, as one row.
-
-    Reads the header only and never unpickles. Raises UsageError when the file is no 2-D array of numbers or
-    when its size is not the one its header promises.
+    Of an array with more dimensions `part` says which slice. Reads the header only and never unpickles.
+    Raises UsageError where that is no matrix of numbers, or where the file has another size than its header
+    promises.
     """
     file, size = open_regular(path, name)
     with file:
         if size == 0:
             raise UsageError(f"{name} is empty, but a .npy file was expected")
-        notes: tuple[str, ...] = ()
-        header = npy_plain.parse(file.read(PAGE))
+        header = npy_plain.parse(file.read(PAGE)) if part is None else None
         if header is None:
             file.seek(0)
-            header, one = _parse(file, name, lists)
-            notes = ("an array with one dimension, shown as one row",) if one else ()
+            return _source(path, name, file, part, size)
     require_size(name, size, header.offset, header.rows, header.columns, header.dtype)
-    return Source(path=path, name=name, **header._asdict(), file_bytes=size, format="npy", notes=notes)
+    return Source(path=path, name=name, **header._asdict(), file_bytes=size, format="npy")
 
 
 def create(new: New) -> Region:
@@ -81,16 +79,30 @@ def _rows_columns(shape: tuple[int, ...]) -> tuple[int, int]:
     return (shape[0], shape[1]) if len(shape) == 2 else (1, shape[0])
 
 
-def _parse(file: IO[bytes], name: str, lists: bool) -> tuple[npy_plain.Header, bool]:
-    """What numpy says of the header of `file`, and whether it is one of a list."""
+def decode(source: Source, out: BinaryIO) -> None:
+    """Copies a slice whose rows do not lie in one piece."""
+    import numpy
+
+    assert source.part is not None
+    with open(source.path, "rb") as file:
+        _, _, dtype = read_header(file, source.name)
+        copy_out(source.part, source.path, file.tell(), numpy.dtype(dtype), out)
+
+
+def _source(path: str, name: str, file: IO[bytes], brackets: str | None, size: int) -> Source:
+    """What numpy says of the header of `file`."""
     shape, fortran, dtype = read_header(file, name)
     number = number_type(dtype, name)
-    one = lists and len(shape) == 1
-    if one:
-        shape, fortran = (1, shape[0]), False
-    rows, columns = two_dimensions(shape, name, f"numpy.save({name!r}, a.reshape(…))")
-    order = "F" if fortran else "C"
-    return npy_plain.Header(rows, columns, number, byte_order(dtype), order, file.tell()), one
+    part = part_of(shape, name, brackets, fortran, f"numpy.save({name!r}, a.reshape(…))")
+    require_size(name, size, file.tell(), 1, math.prod(shape), number)
+    return Source(
+        path=path,
+        name=name,
+        dtype=number,
+        file_bytes=size,
+        format="npy",
+        **where(part, file.tell(), number, byte_order(dtype)),
+    )
 
 
 def read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, numpy.dtype[Any]]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import zipfile
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, BinaryIO
+
+import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
@@ -15,23 +19,23 @@ from tilewise.files.checks import (
     numbers_bytes,
     pick,
     printable,
-    two_dimensions,
 )
 from tilewise.files.formats import Format
 from tilewise.files.formats.npy import read_header
 from tilewise.files.region import Source
 from tilewise.files.regular import open_regular
+from tilewise.files.slices import copy_out, part_of, where
 
 if TYPE_CHECKING:
     from tilewise.files.contents import Content
 
-FORMAT = Format(member="array")
+FORMAT = Format(member="array", sliced=True)
 _LOCAL_HEADER = 30  # bytes before the name in the header that precedes each entry
 _CHUNK = 4 << 20
 _LISTED = 1000  # entries that are looked into to find the matrices
 
 
-def inspect(path: str, name: str, member: str) -> Source:
+def inspect(path: str, name: str, member: str, part: str | None = None) -> Source:
     """The array called `member` in the archive at `path`, or its only matrix."""
     file, size = open_regular(path, name)
     with file:
@@ -42,7 +46,7 @@ def inspect(path: str, name: str, member: str) -> Source:
             if member and member not in entries:
                 raise missing(name, "array", member, sorted(entries))
             chosen = member or pick(name, path, "array", _matrices(archive, entries, name))
-            return _source(path, name, chosen, archive, entries[chosen], file, size)
+            return _source(path, name, chosen, archive, entries[chosen], file, size, part)
 
 
 def contents(path: str, name: str) -> list[Content]:
@@ -60,21 +64,36 @@ def contents(path: str, name: str) -> list[Content]:
 
 
 def decode(source: Source, out: BinaryIO) -> None:
-    """Unpacks the numbers, in `source.order`, a few MiB at a time."""
+    """Unpacks the numbers, in `source.order`, a few MiB at a time; or copies a slice with gaps."""
     import numpy
 
-    with zipfile.ZipFile(source.path) as archive:
+    part = source.part
+    assert part is not None
+    with open(source.path, "rb") as file, zipfile.ZipFile(file) as archive:
         entries = {_array_name(entry): entry for entry in archive.infolist()}
-        with archive.open(entries[source.member]) as stream:
+        entry = entries[source.member]
+        with archive.open(entry) as stream:
             _, _, dtype = read_header(stream, source.name)
+            if entry.compress_type == zipfile.ZIP_STORED:
+                offset = _data_offset(file, entry, source.name) + stream.tell()
+                copy_out(part, source.path, offset, dtype, out)
+                return
             native = numpy.dtype(source.dtype).newbyteorder("<")
-            left = source.bytes
-            while left > 0:
-                chunk = _read_exactly(stream, min(left, _CHUNK), source.name)
-                left -= len(chunk)
-                out.write(numpy.frombuffer(chunk, dtype).astype(native, copy=False).data)
+            before = part.first * native.itemsize
+            behind = math.prod(part.shape) * native.itemsize - before - source.bytes
+            for wanted, left in ((False, before), (True, source.bytes), (False, behind)):
+                for chunk in _chunks(stream, left, source.name):
+                    if wanted:
+                        out.write(numpy.frombuffer(chunk, dtype).astype(native, copy=False).data)
             if stream.read(1):  # reading to the end also checks the archive's checksum
                 raise UsageError(f"{source.name} holds more numbers than its header says")
+
+
+def _chunks(stream: IO[bytes], left: int, name: str) -> Iterator[bytes]:
+    while left > 0:
+        chunk = _read_exactly(stream, min(left, _CHUNK), name)
+        left -= len(chunk)
+        yield chunk
 
 
 def _source(
@@ -85,6 +104,7 @@ def _source(
     entry: zipfile.ZipInfo,
     file: BinaryIO,
     size: int,
+    brackets: str | None,
 ) -> Source:
     if entry.flag_bits & 1:
         raise UsageError(f"{name} is encrypted, which is not supported")
@@ -93,8 +113,9 @@ def _source(
         shape, fortran, dtype = read_header(stream, name)
         head = stream.tell()
     number = number_type(dtype, name)
-    rows, columns = two_dimensions(shape, name, f"numpy.savez({os.path.basename(path)!r}, a=a.reshape(…))")
-    promised = head + numbers_bytes(rows, columns, number, name)
+    how = f"numpy.savez({os.path.basename(path)!r}, a=a.reshape(…))"
+    part = part_of(shape, name, brackets, fortran, how)
+    promised = head + numbers_bytes(1, math.prod(shape), number, name)
     if promised != entry.file_size:
         raise UsageError(
             f"{name} holds {entry.file_size} bytes of {printable(member)}, but its header promises {promised}"
@@ -104,20 +125,25 @@ def _source(
         offset = _data_offset(file, entry, name) + head
         if entry.compress_size != entry.file_size or offset - head + entry.file_size > size:
             raise UsageError(f"{name} has {size} bytes, fewer than its table of contents promises")
-    return Source(
+    found = Source(
         path=path,
         name=name,
-        offset=offset,
-        rows=rows,
-        columns=columns,
         dtype=number,
-        byte_order=byte_order(dtype) if stored else "little",
-        order="F" if fortran else "C",
         file_bytes=size,
         format="npz",
         member=member,
-        encoded=not stored,
-        notes=() if stored else (f"the array {printable(member)} is compressed",),
+        **where(part, offset, number, byte_order(dtype)),
+    )
+    if stored:
+        return found
+    if not part.in_one_piece:
+        raise UsageError(
+            f"{name} is a slice whose rows lie apart, in a compressed array",
+            "save it with numpy.savez, without compression",
+        )
+    note = f"the array {printable(member)} is compressed"
+    return msgspec.structs.replace(
+        found, offset=0, byte_order="little", encoded=True, notes=(*part.notes, note)
     )
 
 

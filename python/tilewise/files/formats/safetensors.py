@@ -14,18 +14,18 @@ from tilewise.files.checks import (
     missing,
     pick,
     printable,
-    two_dimensions,
 )
 from tilewise.files.dtypes import ALL, ITEMSIZE
 from tilewise.files.formats import Format
 from tilewise.files.headed import create_headed
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
+from tilewise.files.slices import copy_out, part_of, where
 
 if TYPE_CHECKING:
     from tilewise.files.contents import Content
 
-FORMAT = Format(numbers=tuple(dtype for dtype in ALL if dtype != "complex128"), member="tensor")
+FORMAT = Format(numbers=tuple(dtype for dtype in ALL if dtype != "complex128"), member="tensor", sliced=True)
 _HEADER_MAX = 100 << 20  # bytes, as the format's own reader has it
 _DTYPES = {
     "F64": "float64",
@@ -51,7 +51,7 @@ class _Tensor(msgspec.Struct):
     data_offsets: tuple[int, int]
 
 
-def inspect(path: str, name: str, member: str) -> Source:
+def inspect(path: str, name: str, member: str, part: str | None = None) -> Source:
     """The tensor called `member`, or the only matrix; all tensors must lie as the format demands."""
     file, size = open_regular(path, name)
     with file:
@@ -68,18 +68,30 @@ def inspect(path: str, name: str, member: str) -> Source:
             f"{name} holds numbers of type {printable(tensor.dtype)}, which tilewise does not read; "
             f"it reads {', '.join(_DTYPES)}"
         )
-    rows, columns = two_dimensions(tensor.shape, name)
+    number = _DTYPES[tensor.dtype]
+    chosen_part = part_of(tensor.shape, name, part)
     return Source(
         path=path,
         name=name,
-        offset=data + tensor.data_offsets[0],
-        rows=rows,
-        columns=columns,
-        dtype=_DTYPES[tensor.dtype],
+        dtype=number,
         file_bytes=size,
         format="safetensors",
         member=chosen,
+        **where(chosen_part, data + tensor.data_offsets[0], number, "little"),
     )
+
+
+def decode(source: Source, out: BinaryIO) -> None:
+    """Copies a slice whose rows do not lie in one piece."""
+    import numpy
+
+    part = source.part
+    assert part is not None
+    file, size = open_regular(source.path, source.name)
+    with file:
+        data, head = _header(file, size, source.name)
+    offset = data + _tensors(head, source.name)[source.member].data_offsets[0]
+    copy_out(part, source.path, offset, numpy.dtype(source.dtype).newbyteorder("<"), out)
 
 
 def contents(path: str, name: str) -> list[Content]:

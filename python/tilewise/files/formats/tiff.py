@@ -13,7 +13,6 @@ from tilewise.files.checks import (
     numbers_bytes,
     require_positive,
     require_room,
-    two_dimensions,
 )
 from tilewise.files.dtypes import ALL, ITEMSIZE
 from tilewise.files.formats import Format, orientation
@@ -163,7 +162,9 @@ def _source(
 
     rows, columns, samples = page.imagelength, page.imagewidth, page.samplesperpixel
     if page.imagedepth != 1:
-        two_dimensions((page.imagedepth, rows, columns), name)
+        raise UsageError(
+            f"{name} is a volume of {page.imagedepth}×{rows}×{columns} points, but a picture was expected"
+        )
     if page.dtype is None:
         raise UsageError(f"{name} holds numbers of {page.bitspersample} bits, which are not read")
     dtype = number_type(page.dtype, name)

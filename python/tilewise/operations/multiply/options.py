@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
-from tilewise import files
 from tilewise.base.declare import WHAT, Parameter
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
@@ -84,7 +83,7 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
 
     def inspect(self) -> Inputs:
         operands = ((self.a, self.transpose_a), (self.b, self.transpose_b))
-        return [msgspec.structs.replace(files.inspect(name), transposed=turned) for name, turned in operands]
+        return [msgspec.structs.replace(self.input(name), transposed=turned) for name, turned in operands]
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         from tilewise.operations.multiply.variants import plan_multiply

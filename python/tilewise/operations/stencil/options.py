@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from tilewise import files
 from tilewise.base.declare import HOW, WHAT, Parameter, Value
 from tilewise.base.errors import UsageError
 from tilewise.files.formats import format_of
@@ -187,7 +186,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
         return None if self.depth is None else min(self.depth, self.stretch)
 
     def inspect(self) -> Inputs:
-        return [files.inspect(self.a, planes=format_of(self.output).planes)]
+        return [self.input(self.a, format_of(self.output).planes)]
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         from tilewise.operations.stencil.variants import plan_stencil

@@ -1,0 +1,171 @@
+"""Which matrix of an array a name means: `A.npy[3]`, `A.h5:/x[:,5,:]`; an array of one dimension is a column.
+
+shape (4, 3, 5), row by row:    [2] lies in one piece        [:,1] has gaps, so it is copied out first
+    ┌───── 3×5 ─────┐┌── … ──┐         rows 0, 1, 2, 3:  · ▇ · | · ▇ · | · ▇ · | · ▇ ·
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.base.units import plural
+from tilewise.files.checks import require_shape
+from tilewise.files.dtypes import ITEMSIZE
+
+if TYPE_CHECKING:
+    import numpy
+
+_PANEL = 32 << 20  # bytes
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A matrix in an array of `shape`: `index` has a number for each dimension that is fixed, else None.
+
+    `first` numbers lie before the matrix, which is `in_one_piece` where nothing lies between its rows.
+    """
+
+    shape: tuple[int, ...]
+    fortran: bool
+    index: tuple[int | None, ...]
+    rows: int
+    columns: int
+    first: int
+    in_one_piece: bool
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it has one dimension, so that it could also be a row."""
+        return self.index.count(None) == 1
+
+    @property
+    def selection(self) -> tuple[int | slice, ...]:
+        """The index as numpy and h5py take it."""
+        return tuple(slice(None) if each is None else each for each in self.index)
+
+    def block(self, rows: slice, columns: slice) -> tuple[int | slice, ...]:
+        """The selection of some rows and columns of the matrix."""
+        of_matrix = iter((rows, columns))
+        return tuple(next(of_matrix) if each is None else each for each in self.index)
+
+    def of_matrix(self, extents: Sequence[int]) -> tuple[int, int]:
+        """Of a number for each dimension of the array those of the matrix's rows and columns."""
+        high, *wide = (extent for extent, each in zip(extents, self.index, strict=True) if each is None)
+        return high, wide[0] if wide else 1
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of it."""
+        if self.is_list:
+            return ("one dimension, taken as a column",)
+        return () if self.in_one_piece else ("a slice whose rows lie apart, copied before it is read",)
+
+
+def part_of(
+    shape: Sequence[int], name: str, brackets: str | None = None, fortran: bool = False, how: str = ""
+) -> Part:
+    """The matrix that `brackets` name in an array of `shape`; UsageError where that is none.
+
+    `how` shows how a file with a reshaped array is made.
+    """
+    extents = tuple(int(extent) for extent in shape)
+    require_shape(extents, name)
+    index = [None] * len(extents) if brackets is None else _index(brackets, extents, name)
+    whole = [extents[place] for place, fixed in enumerate(index) if fixed is None]
+    if len(whole) not in (1, 2):
+        raise _not_a_matrix(extents, len(whole), brackets, name, how)
+    rows, columns = (whole[0], 1) if len(whole) == 1 else (whole[0], whole[1])
+    strides = _strides(extents, fortran)
+    first = sum(fixed * stride for fixed, stride in zip(index, strides, strict=True) if fixed is not None)
+    kept = [stride for fixed, stride in zip(index, strides, strict=True) if fixed is None]
+    expected = _strides(tuple(whole), fortran)
+    moved = [(have, want) for have, want, extent in zip(kept, expected, whole, strict=True) if extent > 1]
+    in_one_piece = 0 in whole or all(have == want for have, want in moved)
+    return Part(extents, fortran, tuple(index), rows, columns, first, in_one_piece)
+
+
+def where(part: Part, offset: int, dtype: str, byte_order: str) -> dict[str, Any]:
+    """Fields of the Source for the part of an uncompressed array whose numbers begin at `offset`."""
+    return {
+        "rows": part.rows,
+        "columns": part.columns,
+        "offset": offset + part.first * ITEMSIZE[dtype] if part.in_one_piece else 0,
+        "byte_order": byte_order if part.in_one_piece else "little",
+        "order": "F" if part.fortran else "C",
+        "encoded": not part.in_one_piece,
+        "part": part,
+        "notes": part.notes,
+    }
+
+
+def copy_out(part: Part, path: str, offset: int, stored: numpy.dtype[Any], out: BinaryIO) -> None:
+    """Writes the matrix row by row, or column by column in Fortran's order, little-endian, in panels."""
+    import numpy
+
+    order: Literal["C", "F"] = "F" if part.fortran else "C"
+    array: Any = numpy.memmap(path, stored, "r", offset, part.shape, order)
+    view = array[part.selection].reshape(part.rows, part.columns)
+    write_matrix(view.T if part.fortran else view, out)
+
+
+def write_matrix(view: Any, out: BinaryIO) -> None:
+    """Writes `view`, two-dimensional, row by row and little-endian, in panels."""
+    import numpy
+
+    native = view.dtype.newbyteorder("<")
+    high = max(1, _PANEL // max(1, view.shape[1] * native.itemsize))
+    for row in range(0, view.shape[0], high):
+        out.write(numpy.ascontiguousarray(view[row : row + high], native).data)
+
+
+def _index(brackets: str, shape: tuple[int, ...], name: str) -> list[int | None]:
+    """A number or None for each dimension; what is not named is whole."""
+    fields = [field.strip() for field in brackets.split(",")]
+    index: list[int | None] = []
+    for field in fields:
+        if field == "...":
+            index += [None] * (len(shape) - len(fields) + 1)
+        elif field == ":":
+            index.append(None)
+        elif re.fullmatch(r"-?[0-9]{1,18}", field):
+            index.append(int(field))
+        else:
+            raise UsageError(
+                f"{name}: [{brackets}] is no slice that is read; write a number or : for each dimension"
+            )
+    if len(index) > len(shape) or fields.count("...") > 1:
+        raise UsageError(f"{name}: [{brackets}] has more than the array's {plural(len(shape), 'dimension')}")
+    index += [None] * (len(shape) - len(index))
+    for place, fixed in enumerate(index):
+        if fixed is not None and not -shape[place] <= fixed < shape[place]:
+            raise UsageError(
+                f"{name}: there is no {fixed} in dimension {place}, which has {shape[place]}, counted from 0"
+            )
+    return [None if fixed is None else fixed % extent for fixed, extent in zip(index, shape, strict=True)]
+
+
+def _strides(shape: tuple[int, ...], fortran: bool) -> list[int]:
+    """Numbers from one to the next in each dimension."""
+    places = range(len(shape))
+    return [math.prod(shape[:place] if fortran else shape[place + 1 :]) for place in places]
+
+
+def _not_a_matrix(
+    shape: tuple[int, ...], whole: int, brackets: str | None, name: str, how: str
+) -> UsageError:
+    if whole == 0:
+        reshape = f"reshape it to (1, 1): {how}" if how else "reshape it to (1, 1)"
+        advice = reshape if brackets is None else "write : for a whole dimension"
+        return UsageError(f"{name} is a single number, but a matrix has 2 dimensions", advice)
+    shown = str(shape) if len(shape) <= 8 else f"({', '.join(map(str, shape[:8]))}, …)"
+    bare = name if brackets is None else name.removesuffix(f"[{brackets}]")
+    of = "" if brackets is None else "of "
+    return UsageError(
+        f"{name} has {whole} dimensions {of}{shown}, but a matrix has 2",
+        f"name a slice of it: {bare}[{','.join(['0'] * (len(shape) - 2))}]",
+    )
