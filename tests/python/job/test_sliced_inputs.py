@@ -18,7 +18,7 @@ JOBS = {
     "a column": (("multiply", "c.npy[:,:,2]", "v.npy"), CUBE[:, :, 2] @ LIST[:, None]),
     "transpose": (("transpose", "c.h5[:,1]"), CUBE[:, 1].T),
     "convert": (("convert", "f.npy[3]"), CUBE[3]),
-    "stencil": (("stencil", "c.npy[3]", "--steps", "1", "--weights", "blur3", "--boundary", "zero"), None),
+    "stencil": (("stencil", "c.npy[3]", "--steps", "1", "--weights", "box3", "--boundary", "zero"), None),
 }
 
 
