@@ -101,7 +101,7 @@ wheel: $(VENV)/.tools  ## a wheel for glibc 2.28 and newer in dist/; ARGS="--fol
 
 docs: $(VENV)/.tools  ## the documentation as a site in build/site, which needs no network
 	@$(PIP_INSTALL) --group docs
-	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs -d build/doctrees . build/site
+	$(BIN)/python -m sphinx --quiet --fresh-env --write-all --fail-on-warning --keep-going -c docs -d build/doctrees . build/site
 
 bench: bench-multiply bench-io bench-transpose bench-stencil bench-svd bench-measure  ## every benchmark
 

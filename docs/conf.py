@@ -22,6 +22,8 @@ version = release = re.findall(r'^version = "(.+)"', (ROOT / "pyproject.toml").r
 language = "en"
 root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**.md"]
+exclude_patterns = [".venv", "build", "results"]  # which would be walked through for nothing
+highlight_language = "text"
 extensions = ["myst_parser"]
 nitpicky = True
 
@@ -30,9 +32,12 @@ myst_heading_anchors = 4  # as forges make them, so that the same links work the
 html_theme = "furo"
 html_title = "tilewise"
 html_show_sphinx = False
+html_show_copyright = False
 html_copy_source = False
 html_use_index = False  # of what pages declare for one: nothing
 html_show_search_summary = False  # it would fetch pages, which browsers refuse where there is no server
+html_static_path = ["site/static"]
+html_js_files = [("accessible.js", {"defer": "defer"})]
 templates_path = ["site/templates"]
 html_extra_path = ["site/index.html"]
 pygments_style = "a11y-high-contrast-light"
@@ -40,12 +45,12 @@ pygments_dark_style = "a11y-high-contrast-dark"
 
 
 def navigation(text: str) -> str:
-    """The tables of contents that the lists of a page stand for, as MyST has them."""
+    """The tables of contents, as MyST has them, that the lists of a page stand for."""
     parts = []
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         heading, _, body = section.partition("\n")
-        links = re.findall(r"^\* \[[^\]]+\]\(([^):#]+)\)", body, re.MULTILINE)
-        pages = [f"{link}*" if link.endswith("/") else link.removesuffix(".md") for link in links]
+        links = re.findall(r"^\* \[([^\]]+)\]\(([^):#]+)\)", body, re.MULTILINE)
+        pages = [f"{page}*" if page.endswith("/") else f"{title} <{page[:-3]}>" for title, page in links]
         if pages:
             options = [":hidden:", ":glob:", f":caption: {heading}"]
             parts.append("\n".join(["```{toctree}", *options, "", *pages, "```"]))

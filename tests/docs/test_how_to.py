@@ -18,6 +18,23 @@ PAGES = (
     "reference/svd.md",
     "tutorial/first-report.md",
 )
+ELSEWHERE = {
+    "how-to/cluster-quickstart.md": "cluster/test_slurm_quickstart.py",
+    "how-to/on-a-cluster.md": "cluster/test_slurm_page.py",
+    "how-to/troubleshooting.md": "docs/test_troubleshooting.py",
+}
+
+
+def test_every_page_with_commands_is_run_by_a_test() -> None:
+    docs = ROOT / "docs"
+    with_commands = {
+        str(path.relative_to(docs))
+        for path in docs.glob("**/*.md")
+        if re.search(r"^```sh$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+
+    assert with_commands == {*PAGES, *ELSEWHERE}
+    assert [test for test in ELSEWHERE.values() if not (ROOT / "tests" / test).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -5,6 +5,7 @@ Its tools are those that `make docs` installs.
 
 from __future__ import annotations
 
+import importlib.resources
 import importlib.util
 import subprocess
 import sys
@@ -19,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/python"))
 import browser  # noqa: E402
 
-LACKING = [name for name in ("sphinx", "furo", "myst_parser") if importlib.util.find_spec(name) is None]
+TOOLS = ("sphinx", "furo", "myst_parser", "axe_core_python")
+LACKING = [name for name in TOOLS if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"no {', '.join(LACKING)}: make docs installs them")
 PHONE = 390  # pixels
 
@@ -86,6 +88,20 @@ def test_on_a_phone_everything_fits_and_can_be_read(site: Path, opened: browser.
             faults[str(path.relative_to(site))] = found
 
     assert faults == {}
+
+
+@pytest.mark.parametrize("page", ["docs/index.html", "docs/reference/multiply.html", "search.html"])
+def test_axe_finds_nothing(site: Path, opened: browser.Browser, page: str) -> None:
+    axe = importlib.resources.files("axe_core_python") / "axe.min.js"
+    opened.open(site / page, PHONE, 844)
+    opened.run(axe.read_text(encoding="utf-8") + ";0")
+
+    found = opened.run(
+        "axe.run().then((all) => all.violations.map("
+        "(one) => `${one.id}: ${one.nodes.map((node) => node.html)}`))"
+    )
+
+    assert found == []
 
 
 def test_its_dark_colours_are_others(site: Path, opened: browser.Browser) -> None:

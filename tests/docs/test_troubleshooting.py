@@ -53,3 +53,10 @@ def test_a_command_prints_what_the_page_shows(command: str, expected: str, folde
 
 def test_the_page_has_its_transcripts() -> None:
     assert len(TRANSCRIPTS) == TEXT.count("```console") >= 10
+
+
+def test_messages_that_need_a_cluster_are_those_of_the_source() -> None:
+    blocks = re.findall(r"^```\ntilewise: (.+)\n  try: (.+)\n```", TEXT, re.MULTILINE)
+    source = (PAGE.parents[2] / "python/tilewise/launch/causes.py").read_text(encoding="utf-8")
+
+    assert blocks and [words for block in blocks for words in block if f'"{words}"' not in source] == []
