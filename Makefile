@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers lint format tidy wheel torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-io bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-io bench-stencil bench-svd bench-transpose clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -102,6 +102,9 @@ wheel: $(VENV)/.tools  ## a wheel for glibc 2.28 and newer in dist/; ARGS="--fol
 docs: $(VENV)/.tools  ## the documentation as a site in build/site, which needs no network
 	@$(PIP_INSTALL) --group docs
 	$(BIN)/python -m sphinx --quiet --fresh-env --write-all --fail-on-warning --keep-going -c docs -d build/doctrees . build/site
+
+notebook: $(VENV)/.installed  ## run the tutorial's notebook, and write its page and pictures
+	$(BIN)/python tools/notebook_page.py
 
 bench: bench-multiply bench-io bench-transpose bench-stencil bench-svd bench-measure  ## every benchmark
 

@@ -113,7 +113,7 @@ class Spot:
     height: float = 0.0
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class Plot:
     """A figure with its name, what it shows in words, and its spots."""
 
@@ -121,7 +121,10 @@ class Plot:
     title: str
     caption: str
     figure: Figure
-    spots: list[Spot] = dataclasses.field(default_factory=list, repr=False)
+    spots: list[Spot] = dataclasses.field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"Plot({self.title!r})"
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         """The picture for a notebook, and its size there in pixels, half of what the picture has."""
