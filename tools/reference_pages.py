@@ -13,6 +13,7 @@ from typing import Any
 
 import cpp_declarations
 from tilewise.base.declare import HOW, SHOW, WHERE, Argument, declared
+from tilewise.cli.help import shown_value
 from tilewise.cli.jobs import Shown
 from tilewise.engine.request import Request
 from tilewise.operations import OPERATIONS, options_of
@@ -25,7 +26,6 @@ HEADINGS = {
     WHERE: "Where it runs",
     SHOW: "What is shown and kept",
 }
-TYPES = {int: "N", float: "X", str: "TEXT"}
 NONE: tuple[Any, ...] = (None, False, (), "", {}, inspect.Parameter.empty)
 
 
@@ -58,7 +58,7 @@ def flags() -> str:
 
 
 def _spelt(one: Argument) -> str:
-    word = "" if one.kind is bool else f" {TYPES[one.kind]}"
+    word = "" if one.kind is bool else f" {shown_value(one)}"
     return ", ".join(f"`{each}`" for each in sorted(one.parameter.spellings, key=len))[:-1] + f"{word}`"
 
 
