@@ -17,7 +17,8 @@ from tilewise.cli.commands import JOBS
 from tilewise.cli.help import groups, parts_of, shown_value, usage
 from tilewise.cli.pages import Page, names, page_of, subcommands
 
-TARGET = Path(__file__).resolve().parents[1] / "docs/man"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+TARGET = DOCS / "man"
 DATE = "2026-11-23"  # of the version
 ABOUT = "operations on dense matrices in files, in parallel over MPI"
 DESCRIPTION = (
@@ -27,19 +28,13 @@ DESCRIPTION = (
 )
 CODES = {
     0: "Done, and verified where asked.",
-    RunError.exit_code: "It failed while running; an old output is as it was.",
+    RunError.exit_code: "It failed while running; an existing output is unchanged.",
     UsageError.exit_code: "The request is wrong, or does not fit in memory; nothing has changed.",
     VerificationError.exit_code: "The result failed its verification, or did not converge.",
     Interrupted.exit_code: "Interrupted; all ranks are gone.",
 }
 DOCTOR = {0: "Jobs can run here.", 1: "Jobs cannot run here.", 2: CODES[2]}
-CACHE = "The folder tilewise in it keeps what is known of this machine; ~/.cache by default."
-VARIABLES = {
-    "TILEWISE_KERNELS": "avx512, avx2, baseline or neon: the instruction set of all kernels.",
-    "XDG_CACHE_HOME": CACHE,
-}
-TOP_VARIABLES = {
-    **VARIABLES,
+FOR_COMPLETION = {
     "SHELL": "The shell that --install-completion means by default.",
     "XDG_DATA_HOME, BASH_COMPLETION_USER_DIR, XDG_CONFIG_HOME": "Where --install-completion writes scripts.",
 }
@@ -50,6 +45,16 @@ def pages() -> dict[str, str]:
     """Each page's text by its file name."""
     listed = [page_of(name) for name in names() if not name.startswith("-")]
     return {"tilewise.1": _top(listed), **{f"{_name(page.name)}.1": _of(page) for page in listed}}
+
+
+def variables() -> dict[str, str]:
+    """The environment variables that users set and what each does, from the page of common flags."""
+    page = (DOCS / "reference/common-flags.md").read_text(encoding="utf-8")
+    table = page.partition("\n## Environment variables\n\n")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", table, re.MULTILINE)
+    return {
+        name: text.replace("`", "") for name, text in rows if name != "TILEWISE_FAULT"
+    }  # that is for tests
 
 
 def _top(listed: list[Page]) -> str:
@@ -69,7 +74,7 @@ def _top(listed: list[Page]) -> str:
         for each in page.arguments.every():
             lines += [".RS", *_argument(each), ".RE"]
     examples = [page_of(name).examples[0] for name in ("multiply", "plan", "measure", "--install-completion")]
-    lines += [*_codes(CODES), *_variables(TOP_VARIABLES), *_examples(examples)]
+    lines += [*_codes(CODES), *_variables(variables() | FOR_COMPLETION), *_examples(examples)]
     lines += _see([_name(page.name) for page in listed])
     return "\n".join([*lines, ""])
 
@@ -85,7 +90,7 @@ def _of(page: Page) -> str:
     verifies = page.name in JOBS or page.name == "study run"
     codes = {code: text for code, text in CODES.items() if code != 3 or verifies}
     lines += _codes(DOCTOR if page.name == "doctor" else codes)
-    lines += _variables(VARIABLES if works or page.name in ("plan", "doctor") else {})
+    lines += _variables(variables() if works or page.name in ("plan", "doctor") else {})
     lines += _examples(page.examples)
     parent = page.name.split()[0]
     near = [parent, *subcommands(parent)] if " " in page.name or below else []
@@ -156,10 +161,10 @@ def _codes(codes: dict[int, str]) -> Iterator[str]:
         yield from (".TP", f".B {code}", *_text(text))
 
 
-def _variables(variables: dict[str, str]) -> Iterator[str]:
-    if variables:
+def _variables(table: dict[str, str]) -> Iterator[str]:
+    if table:
         yield ".SH ENVIRONMENT"
-    for name, text in variables.items():
+    for name, text in table.items():
         yield from (".TP", f".B {name}", *_text(text))
 
 

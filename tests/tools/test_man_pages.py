@@ -25,6 +25,12 @@ def test_the_pages_are_what_is_declared(monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
+def test_the_variables_are_those_of_the_page_of_common_flags() -> None:
+    text = (ROOT / "docs/man/tilewise-multiply.1").read_text(encoding="ascii")
+    assert all(f".B {name}\n" in text for name in ("TILEWISE_KERNELS", "TILEWISE_WORKER", "XDG_CACHE_HOME"))
+    assert "TILEWISE_FAULT" not in text and "SHELL" not in text
+
+
 def shown(path: Path) -> str:
     """A page as a reader sees it, without marks of bold and italic."""
     words = ["groff", "-man", "-Tutf8", "-P-cbou", "-rLL=200n", str(path)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+import h5py
 import numpy
 import pytest
 from conftest import InProcess
@@ -23,6 +24,8 @@ def lines(name: str) -> list[str]:
 @pytest.mark.parametrize("name", [name for name in names() if lines(name)])
 def test_examples_of_help_run(name: str, inside: InProcess) -> None:
     numbers = numpy.random.default_rng(7).random((40, 40))
+    with h5py.File("results.h5", "w") as file:
+        file["A"] = numbers
     Image.new("RGB", (30, 20)).save("photo.png")
     for line in lines(name):
         numpy.save("A.npy", numbers)
