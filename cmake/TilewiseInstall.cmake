@@ -19,6 +19,9 @@ if(SKBUILD)
   configure_file(cmake/modulefile.in "${CMAKE_CURRENT_BINARY_DIR}/modulefile" @ONLY)
   install(FILES "${CMAKE_CURRENT_BINARY_DIR}/modulefile" RENAME "${PROJECT_VERSION}"
           DESTINATION "${SKBUILD_DATA_DIR}/share/modulefiles/tilewise" COMPONENT package)
+  foreach(folder share/man share/tilewise/man)  # man looks for it near each folder on PATH: the environment's, the module file's
+    install(DIRECTORY docs/man/ DESTINATION "${SKBUILD_DATA_DIR}/${folder}/man1" COMPONENT package FILES_MATCHING PATTERN "*.1")
+  endforeach()
   install(PROGRAMS cmake/command.sh RENAME tilewise DESTINATION "${SKBUILD_DATA_DIR}/share/tilewise/bin" COMPONENT package)
 endif()
 

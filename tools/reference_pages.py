@@ -58,8 +58,8 @@ def flags() -> str:
 
 
 def _spelt(one: Argument) -> str:
-    *short, last = sorted(one.parameter.spellings, key=len)
-    return ", ".join([*(f"`{each}`" for each in short), f"`{last} {shown_value(one)}`".replace(" `", "`")])
+    word = "" if one.kind is bool else f" {shown_value(one)}"
+    return ", ".join(f"`{each}`" for each in sorted(one.parameter.spellings, key=len))[:-1] + f"{word}`"
 
 
 def _values(there: dict[str, Argument]) -> str:

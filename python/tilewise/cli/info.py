@@ -12,11 +12,10 @@ from tilewise.base.declare import JSON, SHOW, WHAT, Parameter
 from tilewise.base.units import bytes_text, plural, shape_text
 from tilewise.cli.parse import parse
 from tilewise.files.contents import Content, contents
-from tilewise.files.formats import extension, split_input
+from tilewise.files.formats import MATRIX, extension, split_input
 from tilewise.files.region import Source
 from tilewise.launch.join import Join
 from tilewise.machine import storage
-from tilewise.operations.operation import MATRIX
 from tilewise.report.render.terminal import Screen, show
 from tilewise.report.table import Cell, Table, text_columns
 

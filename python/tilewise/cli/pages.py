@@ -13,7 +13,6 @@ from tilewise.base.declare import (
     description_of,
     examples_of,
 )
-from tilewise.cli import jobs
 from tilewise.cli.commands import COMMANDS, JOBS
 
 # What is no job declares its arguments with a function of a module in this folder.
@@ -68,6 +67,8 @@ def names() -> list[str]:
 def page_of(name: str) -> Page:
     """The page called `name`, one of `names()`."""
     if name in JOBS:
+        from tilewise.cli import jobs
+
         kinds = jobs.declaring(name)
         return Page(name, kinds[0].__doc__ or "", arguments_of_structs(*kinds))
     module, declared = _DECLARED[name]

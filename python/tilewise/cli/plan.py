@@ -17,7 +17,7 @@ ALL = Parameter(
 def request(
     command: Annotated[str, Parameter(name="COMMAND", choices=JOBS, group=WHAT, help="The job.")],
     /,
-    *arguments: Annotated[str, Parameter(name="ARGUMENT", group=WHAT, help="All that the job is given.")],
+    *arguments: Annotated[str, Parameter(name="ARGUMENT", group=WHAT, help="The arguments of the job.")],
     every: Annotated[bool, ALL] = False,
 ) -> None:
     """Say what a job would do and why; nothing runs. --json FILE always has every variant.

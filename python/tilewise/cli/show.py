@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tilewise.base.declare import WHAT, Parameter
 from tilewise.base.errors import UsageError
 from tilewise.cli.parse import parse
+from tilewise.files.formats import MATRIX
 from tilewise.launch.join import Join
-from tilewise.operations.operation import MATRIX
 
 if TYPE_CHECKING:
     from tilewise.files.region import Region

@@ -14,10 +14,10 @@ SUBCOMMANDS = ("list", "show", "run", "compare", "export", "query")
 
 def request(
     subcommand: Annotated[
-        str, Parameter(name="SUBCOMMAND", choices=SUBCOMMANDS, group=WHAT, help="What to do.")
+        str, Parameter(name="SUBCOMMAND", choices=SUBCOMMANDS, group=WHAT, help="The subcommand.")
     ],
     /,
-    *arguments: Annotated[str, Parameter(name="ARGUMENT", group=WHAT, help="What that takes.")],
+    *arguments: Annotated[str, Parameter(name="ARGUMENT", group=WHAT, help="Its arguments.")],
 ) -> None:
     """Sweep, tabulate, compare. A study is a TOML file that says which jobs to run over which values, and
     which tables and plots to make of them.

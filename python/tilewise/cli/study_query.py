@@ -78,7 +78,7 @@ def query_request(
         Parameter(name="--json", value=JSON, stream=True, group=SHOW, help="FILE; - for standard output."),
     ] = None,
 ) -> tuple[str, str | None, str | None, str | None]:
-    """Answer SQL over all launches, such as "SELECT io, [seconds.total.max] FROM launches".
+    """Answer SQL over all launches: "SELECT io, [seconds.total.max] FROM launches", for example.
 
     Examples:
         tilewise study query results/quick

@@ -132,7 +132,7 @@ def compare_request(
         Parameter(name="--json", value=JSON, stream=True, group=SHOW, help="FILE; - for standard output."),
     ] = None,
 ) -> tuple[str, str, str | None, str | None]:
-    """Say for each point whether it became faster or slower, or cannot be told apart.
+    """Say for each point whether it is faster or slower, or cannot be told apart.
 
     Examples:
         tilewise study compare results/old results/new

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from tilewise import files
-from tilewise.base.declare import WHAT, Parameter, Value, declared
+from tilewise.base.declare import WHAT, Parameter, declared
 from tilewise.base.errors import UsageError
-from tilewise.files.formats import FORMATS
+from tilewise.files.formats import MATRIX
 from tilewise.files.region import Region, Source
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     Inputs = list[Region]
 
-MATRIX = Value("FILE", tuple(FORMATS))
 # Flags that several operations have.
 ORDER = Parameter(
     name="--order",

@@ -26,13 +26,13 @@ def install_request(
         bool, Parameter(name="--force", group=HOW, help="Replace a file that tilewise did not write.")
     ] = False,
 ) -> tuple[str | None, bool]:
-    """Write a script that completes commands, flags, names and files on TAB, to where the shell looks for it.
+    """Install a script that completes commands, flags, names and files on TAB.
 
     Examples:
         tilewise --install-completion
-            For the shell that you use.
+            For the shell that $SHELL names.
         tilewise --install-completion zsh
-            For another one.
+            For zsh, whatever $SHELL is.
     """
     return shell, force
 
@@ -40,7 +40,7 @@ def install_request(
 def show_request(
     shell: Annotated[str, Parameter(name="SHELL", choices=SHELLS, group=WHAT, help="The shell.")], /
 ) -> str:
-    """Print the script, to be installed by other means.
+    """Print the completion script of a shell.
 
     Examples:
         tilewise --show-completion bash

@@ -85,7 +85,7 @@ def script(commands: list[Command], mark: str) -> str:
         [
             f"# What TAB completes behind `tilewise` in bash. {mark}; write it again after an update.",
             _WALK,
-            "# Sets `flags` and, of these, `valued`, which take a value; fails for what is no command.",
+            "# Sets `flags` and, of these, `valued`, which take a value; fails where $1 is not a command.",
             "_tilewise_flags() {",
             "    case $1 in",
             *_flags(commands),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tilewise.cli.completion.offers import Command, Flag, Offer
 
 _WALK = r"""
-# Prints the command that the words before the cursor name, and the place of the next word that is no flag.
+# Prints the command that the line names, and the place of the next word if it is not a flag.
 function __tilewise_walk
     set -l words (commandline -opc) (commandline -ct)
     set -e words[1] words[-1]

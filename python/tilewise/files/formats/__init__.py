@@ -38,6 +38,7 @@ from typing import Literal
 
 import msgspec
 
+from tilewise.base.declare import Value
 from tilewise.base.errors import UsageError
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.generated import parse_name
@@ -67,6 +68,7 @@ FORMATS = {  # the module of each extension
     ".tiles": "tiles",
 }
 _SLICE = re.compile(r"(?P<name>.+)\[(?P<slice>[^\[\]]*)\]", re.DOTALL)
+MATRIX = Value("FILE", tuple(FORMATS))
 _LEAST_TEXT = 2  # bytes of a number in a text: a digit and what parts it from the next
 
 

@@ -9,9 +9,10 @@ import msgspec
 from tilewise.base.declare import WHAT, Parameter, Value
 from tilewise.base.errors import UsageError
 from tilewise.files.dtypes import ALL, is_integer, parse_dtype
+from tilewise.files.formats import MATRIX
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
-from tilewise.operations.operation import BAND_AFTER_BAND, HEADER, MATRIX, ORDER, OfOneInput
+from tilewise.operations.operation import BAND_AFTER_BAND, HEADER, ORDER, OfOneInput
 
 if TYPE_CHECKING:
     from tilewise.launch.join import Join
@@ -30,8 +31,8 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
     Examples:
         tilewise convert A.txt -o A.npy
             Text becomes a NumPy file.
-        tilewise convert A.npy -o A.h5:/A --dtype float32 --order F
-            A dataset of float32, column by column.
+        tilewise convert A.npy -o A.h5:/A --dtype float32
+            A dataset of an HDF5 file, in single precision.
     """
 
     limits: ClassVar[str] = BAND_AFTER_BAND

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import msgspec
 
 from tilewise.base.declare import WHAT, Parameter
+from tilewise.files.formats import MATRIX
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
-from tilewise.operations.operation import MATRIX, OfOneInput
+from tilewise.operations.operation import OfOneInput
 from tilewise.planning.names import DESCRIBED_ONCE, EXCHANGES, KERNELS, Algorithm, any_count, table
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from tilewise.base.declare import HOW, WHAT, Parameter, Value
 from tilewise.base.errors import UsageError
-from tilewise.files.formats import format_of
+from tilewise.files.formats import MATRIX, format_of
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
-from tilewise.operations.operation import HEADER, MATRIX, ORDER, OfOneInput
+from tilewise.operations.operation import HEADER, ORDER, OfOneInput
 from tilewise.operations.stencil.weights import NAMES, named_weights
 from tilewise.planning.choices import between
 from tilewise.planning.names import DESCRIBED_ONCE, EXCHANGES, Algorithm, any_count, described, table
