@@ -24,6 +24,9 @@
 
 namespace tilewise::dist {
 
+/// Rows of a chunk for each column: fewer make more of the work that goes into combining.
+inline constexpr std::int64_t chunk_factor = 4;
+
 /// One rank's rows of a matrix with n = `columns` columns. T is float or double.
 template <class T> class TallQr {
 public:

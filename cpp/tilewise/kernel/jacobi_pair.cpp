@@ -15,9 +15,6 @@ namespace {
 // Squares between these limits keep all their digits in a sum.
 constexpr double least_square = 1e-280, largest_square = 1e280;
 
-// As many rows are multiplied at a time: the copy of them stays small, and W is packed once for each.
-constexpr std::int64_t panel_rows = 2048;
-
 // More columns than this are worth a thread's start.
 constexpr std::int64_t wide = 256;
 
@@ -152,13 +149,13 @@ void find_cosines(const ColumnPair& x, Cosines& cosines, int threads) {
 }
 
 void multiply_columns(const ColumnPair& x, const Rotation& rotation, bool add, Array<double>& scratch, int threads) {
-    const std::int64_t count = x.count(), rows = x.rows(), stride = (std::min(rows, panel_rows) + 7) / 8 * 8;
+    const std::int64_t count = x.count(), rows = x.rows(), stride = (std::min(rows, rotated_rows) + 7) / 8 * 8;
     double* copy = scratch.grow(stride * count);
     const double one = 1, beta = add ? 1 : 0;
     const int lda = lapack_int(stride), ldb = lapack_int(count);
     const auto whole = adjacent(x);
-    for (std::int64_t row = 0; row < rows; row += panel_rows) {
-        const std::int64_t here = std::min(rows - row, panel_rows);
+    for (std::int64_t row = 0; row < rows; row += rotated_rows) {
+        const std::int64_t here = std::min(rows - row, rotated_rows);
         parallel_ranges(count > wide ? threads : 1, count, [&](std::int64_t first, std::int64_t last, int) {
             for (std::int64_t c = first; c < last; ++c) {
                 std::copy_n(x.column(rotation.from(c)) + row, here, copy + c * stride);

@@ -54,6 +54,9 @@ struct Rotation {
     std::int64_t from(std::int64_t c) const { return order.empty() ? c : order[static_cast<std::size_t>(c)]; }
 };
 
+/// Rows that are multiplied at a time: the copy of them stays small, and W is packed once for each.
+inline constexpr std::int64_t rotated_rows = 2048;
+
 /// X ← X·P·W, or X ← X + X·P·W (`add`). `scratch` grows as needed. 2·rows·(block's columns)² operations a block, on the
 /// BLAS's threads; `threads` for the rest.
 void multiply_columns(const ColumnPair& x, const Rotation& rotation, bool add, Array<double>& scratch, int threads);

@@ -9,11 +9,8 @@
 namespace tilewise::kernel {
 namespace {
 
-/// Columns of A that all ranks have at once for a product with their own.
-constexpr std::int64_t panel_columns = 256;
-
 Array<double> panel_of(const SpreadColumns& a) {
-    return Array<double>(a.mine.rows * std::min(panel_columns, a.count()));
+    return Array<double>(a.mine.rows * std::min(gram_panel_columns, a.count()));
 }
 
 /// C = AᵀB or A·B, the latter added to what is there.
@@ -35,8 +32,8 @@ Matrix gram_on_root(const SpreadColumns& a, const Team& team, int threads) {
     const Array<double> panel = panel_of(a);
     const std::int64_t n = a.count(), rows = a.mine.rows;
     Matrix g(team.rank() == 0 ? n : 0, team.rank() == 0 ? n : 0);
-    for (std::int64_t begin = 0; begin < n; begin += panel_columns) {
-        const std::int64_t end = std::min(begin + panel_columns, n), height = end - begin;
+    for (std::int64_t begin = 0; begin < n; begin += gram_panel_columns) {
+        const std::int64_t end = std::min(begin + gram_panel_columns, n), height = end - begin;
         team.gather(a, begin, end, 0, panel.data());
         const std::int64_t before = a.of_rank(team.rank(), 0, begin), count = a.mine.count - before;
         const Array<double> mine(height * count);
@@ -131,8 +128,8 @@ Matrix product(const SpreadColumns& a, const Matrix& v, const Team& team, int th
     const Array<double> panel = panel_of(a);
     const std::int64_t rows = a.mine.rows;
     Matrix x(rows, v.count);
-    for (std::int64_t begin = 0; begin < a.count(); begin += panel_columns) {
-        const std::int64_t end = std::min(begin + panel_columns, a.count());
+    for (std::int64_t begin = 0; begin < a.count(); begin += gram_panel_columns) {
+        const std::int64_t end = std::min(begin + gram_panel_columns, a.count());
         team.gather(a, begin, end, 0, panel.data());
         if (x.count == 0) {
             continue;

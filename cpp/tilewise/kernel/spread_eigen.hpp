@@ -13,6 +13,9 @@
 
 namespace tilewise::kernel {
 
+/// Columns of A that all ranks have at once for a product with their own.
+inline constexpr std::int64_t gram_panel_columns = 256;
+
 /// A symmetric matrix is Q·T·Qᵀ: T on rank 0 alone, of Q some reflectors on each rank, which turn all rows but
 /// the first.
 struct Tridiagonal {

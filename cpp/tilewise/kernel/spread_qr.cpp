@@ -21,22 +21,18 @@
 namespace tilewise::kernel {
 namespace {
 
-/// Columns of a panel; when reflectors are applied a wide panel makes products that threads can share.
-constexpr std::int64_t narrow = 64, wide = 128;
-/// Rows of a sketch beyond the number of pivots that are chosen by it.
-constexpr std::int64_t oversampling = 8;
 const double zero = 0, one = 1;
 
 int stride_of(const Columns& m) { return lapack_int(std::max<std::int64_t>({m.stride, m.rows, 1})); }
 
 /// C ← H·C or Hᵀ·C, of the last rows of C: H is the product of a panel's k reflectors, which lie without gaps.
-/// `work`: `wide` numbers for each column of C.
+/// `work`: `applied_reflectors` numbers for each column of C.
 void apply_panel(const char* transposed, const double* panel, std::int64_t rows, std::int64_t k, const double* tau,
                  const Columns& columns, double* work) {
     if (columns.count == 0) {
         return;
     }
-    std::array<double, wide * wide> t;
+    std::array<double, applied_reflectors * applied_reflectors> t;
     double* c = columns.data + columns.rows - rows;
     const int m = lapack_int(rows), n = lapack_int(columns.count), reflectors = lapack_int(k), ldc = stride_of(columns);
     TILEWISE_BLAS(dlarft_)("F", "C", &m, &reflectors, panel, &m, tau, t.data(), &reflectors);
@@ -105,7 +101,7 @@ void fill_with_signs(double* to, std::int64_t rows, std::int64_t columns, std::u
 /// sketch of them, random sums of their rows from `top` on.
 std::vector<double> choose_pivots(const SpreadColumns& left, std::int64_t top, std::int64_t wanted, const Team& team,
                                   int threads) {
-    const std::int64_t height = left.mine.rows - top, count = left.count(), sums = wanted + oversampling;
+    const std::int64_t height = left.mine.rows - top, count = left.count(), sums = wanted + sketch_oversampling;
     const Array<double> signs(sums * height), sketch(sums * left.mine.count);
     fill_with_signs(signs.data(), sums, height, static_cast<std::uint64_t>(top));
     const int m = lapack_int(sums), n = lapack_int(left.mine.count), k = lapack_int(height), ldc = stride_of(left.mine);
@@ -121,7 +117,8 @@ std::vector<double> choose_pivots(const SpreadColumns& left, std::int64_t top, s
         [&](int root_threads) {
             const BlasThreads blas(root_threads);
             std::vector<int> pivots(static_cast<std::size_t>(count));
-            std::vector<double> tau(pivots.size()), work(static_cast<std::size_t>(2 * count + (count + 1) * narrow));
+            std::vector<double> tau(pivots.size()),
+                work(static_cast<std::size_t>(2 * count + (count + 1) * factored_columns));
             const int columns = lapack_int(count), size = lapack_int(std::ssize(work));
             int info = 0;
             TILEWISE_BLAS(dgeqp3_)
@@ -143,12 +140,12 @@ SpreadQr factor(const SpreadColumns& a, const Choose& choose, const Team& team, 
     const Columns& mine = a.mine;
     const std::int64_t n = a.count(), last = std::min(n, mine.rows);
     SpreadQr qr{a, std::vector<double>(static_cast<std::size_t>(n))};
-    const Array<double> memory(mine.rows * narrow), work(mine.count * wide);
+    const Array<double> memory(mine.rows * factored_columns), work(mine.count * applied_reflectors);
     double* panel = memory.data();
-    std::vector<double> space(static_cast<std::size_t>(narrow * narrow));
+    std::vector<double> space(static_cast<std::size_t>(factored_columns * factored_columns));
     const int size = lapack_int(std::ssize(space));
-    for (std::int64_t begin = 0, done = 0; begin < last; begin += narrow) {
-        const std::int64_t end = std::min(begin + narrow, last), height = mine.rows - begin;
+    for (std::int64_t begin = 0, done = 0; begin < last; begin += factored_columns) {
+        const std::int64_t end = std::min(begin + factored_columns, last), height = mine.rows - begin;
         choose(begin, end, qr.columns.owners);
         team.gather(qr.columns, begin, end, begin, panel);
         const int m = lapack_int(height), k = lapack_int(end - begin);
@@ -195,9 +192,9 @@ SpreadQr pivoted_spread_qr(const SpreadColumns& a, std::vector<int>& permutation
 void apply_q(const SpreadQr& qr, const Columns& c, const Team& team, int threads) {
     const BlasThreads blas(threads);
     const std::int64_t rows = qr.columns.mine.rows, last = std::min(qr.columns.count(), rows);
-    const Array<double> panel(rows * wide), work(c.count * wide);
+    const Array<double> panel(rows * applied_reflectors), work(c.count * applied_reflectors);
     for (std::int64_t end = last; end > 0;) {
-        const std::int64_t begin = (end - 1) / wide * wide;
+        const std::int64_t begin = (end - 1) / applied_reflectors * applied_reflectors;
         team.gather(qr.columns, begin, end, begin, panel.data());
         apply_panel("N", panel.data(), rows - begin, end - begin, qr.tau.data() + begin, c, work.data());
         end = begin;

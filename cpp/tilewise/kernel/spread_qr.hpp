@@ -16,6 +16,12 @@
 
 namespace tilewise::kernel {
 
+/// Columns of a panel that is factored, and of one whose reflectors are applied: a wide one makes products that threads
+/// can share.
+inline constexpr std::int64_t factored_columns = 64, applied_reflectors = 128;
+/// Rows of a sketch beyond the number of pivots that are chosen by it.
+inline constexpr std::int64_t sketch_oversampling = 8;
+
 /// A = Q·R: R in the upper triangle, the reflectors of Q below it, each column on the rank that has it.
 struct SpreadQr {
     SpreadColumns columns;

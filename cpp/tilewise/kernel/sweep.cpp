@@ -219,19 +219,6 @@ double Sweeper::flops_per_point() const {
     }
 }
 
-int best_steps(int radius, bool star, Dtype dtype) {
-    // More sweeps save memory traffic, but the columns that strips compute twice and the rows saved for each level grow
-    // with them.
-    switch (radius) {
-        case 1:
-            return star ? (dtype == Dtype::float32 ? 40 : 25) : 20;
-        case 2:
-            return star ? 20 : 12;
-        default:
-            return star ? 12 : 8;
-    }
-}
-
 int Sweeper::best_steps() const {
     const bool star = form_ == SumForm::star_symmetric || form_ == SumForm::star;
     return plain_ ? 1 : kernel::best_steps(radius_, star, dtype_);

@@ -26,8 +26,6 @@ struct SweepPiece {
     std::byte* scratch;  ///< wave_size's bytes, at a multiple of 64; may hold any numbers and be left with any
 };
 
-inline constexpr int max_radius = 4;
-
 /// One product of a cell's sum: a weight, and the cells, added from the left and in pairs, that it multiplies.
 struct SweepTerm {
     double weight;

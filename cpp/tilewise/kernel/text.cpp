@@ -9,7 +9,6 @@
 #include <type_traits>
 
 #include "tilewise/base/error.hpp"
-#include "tilewise/kernel/number.hpp"
 
 namespace tilewise::kernel {
 namespace {

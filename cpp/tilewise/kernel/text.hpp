@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tilewise/base/dtype.hpp"
+#include "tilewise/kernel/number.hpp"
 
 namespace tilewise::kernel {
 
@@ -40,7 +40,7 @@ std::int64_t parse_text(const char* begin, const char* end, TextStyle style, Dty
 
 /// Upper bound of the characters that `format_text` writes for one number of `dtype` with the separator or newline
 /// behind it.
-std::size_t text_width(Dtype dtype);
+constexpr std::size_t text_width(Dtype dtype) { return print_width(dtype) + 1; }
 
 /// Writes `rows` lines of `style.line_numbers` numbers each, every number as the shortest decimal that reads back as
 /// exactly the same; complex numbers as (a+bj), or as two numbers where `pairs` says so (`style.pairs` is for reading).

@@ -1,7 +1,6 @@
 // Writes rows of numbers as text, each number in the fewest digits that say exactly which it is.
 #include <type_traits>
 
-#include "tilewise/kernel/number.hpp"
 #include "tilewise/kernel/text.hpp"
 
 namespace tilewise::kernel {
@@ -30,8 +29,6 @@ template <class T> char* format_rows(const std::byte* data, std::int64_t rows, c
 }
 
 }  // namespace
-
-std::size_t text_width(Dtype dtype) { return print_width(dtype) + 1; }
 
 char* format_text(const std::byte* data, Dtype dtype, std::int64_t rows, TextStyle style, bool pairs, char* out) {
     return with_file_type(dtype, [&](auto tag) {

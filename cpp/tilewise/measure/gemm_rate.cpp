@@ -14,10 +14,13 @@ namespace {
 constexpr int least_runs = 3;
 constexpr double enough = 0.5;  // seconds: a core that was waiting takes some hundredths to reach its clock
 
-/// What is full speed for one thread is too small for many: 2048 rows for one, 1536 in complex, and as much work for
-/// each of several.
+constexpr std::int64_t size_of_one = 2048, complex_size_of_one = 1536;  // rows that are full speed for one thread
+static_assert(3 * size_of_one * size_of_one * 8 <= gemm_rate_bytes &&
+              3 * complex_size_of_one * complex_size_of_one * 16 <= gemm_rate_bytes);
+
+/// What is full speed for one thread is too small for many: as much work for each of several.
 std::int64_t size_for(Dtype dtype, int threads) {
-    const std::int64_t size = is_complex(dtype) ? 1536 : 2048;
+    const std::int64_t size = is_complex(dtype) ? complex_size_of_one : size_of_one;
     return static_cast<std::int64_t>(static_cast<double>(size) * std::cbrt(threads)) / 64 * 64;
 }
 

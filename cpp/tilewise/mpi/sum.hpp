@@ -36,6 +36,9 @@ std::int64_t join_over_ranks(const Communicator& comm, V* data, std::int64_t cou
     return calls;
 }
 
+/// Numbers that `sum_in_order` adds up at a time; a rank receives as many beside them.
+inline constexpr std::int64_t summed_numbers = std::int64_t{1} << 18;
+
 /// Adds up floating numbers in the order of ranks: MPI's own sums depend on which ranks share a node.
 ///
 ///     rank 0   a0 b0 c0        a0 a1 a2        a            a b c      each rank adds its part of a piece,
@@ -44,7 +47,6 @@ std::int64_t join_over_ranks(const Communicator& comm, V* data, std::int64_t cou
 ///
 /// @note Collective.
 template <class V> std::int64_t sum_in_order(const Communicator& comm, V* data, std::int64_t count) {
-    constexpr std::int64_t most = std::int64_t{1} << 18;
     const int ranks = comm.size();
     const auto many = static_cast<std::size_t>(ranks), me = static_cast<std::size_t>(comm.rank());
     if (ranks == 1 || count == 0) {
@@ -54,8 +56,8 @@ template <class V> std::int64_t sum_in_order(const Communicator& comm, V* data, 
     std::vector<int> counts(many), places(many), alike(many), beside(many);
     std::vector<V> parts;
     std::int64_t calls = 0;
-    for (std::int64_t at = 0; at < count; at += most) {
-        const std::int64_t piece = std::min(most, count - at);
+    for (std::int64_t at = 0; at < count; at += summed_numbers) {
+        const std::int64_t piece = std::min(summed_numbers, count - at);
         for (int rank = 0; rank < ranks; ++rank) {
             const auto r = static_cast<std::size_t>(rank);
             places[r] = static_cast<int>(piece * rank / ranks);

@@ -50,6 +50,9 @@ struct Cannon {
 /// Panels are given to the owner's row or column, on any grid: each rank receives m·k/p + k·n/q less what it owns.
 struct Summa {
     static constexpr std::string_view name = "summa";
+    /// Columns of A and rows of B in a panel: BLAS runs at full speed and C is passed over seldom, and two panels are
+    /// little beside the blocks.
+    static constexpr std::int64_t panel_width = 768;
     static std::optional<std::string> refuses(const Arrangement& arrangement);
     static grid::Layout layout(const Arrangement& arrangement);
 };

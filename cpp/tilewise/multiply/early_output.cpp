@@ -6,17 +6,11 @@
 #include "tilewise/base/page.hpp"
 
 namespace tilewise::multiply {
-namespace {
-
-constexpr std::int64_t part_bytes = std::int64_t{64} << 20;
-constexpr std::int64_t least_rows = 512;  // fewer, and packing B for each part takes its share
-
-}  // namespace
 
 std::vector<grid::Range> EarlyOutput::parts(std::int64_t rows, std::int64_t row_bytes) {
     const std::int64_t wanted = std::max(least_rows, part_bytes / std::max<std::int64_t>(1, row_bytes));
     const std::int64_t count = std::max<std::int64_t>(1, (rows + wanted - 1) / wanted);
-    const std::int64_t height = ((rows + count - 1) / count + 7) / 8 * 8;  // whole register tiles
+    const std::int64_t height = ((rows + count - 1) / count + row_multiple - 1) / row_multiple * row_multiple;
     std::vector<grid::Range> all;
     for (std::int64_t begin = 0; begin < rows || all.empty(); begin += height) {
         all.push_back({begin, std::min(begin + height, rows)});

@@ -22,6 +22,10 @@ namespace tilewise::multiply {
 /// The device fetches the data itself, so the processor loses little; through the page cache it would copy every byte.
 class EarlyOutput {
 public:
+    static constexpr std::int64_t part_bytes = std::int64_t{64} << 20;  ///< at most, but for the fewest rows
+    static constexpr std::int64_t least_rows = 512;  ///< fewer, and packing B for each part takes its share
+    static constexpr std::int64_t row_multiple = 8;  ///< whole register tiles
+
     /// Rows cut into parts that are nearly equal: large, because each part costs packing B once more, and small enough
     /// for two of them to be little beside the whole.
     static std::vector<grid::Range> parts(std::int64_t rows, std::int64_t row_bytes);

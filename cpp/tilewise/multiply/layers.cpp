@@ -18,7 +18,7 @@ void add_layers(Context& context, const grid::Layout& layout, Dtype dtype, std::
     const grid::Block whole = layout.c(rank);
     const MPI_Datatype type =
         mpi::type_of(dtype == Dtype::int64 ? Dtype::uint64 : dtype);  // the same bits, and it may wrap
-    const std::int64_t piece = (std::int64_t{16} << 20) / item;
+    const std::int64_t piece = layer_piece_bytes / item;
     for (int layer = 0; layer < layout.copies(); ++layer) {
         const grid::Block share = layout.c_owned(layer * layout.grid().size() + layout.in_layer(rank));
         std::byte* data = c + (share.rows.begin - whole.rows.begin) * whole.columns.size() * item;

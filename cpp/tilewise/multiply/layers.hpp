@@ -9,6 +9,9 @@
 
 namespace tilewise::multiply {
 
+/// What a rank sends or receives at a time of the partial results.
+inline constexpr std::int64_t layer_piece_bytes = std::int64_t{16} << 20;
+
 ///     stack of 2 ranks, before   [ C' C' ]   [ C" C" ]      after   [ C  .. ]   [ ..  C ]
 ///
 /// `c` is the rank's whole block of partial sums; afterwards the rows `layout.c_owned(rank)` of it are the result, the

@@ -9,14 +9,6 @@
 #include "tilewise/multiply/algorithms.hpp"
 
 namespace tilewise::multiply {
-namespace {
-
-// Wide enough that BLAS runs at full speed and C is passed over seldom; two slots of it are little beside the blocks.
-// Where nothing is copied (`shared`), only the owners' borders cut.
-constexpr std::int64_t panel_width = 768;
-
-}  // namespace
-
 std::optional<std::string> Summa::refuses(const Arrangement& arrangement) {
     if (arrangement.grid.size() != arrangement.ranks) {
         return "summa needs a grid of all " + std::to_string(arrangement.ranks) + " ranks, not " +
@@ -26,6 +18,7 @@ std::optional<std::string> Summa::refuses(const Arrangement& arrangement) {
 }
 
 grid::Layout Summa::layout(const Arrangement& arrangement) {
+    // Where nothing is copied (`shared`), only the owners' borders cut.
     const bool in_place = arrangement.exchange == ExchangeKind::shared;
     const std::int64_t width = in_place ? std::max<std::int64_t>(arrangement.shape.k, 1) : panel_width;
     return {arrangement.shape, arrangement.grid, arrangement.copies, grid::summa, arrangement.remainder, width};

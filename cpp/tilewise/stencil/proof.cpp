@@ -26,12 +26,8 @@
 namespace tilewise::stencil {
 namespace {
 
-constexpr std::int64_t patch_side = 24;
 constexpr std::size_t most_patches = 24, always = 2;
-// Both stand in planning/proof.py too, in points times sweeps.
-constexpr double share_of_work = 0.004, all_of_it = 2'000'000;  // a few milliseconds, beside which patches save nothing
-constexpr std::int64_t worth_threads = std::int64_t{1} << 17;   // numbers
-constexpr std::int64_t band_bytes = std::int64_t{4} << 20;
+constexpr std::int64_t worth_threads = std::int64_t{1} << 17;  // numbers
 
 /// One direction of what a patch depends on, counted from the patch's first plane cell; beyond 0 and `count` in a
 /// periodic direction.
@@ -117,7 +113,7 @@ private:
             for (const Stretch& c : pieces(columns, across.needed)) {
                 // In bands, so that what was read takes little memory beside the fields.
                 const std::int64_t item = static_cast<std::int64_t>(size_of(from_.dtype)),
-                                   height = std::max<std::int64_t>(1, band_bytes / item / c.there.size());
+                                   height = std::max<std::int64_t>(1, proof_band_bytes / item / c.there.size());
                 for (std::int64_t row = 0; row < r.there.size(); row += height) {
                     const std::int64_t end = std::min(row + height, r.there.size());
                     const grid::Block there{{r.there.begin + row, r.there.begin + end}, c.there};
@@ -137,7 +133,8 @@ private:
 
     std::int64_t compare(const Patch& patch, const Reach& down, const Reach& across, const Fields& fields, int field) {
         const std::int64_t item = static_cast<std::int64_t>(size_of(to_.dtype)), width = patch.cells.columns.size(),
-                           height = std::max<std::int64_t>(1, band_bytes / item / std::max<std::int64_t>(1, width));
+                           height =
+                               std::max<std::int64_t>(1, proof_band_bytes / item / std::max<std::int64_t>(1, width));
         const bool transposed = to_.stored_transposed() != planes_.transposed;
         std::int64_t count = 0;
         for (std::int64_t row = patch.cells.rows.begin; row < patch.cells.rows.end; row += height) {
@@ -272,12 +269,12 @@ std::vector<Patch> chosen_patches(const Planes& planes, const Layout& layout, co
                                   const Options& options) {
     const auto points = static_cast<double>(planes.points());
     // By the steps that were asked for, as the memory for this was planned by them.
-    if (points * static_cast<double>(planes.count * std::max<std::int64_t>(1, options.steps)) <= all_of_it) {
+    if (points * static_cast<double>(planes.count * std::max<std::int64_t>(1, options.steps)) <= points_swept_again) {
         return whole_planes(planes);
     }
     double left = 0;
     for (const std::int64_t of_plane : sweeps) {
-        left += share_of_work * points * static_cast<double>(of_plane);
+        left += points * static_cast<double>(of_plane) / points_per_patch_point;
     }
     std::vector<Patch> chosen;
     for (const Patch& patch : patches_of(planes, layout)) {

@@ -14,11 +14,6 @@
 namespace tilewise::svd {
 namespace {
 
-constexpr std::int64_t panel_bytes = std::int64_t{1} << 20;     // what a thread's second-level cache holds
-constexpr std::int64_t shared_bytes = std::int64_t{16} << 20;   // of a panel that all threads share
-constexpr std::int64_t lane_vectors = std::int64_t{8} << 20;    // bytes of vectors that each thread may have
-constexpr std::int64_t least_rows = 32;                         // a product with fewer rows is slow
-constexpr std::int64_t piece_bytes = 4096, most_pieces = 4096;  // of a panel of columns
 constexpr std::int64_t ahead_bytes = std::int64_t{128} << 10;
 
 std::int64_t item_of(Dtype dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
@@ -117,15 +112,15 @@ void Panels::choose_shape(const PanelOptions& options, int node_ranks) {
                   (options.axis == PanelAxis::longer && !by_all() && rows < columns && rows <= most_pieces);
     height_ = by_columns_ ? columns : rows;
     width_ = by_columns_ ? rows : columns;
-    lanes_ = options.lanes > 0                                            ? options.lanes
-             : by_all() || width_ * options.vectors * item > lane_vectors ? 1
-                                                                          : threads_;
+    lanes_ = options.lanes > 0                                                 ? options.lanes
+             : by_all() || width_ * options.vectors * item > lane_vector_bytes ? 1
+                                                                               : threads_;
     // What goes with a row in the cache: itself, or a product of it with each vector, which is more where the view is
     // narrow.
     const std::int64_t row_bytes = std::max<std::int64_t>(1, width_ * item),
                        cached = std::max(row_bytes, options.vectors * item),
-                       wanted = lanes_ < threads_ || by_all() ? shared_bytes : panel_bytes;
-    panel_rows_ = std::max(wanted / cached, by_columns_ ? piece_bytes / item_of(region_.dtype) : least_rows);
+                       wanted = lanes_ < threads_ || by_all() ? shared_panel_bytes : lane_panel_bytes;
+    panel_rows_ = std::max(wanted / cached, by_columns_ ? piece_bytes / item_of(region_.dtype) : least_panel_rows);
     if (options.bytes > 0) {
         const bool converts = region_.dtype != type_ || region_.swap_bytes;
         const std::int64_t row = row_bytes + (converts ? width_ * item_of(region_.dtype) : 0);

@@ -38,6 +38,13 @@ struct PanelOptions {
 
 class Panels {
 public:
+    static constexpr std::int64_t lane_panel_bytes = std::int64_t{1} << 20;     ///< what a second-level cache holds
+    static constexpr std::int64_t shared_panel_bytes = std::int64_t{16} << 20;  ///< where all threads share a panel
+    static constexpr std::int64_t lane_vector_bytes = std::int64_t{8} << 20;    ///< more, and threads share a panel
+    static constexpr std::int64_t least_panel_rows = 32;                        ///< a product with fewer is slow
+    /// Of a panel of columns: bytes of each stored row, and the most rows, that is pieces.
+    static constexpr std::int64_t piece_bytes = 4096, most_pieces = 4096;
+
     /// Told rows [rows.begin, rows.end) of the view, as a matrix of numbers of the type asked for. A lane is on one
     /// thread, and meets rows in their order.
     using Use = std::function<void(int lane, grid::Range rows, const kernel::Operand& panel)>;

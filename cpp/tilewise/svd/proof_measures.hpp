@@ -23,6 +23,9 @@ struct Measures {
 /// Numbers of the file of s; the same on all ranks. @note Collective.
 std::vector<double> read_sigma(Context& context, const io::Region& s);
 
+/// Random vectors of the proof, and as many of random signs.
+inline constexpr std::int64_t probes = 16;
+
 /// Reads A, U and Vᵀ once each. @note Collective.
 Measures measure_by_probes(Context& context, const io::Region& a, const Files& files, const Options& options);
 

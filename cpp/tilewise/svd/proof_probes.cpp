@@ -22,7 +22,7 @@
 namespace tilewise::svd {
 namespace {
 
-constexpr std::int64_t probes = 16, sign_vectors = 16, all_vectors = probes + sign_vectors;  // whole registers
+constexpr std::int64_t sign_vectors = probes, all_vectors = probes + sign_vectors;  // whole registers
 constexpr std::int64_t block_columns = 1024;  // of A, whose rows of the vectors stay in the cache
 constexpr std::uint64_t gaussian_seed = 0x70726F6F66, small_seed = 0x7376642B;
 

@@ -15,8 +15,6 @@
 namespace tilewise::svd {
 namespace {
 
-constexpr std::int64_t qr_rows = 512;
-
 kernel::Operand operand(const Columns& a, bool transposed = false) {
     return kernel::operand(a.numbers.data(), a.columns, transposed);
 }
@@ -85,7 +83,7 @@ Triangle orthonormalize(Context& context, Columns& some) {
     std::vector<double> left(static_cast<std::size_t>(n * n + n));  // and the singular values
     dist::TallQr<double> wide(0, n, 1);
     mpi::together(context.comm, [&] {
-        wide = dist::TallQr<double>(some.rows, n, std::max(qr_rows, 4 * n));
+        wide = dist::TallQr<double>(some.rows, n, std::max(least_chunk_rows, dist::chunk_factor * n));
         for (std::int64_t c = 0, first = 0; c < wide.chunks(); first += wide.rows_of(c), ++c) {
             const std::int64_t rows = wide.rows_of(c);
             for (std::int64_t i = 0; i < rows; ++i) {

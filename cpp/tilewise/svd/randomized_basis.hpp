@@ -40,6 +40,9 @@ struct Triangle {
     std::vector<double> r, sigma;
 };
 
+/// Rows that `orthonormalize` factors at once, at least.
+inline constexpr std::int64_t least_chunk_rows = 512;
+
 /// The columns of `some` (as many as rows, or fewer) become an orthonormal basis of their span, the direction that they
 /// have most of first; there are as many as before, whatever their rank. Memory: the size of `some`, and a quarter.
 /// @note Collective.

@@ -15,7 +15,6 @@ namespace tilewise::svd {
 namespace {
 
 constexpr std::int64_t first_guess = 20;  // components, where a share of the matrix is wanted
-constexpr std::int64_t warm = 2;          // readings after which the space begins to grow
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
@@ -43,10 +42,10 @@ Finder<T>::Finder(Context& context, const io::Region& a, const Options& options)
         options.tolerance > 0 ? options.tolerance : usual_tolerance(sizeof(T) == 4 ? Dtype::float32 : Dtype::float64);
 }
 
-/// The space has room for three blocks, whatever the plan says.
+/// The space has room for the least number of blocks, whatever the plan says.
 template <class T> void Finder<T>::size_space() {
     const std::int64_t usual = usual_basis(columns_);
-    most_ = std::max(3 * columns_, options_.basis > 0 ? std::min(options_.basis, usual) : usual);
+    most_ = std::max(least_basis_blocks * columns_, options_.basis > 0 ? std::min(options_.basis, usual) : usual);
 }
 
 /// How many components have the share that is wanted, as far as is known; whether they have it.
@@ -90,12 +89,12 @@ template <class T> LowRankFactors<T> Finder<T>::operator()() {
             return finish(std::move(reading.tall), small);
         }
         reading.tall.reset();
-        if (pass - since <= warm || narrow || last_but_one) {
+        if (pass - since <= warm_readings || narrow || last_but_one) {
             x_ = basis_.combine(inside_.data(), w.columns, w.columns);
             std::transform(x_.numbers.begin(), x_.numbers.end(), w.numbers.begin(), x_.numbers.begin(), std::plus<>());
             orthonormalize(context_, x_);
             basis_.clear();
-            if (narrow && pass - since >= warm) {
+            if (narrow && pass - since >= warm_readings) {
                 const std::int64_t more = std::min(columns_, widest - columns_);
                 columns_ += more;
                 append_random(more);

@@ -33,9 +33,15 @@ namespace tilewise::svd {
 inline constexpr std::int64_t most_readings = 200;
 /// Of a residual ‖Aᵀu − σv‖, relative to σ, where none is asked for.
 inline double usual_tolerance(Dtype dtype) { return dtype == Dtype::float32 ? 1e-4 : 1e-6; }
-/// Columns of the space where the plan does not say: eight blocks, as long as the eigenvalue problem stays small; three
-/// at least.
-inline std::int64_t usual_basis(std::int64_t block) { return std::clamp<std::int64_t>(1000, 3 * block, 8 * block); }
+/// Readings after which the space begins to grow.
+inline constexpr std::int64_t warm_readings = 2;
+/// Blocks that the space has room for: the usual number as long as that makes no more columns than this, since its
+/// eigenvalue problem is to stay small, but never fewer than the least.
+inline constexpr std::int64_t basis_blocks = 8, basis_columns = 1000, least_basis_blocks = 3;
+/// Columns of the space where the plan does not say.
+inline std::int64_t usual_basis(std::int64_t block) {
+    return std::clamp<std::int64_t>(basis_columns, least_basis_blocks * block, basis_blocks * block);
+}
 
 /// What is known of the K components that were found; the same on all ranks.
 struct Quality {

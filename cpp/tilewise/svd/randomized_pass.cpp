@@ -174,8 +174,8 @@ void Passes<T>::add_transposed(std::int64_t rows, const Strided<T>& panel, const
 template <class T>
 Reading<T> Passes<T>::sum_products(Context& context, const T* q, std::int64_t columns, bool first, bool keep,
                                    double expected) {
-    // Chunks that are factored as they come have four rows a column at least, and whole panels.
-    const std::int64_t step = panels_->panel_rows(), least = std::max<std::int64_t>(4 * columns, 256),
+    // Chunks that are factored as they come have `chunk_factor` rows a column at least, and whole panels.
+    const std::int64_t step = panels_->panel_rows(), least = std::max<std::int64_t>(dist::chunk_factor * columns, 256),
                        chunk = keep ? (least + step - 1) / step * step : step, start = panels_->mine().begin;
     Reading<T> reading;
     make_lanes(context, columns);

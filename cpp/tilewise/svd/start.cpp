@@ -11,19 +11,14 @@
 namespace tilewise::svd {
 namespace {
 
-/// Rows of W for each of its columns above which it counts as tall; python/tilewise/operations/svd/jacobi.py counts
-/// memory by the same number.
-constexpr double tall = 1.5;
-/// Rows that are factored at once, for each column: fewer make more of the work that goes into combining.
-constexpr std::int64_t chunk_factor = 4;
-
 std::unique_ptr<dist::TallQr<double>> factor_rows(Context& context, const Source& source, const Work& work) {
     std::unique_ptr<dist::TallQr<double>> qr;
     const std::int64_t rows = source.rows(context).size();
     const Timed timed(context.ledger, Phase::compute, "QR of rows");
     mpi::together(context.comm, [&] {
         const std::int64_t shared = (rows + context.threads - 1) / context.threads;
-        const std::int64_t chunk = std::max<std::int64_t>(1, std::max(std::min(shared, chunk_factor * work.n), work.n));
+        const std::int64_t chunk =
+            std::max<std::int64_t>(1, std::max(std::min(shared, dist::chunk_factor * work.n), work.n));
         qr = std::make_unique<dist::TallQr<double>>(rows, work.n, chunk);
         const kernel::BlasThreads one(1);
         parallel_tasks(context.threads, qr->chunks(), [&](std::int64_t index, int) {
@@ -36,9 +31,7 @@ std::unique_ptr<dist::TallQr<double>> factor_rows(Context& context, const Source
 
 }  // namespace
 
-bool by_rows_first(const Work& work, int ranks) {
-    return ranks > 1 && static_cast<double>(work.m) >= tall * static_cast<double>(work.n);
-}
+bool by_rows_first(const Work& work, int ranks) { return ranks > 1 && 100 * work.m >= tall_percent * work.n; }
 
 Start start(Context& context, const dist::RankTeam& team, Source& source, const Work& work, bool eigen, bool want_v,
             const kernel::ColumnsOfRank& wanted, bool again) {

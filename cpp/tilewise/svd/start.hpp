@@ -23,6 +23,9 @@ struct Start {
     std::unique_ptr<dist::TallQr<double>> rows_of_q;  ///< of a tall W whose vectors are wanted; else empty
 };
 
+/// Rows of W, in percent of its columns, from which it counts as tall.
+inline constexpr std::int64_t tall_percent = 150;
+
 /// Whether W's rows are factored by all ranks before anything else: it is so much taller than wide that this
 /// saves more than it costs.
 bool by_rows_first(const Work& work, int ranks);

@@ -14,6 +14,10 @@ namespace tilewise::transpose {
 bool is_plain_turn(const io::Region& from, const io::Region& to);
 
 inline constexpr std::int64_t mapped_strip_bytes = std::int64_t{2} << 20;  ///< and at least a cache line of columns
+/// Requests of tiles past the page cache, on a node: devices want several, and pieces are short. Each rank has two at
+/// least, with a buffer for each both ways.
+inline constexpr int requests_in_flight = 8;
+inline constexpr std::int64_t bounce_bytes = std::int64_t{256} << 10;  ///< of such a buffer, and a page on either side
 
 /// Out of mapped pages, strip by strip, in whole rows of the result. Memory: a strip for each thread. @note Collective.
 void turn_mapped(Context& context, const io::Region& from, const io::Region& to, const Options& options,

@@ -29,9 +29,6 @@ namespace tilewise::transpose {
 namespace {
 
 constexpr std::int64_t chunk = std::int64_t{1} << 20;  // of what lies in one piece, to be split over threads
-constexpr int requests_in_flight = 8;                  // on a node: devices want several, and pieces are short
-constexpr std::int64_t bounce_bytes = std::int64_t{256}
-                                      << 10;  // `BOUNCE` in python/tilewise/operations/transpose/need.py counts them
 
 /// A rectangle of a stored matrix, dense in memory.
 class TileMemory {

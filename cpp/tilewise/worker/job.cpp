@@ -18,6 +18,7 @@
 #include "tilewise/svd/sweeps.hpp"
 #include "tilewise/transpose/redistribute.hpp"
 #include "tilewise/worker/build.hpp"
+#include "tilewise/worker/constants.hpp"
 
 namespace nlohmann {
 template <class T> struct adl_serializer<std::optional<T>> {
@@ -54,28 +55,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweep
                                    basis, seed, keep_small, require_converged, panel_bytes, qr_blocks, scaled, u, s, vt,
                                    us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, id, command, inputs, output, variant, stencil, svd, measure, dtype,
-                                   verify, overflow, repeat, warmup, sync, bind, read_back, band_bytes, place, hints,
-                                   trace, site, calibrate, progress, fault)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, constants, id, command, inputs, output, variant, stencil, svd,
+                                   measure, dtype, verify, overflow, repeat, warmup, sync, bind, read_back, band_bytes,
+                                   place, hints, trace, site, calibrate, progress, fault)
 
 namespace {
 
 // In the order of kernel::Boundary.
 constexpr std::array<std::string_view, 4> boundary_names{"zero", "fixed", "periodic", "reflect"};
-
-/// Sweeps of a pass by type and by form of weights, for the radii 1 to 4.
-nlohmann::json best_steps() {
-    nlohmann::json found;
-    for (const Dtype dtype : {Dtype::float32, Dtype::float64}) {
-        for (const bool star : {true, false}) {
-            for (int radius = 1; radius <= 4; ++radius) {
-                found[std::string(name_of(dtype))][star ? "star" : "box"].push_back(
-                    kernel::best_steps(radius, star, dtype));
-            }
-        }
-    }
-    return found;
-}
 
 /// The table of backends; of the one in use `used` is true.
 nlohmann::json backends() {
@@ -163,6 +150,10 @@ Job parse_job(const std::string& text) {
             return job;
         }
         Job job = parsed.get<Job>();
+        if (job.constants != 0 && job.constants != constants_digest()) {
+            throw UsageError("the job was planned by other constants than this worker's", -1, 0,
+                             "build.json beside the worker, or the front, is of another build: install tilewise again");
+        }
         constexpr std::array<std::string_view, 3> places{"core", "socket", "node"};
         index_of(places, job.place, "place");
         return job;
@@ -358,7 +349,7 @@ static nlohmann::json description() {
               {"svd", svd::exchange_names}}},
             {"halos", stencil::halo_names},
             {"boundaries", boundary_names},
-            {"best_steps", best_steps()},
+            {"constants", nlohmann::json::parse(constants_text())},
             {"io", names_of(io::strategies)},
             {"dtypes", names_of(dtypes)},
             {"version", build_version()},

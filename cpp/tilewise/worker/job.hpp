@@ -20,7 +20,10 @@
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 7;
+inline constexpr int protocol = 8;
+
+/// Bytes of a job that the front sends ahead of what it hears to have been read: half of what a pipe holds.
+inline constexpr std::size_t job_window = 32768;
 
 struct TileFields {
     std::string path;
@@ -92,6 +95,7 @@ struct MeasureFields {
 
 struct Job {
     int protocol = 0;
+    std::uint32_t constants = 0;  ///< the digest of those that the plan went by; 0: it needed none
     std::string id, command;
     std::vector<RegionFields> inputs;
     std::optional<RegionFields> output;
@@ -111,7 +115,7 @@ struct Job {
     std::string fault;
 };
 
-/// Throws UsageError for text that is not a job of this protocol.
+/// Throws UsageError for text that is not a job of this protocol, or that was planned by other constants.
 Job parse_job(const std::string& text);
 
 io::Region region_of(const RegionFields& fields);

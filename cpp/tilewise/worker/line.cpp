@@ -28,10 +28,9 @@ namespace tilewise::worker {
 namespace {
 
 constexpr int reaching = 5000;  ///< milliseconds to reach the front
-constexpr int idle = 5, every = 2,
-              most_asked = 5;  ///< seconds of silence until the front's host is asked, and from then on
-constexpr int given_up = (idle + every * most_asked) * 1000;  ///< milliseconds; launch/lines.py has the same
-constexpr int tick = 10;                                      ///< milliseconds from one look to the next
+constexpr int most_asked = (line_patience - line_asked_after) / line_asked_every;
+constexpr int given_up = line_patience * 1000;  ///< milliseconds
+constexpr int tick = 10;                        ///< milliseconds from one look to the next
 
 std::atomic<int> here = -1, elsewhere = -1;
 std::atomic<bool> begun = false, unreached = false, lost = false, left_it = false;
@@ -138,8 +137,8 @@ int connect_elsewhere(const std::string& told) {
 void keep_asking(int made) {
     const int yes = 1;
     setsockopt(made, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-    setsockopt(made, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    setsockopt(made, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
+    setsockopt(made, IPPROTO_TCP, TCP_KEEPIDLE, &line_asked_after, sizeof line_asked_after);
+    setsockopt(made, IPPROTO_TCP, TCP_KEEPINTVL, &line_asked_every, sizeof line_asked_every);
     setsockopt(made, IPPROTO_TCP, TCP_KEEPCNT, &most_asked, sizeof most_asked);
     setsockopt(made, IPPROTO_TCP, TCP_USER_TIMEOUT, &given_up, sizeof given_up);
 }

@@ -12,6 +12,10 @@
 
 namespace tilewise::worker {
 
+/// Seconds without an answer after which the other side's host counts as lost; it is asked for one after so many of
+/// silence, and then every so many.
+inline constexpr int line_patience = 15, line_asked_after = 5, line_asked_every = 2;
+
 /// Where the front is to be found: on its own host by `run`, from others by `elsewhere` (a token, a port and
 /// addresses). Plain bytes, for a broadcast.
 struct Front {

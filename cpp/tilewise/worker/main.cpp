@@ -25,8 +25,6 @@
 namespace tilewise::worker {
 namespace {
 
-constexpr std::size_t job_window = 32768;  ///< bytes; half of what a pipe holds
-
 struct Arguments {
     bool describe = false;
     bool version = false;
@@ -118,7 +116,12 @@ Job receive_job(const mpi::Communicator& comm) {
     mpi::check(MPI_Bcast(text.data(), length, MPI_CHAR, 0, comm.get()), "MPI_Bcast");
     // After the text, as versions without this step would have it: they then refuse the text by its protocol.
     mpi::require_same(comm, "the worker", build_version(), "install the same tilewise on every host");
-    return comm.rank() == 0 ? job : parse_job(text);
+    mpi::together(comm, [&] {
+        if (comm.rank() != 0) {
+            job = parse_job(text);
+        }
+    });
+    return job;
 }
 
 int work(const Arguments& arguments) {

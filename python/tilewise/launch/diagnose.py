@@ -8,10 +8,9 @@ import signal
 
 from tilewise.base.errors import RunError, TilewiseError, UsageError, VerificationError
 from tilewise.base.units import listing, plural
-from tilewise.launch import advice, causes, join, slurm, unstarted
+from tilewise.launch import advice, causes, constants, join, slurm, unstarted
 from tilewise.launch.events import Failed
 from tilewise.launch.launcher import NAMES, Start
-from tilewise.launch.lines import PATIENCE
 from tilewise.launch.outcome import Outcome
 
 _HYDRA_PID = re.compile(r"PID (\d+) RUNNING AT (\S+)")
@@ -132,9 +131,9 @@ def _timed_out(outcome: Outcome, timeout: float | None, start: Start | None) -> 
 
 def _silent(hosts: list[str]) -> RunError:
     """The network to these hosts is cut, or they are down."""
-    here = os.uname().nodename
+    here, patience = os.uname().nodename, constants.seam().line_patience
     return RunError(
-        f"{listing(hosts)} did not answer {here} for {PATIENCE} s, so that all ranks were ended",
+        f"{listing(hosts)} did not answer {here} for {patience} s, so that all ranks were ended",
         f"ping {hosts[0]} from {here}: is that host up, and the network between the two?",
     )
 

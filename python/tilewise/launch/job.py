@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from tilewise.files.region import Region, Source
+from tilewise.launch import constants
 
-PROTOCOL = 7
+PROTOCOL = 8
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,9 +194,13 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do, where the data are, and how; the worker decides nothing that could stand here."""
+    """What to do, where the data are, and how; the worker decides nothing that could stand here.
+
+    `constants` is the digest of the worker's constants that the plan went by; 0: there were none.
+    """
 
     protocol: int = PROTOCOL
+    constants: int = msgspec.field(default_factory=constants.digest)
     id: str
     command: str
     inputs: list[Region]

@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-PATIENCE = 15  # seconds without an answer after which a host counts as lost; the worker has the same
-_IDLE, _EVERY = 5, 2  # seconds until a silent host is asked whether it is there, and from then on
+from tilewise.launch import constants
+
 _HERE, _ELSEWHERE = 256, 4096  # ranks that are let in
 _SPARED = 64  # descriptors that the front needs for other things
 _LOST = b"L"
@@ -191,13 +191,15 @@ class Lines:
 
 
 def keep_asking(connection: _socket.socket) -> None:
-    """Has the kernel ask the other side whether it is there, and give up after `PATIENCE` seconds."""
+    """Has the kernel ask the other side whether it is there, and give up at last."""
+    times = constants.seam()
+    asked = (times.line_patience - times.line_asked_after) // times.line_asked_every
     connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
     for name, value in (
-        ("TCP_KEEPIDLE", _IDLE),
-        ("TCP_KEEPINTVL", _EVERY),
-        ("TCP_KEEPCNT", (PATIENCE - _IDLE) // _EVERY),
-        ("TCP_USER_TIMEOUT", PATIENCE * 1000),
+        ("TCP_KEEPIDLE", times.line_asked_after),
+        ("TCP_KEEPINTVL", times.line_asked_every),
+        ("TCP_KEEPCNT", asked),
+        ("TCP_USER_TIMEOUT", times.line_patience * 1000),
     ):
         if (option := getattr(_socket, name, None)) is not None:
             connection.setsockopt(_socket.IPPROTO_TCP, option, value)

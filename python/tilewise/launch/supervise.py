@@ -14,7 +14,7 @@ import msgspec
 
 from tilewise.base import processes
 from tilewise.base.errors import Interrupted
-from tilewise.launch import exit_hooks, segments, slurm, step
+from tilewise.launch import constants, exit_hooks, segments, slurm, step
 from tilewise.launch.events import Event, Failed, Progress, Reading, Signalled, Snapshot, Started, split_line
 from tilewise.launch.launcher import Start, spawn
 from tilewise.launch.lines import RUN, Lines
@@ -30,7 +30,6 @@ _LEAVING = 3.0  # seconds in which ranks may end after the first has, when the j
 _DRAIN = 0.3  # seconds for what is still in the pipes once the child has gone
 _ANSWER = 0.3  # seconds in which ranks say where they are, before a job that takes too long is ended
 _KEPT = 400  # lines of chatter that are kept
-_AHEAD = 32768  # bytes of a job that go out before the worker says what it has read; the worker knows it too
 
 
 class Supervisor:
@@ -52,6 +51,7 @@ class Supervisor:
         on_snapshot: Callable[[int], None] = lambda index: None,
     ) -> None:
         # No two runs have the same: one child is started by this process at a time.
+        self._ahead = constants.seam().job_window  # bytes that go out before rank 0 says what it has read
         self._mark = f"{RUN}={os.getpid()}-{time.monotonic_ns()}"
         name, _, value = self._mark.partition("=")
         self._lines = Lines(value, start.ranks, start.elsewhere, self._line)
@@ -245,7 +245,7 @@ class Supervisor:
     ) -> memoryview:
         """Hands on what may go; a launcher between us and rank 0 holds a pipe full, and may die of more."""
         assert child.stdin is not None
-        may_go = self._read_there + _AHEAD - self._sent
+        may_go = self._read_there + self._ahead - self._sent
         if may_go <= 0:
             selector.unregister(child.stdin)
             self._waits = True
@@ -266,7 +266,7 @@ class Supervisor:
 
     def _feed_on(self, selector: selectors.BaseSelector, child: subprocess.Popen[bytes]) -> None:
         """Once rank 0 has read more."""
-        if self._waits and self._sent < self._read_there + _AHEAD:
+        if self._waits and self._sent < self._read_there + self._ahead:
             self._waits = False
             assert child.stdin is not None
             selector.register(child.stdin, selectors.EVENT_WRITE)

@@ -8,13 +8,14 @@ import sys
 import sysconfig
 
 NAME = "tilewise-worker"
+FACTS = "build.json"
 _STARTER = "tilewise-start"
 
 
 def candidates() -> list[str]:
     """Every place a worker may lie, best first: TILEWISE_WORKER, the package, the environment."""
     named = os.environ.get("TILEWISE_WORKER")
-    return [os.path.abspath(named)] if named else _places(NAME)
+    return [os.path.abspath(named)] if named else places()
 
 
 def find() -> str | None:
@@ -41,11 +42,12 @@ def tied(command: list[str]) -> list[str]:
     """`command` for a child that is asked to end when this process dies, and that this process's terminal
     does not interrupt. Where the installation lacks the program for that, `command` itself.
     """
-    starter = _first(_places(_STARTER))
+    starter = _first(places(_STARTER))
     return [starter, str(os.getpid()), *command] if starter is not None else command
 
 
-def _places(name: str) -> list[str]:
+def places(name: str = NAME) -> list[str]:
+    """Every place where a program of the installed package may lie, best first."""
     import tilewise
 
     # An editable install keeps the sources and the built files in two folders.
@@ -59,10 +61,12 @@ def _first(paths: list[str]) -> str | None:
 
 
 def build_facts(worker: str) -> dict[str, str]:
-    """What `build.json` beside the worker says; empty where it is missing or unreadable."""
+    """The words that `build.json` beside the worker says; empty where it is missing or unreadable."""
     try:
-        with open(os.path.join(os.path.dirname(worker), "build.json"), encoding="utf-8") as file:
+        with open(os.path.join(os.path.dirname(worker), FACTS), encoding="utf-8") as file:
             facts = json.load(file)
     except (OSError, ValueError):
         return {}
-    return {str(key): str(value) for key, value in facts.items()} if isinstance(facts, dict) else {}
+    if not isinstance(facts, dict):
+        return {}
+    return {key: value for key, value in facts.items() if isinstance(value, str)}

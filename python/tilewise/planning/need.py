@@ -8,6 +8,7 @@ from tilewise.base.units import bytes_text
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import Format
 from tilewise.files.region import Region
+from tilewise.launch.constants import constants
 from tilewise.launch.job import Variant
 from tilewise.machine.facts import Facts
 
@@ -24,11 +25,18 @@ _STAGED = (
     "sieve",
     "per_rank",
 )
-
-
-# Characters of the longest number and what stands behind it, as `cpp/tilewise/kernel/number.hpp` prints it.
-_CHARACTERS = {"float16": 12, "float32": 16, "float64": 25, "complex64": 34, "complex128": 52}
 _LINES_HELD = 5  # two stages of whole lines, each also packed, and one of which only part is wanted
+
+
+class Widths(msgspec.Struct, frozen=True):
+    """Characters of the longest number and what stands behind it, as the worker prints it."""
+
+    float16: int
+    float32: int
+    float64: int
+    complex64: int
+    complex128: int
+    integer: int
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +56,8 @@ def staging(variant: Variant) -> int:
 
 def characters(dtype: str) -> int:
     """The most characters that a number takes in a text."""
-    return _CHARACTERS.get(dtype, 21)
+    widths = constants("text", Widths)
+    return int(getattr(widths, dtype, widths.integer))
 
 
 def longest_line(region: Region) -> int:

@@ -13,6 +13,7 @@ from tilewise.base.owner import new_owner
 from tilewise.files.folder import Piece
 from tilewise.files.region import Region
 from tilewise.launch import environment
+from tilewise.launch.constants import constants
 from tilewise.launch.job import Job, Variant
 from tilewise.machine import profile
 from tilewise.machine.facts import Facts
@@ -23,14 +24,19 @@ from tilewise.planning.where import Spread
 
 CALIBRATE_FROM = 1e11  # operations from which a measurement of gemm's peak is lost in the noise of the run
 _MEASURED = ("float32", "float64", "complex64", "complex128")
-# Bytes of the matrices that one thread multiplies to measure the peak: `size_for` in measure/gemm_rate.cpp.
-CALIBRATION = 120 << 20
+
+
+class Calibration(msgspec.Struct, frozen=True):
+    """The worker's measurement of the peak."""
+
+    gemm_rate_bytes: int  # of the matrices that one thread multiplies
 
 
 def _may_calibrate(variant: Variant, choices: Choices, facts: Facts, on_node: int) -> bool:
     """Whether the measurement, whose size grows with the threads, keeps to the cap or the free memory."""
     room = choices.memory if choices.memory is not None else facts.memory_available
-    return bool(on_node * CALIBRATION * variant.threads ** (2 / 3) <= room)
+    one = constants("measure", Calibration).gemm_rate_bytes
+    return bool(on_node * one * variant.threads ** (2 / 3) <= room)
 
 
 class Fallback(msgspec.Struct, frozen=True):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from tilewise.launch.constants import constants
+
 WORTH = 0.05
 _START = 0.15  # seconds until ranks run
 _FLOPS = 50e9  # a core, each second
@@ -30,9 +34,24 @@ def choose(wanted: str, share: float, warnings: list[str]) -> str:
     return "off"
 
 
-PATCH = 24  # rows and columns of a patch that a stencil's fast check computes again
-SHARE = 0.004  # of all work goes into patches, but the first two are always looked at
-ALL = 2e6  # of so many cells to sweep, or fewer, all are swept again: that takes a few milliseconds
+class Patches(msgspec.Struct, frozen=True):
+    """The worker's rule for a stencil's fast check, which sweeps cells again."""
+
+    patch_side: int  # rows and columns of a patch that is computed again
+    points_swept_again: int  # or fewer of them, times sweeps: then all are swept again
+    points_per_patch_point: int  # of one in so many goes into patches, but two are always looked at
+
+    @property
+    def share(self) -> float:
+        """Of all work, that goes into patches."""
+        return 1 / self.points_per_patch_point
+
+
+def patches() -> Patches:
+    """That of the worker that jobs will be given to."""
+    return constants("stencil", Patches)
+
+
 _PLAIN, _SWEPT = 0.6e9, 10e9  # cells a second on a core, of the plain kernel and of the fast one
 
 
@@ -43,10 +62,12 @@ def patches_share(steps: int, radius: int, points: float, cores: int) -> float:
     corner, where squares grow by `radius` with every sweep back from the last one, and where ranks meet, or
     in the middle, where they grow on both sides, by twice that.
     """
-    if points <= ALL:
+    rule = patches()
+    if points <= rule.points_swept_again:
         return 0.0
+    side = rule.patch_side
     always = 0.0
     for grows in (radius, 2 * radius):
-        always += min(points, ((PATCH + grows * steps) ** 3 - PATCH**3) / (3 * grows))
-    check = max(SHARE * points, always) / (_PLAIN * cores)
+        always += min(points, ((side + grows * steps) ** 3 - side**3) / (3 * grows))
+    check = max(rule.share * points, always) / (_PLAIN * cores)
     return check / (_START + points / (_SWEPT * cores) + check)

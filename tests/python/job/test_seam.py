@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from conftest import Tilewise
+from conftest import Tilewise, one_message
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region
 from tilewise.launch import worker
@@ -28,9 +29,7 @@ from tilewise.launch.job import (
     quit_job,
 )
 from tilewise.operations import OPERATIONS, exchanges_of, options_of
-from tilewise.operations.stencil.cut import pass_sweeps
 from tilewise.operations.stencil.options import BOUNDARIES, HALOS
-from tilewise.operations.stencil.weights import Weights
 from tilewise.planning.names import IO
 
 
@@ -81,45 +80,65 @@ def test_both_sides_have_the_same_names(described: dict[str, object]) -> None:
     assert described["dtypes"] == list(ITEMSIZE)
 
 
-def test_both_sides_do_as_many_sweeps_in_a_pass(described: dict[str, object]) -> None:
-    found: dict[str, dict[str, list[int]]] = {}
-    for dtype in ("float32", "float64"):
-        for form in ("star", "box"):
-            for radius in (1, 2, 3, 4):
-                side = 2 * radius + 1
-                cells = [(row, column) for row in range(side) for column in range(side)]
-                values = tuple(float(form == "box" or radius in cell) for cell in cells)
-                sweeps = pass_sweeps(Weights("w", radius, values), dtype)
-                found.setdefault(dtype, {}).setdefault(form, []).append(sweeps)
-    assert described["best_steps"] == found
+def test_the_file_beside_the_worker_has_its_constants(described: dict[str, object]) -> None:
+    program = worker.find()
+    assert program is not None
+    built = json.loads((Path(program).parent / worker.FACTS).read_text())
+    assert built["constants"] == described["constants"]
+    assert (
+        built["constants"]["digest"] == Job(**_told(), command="convert", variant=_alone("local")).constants
+    )
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_plan_by_other_constants_is_refused(tilewise: Tilewise, tmp_path: Path, ranks: int) -> None:
+    """As where a worker was replaced, and the file beside it was not."""
+    program = worker.find()
+    assert program is not None
+    built = json.loads((Path(program).parent / worker.FACTS).read_text())
+    built["constants"]["digest"] ^= 1
+    place = tmp_path / "other"
+    place.mkdir()
+    (place / worker.FACTS).write_text(json.dumps(built))
+    (place / worker.NAME).symlink_to(program)
+    tilewise.environment["TILEWISE_WORKER"] = str(place / worker.NAME)
+    result = tilewise("generate", "-o", "A.npy", "--shape", "30x20", "-n", str(ranks))
+    message = one_message(result, 2)
+    assert "constants" in message and "install tilewise again" in message
+    assert not (tilewise.folder / "A.npy").exists()
+
+
+def _alone(algorithm: str) -> Variant:
+    return msgspec.structs.replace(quit_job().variant, algorithm=algorithm)
+
+
+def _told() -> dict[str, Any]:
+    made = Region(path="", name="made", rows=4, columns=4, dtype="float64", generator="normal")
+    out = Region(path="B.part", name="B", rows=4, columns=4, dtype="float64")
+    return {"id": "x", "inputs": [made], "output": out, "dtype": "float64"}
 
 
 def _jobs() -> dict[str, Job]:
     """One of each command, for one rank; no file is needed to refuse them."""
-    made = Region(path="", name="made", rows=4, columns=4, dtype="float64", generator="normal")
-    out = Region(path="B.part", name="B", rows=4, columns=4, dtype="float64")
-    told: dict[str, Any] = {"id": "x", "inputs": [made], "output": out, "dtype": "float64"}
-
-    def variant(algorithm: str) -> Variant:
-        return msgspec.structs.replace(quit_job().variant, algorithm=algorithm)
-
+    told = _told()
+    [made] = told["inputs"]
     stencil = Stencil(steps=1, radius=1, weights=[0, 0, 0, 0, 1, 0, 0, 0, 0], boundary="zero")
     values = Region(path="s.part", name="s", rows=1, columns=4, dtype="float64")
-    halo = msgspec.structs.replace(variant("sweeps"), halo="packed")
+    halo = msgspec.structs.replace(_alone("sweeps"), halo="packed")
     return {
         "multiply": Job(
-            command="multiply", variant=variant("local"), **told | {"inputs": [made, made], "output": None}
+            command="multiply", variant=_alone("local"), **told | {"inputs": [made, made], "output": None}
         ),
-        "transpose": Job(command="transpose", variant=variant("reread"), **told),
-        "convert": Job(command="convert", variant=variant("local"), **told),
+        "transpose": Job(command="transpose", variant=_alone("reread"), **told),
+        "convert": Job(command="convert", variant=_alone("local"), **told),
         "stencil": Job(command="stencil", variant=halo, stencil=stencil, **told),
         "svd": Job(
             command="svd",
-            variant=variant("jacobi"),
+            variant=_alone("jacobi"),
             svd=Svd(values_only=True, s=values, u=None, vt=None, us=None),
             **told | {"output": None},
         ),
-        "norm": Job(command="norm", variant=variant("local"), **told | {"output": None}),
+        "norm": Job(command="norm", variant=_alone("local"), **told | {"output": None}),
     }
 
 

@@ -9,8 +9,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from tilewise.launch import constants
 from tilewise.launch.events import RankPlace
-from tilewise.launch.lines import FRONT, PATIENCE, End, Lines
+from tilewise.launch.lines import FRONT, End, Lines
 from tilewise.launch.rank_pidfds import RankPidfds
 
 HERE = os.uname().nodename
@@ -95,7 +96,9 @@ def test_the_kernel_asks_whether_the_other_side_is_there(front: Front) -> None:
     front.call("far", 7)
     held = next(line.socket for line in front.lines._held.values())
     assert held.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-    assert held.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == PATIENCE * 1000
+    assert (
+        held.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == constants.seam().line_patience * 1000
+    )
 
 
 def test_a_host_that_does_not_answer_is_told_from_a_rank_that_ended(front: Front) -> None:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from tilewise.files.dtypes import ITEMSIZE
+from tilewise.launch.constants import constants
 from tilewise.launch.job import Variant
 from tilewise.planning.grid import part
 from tilewise.planning.need import FIXED, Need, staging
 
 PACKING = 4 << 20  # what gemm packs A and B into, each thread
-STREAMED, STREAMED_ROWS = 64 << 20, 520  # bytes of C in one of two buffers, and the fewest rows
-SUMMING = 2 * (16 << 20)  # pieces that layers add up, each rank
-PANEL = 768  # columns of A or rows of B in one panel
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """The worker's: of panels, of parts of C that are written early, and of what layers add up."""
+
+    panel_width: int  # columns of A, rows of B
+    part_bytes: int  # at most, but for the fewest rows
+    least_rows: int  # of a part, rounded up to a multiple
+    row_multiple: int
+    layer_piece_bytes: int  # sent at a time, and received
 
 
 def multiply_need(
@@ -32,6 +42,7 @@ def multiply_need(
     operands used `in_place` are pages of their files and take nothing, and C is streamed through two buffers
     where it is written `uncached`. `turned`: it is stored column by column.
     """
+    sizes = constants("multiply", Sizes)
     p, q = variant.grid
     item = ITEMSIZE[dtype]
     rows, columns = part(m, p, variant.remainder), part(n, q, variant.remainder)
@@ -39,7 +50,7 @@ def multiply_need(
     a = rows * part(layer, q, variant.remainder) * item
     b = part(layer, p, variant.remainder) * columns * item
     c = rows * columns * item
-    buffers = _exchange_buffers(variant, a, b, min(PANEL, layer) * (rows + columns) * item)
+    buffers = _exchange_buffers(variant, sizes, a, b, min(sizes.panel_width, layer) * (rows + columns) * item)
     fixed = FIXED + staging(variant) + variant.threads * PACKING
     if verify == "fast":  # vectors of all of m, n and k, in double
         fixed += (9 * m + 5 * n + 7 * k) * (16 if dtype.startswith("complex") else 8)
@@ -50,7 +61,9 @@ def multiply_need(
         c, result = 2 * c, 2 * result
     if variant.algorithm == "local":
         a, b = (0 if free else size for size, free in zip((a, b), in_place, strict=True))
-        c = min(c, 2 * max(STREAMED, STREAMED_ROWS * columns * item)) if variant.write == "uncached" else c
+        if variant.write == "uncached":  # through two buffers
+            fewest = (sizes.least_rows + sizes.row_multiple) * columns * item
+            c = min(c, 2 * max(sizes.part_bytes, fewest))
         operands, result = a + b, c
     # The serial proof gathers both operands and the result on rank 0, beside a second product.
     serial = (m * k + k * n + 2 * m * n) * item if verify == "serial" else 0
@@ -65,9 +78,9 @@ def multiply_need(
     )
 
 
-def _exchange_buffers(variant: Variant, a: int, b: int, panels: int) -> int:
+def _exchange_buffers(variant: Variant, sizes: Sizes, a: int, b: int, panels: int) -> int:
     """Spare blocks or panels that one rank needs beside its own blocks; sizes in bytes."""
-    adding = SUMMING if variant.copies > 1 else 0
+    adding = 2 * sizes.layer_piece_bytes if variant.copies > 1 else 0
     if variant.exchange == "shared" or variant.grid == (1, 1):
         return adding
     if variant.algorithm == "cannon":

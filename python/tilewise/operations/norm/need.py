@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from tilewise.files.region import Region
+from tilewise.launch.constants import constants
 from tilewise.launch.job import Variant
 from tilewise.planning.need import FIXED, Need, staging, whole_lines
 
 _SUM = 8  # bytes of a float64
-_EXCHANGED = 4 << 20  # what ranks pass to each other of their sums at a time, and receive
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """The worker's."""
+
+    summed_numbers: int  # of their sums, that ranks pass to each other at a time; each receives as many
 
 
 def sums(source: Region, variant: Variant) -> int:
@@ -16,7 +24,8 @@ def sums(source: Region, variant: Variant) -> int:
     Columns of the file, that is: of one that is stored column by column they are the matrix's rows.
     """
     columns = source.rows if source.order == "F" else source.columns
-    return variant.threads * columns * _SUM + whole_lines(source) + (_EXCHANGED if variant.ranks > 1 else 0)
+    passed = 2 * constants("norm", Sizes).summed_numbers * _SUM if variant.ranks > 1 else 0
+    return variant.threads * columns * _SUM + whole_lines(source) + passed
 
 
 def norm_need(source: Region, band_bytes: int, variant: Variant, on_node: int) -> Need:

@@ -11,16 +11,24 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import listing, plural, shape_text
+from tilewise.launch.constants import constants
 from tilewise.operations.stencil.options import HALOS
 from tilewise.operations.stencil.weights import Weights
 
 SCATTERED = 4
-# Sweeps that one pass over memory does best, by the kernel's word (`Sweeper::best_steps`): of a cross, and of
-# a square. More save traffic, but what strips and ranks compute twice grows with them.
-_CROSS = {("float32", 1): 40, ("float64", 1): 25, ("float32", 2): 20, ("float64", 2): 20}
-_SQUARE = {("float32", 1): 20, ("float64", 1): 20, ("float32", 2): 12, ("float64", 2): 12}
-_FAR = (12, 8)  # of a cross and of a square with a larger radius
 SHARE = 8  # of a part's extent, to which a halo may go
+
+
+class Passes(msgspec.Struct, frozen=True):
+    """Sweeps that one pass over memory does best, by the worker's kernel, of radius 1 and on.
+
+    More save traffic, but what strips and ranks compute twice grows with them.
+    """
+
+    best_steps_star_float32: list[int]
+    best_steps_star_float64: list[int]
+    best_steps_box_float32: list[int]
+    best_steps_box_float64: list[int]
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,8 +111,9 @@ def most_ranks(cut: Cut, ranks: int, wanted: str | None, depth: int | None) -> i
 
 def pass_sweeps(weights: Weights, dtype: str) -> int:
     """Sweeps that one pass over memory does best."""
-    table, far = (_CROSS, _FAR[0]) if weights.is_star else (_SQUARE, _FAR[1])
-    return table.get((dtype, weights.radius), far)
+    form = "star" if weights.is_star else "box"
+    by_radius: list[int] = getattr(constants("stencil", Passes), f"best_steps_{form}_{dtype}")
+    return by_radius[weights.radius - 1]
 
 
 def choose_depth(cut: Cut, grid: tuple[int, int], wanted: int | None, stretch: int, best: int) -> int:

@@ -7,18 +7,24 @@ import msgspec
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import Format
 from tilewise.files.region import Region
+from tilewise.launch.constants import constants
 from tilewise.launch.job import Variant
 from tilewise.operations.stencil.cut import Cut
 from tilewise.planning import need
 from tilewise.planning.grid import part
 from tilewise.planning.need import Need
-from tilewise.planning.proof import ALL, PATCH
+from tilewise.planning.proof import patches
 
 STRIP = 8 << 10  # bytes of a row in a strip, at most
 LINE, PAGE = 64, 4096
-BANDS = 4 << 20  # of a file that is read again
 REQUEST = 256  # bytes of a message under way: its handle, and what MPI keeps for it
 _AT_ONCE = ("nonblocking", "overlap")  # exchanges that have all messages under way together
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """The worker's."""
+
+    proof_band_bytes: int  # of a file that is read again
 
 
 class Files(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,15 +77,18 @@ def stencil_need(
     sweeps are repeated, else 0. A proof sweeps again with the plain kernel: `fast` over patches and what they
     depend on, or a whole plane on one rank where that is little work; `serial` over all, on rank 0.
     """
+    rule = patches()
     fields = field_bytes(cut, dtype, variant)
     item = ITEMSIZE[dtype]
     rows, columns = _block(cut, variant)
     kept = rows * columns * (again + files.turned * item)
-    whole = cut.rows * cut.columns * max(1, steps) <= ALL
+    whole = cut.rows * cut.columns * max(1, steps) <= rule.points_swept_again
     patch = [
-        extent if whole else min(extent, PATCH + 2 * steps * cut.radius) for extent in (cut.rows, cut.columns)
+        extent if whole else min(extent, rule.patch_side + 2 * steps * cut.radius)
+        for extent in (cut.rows, cut.columns)
     ]
-    proof = 2 * patch[0] * patch[1] * item + 2 * BANDS if verify == "fast" else 0
+    bands = 2 * constants("stencil", Sizes).proof_band_bytes
+    proof = 2 * patch[0] * patch[1] * item + bands if verify == "fast" else 0
     lines = files.beside(variant) + (0 if verify == "off" else files.read_again())
     buffers = _halos(cut, dtype, variant) + _scratch(cut, dtype, variant) + kept + lines
     serial = 4 * cut.rows * cut.columns * item if verify == "serial" else 0

@@ -8,9 +8,8 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import shape_text
+from tilewise.launch.constants import constants
 
-RADIUS_MAX = 4
-_SIDE_MAX = 2 * RADIUS_MAX + 1
 # Named weights: how many numbers they take (centre first, then by distance), and which they have unsaid.
 # star9 is the same diffusion as star5, u + ∇²u/10, with the Laplacian to fourth order instead of second.
 _STARS: dict[str, tuple[float, ...]] = {"star5": (0.6, 0.1), "star9": (0.5, 2 / 15, -1 / 120)}
@@ -20,6 +19,12 @@ NAMES = {
     "box3": "the mean of 3×3",
 }
 _KNOWN = "star5, star5:CENTRE,NEIGHBOUR, star9, star9:CENTRE,NEAR,FAR, box3, or a file that holds a matrix"
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """The worker's."""
+
+    max_radius: int
 
 
 class Weights(msgspec.Struct, frozen=True):
@@ -115,10 +120,11 @@ def _from_file(text: str) -> Weights:
             f"--weights {text} is {shape_text(rows, columns)}, but weights have {what}: the middle "
             "one is for the number itself"
         )
-    if rows > _SIDE_MAX:
+    radius = constants("stencil", Limits).max_radius
+    if rows > 2 * radius + 1:
         raise UsageError(
             f"--weights {text} is {shape_text(rows, columns)}, of radius {rows // 2}; the largest radius is "
-            f"{RADIUS_MAX}, {shape_text(_SIDE_MAX, _SIDE_MAX)}"
+            f"{radius}, {shape_text(2 * radius + 1, 2 * radius + 1)}"
         )
     values: list[float] = []
     with binary(source) as region:

@@ -5,22 +5,11 @@ from __future__ import annotations
 from tilewise.launch.job import Variant
 from tilewise.operations.svd.options import Svd
 from tilewise.operations.svd.shape import Shape
+from tilewise.operations.svd.sizes import sizes
 from tilewise.planning.grid import part
 
 DOUBLE = 8
-TALL = (
-    1.5  # rows for each column from which ranks factor their rows first: `tall` in cpp/tilewise/svd/start.cpp
-)
-_CHUNK = 4  # rows for each column that are factored at once: `chunk_factor` there
-_SOLVED_ROWS = (
-    2048  # of columns that are multiplied at once: `panel_rows` in cpp/tilewise/kernel/jacobi_pair.cpp
-)
 _SQUARES = 6  # of a pair: its cosines, three of the solver and LAPACK's two
-_APPLIED = 128  # reflectors that are applied at once: `wide` in cpp/tilewise/kernel/spread_qr.cpp
-_FACTORED, _SKETCHED = 64, 72  # columns of a panel, rows of a sketch: `narrow` and `oversampling` there
-_PANEL_COLUMNS = (
-    256  # of A that all ranks multiply with at once: `panel_columns` in cpp/tilewise/kernel/svd_start.cpp
-)
 _WINDOWS = 4  # blocks that neighbours can put into one rank's window
 
 
@@ -36,7 +25,7 @@ def jacobi_window(shape: Shape, variant: Variant, options: Svd) -> int:
 
 def is_tall(shape: Shape, variant: Variant) -> bool:
     """Whether the ranks factor their rows before anything else."""
-    return variant.ranks > 1 and shape.most >= TALL * shape.least
+    return variant.ranks > 1 and 100 * shape.most >= sizes().tall_percent * shape.least
 
 
 def jacobi_stages(shape: Shape, variant: Variant, options: Svd, again: bool, leader: bool) -> list[int]:
@@ -48,6 +37,7 @@ def jacobi_stages(shape: Shape, variant: Variant, options: Svd, again: bool, lea
     that are kept, sorted, and turned back. Of a tall A the rows of a rank are factored first, and that is
     kept until the end.
     """
+    size = sizes()
     m, n, ranks = shape.most, shape.least, variant.ranks
     tall, vectors, qr = is_tall(shape, variant), not options.values_only, variant.start == "qr"
     h = n if tall else m
@@ -59,7 +49,7 @@ def jacobi_stages(shape: Shape, variant: Variant, options: Svd, again: bool, lea
     positions = -(-variant.blocks // (2 * ranks))
     own = min(n, 2 * positions * widest)
     kept = min(own, shape.components)
-    chunk = max(n, min(-(-high // variant.threads), _CHUNK * n))
+    chunk = max(n, min(-(-high // variant.threads), size.chunk_factor * n))
     stack = min(high, n * -(-high // chunk))
 
     factored, reading = 0, [share + _moved(m * even, ranks), 2 * share]
@@ -80,9 +70,12 @@ def jacobi_stages(shape: Shape, variant: Variant, options: Svd, again: bool, lea
     window = jacobi_window(shape, variant, options) // DOUBLE
     solvers = variant.threads if positions >= variant.threads else 1
     pair = min(n, 2 * widest)
-    solving = 0 if variant.inner == "rotations" else pair * (_SQUARES * pair + min(x_rows, _SOLVED_ROWS))
+    solving = 0 if variant.inner == "rotations" else pair * (_SQUARES * pair + min(x_rows, size.rotated_rows))
     swept = blocks + arriving + window + solvers * solving
-    turned = kept * (column + (h * vectors if x_rows < h else 0)) + _APPLIED * (2 * h + kept) * vectors * qr
+    turned = (
+        kept * (column + (h * vectors if x_rows < h else 0))
+        + size.applied_reflectors * (2 * h + kept) * vectors * qr
+    )
     stages = [lasting + stage for stage in (filled, swept, blocks + kept * column, turned)]
     stages += [*reading, *(factored + stage for stage in made)]
     if vectors and tall:
@@ -99,7 +92,9 @@ def _moved(numbers: int, ranks: int) -> int:
 
 def _eigenvectors(h: int, n: int, even: int, own: int, leader: bool, ranks: int) -> list[int]:
     """Numbers beside A's columns: AᵀA, reflectors of its reduction, LAPACK's vectors, V, and X."""
-    panel, applied = _PANEL_COLUMNS * (h + 2 * n * leader), _APPLIED * (2 * n + own)
+    size = sizes()
+    panel = size.gram_panel_columns * (h + 2 * n * leader)
+    applied = size.applied_reflectors * (2 * n + own)
 
     def dealt(columns: int) -> int:
         return n * n + n * n * (ranks - 1) // ranks + n * columns if leader else 2 * n * columns
@@ -122,7 +117,10 @@ def _factored_columns(h: int, n: int, even: int, own: int, leader: bool, ranks: 
 
     Beside a panel, pivots take signs, a sketch of a rank's columns, and on rank 0 that of all, to factor it.
     """
-    panel = (_FACTORED + _SKETCHED) * h + (_APPLIED + _SKETCHED) * even + 2 * _SKETCHED * n * leader
+    size = sizes()
+    sketched = size.sketch_rows
+    panel = (size.factored_columns + sketched) * h + 2 * sketched * n * leader
+    panel += (size.applied_reflectors + sketched) * even
     moved = max(_moved(n * even, ranks), 2 * n * even)
     return [2 * h * even + panel, h * even + moved + panel, (h + n) * even + moved * own // even + panel]
 
@@ -143,7 +141,7 @@ def _given(shape: Shape, options: Svd, variant: Variant, kept: int) -> list[int]
         return -(-extent * (kept * (ranks - 1) + k - kept) // ranks) if ranks > 1 else 0
 
     return [
-        n * kept + 2 * m * kept + _APPLIED * (2 * m + kept),
+        n * kept + 2 * m * kept + sizes().applied_reflectors * (2 * m + kept),
         (first + second) * kept + share + letters(first),
         second * kept + share + other + letters(second),
         share + other + max(other, other * options.scaled),

@@ -9,25 +9,23 @@ from tilewise.files.region import Region
 from tilewise.launch.job import Variant
 from tilewise.operations.svd.options import Svd
 from tilewise.operations.svd.shape import Panels, Shape, panels_of_factor, panels_of_input
+from tilewise.operations.svd.sizes import sizes
 
 DOUBLE = 8
-PROBES = 16  # random vectors of the proof, and as many of signs
-SUMMED = 128 << 20  # bytes that are added up over the ranks at a time, beside which MPI keeps as many
-_CHUNK = 4  # rows of what is factored at once, for each column; what is left of it is as much smaller
-_CHUNK_ROWS = 512  # and the fewest of them
+SUMMED = 128 << 20  # bytes of sums over the ranks that MPI may keep a second time, at most
 LINE = 64  # bytes to whose multiples a row of the sketch is padded
-_BLOCKS, _BLOCKS_MIN, _COLUMNS = 8, 3, 1000  # of the space: blocks, and columns where blocks are wide
-_ALONE = 2  # iterations up to which a block is all that is kept
 SQUARES = 14  # of sampled × sampled numbers: triangles, their merges, and what LAPACK keeps
 
 
 def basis_of(block: int) -> tuple[int, int]:
     """Columns that the space of `randomized` may have, with blocks of so many: what is usual, and the fewest.
 
-    The usual is eight blocks, as long as its eigenvalue problem stays small: `usual_basis` in
+    The usual is so many blocks as long as its eigenvalue problem stays small: `usual_basis` in
     cpp/tilewise/svd/randomized_finder.hpp.
     """
-    return max(_BLOCKS_MIN * block, min(_BLOCKS * block, _COLUMNS)), _BLOCKS_MIN * block
+    size = sizes()
+    fewest = size.least_basis_blocks * block
+    return max(fewest, min(size.basis_blocks * block, size.basis_columns)), fewest
 
 
 def sketch_need(
@@ -41,14 +39,14 @@ def sketch_need(
     that joins a space of `basis` columns is held beside that, which takes half as much again where its Ritz
     vectors take its place, and seven squares of numbers. At the end there is a part of Vᵀ, to be written.
     """
-    sampled, item = shape.sampled(options), ITEMSIZE[dtype]
+    sampled, item, size = shape.sampled(options), ITEMSIZE[dtype], sizes()
     padded, panels = _sketched(shape, dtype, source, variant, options, room)
     width, rows = panels.width, -(-panels.height // variant.ranks)
     whole = width * sampled * DOUBLE
     messages = min(whole, SUMMED) if variant.ranks > 1 else 0
     lanes = panels.lanes * ((width + panels.rows) * padded * item + whole)
-    chunk = max(_CHUNK_ROWS, _CHUNK * sampled)
-    sample = sampled * (rows + rows // _CHUNK + min(rows, variant.threads * chunk)) * item
+    chunk = max(size.least_chunk_rows, size.chunk_factor * sampled)
+    sample = sampled * (rows + rows // size.chunk_factor + min(rows, variant.threads * chunk)) * item
     factored = sampled * (width + width // 2 + min(width, variant.threads * chunk)) * DOUBLE
     vectors = 0 if options.values_only else width * shape.components * item
     turned, scaled = (
@@ -59,7 +57,7 @@ def sketch_need(
         whole + sample + max(lanes + messages, 3 * whole), 3 * whole + factored, sample + written + whole
     )
     space = 0
-    if options.power is None or options.power > _ALONE:
+    if options.power is None or options.power > size.warm_readings:
         held = min(basis, width)
         space = held * width * DOUBLE + 7 * held * held * DOUBLE
         space += max(lanes + messages + whole, 2 * whole + factored, held // 2 * width * DOUBLE + whole)
@@ -92,7 +90,8 @@ def proof_need(
     rows of U or of Vᵀ, and products of both with the vectors; before that panels of the other factor, and
     its products. What has K numbers a vector is small.
     """
-    item, vectors = ITEMSIZE[dtype], 2 * PROBES
+    probes = sizes().probes
+    item, vectors = ITEMSIZE[dtype], 2 * probes
     a = panels_of_input(source, dtype, variant, vectors, room)
     held = a.width * (item + ITEMSIZE[source.dtype])
     if values_only:
@@ -100,10 +99,10 @@ def proof_need(
     k = shape.components
     stored = DOUBLE + (item if item != DOUBLE else 0)  # of a number of U or Vᵀ, as read and as used
     other = panels_of_factor(a.width, k, a.height == shape.rows, dtype, variant, vectors, room)
-    along = a.rows * (held + k * stored + vectors * (DOUBLE + item) + PROBES * DOUBLE)
+    along = a.rows * (held + k * stored + vectors * (DOUBLE + item) + probes * DOUBLE)
     across = other.rows * (k * stored + 2 * vectors * DOUBLE)
     small = vectors * k * DOUBLE
-    passed = PROBES * a.width * DOUBLE
+    passed = probes * a.width * DOUBLE
     messages = passed + min(passed, SUMMED) if variant.ranks > 1 else 0
     return (
         a.lanes * (along + small)

@@ -9,12 +9,7 @@ from tilewise.files.folder import Piece
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
 from tilewise.operations.svd.options import OVERSAMPLE, Svd
-
-# As in cpp/tilewise/svd/panels.cpp.
-_PANEL, _SHARED = 1 << 20, 16 << 20  # bytes of a panel that a thread has for itself, or all of them together
-_VECTORS = 8 << 20  # bytes of vectors that each thread may have
-_LEAST_ROWS = 32  # of a panel
-_PIECE, _PIECES = 4096, 4096  # bytes of a panel's columns that lie together, and how many such there may be
+from tilewise.operations.svd.sizes import sizes
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +66,7 @@ def panels_of_input(source: Region, dtype: str, variant: Variant, vectors: int, 
     rows, columns = source.shape if source.order == "C" else source.shape[::-1]
     plain = not source.tiles and not source.generator and source.encoding == "binary"
     together = not plain or variant.read not in ("mapped", "positioned")
-    if not together and rows < columns and rows <= _PIECES:
+    if not together and rows < columns and rows <= sizes().most_pieces:
         return _cut((columns, rows), True, source.dtype, dtype, variant, vectors, room, False)
     return _cut((rows, columns), False, source.dtype, dtype, variant, vectors, room, together)
 
@@ -94,10 +89,10 @@ def _cut(
     together: bool,
 ) -> Panels:
     height, width = extents
-    item = ITEMSIZE[dtype]
-    lanes = 1 if together or width * vectors * item > _VECTORS else variant.threads
-    wanted = _SHARED if together or lanes < variant.threads else _PANEL
+    item, size = ITEMSIZE[dtype], sizes()
+    lanes = 1 if together or width * vectors * item > size.lane_vector_bytes else variant.threads
+    wanted = size.shared_panel_bytes if together or lanes < variant.threads else size.lane_panel_bytes
     row = max(width, vectors) * item
-    rows = max(wanted // row, _PIECE // ITEMSIZE[stored] if by_columns else _LEAST_ROWS)
+    rows = max(wanted // row, size.piece_bytes // ITEMSIZE[stored] if by_columns else size.least_panel_rows)
     rows = min(rows, room // (lanes * row), height)
     return Panels(height=height, width=width, lanes=lanes, rows=max(1, rows))

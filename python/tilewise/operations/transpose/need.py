@@ -9,19 +9,25 @@ import msgspec
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import Format
 from tilewise.files.region import Region
+from tilewise.launch.constants import constants
 from tilewise.launch.job import Variant
 from tilewise.planning import grid, need
 
-STRIP = 2 << 20  # bytes that a thread turns and writes at a time, and at least a cache line of columns
 LINE = 64
 TILE = 384 << 20  # bytes of one of a rank's three tiles
 BAND = 32 << 20
 LEAST_STAGE = 1 << 20
 PAGE = 4096
-BOUNCE = (256 << 10) + 8192  # a request of a tile past the page cache: `bounce_bytes` in C++
-REQUESTS = 8  # of a node at a time, two a rank at least, and a buffer for each both ways
 PROOF = 16 << 20  # bytes that a proof reads into; its blocks are smaller than rows may be
 WEIGHT = 8  # bytes for each number of a row, beside a fingerprint
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """The worker's: of strips of mapped pages, and of tiles past the page cache."""
+
+    mapped_strip_bytes: int  # that a thread turns and writes, and at least a cache line of columns
+    bounce_bytes: int  # of the buffer of a request, without a page on either side
+    requests_in_flight: int  # of a node, two a rank at least, and a buffer for each both ways
 
 
 class Files(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +89,9 @@ def staged(files: Files, variant: Variant, room: int, on_node: int, verify: str)
         stage, buffers = LEAST_STAGE, strips(files, variant.threads)
     elif files.plain and {variant.read, variant.write} <= {"positioned", "uncached"}:
         past_cache = "uncached" in (variant.read, variant.write)
-        bounces = 2 * max(2, REQUESTS // variant.ranks) * BOUNCE if past_cache else 0
+        sizes = constants("transpose", Sizes)
+        requests = 2 * max(2, sizes.requests_in_flight // variant.ranks) if past_cache else 0
+        bounces = requests * (sizes.bounce_bytes + 2 * PAGE)
         stage = max(LEAST_STAGE, min(TILE, (room - bounces) // 3 - 4 * PAGE, size))
         tiles = 3 if stage < size else 2  # of a matrix that is one tile, no other is read meanwhile
         buffers = tiles * (stage + 4 * PAGE) + bounces
@@ -107,7 +115,8 @@ def scattered(files: Files, room: int) -> int:
 def strips(files: Files, threads: int) -> int:
     """Bytes of the strips that a rank's threads turn and write."""
     rows, columns = files.stored
-    return threads * max(STRIP, rows * min(LINE, columns * ITEMSIZE[files.source.dtype]))
+    strip = constants("transpose", Sizes).mapped_strip_bytes
+    return threads * max(strip, rows * min(LINE, columns * ITEMSIZE[files.source.dtype]))
 
 
 def in_memory(files: Files, variant: Variant, on_node: int, verify: str) -> need.Need:

@@ -1,0 +1,13 @@
+// What plans count on of this worker: the sizes of its buffers and panels, and what its rules go by.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tilewise::worker {
+
+/// One JSON object. Its `digest` is a number that another value of any of the constants changes.
+std::string constants_text();
+std::uint32_t constants_digest();
+
+}  // namespace tilewise::worker
