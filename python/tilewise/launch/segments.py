@@ -9,11 +9,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 import signal
 import stat
 import sys
-import tempfile
 import time
 
 FOLDER = "/dev/shm"
@@ -29,6 +27,8 @@ def new_folder(parent: str | None) -> tuple[str, int]:
     No sweep removes it until that descriptor is closed, as the system does for whoever dies. Raises OSError.
     """
     while True:
+        import tempfile
+
         path = tempfile.mkdtemp(prefix=f"{_ARRAYS}{os.getpid()}-", dir=parent)
         with contextlib.suppress(FileNotFoundError):
             held = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -66,6 +66,8 @@ def _remove_folder(path: str) -> bool:
         if os.fstat(descriptor).st_uid != os.geteuid():
             return False
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        import shutil
+
         shutil.rmtree(path)
     except OSError:  # held, or another process was first
         return False
