@@ -5,7 +5,6 @@ VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 MPICXX_OPENMPI := $(shell command -v mpicxx.openmpi)
-PRESETS := dev asan $(if $(MPICXX_OPENMPI),openmpi)
 # One of the builds is the oldest GCC's, where there is one beside the default.
 OLDEST_GXX := $(firstword $(foreach version,10 11 12,$(shell command -v g++-$(version))))
 COMPILER_openmpi := $(if $(OLDEST_GXX),-DCMAKE_CXX_COMPILER=$(OLDEST_GXX))
@@ -55,9 +54,14 @@ demo: $(VENV)/.installed  ## multiply real matrices from file to file, show the 
 
 test: test-cpp-dev test-python  ## what one build can show: the C++ tests, and the Python tests but the slow ones
 
-check: lint test slow  ## every test; what continuous integration runs
+check: lint test-cpp-dev slow test-python  ## every test; what continuous integration runs
 
-slow: $(addprefix test-cpp-,$(filter-out dev,$(PRESETS))) test-slow  ## what make test leaves out: sanitizers, Open MPI, clusters, failures
+# The slow tests mostly wait: the sanitized build compiles in what they leave of the cores. They use the worker on Open MPI.
+slow: $(if $(MPICXX_OPENMPI),test-cpp-openmpi)  ## what make test leaves out: Open MPI, clusters, failures, sanitizers
+	cmake --preset asan -DPython_EXECUTABLE=$(BIN)/python
+	nice -n 19 cmake --build build/asan -- --quiet & build=$$!; \
+	$(MAKE) --no-print-directory test-slow; tests=$$?; wait $$build && exit $$tests
+	$(MAKE) --no-print-directory test-cpp-asan
 
 test-slow: $(VENV)/.installed
 	$(PYTEST) -n 2 --durations=30 $(SLOW)
@@ -65,7 +69,7 @@ test-slow: $(VENV)/.installed
 test-cpp-%: $(VENV)/.installed
 	cmake --preset $* -DPython_EXECUTABLE=$(BIN)/python $(COMPILER_$*)
 	cmake --build build/$*
-	ctest --test-dir build/$* --output-on-failure --no-tests=error
+	ctest --test-dir build/$* -j $(JOBS) --output-on-failure --no-tests=error
 
 test-python: $(VENV)/.installed  ## the Python tests, but the slow ones
 	$(PYTEST) -n 2 --durations=30 $(addprefix --ignore=,$(SLOW))

@@ -1,8 +1,8 @@
 """What runs beside what, with pytest-xdist.
 
-tests/cluster              one after the other; they mostly wait, so that others can run beside them
-tests/python/{job,slow}    one after the other: many look at what is left on the machine
-all others                 file by file, on whatever is free
+tests/cluster        one after the other; they mostly wait, so that others can run beside them
+tests/python/slow    one after the other: they fill disks, take memory and kill at given moments
+all others           file by file, on whatever is free; what a job left is looked for in its own folder
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-_ONE_BY_ONE = ("tests/cluster/", "tests/python/job/", "tests/python/slow/")
+_ONE_BY_ONE = ("tests/cluster/", "tests/python/slow/")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -22,6 +22,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFolder(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = str(nodeid.split("::", maxsplit=1)[0])
-            return "cluster" if "cluster/" in file else "job" if file.startswith(_ONE_BY_ONE) else file
+            return next((folder for folder in _ONE_BY_ONE if file.startswith(folder)), file)
 
     return ByFolder(config, log)

@@ -24,6 +24,7 @@ if importlib.util.find_spec("tilewise") is None:  # not installed: the front wor
     sys.path.insert(0, str(SOURCES))
 
 InProcess = Callable[..., "subprocess.CompletedProcess[str]"]
+Done = Callable[..., dict[str, Any]]
 # A busy machine may take long for an example, and what a run finds, the next one must find, too.
 hypothesis.settings.register_profile(
     "suite",
@@ -159,6 +160,20 @@ def _inside(
         code = main([str(word) for word in words])
         said = capsys.readouterr()
         return subprocess.CompletedProcess(words, code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def done(inside: InProcess, request: pytest.FixtureRequest) -> Done:
+    """Runs the module's `JOB` (a command, and flags for all its runs) to its end; returns the record."""
+    command, *flags = request.module.JOB
+
+    def run(*words: object) -> dict[str, Any]:
+        ended = inside(command, *words, *flags, "-q", "--json", "-")
+        assert ended.returncode == 0, ended.stderr
+        record: dict[str, Any] = json.loads(ended.stdout)
+        return record
 
     return run
 

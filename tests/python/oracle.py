@@ -14,10 +14,13 @@ import numpy
 import psutil
 from conftest import Tilewise, wait_for
 from stopwatch import within
+from tilewise.operations.multiply.options import ALGORITHMS
+from tilewise.planning.names import ONE_FILE
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+RANKS = (4, 3, 2, 1, 6)
 DTYPES = (*INTEGERS, "float16", "float32", "float64", "complex64", "complex128")
 
 
@@ -67,6 +70,21 @@ def save(folder: Path, left: Array, right: Array) -> None:
     """A.npy and B.npy."""
     numpy.save(folder / "A.npy", left)
     numpy.save(folder / "B.npy", right)
+
+
+def ways_to_multiply(without: str = "") -> list[tuple[str, str | None, int, str]]:
+    """Algorithm, exchange, ranks and io: each algorithm meets each of the others at least once.
+
+    No way has the exchange `without`. The library's own tests run each exchange on each number of ranks.
+    """
+    ways: list[tuple[str, str | None, int, str]] = []
+    for algorithm in ALGORITHMS.values():
+        counts = [ranks for ranks in RANKS if algorithm.takes(ranks)]
+        exchanges = [each for each in algorithm.exchanges if each != without] or [None]
+        for i in range(max(len(exchanges), len(ONE_FILE))):
+            exchange, io = exchanges[i % len(exchanges)], list(ONE_FILE)[i % len(ONE_FILE)]
+            ways.append((algorithm.name, exchange, counts[i % len(counts)], io))
+    return ways
 
 
 def record_of(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -1,19 +1,16 @@
-"""Inputs of a stencil, what scipy makes of them, and runs to the end whose record comes back."""
+"""Inputs of a stencil, and what scipy makes of them."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy
-from conftest import InProcess, Tilewise
+from conftest import Tilewise
 from scipy import ndimage
 from stencil_cover import SHAPE
 from tilewise.operations.stencil.weights import parse_weights
 
-Done = Callable[..., dict[str, Any]]
 MODES = {"zero": "constant", "fixed": "constant", "periodic": "wrap", "reflect": "reflect"}
 WEIGHTS = {
     f"w{side}.npy": numpy.random.default_rng(side).uniform(-0.5, 1, (side, side)) / (side * side / 3)
@@ -57,15 +54,3 @@ def save(tilewise: Tilewise) -> None:
 
 def result(tilewise: Tilewise, name: str = "B.npy") -> Any:
     return numpy.load(tilewise.folder / name)
-
-
-def doing(tilewise: Tilewise, inside: InProcess) -> Done:
-    """Runs `tilewise stencil` to its end and returns the record."""
-
-    def run(*words: object) -> dict[str, Any]:
-        ended = inside("stencil", *words, "--force", "-q", "--json", "record.json")
-        assert ended.returncode == 0, ended.stderr
-        record: dict[str, Any] = json.loads((tilewise.folder / "record.json").read_text())
-        return record
-
-    return run

@@ -1,17 +1,14 @@
-"""Matrices with known spectra, what a decomposition must be, and runs to the end whose record comes back."""
+"""Matrices with known spectra, and what their decomposition must be."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy
-from conftest import InProcess, Tilewise
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
-Done = Callable[..., dict[str, Any]]
 KINDS = ("random", "graded", "repeated", "deficient", "zero")
 
 
@@ -85,18 +82,6 @@ def old_factors(folder: Path) -> None:
         files.append({"file": name, "shape": array.shape, "dtype": "float64"})
     listing = {"tilewise": 1, "command": "svd", "files": files}
     (folder / "manifest.json").write_text(json.dumps(listing))
-
-
-def doing(tilewise: Tilewise, inside: InProcess) -> Done:
-    """Runs `tilewise svd` to its end, into svd/, and returns the record."""
-
-    def run(*words: object) -> dict[str, Any]:
-        ended = inside("svd", *words, "-o", "svd/", "--force", "-q", "--json", "record.json")
-        assert ended.returncode == 0, ended.stderr
-        record: dict[str, Any] = json.loads((tilewise.folder / "record.json").read_text())
-        return record
-
-    return run
 
 
 def plain_values(matrix: Array) -> Array:

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy
 import pytest
-from conftest import Tilewise
+from conftest import InProcess, Tilewise
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from oracle import DTYPES, INTEGERS, assert_product, matrix, record_of, save
+from oracle import DTYPES, INTEGERS, RANKS, assert_product, matrix, record_of, save, ways_to_multiply
 from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
 from tilewise.planning.names import ONE_FILE
 
-RANKS = (1, 2, 3, 4, 6)
 # Rows, inner extent, columns. A prime number of them, so that variants meet them in ever new pairs.
 SHAPES = (
     (37, 23, 41),
@@ -46,41 +45,24 @@ class Case(NamedTuple):
         return f"{self.algorithm}-{self.exchange}-{self.ranks}-{self.read}-{self.write}-{extents}"
 
 
-def covering() -> list[Case]:
-    """Out of the product's table, each (algorithm, exchange, ranks) and each (algorithm, io, ranks)."""
-    cases: list[Case] = []
-    ways = list(ONE_FILE)
-    blocks = 0
-    for algorithm in MULTIPLY.values():
-        exchanges = algorithm.exchanges or (None,)
-        for ranks in filter(algorithm.takes, RANKS):
-            for index in range(max(len(exchanges), len(ways))):
-                read = ways[index % len(ways)]
-                write = ways[(index + index // len(ways) + blocks) % len(ways)]
-                shape = SHAPES[len(cases) % len(SHAPES)]
-                cases.append(
-                    Case(algorithm.name, exchanges[index % len(exchanges)], ranks, read, write, shape)
-                )
-            blocks += 1
-    return cases
-
-
-CASES = covering()
+STRATEGIES = list(ONE_FILE)
+CASES = [
+    Case(*way, STRATEGIES[(i * 3 + i // len(STRATEGIES)) % len(STRATEGIES)], SHAPES[i % len(SHAPES)])
+    for i, way in enumerate(ways_to_multiply())
+]
 
 
 def test_the_sample_covers_the_table() -> None:
-    fitting = [(a.name, n) for a in MULTIPLY.values() for n in RANKS if a.takes(n)]
-    exchanges = {(name, e, n) for name, n in fitting for e in MULTIPLY[name].exchanges or (None,)}
-    assert {(c.algorithm, c.exchange, c.ranks) for c in CASES} == exchanges
-    for which in ("read", "write"):
-        assert {(c.algorithm, getattr(c, which), c.ranks) for c in CASES} == {
-            (name, way, n) for name, n in fitting for way in ONE_FILE
-        }
-    assert {(c.read, c.write) for c in CASES} == {(r, w) for r in ONE_FILE for w in ONE_FILE}
+    for algorithm in MULTIPLY.values():
+        cases = [case for case in CASES if case.algorithm == algorithm.name]
+        assert {case.exchange for case in cases} == set(algorithm.exchanges or (None,))
+        assert {case.ranks for case in cases} == set(filter(algorithm.takes, RANKS))
+        assert {case.read for case in cases} == set(ONE_FILE)
+    assert {case.write for case in CASES} == set(ONE_FILE) and {case.shape for case in CASES} == set(SHAPES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_variant(tilewise: Tilewise, case: Case) -> None:
+def test_a_variant(tilewise: Tilewise, inside: InProcess, case: Case) -> None:
     """What the table does not hold (types, orders, threads, repetitions) is drawn, the same for one case."""
     draw = random.Random(str(case))
     m, k, n = case.shape
@@ -97,7 +79,7 @@ def test_a_variant(tilewise: Tilewise, case: Case) -> None:
     words += draw.choice([[], ["--remainder", "last"]])
     words += draw.choice([[], [], ["-t", 2], ["--kernel", "plain"]])
 
-    record = record_of(tilewise(*words))
+    record = record_of(inside(*words))
 
     assert_product(
         tilewise.folder / "C.npy", left.T if "a" in turned else left, right.T if "b" in turned else right
@@ -116,25 +98,8 @@ def test_a_variant(tilewise: Tilewise, case: Case) -> None:
 def test_a_grid_of_the_users_own(tilewise: Tilewise, algorithm: str, grid: str) -> None:
     left, right = matrix((29, 31), seed=1), matrix((31, 7), seed=2)
     save(tilewise.folder, left, right)
-    record = record_of(
-        tilewise(
-            "multiply",
-            "A.npy",
-            "B.npy",
-            "-o",
-            "C.npy",
-            "-n",
-            6,
-            "--algorithm",
-            algorithm,
-            "--grid",
-            grid,
-            "--exchange",
-            "overlap",
-            "--json",
-            "-",
-        )
-    )
+    how = ("-n", 6, "--algorithm", algorithm, "--grid", grid, "--exchange", "overlap", "--json", "-")
+    record = record_of(tilewise("multiply", "A.npy", "B.npy", "-o", "C.npy", *how))
     assert "x".join(map(str, record["variant"]["grid"])) == grid
     assert_product(tilewise.folder / "C.npy", left, right)
 
@@ -189,12 +154,12 @@ _PAIRS = [
 
 
 @pytest.mark.parametrize(("left", "right"), _PAIRS)
-def test_types(tilewise: Tilewise, left: str, right: str) -> None:
+def test_types(tilewise: Tilewise, inside: InProcess, left: str, right: str) -> None:
     """Big endian on the one side, Fortran order and a transposition on the other."""
     a = matrix((13, 7), numpy.dtype(left).newbyteorder(">").str, 1)
     b = matrix((11, 7), right, 2, "F")
     save(tilewise.folder, a, b)
-    result = tilewise("multiply", "A.npy", "B.npy", "-o", "C.npy", "-n", 2, "--transpose-b")
+    result = inside("multiply", "A.npy", "B.npy", "-o", "C.npy", "-n", 2, "--transpose-b")
     assert result.returncode == 0, result.stderr
     assert_product(tilewise.folder / "C.npy", a, b.T)
 
@@ -256,10 +221,12 @@ def products(draw: st.DrawFn) -> tuple[Any, Any, list[object]]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(products())
-def test_whatever_fits_is_multiplied(tilewise: Tilewise, product: tuple[Any, Any, list[object]]) -> None:
+def test_whatever_fits_is_multiplied(
+    tilewise: Tilewise, inside: InProcess, product: tuple[Any, Any, list[object]]
+) -> None:
     left, right, words = product
     save(tilewise.folder, left, right)
-    result = tilewise("multiply", "A.npy", "B.npy", "-o", "C.npy", "--force", *words)
+    result = inside("multiply", "A.npy", "B.npy", "-o", "C.npy", "--force", *words)
     assert result.returncode == 0, result.stderr
     assert_product(
         tilewise.folder / "C.npy",

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import numpy
 import pytest
-from conftest import InProcess, Tilewise
+from conftest import Done, Tilewise
 from stencil_cover import Way, cover
-from stencil_runs import WEIGHTS, Done, doing, numbers, result, save, swept
+from stencil_runs import WEIGHTS, numbers, result, save, swept
 from tilewise.operations.stencil.options import BOUNDARIES
 from tilewise.planning.names import EXCHANGES
 
-
-@pytest.fixture
-def done(tilewise: Tilewise, inside: InProcess) -> Done:
-    """Runs `tilewise stencil` to its end and returns the record."""
-    return doing(tilewise, inside)
+JOB = ("stencil", "--force")
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)

@@ -5,16 +5,12 @@ from __future__ import annotations
 import numpy
 import pytest
 import tifffile
-from conftest import InProcess, Tilewise
+from conftest import Done, Tilewise
 from PIL import Image
-from stencil_runs import Done, doing, numbers, result, save, swept
+from stencil_runs import numbers, result, save, swept
 from tilewise.planning.names import IO
 
-
-@pytest.fixture
-def done(tilewise: Tilewise, inside: InProcess) -> Done:
-    """Runs `tilewise stencil` to its end and returns the record."""
-    return doing(tilewise, inside)
+JOB = ("stencil", "--force")
 
 
 def test_colours(tilewise: Tilewise, done: Done) -> None:

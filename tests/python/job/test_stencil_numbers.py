@@ -7,19 +7,14 @@ from typing import Any
 
 import numpy
 import pytest
-from conftest import InProcess, Tilewise, one_message
+from conftest import Done, InProcess, Tilewise, one_message
 from scipy import ndimage
-from stencil_runs import Done, doing, numbers, result
+from stencil_runs import numbers, result
 from tilewise.operations.stencil.options import BOUNDARIES
 from tilewise.planning.names import EXCHANGES
 
+JOB = ("stencil", "--force")
 NANS = (0xFFF8000000000001, 0x7FF8000000000ABC, 0xFFFFFFFFFFFFFFFF, 0x7FF0000000000001)
-
-
-@pytest.fixture
-def done(tilewise: Tilewise, inside: InProcess) -> Done:
-    """Runs `tilewise stencil` to its end and returns the record."""
-    return doing(tilewise, inside)
 
 
 def strange(dtype: str = "float64") -> Any:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import numpy
 import pytest
-from conftest import InProcess, Tilewise, one_message
+from conftest import Done, Tilewise, one_message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from svd_runs import KINDS, Done, assert_decomposed, doing, factors, plain_values, spectrum
+from svd_runs import KINDS, assert_decomposed, factors, plain_values, spectrum
 from tilewise.operations.svd.options import ALGORITHMS as SVD
 
+JOB = ("svd", "-o", "svd/", "--force")
 EXCHANGES = SVD["jacobi"].exchanges
-
-
-@pytest.fixture
-def done(tilewise: Tilewise, inside: InProcess) -> Done:
-    """Runs `tilewise svd` to its end and returns the record."""
-    return doing(tilewise, inside)
 
 
 @settings(

@@ -6,18 +6,13 @@ from typing import Any
 
 import numpy
 import pytest
-from conftest import InProcess, Tilewise, one_message
-from svd_runs import Array, Done, assert_decomposed, doing, factors, spectrum
+from conftest import Done, Tilewise, one_message
+from svd_runs import Array, assert_decomposed, factors, spectrum
 from tilewise.operations.svd.options import ALGORITHMS as SVD
 from tilewise.operations.svd.show import left_text
 
+JOB = ("svd", "-o", "svd/", "--force")
 SAMPLED = ("--algorithm", "randomized")
-
-
-@pytest.fixture
-def done(tilewise: Tilewise, inside: InProcess) -> Done:
-    """Runs `tilewise svd` to its end and returns the record."""
-    return doing(tilewise, inside)
 
 
 def with_values(shape: tuple[int, int], sigma: Array) -> Array:

@@ -6,17 +6,13 @@ from pathlib import Path
 
 import numpy
 import pytest
-from conftest import InProcess, Tilewise, one_message
+from conftest import Done, InProcess, Tilewise, one_message
 from PIL import Image
-from svd_runs import Done, assert_decomposed, doing, factors, spectrum
+from svd_runs import assert_decomposed, factors, spectrum
 from tilewise.operations.svd.options import ALGORITHMS as SVD
 from tilewise.planning.names import ONE_FILE
 
-
-@pytest.fixture
-def done(tilewise: Tilewise, inside: InProcess) -> Done:
-    """Runs `tilewise svd` to its end and returns the record."""
-    return doing(tilewise, inside)
+JOB = ("svd", "-o", "svd/", "--force")
 
 
 def ways(algorithm: str) -> tuple[object, ...]:

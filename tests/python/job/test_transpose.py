@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 from typing import Any
 
 import msgspec
 import numpy
 import pytest
-from conftest import Tilewise, one_message
+from conftest import Done, Tilewise, one_message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from machines import facts
@@ -24,6 +24,7 @@ from tilewise.planning import need
 from tilewise.planning.choices import Strategies
 from tilewise.planning.plan import Plan
 
+JOB = ("transpose", "--force")
 TYPES = ("int8", "uint16", "float16", "float32", "int64", "float64", "complex64", "complex128")
 FACTS = facts()
 SHAPES = ((1, 1), (1, 9), (1000, 3), (7, 64), (131, 257), (0, 5))
@@ -35,20 +36,11 @@ def numbers(shape: tuple[int, int], dtype: str = "float64") -> Any:
     return (generator.standard_normal(shape) * 100).astype(dtype)
 
 
-def done(tilewise: Tilewise, *words: object) -> dict[str, Any]:
-    """Runs `tilewise transpose` to its end and returns the record."""
-    run = tilewise("transpose", *map(str, words), "--force", "-q", "--json", "record.json")
-    assert run.returncode == 0, run.stderr
-    record: dict[str, Any] = json.loads((tilewise.folder / "record.json").read_text())
-    return record
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("dtype", TYPES)
-def test_every_type_and_odd_shapes(tilewise: Tilewise, shape: tuple[int, int], dtype: str) -> None:
+@pytest.mark.parametrize(("dtype", "shape"), zip(TYPES, itertools.cycle(SHAPES), strict=False))
+def test_types_and_odd_shapes(tilewise: Tilewise, done: Done, dtype: str, shape: tuple[int, int]) -> None:
     matrix = numbers(shape, dtype)
     numpy.save(tilewise.folder / "A.npy", matrix)
-    done(tilewise, "A.npy", "-o", "B.npy")
+    done("A.npy", "-o", "B.npy")
     result = numpy.load(tilewise.folder / "B.npy")
     assert result.dtype == matrix.dtype and result.flags.c_contiguous
     assert numpy.array_equal(result, matrix.T)
@@ -58,22 +50,22 @@ def test_every_type_and_odd_shapes(tilewise: Tilewise, shape: tuple[int, int], d
     ("algorithm", "exchange"),
     [(name, exchange) for name, entry in TRANSPOSE.items() for exchange in entry.exchanges],
 )
-def test_every_exchange(tilewise: Tilewise, algorithm: str, exchange: str) -> None:
+def test_every_exchange(tilewise: Tilewise, done: Done, algorithm: str, exchange: str) -> None:
     matrix = numbers((61, 45))
     numpy.save(tilewise.folder / "A.npy", matrix)
     for ranks, grid in ((4, "2x2"), (6, "3x2")):
         how = ("-n", ranks, "-t", 1, "--grid", grid, "--algorithm", algorithm, "--exchange", exchange)
-        record = done(tilewise, "A.npy", "-o", "B.npy", *how, "--repeat", 2, "--verify", "fast")
+        record = done("A.npy", "-o", "B.npy", *how, "--repeat", 2, "--verify", "fast")
         assert numpy.array_equal(numpy.load(tilewise.folder / "B.npy"), matrix.T)
         assert record["variant"]["exchange"] == exchange and record["ranks_working"] == ranks
         assert record["verification"]["passed"] and len(record["samples"]) == 2
 
 
 @pytest.mark.parametrize("root_write", ROOT_WRITES)
-def test_every_way_of_rank_0(tilewise: Tilewise, root_write: str) -> None:
+def test_every_way_of_rank_0(tilewise: Tilewise, done: Done, root_write: str) -> None:
     matrix = numbers((33, 50), "int16")
     numpy.save(tilewise.folder / "A.npy", matrix)
-    record = done(tilewise, "A.npy", "-o", "B.npy", "-n", 3, "--root-write", root_write)
+    record = done("A.npy", "-o", "B.npy", "-n", 3, "--root-write", root_write)
     assert numpy.array_equal(numpy.load(tilewise.folder / "B.npy"), matrix.T)
     assert record["variant"]["root_write"] == root_write and record["variant"]["algorithm"] == "gather"
 
@@ -82,48 +74,47 @@ def test_every_way_of_rank_0(tilewise: Tilewise, root_write: str) -> None:
 @pytest.mark.parametrize(
     "io", ["collective", "independent", "two_phase", "root", "sieve", "uncached", "mapped:positioned"]
 )
-def test_every_way_of_touching_files(tilewise: Tilewise, algorithm: str, io: str) -> None:
+def test_every_way_of_touching_files(tilewise: Tilewise, done: Done, algorithm: str, io: str) -> None:
     matrix = numbers((600, 513), "float32")
     numpy.save(tilewise.folder / "A.npy", matrix)
-    record = done(tilewise, "A.npy", "-o", "B.npy", "-n", 2, "--algorithm", algorithm, "--io", io)
+    record = done("A.npy", "-o", "B.npy", "-n", 2, "--algorithm", algorithm, "--io", io)
     assert numpy.array_equal(numpy.load(tilewise.folder / "B.npy"), matrix.T)
     assert record["variant"]["algorithm"] == algorithm
 
 
-def test_more_ranks_than_blocks(tilewise: Tilewise) -> None:
+def test_more_ranks_than_blocks(tilewise: Tilewise, done: Done) -> None:
     matrix = numbers((2, 2))
     numpy.save(tilewise.folder / "A.npy", matrix)
-    record = done(tilewise, "A.npy", "-o", "B.npy", "-n", 6, "--algorithm", "swap")
+    record = done("A.npy", "-o", "B.npy", "-n", 6, "--algorithm", "swap")
     assert numpy.array_equal(numpy.load(tilewise.folder / "B.npy"), matrix.T)
     assert record["ranks_working"] < 6
 
 
-def test_orders_of_storage(tilewise: Tilewise) -> None:
+def test_orders_of_storage(tilewise: Tilewise, done: Done) -> None:
     """Between C and F order nothing is turned, and the record says so."""
     matrix = numbers((70, 41))
     for order in "CF":
         numpy.save(tilewise.folder / "A.npy", numpy.asarray(matrix, order=order))  # type: ignore[call-overload]
         for wanted in "CF":
-            record = done(tilewise, "A.npy", "-o", "B.npy", "--order", wanted)
+            record = done("A.npy", "-o", "B.npy", "--order", wanted)
             result = numpy.load(tilewise.folder / "B.npy")
             assert numpy.array_equal(result, matrix.T)
             assert result.flags.f_contiguous == (wanted == "F")
             assert record["result"]["turned"] == (order == wanted)
 
 
-def test_byte_order_and_formats(tilewise: Tilewise) -> None:
+def test_byte_order_and_formats(tilewise: Tilewise, done: Done) -> None:
     matrix = numbers((53, 88))
     numpy.save(tilewise.folder / "big.npy", matrix.astype(">f8"))
     for words in ((), ("--algorithm", "swap", "-n", 2), ("--io", "positioned")):
-        done(tilewise, "big.npy", "-o", "B.npy", *words)
+        done("big.npy", "-o", "B.npy", *words)
         assert numpy.array_equal(numpy.load(tilewise.folder / "B.npy"), matrix.T)
     for name in ("B.txt", "B.tiles", "B.h5:/B", "B.mtx"):
         for words in ((), ("--algorithm", "gather", "-n", 2), ("--algorithm", "reread", "-n", 3)):
-            done(tilewise, "big.npy", "-o", name, *words, "--verify", "fast")
-            done(tilewise, name, "-o", "C.npy", *words)
+            done("big.npy", "-o", name, *words, "--verify", "fast")
+            done(name, "-o", "C.npy", *words)
             assert numpy.array_equal(numpy.load(tilewise.folder / "C.npy"), matrix)
     done(
-        tilewise,
         "random:40x30:float32:5",
         "-o",
         "R.npy",
@@ -134,16 +125,16 @@ def test_byte_order_and_formats(tilewise: Tilewise) -> None:
         "--verify",
         "serial",
     )
-    done(tilewise, "random:40x30:float32:5", "-o", "S.npy")
+    done("random:40x30:float32:5", "-o", "S.npy")
     assert numpy.array_equal(numpy.load(tilewise.folder / "R.npy"), numpy.load(tilewise.folder / "S.npy"))
 
 
-def test_a_cap_far_below_the_size(tilewise: Tilewise) -> None:
+def test_a_cap_far_below_the_size(tilewise: Tilewise, done: Done) -> None:
     """Tiles of a few MiB, of which many are needed; ranks never hold more than they may."""
     matrix = numbers((3000, 2500))
     numpy.save(tilewise.folder / "A.npy", matrix)
     for io in ("positioned", "uncached"):
-        record = done(tilewise, "A.npy", "-o", "B.npy", "--memory", "64MiB", "-n", 1, "--io", io)
+        record = done("A.npy", "-o", "B.npy", "--memory", "64MiB", "-n", 1, "--io", io)
         assert numpy.array_equal(numpy.load(tilewise.folder / "B.npy"), matrix.T)
         assert record["peak_rss_bytes"]["node_sum"] <= 64 << 20
 
@@ -151,19 +142,19 @@ def test_a_cap_far_below_the_size(tilewise: Tilewise) -> None:
 LONG = 4_000_000  # numbers in a row, of which a proof or a band should not hold a whole one
 
 
-def test_a_proof_does_not_hold_long_rows(tilewise: Tilewise) -> None:
+def test_a_proof_does_not_hold_long_rows(tilewise: Tilewise, done: Done) -> None:
     for dtype, ranks in (("float64", 1), ("int8", 1), ("float32", 2)):
         matrix = numpy.arange(LONG, dtype=dtype).reshape(1, -1)
         numpy.save(tilewise.folder / "A.npy", matrix)
         words = ("--io", "positioned", "--verify", "fast", "--memory", f"{64 * ranks}MiB", "-n", ranks)
-        record = done(tilewise, "A.npy", "-o", "B.npy", *words)
+        record = done("A.npy", "-o", "B.npy", *words)
         assert record["verification"]["passed"]
         assert record["peak_rss_bytes"]["max_rank"] <= 64 << 20
         assert numpy.array_equal(numpy.load(tilewise.folder / "B.npy"), matrix.T)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_long_lines_are_counted(tilewise: Tilewise, ranks: int) -> None:
+def test_long_lines_are_counted(tilewise: Tilewise, done: Done, ranks: int) -> None:
     """Lines of a text are parsed and formatted whole: what that takes is refused, or known before."""
     matrix = numbers((1, LONG // 4))
     numpy.save(tilewise.folder / "A.npy", matrix.T)
@@ -173,20 +164,20 @@ def test_long_lines_are_counted(tilewise: Tilewise, ranks: int) -> None:
         assert "but --memory allows" in one_message(small, 2)
         for verify in ("off", "fast", "serial"):
             if (ranks, verify) != (2, "serial"):
-                record = done(tilewise, name, "-o", result, *staged, "--verify", verify)
+                record = done(name, "-o", result, *staged, "--verify", verify)
                 assert record["peak_rss_bytes"]["node_sum"] <= record["needed_bytes"]
     assert numpy.array_equal(numpy.load(tilewise.folder / "C.npy"), matrix.T)
 
 
 @pytest.mark.parametrize("method", ["fast", "serial"])
 @pytest.mark.parametrize("name", ["B.npy", "B.txt", "B.csv", "B.mtx", "B.tiles"])
-def test_a_wrong_number_is_found(tilewise: Tilewise, name: str, method: str) -> None:
+def test_a_wrong_number_is_found(tilewise: Tilewise, done: Done, name: str, method: str) -> None:
     for dtype in ("float64", "uint64", "complex128"):
         matrix = numbers((50, 60), "float64" if dtype == "float64" else "int16").astype(dtype)
         matrix[-1, -1] = numpy.iinfo("uint64").max if dtype == "uint64" else -0.0
         numpy.save(tilewise.folder / "A.npy", matrix)
         words = ("A.npy", "-o", name, "-n", 2, "--verify", method)
-        assert done(tilewise, *words)["verification"]["passed"]
+        assert done(*words)["verification"]["passed"]
         before = contents(tilewise, name)
         tilewise.environment["TILEWISE_FAULT"] = "element"
         run = tilewise("transpose", *words, "--force")
@@ -204,14 +195,14 @@ def contents(tilewise: Tilewise, name: str) -> list[bytes]:
 
 @pytest.mark.parametrize("method", ["fast", "serial"])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex128", ">f8"])
-def test_a_text_has_one_word_for_nan(tilewise: Tilewise, dtype: str, method: str) -> None:
+def test_a_text_has_one_word_for_nan(tilewise: Tilewise, done: Done, dtype: str, method: str) -> None:
     matrix = numbers((30, 40)).astype(dtype)
     matrix[3, 5], matrix[7, 0] = numpy.nan, numpy.copysign(numpy.nan, -1)
     if dtype == "float64":
         matrix.view("uint64")[9, 9] = 0x7FF0_0000_0000_BEEF  # with a payload, and signalling
     numpy.save(tilewise.folder / "A.npy", matrix)
     words = ("A.npy", "-o", "B.txt", "--verify", method)
-    assert done(tilewise, *words)["verification"]["passed"]
+    assert done(*words)["verification"]["passed"]
     tilewise.environment["TILEWISE_FAULT"] = "element"
     assert tilewise("transpose", *words, "--force").returncode == 3
 
@@ -293,8 +284,10 @@ def test_what_makes_no_sense(tilewise: Tilewise, words: tuple[str, ...], said: s
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(some.integers(1, 90), some.integers(1, 90), some.sampled_from(list(TRANSPOSE)), some.integers(1, 4))
-def test_any_shape(tilewise: Tilewise, rows: int, columns: int, algorithm: str, ranks: int) -> None:
+def test_any_shape(
+    tilewise: Tilewise, done: Done, rows: int, columns: int, algorithm: str, ranks: int
+) -> None:
     matrix = numbers((rows, columns), "int32")
     numpy.save(tilewise.folder / "A.npy", matrix)
-    done(tilewise, "A.npy", "-o", "B.npy", "-n", ranks, "-t", 1, "--algorithm", algorithm)
+    done("A.npy", "-o", "B.npy", "-n", ranks, "-t", 1, "--algorithm", algorithm)
     assert numpy.array_equal(numpy.load(tilewise.folder / "B.npy"), matrix.T)

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy
 import pytest
 from conftest import Tilewise, environment, one_message
-from oracle import assert_product, matrix, nothing_left, processes_in, record_of, save
+from oracle import assert_product, matrix, nothing_left, processes_in, record_of, save, ways_to_multiply
 from tilewise.operations import exchanges_of
-from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
 from tilewise.planning.names import ONE_FILE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -35,21 +34,7 @@ def check(run: Tilewise) -> None:
     assert_product(run.folder / "C.npy", matrix((37, 29), seed=1), matrix((29, 31), seed=2))
 
 
-def _variants() -> list[tuple[str, str | None, int, str]]:
-    """Each (algorithm, exchange), each (algorithm, rank count) and each (algorithm, io) at least once."""
-    found: list[tuple[str, str | None, int, str]] = []
-    for algorithm in MULTIPLY.values():
-        counts = [n for n in (4, 3, 2, 1) if algorithm.takes(n)]
-        exchanges = [each for each in algorithm.exchanges if each != NEWER] or [None]
-        for index in range(max(len(exchanges), len(ONE_FILE))):
-            exchange = exchanges[index % len(exchanges)]
-            found.append(
-                (algorithm.name, exchange, counts[index % len(counts)], list(ONE_FILE)[index % len(ONE_FILE)])
-            )
-    return found
-
-
-@pytest.mark.parametrize(("algorithm", "exchange", "ranks", "io"), _variants())
+@pytest.mark.parametrize(("algorithm", "exchange", "ranks", "io"), ways_to_multiply(NEWER))
 def test_a_variant(open_mpi: Tilewise, algorithm: str, exchange: str | None, ranks: int, io: str) -> None:
     how = ["--exchange", exchange] if exchange else []
     record = record_of(

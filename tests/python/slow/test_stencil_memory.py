@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy
 import pytest
-from conftest import InProcess, Tilewise, one_message
-from stencil_runs import Done, doing
+from conftest import Done, InProcess, Tilewise, one_message
 from tilewise import files
 from tilewise.files.formats import format_of
 from tilewise.files.region import Region
@@ -19,6 +18,8 @@ from tilewise.operations.stencil.cut import Cut
 from tilewise.operations.stencil.need import Files
 from tilewise.operations.stencil.options import Stencil
 from tilewise.planning import need, proof
+
+JOB = ("stencil", "--force")
 
 
 def variant(**fields: Any) -> Variant:
@@ -143,12 +144,6 @@ def test_a_check_counts_both_patches_that_are_always_looked_at() -> None:
     check = proof.SHARE * points / (0.6e9 * cores)
     large = proof.patches_share(steps, radius, points, cores)
     assert large == pytest.approx(check / (0.15 + points / (10e9 * cores) + check))
-
-
-@pytest.fixture
-def done(tilewise: Tilewise, inside: InProcess) -> Done:
-    """Runs `tilewise stencil` to its end and returns the record."""
-    return doing(tilewise, inside)
 
 
 @pytest.mark.parametrize(

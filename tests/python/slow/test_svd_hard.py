@@ -5,15 +5,11 @@ from __future__ import annotations
 import numpy
 import pytest
 import scipy.linalg
-from conftest import InProcess, Tilewise
-from svd_runs import Array, Done, doing, factors
+from conftest import Done, Tilewise
+from svd_runs import Array, factors
 from tilewise.operations.svd.variants import LOCAL_MAX
 
-
-@pytest.fixture
-def done(tilewise: Tilewise, inside: InProcess) -> Done:
-    """Runs `tilewise svd` to its end and returns the record."""
-    return doing(tilewise, inside)
+JOB = ("svd", "-o", "svd/", "--force")
 
 
 def circulant() -> Array:

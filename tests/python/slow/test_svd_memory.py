@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy
 import pytest
-from conftest import InProcess, Tilewise
+from conftest import Done, Tilewise
 from memory import MemoryWatch
-from svd_runs import Done, doing
 from tilewise.planning import need
 
+JOB = ("svd", "-o", "svd/", "--force")
 JACOBI = ("--algorithm", "jacobi")
 RANDOMIZED = ("--algorithm", "randomized", "--power", 0)
 SPACE = ("--algorithm", "randomized", "--power", 9)  # the space is full, and restarted
@@ -16,12 +16,6 @@ OWN = 10 << 20  # of what is fixed, what a rank of a tiny matrix has
 LIBRARIES = 8 << 20  # and what BLAS and MPI take beside that for a large one
 RESIDENT = 24 << 20  # of a rank of a tiny matrix, pages of programs too
 LARGE = 48 << 20  # bytes a rank from which the matrix is most of what there is
-
-
-@pytest.fixture
-def done(tilewise: Tilewise, inside: InProcess) -> Done:
-    """Runs `tilewise svd` to its end and returns the record."""
-    return doing(tilewise, inside)
 
 
 @pytest.mark.parametrize(
