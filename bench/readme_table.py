@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -88,7 +89,7 @@ def _shown(line: Line, row: Mapping[str, Any]) -> str:
 
 def _is_speed(row: Mapping[str, Any], ratio: float) -> bool:
     """Whether the row's own ratio says how much faster we are; else it is our time over the peer's."""
-    return abs(row["ratio"] / ratio - 1) < 1e-9
+    return math.isclose(row["ratio"], ratio)
 
 
 def origin(results: Results) -> str:
