@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -119,9 +118,11 @@ def _figure(seconds: float, flops: float) -> str:
 
 
 def with_table(readme: str, results: Results) -> str:
-    """`readme` with the table between its markers made anew."""
-    between = re.compile(f"(?<={re.escape(BEGIN)}\n\n).*?(?=\n\n{re.escape(END)})", re.DOTALL)
-    return between.sub(lambda _: table(results), readme)
+    """`readme` with what stands between its markers made anew; ValueError where it lacks them."""
+    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
+        raise ValueError(f"the README needs {BEGIN} and {END}, once each")
+    before, _, rest = readme.partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{table(results)}\n\n{END}{rest.partition(END)[2]}"
 
 
 def kept() -> dict[str, Any]:
