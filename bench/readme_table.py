@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -88,7 +88,7 @@ def _shown(line: Line, row: Mapping[str, Any]) -> str:
 
 def _is_speed(row: Mapping[str, Any], ratio: float) -> bool:
     """Whether the row's own ratio says how much faster we are; else it is our time over the peer's."""
-    return bool(abs(row["ratio"] / ratio - 1) < 1e-9)
+    return math.isclose(row["ratio"], ratio)
 
 
 def origin(results: Results) -> str:
@@ -118,9 +118,11 @@ def _figure(seconds: float, flops: float) -> str:
 
 
 def with_table(readme: str, results: Results) -> str:
-    """`readme` with the table between its markers made anew."""
-    between = re.compile(f"(?<={re.escape(BEGIN)}\n\n).*?(?=\n\n{re.escape(END)})", re.DOTALL)
-    return between.sub(lambda _: table(results), readme)
+    """`readme` with what stands between its markers made anew; ValueError where it lacks them."""
+    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
+        raise ValueError(f"the README needs {BEGIN} and {END}, once each")
+    before, _, rest = readme.partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{table(results)}\n\n{END}{rest.partition(END)[2]}"
 
 
 def kept() -> dict[str, Any]:

@@ -26,9 +26,9 @@ def new_folder(parent: str | None) -> tuple[str, int]:
 
     No sweep removes it until that descriptor is closed, as the system does for whoever dies. Raises OSError.
     """
-    while True:
-        import tempfile
+    import tempfile
 
+    while True:
         path = tempfile.mkdtemp(prefix=f"{_ARRAYS}{os.getpid()}-", dir=parent)
         with contextlib.suppress(FileNotFoundError):
             held = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -58,6 +58,8 @@ def sweep(folder: str = FOLDER) -> list[str]:
 
 def _remove_folder(path: str) -> bool:
     """Whether `path` was a folder of this user's that nobody had locked; it is gone then."""
+    import shutil
+
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
@@ -66,8 +68,6 @@ def _remove_folder(path: str) -> bool:
         if os.fstat(descriptor).st_uid != os.geteuid():
             return False
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        import shutil
-
         shutil.rmtree(path)
     except OSError:  # held, or another process was first
         return False
