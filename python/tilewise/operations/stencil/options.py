@@ -24,6 +24,7 @@ CHECK_EVERY = 16
 STEPS_MAX = 10**9
 WEIGHTS = Value("WEIGHTS", MATRIX.endings, lambda: tuple(NAMES))
 SNAPSHOTS_MAX = 10_000
+_IN_FLOAT32 = ("float32", "int8", "int16", "uint8", "uint16")
 ALGORITHMS = table(
     Algorithm(
         "sweeps",
@@ -51,6 +52,11 @@ HALOS = {
     "datatype": (*_MESSAGES, *DESCRIBED_ONCE, "collective"),
     "elementwise": _MESSAGES,
 }
+
+
+def swept_type(dtype: str) -> str:
+    """The type that sweeps over numbers of type `dtype` are computed in."""
+    return "float32" if dtype in _IN_FLOAT32 else "float64"
 
 
 class Stencil(OfOneInput, frozen=True, kw_only=True):
