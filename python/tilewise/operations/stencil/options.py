@@ -179,12 +179,12 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
     @property
     def stretch(self) -> int:
         """The most sweeps that are ever done without a snapshot or a look at the change in between."""
-        found = max(1, self.steps)
+        most = max(1, self.steps)
         if self.snapshot_every:
-            found = min(found, self.snapshot_every)
+            most = min(most, self.snapshot_every)
         if self.until_change:  # the sweep that is looked at is done by itself
-            found = min(found, max(1, (self.check_every or CHECK_EVERY) - 1))
-        return found
+            most = min(most, max(1, (self.check_every or CHECK_EVERY) - 1))
+        return most
 
     @property
     def deep(self) -> int | None:
