@@ -52,15 +52,15 @@ Flags = dict[str, tuple[Any, str, bool]]  # each flag's type, its help, and whet
 
 def flags_of(kind: type) -> Flags:
     """The flags that a class of them declares itself, by their spelling; those of its bases are left out."""
-    found: Flags = {}
+    flags: Flags = {}
     hints = typing.get_type_hints(kind, include_extras=True)
     for name in inspect.get_annotations(kind):
         for parameter in (each for each in typing.get_args(hints[name]) if isinstance(each, Parameter)):
             spelt = parameter.spellings[0].lstrip("-").replace("-", "_")
             spelt += "_" * keyword.iskeyword(spelt)
             if parameter.spellings[0].startswith("-") and spelt not in LEFT_OUT:
-                found[spelt] = (typing.get_args(hints[name])[0], parameter.help, _is_needed(kind, name))
-    return found
+                flags[spelt] = (typing.get_args(hints[name])[0], parameter.help, _is_needed(kind, name))
+    return flags
 
 
 def _is_needed(kind: type, name: str) -> bool:

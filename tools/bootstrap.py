@@ -67,9 +67,9 @@ def package_index() -> str:
     files += [pathlib.Path("/etc/xdg/pip/pip.conf"), pathlib.Path("/etc/pip.conf")]
     for file in files:
         if file.is_file():
-            found = re.search(r"^\s*index[-_]url\s*=\s*(\S+)", file.read_text(encoding="utf-8"), re.MULTILINE)
-            if found:
-                return found.group(1)
+            match = re.search(r"^\s*index[-_]url\s*=\s*(\S+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+            if match:
+                return match.group(1)
     return "https://pypi.org/simple"
 
 

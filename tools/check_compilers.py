@@ -24,7 +24,7 @@ LEFT_OUT = ("-Werror", "-Wconversion")
 
 def sources(build: Path) -> list[tuple[Path, Path, list[str]]]:
     """Each C++ source with the folder and the options that it is compiled with."""
-    found = []
+    units = []
     for entry in json.loads((build / "compile_commands.json").read_text()):
         words = shlex.split(entry["command"])
         source = Path(entry["file"])
@@ -36,8 +36,8 @@ def sources(build: Path) -> list[tuple[Path, Path, list[str]]]:
             if "-include" in kept:  # the precompiled header, which hides what a file should include itself
                 at = kept.index("-include")
                 del kept[at : at + 2]
-            found.append((source, Path(entry["directory"]), kept))
-    return found
+            units.append((source, Path(entry["directory"]), kept))
+    return units
 
 
 def complaint(compiler: str, entry: tuple[Path, Path, list[str]]) -> str:

@@ -59,8 +59,8 @@ def check_cxx(root: Path) -> Iterator[str]:
             where = f"{file.relative_to(root)}:{number}"
             if MPI_INCLUDE.match(line) and folder != "mpi":
                 yield f"{where}: only cpp/tilewise/mpi/ includes <mpi.h>; include a header of mpi/ instead"
-            if found := INCLUDE.match(line):
-                yield from judge(where, folder, found.group(1) or found.group(2), CXX_FLOORS)
+            if match := INCLUDE.match(line):
+                yield from judge(where, folder, match.group(1) or match.group(2), CXX_FLOORS)
 
 
 def check_python(root: Path) -> Iterator[str]:

@@ -53,8 +53,8 @@ def sample(name: str) -> str:
 
 def terrain() -> None:
     heading("1. An elevation model: how the terrain's columns vary together (DEMᵀ · DEM)")
-    with np.load(sample("jacksboro_fault_dem.npz")) as found:
-        elevation = found["elevation"].astype(np.float64)
+    with np.load(sample("jacksboro_fault_dem.npz")) as archive:
+        elevation = archive["elevation"].astype(np.float64)
     centred = elevation - elevation.mean(axis=0)
     np.save(OUT / "dem.npy", centred)
     tilewise("multiply", "dem.npy", "dem.npy", "--transpose-a", "-o", "covariance.npy", "-q")

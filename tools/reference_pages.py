@@ -42,7 +42,7 @@ def flags() -> str:
             "|---|---|---|---|---|",
         ]
         for one in (each for each in common if each.parameter.group == group):
-            own = {name: found.get(one.field) for name, found in commands.items()}
+            own = {name: arguments.get(one.field) for name, arguments in commands.items()}
             there = {name: argument for name, argument in own.items() if argument is not None}
             refused = [f"`{name}`" for name, argument in there.items() if argument.hidden]
             cells = (

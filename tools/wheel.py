@@ -36,12 +36,12 @@ def run(*words: object) -> None:
 
 def compiler() -> Path:
     """A command that compiles for the old glibc."""
-    found = importlib.util.find_spec("ziglang")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or spec.origin is None:
         sys.exit("The package ziglang is missing. Try: make wheel")
     path = WORK / "zig-c++"
     path.parent.mkdir(parents=True, exist_ok=True)
-    zig = Path(found.origin).with_name("zig")
+    zig = Path(spec.origin).with_name("zig")
     text = WRAPPER.format(zig=zig, machine=platform.machine(), glibc=GLIBC)
     if not path.exists() or path.read_text() != text:  # a newer compiler makes CMake begin anew
         path.write_text(text)

@@ -60,16 +60,16 @@ def _rows(setting: Setting, made: Any, program: Path, world: str, ranks: int) ->
     if done.returncode != 0:
         raise NotRun(f"node_level ended with {done.returncode}: {done.stderr.strip()[-200:]}")
     lines = json.loads(done.stdout)["lines"]
-    found = {(line["exchange"], line["bytes"], line["way"]): line["seconds"] for line in lines}
+    timings = {(line["exchange"], line["bytes"], line["way"]): line["seconds"] for line in lines}
     exchanges = sorted({line["exchange"] for line in lines})
-    return [_row(found, world, ranks, exchange, size) for exchange in exchanges for size in sizes]
+    return [_row(timings, world, ranks, exchange, size) for exchange in exchanges for size in sizes]
 
 
 def _row(
-    found: dict[tuple[str, int, str], list[float]], world: str, ranks: int, exchange: str, size: int
+    timings: dict[tuple[str, int, str], list[float]], world: str, ranks: int, exchange: str, size: int
 ) -> Row:
     ways = {
-        way: seconds for (name, bytes_, way), seconds in found.items() if (name, bytes_) == (exchange, size)
+        way: seconds for (name, bytes_, way), seconds in timings.items() if (name, bytes_) == (exchange, size)
     }
     medians = {way: statistics.median(seconds) for way, seconds in ways.items()}
     best = min((way for way in ways if way != LEADERS), key=lambda way: medians[way])

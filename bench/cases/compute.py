@@ -33,9 +33,9 @@ def ours(setting: Setting, n: int, repeat: int, *how: object) -> Sample:
 
 def numpy_matmul(setting: Setting, n: int, repeat: int) -> Sample:
     def sample() -> list[float]:
-        found = json.loads(run([sys.executable, PEERS / "numpy_matmul.py", n, 1, repeat]))
-        setting.facts["numpy"], setting.facts["numpy_kernel"] = found["numpy"], found["kernel"]
-        return list(found["seconds"])
+        answer = json.loads(run([sys.executable, PEERS / "numpy_matmul.py", n, 1, repeat]))
+        setting.facts["numpy"], setting.facts["numpy_kernel"] = answer["numpy"], answer["kernel"]
+        return list(answer["seconds"])
 
     return sample
 
@@ -46,9 +46,9 @@ def scalapack(setting: Setting, n: int, repeat: int, ranks: int) -> Sample:
     setting.facts[key] = best.describe()
 
     def sample() -> list[float]:
-        found = pdgemm.measure(best, n, 1, repeat)
-        setting.facts[f"{key}_kernel"] = found["kernel"]
-        return list(found["seconds"])
+        answer = pdgemm.measure(best, n, 1, repeat)
+        setting.facts[f"{key}_kernel"] = answer["kernel"]
+        return list(answer["seconds"])
 
     return sample
 

@@ -27,10 +27,10 @@ def files(setting: Setting) -> list[Row]:
         "--io",
         ",".join(WAYS),
     ]
-    found, seconds = measure(setting.work / "file.json", *words, "--folder", setting.work)
+    measurement, seconds = measure(setting.work / "file.json", *words, "--folder", setting.work)
     setting.facts["files_seconds"] = seconds
     rows = []
-    for line in lines(found, kind="file"):
+    for line in lines(measurement, kind="file"):
         what = f"{line['ranks']} ranks, {line['bytes']} B, {line['name']} {line['series']}"
         row = Row(f"measure-file-{line['key']}", what, "", 0, unit=" GB/s")
         row.ratio = line["amount"] / line["summary"]["median"] / 1e9
@@ -38,7 +38,7 @@ def files(setting: Setting) -> list[Row]:
         row.samples = {"seconds": [one for launch in line["launches"] for one in launch]}
         row.note = f"{line['summary']['median']:.4g} s, {line['cache']}, n = {line['summary']['n']}"
         rows.append(row)
-    return rows + [_skipped(line) for line in found["lines"] if line["skipped"]]
+    return rows + [_skipped(line) for line in measurement["lines"] if line["skipped"]]
 
 
 def _skipped(line: dict[str, Any]) -> Row:

@@ -94,22 +94,22 @@ def _find(mpi: str, program: str) -> Path:
     folder = os.environ.get(FOLDERS[mpi], "")
     if not folder:
         raise NotRun(f"{FOLDERS[mpi]} names no folder in which the OSU micro-benchmarks were built")
-    found = [path for path in sorted(Path(folder).rglob(program)) if os.access(path, os.X_OK)]
-    if not found:
+    programs = [path for path in sorted(Path(folder).rglob(program)) if os.access(path, os.X_OK)]
+    if not programs:
         raise NotRun(f"there is no {program} under {folder}")
-    return found[0]
+    return programs[0]
 
 
 def _ours(setting: Setting, mpi: str, way: Way, cores: list[int]) -> Curve:
     words = ["ping", "--levels", "core", "--pairs", 1, "--bytes", "1..4MiB", "--collectives", "none"]
     words += ["--exchange", way.exchange, "--pattern", way.pattern, "--no-matrix", "--launches", 1]
     words += ["--runs", 200]  # as long as theirs: ranks that live for a moment only are slower
-    found, _ = measure(setting.work / "ping.json", *words, mpi=mpi)
-    used = next(level["cpus"] for level in found["levels"] if level["name"] == "core")
+    measurement, _ = measure(setting.work / "ping.json", *words, mpi=mpi)
+    used = next(level["cpus"] for level in measurement["levels"] if level["name"] == "core")
     if sorted(used)[:2] != cores:
         raise NotRun(f"measured on the cores {used}, not on {cores}")
     there_and_back = 2 if way.program == "osu_latency" else 1
-    chosen = lines(found, kind="ping", name=way.exchange, pattern=way.pattern, level="core", pairs=1)
+    chosen = lines(measurement, kind="ping", name=way.exchange, pattern=way.pattern, level="core", pairs=1)
     return {line["bytes"]: line["summary"]["median"] / there_and_back for line in chosen}
 
 

@@ -52,8 +52,8 @@ def repeat(setting: Setting) -> list[Row]:
     )
     say("    with a busy core")
     with _busy(min(os.sched_getaffinity(0))):
-        found, _ = measure(setting.work / "busy.json", *words)
-    measured = lines(found)
+        measurement, _ = measure(setting.work / "busy.json", *words)
+    measured = lines(measurement)
     labelled = [line for line in measured if line["labels"]]
     said = sorted({label for line in measured for label in line["labels"]})
     rows.append(
@@ -76,13 +76,13 @@ def model(setting: Setting) -> list[Row]:
     for mpi in MPIS:
         try:
             say(f"    {mpi}")
-            found, _ = measure(setting.work / "model.json", "ping", "--levels", "core", mpi=mpi)
+            measurement, _ = measure(setting.work / "model.json", "ping", "--levels", "core", mpi=mpi)
         except NotRun as reason:
             rows.append(Row(f"measure-model-{mpi}", f"{mpi}: cost model", "", 0, note=str(reason)))
             continue
         costs = [
             cost
-            for cost in found["model"]["costs"]
+            for cost in measurement["model"]["costs"]
             if cost["median_error"] is not None and cost["key"].startswith("ping/")
         ]
         if not costs:

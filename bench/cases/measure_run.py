@@ -45,14 +45,14 @@ def measure(result: Path, *words: Any, mpi: str = "mpich") -> tuple[Measured, fl
     seconds = time.perf_counter() - start
     if done.returncode != 0:
         raise NotRun(f"tilewise measure {' '.join(map(str, words))}: {done.stderr.strip()[-200:]}")
-    found: Measured = json.loads(result.read_text())
-    return found, seconds
+    measurement: Measured = json.loads(result.read_text())
+    return measurement, seconds
 
 
-def lines(found: Measured, **wanted: Any) -> list[dict[str, Any]]:
+def lines(measurement: Measured, **wanted: Any) -> list[dict[str, Any]]:
     """The measured lines whose fields are as wanted."""
     return [
         line
-        for line in found["lines"]
+        for line in measurement["lines"]
         if line["summary"] and all(line.get(field) == value for field, value in wanted.items())
     ]

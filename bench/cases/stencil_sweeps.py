@@ -73,9 +73,9 @@ def peer(setting: Setting, name: str, n: int) -> Sample:
     _, steps, _ = LIBRARIES[name]
 
     def sample() -> list[float]:
-        found = json.loads(run([python(), PEERS / "stencil_sweeps.py", name, n, steps, 2, 1]))
-        setting.facts[name] = found["version"]
-        return [seconds * STEPS / steps for seconds in found["seconds"]]
+        answer = json.loads(run([python(), PEERS / "stencil_sweeps.py", name, n, steps, 2, 1]))
+        setting.facts[name] = answer["version"]
+        return [seconds * STEPS / steps for seconds in answer["seconds"]]
 
     return sample
 

@@ -35,10 +35,10 @@ def build(name: str) -> tuple[Path, Path]:
     """The benchmark program on one MPI library, and that library's launcher."""
     options, launcher = ["-DTILEWISE_BENCH=ON", f"-DPython_EXECUTABLE={BIN / 'python'}"], BIN / "mpiexec"
     if name == "openmpi":
-        compiler, found = shutil.which("mpicxx.openmpi"), shutil.which("mpiexec.openmpi")
-        if compiler is None or found is None:
+        compiler, mpiexec = shutil.which("mpicxx.openmpi"), shutil.which("mpiexec.openmpi")
+        if compiler is None or mpiexec is None:
             raise NotRun("Open MPI is not installed: apt install openmpi-bin libopenmpi-dev")
-        options, launcher = [*options, f"-DTILEWISE_MPI_COMPILER={compiler}"], Path(found)
+        options, launcher = [*options, f"-DTILEWISE_MPI_COMPILER={compiler}"], Path(mpiexec)
     folder = ROOT / f"build/bench-{name}"
     run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *options])
     run(["cmake", "--build", folder, "--target", "tilewise-io-strategies"])

@@ -97,12 +97,12 @@ def _proof(
 ) -> list[Row]:
     path = stored(setting, "random" if name in ("tall", "wide") else name, *size)
     record = decomposed(setting, path, *how, "--verify", "fast")
-    found = errors(numpy.load(path), *written(setting))
+    recomputed = errors(numpy.load(path), *written(setting))
     said = {key: record["result"][key] for key in ("residual", "orthogonality_u", "orthogonality_v")}
     # The zero matrix may have no relative residual; nothing else may be missing.
     told = {key: 0.0 if value is None and name == "zero" else float(value) for key, value in said.items()}
-    row = _error(what, float(numpy.max([*found.values(), *told.values()])), 1e-13)
-    row.note = f"recomputed {_listed(found)}; record {_listed(told)}"
+    row = _error(what, float(numpy.max([*recomputed.values(), *told.values()])), 1e-13)
+    row.note = f"recomputed {_listed(recomputed)}; record {_listed(told)}"
     return [row]
 
 

@@ -52,11 +52,11 @@ def _tuned(setting: Setting) -> tuple[Settings | None, str]:
     matrix = stored(setting, "random", n, n)
     try:
         best = pdgesvd.tune(2, matrix)
-        found = pdgesvd.measure(best, matrix, 0, 1)["sigma"]
+        values = pdgesvd.measure(best, matrix, 0, 1)["sigma"]
     except NotRun as reason:
         return None, str(reason)
     setting.facts["pdgesvd_2_ranks"] = pdgesvd.describe(best)
-    error = relative(found, lapack_svd.measure("gesdd", matrix, 2, 0, 1)["sigma"])
+    error = relative(values, lapack_svd.measure("gesdd", matrix, 2, 0, 1)["sigma"])
     if not error <= 1e-9:
         return None, f"pdgesvd's singular values differ from gesdd's by {error:.1e}"
     return best, ""

@@ -72,9 +72,9 @@ def ours(setting: Setting, path: Path, repeat: int, *how: object) -> Sample:
 
 def lapack(setting: Setting, path: Path, name: str, warmup: int, runs: int) -> Sample:
     def sample() -> list[float]:
-        found = lapack_svd.measure(name, path, 2, warmup, runs)
-        setting.facts["lapack_kernel"] = found["kernel"]
-        return list(found["seconds"])
+        answer = lapack_svd.measure(name, path, 2, warmup, runs)
+        setting.facts["lapack_kernel"] = answer["kernel"]
+        return list(answer["seconds"])
 
     return sample
 
@@ -95,10 +95,10 @@ def errors(a: Matrix, u: Matrix, s: Matrix, vt: Matrix) -> dict[str, float]:
     }
 
 
-def relative(found: Matrix | list[float], reference: Matrix | list[float]) -> float:
+def relative(values: Matrix | list[float], reference: Matrix | list[float]) -> float:
     """The largest relative error of any singular value."""
     true = numpy.asarray(reference)
-    wrong: Matrix = numpy.abs(numpy.asarray(found) - true)
+    wrong: Matrix = numpy.abs(numpy.asarray(values) - true)
     return float((wrong / numpy.where(true == 0, 1, true)).max())
 
 

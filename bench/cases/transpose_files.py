@@ -81,12 +81,12 @@ def _beside_copy(setting: Setting, rows: int, columns: int, dtype: str) -> list[
     best = min(peers.values(), key=lambda peer: statistics.median(samples[peer]))
     table = [(f"transpose-files-{name}-cp", "rate over cp's", "cp", 0.8, "")]
     table += [(f"transpose-files-{name}-peer", "speed over the best peer's", best, 3.0, best)]
-    found = []
+    comparisons = []
     for key, what, side, least, note in table:
         row = Row(key, f"{name}, file to file: {what}", "at least", least, note=note)
         row.samples = {side: samples[side], "tilewise": samples["tilewise"]}
-        found.append(compare(row, samples[side], samples["tilewise"]))
-    return found
+        comparisons.append(compare(row, samples[side], samples["tilewise"]))
+    return comparisons
 
 
 class MemoryWatch:
@@ -111,17 +111,17 @@ class MemoryWatch:
 
 def _workers(pid: int) -> list[int]:
     """The descendants of `pid` that are workers; the front does not count."""
-    found, waiting = [], [pid]
+    workers, waiting = [], [pid]
     while waiting:
         parent = waiting.pop()
         try:
             children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
             if Path(f"/proc/{parent}/comm").read_text().startswith("tilewise-worker"[:15]):
-                found.append(parent)
+                workers.append(parent)
         except OSError:
             continue  # it ended between two looks
         waiting += map(int, children)
-    return found
+    return workers
 
 
 def _resident(pid: int) -> int:

@@ -26,5 +26,5 @@ def measure(side: str, matrix: Path, threads: int, warmup: int, runs: int) -> di
     It has `seconds`, `sigma` and `kernel`; where there are vectors, `residual` and `orthogonality`.
     """
     program = build("tilewise-lapack-svd")
-    found: dict[str, Any] = json.loads(run([program, matrix, threads, warmup, runs, side]))
-    return found
+    answer: dict[str, Any] = json.loads(run([program, matrix, threads, warmup, runs, side]))
+    return answer

@@ -73,8 +73,8 @@ def measure(settings: Settings, n: int, warmup: int, runs: int) -> dict[str, Any
     command = ["mpiexec.openmpi", "-n", ranks, *place, settings.program, n, settings.rows, settings.columns]
     forced = {"OPENBLAS_CORETYPE": settings.core} if settings.core else {}
     answer = run([*command, settings.block, warmup, runs], **OPEN_MPI, **forced)
-    found: dict[str, Any] = json.loads(answer)
-    return found
+    measured: dict[str, Any] = json.loads(answer)
+    return measured
 
 
 def tune(ranks: int, n: int) -> Settings:
@@ -84,9 +84,9 @@ def tune(ranks: int, n: int) -> Settings:
     squarest = min(grids, key=lambda grid: abs(grid[0] - grid[1]))
 
     def seconds(settings: Settings) -> float:
-        found = float(statistics.median(measure(settings, n, 1, 3)["seconds"]))
-        say(f"    pdgemm on {ranks} ranks: {settings.describe()}: {2e-9 * n**3 / found:.1f} GFLOP/s")
-        return found
+        median = float(statistics.median(measure(settings, n, 1, 3)["seconds"]))
+        say(f"    pdgemm on {ranks} ranks: {settings.describe()}: {2e-9 * n**3 / median:.1f} GFLOP/s")
+        return median
 
     kernels = [Settings(programs["wheel"], "", *squarest, 256)] if "wheel" in programs else []
     if "debian" in programs:

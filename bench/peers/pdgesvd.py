@@ -54,8 +54,8 @@ def measure(settings: Settings, matrix: Path, warmup: int, runs: int) -> dict[st
     grid = [settings.rows, settings.columns]
     command = ["mpiexec.openmpi", "-n", ranks, *place, settings.program, matrix, *grid, settings.block]
     forced = {"OPENBLAS_CORETYPE": settings.core} if settings.core else {}
-    found: dict[str, Any] = json.loads(run([*command, warmup, runs], **OPEN_MPI, **forced))
-    return found
+    measured: dict[str, Any] = json.loads(run([*command, warmup, runs], **OPEN_MPI, **forced))
+    return measured
 
 
 def tune(ranks: int, matrix: Path) -> Settings:
@@ -65,12 +65,12 @@ def tune(ranks: int, matrix: Path) -> Settings:
 
     def seconds(settings: Settings) -> float:
         try:
-            found = float(statistics.median(measure(settings, matrix, 0, 1)["seconds"]))
+            median = float(statistics.median(measure(settings, matrix, 0, 1)["seconds"]))
         except NotRun as reason:
             say(f"    pdgesvd on {ranks} ranks: {describe(settings)}: {reason}")
             return float("inf")
-        say(f"    pdgesvd on {ranks} ranks: {describe(settings)}: {found:.3f} s")
-        return found
+        say(f"    pdgesvd on {ranks} ranks: {describe(settings)}: {median:.3f} s")
+        return median
 
     kernels = [Settings(program, "", *grids[0], 64) for program in programs.values()]
     if "debian" in programs:
@@ -92,8 +92,8 @@ def _wheel() -> Path | None:
         import scipy_openblas32  # type: ignore[import-untyped]
     except ImportError:
         return None
-    found = Path(scipy_openblas32.get_lib_dir()) / "libscipy_openblas.so"
-    return found if platform.machine() == "x86_64" else None  # the jumps are written for it
+    library = Path(scipy_openblas32.get_lib_dir()) / "libscipy_openblas.so"
+    return library if platform.machine() == "x86_64" else None  # the jumps are written for it
 
 
 def _names(library: Path, which: str) -> set[str]:

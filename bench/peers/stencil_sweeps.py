@@ -139,8 +139,8 @@ def check(prepare: Prepare) -> None:
     for _ in range(4):
         p = numpy.pad(expected, 1)
         expected = 0.6 * expected + 0.1 * (p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:])
-    found = numpy.array(prepare(state)(4))
-    if not numpy.allclose(found[5:-5, 5:-5], expected[5:-5, 5:-5], atol=1e-5):
+    result = numpy.array(prepare(state)(4))
+    if not numpy.allclose(result[5:-5, 5:-5], expected[5:-5, 5:-5], atol=1e-5):
         raise SystemExit("the peer computes something else")
 
 

@@ -27,12 +27,12 @@ def record(account: Account, *words: object, slurm: str = "salloc -Q -N3 -n6") -
     """The record of a job that must end well."""
     done: subprocess.CompletedProcess[str] = asked(account, *words, "--json", "-", slurm=slurm)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
 
 
-def hosts_of(found: dict[str, Any]) -> str:
-    return " ".join(place["host"] for place in found["placement"])
+def hosts_of(told: dict[str, Any]) -> str:
+    return " ".join(place["host"] for place in told["placement"])
 
 
 @pytest.mark.parametrize(
@@ -51,11 +51,11 @@ def hosts_of(found: dict[str, Any]) -> str:
     ],
 )
 def test_ranks_are_where_they_were_planned(account: Account, slurm: str, words: str, hosts: str) -> None:
-    found = record(account, *MULTIPLY, *words.split(), slurm=f"salloc -Q {slurm}")
-    assert hosts_of(found) == hosts
+    told = record(account, *MULTIPLY, *words.split(), slurm=f"salloc -Q {slurm}")
+    assert hosts_of(told) == hosts
     crowded = slurm == "-N3" and words == "-n 5"  # a processor on each
-    assert [warning.partition(":")[0] for warning in found["warnings"]] == ["oversubscribed"] * crowded
-    assert any(reason.startswith("Slurm grants") for reason in found["reasons"])
+    assert [warning.partition(":")[0] for warning in told["warnings"]] == ["oversubscribed"] * crowded
+    assert any(reason.startswith("Slurm grants") for reason in told["reasons"])
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_ranks_are_where_they_were_planned(account: Account, slurm: str, words: 
     [("-n 3", "n1 n2 n3"), ("-n 4", "n1 n1 n2 n3"), ("-n 6 --place node", "n1 n2 n3 n1 n2 n3")],
 )
 def test_srun_is_told_where(account: Account, words: str, hosts: str) -> None:
-    found = record(account, *MULTIPLY, *words.split(), "--launcher", "srun --mpi=pmi2")
-    assert hosts_of(found) == hosts and found["warnings"] == []
+    told = record(account, *MULTIPLY, *words.split(), "--launcher", "srun --mpi=pmi2")
+    assert hosts_of(told) == hosts and told["warnings"] == []
 
 
 def test_a_launcher_with_ideas_of_its_own_is_seen_through(account: Account) -> None:
@@ -72,11 +72,11 @@ def test_a_launcher_with_ideas_of_its_own_is_seen_through(account: Account) -> N
     wrapper = account.folder / "wrapper"
     wrapper.write_text('#!/bin/sh\nexec srun --mpi=pmi2 -N2 --distribution=block "$@"\n')
     wrapper.chmod(0o755)
-    found = record(account, *MULTIPLY, "-n", 3, "--launcher", wrapper)
-    assert hosts_of(found) == "n1 n1 n2"
-    (warning,) = (text for text in found["warnings"] if "not where" in text)
+    told = record(account, *MULTIPLY, "-n", 3, "--launcher", wrapper)
+    assert hosts_of(told) == "n1 n1 n2"
+    (warning,) = (text for text in told["warnings"] if "not where" in text)
     assert "2 on n1 and 1 on n2, instead of 1 on n1, 1 on n2 and 1 on n3" in warning
-    found = record(
+    told = record(
         account,
         "transpose",
         "A.npy",
@@ -90,7 +90,7 @@ def test_a_launcher_with_ideas_of_its_own_is_seen_through(account: Account) -> N
         "--launcher",
         "srun --mpi=pmi2 -N2",
     )
-    assert found["variant"]["exchange"] == "overlap" and found["warnings"] == []
+    assert told["variant"]["exchange"] == "overlap" and told["warnings"] == []
 
 
 def test_in_a_batch_job(account: Account) -> None:
@@ -102,15 +102,15 @@ def test_in_a_batch_job(account: Account) -> None:
         account.environment,
     )
     assert (account.folder / "said").read_text() == ""
-    found = json.loads((account.folder / "R.json").read_text())
-    assert hosts_of(found) == "n1 n2 n3" and found["environment"]["cores"] <= 2
+    told = json.loads((account.folder / "R.json").read_text())
+    assert hosts_of(told) == "n1 n2 n3" and told["environment"]["cores"] <= 2
 
 
 def test_hosts_of_the_allocation(account: Account) -> None:
     listed = account.folder / "hosts"
     listed.write_text("n3\nn1\n")
-    found = record(account, *MULTIPLY, "-n", 3, "--hosts", listed)
-    assert hosts_of(found) == "n1 n1 n3"
+    told = record(account, *MULTIPLY, "-n", 3, "--hosts", listed)
+    assert hosts_of(told) == "n1 n1 n3"
     done = asked(account, *MULTIPLY, "-n", 2, "--hosts", listed, slurm="salloc -Q -N1 -w n2")
     assert done.returncode == 2 and "Slurm has not granted n3, only n2" in done.stderr
 
@@ -119,11 +119,11 @@ def test_processors_of_a_task_and_memory_of_a_node(account: Account) -> None:
     large = ("--algorithm", "summa", "--no-verify")
     for name in ("A.npy", "B.npy"):
         numpy.save(account.folder / name, numpy.ones((400, 400)))
-    found = record(account, *MULTIPLY, *large, slurm="salloc -Q -N3 -n3 -c2 --mem=1000")
-    assert (found["variant"]["ranks"], found["variant"]["threads"]) == (3, 2)
-    assert "2 threads a rank: --cpus-per-task" in found["reasons"]
+    told = record(account, *MULTIPLY, *large, slurm="salloc -Q -N3 -n3 -c2 --mem=1000")
+    assert (told["variant"]["ranks"], told["variant"]["threads"]) == (3, 2)
+    assert "2 threads a rank: --cpus-per-task" in told["reasons"]
     granted = "Slurm grants 2 processors on each of 3 nodes; 1000 MiB of memory on a node"
-    assert granted in found["reasons"]
+    assert granted in told["reasons"]
     one = record(account, *MULTIPLY, *large, slurm="salloc -Q -N3 -n3 -c1 --mem-per-cpu=500")
     assert one["variant"]["threads"] == 1 and hosts_of(one) == "n1 n2 n3"
     done = asked(account, *MULTIPLY, *large, slurm="salloc -Q -N3 -n3 --mem=50")
@@ -150,14 +150,14 @@ def test_ranks_that_srun_started_take_what_their_tasks_have(account: Account) ->
         step = ["srun", "-Q", "--mpi=pmi2", "-N3", *asked_of_slurm.split(), *words]
         done = account.site.run(step, account.folder, account.environment)
         assert done.returncode == 0, done.stderr
-        found = json.loads((account.folder / "R.json").read_text())
-        assert (found["variant"]["threads"], found["variant"]["exchange"]) == (threads, "overlap")
-        assert len(set(hosts_of(found).split())) == 3 and found["warnings"] == []
+        told = json.loads((account.folder / "R.json").read_text())
+        assert (told["variant"]["threads"], told["variant"]["exchange"]) == (threads, "overlap")
+        assert len(set(hosts_of(told).split())) == 3 and told["warnings"] == []
 
 
 def test_messages_are_measured_where_they_say(account: Account) -> None:
     """Within a host, that is the one that the command runs on; between hosts, those that Slurm grants."""
     less = ("--pairs", 1, "--bytes", 8, "--launches", 1, "--runs", 3, "--collectives", "none", "--quiet")
-    found = record(account, "measure", "ping", *less, "--levels", "core,node", "--no-store")
-    assert {line["level"] for line in found["lines"]} >= {"core", "node"}
-    assert found["warnings"] == [] or all("hosts" not in warning for warning in found["warnings"])
+    told = record(account, "measure", "ping", *less, "--levels", "core,node", "--no-store")
+    assert {line["level"] for line in told["lines"]} >= {"core", "node"}
+    assert told["warnings"] == [] or all("hosts" not in warning for warning in told["warnings"])

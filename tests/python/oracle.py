@@ -49,18 +49,18 @@ def promised(left: numpy.dtype[Any], right: numpy.dtype[Any]) -> numpy.dtype[Any
 
 def assert_product(path: Path, left: Array, right: Array) -> None:
     """Checks the file at `path`: type, shape and order; integers exactly, the rest within rounding."""
-    found = numpy.load(path)
+    product = numpy.load(path)
     dtype = promised(left.dtype, right.dtype)
-    assert found.dtype == dtype and found.dtype.isnative
-    assert found.shape == (left.shape[0], right.shape[1])
-    assert found.flags.c_contiguous
+    assert product.dtype == dtype and product.dtype.isnative
+    assert product.shape == (left.shape[0], right.shape[1])
+    assert product.flags.c_contiguous
     if dtype.kind in "iu":
-        assert numpy.array_equal(found, left.astype(dtype) @ right.astype(dtype))
+        assert numpy.array_equal(product, left.astype(dtype) @ right.astype(dtype))
         return
     wide = numpy.complex128 if dtype.kind == "c" else numpy.float64
     a, b = left.astype(wide), right.astype(wide)
     bound = (left.shape[1] + 8) * numpy.finfo(dtype).eps * (numpy.abs(a) @ numpy.abs(b))
-    error = numpy.abs(found - a @ b)
+    error = numpy.abs(product - a @ b)
     assert (error <= bound).all(), (
         f"off by {(error / numpy.maximum(bound, 1e-300)).max():.3g} times the bound"
     )
@@ -90,20 +90,20 @@ def ways_to_multiply(without: str = "") -> list[tuple[str, str | None, int, str]
 def record_of(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     """The record that `--json -` printed, and nothing else there."""
     assert result.returncode == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    record: dict[str, Any] = json.loads(result.stdout)
+    return record
 
 
 def processes_in(folder: Path) -> list[int]:
     """Pids of the living processes whose working folder is `folder`: ranks, launchers, whatever else."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             if process.status() != psutil.STATUS_ZOMBIE and Path(process.cwd()) == folder:
-                found.append(process.pid)
+                processes.append(process.pid)
         except (psutil.Error, OSError):
             continue
-    return [pid for pid in found if pid != os.getpid()]
+    return [pid for pid in processes if pid != os.getpid()]
 
 
 def state_of(path: Path) -> tuple[int, int, bytes]:

@@ -24,12 +24,12 @@ _asked: Settings = None  # the settings of the request being answered; providers
 def _defined(settings: Settings) -> dict[str, str]:
     """What CMake is told, by `cmake.define`, `cmake.args`, their variables or CMAKE_ARGS."""
     told = SettingsReader.from_file("pyproject.toml", settings, state="wheel").settings.cmake
-    found = {name: str(value) for name, value in told.define.items()}
+    definitions = {name: str(value) for name, value in told.define.items()}
     for word in [*told.args, *shlex.split(os.environ.get("CMAKE_ARGS", ""))]:
         if word.startswith("-D") and "=" in word:
             name, value = word[2:].split("=", 1)
-            found[name.partition(":")[0]] = value
-    return found
+            definitions[name.partition(":")[0]] = value
+    return definitions
 
 
 def _of_wheels(settings: Settings, mpi: list[str], blas: list[str]) -> list[str]:

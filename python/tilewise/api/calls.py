@@ -175,11 +175,12 @@ def plan(command: str, *inputs: Matrix, out: Path | None = None, **options: Any)
 
     Takes what the function of that name takes. UsageError for what that would refuse.
     """
-    named = dict(zip(("a", "b") if command == "multiply" else ("a",), inputs, strict=False))
+    operation = options_of(command) if command in OPERATIONS else None
+    named = dict(zip(operation.operands if operation else ("a", "b"), inputs, strict=False))
     with arrays(_with_weights(named, options)) as call:
         path = out
-        if out is None and (command not in OPERATIONS or options_of(command).writes):
-            path = call.result("svd" if command == "svd" else "result.npy")
+        if out is None and operation is not None and operation.writes:
+            path = call.result("result" if operation.several else "result.npy")
         words = (*_words(call, command, named), *inputs[len(named) :])
         planned: PlanRecord = said(
             ["plan", *command_words(command, words, path, None, _passed(call, options))], PlanRecord

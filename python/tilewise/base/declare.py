@@ -126,13 +126,13 @@ def examples_of(doc: str) -> list[Example]:
     """The examples of a docstring: below the line `Examples:`, command lines with a sentence below each."""
     part = inspect.cleandoc(doc).partition("\nExamples:\n")[2]
     lines = [line.strip() for line in part.splitlines() if line.strip()]
-    found: list[Example] = []
+    examples: list[Example] = []
     for line in lines:
         if line.startswith("tilewise "):
-            found.append(Example(line, ""))
+            examples.append(Example(line, ""))
         else:
-            found[-1] = Example(found[-1].line, f"{found[-1].said} {line}".lstrip())
-    return found
+            examples[-1] = Example(examples[-1].line, f"{examples[-1].said} {line}".lstrip())
+    return examples
 
 
 def description_of(doc: str) -> str:
@@ -166,28 +166,28 @@ def _argument(
 def arguments_of(function: Callable[..., Any]) -> Arguments:
     """What `function` declares; a parameter named `*` is a class whose fields are flags."""
     classes: dict[str, Any] = {}
-    found = Arguments([], {}, classes)
+    arguments = Arguments([], {}, classes)
     hints = typing.get_type_hints(function, include_extras=True)
     for name, slot in inspect.signature(function).parameters.items():
         kind, parameter = typing.get_args(hints[name])[:2]
         if parameter.name == "*":
             classes[name] = kind
             for field, hint in typing.get_type_hints(kind, include_extras=True).items():
-                found.add(_argument(name, field, hint, getattr(kind, field)))
+                arguments.add(_argument(name, field, hint, getattr(kind, field)))
         else:
             rest = slot.kind is slot.VAR_POSITIONAL
             place = rest or slot.kind is slot.POSITIONAL_ONLY
-            found.add(_argument("", name, hints[name], slot.default, rest=rest), place)
-    return found
+            arguments.add(_argument("", name, hints[name], slot.default, rest=rest), place)
+    return arguments
 
 
 def arguments_of_structs(*kinds: type[msgspec.Struct]) -> Arguments:
     """What the fields of several structs declare, each owned by the name of its struct."""
-    found = Arguments([], {}, {kind.__name__: kind for kind in kinds})
+    arguments = Arguments([], {}, {kind.__name__: kind for kind in kinds})
     for kind in kinds:
         for each in declared(kind):
-            found.add(each)
-    return found
+            arguments.add(each)
+    return arguments
 
 
 @functools.lru_cache(maxsize=32)

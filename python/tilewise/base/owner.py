@@ -64,10 +64,10 @@ def new_owner() -> Owner:
 
 def owner_of(identity: str) -> Owner | None:
     """The owner that an identity names, or None where it is none."""
-    found = IDENTITY.fullmatch(identity)
-    if found is None:
+    match = IDENTITY.fullmatch(identity)
+    if match is None:
         return None
-    host, place, boot, pid, started, token = found.groups()
+    host, place, boot, pid, started, token = match.groups()
     return Owner(host, place, boot, int(pid), int(started, 16), token)
 
 

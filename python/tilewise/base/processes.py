@@ -23,11 +23,11 @@ GONE = 60.0  # seconds that the kernel may take to free what a killed process he
 
 def children(pid: int) -> dict[int, bool]:
     """Children of `pid`, and whether each still runs: one that has ended stays until it is waited for."""
-    found = {}
+    running = {}
     with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as listed:
         for child in map(int, listed.read().split()):
-            found[child] = state(child) not in ("", "Z", "X")
-    return found
+            running[child] = state(child) not in ("", "Z", "X")
+    return running
 
 
 def state(pid: int) -> str:
@@ -61,13 +61,13 @@ def marked(mark: str) -> list[psutil.Process]:
     """Those in whose environment `mark` stands: what a child has started, wherever it hangs by now."""
     import psutil
 
-    found: list[psutil.Process] = []
+    processes: list[psutil.Process] = []
     for entry in os.listdir("/proc") if mark and os.path.isdir("/proc") else ():
         if entry.isdigit() and int(entry) != os.getpid():
             with contextlib.suppress(OSError, psutil.Error), open(f"/proc/{entry}/environ", "rb") as file:
                 if mark.encode() in file.read().split(b"\0"):
-                    found.append(psutil.Process(int(entry)))
-    return found
+                    processes.append(psutil.Process(int(entry)))
+    return processes
 
 
 def pidfd(pid: int) -> int | None:

@@ -84,5 +84,5 @@ def _renameat2() -> Callable[..., int] | None:
         return None
     call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
     call.restype = ctypes.c_int
-    found: Callable[..., int] = call
-    return found
+    function: Callable[..., int] = call
+    return function

@@ -27,9 +27,9 @@ class Seal:
         self._head_bytes = min(head, _HEAD_MAX)
         self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            found = os.fstat(self._file)
-            self.inode = found.st_ino
-            self._device = found.st_dev
+            status = os.fstat(self._file)
+            self.inode = status.st_ino
+            self._device = status.st_dev
             self._head = os.pread(self._file, self._head_bytes, 0) if self._head_bytes else b""
         except BaseException:
             os.close(self._file)
@@ -43,13 +43,13 @@ class Seal:
     def trouble(self, size: int | None = None, at_least: int = 0) -> TilewiseError | None:
         """Why `path` must not get a name: another file, another size than `size`, a spoilt header."""
         try:
-            found = os.lstat(self.path)
-            if (found.st_dev, found.st_ino) != (self._device, self.inode):
+            status = os.lstat(self.path)
+            if (status.st_dev, status.st_ino) != (self._device, self.inode):
                 return self._foreign("was replaced by another program")
-            if size is not None and found.st_size != size:
-                return self._foreign(f"has {found.st_size} bytes where {size} were expected")
-            if found.st_size < at_least:
-                return self._foreign(f"has {found.st_size} bytes where at least {at_least} were expected")
+            if size is not None and status.st_size != size:
+                return self._foreign(f"has {status.st_size} bytes where {size} were expected")
+            if status.st_size < at_least:
+                return self._foreign(f"has {status.st_size} bytes where at least {at_least} were expected")
             if self._head_bytes and self._read() != self._head:
                 return VerificationError(
                     f"the header of {self._name} changed while it was written; it was thrown away",

@@ -68,12 +68,12 @@ def findings() -> Iterator[Finding]:
     yield _cache()
     yield _measured(facts)
     try:
-        found = launcher.find_worker()
+        worker = launcher.find_worker()
     except TilewiseError as error:
         yield Finding("worker", error.message, "FAIL", "pip install --force-reinstall tilewise")
         return
-    yield from _worker(found)
-    yield from doctor_start.launcher_of(found)
+    yield from _worker(worker)
+    yield from doctor_start.launcher_of(worker)
 
 
 def _machine(facts: machine.Facts) -> Iterator[Finding]:
@@ -120,9 +120,9 @@ def _measured(facts: machine.Facts) -> Finding:
     return Finding("measured", ", ".join(f"{kind} {time}" for kind, time in known.times.items()))
 
 
-def _worker(found: launcher.Worker) -> Iterator[Finding]:
-    yield Finding("worker", found.path)
-    described, last = describe(found.path)
+def _worker(worker: launcher.Worker) -> Iterator[Finding]:
+    yield Finding("worker", worker.path)
+    described, last = describe(worker.path)
     if described is None:
         reason = f": {last}" if last else ""
         yield Finding(
@@ -130,10 +130,10 @@ def _worker(found: launcher.Worker) -> Iterator[Finding]:
         )
         return
     facts = {
-        **found.build,
+        **worker.build,
         **{k: v for k, v in described.get("build", described).items() if isinstance(v, str)},
     }
-    if not found.build:
+    if not worker.build:
         yield Finding(
             "build", "build.json is missing beside the worker; the mpich package is assumed", "note"
         )

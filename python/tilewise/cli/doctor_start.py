@@ -28,10 +28,10 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-def launcher_of(found: launcher.Worker) -> Iterator[Finding]:
+def launcher_of(worker: launcher.Worker) -> Iterator[Finding]:
     """The launcher, and whether it starts ranks: in a Slurm allocation, one on each of its nodes."""
-    ours = launcher.mpiexec_path(found.build)
-    kind = "the mpich package" if found.mpi == "wheel" else "the site's MPI"
+    ours = launcher.mpiexec_path(worker.build)
+    kind = "the mpich package" if worker.mpi == "wheel" else "the site's MPI"
     if ours is None:
         yield Finding(
             "mpiexec", f"that of {kind} is missing; only one rank can run", "FAIL", "pip install mpich"
@@ -50,26 +50,26 @@ def launcher_of(found: launcher.Worker) -> Iterator[Finding]:
         )
     granted = allocation.granted(os.environ)
     if granted is None:
-        yield _ranks(found, [])
+        yield _ranks(worker, [])
         return
     yield Finding("Slurm", f"{granted.said()}{', in a step of it' if join.in_step(os.environ) else ''}")
-    yield _mpi_type(found)
+    yield _mpi_type(worker)
     nodes = [node.name for node in granted.nodes[:_MOST]]
-    yield _ranks(found, nodes if len(nodes) > 1 else nodes * 2)
+    yield _ranks(worker, nodes if len(nodes) > 1 else nodes * 2)
 
 
-def _mpi_type(found: launcher.Worker) -> Finding:
+def _mpi_type(worker: launcher.Worker) -> Finding:
     """Which MPI type a step has that names none, and whether the worker's MPI understands it."""
     told = os.environ.get("SLURM_MPI_TYPE", "")
     default = slurm.mpi_default()
     source = "MpiDefault" if not told else "this step's" if join.in_step(os.environ) else "SLURM_MPI_TYPE"
-    kind, spoken = told or default or "not known", slurm.SPOKEN.get(found.family, ())
+    kind, spoken = told or default or "not known", slurm.SPOKEN.get(worker.family, ())
     text = f"{kind} ({source}); tilewise … -n N takes the one that fits by itself"
     offered = slurm.mpi_types("srun")
     able = [name for name in offered if name in spoken]
     if not spoken or kind in spoken:
         return Finding("MPI type", text)
-    name = launcher.NAMES[found.family]
+    name = launcher.NAMES[worker.family]
     if able or not offered:
         return Finding(
             "MPI type",
@@ -85,7 +85,7 @@ def _mpi_type(found: launcher.Worker) -> Finding:
     )
 
 
-def _ranks(found: launcher.Worker, nodes: list[str]) -> Finding:
+def _ranks(worker: launcher.Worker, nodes: list[str]) -> Finding:
     """Starts a rank on each of `nodes`, or two here, and ends them: that tests what the lines above say."""
     ranks = max(2, len(nodes))
     variant = msgspec.structs.replace(job.quit_job().variant, ranks=ranks, grid=(1, ranks))
@@ -94,8 +94,8 @@ def _ranks(found: launcher.Worker, nodes: list[str]) -> Finding:
     label = "two ranks" if ranks == 2 else f"{ranks} ranks"
     try:
         with signals.watched() as caught:
-            start = launcher.own_start(found, variant, nodes, "", oversubscribed=True)
-            outcome = Supervisor(start, found.path, caught, timeout=_PATIENCE).run(job.encode(looked))
+            start = launcher.own_start(worker, variant, nodes, "", oversubscribed=True)
+            outcome = Supervisor(start, worker.path, caught, timeout=_PATIENCE).run(job.encode(looked))
             wrong = diagnose.error_of(outcome, _PATIENCE, start)
     except TilewiseError as error:
         return Finding(label, error.message, "FAIL", error.advice)

@@ -132,10 +132,10 @@ def _facts(source: Source, stats: bool) -> dict[str, Any]:
 
         if source.encoded:
             with binary(source) as region:
-                found = statistics(region)
+                counted = statistics(region)
         else:
-            found = statistics(source)
-        facts["statistics"] = msgspec.to_builtins(found)
+            counted = statistics(source)
+        facts["statistics"] = msgspec.to_builtins(counted)
     return facts
 
 

@@ -31,12 +31,12 @@ def run(request: Request, flags: MeasureFlags, store: bool) -> int:
     _check_outputs(flags)
     listener = _Terminal(flags)
     try:
-        found = measure(request, listener, ["tilewise", *sys.argv[1:]], store=store, timeout=flags.timeout)
+        measured = measure(request, listener, ["tilewise", *sys.argv[1:]], store=store, timeout=flags.timeout)
     finally:
         listener.close()
-    _tell(found, flags, _stored_text(request, found, store))
-    if found.error is not None:
-        raise found.error
+    _tell(measured, flags, _stored_text(request, measured, store))
+    if measured.error is not None:
+        raise measured.error
     return 0
 
 
@@ -68,7 +68,7 @@ def _check_outputs(flags: MeasureFlags) -> None:
 
 def _tell(measured: Measured, flags: MeasureFlags, stored_text: str) -> None:
     """Prints it and writes it wherever the flags say. Raises RunError where a file cannot be written."""
-    found = measured.measurement
+    measurement = measured.measurement
     shown = not flags.quiet and flags.json != "-"
     if not flags.quiet and not flags.verbose:  # with -v it was shown when it came
         for line in measured.chatter:
@@ -76,8 +76,8 @@ def _tell(measured: Measured, flags: MeasureFlags, stored_text: str) -> None:
     if shown:
         from tilewise.report.measure import measure_tables
 
-        show(measure_tables(found, flags.verbose))
-    _write(found, flags)
+        show(measure_tables(measurement, flags.verbose))
+    _write(measurement, flags)
     if shown:
         files = (("all figures", flags.json), ("page", flags.html), ("plots", flags.plots))
         written = (*files, ("tables", flags.tables), ("stored", stored_text))
@@ -86,43 +86,43 @@ def _tell(measured: Measured, flags: MeasureFlags, stored_text: str) -> None:
         show(screen)
 
 
-def _stored_text(request: Request, found: Measured, store: bool) -> str:
-    if found.kept:
-        lines = found.measurement.lines
+def _stored_text(request: Request, measured: Measured, store: bool) -> str:
+    if measured.kept:
+        lines = measured.measurement.lines
         disturbed = sum(bool(line.labels) for line in lines)
         much = f" (disturbed: {disturbed} of {len(lines)} lines)" if 2 * disturbed > len(lines) else ""
-        return ", ".join(found.kept) + much
-    if found.error is not None:
+        return ", ".join(measured.kept) + much
+    if measured.error is not None:
         return "no, as a launch failed"
     if store or request.whole:
         return ""
     return "no, as flags left a part out or made it less sure; --store keeps it as this machine's profile"
 
 
-def _write(found: Measurement, flags: MeasureFlags) -> None:
+def _write(measurement: Measurement, flags: MeasureFlags) -> None:
     if flags.json == "-":
-        sys.stdout.write(stored.encode(found).decode())
+        sys.stdout.write(stored.encode(measurement).decode())
         sys.stdout.flush()
     elif flags.json is not None:
-        stored.write(found, flags.json)
+        stored.write(measurement, flags.json)
     if flags.html is not None:
         from tilewise.report.measure_page import page_of
         from tilewise.report.render.html import write
 
         with _named("--html", flags.html):
-            write(page_of(found), flags.html)
+            write(page_of(measurement), flags.html)
     if flags.tables is not None:
         from tilewise.report.measure import everything
         from tilewise.report.render.files import write_tables
 
         with _named("--tables", flags.tables):
-            write_tables(everything(found), flags.tables)
+            write_tables(everything(measurement), flags.tables)
     if flags.plots is not None:
         from tilewise.report.measure_page import plots_of
         from tilewise.report.render.files import write_figures
 
         with _named("--plots", flags.plots):
-            write_figures(plots_of(found), flags.plots)
+            write_figures(plots_of(measurement), flags.plots)
 
 
 @contextmanager

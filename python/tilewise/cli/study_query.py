@@ -35,18 +35,18 @@ def query(words: list[str]) -> int:
 
     where = store.newest(folder)
     outputs.check([where], {"--csv": csv, "--json": json})
-    found = launches.open_launches(folder)
+    opened = launches.open_launches(folder)
     try:
-        tell_notes(found.notes)
-        answer = queries.columns(found.base) if sql is None else queries.ask(found.base, sql)
+        tell_notes(opened.notes)
+        answer = queries.columns(opened.base) if sql is None else queries.ask(opened.base, sql)
         if csv is None and json is None:
             if sql is None:
-                (count,) = found.base.execute(f"SELECT count(*) FROM {launches.TABLE}").fetchone()
+                (count,) = opened.base.execute(f"SELECT count(*) FROM {launches.TABLE}").fetchone()
                 print(f"{where}: table {launches.TABLE}, {plural(count, 'row')}, with these columns")
                 answer = answer._replace(rows=[(*row[:2], _short(row[2])) for row in answer.rows])
             _show(answer)
     finally:
-        found.base.close()
+        opened.base.close()
     if csv is not None:
         write_file(csv, _as_csv(answer), "--csv")
     if json is not None:

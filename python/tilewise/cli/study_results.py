@@ -38,14 +38,14 @@ def show_results(folder: str) -> None:
     from tilewise.report.study_tables import figures
     from tilewise.study.evaluation import load
 
-    found = load(folder)
+    evaluated = load(folder)
     screen = Screen()
-    for note in found.results.notes:
+    for note in evaluated.results.notes:
         screen.line(f"note: {note}")
-    for place in range(len(found.tables)):
-        screen.table(figures([found], place)[0])
+    for place in range(len(evaluated.tables)):
+        screen.table(figures([evaluated], place)[0])
         screen.line()
-    for verdict in found.verdicts:
+    for verdict in evaluated.verdicts:
         screen.line(_said(verdict))
     show(screen)
 
@@ -78,33 +78,33 @@ def compare(words: list[str]) -> int:
     loaded = results.load(old), results.load(new)
     for name, result in zip((old, new), loaded, strict=True):
         tell_notes(result.notes, f"{name}: " if old != new else "")
-    found = compared(*loaded, metric or "")
-    if not found.changes:
+    comparison = compared(*loaded, metric or "")
+    if not comparison.changes:
         raise UsageError(f"{old} and {new} have no point in common")
     if json is not None:
-        write_json(json, found, "--json", indent=1)
+        write_json(json, comparison, "--json", indent=1)
     if json == "-":
         return 0
-    _show(found)
+    _show(comparison)
     return 0
 
 
-def _show(found: Comparison) -> None:
+def _show(comparison: Comparison) -> None:
     """A row for each point, and what else is different."""
     from tilewise.report.render.terminal import Screen, show
     from tilewise.report.table import Table, number_columns, quantity, text_columns
 
-    title = f"{found.metric}, new over old; a change is named from 5 % on"
+    title = f"{comparison.metric}, new over old; a change is named from 5 % on"
     columns = text_columns("verdict") + number_columns("new/old")
     table = Table("compared", title, columns + text_columns("95 %", "run", "point", "line", "reason"))
-    for each in found.changes:
+    for each in comparison.changes:
         axes = ", ".join(f"{axis} = {value}" for axis, value in each.axes.items())
         span = "" if each.low is None or each.high is None else f"{each.low:.3f}–{each.high:.3f}"
         ratio = quantity(each.ratio, lambda ratio: f"{ratio:.3f}")
         table.add(each.verdict, ratio, span, each.run, axes, each.line, each.reason)
-    table.notes = [f"another environment: {difference}" for difference in found.differences]
-    if found.only_old or found.only_new:
-        table.notes.append(f"only in the old: {found.only_old}, only in the new: {found.only_new}")
+    table.notes = [f"another environment: {difference}" for difference in comparison.differences]
+    if comparison.only_old or comparison.only_new:
+        table.notes.append(f"only in the old: {comparison.only_old}, only in the new: {comparison.only_new}")
     screen = Screen()
     screen.table(table)
     show(screen)

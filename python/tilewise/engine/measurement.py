@@ -98,28 +98,28 @@ def _measured(
 def _launches(request: Request, facts: Facts, samples: str) -> tuple[list[Level], list[Launch]]:
     """Everything that is asked for. Raises UsageError where that is nothing that can be run."""
     there: list[Level] = []
-    found: list[Launch] = []
+    planned: list[Launch] = []
     if "ping" in request.kinds:
         known = topology.read()
         others = messages.Hosts(request, allocation.granted(os.environ))
         there = messages.levels(request, known, others)
-        found += messages.launches(request, facts, known, others, there)
+        planned += messages.launches(request, facts, known, others, there)
     if "file" in request.kinds:
-        found += files.launches(request, facts, samples, _no_gpu(request))
+        planned += files.launches(request, facts, samples, _no_gpu(request))
     if "memory" in request.kinds:
-        found += memory.launches(request, facts)
+        planned += memory.launches(request, facts)
     elif {"ping", "file"} & set(request.kinds):
-        found += memory.carriers(request, facts)
+        planned += memory.carriers(request, facts)
     if "compute" in request.kinds:
-        found += compute.launches(request, facts)
-    if request.kinds == ("ping",) and not any(one.level for one in found):
+        planned += compute.launches(request, facts)
+    if request.kinds == ("ping",) and not any(one.level for one in planned):
         raise UsageError(
             "no two ranks can talk here: " + "; ".join(dict.fromkeys(level.missing for level in there))
         )
     _require_something(
-        request, [ask.skipped for one in found if one.kind in request.kinds for ask in one.asks]
+        request, [ask.skipped for one in planned if one.kind in request.kinds for ask in one.asks]
     )
-    return there, found
+    return there, planned
 
 
 def _no_gpu(request: Request) -> str:
@@ -140,13 +140,13 @@ def _measurement(
 ) -> Measurement:
     from tilewise.measurement.fit import fit
 
-    found = lines.lines_of(launches, ran)
-    asked = [line.skipped for line in found if line.kind in (*request.kinds, "collective")]
+    measured_lines = lines.lines_of(launches, ran)
+    asked = [line.skipped for line in measured_lines if line.kind in (*request.kinds, "collective")]
     if ran.error is not None and all(asked):
         raise ran.error
     _require_something(request, asked)
     links = network.links()
-    lines.add_shares(found, links)
+    lines.add_shares(measured_lines, links)
     kept = [Storage(os.path.realpath(request.folder), storage.file_system(request.folder), "")]
     around = environment_of(
         ran.last.done,
@@ -172,10 +172,10 @@ def _measurement(
         environment=told,
         clock=ran.clock,
         levels=there,
-        lines=found,
+        lines=measured_lines,
         matrices=lines.matrices_of(launches, ran),
         disturbances=ran.disturbances,
-        model=fit(found),
+        model=fit(measured_lines),
         warnings=environment.blas_warnings(os.environ, facts) if "compute" in request.kinds else [],
     )
 

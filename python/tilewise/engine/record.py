@@ -77,7 +77,7 @@ def record_of(
         messages=sum(done.messages),
         io_calls=sum(done.io_calls),
         flops=done.flops,
-        rates=_rates(done, seconds, sent),
+        rates=_rates(done, seconds, plan.writes_early),
         peak_flops=peak,
         fraction_of_peak=compute_rate / peak if compute_rate and peak else None,
         peak_rss_bytes=_memory(done),
@@ -219,11 +219,9 @@ def _bytes(done: Done) -> Bytes:
     )
 
 
-def _rates(done: Done, seconds: Seconds, job: Job) -> Rates:
+def _rates(done: Done, seconds: Seconds, early: bool) -> Rates:
     moved = _bytes(done)
-    # Written while the rest was computed: what is left of `output` says nothing about the device.
-    multiplied = job.command == "multiply" and job.variant.copies == 1 and done.flops > 0
-    early = multiplied and job.variant.write == "uncached"
+    # What was written `early` was written while the rest was computed: the seconds of `output` are not all.
     return Rates(
         flops_per_second=_rate(done.flops, seconds.compute.max),
         read_bytes_per_second=_rate(moved.read, seconds.input.max),

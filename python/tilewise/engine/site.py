@@ -68,10 +68,10 @@ def _outputs(final: Job) -> Iterator[tuple[str, str]]:
 
 def _one_a_folder(files: Iterator[tuple[str, str]]) -> list[tuple[str, str]]:
     """The first of each folder: it is the folder that is the same or not."""
-    found: dict[str, tuple[str, str]] = {}
+    of_folder: dict[str, tuple[str, str]] = {}
     for path, name in files:
-        found.setdefault(os.path.dirname(path), (path, name))
-    return list(found.values())
+        of_folder.setdefault(os.path.dirname(path), (path, name))
+    return list(of_folder.values())
 
 
 def _made(file: tuple[str, str], root: bool) -> StagedOutput:

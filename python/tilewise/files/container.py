@@ -16,10 +16,10 @@ from tilewise.files.target import Target
 def version_of(path: str) -> tuple[int, int, int] | None:
     """What changes when a file does: inode, size, time; None where there is none."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @contextlib.contextmanager
@@ -42,7 +42,7 @@ def require_alone(target: Target) -> None:
     """Raises UsageError where another job is adding to the same container: its part lies beside ours."""
     folder, base = os.path.split(target.path)
     for entry in os.listdir(folder):
-        identity = next((found[0] for found in IDENTITY.finditer(entry)), "")
+        identity = next((match[0] for match in IDENTITY.finditer(entry)), "")
         owner = owner_of(identity)
         ours = os.path.join(folder, entry) == part_path(target.path, identity)
         if owner is None or not ours or owner.dead or owner.is_me:

@@ -266,14 +266,14 @@ def read_listing(path: str, name: str) -> Listing:
     try:
         if size > _BYTES_MAX:
             raise msgspec.ValidationError(f"it has {size} bytes")
-        found = msgspec.json.decode(text, type=Listing)
-        if found.tilewise != VERSION:
-            raise msgspec.ValidationError(f"it is of version {found.tilewise}, but {VERSION} was expected")
+        listing = msgspec.json.decode(text, type=Listing)
+        if listing.tilewise != VERSION:
+            raise msgspec.ValidationError(f"it is of version {listing.tilewise}, but {VERSION} was expected")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
             f"{name}/{MANIFEST} is no manifest of ours, so it is not replaced: {printable(str(error))}"
         ) from None
-    return found
+    return listing
 
 
 def _replaceable(target: Target) -> set[str]:

@@ -36,8 +36,8 @@ def put_head(path: str, head: bytes) -> None:
                 raise OSError(errno.EIO, "nothing was written", path)
             rest = rest[count:]
     with open(path, "rb", buffering=0) as file:
-        found = b""
-        while len(found) < len(head) and (more := file.read(len(head) - len(found))):
-            found += more
-    if found != head:
+        start = b""
+        while len(start) < len(head) and (more := file.read(len(head) - len(start))):
+            start += more
+    if start != head:
         raise OSError(errno.EIO, "its header was not kept by the file system", path)

@@ -53,17 +53,17 @@ class Room(msgspec.Struct, frozen=True):
 
 def rooms(wants: Iterable[Want], advice: str = OUTPUT_ELSEWHERE) -> list[Room]:
     """One for each file system, where anything is wanted there, with that `advice`."""
-    found: dict[int, Room] = {}
+    of_device: dict[int, Room] = {}
     for want in wants:
         device = os.stat(want.folder).st_dev
-        before = found.get(device, Room(want.folder, 0, _free(want.folder), [], advice=advice))
-        found[device] = msgspec.structs.replace(
+        before = of_device.get(device, Room(want.folder, 0, _free(want.folder), [], advice=advice))
+        of_device[device] = msgspec.structs.replace(
             before,
             needed=before.needed + want.bytes,
             names=[*before.names, want.name],
             grows=before.grows or want.grows,
         )
-    return list(found.values())
+    return list(of_device.values())
 
 
 def require_free(folder: str, size: int, name: str) -> None:

@@ -24,11 +24,11 @@ def sweep(folder: str) -> None:
     except OSError:
         return
     for entry in entries:
-        found = IDENTITY.search(entry) if entry.startswith(".") else None
-        owner = owner_of(found[0]) if found else None
-        if found is None or owner is None or not owner.dead:
+        match = IDENTITY.search(entry) if entry.startswith(".") else None
+        owner = owner_of(match[0]) if match else None
+        if match is None or owner is None or not owner.dead:
             continue
-        base, ending = entry[1 : found.start() - 1], entry[found.end() + 1 :]
+        base, ending = entry[1 : match.start() - 1], entry[match.end() + 1 :]
         path = os.path.join(folder, entry)
         with contextlib.suppress(OSError):
             if ending == f"part{ASIDE}" and not os.path.lexists(os.path.join(folder, base)):

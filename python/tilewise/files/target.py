@@ -86,8 +86,8 @@ def find_target(name: str, colours: bool = False) -> Target:
         raise UsageError(f"the output {name} is a folder, but a file name was expected")
     if not stat.S_ISREG(old.st_mode):
         raise UsageError(f"the output {name} exists and is no regular file")
-    found = Target(path, name, stat.S_IMODE(old.st_mode), member)
-    return msgspec.structs.replace(found, keep=found.container)
+    target = Target(path, name, stat.S_IMODE(old.st_mode), member)
+    return msgspec.structs.replace(target, keep=target.container)
 
 
 def look_at(path: str, name: str) -> os.stat_result | None:

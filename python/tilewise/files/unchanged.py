@@ -47,8 +47,8 @@ class Inputs:
     def __init__(self, regions: Iterable[Region]) -> None:
         self.files: list[Watched] = []
         for region in regions:
-            found = _pieces(region)
-            for path, begin, end in found[:: -(-len(found) // _FILES) or 1]:
+            pieces = _pieces(region)
+            for path, begin, end in pieces[:: -(-len(pieces) // _FILES) or 1]:
                 self.files.append(Watched(region, path, begin, end, look(path, begin, end)))
 
     def warnings(self) -> list[str]:
@@ -86,19 +86,19 @@ def _cells(span: tuple[int, int]) -> int:
 def look(path: str, begin: int, end: int) -> Look | None:
     """The file as it is now; None where it cannot be looked at."""
     with contextlib.suppress(OSError), open(path, "rb", buffering=0) as file:
-        found = os.fstat(file.fileno())
+        status = os.fstat(file.fileno())
         with contextlib.suppress(OSError, AttributeError):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
-        end = min(end, found.st_size)
+        end = min(end, status.st_size)
         begin = min(begin, end)
         last = max(0, end - _PAGE - begin)
         digest = 0
         for place in (0, *(begin + last * i // (PAGES - 2) for i in range(PAGES - 1))):
             digest = zlib.crc32(os.pread(file.fileno(), _PAGE, place), digest)
         return Look(
-            bytes=found.st_size,
-            modified=found.st_mtime_ns,
-            inode=found.st_ino,
+            bytes=status.st_size,
+            modified=status.st_mtime_ns,
+            inode=status.st_ino,
             begin=begin,
             end=end,
             digest=digest,

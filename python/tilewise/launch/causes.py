@@ -183,10 +183,10 @@ def known(chatter: Sequence[str], start: Start | None) -> TilewiseError | None:
     }
     for cause in _CAUSES:
         if match := re.search(cause.seen, text):
-            found = [group for group in match.groups() if group is not None] or ["HOST"]
-            found += ["?"] * 3
+            groups = [group for group in match.groups() if group is not None] or ["HOST"]
+            groups += ["?"] * 3
             kind = UsageError if cause.wrong else RunError
-            return kind(cause.said.format(*found, **fields), cause.advice.format(*found, **fields))
+            return kind(cause.said.format(*groups, **fields), cause.advice.format(*groups, **fields))
     return None
 
 

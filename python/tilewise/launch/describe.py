@@ -15,11 +15,11 @@ def describe(path: str) -> tuple[dict[str, Any] | None, str]:
         said = subprocess.run(
             [path, "--describe"], capture_output=True, text=True, timeout=_PATIENCE, check=False
         )
-        found = json.loads(said.stdout) if said.returncode == 0 else None
+        described = json.loads(said.stdout) if said.returncode == 0 else None
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None, ""
-    if isinstance(found, dict):
-        return found, ""
+    if isinstance(described, dict):
+        return described, ""
     return None, "".join(said.stderr.strip().splitlines()[-1:])
 
 

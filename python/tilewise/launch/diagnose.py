@@ -106,7 +106,7 @@ def _timed_out(outcome: Outcome, timeout: float | None, start: Start | None) -> 
     stopped = [rank for rank, state in outcome.states.items() if state in ("T", "t")]
     waiting = [r for r, state in outcome.states.items() if state == "D" and r not in outcome.where]
     mute = [r for r in outcome.states if r not in {*outcome.where, *stopped, *waiting}]
-    found = [
+    sentences = [
         f"{listing([_rank(outcome, rank) for rank in ranks])} {what}"
         for ranks, what in (
             (stopped, "was stopped by a signal or a debugger"),
@@ -118,14 +118,14 @@ def _timed_out(outcome: Outcome, timeout: float | None, start: Start | None) -> 
     phases: dict[str, list[int]] = {}
     for rank, phase in sorted(outcome.where.items()):
         phases.setdefault(phase or "start", []).append(rank)
-    if len(phases) == 1 and not found:
+    if len(phases) == 1 and not sentences:
         return RunError(f"{begun}, in {next(iter(phases))}", advice.LONGER)
     for phase, ranks in sorted(phases.items(), key=lambda each: len(each[1])):
         who = _rank(outcome, ranks[0]) if len(ranks) == 1 else plural(len(ranks), "rank")
-        found.append(f"{who} in {phase}")
-    if not found and outcome.phase:
+        sentences.append(f"{who} in {phase}")
+    if not sentences and outcome.phase:
         return RunError(f"{begun}, in {outcome.phase}", advice.LONGER)
-    where = f": {'; '.join(found)}" if found else ""
+    where = f": {'; '.join(sentences)}" if sentences else ""
     return RunError(begun + where, advice.STOPPED if stopped else advice.LONGER)
 
 

@@ -132,12 +132,12 @@ def for_other_hosts(environment: Mapping[str, str]) -> list[str]:
 
 def blas_warnings(environment: Mapping[str, str], facts: Facts) -> list[str]:
     """One warning for each variable that makes BLAS slower than this processor allows."""
-    found = []
+    warnings = []
     forced = environment.get("OPENBLAS_CORETYPE", "")
     level = _CORE_LEVEL.get(forced.lower())
     able = _level(facts.flags)
     if level is not None and level < able:
-        found.append(
+        warnings.append(
             f"OPENBLAS_CORETYPE={forced} keeps BLAS to {_LEVEL_NAME[level]} "
             f"on a processor with {_LEVEL_NAME[able]}; "
             "for full speed: unset OPENBLAS_CORETYPE"
@@ -145,11 +145,11 @@ def blas_warnings(environment: Mapping[str, str], facts: Facts) -> list[str]:
     size = environment.get("OPENBLAS_L2_SIZE", "")
     real = cpu.cache_bytes(2) // 1024
     if size.isdigit() and real and int(size) < real:
-        found.append(
+        warnings.append(
             f"OPENBLAS_L2_SIZE={size} tells BLAS of a smaller cache than the real {real} KiB; "
             "for full speed: unset OPENBLAS_L2_SIZE"
         )
-    return found
+    return warnings
 
 
 def _level(flags: frozenset[str]) -> int:

@@ -126,10 +126,10 @@ def flavour(mpiexec: str) -> str:
     return "hydra" if "HYDRA" in said or "Intel(R) MPI" in said else "unknown"
 
 
-def join_start(found: Worker, variant: Variant, oversubscribed: bool, elsewhere: bool) -> Start:
+def join_start(worker: Worker, variant: Variant, oversubscribed: bool, elsewhere: bool) -> Start:
     """Our rank's own worker, in a job that somebody else's launcher started."""
     told = environment.for_ranks(os.environ, variant.threads, oversubscribed, own_launcher=False)
-    words = [found.path, "--expect", str(variant.ranks), "--joined"]
+    words = [worker.path, "--expect", str(variant.ranks), "--joined"]
     return Start(
         words,
         told,
@@ -137,22 +137,22 @@ def join_start(found: Worker, variant: Variant, oversubscribed: bool, elsewhere:
         ranks=variant.ranks,
         patience=_patience("joined", variant.ranks),
         kind="joined",
-        family=found.family,
+        family=worker.family,
         elsewhere=elsewhere,
     )
 
 
-def foreign(joined: Join, found: Worker) -> UsageError:
+def foreign(joined: Join, worker: Worker) -> UsageError:
     """The error of ranks whose launcher the worker's MPI does not understand."""
-    mine, ranks = NAMES[found.family], joined.size
+    mine, ranks = NAMES[worker.family], joined.size
     if joined.kind == "openmpi":
-        ours = mpiexec_path(found.build) or "the mpiexec of the mpich package"
+        ours = mpiexec_path(worker.build) or "the mpiexec of the mpich package"
         return UsageError(
             f"this mpiexec belongs to another MPI library (Open MPI) than the worker was built with ({mine})",
             f"{ours} -n {ranks} tilewise …, or tilewise … -n {ranks} without mpiexec",
         )
     given = "MPI type pmix" if joined.kind == "pmix" else "no MPI type (none)"
-    fitting = slurm.SPOKEN[found.family][0]
+    fitting = slurm.SPOKEN[worker.family][0]
     return UsageError(
         f"srun started these {ranks} ranks with {given}, by which {mine} does not find the others",
         f"srun --mpi={fitting} -n {ranks} tilewise …, or tilewise … -n {ranks} without srun",
@@ -167,7 +167,7 @@ def _patience(kind: str, ranks: int) -> float | None:
 
 
 def own_start(
-    found: Worker,
+    worker: Worker,
     variant: Variant,
     dealt: Sequence[str],
     launcher: str,
@@ -186,35 +186,35 @@ def own_start(
         told["TILEWISE_MPI_THREADS"] = "single"
     alone = not dealt or _all_here(dealt)
     if not launcher and variant.ranks == 1 and alone:
-        if found.mpi == "wheel":
+        if worker.mpi == "wheel":
             environment.for_one_node(told)
         patience = _patience("alone", 1)
-        return Start([found.path], told, patience=patience, kind="alone", family=found.family)
+        return Start([worker.path], told, patience=patience, kind="alone", family=worker.family)
     if launcher:
-        words, kind = _users_launcher(found, launcher)
+        words, kind = _users_launcher(worker, launcher)
         options: list[str] = []
         placing = bool(dealt) and kind != "unknown" and not hosts.named_in(kind, words)
     else:
-        words, kind = _our_launcher(found)
+        words, kind = _our_launcher(worker)
         fork = kind == "hydra" and bool(dealt) and alone
-        options = _FORK if fork else _options(kind, found, variant, bool(dealt))
+        options = _FORK if fork else _options(kind, worker, variant, bool(dealt))
         placing = bool(dealt) and not fork
-    _for_launcher(told, kind, found.family)
+    _for_launcher(told, kind, worker.family)
     where = [*hosts.options(kind, dealt, place), *_carried(kind, told)] if placing else []
     if placing or not launcher:
         options = [*options, *_crowding(kind, oversubscribed)]
-    if found.mpi == "wheel" and options == _FORK:
+    if worker.mpi == "wheel" and options == _FORK:
         environment.for_one_node(told)
-    count = ["-n", str(variant.ranks), found.path, *(["--expect", str(variant.ranks)] if launcher else [])]
+    count = ["-n", str(variant.ranks), worker.path, *(["--expect", str(variant.ranks)] if launcher else [])]
     return Start(
         [*words, *options, *where, *count],
         told,
         ranks=variant.ranks,
-        hydra=kind == "hydra" and (not launcher or _is_wheels(found, words[0])),
+        hydra=kind == "hydra" and (not launcher or _is_wheels(worker, words[0])),
         patience=_patience(kind, variant.ranks),
         kind=kind,
         chosen=launcher,
-        family=found.family,
+        family=worker.family,
         elsewhere=options != _FORK and (bool(launcher) or placing or kind != "openmpi" or _in_batch()),
     )
 
@@ -224,20 +224,20 @@ def _all_here(dealt: Sequence[str]) -> bool:
     return set(dealt) == {allocation.this_host(allocation.granted(os.environ))}
 
 
-def _our_launcher(found: Worker) -> tuple[list[str], str]:
+def _our_launcher(worker: Worker) -> tuple[list[str], str]:
     """The launcher of the worker's MPI, and whose kind it is."""
-    mpiexec = mpiexec_path(found.build)
+    mpiexec = mpiexec_path(worker.build)
     if mpiexec is None:
         wanted = (
             "the mpich package of this Python"
-            if found.mpi == "wheel"
-            else found.build.get("mpiexec", "mpiexec")
+            if worker.mpi == "wheel"
+            else worker.build.get("mpiexec", "mpiexec")
         )
         raise UsageError(f"mpiexec is missing; the worker needs that of {wanted}", "tilewise doctor, or -n 1")
-    return [mpiexec], "hydra" if found.mpi == "wheel" else flavour(mpiexec)
+    return [mpiexec], "hydra" if worker.mpi == "wheel" else flavour(mpiexec)
 
 
-def _users_launcher(found: Worker, launcher: str) -> tuple[list[str], str]:
+def _users_launcher(worker: Worker, launcher: str) -> tuple[list[str], str]:
     """The same of --launcher; refuses what surely belongs to another MPI."""
     import shutil
 
@@ -248,22 +248,22 @@ def _users_launcher(found: Worker, launcher: str) -> tuple[list[str], str]:
     program = shutil.which(words[0]) if words else None
     if program is None:
         raise UsageError(f"--launcher {launcher!r}: there is no program {words[0] if words else ''!r}")
-    kind = "hydra" if _is_wheels(found, words[0]) else flavour(program)
-    theirs, mine = _FAMILY.get(kind, found.family), found.family
+    kind = "hydra" if _is_wheels(worker, words[0]) else flavour(program)
+    theirs, mine = _FAMILY.get(kind, worker.family), worker.family
     # A site's MPICH may be built to understand Open MPI's daemons, which speak PMIx; the wheel's is not.
-    if theirs != mine and "unknown" not in (theirs, mine) and (found.mpi == "wheel" or mine == "openmpi"):
+    if theirs != mine and "unknown" not in (theirs, mine) and (worker.mpi == "wheel" or mine == "openmpi"):
         raise UsageError(
             f"--launcher {launcher!r} belongs to {NAMES[theirs]}, but the worker is built with {NAMES[mine]}",
-            f"no --launcher, which takes {mpiexec_path(found.build) or f'the mpiexec of {NAMES[mine]}'}",
+            f"no --launcher, which takes {mpiexec_path(worker.build) or f'the mpiexec of {NAMES[mine]}'}",
         )
     return words, kind
 
 
-def _is_wheels(found: Worker, program: str) -> bool:
+def _is_wheels(worker: Worker, program: str) -> bool:
     """Whether `program` is the launcher of the package's own MPI."""
     import shutil
 
-    ours = mpiexec_path(found.build) if found.mpi == "wheel" else None
+    ours = mpiexec_path(worker.build) if worker.mpi == "wheel" else None
     return ours is not None and os.path.realpath(shutil.which(program) or "") == os.path.realpath(ours)
 
 
@@ -275,12 +275,12 @@ def _for_launcher(told: dict[str, str], kind: str, family: str) -> None:
         slurm.for_steps(told, kind, family, os.environ)
 
 
-def _options(kind: str, found: Worker, variant: Variant, elsewhere: bool) -> list[str]:
+def _options(kind: str, worker: Worker, variant: Variant, elsewhere: bool) -> list[str]:
     """What this launcher of ours wants to hear besides hosts; binding is the worker's own business."""
     if kind == "openmpi":
         return ["--bind-to", "none"]
     if kind == "srun":
-        mpi = slurm.mpi_type("srun", found.family, os.environ)
+        mpi = slurm.mpi_type("srun", worker.family, os.environ)
         options = ["--cpu-bind=none", f"--cpus-per-task={variant.threads}"]
         return [f"--mpi={mpi}", *options] if mpi else options
     if kind == "hydra" and not elsewhere:

@@ -243,8 +243,8 @@ def _addresses() -> Iterator[str]:
     """This host's addresses that others may know it by, its name last."""
     import psutil
 
-    for found in psutil.net_if_addrs().values():
-        for each in found:
+    for addresses in psutil.net_if_addrs().values():
+        for each in addresses:
             internet = each.family in (_socket.AF_INET, _socket.AF_INET6)
             # Not those that only this host, or only this cable, knows by that number.
             if internet and not each.address.startswith(("127.", "::1", "fe80:")):

@@ -83,9 +83,9 @@ def _remove(path: str, age: float) -> bool:
     except OSError:
         return False
     try:
-        found = os.fstat(descriptor)
-        mine = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
-        if not mine or time.time() - found.st_ctime < age:
+        status = os.fstat(descriptor)
+        mine = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+        if not mine or time.time() - status.st_ctime < age:
             return False
         # Who opens it meanwhile has us told, by a signal that is ignored unless it is handled.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)

@@ -87,11 +87,11 @@ def mpi_type(srun: str, family: str, environment: Mapping[str, str]) -> str | No
 
 def mpi_types(srun: str) -> list[str]:
     """The MPI types that this Slurm offers; empty where it does not say."""
-    found: list[str] = []
+    types: list[str] = []
     for line in _answer((srun, "--mpi=list")).partition("are...")[2].splitlines():
         words = line.replace("srun:", "").rpartition("available:")[2].replace(",", " ").split()
-        found += words if len(words) == 1 or "available:" in line else []
-    return found
+        types += words if len(words) == 1 or "available:" in line else []
+    return types
 
 
 def down_nodes(environment: Mapping[str, str]) -> list[str]:
@@ -109,8 +109,8 @@ def lost_a_node(environment: Mapping[str, str]) -> bool:
 
 def mpi_default() -> str:
     """The MPI type of steps that name none, or an empty string where Slurm does not say."""
-    found = re.search(r"^MpiDefault\s*=\s*(\S+)", _answer(("scontrol", "show", "config")), re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(r"^MpiDefault\s*=\s*(\S+)", _answer(("scontrol", "show", "config")), re.MULTILINE)
+    return match[1] if match else ""
 
 
 @functools.cache

@@ -94,10 +94,10 @@ def short_of(outcome: Outcome, message: str) -> RunError:
             f"{message}; it may have {bytes_text(limit)} of addresses (ulimit -v)", "ulimit -v unlimited"
         )
     try:
-        found = os.statvfs(_SHARED)
+        room = os.statvfs(_SHARED)
     except OSError:
         return RunError(message, advice.START)
-    free = found.f_bavail * found.f_frsize
+    free = room.f_bavail * room.f_frsize
     if free >= _SHARED_OF_RANK * max(outcome.ranks, 2):
         return RunError(message, advice.START)
     return RunError(

@@ -80,16 +80,18 @@ def granted(environment: Mapping[str, str], host: str | None = None) -> Allocati
     stated = "SLURM_NTASKS" in environment and "SLURM_STEP_TASKS_PER_NODE" not in environment
     slots = _counts(environment.get("SLURM_TASKS_PER_NODE", "") if stated else "", len(names))
     nodes = tuple(map(Node, names, cpus, slots))
-    found = Allocation(nodes=nodes, cpus_per_task=_number(environment, "SLURM_CPUS_PER_TASK"))
-    here = found.find(environment.get("SLURMD_NODENAME", "")) or found.find(host or os.uname().nodename)
+    allocation = Allocation(nodes=nodes, cpus_per_task=_number(environment, "SLURM_CPUS_PER_TASK"))
+    here = allocation.find(environment.get("SLURMD_NODENAME", "")) or allocation.find(
+        host or os.uname().nodename
+    )
     return msgspec.structs.replace(
-        found, here=here.name if here else "", memory=_memory(environment, found.cpus)
+        allocation, here=here.name if here else "", memory=_memory(environment, allocation.cpus)
     )
 
 
 def expand(text: str) -> list[str]:
     """The names in a list such as `n[1-3,07],login`; none where it is not to be understood."""
-    found: list[str] = []
+    hosts: list[str] = []
     for word in re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+", text):
         names = [""]
         for plain, ranges in re.findall(r"([^\[\]]+)|\[([^\[\]]*)\]", word):
@@ -97,13 +99,13 @@ def expand(text: str) -> list[str]:
             if not ends or len(names) * len(ends) > _MOST:
                 return []
             names = [name + end for name in names for end in ends]
-        found += names
-    return found
+        hosts += names
+    return hosts
 
 
 def _numbers(ranges: str) -> list[str]:
     """`8-10,007` as 8, 9, 10, 007."""
-    found: list[str] = []
+    numbers: list[str] = []
     for part in ranges.split(","):
         match = _RANGE.fullmatch(part)
         if match is None:
@@ -111,19 +113,19 @@ def _numbers(ranges: str) -> list[str]:
         first, last = match[1], match[2] or match[1]
         if int(last) - int(first) >= _MOST:
             return []
-        found += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
-    return found
+        numbers += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
+    return numbers
 
 
 def _counts(text: str, nodes: int) -> list[int]:
     """`2(x3),4` as 2, 2, 2, 4; zeros where it does not tell of so many nodes."""
-    found: list[int] = []
+    counts: list[int] = []
     for part in text.split(","):
         match = _COUNTS.fullmatch(part)
-        if match is None or len(found) + int(match[2] or 1) > nodes:
+        if match is None or len(counts) + int(match[2] or 1) > nodes:
             return [0] * nodes
-        found += [int(match[1])] * int(match[2] or 1)
-    return found if len(found) == nodes else [0] * nodes
+        counts += [int(match[1])] * int(match[2] or 1)
+    return counts if len(counts) == nodes else [0] * nodes
 
 
 def _number(environment: Mapping[str, str], name: str) -> int | None:

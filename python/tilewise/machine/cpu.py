@@ -12,12 +12,12 @@ _SYS = "/sys/devices/system"
 
 def cpu_list(text: str) -> set[int]:
     """The numbers in a kernel list such as `0-3,8`."""
-    found: set[int] = set()
+    cpus: set[int] = set()
     for part in text.strip().split(","):
         if part:
             first, _, last = part.partition("-")
-            found.update(range(int(first), int(last or first) + 1))
-    return found
+            cpus.update(range(int(first), int(last or first) + 1))
+    return cpus
 
 
 def allowed_cpus() -> set[int]:
@@ -46,7 +46,7 @@ def quota(path: str = "/sys/fs/cgroup/cpu.max") -> int | None:
 
 def numa_nodes(cpus: set[int], sys: str = _SYS) -> list[set[int]]:
     """The memory domains that have some of `cpus`, each as the set of its processors. Never empty."""
-    found = []
+    nodes = []
     try:
         names = sorted(os.listdir(f"{sys}/node"))
     except OSError:
@@ -55,8 +55,8 @@ def numa_nodes(cpus: set[int], sys: str = _SYS) -> list[set[int]]:
         if name.startswith("node") and name[4:].isdigit():
             mine = cpu_list(text_of(f"{sys}/node/{name}/cpulist")) & cpus
             if mine:
-                found.append(mine)
-    return found or [cpus]
+                nodes.append(mine)
+    return nodes or [cpus]
 
 
 def model_and_flags(path: str = "/proc/cpuinfo") -> tuple[str, frozenset[str]]:

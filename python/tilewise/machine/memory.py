@@ -11,22 +11,22 @@ _UNLIMITED = 1 << 60  # version 1 writes a huge number for "no limit"
 
 def available_memory(proc: str = _PROC, cgroup: str = _CGROUP) -> int:
     """Bytes that can be taken without swapping, never more than the tightest control group leaves."""
-    found = _meminfo(proc)
-    if found is None:
+    available = _meminfo(proc)
+    if available is None:
         import psutil
 
-        found = int(psutil.virtual_memory().available)
-    return min([found, *_group_rooms(proc, cgroup)])
+        available = int(psutil.virtual_memory().available)
+    return min([available, *_group_rooms(proc, cgroup)])
 
 
 def total_memory(proc: str = _PROC) -> int:
     """Bytes of memory this machine has."""
-    found = _meminfo(proc, "MemTotal:")
-    if found is None:
+    total = _meminfo(proc, "MemTotal:")
+    if total is None:
         import psutil
 
-        found = int(psutil.virtual_memory().total)
-    return found
+        total = int(psutil.virtual_memory().total)
+    return total
 
 
 def shared_memory_room(path: str = "/dev/shm") -> int:
@@ -68,7 +68,7 @@ def _groups(proc: str, cgroup: str) -> list[tuple[str, str, str, str]]:
             lines = file.read().splitlines()
     except OSError:
         return []
-    found = []
+    groups = []
     for line in lines:
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers == "":
@@ -79,11 +79,11 @@ def _groups(proc: str, cgroup: str) -> list[tuple[str, str, str, str]]:
         else:
             continue
         while True:
-            found.append((root + path.rstrip("/"), *names))
+            groups.append((root + path.rstrip("/"), *names))
             if path in ("", "/"):
                 break
             path = os.path.dirname(path)
-    return found
+    return groups
 
 
 def _number(path: str) -> int | None:

@@ -15,15 +15,15 @@ def links(folder: str = _NET) -> dict[str, float]:
     Virtual ones (a bridge, one end of a container's link) state a speed that means nothing, and are left out;
     so are those of a virtual machine whose host does not tell.
     """
-    found: dict[str, float] = {}
+    speeds: dict[str, float] = {}
     try:
         names = sorted(os.listdir(folder))
     except OSError:
-        return found
+        return speeds
     for name in names:
         if not os.path.exists(f"{folder}/{name}/device") or cpu.text_of(f"{folder}/{name}/operstate") != "up":
             continue
         speed = cpu.text_of(f"{folder}/{name}/speed")
         if speed.isdigit() and int(speed) > 0:
-            found[name] = int(speed) * 1e6 / 8
-    return found
+            speeds[name] = int(speed) * 1e6 / 8
+    return speeds

@@ -93,10 +93,10 @@ def load() -> Profile:
         if os.stat(folder()).st_uid != os.geteuid():
             return Profile()
         with open(os.path.join(folder(), "profile.json"), "rb") as file:
-            found = msgspec.json.decode(file.read(), type=Profile)
+            profile = msgspec.json.decode(file.read(), type=Profile)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return Profile()
-    return found if found.version == 1 else Profile()
+    return profile if profile.version == 1 else Profile()
 
 
 def store_peak(key: str, peak: Peak) -> None:

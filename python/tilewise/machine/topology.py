@@ -192,10 +192,10 @@ def _last_cache(folder: Path, number: int, socket: int) -> int:
 
 def _split(cores: list[Core], by: str) -> list[list[Core]]:
     """The cores that have the same `cache` or `socket`, in the order of the first of each."""
-    found: dict[int, list[Core]] = {}
+    parts: dict[int, list[Core]] = {}
     for core in cores:
-        found.setdefault(core.cache if by == "cache" else core.socket, []).append(core)
-    return list(found.values())
+        parts.setdefault(core.cache if by == "cache" else core.socket, []).append(core)
+    return list(parts.values())
 
 
 def _across(groups: list[list[Core]]) -> Iterator[tuple[Core, Core]]:

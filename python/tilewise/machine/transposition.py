@@ -21,12 +21,12 @@ def measure_tile(item_bytes: int, threads: int, facts: Facts, worker: str) -> No
     command = [worker, "--transpose-tile", str(item_bytes), str(threads)]
     try:
         said = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True).stdout
-        found = json.loads(said)
+        fastest = json.loads(said)
         tile = profile.Tile(
-            rows=int(found["rows"]),
-            columns=int(found["columns"]),
-            streaming=bool(found["streaming"]),
-            bytes_per_second=float(found["bytes_per_second"]),
+            rows=int(fastest["rows"]),
+            columns=int(fastest["columns"]),
+            streaming=bool(fastest["streaming"]),
+            bytes_per_second=float(fastest["bytes_per_second"]),
         )
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
         return

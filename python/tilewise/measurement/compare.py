@@ -138,10 +138,10 @@ def compare(
 
 def _by_key(measurement: Measurement) -> dict[str, Line]:
     """Lines by key; series of one point that share a key are told apart."""
-    found: dict[str, Line] = {}
+    lines: dict[str, Line] = {}
     for line in measurement.lines:
-        found[line.key if line.key not in found else f"{line.key}/{line.series}"] = line
-    return found
+        lines[line.key if line.key not in lines else f"{line.key}/{line.series}"] = line
+    return lines
 
 
 def _why_not(line: Line, side: str) -> str:
@@ -168,8 +168,8 @@ def _judge(pairs: list[tuple[Line, Line]], least: float, drift: dict[str, float]
         places = [i for i, (before, _) in enumerate(pairs) if before.kind == kind]
         ours = [rows[i] for i in places]
         around = _neighbours([pairs[i][0] for i in places])
-        found = line_tests.judge(ours, around, math.log1p(least), drift.get(kind, DRIFT), _TELLING)
-        for i, (p, width, middle) in zip(places, found, strict=True):
+        judgements = line_tests.judge(ours, around, math.log1p(least), drift.get(kind, DRIFT), _TELLING)
+        for i, (p, width, middle) in zip(places, judgements, strict=True):
             chance[i], reach[i], shared[i] = p, width, middle
     rate = false_discovery(chance)
     return [
@@ -210,16 +210,16 @@ def _neighbours(lines: list[Line]) -> list[list[int]]:
     like: dict[tuple[object, ...], list[tuple[int, float]]] = {}
     for place, line in enumerate(lines):
         like.setdefault(_family(line), []).append((place, math.log2(max(line.bytes, line.size, 1))))
-    found: list[list[int]] = [[] for _ in lines]
+    neighbours: list[list[int]] = [[] for _ in lines]
     for family in like.values():
         for place, size in family:
             for octaves in (math.log2(3), 4.0):
-                found[place] = [o for o, other in family if o != place and abs(other - size) <= octaves]
-                if len(found[place]) >= _NEIGHBOURS:
+                neighbours[place] = [o for o, other in family if o != place and abs(other - size) <= octaves]
+                if len(neighbours[place]) >= _NEIGHBOURS:
                     break
             else:
-                found[place] = []
-    return found
+                neighbours[place] = []
+    return neighbours
 
 
 def _family(line: Line) -> tuple[object, ...]:
@@ -244,16 +244,16 @@ def _described(measurement: Measurement) -> dict[str, str]:
 
 def differences(before: dict[str, Any], after: dict[str, Any], prefix: str = "") -> list[Difference]:
     """What is not the same in two environments, by name; what differs every time (`time` …) is left out."""
-    found: list[Difference] = []
+    differing: list[Difference] = []
     for name in [*before, *(name for name in after if name not in before)]:
         if name in _PASSING:
             continue
         old, new = before.get(name), after.get(name)
         if isinstance(old, dict) and isinstance(new, dict):
-            found += differences(old, new, f"{prefix}{name}.")
+            differing += differences(old, new, f"{prefix}{name}.")
         elif old != new:
-            found.append(Difference(name=prefix + name, before=old, after=new))
-    return found
+            differing.append(Difference(name=prefix + name, before=old, after=new))
+    return differing
 
 
 def _notes(
@@ -273,10 +273,14 @@ def _notes(
         notes.append(f"{single} lines have one launch on each side, which says nothing about the next one.")
     for side, measurement in (("before", before), ("after", after)):
         said = sorted(
-            {label.partition(" (")[0] for found in measurement.disturbances for label in found.labels}
+            {
+                label.partition(" (")[0]
+                for disturbance in measurement.disturbances
+                for label in disturbance.labels
+            }
         )
         if said:
-            count = sum(bool(found.labels) for found in measurement.disturbances)
+            count = sum(bool(disturbance.labels) for disturbance in measurement.disturbances)
             total = len(measurement.disturbances)
             notes.append(f"Disturbed {side} ({', '.join(said)}): {count} of {total} launches.")
     for kind in dict.fromkeys(change.kind for change in changes):

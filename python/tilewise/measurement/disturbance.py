@@ -89,7 +89,7 @@ class Watch:
         first, last = self._begin, self._read()
         seconds = last.clock - first.clock
         before, after = (list((yardstick or {}).get(name, ())) for name in ("before", "after"))
-        found = Disturbance(
+        disturbance = Disturbance(
             launch=launch,
             what=what,
             seconds=seconds,
@@ -97,37 +97,37 @@ class Watch:
             oversubscribed=oversubscribed,
         )
         if oversubscribed:
-            found.labels.append("oversubscribed")
+            disturbance.labels.append("oversubscribed")
         there = last.all - first.all
         if there > 0 and seconds > 0:
-            found.stolen = max(0.0, (last.stolen - first.stolen) / there)
+            disturbance.stolen = max(0.0, (last.stolen - first.stolen) / there)
             not_ours = (last.own - first.own) + max(0.0, last.kernel - first.kernel)
             others = max(0.0, last.busy - first.busy - not_ours)
-            found.others = min(1.0, others / there)
-            if found.stolen >= _STOLEN:
-                found.labels.append(f"core stolen by the hypervisor ({100 * found.stolen:.0f} %)")
+            disturbance.others = min(1.0, others / there)
+            if disturbance.stolen >= _STOLEN:
+                disturbance.labels.append(f"core stolen by the hypervisor ({100 * disturbance.stolen:.0f} %)")
             if others / seconds >= _OTHERS_CORES and others >= _OTHERS_SECONDS:
-                found.labels.append(f"other programs busy ({others / seconds:.1f} cores)")
+                disturbance.labels.append(f"other programs busy ({others / seconds:.1f} cores)")
             elif why := self._waiting(first, last, oversubscribed):
-                found.labels.append(f"other programs busy ({why})")
+                disturbance.labels.append(f"other programs busy ({why})")
         change = _change(before, after)
-        found.slowdown = (
+        disturbance.slowdown = (
             max(before + after) / min(before + after) - 1 if min(before + after, default=0) > 0 else None
         )
         if first.megahertz and last.megahertz:
-            found.megahertz = first.megahertz, last.megahertz
+            disturbance.megahertz = first.megahertz, last.megahertz
             if _frequency_matters(first.megahertz, last.megahertz, change):
-                found.labels.append(
+                disturbance.labels.append(
                     f"frequency changed ({first.megahertz / 1000:.2f} to {last.megahertz / 1000:.2f} GHz)"
                 )
         slower = max(change, _unevenness(before, after) if self._alike() else 0.0)
         # A core that was taken away for a while shows in the yardstick as well, and is labelled above.
         taken = oversubscribed or any(
-            label.startswith(("core stolen", "other programs")) for label in found.labels
+            label.startswith(("core stolen", "other programs")) for label in disturbance.labels
         )
         if slower >= _SLOWER and not taken:
-            found.labels.append(f"cores slowed down (yardstick +{100 * slower:.0f} %)")
-        return found
+            disturbance.labels.append(f"cores slowed down (yardstick +{100 * slower:.0f} %)")
+        return disturbance
 
     def _waiting(self, first: _Reading, last: _Reading, oversubscribed: bool) -> str:
         """Whether others got next to nothing and yet wanted a core all the time, as those of low priority do.
@@ -203,16 +203,16 @@ class Watch:
         told = [
             cpu.text_of(self._sys / f"cpu{number}" / "cpufreq" / "scaling_cur_freq") for number in self._cpus
         ]
-        found = [int(text) / 1000 for text in told if text.isdigit()]
-        if not found:
+        megahertz = [int(text) / 1000 for text in told if text.isdigit()]
+        if not megahertz:
             number = -1
             for line in cpu.text_of(self._proc / "cpuinfo").splitlines():
                 key, _, value = line.partition(":")
                 if key.strip() == "processor":
                     number = int(value)
                 elif key.strip() == "cpu MHz" and number in self._cpus:
-                    found.append(float(value))
-        return sum(found) / len(found) if found else None
+                    megahertz.append(float(value))
+        return sum(megahertz) / len(megahertz) if megahertz else None
 
     def _alike(self) -> bool:
         """Whether our cores are of one kind, as far as the system tells."""

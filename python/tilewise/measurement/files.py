@@ -28,7 +28,7 @@ def launches(request: Request, facts: Facts, path: str, no_gpu: str = "") -> lis
 
     `no_gpu` says why buffers of a graphics processor cannot be had, and is empty where they can.
     """
-    found = []
+    planned = []
     for ranks in _ranks(request, facts):
         asks = [
             PlannedPoint(point=point, ranks=ranks, skipped=_refusal(point, no_gpu))
@@ -43,7 +43,7 @@ def launches(request: Request, facts: Facts, path: str, no_gpu: str = "") -> lis
                 for point in _points(request, name, ranks, path, list(_TWO_SIZES))
             ]
         over = ranks > facts.cpus and not request.hosts
-        found.append(
+        planned.append(
             Launch(
                 what=f"files, {ranks} rank{'s' * (ranks > 1)}",
                 kind="file",
@@ -54,7 +54,7 @@ def launches(request: Request, facts: Facts, path: str, no_gpu: str = "") -> lis
                 asks=asks,
             )
         )
-    return found
+    return planned
 
 
 def _refusal(point: Point, no_gpu: str) -> str:

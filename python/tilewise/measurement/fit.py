@@ -65,7 +65,7 @@ def fit(lines: Iterable[Line]) -> Model:
         costs=costs,
         injection=injection(lines),
         copy_rate=copy.rate() if copy is not None else None,
-        labels={key: once(found) for key, found in labels.items() if found},
+        labels={key: once(words) for key, words in labels.items() if words},
     )
 
 
@@ -166,8 +166,8 @@ def search(sizes: Numbers, seconds: Numbers, most: int) -> list[int]:
                 if (begin, end) in error and sum_ + error[begin, end] < row.get(end, (math.inf, []))[0]:
                     row[end] = (sum_ + error[begin, end], [*cuts, begin])
         least.append(row)
-    found = [row[count] for row in least[1:] if count in row]
-    return min(found, key=lambda pair: pair[0])[1]
+    costs = [row[count] for row in least[1:] if count in row]
+    return min(costs, key=lambda pair: pair[0])[1]
 
 
 def straight(sizes: Numbers, seconds: Numbers) -> tuple[float, float, float]:
@@ -176,24 +176,24 @@ def straight(sizes: Numbers, seconds: Numbers) -> tuple[float, float, float]:
     from scipy.optimize import nnls  # type: ignore[import-untyped,unused-ignore]
 
     scale = float(sizes.max())
-    found, norm = nnls(np.column_stack([1 / seconds, sizes / scale / seconds]), np.ones(len(sizes)))
-    return float(found[0]), float(found[1]) / scale, float(norm) ** 2
+    coefficients, norm = nnls(np.column_stack([1 / seconds, sizes / scale / seconds]), np.ones(len(sizes)))
+    return float(coefficients[0]), float(coefficients[1]) / scale, float(norm) ** 2
 
 
 def pieces(sizes: Numbers, seconds: Numbers, begins: list[int]) -> list[Piece]:
     """Pieces over the given cuts, from the least to the largest size of each; the first one from 0, the last
     one on and on. Two that cross between their sizes meet there."""
-    found: list[Piece] = []
+    fitted: list[Piece] = []
     for begin, end in zip(begins, [*begins[1:], len(sizes)], strict=True):
         alpha, beta, _ = straight(sizes[begin:end], seconds[begin:end])
-        first, last = float(sizes[begin]) if found else 0.0, float(sizes[end - 1])
-        if found and beta != found[-1].beta:
-            crossing = (found[-1].alpha - alpha) / (beta - found[-1].beta)
+        first, last = float(sizes[begin]) if fitted else 0.0, float(sizes[end - 1])
+        if fitted and beta != fitted[-1].beta:
+            crossing = (fitted[-1].alpha - alpha) / (beta - fitted[-1].beta)
             if float(sizes[begin - 1]) < crossing < first:
                 first = crossing
-                found[-1] = msgspec.structs.replace(found[-1], end=crossing)
-        found.append(Piece(begin=first, alpha=alpha, beta=beta, end=None if end == len(sizes) else last))
-    return found
+                fitted[-1] = msgspec.structs.replace(fitted[-1], end=crossing)
+        fitted.append(Piece(begin=first, alpha=alpha, beta=beta, end=None if end == len(sizes) else last))
+    return fitted
 
 
 def injection(lines: Iterable[Line]) -> float | None:
@@ -206,7 +206,7 @@ def injection(lines: Iterable[Line]) -> float | None:
         if line.bytes >= large and one_operation(line) > 0:
             rate = line.pairs * line.bytes / one_operation(line)
             rates[line.name, line.pattern, line.pairs].append(rate)
-    return max((median(found) for found in rates.values()), default=None)
+    return max((median(seconds) for seconds in rates.values()), default=None)
 
 
 def several_between_nodes(lines: Iterable[Line]) -> list[Line]:

@@ -41,7 +41,7 @@ def judge(
     known = np.flatnonzero((width > 0) & np.isfinite(width))
     if len(known) >= telling:
         width[known] *= scatter(far[known] / width[known])
-    found = []
+    judged = []
     for i, row in enumerate(rows):
         spread = whole.variance[i] * row.factor
         total = spread + 2 * drift * drift
@@ -57,8 +57,8 @@ def judge(
                 own_freedom = row.freedom + own_variance.freedom
                 chance = min(chance, probability(float(far[i]), float(width[i]), own_freedom))
             chance = min(1.0, 2 * chance)
-        found.append((chance, reach, middles[i]))
-    return found
+        judged.append((chance, reach, middles[i]))
+    return judged
 
 
 def scatter(z: Numbers) -> float:

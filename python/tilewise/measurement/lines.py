@@ -24,19 +24,20 @@ def lines_of(launches: Sequence[Launch], ran: RunResult) -> list[Line]:
     for index, launch in enumerate(launches):
         for place, ask in enumerate(launch.asks):
             if ask.role == "line":
-                found = ran.found.get((index, place), [])
-                lines += _lines(launch, ask, found, ran.labels[index], ran.failed.get(index, ""))
+                points = ran.found.get((index, place), [])
+                lines += _lines(launch, ask, points, ran.labels[index], ran.failed.get(index, ""))
     warm = {line.key for line in lines if line.cache != "cold"}
     return [line for line in lines if line.cache != "cold" or line.key not in warm]
 
 
 def _lines(
-    launch: Launch, ask: PlannedPoint, found: Sequence[Found], labels: list[str], failed: str
+    launch: Launch, ask: PlannedPoint, points: Sequence[Found], labels: list[str], failed: str
 ) -> list[Line]:
-    names = list(dict.fromkeys(series.name for one in found for series in one.series if series.samples))
+    names = list(dict.fromkeys(series.name for one in points for series in one.series if series.samples))
     if not names:
         why = next(
-            (one.skipped for one in found if one.skipped), ask.skipped or failed or "the worker found nothing"
+            (one.skipped for one in points if one.skipped),
+            ask.skipped or failed or "the worker found nothing",
         )
         lines = [line_of(ask, name, launch.stop) for name in _unmeasured(ask)]
         for line in lines:
@@ -45,7 +46,7 @@ def _lines(
     lines = []
     for name in names:
         line = line_of(ask, name, launch.stop)
-        there = [(one, series) for one in found for series in one.series if series.name == name]
+        there = [(one, series) for one in points for series in one.series if series.name == name]
         line.launches = [series.samples for _, series in there]
         line.inner = there[0][0].inner
         told = [series.warmup for _, series in there if series.warmup is not None]
@@ -74,7 +75,7 @@ def _mean(rows: Sequence[Sequence[float]]) -> list[float]:
 
 def matrices_of(launches: Sequence[Launch], ran: RunResult) -> list[Matrix]:
     """The tables of all pairs: seconds of a message one way, the median over launches."""
-    found: dict[tuple[int, int], Matrix] = {}
+    matrices: dict[tuple[int, int], Matrix] = {}
     for index, launch in enumerate(launches):
         names = launch.names or [f"core {cpu}" for cpu in launch.cpus]
         names = names or [f"rank {rank}" for rank in range(launch.ranks)]
@@ -92,13 +93,13 @@ def matrices_of(launches: Sequence[Launch], ran: RunResult) -> list[Matrix]:
                 [0.0 if row == column else None for column in range(launch.ranks)]
                 for row in range(launch.ranks)
             ]
-            matrix = found.setdefault(
+            matrix = matrices.setdefault(
                 (index, size), Matrix(bytes=size, level=launch.level, ranks=names, seconds=empty)
             )
             (low, high) = ask.point.pairs[0]
             if samples:
                 matrix.seconds[low][high] = matrix.seconds[high][low] = statistics.median(samples) / 2
-    return list(found.values())
+    return list(matrices.values())
 
 
 def add_shares(lines: Sequence[Line], links: dict[str, float]) -> None:

@@ -55,27 +55,27 @@ def levels(request: Request, topology: Topology, others: Hosts) -> list[Level]:
 
     Raises UsageError where only missing ones were asked for.
     """
-    found = []
+    planned = []
     for name in LEVELS:
         if name == "node":
-            found.append(Level(name=name, missing=others.missing()))
+            planned.append(Level(name=name, missing=others.missing()))
         elif reason := topology.missing(name):
-            found.append(Level(name=name, missing=reason))
+            planned.append(Level(name=name, missing=reason))
         else:
             placed = topology.pairs_at(name, 1)
-            found.append(Level(name=name, cpus=[cpu for pair in placed.pairs for cpu in pair]))
+            planned.append(Level(name=name, cpus=[cpu for pair in placed.pairs for cpu in pair]))
     wanted = request.levels
     # A launcher's hosts are only thought of when somebody asks.
     if others.told and not (wanted and "node" in wanted):
-        found[-1].missing = "the hosts of --launcher are not known; --levels node tries them"
-    if wanted and all(level.missing for level in found if level.name in wanted):
+        planned[-1].missing = "the hosts of --launcher are not known; --levels node tries them"
+    if wanted and all(level.missing for level in planned if level.name in wanted):
         why: dict[str, list[str]] = {}
-        for level in found:
+        for level in planned:
             if level.name in wanted:
                 why.setdefault(level.missing, []).append(level.name)
         reasons = "; ".join(f"{', '.join(names)}: {text}" for text, names in why.items())
         raise UsageError(f"--levels {','.join(wanted)}: {reasons}")
-    return found
+    return planned
 
 
 def launches(
@@ -83,7 +83,7 @@ def launches(
 ) -> list[Launch]:
     """One launch for each level and number of pairs, one for collectives, one for the table of pairs."""
     wanted = [level.name for level in there if not level.missing and level.name in (request.levels or LEVELS)]
-    found = [
+    planned = [
         _pairs(request, facts, topology, others, level, pairs)
         for level in wanted
         for pairs in _pair_counts(request, facts, level)
@@ -93,16 +93,16 @@ def launches(
         raise UsageError(f"--ranks {min(counts)}: collectives and the table of pairs take 2 ranks or more")
     within, between = any(level != "node" for level in wanted), "node" in wanted
     for ranks in sorted(counts or {max(2, facts.cores)}) if within else ():
-        found.append(_collectives(request, facts, topology, ranks))
+        planned.append(_collectives(request, facts, topology, ranks))
     for ranks in sorted(counts or {max(2, len(others.names))}) if between else ():
-        found.append(_collectives_between(request, facts, ranks, others))
+        planned.append(_collectives_between(request, facts, ranks, others))
     if request.matrix is not False and within:
-        found.append(
+        planned.append(
             _matrix(request, facts, topology, max(counts or [min(max(2, facts.cores), _MATRIX_RANKS)]))
         )
     if request.matrix is not False and between and len(others.names) > 1:
-        found.append(_matrix_between(request, others))
-    return [launch for launch in found if launch.asks]
+        planned.append(_matrix_between(request, others))
+    return [launch for launch in planned if launch.asks]
 
 
 def _pair_counts(request: Request, facts: Facts, level: str) -> list[int]:

@@ -144,7 +144,7 @@ def parse_collectives(text: str | None) -> list[str] | None:
 
 def parse_check(text: str | None) -> str:
     """One way to look at what was read; counts if not said."""
-    found = parse_names(text, "--check", CHECKS) or ["counts"]
-    if len(found) > 1:
+    checks = parse_names(text, "--check", CHECKS) or ["counts"]
+    if len(checks) > 1:
         raise UsageError(f"--check takes one of {', '.join(CHECKS)}, not {text!r}")
-    return found[0]
+    return checks[0]

@@ -134,7 +134,7 @@ class Measurement(msgspec.Struct, kw_only=True):
 
 def once(labels: Sequence[str]) -> list[str]:
     """The first of those that differ only in what stands in brackets."""
-    found: dict[str, str] = {}
+    first: dict[str, str] = {}
     for label in labels:
-        found.setdefault(label.partition(" (")[0], label)
-    return list(found.values())
+        first.setdefault(label.partition(" (")[0], label)
+    return list(first.values())

@@ -123,7 +123,7 @@ class Runner:
         A launch that fails once something was found costs only what it would have found itself. Raises
         Interrupted, and what `diagnose` makes of a failure before that, or of a limit of time.
         """
-        found: dict[tuple[int, int], list[Found]] = defaultdict(list)
+        points: dict[tuple[int, int], list[Found]] = defaultdict(list)
         labels: dict[int, list[str]] = defaultdict(list)
         failed: dict[int, str] = {}
         first: TilewiseError | None = None
@@ -152,13 +152,13 @@ class Runner:
                     first, failed[index] = first or error, error.message
                     continue
                 for place, point in zip(order, one.told.points, strict=True):
-                    found[index, place].append(point)
+                    points[index, place].append(point)
                 labels[index] += one.seen.labels
                 all_.append(one)
         if not all_:
             raise RunError("nothing was measured")
         return RunResult(
-            found=found,
+            found=points,
             labels=labels,
             disturbances=[one.seen for one in all_],
             clock=next((one.told.clock for one in all_ if one.told.clock), {}),

@@ -33,16 +33,16 @@ def read(path: str) -> Measurement:
     """The measurement in the file at `path`; UsageError for anything else."""
     try:
         with open(path, "rb") as file:
-            found = msgspec.json.decode(file.read(), type=Measurement)
+            measurement = msgspec.json.decode(file.read(), type=Measurement)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
             f"{path} is no measurement: {error}", "tilewise measure --json FILE makes one"
         ) from None
-    if found.version != VERSION:
-        raise UsageError(f"{path} is of version {found.version}, and this program knows {VERSION}")
-    return found
+    if measurement.version != VERSION:
+        raise UsageError(f"{path} is of version {measurement.version}, and this program knows {VERSION}")
+    return measurement
 
 
 def write(measurement: Measurement, path: str) -> None:
@@ -64,18 +64,18 @@ def keep(measurement: Measurement, facts: Facts) -> list[str]:
 
     def joined(old: Measured | None) -> Measured:
         known = old or Measured(Model())
-        found, quiet = merged(known.model, measurement.model, measurement.kinds)
+        model, quiet = merged(known.model, measurement.model, measurement.kinds)
         held.extend(quiet)
         times = {**known.times, **dict.fromkeys(measurement.kinds, measurement.time)}
-        return Measured(found, times)
+        return Measured(model, times)
 
     key = profile.host_key(facts.host, facts.cpu)
-    found = peaks(measurement, facts)
+    highest = peaks(measurement, facts)
     before = profile.load().peaks
-    paths = [profile.store_measured(key, joined, found)]
+    paths = [profile.store_measured(key, joined, highest)]
     held += [
         name
-        for name, peak in found.items()
+        for name, peak in highest.items()
         if peak.labels and (old := before.get(name)) and not old.labels and not profile.replaces(peak, old)
     ]
     if held:
@@ -118,12 +118,12 @@ def peaks(measurement: Measurement, facts: Facts) -> dict[str, Peak]:
     """The fastest product of each type and thread count, under the keys that jobs look for."""
     kernel = str(measurement.environment.get("blas_kernel", ""))
     forced = os.environ.get("OPENBLAS_CORETYPE", "")
-    found: dict[str, Peak] = {}
+    highest: dict[str, Peak] = {}
     for line in measurement.lines:
         rate = line.rate()
         if line.kind != "compute" or rate is None or line.threads > facts.cpus:
             continue
         name = profile.peak_key(facts.host, facts.cpu, line.dtype, line.threads, forced)
-        if name not in found or found[name].flops_per_second < rate:
-            found[name] = Peak(rate, kernel, line.labels)
-    return found
+        if name not in highest or highest[name].flops_per_second < rate:
+            highest[name] = Peak(rate, kernel, line.labels)
+    return highest

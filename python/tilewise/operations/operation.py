@@ -37,10 +37,11 @@ class Operation(Choices, frozen=True, kw_only=True):
     The result may be a picture with `colours`, or `several` files in a folder. An operation that `writes` no
     file has its result in the record; its `output` is empty, and no flag. Fields are flags of the command,
     whose help begins with the first paragraph of the class's docstring. `limits` says why some flags of other
-    commands do not apply.
+    commands do not apply; `operands` are the fields that name its inputs.
     """
 
     limits: ClassVar[str] = ""
+    operands: ClassVar[tuple[str, ...]] = ()
     colours: ClassVar[bool] = False
     several: ClassVar[bool] = False
 
@@ -93,6 +94,8 @@ class Operation(Choices, frozen=True, kw_only=True):
 
 class OfOneInput(Operation, frozen=True, kw_only=True):
     """An operation on one matrix."""
+
+    operands: ClassVar[tuple[str, ...]] = ("a",)
 
     a: Annotated[
         str,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import math
+from typing import Any, ClassVar, NamedTuple
 
 from tilewise.base.units import plural, shape_text
-from tilewise.launch.record import Record, RecordVariant
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.launch.record import Matrix, Record, RecordVariant
 from tilewise.planning.plan import Plan
 
 Lines = list[tuple[str, str]]  # a label, and words
@@ -14,6 +16,17 @@ Lines = list[tuple[str, str]]  # a label, and words
 def reads_and_writes(read: str, write: str) -> str:
     """`mapped in, positioned out`."""
     return f"{read} in, {write} out"
+
+
+class Traffic(NamedTuple):
+    """The least bytes that a job moved through memory.
+
+    `copy_rate` is what copying of `copied` bytes reached there, in bytes a second; None where nobody tried.
+    """
+
+    bytes: float
+    copied: float = 0.0
+    copy_rate: float | None = None
 
 
 class Show:
@@ -52,6 +65,18 @@ class Show:
         """How fast it computed, in units of its own; empty where operations a second say it."""
         return ""
 
+    def traffic(self, record: Record) -> Traffic:
+        """What it moved through memory: every number of its matrices once."""
+        return Traffic(float(sum(map(_bytes, [*record.inputs, *record.outputs]))))
+
+    def not_converged(self, record: Record, plan: Plan) -> tuple[str, str]:
+        """Why a result that did not converge was thrown away, and what to try."""
+        return "the result did not converge; it was thrown away", ""
+
+    def tolerated(self, plan: Plan) -> str:
+        """What to try where the tolerance of `plan` may be why a proof failed; empty where it has none."""
+        return ""
+
     def planned(self, plan: Plan) -> Lines:
         """How it would be done."""
         variant, job = plan.job.variant, plan.job
@@ -63,3 +88,18 @@ class Show:
             ("verify", job.verify),
         ]
         return [*rows, *([("overflow", "wraps modulo 2^64")] if job.overflow == "wrap" else [])]
+
+
+def _bytes(matrix: Matrix) -> int:
+    return numbers_of(matrix) * ITEMSIZE.get(matrix.dtype, 8)
+
+
+def numbers_of(matrix: Matrix) -> int:
+    """How many numbers it holds, in all planes."""
+    return math.prod(matrix.shape) * matrix.planes
+
+
+def number(value: Any) -> float:
+    """`value` out of a result that may be a stranger's; 0 for what is no finite number."""
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if fits else 0.0

@@ -37,8 +37,8 @@ def rectangles(
         borders = [part * base + min(part, larger) for part in range(parts)] + [extent]
         return [(begin, end) for begin, end in itertools.pairwise(borders) if begin < end]
 
-    found = [(rows, columns) for rows in cuts(shape[0], grid[0]) for columns in cuts(shape[1], grid[1])]
-    return found or [((0, shape[0]), (0, shape[1]))]
+    blocks = [(rows, columns) for rows in cuts(shape[0], grid[0]) for columns in cuts(shape[1], grid[1])]
+    return blocks or [((0, shape[0]), (0, shape[1]))]
 
 
 def choose(

@@ -34,5 +34,5 @@ def misplaced(spread: Spread, ranks: Sequence[RankPlace] | Sequence[RankFacts]) 
 
 def counted(hosts: Sequence[str]) -> str:
     """How many ranks each host has: `2 on n1, 1 on n2 and 1 on n3`; of many hosts the first."""
-    found = [f"{count} on {host}" for host, count in Counter(hosts).items()]
-    return listing(found) if len(found) <= _SHOWN else ", ".join([*found[:_SHOWN], "…"])
+    words = [f"{count} on {host}" for host, count in Counter(hosts).items()]
+    return listing(words) if len(words) <= _SHOWN else ", ".join([*words[:_SHOWN], "…"])

@@ -53,6 +53,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Of a stencil: the result has `planes` in the rows of `shape`, and is also kept after `snapshots` sweeps.
     `pieces` are the files of a result that is a folder; `shape` is that of the first one then.
 
+    `writes_early`: ranks write while they still compute.
+
     `refusal` says why there is no room for it. `fixed` are the flags that were given; `oversubscribed` may be
     wrong where `spread` is not sure; `peak` is what is stored under `peak_key`, and `keeps_peak` marks a
     product long enough for its rate to be kept, where it passes that.
@@ -74,6 +76,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: list[int] = []
     pieces: list[Piece] = []
     fallback: Fallback | None = None
+    writes_early: bool = False
 
     refusal: Refusal | None
     fixed: list[str]

@@ -53,22 +53,22 @@ def spread(
             why.append(
                 f"{bytes_text(facts.memory_available)} of memory on a node are counted on: Slurm does not say"
             )
-    found = where.ground(choices, facts, joined)
+    ground = where.ground(choices, facts, joined)
     each = facts.granted.cpus_per_task if facts.granted is not None else None
     ranks = (
-        joined.size if joined else choices.ranks or _ranks(choices, facts, work, found, each, why, all_cores)
+        joined.size if joined else choices.ranks or _ranks(choices, facts, work, ground, each, why, all_cores)
     )
     bound = where.bound_alone(facts, joined)
     if choices.threads is not None or work < SMALL:
-        return where.place(found, ranks, choices, threads=choices.threads or 1, bound=bound)
+        return where.place(ground, ranks, choices, threads=choices.threads or 1, bound=bound)
     if each is not None and joined is not None:
         why.append(f"{plural(each, 'thread')} a rank: --cpus-per-task")
-        return where.place(found, ranks, choices, threads=each, bound=bound)
-    placed = where.place(found, ranks, choices, most=each, bound=bound)
+        return where.place(ground, ranks, choices, threads=each, bound=bound)
+    placed = where.place(ground, ranks, choices, most=each, bound=bound)
     if each == placed.threads:
         why.append(f"{plural(each, 'thread')} a rank: --cpus-per-task")
     else:
-        shared_out = f"{plural(placed.on_node, 'rank')} a node on {plural(min(found.cores), 'core')}"
+        shared_out = f"{plural(placed.on_node, 'rank')} a node on {plural(min(ground.cores), 'core')}"
         why.append(f"{plural(placed.threads, 'thread')} a rank: {shared_out}")
     return placed
 
@@ -119,14 +119,14 @@ def _ranks(
     choices: Choices,
     facts: Facts,
     work: float,
-    found: Ground,
+    ground: Ground,
     each: int | None,
     why: list[str],
     all_cores: bool,
 ) -> int:
     """A rank count when the user gave none; `each`: the processors that Slurm was asked for a rank."""
-    room = found.room(choices.threads or each or 1)
-    nodes, slots = found.count, found.slots
+    room = ground.room(choices.threads or each or 1)
+    nodes, slots = ground.count, ground.slots
     if choices.grid is not None and choices.algorithm != "replicated":
         return max(1, choices.grid[0] * choices.grid[1])
     if choices.algorithm == "cannon" or (choices.algorithm is None and choices.exchange in DESCRIBED_ONCE):

@@ -85,7 +85,7 @@ def ground(choices: Choices, facts: Facts, joined: Join | None = None) -> Ground
 
 
 def place(
-    found: Ground,
+    ground: Ground,
     ranks: int,
     choices: Choices,
     *,
@@ -97,16 +97,16 @@ def place(
 
     `bound`: a launcher has given each rank processors of its own, so that ours say nothing of the others.
     """
-    dealt = found.deal(ranks, threads or most or 1, choices.place)
+    dealt = ground.deal(ranks, threads or most or 1, choices.place)
     counts = Counter(dealt)
     if dealt:
         loads = [
             (counts[node.name], node, cores, cpus)
-            for node, cores, cpus in zip(found.nodes, found.cores, found.cpus, strict=True)
+            for node, cores, cpus in zip(ground.nodes, ground.cores, ground.cpus, strict=True)
             if counts[node.name]
         ]
     else:
-        loads = [(-(-ranks // found.count), Node(""), found.cores[0], found.cpus[0])]
+        loads = [(-(-ranks // ground.count), Node(""), ground.cores[0], ground.cpus[0])]
     if threads is None:
         free = min(cores if bound else cores // count for count, _, cores, _ in loads)
         threads = max(1, min(free, most or free))
@@ -123,12 +123,12 @@ def place(
     return Spread(
         ranks=ranks,
         threads=threads,
-        nodes=len(counts) or min(found.count, ranks),
+        nodes=len(counts) or min(ground.count, ranks),
         on_node=max(count for count, *_ in loads),
         hosts=dealt,
         crowded=crowded,
         beyond=beyond,
-        sure=found.sure,
+        sure=ground.sure,
     )
 
 

@@ -41,13 +41,13 @@ class Found:
 
 def find(paths: Sequence[str]) -> Found:
     """Reads everything in `paths`. UsageError for what is missing, or is none of the four."""
-    found = Found()
+    results = Found()
     for path in paths:
         if os.path.isdir(path):
-            found.studies.append(evaluation.load(path))
+            results.studies.append(evaluation.load(path))
         else:
-            _file(path, found)
-    return found
+            _file(path, results)
+    return results
 
 
 class _Glance(msgspec.Struct):
@@ -58,9 +58,9 @@ class _Glance(msgspec.Struct):
     traceEvents: msgspec.Raw = msgspec.Raw(b"")  # noqa: N815 - as the format spells it
 
 
-def _file(path: str, found: Found) -> None:
+def _file(path: str, results: Found) -> None:
     if path.endswith(".gz"):
-        found.traces.append(path)
+        results.traces.append(path)
         return
     try:
         with open(path, "rb") as file:
@@ -75,11 +75,11 @@ def _file(path: str, found: Found) -> None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise UsageError(f"{path} is no result that a report can be made of", _ADVICE) from None
     if bytes(glance.traceEvents):
-        found.traces.append(path)
+        results.traces.append(path)
     elif bytes(glance.variant):
-        found.records.append((path, _record(path, text)))
+        results.records.append((path, _record(path, text)))
     elif bytes(glance.lines):
-        found.measurements.append(stored.read(path))
+        results.measurements.append(stored.read(path))
     else:
         raise UsageError(f"{path} is no result that a report can be made of", _ADVICE)
 
@@ -91,19 +91,19 @@ def _record(path: str, text: bytes) -> Record:
         raise UsageError(f"{path} is no record of this version: {error}") from None
 
 
-def report_page(found: Found) -> Page:
+def report_page(results: Found) -> Page:
     """One page of everything: results of the same study side by side, the rest one below the other."""
     pages = []
     by_study: dict[str, list[Evaluated]] = {}
-    for each in found.studies:
+    for each in results.studies:
         by_study.setdefault(each.results.study.text, []).append(each)
     pages += [study_page(group) for group in by_study.values()]
-    if found.records:
-        names = _short([path for path, _ in found.records])
-        pages.append(record_page(names, [record for _, record in found.records]))
-    if found.traces:
-        pages.append(trace_page(found.traces))
-    pages += [page_of(measurement) for measurement in found.measurements]
+    if results.records:
+        names = _short([path for path, _ in results.records])
+        pages.append(record_page(names, [record for _, record in results.records]))
+    if results.traces:
+        pages.append(trace_page(results.traces))
+    pages += [page_of(measurement) for measurement in results.measurements]
     return pages[0] if len(pages) == 1 else _joined(pages)
 
 

@@ -48,17 +48,17 @@ def everything(measurement: Measurement, brief: bool = False) -> list[Table]:
 def _screen(measurement: Measurement) -> list[Table]:
     kinds = set(measurement.kinds) or {line.kind for line in measurement.lines}
     alone = len(kinds - {"collective"}) <= 1
-    found: list[Table | None] = [measure_messages.ends(measurement)]
+    tables: list[Table | None] = [measure_messages.ends(measurement)]
     if alone:
-        found += _primary(measurement)
-    found.append(measure_messages.collectives(measurement, brief=not alone))
+        tables += _primary(measurement)
+    tables.append(measure_messages.collectives(measurement, brief=not alone))
     if alone:
-        found += measure_messages.matrices(measurement, brief=True)
-    found += measure_files.rank_block(measurement)[: None if alone else 1]
+        tables += measure_messages.matrices(measurement, brief=True)
+    tables += measure_files.rank_block(measurement)[: None if alone else 1]
     beside = measure_files.strategies(measurement)
-    found += [max(beside, key=lambda table: len(table.rows))] if beside else []
-    found += [measure_node.memory(measurement, brief=not alone), measure_node.compute(measurement)]
-    return [table for table in found if table is not None]
+    tables += [max(beside, key=lambda table: len(table.rows))] if beside else []
+    tables += [measure_node.memory(measurement, brief=not alone), measure_node.compute(measurement)]
+    return [table for table in tables if table is not None]
 
 
 def _primary(measurement: Measurement) -> list[Table]:

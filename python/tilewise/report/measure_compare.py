@@ -38,17 +38,17 @@ def comparison_tables(comparison: Comparison, verbose: bool = False) -> Screen:
 
 def changes(comparison: Comparison, every: bool = True) -> Table | None:
     """A row for each line: the largest changes first, then (where wanted) those that cannot be told apart."""
-    found = sorted(comparison.changes, key=lambda change: (change.word == SAME, -_size(change)))
+    shown = sorted(comparison.changes, key=lambda change: (change.word == SAME, -_size(change)))
     if not every:
-        found = [change for change in found if change.word != SAME][:_SCREEN]
-    if not found:
+        shown = [change for change in shown if change.word != SAME][:_SCREEN]
+    if not shown:
         return None
     columns = (
         text_columns("line") + number_columns("before", "after", "after/before", "95 %") + text_columns("")
     )
     table = Table("comparison", "Lines that differ" if not every else "Every line of both", columns)
     marks = Marks()
-    for change in found:
+    for change in shown:
         mark = marks.sign(*change.labels_before, *change.labels_after)
         table.add(
             change.key,
@@ -67,12 +67,12 @@ def surroundings(comparison: Comparison) -> Table | None:
     if not comparison.environment:
         return None
     table = Table("surroundings", "What else is different", text_columns("surroundings", "before", "after"))
-    for found in comparison.environment:
+    for difference in comparison.environment:
         sides = [
             "not said" if side is None else " ".join(str(side).split())
-            for side in (found.before, found.after)
+            for side in (difference.before, difference.after)
         ]
-        table.add(found.name.replace("_", " "), *sides)
+        table.add(difference.name.replace("_", " "), *sides)
     return table
 
 

@@ -60,12 +60,12 @@ def _rank_block(number: int, lines: list[Line]) -> Table:
     marks = Marks()
     for ranks, size in _places(lines):
         place = ask.pick(lines, ranks=ranks, bytes=size)
-        found = {series: ask.first(place, series=series) for series in shown}
+        of_series = {series: ask.first(place, series=series) for series in shown}
         block = f"{place[0].blocks} × {size_text(size)}" if len(counts) > 1 else size_text(size)
-        cells = [_seconds(line, place, marks) for line in found.values()] + [
-            _rate(line) for line in found.values()
+        cells = [_seconds(line, place, marks) for line in of_series.values()] + [
+            _rate(line) for line in of_series.values()
         ]
-        table.add(ranks, Cell(block, float(size)), *cells, _read_over_write(found))
+        table.add(ranks, Cell(block, float(size)), *cells, _read_over_write(of_series))
     table.notes = [
         *marks.notes(),
         "read / write: GB/s of reading over GB/s of the first write, as in report 4",
@@ -87,8 +87,8 @@ def per_rank(measurement: Measurement) -> list[Table]:
         table = Table(f"files-per-rank-{number}", title, number_columns("ranks", "block"))
         table.columns += number_columns(*(WORDS[series] for series in _shown(lines)), unit="GB/s a rank")
         for ranks, size in _places(lines):
-            found = [ask.first(lines, ranks=ranks, bytes=size, series=series) for series in _shown(lines)]
-            table.add(ranks, ask.size_cell(size), *[_rate(line, ranks) for line in found])
+            measured = [ask.first(lines, ranks=ranks, bytes=size, series=series) for series in _shown(lines)]
+            table.add(ranks, ask.size_cell(size), *[_rate(line, ranks) for line in measured])
         tables.append(table)
     return tables
 
@@ -118,8 +118,8 @@ def _strategies(number: int, lines: list[Line]) -> Table:
     for (name, layout), group in ask.grouped(lines, lambda line: (line.name, line.layout)).items():
         row = []
         for series in shown:
-            found = ask.first(group, series=series)
-            row += [_seconds(found, group, marks), _rate(found)]
+            measured = ask.first(group, series=series)
+            row += [_seconds(measured, group, marks), _rate(measured)]
         read = ask.first(group, series="read")
         share = quantity(read.share, percent, read.carrier) if read else Cell("")
         table.add(strategy_text(name, layout), *row, share)
@@ -144,8 +144,8 @@ def _rate(line: Line | None, ranks: int = 1) -> Cell:
     return ask.cell_of(line, None, giga, lambda line: ask.rate(line, ranks))
 
 
-def _read_over_write(found: dict[str, Line | None]) -> Cell:
-    rates = {series: ask.rate(line) for series, line in found.items() if line is not None}
+def _read_over_write(of_series: dict[str, Line | None]) -> Cell:
+    rates = {series: ask.rate(line) for series, line in of_series.items() if line is not None}
     write, read = rates.get("write_new") or rates.get("write"), rates.get("read")
     return quantity(read / write if write and read else None, times)
 

@@ -89,12 +89,12 @@ def ends(measurement: Measurement) -> Table | None:
     order = {level: place for place, level in enumerate(ask.by_level(line.level for line in lines))}
     carriers, sizes = [], set()
     for (level, name, pattern, pairs), group in sorted(groups.items(), key=lambda item: order[item[0][0]]):
-        found = sorted(ask.ran(group), key=lambda line: line.bytes)
+        measured = sorted(ask.ran(group), key=lambda line: line.bytes)
         words = f"{name}, stream" if pattern == "stream" else name
-        if not found:
+        if not measured:
             table.add(level, words, pairs, "", ask.not_run(group[0], marks), "", "", "")
             continue
-        small, large = found[0], found[-1]
+        small, large = measured[0], measured[-1]
         sizes.add((small.bytes, large.bytes))
         carriers.append(large.carrier)
         latency = [ask.cell_of(small, marks, value=ask.one_way), Cell(_interval(small))]
@@ -116,10 +116,12 @@ def ends(measurement: Measurement) -> Table | None:
 
 
 def _interval(line: Line) -> str:
-    found, middle = ask.bounds(line), ask.median(line)
-    if found is not None and middle and found[1] > 2 * middle:
+    interval, middle = ask.bounds(line), ask.median(line)
+    if interval is not None and middle and interval[1] > 2 * middle:
         return ask.within(line)
-    return "" if found is None else interval_text(found[0] / ask.ways(line), found[1] / ask.ways(line))
+    return (
+        "" if interval is None else interval_text(interval[0] / ask.ways(line), interval[1] / ask.ways(line))
+    )
 
 
 def collectives(measurement: Measurement, brief: bool = False) -> Table | None:
@@ -165,7 +167,7 @@ def _ratio(library: float | None, loop: float | None) -> Cell:
 
 def matrices(measurement: Measurement, brief: bool = False) -> list[Table]:
     """Every pair of ranks: latency of small messages, bandwidth of large ones."""
-    return [matrix_table(found, brief) for found in measurement.matrices if found.seconds]
+    return [matrix_table(matrix, brief) for matrix in measurement.matrices if matrix.seconds]
 
 
 def matrix_table(matrix: Matrix, brief: bool = False) -> Table:
@@ -195,7 +197,7 @@ def _pair(seconds: float | None, size: int, small: bool, own: bool) -> Cell:
 
 
 def _extremes(matrix: Matrix, key: str, title: str, small: bool) -> Table:
-    found = sorted(
+    pairs = sorted(
         (seconds, matrix.ranks[a], matrix.ranks[b])
         for a, row in enumerate(matrix.seconds)
         for b, seconds in enumerate(row)
@@ -203,8 +205,8 @@ def _extremes(matrix: Matrix, key: str, title: str, small: bool) -> Table:
     )
     columns = [*text_columns("", "from", "to"), Column("one way"), Column("bandwidth", "GB/s")]
     table = Table(key, title, columns)
-    for word, place in (("fastest", 0), ("middle", len(found) // 2), ("slowest", -1)) if found else ():
-        seconds, source, target = found[place]
+    for word, place in (("fastest", 0), ("middle", len(pairs) // 2), ("slowest", -1)) if pairs else ():
+        seconds, source, target = pairs[place]
         rate = Cell("") if small else quantity(matrix.bytes / seconds, giga)
         table.add(word, source, target, quantity(seconds, time_text), rate)
     return table

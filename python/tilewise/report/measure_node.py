@@ -27,9 +27,9 @@ def memory(measurement: Measurement, brief: bool = False) -> Table | None:
     table.columns += text_columns("in") if caches else []
     table.columns += [Column(name, f"{threads} thr.") for name, threads in sides]
     for size in _thinned(sizes) if brief else sizes:
-        found = [ask.first(lines, name=name, threads=threads, bytes=size) for name, threads in sides]
+        measured = [ask.first(lines, name=name, threads=threads, bytes=size) for name, threads in sides]
         where = [fits(lines, size, caches)] if caches else []
-        table.add(ask.size_cell(size), *where, *[_rate(line, marks) for line in found])
+        table.add(ask.size_cell(size), *where, *[_rate(line, marks) for line in measured])
     table.notes = marks.notes() + ask.certainty(lines)
     return table
 
@@ -61,11 +61,11 @@ def compute(measurement: Measurement) -> Table | None:
     table = Table("compute", "Arithmetic: GFLOP/s of products of square matrices", columns)
     marks = Marks()
     for size in sorted({line.size for line in lines}):
-        found = [
+        measured = [
             ask.first(lines, name=name, dtype=dtype, threads=threads, size=size)
             for name, dtype, threads in sides
         ]
-        table.add(Cell(f"{size}²", float(size)), *[_rate(line, marks) for line in found])
+        table.add(Cell(f"{size}²", float(size)), *[_rate(line, marks) for line in measured])
     table.notes = marks.notes() + ask.certainty(lines)
     return table
 
@@ -101,15 +101,20 @@ def disturbances(measurement: Measurement) -> Table | None:
         "seconds", "stolen", "others", "slowdown", "switches"
     )
     table.columns += [Column("clock", "MHz"), *text_columns("labels")]
-    for found in measurement.disturbances:
-        labels = [*found.labels, *(["oversubscribed"] if found.oversubscribed else [])]
+    for disturbance in measurement.disturbances:
+        labels = [*disturbance.labels, *(["oversubscribed"] if disturbance.oversubscribed else [])]
         table.add(
-            found.launch,
-            found.what,
-            quantity(found.seconds),
-            *[quantity(part, percent) for part in (found.stolen, found.others, found.slowdown)],
-            quantity(found.switches, lambda count: significant(count, 4)),
-            "" if found.megahertz is None else "–".join(f"{value:.0f}" for value in found.megahertz),
+            disturbance.launch,
+            disturbance.what,
+            quantity(disturbance.seconds),
+            *[
+                quantity(part, percent)
+                for part in (disturbance.stolen, disturbance.others, disturbance.slowdown)
+            ],
+            quantity(disturbance.switches, lambda count: significant(count, 4)),
+            ""
+            if disturbance.megahertz is None
+            else "–".join(f"{value:.0f}" for value in disturbance.megahertz),
             Cell(", ".join(dict.fromkeys(labels)) or "quiet", tone="bad" if labels else ""),
         )
     return table
@@ -146,16 +151,16 @@ def _short(line: Line, marks: Marks | None) -> list[Cell | str | int]:
 
 
 def _long(line: Line) -> list[Cell | str | int]:
-    found = line.summary
-    if ask.median(line) is None or found is None:
+    summary = line.summary
+    if ask.median(line) is None or summary is None:
         return []
     return [
         line.series,
-        interval_text(found.low, found.high),
-        *[quantity(seconds, time_text) for seconds in (found.mean, found.minimum, found.maximum)],
-        found.outliers,
+        interval_text(summary.low, summary.high),
+        *[quantity(seconds, time_text) for seconds in (summary.mean, summary.minimum, summary.maximum)],
+        summary.outliers,
         len(line.launches),
-        quantity(found.spread, percent),
+        quantity(summary.spread, percent),
         line.inner,
         line.warmup,
         line.cache,

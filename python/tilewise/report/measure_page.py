@@ -73,9 +73,9 @@ def _facts(lines: list[Line]) -> list[Fact]:
             Fact("Bandwidth", f"{giga(ask.pair_rate(large))} GB/s", f"{where}, {size_text(large.bytes)}")
         )
     for series, name in (("write_new", "First write"), ("read", "Read")):
-        found = [line for line in ask.ran(ask.pick(lines, kind="file", series=series)) if line.rate()]
-        if found:
-            best = max(found, key=lambda line: line.rate() or 0.0)
+        rated = [line for line in ask.ran(ask.pick(lines, kind="file", series=series)) if line.rate()]
+        if rated:
+            best = max(rated, key=lambda line: line.rate() or 0.0)
             note = f"{best.name}, {plural(best.ranks, 'rank')}, {size_text(best.bytes)} blocks"
             note += f", {best.cache} cache" if best.cache else ""
             facts.append(Fact(f"{name}, best", f"{giga(best.rate())} GB/s", note))

@@ -84,19 +84,19 @@ def within(line: Line) -> str:
 
 
 def _reach(line: Line) -> float | None:
-    found, middle = bounds(line), median(line)
-    if found is None or not middle or middle <= 0:
+    interval, middle = bounds(line), median(line)
+    if interval is None or not middle or middle <= 0:
         return None
-    return max(found[1] - middle, middle - found[0]) / middle
+    return max(interval[1] - middle, middle - interval[0]) / middle
 
 
 def certainty(lines: Iterable[Line]) -> list[str]:
     """A note on the figures of a table that has no room for n and the interval of each."""
-    found = [line for line in ran(lines) if line.summary is not None]
-    reach = sorted(part for line in found if (part := _reach(line)) is not None)
+    summarised = [line for line in ran(lines) if line.summary is not None]
+    reach = sorted(part for line in summarised if (part := _reach(line)) is not None)
     if not reach:
         return []
-    counts = sorted(line.summary.n for line in found if line.summary is not None)
+    counts = sorted(line.summary.n for line in summarised if line.summary is not None)
     most = f"n = {counts[0]}" + (f" to {counts[-1]}" if counts[-1] > counts[0] else "")
     middle = numbers.within(reach[len(reach) // 2])
     return [f"medians; {most}; 95 % intervals {middle} in the middle, {numbers.within(reach[-1])} at most"]
@@ -104,8 +104,8 @@ def certainty(lines: Iterable[Line]) -> list[str]:
 
 def rates(line: Line, share: int = 1) -> tuple[float, float, float]:
     """The rate at the median and the ends of its interval, in units of 10⁹; one of `share` equal parts."""
-    middle, found = median(line), bounds(line)
-    low, high = found if found else (middle, middle)
+    middle, interval = median(line), bounds(line)
+    low, high = interval if interval else (middle, middle)
     told = [
         line.amount / share / seconds / 1e9 if seconds is not None and seconds > 0 else float("nan")
         for seconds in (middle, high, low)
@@ -134,16 +134,16 @@ def rate(line: Line, share: int = 1) -> float | None:
 
 def hint(line: Line) -> str:
     """All that is known of one figure, for whoever points at it."""
-    found = line.summary
-    if found is None:
+    summary = line.summary
+    if summary is None:
         return line.skipped
-    samples = f"n = {found.n} in {plural(len(line.launches), 'launch')}"
+    samples = f"n = {summary.n} in {plural(len(line.launches), 'launch')}"
     parts = [
-        f"median {time_text(found.median)}",
-        f"95 % interval {interval_text(found.low, found.high)}",
+        f"median {time_text(summary.median)}",
+        f"95 % interval {interval_text(summary.low, summary.high)}",
         samples,
-        f"mean {time_text(found.mean)}, {time_text(found.minimum)} to {time_text(found.maximum)}",
-        f"outliers {found.outliers}, warm-up {line.warmup}",
+        f"mean {time_text(summary.mean)}, {time_text(summary.minimum)} to {time_text(summary.maximum)}",
+        f"outliers {summary.outliers}, warm-up {line.warmup}",
     ]
     if line.cache:
         parts.append(f"cache {line.cache}")

@@ -1,7 +1,6 @@
 """Rooflines: arithmetic rate over operational intensity, under what memory and the processor allow.
 
-intensity = operations / the least bytes that a job must move through memory (every number of its matrices
-once; of a stencil, read and written once a sweep)
+intensity = operations / the least bytes that a job must move through memory, as its room counts them
 """
 
 from __future__ import annotations
@@ -9,16 +8,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
-from typing import Any
 
 from tilewise.base.units import bytes_text
-from tilewise.files.dtypes import ITEMSIZE
-from tilewise.launch.record import Matrix, Record
+from tilewise.launch.record import Record
+from tilewise.operations import show_of
 from tilewise.report.figures.curves import Axis, Curve, curves
 from tilewise.report.figures.style import Plot
 from tilewise.report.numbers import significant
 
-_IN_FLOAT32 = ("float32", "int8", "uint8", "int16", "uint16")
 _SLATE = 5
 
 
@@ -43,23 +40,15 @@ def work_of(record: Record) -> Work | None:
 
     Its peak is that of all ranks together.
     """
-    rate, result, variant = record.rates.flops_per_second, record.result, record.variant
-    if not record.flops or not rate:
+    rate, variant = record.rates.flops_per_second, record.variant
+    traffic = show_of(record.command).traffic(record)
+    if not record.flops or not rate or traffic.bytes <= 0:
         return None
-    output, field, copy = record.outputs[0] if record.outputs else None, 0.0, None
-    if record.command == "stencil" and output is not None:
-        field = _bytes(output) / _item(output) * _swept_item(output)
-        moved = 2 * field * (_number(result.get("sweeps")) or 0)
-        copy = _number(result.get("copy_bytes_per_second")) or None
-    else:
-        moved = float(sum(map(_bytes, [*record.inputs, *record.outputs])))
-    if moved <= 0:
-        return None
-    shape = "×".join(map(str, output.shape)) if output is not None else ""
+    shape = "×".join(map(str, record.outputs[0].shape)) if record.outputs else ""
     name = f"{record.command} {variant.algorithm or variant.decomposition or ''}".strip()
     words = f"{name}, {shape}, {variant.ranks} ranks × {variant.threads} threads"
-    intensity = record.flops / moved
-    return Work(name, words, intensity, rate, record.peak_flops, copy, 2 * field if copy else 0.0)
+    intensity = record.flops / traffic.bytes
+    return Work(name, words, intensity, rate, record.peak_flops, traffic.copy_rate, traffic.copied)
 
 
 def roofline(key: str, records: Iterable[Record]) -> Plot | None:
@@ -96,21 +85,3 @@ def roofline(key: str, records: Iterable[Record]) -> Plot | None:
     )
     across = Axis("operations a byte")
     return curves(key, "Roofline", caption, series, across, Axis("GFLOP/s"))
-
-
-def _number(value: Any) -> float | None:
-    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if fits else None
-
-
-def _bytes(matrix: Matrix) -> int:
-    return math.prod(matrix.shape) * matrix.planes * _item(matrix)
-
-
-def _swept_item(matrix: Matrix) -> int:
-    """Bytes of a number as sweeps have it: small integers are float32 there, large ones float64."""
-    return 4 if matrix.dtype in _IN_FLOAT32 else 8
-
-
-def _item(matrix: Matrix) -> int:
-    return ITEMSIZE.get(matrix.dtype, 8)

@@ -16,15 +16,15 @@ from tilewise.study.store import Session
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(-\d+)?")  # a folder's name
 
 
-def labels(found: Sequence[Evaluated]) -> list[str]:
+def labels(studies: Sequence[Evaluated]) -> list[str]:
     """The shortest that tells them apart: the machine, the day, the time, both, else the folder.
 
     One alone needs no name.
     """
-    if len(found) == 1:
+    if len(studies) == 1:
         return [""]
-    machines = [_machine(each.results) for each in found]
-    stamps = [date(each.results) for each in found]
+    machines = [_machine(each.results) for each in studies]
+    stamps = [date(each.results) for each in studies]
     if all(map(_STAMP.fullmatch, stamps)):
         days = [stamp[:10] for stamp in stamps]
         times = [stamp[11:16].replace("-", ":") for stamp in stamps]
@@ -34,9 +34,9 @@ def labels(found: Sequence[Evaluated]) -> list[str]:
     else:
         candidates = [machines, stamps]
     for names in candidates:
-        if len(set(names)) == len(found) and all(names):
+        if len(set(names)) == len(studies) and all(names):
             return names
-    return [each.results.folder for each in found]
+    return [each.results.folder for each in studies]
 
 
 def date(results: Results) -> str:

@@ -19,27 +19,27 @@ from tilewise.study.claims import FAILS, HOLDS, UNTESTABLE
 from tilewise.study.evaluation import Evaluated
 
 
-def study_page(found: Sequence[Evaluated]) -> Page:
-    """The page of one study; `found` are results of it, oldest first, at least one."""
-    study = found[0].results.study
-    session = last(found[0].results)
+def study_page(studies: Sequence[Evaluated]) -> Page:
+    """The page of one study; `studies` are results of it, oldest first, at least one."""
+    study = studies[0].results.study
+    session = last(studies[0].results)
     words = [f"study {study.name}"]
-    if len(found) > 1:
-        words += labels(found)
+    if len(studies) > 1:
+        words += labels(studies)
     elif session is not None:
-        words += [session.environment.machine, session.environment.cpu, date(found[0].results)]
+        words += [session.environment.machine, session.environment.cpu, date(studies[0].results)]
     return Page(
         title=study.file.title,
         subtitle=" · ".join(filter(None, words)),
-        sections=list(_sections(found)),
-        facts=list(_facts(found)),
-        warnings=list(dict.fromkeys(note for each in found for note in each.results.notes)),
+        sections=list(_sections(studies)),
+        facts=list(_facts(studies)),
+        warnings=list(dict.fromkeys(note for each in studies for note in each.results.notes)),
     )
 
 
-def _facts(found: Sequence[Evaluated]) -> Iterator[Fact]:
-    names = labels(found)
-    for each, name in zip(found, names, strict=True):
+def _facts(studies: Sequence[Evaluated]) -> Iterator[Fact]:
+    names = labels(studies)
+    for each, name in zip(studies, names, strict=True):
         told = study_tables.counts(each.verdicts)
         if each.verdicts:
             note = f"{told[FAILS]} do not, {told[UNTESTABLE]} not testable here"
@@ -52,32 +52,32 @@ def _facts(found: Sequence[Evaluated]) -> Iterator[Fact]:
         launches = [entry for point in points for entry in point.entries]
         minutes = sum(entry.seconds for entry in launches) / 60
         yield Fact(f"Launches {name}".strip(), str(len(launches)), f"{minutes:.1f} minutes of measuring")
-    session = last(found[0].results)
-    if session is not None and len(found) == 1:
+    session = last(studies[0].results)
+    if session is not None and len(studies) == 1:
         yield Fact("Cores", str(session.environment.cores), f"scale {session.scale}")
 
 
-def _sections(found: Sequence[Evaluated]) -> Iterator[Section]:
-    file = found[0].results.study.file
+def _sections(studies: Sequence[Evaluated]) -> Iterator[Section]:
+    file = studies[0].results.study.file
     words = [" ".join(part.split()) for part in file.description.strip().split("\n\n") if part.strip()]
     words += [f"After {file.source}."] if file.source else []
-    around = study_tables.environment(found)
-    around.folded = len(found) == 1
+    around = study_tables.environment(studies)
+    around.folded = len(studies) == 1
     yield section("about", "What this is", words, around)
-    yield section("claims", "Claims", [], study_tables.claims(found))
-    plots = [plot for place in range(len(file.plots)) for plot in declared(found, place)]
+    yield section("claims", "Claims", [], study_tables.claims(studies))
+    plots = [plot for place in range(len(file.plots)) for plot in declared(studies, place)]
     yield section("plots", "Figures", [], *plots)
-    tables = [table for place in range(len(file.tables)) for table in study_tables.figures(found, place)]
+    tables = [table for place in range(len(file.tables)) for table in study_tables.figures(studies, place)]
     yield section("tables", "Tables", [], *tables)
-    points = [point for each in found for point in each.results.points]
+    points = [point for each in studies for point in each.results.points]
     results = [entry.result() for point in points for entry in point.entries[-1:]]
     records = [record for record in results if isinstance(record, Record)]
-    yield section("phases", "Where the time goes", [], *phases(found), roofline("roofline", records))
-    timeline = timelines(found)
+    yield section("phases", "Where the time goes", [], *phases(studies), roofline("roofline", records))
+    timeline = timelines(studies)
     if timeline is not None:
         yield timeline
-    drawings = list(paths(found))
+    drawings = list(paths(studies))
     told = ["Drawn for four ranks on a 2 × 2 grid; a colour says to which rank a piece belongs."]
     yield section("paths", "Data paths", told if drawings else [], *drawings)
-    yield section("missing", "Not run, and failed", [], study_tables.missing(found))
-    yield section("points", "Points", [], study_tables.points(found))
+    yield section("missing", "Not run, and failed", [], study_tables.missing(studies))
+    yield section("points", "Points", [], study_tables.points(studies))

@@ -22,10 +22,10 @@ from tilewise.study.store import DONE, Entry, load_entries
 _PATHS = 12  # drawn: more tell nothing new
 
 
-def paths(found: Sequence[Evaluated]) -> Iterator[Drawing]:
+def paths(studies: Sequence[Evaluated]) -> Iterator[Drawing]:
     """A drawing for each way that the data took in any point."""
     seen: dict[tuple[str, str], _Path] = {}
-    for each in found:
+    for each in studies:
         for point in each.results.points:
             for entry in point.entries[-1:]:
                 _note(point.run, entry.result(), seen)
@@ -62,13 +62,15 @@ def _note(run: str, record: Record | Measurement | None, seen: dict[tuple[str, s
             path.between[way[2]] = None
 
 
-def timelines(found: Sequence[Evaluated]) -> Section | None:
+def timelines(studies: Sequence[Evaluated]) -> Section | None:
     """The longest traced point, and those whose numbers are the same but whose words differ, on one axis.
 
     What cannot be read is left out, in words; None where no point was traced.
     """
-    names = labels(found)
-    traced = [(each, name, entry) for each, name in zip(found, names, strict=True) for entry in _traced(each)]
+    names = labels(studies)
+    traced = [
+        (each, name, entry) for each, name in zip(studies, names, strict=True) for entry in _traced(each)
+    ]
     if not traced:
         return None
     left = sorted(traced, key=lambda one: _size(one[2]), reverse=True)

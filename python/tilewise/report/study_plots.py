@@ -30,10 +30,10 @@ _SIZES = ("block", "bytes", "buffer")  # axes whose numbers are bytes
 _NOT_ALL = "{} more are in the table only."
 
 
-def declared(found: Sequence[Evaluated], place: int) -> Iterator[Plot]:
-    """The study's plot number `place`, with the curves of all results in `found`."""
-    mine = [each.plots[place] for each in found]
-    names = labels(found)
+def declared(studies: Sequence[Evaluated], place: int) -> Iterator[Plot]:
+    """The study's plot number `place`, with the curves of all results in `studies`."""
+    mine = [each.plots[place] for each in studies]
+    names = labels(studies)
     first = mine[0]
     if first.kind == "heat":
         for each, name in zip(mine, names, strict=True):
@@ -227,12 +227,12 @@ def _number(value: Any) -> float | None:
     return None
 
 
-def phases(found: Sequence[Evaluated]) -> Iterator[Plot]:
+def phases(studies: Sequence[Evaluated]) -> Iterator[Plot]:
     """Of every run: where the time of each point goes, as the mean over ranks; one figure for each run."""
-    names = labels(found)
-    runs = dict.fromkeys(point.run for each in found for point in each.results.points)
+    names = labels(studies)
+    runs = dict.fromkeys(point.run for each in studies for point in each.results.points)
     for run in runs:
-        sides = zip(found, names, strict=True)
+        sides = zip(studies, names, strict=True)
         pairs = [(point, name) for each, name in sides for point in each.results.points if point.run == run]
         axes = telling([point.axes for point, _ in pairs if point.entries])
         rows = []

@@ -33,11 +33,11 @@ _TONE = {HOLDS: "good", FAILS: "bad", UNTESTABLE: "faint"}
 _PHASES = ("input", "compute", "exchange", "output", "total")
 
 
-def figures(found: Sequence[Evaluated], place: int) -> list[Table]:
+def figures(studies: Sequence[Evaluated], place: int) -> list[Table]:
     """The study's table number `place`, the results side by side, and the source's own beside it."""
-    mine = [each.tables[place] for each in found]
-    wanted = found[0].results.study.file.tables[place]
-    made = _joined(mine, wanted, labels(found))
+    mine = [each.tables[place] for each in studies]
+    wanted = studies[0].results.study.file.tables[place]
+    made = _joined(mine, wanted, labels(studies))
     return [made, *([_reference(mine[0], mine[0].reference)] if mine[0].reference else [])]
 
 
@@ -141,18 +141,18 @@ def _reference(beside: study.Table, told: Reference) -> Table:
     return table
 
 
-def claims(found: Sequence[Evaluated]) -> Table | None:
+def claims(studies: Sequence[Evaluated]) -> Table | None:
     """Every claim of the source with its verdict and the figure that decides; None without any."""
-    verdicts = [each.verdicts for each in found]
+    verdicts = [each.verdicts for each in studies]
     if not verdicts[0]:
         return None
-    names = labels(found)
+    names = labels(studies)
     table = Table("claims", "What the source claims", text_columns("claim"))
     for name in names:
         table.columns += text_columns(name or "verdict")
         table.columns += number_columns("figure" + (f" · {name}" if name else ""))
     table.columns += text_columns("decided by", "where it stands, and notes")
-    file = found[0].results.study.file
+    file = studies[0].results.study.file
     for place, first in enumerate(verdicts[0]):
         nothing = Verdict(text=first.text, verdict=UNTESTABLE)
         ours = [each[place] if place < len(each) else nothing for each in verdicts]
@@ -178,12 +178,12 @@ def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
     return {name: sum(each.verdict == name for each in verdicts) for name in (HOLDS, FAILS, UNTESTABLE)}
 
 
-def missing(found: Sequence[Evaluated]) -> Table | None:
+def missing(studies: Sequence[Evaluated]) -> Table | None:
     """Points that were not run or that failed, with the reason; None where there is none."""
-    names = labels(found)
+    names = labels(studies)
     where = text_columns("where") if names[0] else []
     table = Table("missing", "Points without a result", text_columns("run", "point", "reason") + where)
-    for each, name in zip(found, names, strict=True):
+    for each, name in zip(studies, names, strict=True):
         for point in each.results.points:
             if point.reason:
                 axes = ", ".join(f"{axis.replace('_', ' ')} {value}" for axis, value in point.axes.items())
@@ -193,15 +193,17 @@ def missing(found: Sequence[Evaluated]) -> Table | None:
     return table if table.rows else None
 
 
-def points(found: Sequence[Evaluated]) -> Table:
+def points(studies: Sequence[Evaluated]) -> Table:
     """Every point that was run: its axes, launches, median seconds of each phase over all samples."""
-    axes = list(dict.fromkeys(axis for each in found for point in each.results.points for axis in point.axes))
-    names = labels(found)
+    axes = list(
+        dict.fromkeys(axis for each in studies for point in each.results.points for axis in point.axes)
+    )
+    names = labels(studies)
     table = Table("points", "All points", [], folded=True)
     table.columns = text_columns("run", *(axis.replace("_", " ") for axis in axes))
     table.columns += text_columns("where") if names[0] else []
     table.columns += number_columns("launches") + number_columns("command", *_PHASES, unit="s")
-    for each, name in zip(found, names, strict=True):
+    for each, name in zip(studies, names, strict=True):
         for point in each.results.points:
             if point.entries:
                 table.add(
@@ -227,11 +229,11 @@ def phase_seconds(point: Measured, path: str) -> float | None:
     return aggregate(there, "median") if there else None
 
 
-def environment(found: Sequence[Evaluated]) -> Table:
+def environment(studies: Sequence[Evaluated]) -> Table:
     """A column for each of the results: machine, versions, scale, when."""
-    names = labels(found)
+    names = labels(studies)
     table = Table("environment", "Environment", text_columns("what", *names))
-    told = [dict(_told_of(each)) for each in found]
+    told = [dict(_told_of(each)) for each in studies]
     for what in dict.fromkeys(key for each in told for key in each):
         table.add(what, *[each.get(what, "") for each in told])
     return table

@@ -59,8 +59,8 @@ class Rank:
 
     def calls(self) -> Array:
         """The calls of MPI, which are disjoint."""
-        found: Array = self.spans[self.spans["kind"] == MPI]
-        return found
+        calls: Array = self.spans[self.spans["kind"] == MPI]
+        return calls
 
 
 @dataclasses.dataclass
@@ -89,8 +89,8 @@ def read_timeline(path: str | os.PathLike[str], title: str = "") -> Timeline:
     try:
         data = Path(path).read_bytes()
         data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-        found = msgspec.json.decode(data, type=_File)
-        return timeline_of(found.traceEvents, found.otherData, title)
+        file = msgspec.json.decode(data, type=_File)
+        return timeline_of(file.traceEvents, file.otherData, title)
     except (  # ValueError, TypeError: a text where a number is to be, such as a message's bytes
         *(msgspec.MsgspecError, ValueError, TypeError, OverflowError),
         *(EOFError, zlib.error, gzip.BadGzipFile),
@@ -143,14 +143,14 @@ def _by_start(spans: list[tuple[float, float, int, int]]) -> Array:
 
 def _messages(events: Sequence[_Event], places: dict[int | str, int]) -> Array:
     begun: dict[int | str | None, _Event] = {}
-    found = []
+    messages = []
     for event in events:
         if event.ph == "s":
             begun[event.id] = event
     for event in events:
         if event.ph == "f" and (left := begun.get(event.id)) and {event.pid, left.pid} <= places.keys():
             tag = left.args.get("tag")
-            found.append(
+            messages.append(
                 (
                     places[left.pid],
                     places[event.pid],
@@ -160,12 +160,12 @@ def _messages(events: Sequence[_Event], places: dict[int | str, int]) -> Array:
                     -1 if tag is None else int(tag),
                 )
             )
-    array = numpy.array(found, dtype=_MESSAGE)
+    array = numpy.array(messages, dtype=_MESSAGE)
     return array[numpy.argsort(array["start"], kind="stable")]
 
 
 def _innermost(spans: Array) -> Array:
-    found: list[tuple[float, float, int, int]] = []
+    innermost: list[tuple[float, float, int, int]] = []
     open_ones: list[tuple[float, int, int]] = []  # (end, name, kind), the innermost last
     at = 0.0
 
@@ -175,7 +175,7 @@ def _innermost(spans: Array) -> Array:
             end, name, kind = open_ones[-1]
             stop = min(end, moment)
             if stop > at:
-                found.append((at, stop, name, kind))
+                innermost.append((at, stop, name, kind))
                 at = stop
             if end <= moment:
                 open_ones.pop()
@@ -185,7 +185,7 @@ def _innermost(spans: Array) -> Array:
         until(start)
         open_ones.append((end, name, kind))
     until(float("inf"))
-    return numpy.array(found, dtype=_SPAN)
+    return numpy.array(innermost, dtype=_SPAN)
 
 
 def joined(intervals: Array) -> Array:
@@ -194,9 +194,9 @@ def joined(intervals: Array) -> Array:
         return intervals
     same = intervals["kind"][1:] == intervals["kind"][:-1]
     first = numpy.concatenate(([True], ~(same & (intervals["start"][1:] - intervals["end"][:-1] < 1e-9))))
-    found: Array = intervals[first].copy()
-    found["end"] = intervals["end"][numpy.concatenate((first[1:], [True]))]
-    return found
+    joint: Array = intervals[first].copy()
+    joint["end"] = intervals["end"][numpy.concatenate((first[1:], [True]))]
+    return joint
 
 
 def merged(intervals: Array, seconds: float, columns: int) -> Array:
@@ -214,11 +214,11 @@ def merged(intervals: Array, seconds: float, columns: int) -> Array:
     winner = numpy.argmax(taken, axis=0)
     cuts = numpy.flatnonzero(numpy.diff(winner)) + 1
     starts, ends = numpy.concatenate(([0], cuts)), numpy.concatenate((cuts, [columns]))
-    found = numpy.zeros(len(starts), dtype=_SPAN)
-    found["start"], found["end"], found["name"], found["kind"] = (
+    spans = numpy.zeros(len(starts), dtype=_SPAN)
+    spans["start"], spans["end"], spans["name"], spans["kind"] = (
         edges[starts],
         edges[ends],
         -1,
         winner[starts],
     )
-    return found[found["kind"] < len(KINDS)]
+    return spans[spans["kind"] < len(KINDS)]

@@ -69,9 +69,9 @@ def _run(line: Timeline, unit: float, columns: int, most_lines: int) -> dict[str
         behind, length = _steps(spans, unit)
         table = numpy.stack([behind, length, spans["name"], spans["kind"]], axis=1)
         ranks.append([clean(rank.name), table.ravel().tolist()])
-    found = largest(line.messages, most_lines)
-    behind, length = _steps(found, unit)
-    lines = [found["source"], found["target"], behind, length, found["bytes"], found["tag"]]
+    messages = largest(line.messages, most_lines)
+    behind, length = _steps(messages, unit)
+    lines = [messages["source"], messages["target"], behind, length, messages["bytes"], messages["tag"]]
     return {
         "title": clean(line.title),
         "seconds": round(line.seconds / unit),
@@ -81,27 +81,27 @@ def _run(line: Timeline, unit: float, columns: int, most_lines: int) -> dict[str
     }
 
 
-def _steps(found: Array, unit: float) -> tuple[Array, Array]:
+def _steps(spans: Array, unit: float) -> tuple[Array, Array]:
     """What each start lies behind the one before, and the lengths, in units."""
-    start = numpy.rint(found["start"] / unit).astype(numpy.int64)
-    return numpy.diff(start, prepend=0), numpy.rint(found["end"] / unit).astype(numpy.int64) - start
+    start = numpy.rint(spans["start"] / unit).astype(numpy.int64)
+    return numpy.diff(start, prepend=0), numpy.rint(spans["end"] / unit).astype(numpy.int64) - start
 
 
 def _fewer(rank: Rank, seconds: float, columns: int, several: int) -> Array:
     """Phases and calls merged; where one span makes most of what is merged, it keeps its name."""
     parts = []
     for intervals in (rank.phases(), rank.calls()):
-        found = merged(intervals, seconds, columns)
-        found["name"] = several
-        if len(intervals) and len(found):
-            middle = (found["start"] + found["end"]) / 2
+        spans = merged(intervals, seconds, columns)
+        spans["name"] = several
+        if len(intervals) and len(spans):
+            middle = (spans["start"] + spans["end"]) / 2
             there = intervals[
                 numpy.maximum(numpy.searchsorted(intervals["start"], middle, side="right") - 1, 0)
             ]
-            shared = numpy.minimum(found["end"], there["end"]) - numpy.maximum(found["start"], there["start"])
-            alone = shared >= 0.8 * (found["end"] - found["start"])
-            found["name"][alone] = there["name"][alone]
-        parts.append(found)
+            shared = numpy.minimum(spans["end"], there["end"]) - numpy.maximum(spans["start"], there["start"])
+            alone = shared >= 0.8 * (spans["end"] - spans["start"])
+            spans["name"][alone] = there["name"][alone]
+        parts.append(spans)
     every: Array = numpy.concatenate(parts)
     ordered: Array = every[numpy.argsort(every["start"], kind="stable")]
     return ordered

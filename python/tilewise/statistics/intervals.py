@@ -70,11 +70,11 @@ def interval_of(rule: Callable[..., float], *sides: Sequence[float]) -> Interval
 
     def moved(errors: float) -> list[Interval]:
         """What the rule makes of each side moved down and up, sorted."""
-        found = []
+        bounds = []
         for place, side in enumerate(known):
             ends = [rule(*centres[:place], side.at(e), *centres[place + 1 :]) for e in (-errors, errors)]
-            found.append((min(ends), max(ends)))
-        return found
+            bounds.append((min(ends), max(ends)))
+        return bounds
 
     ends = moved(1)
     scale = _straighter(centre, ends)

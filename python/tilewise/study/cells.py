@@ -84,50 +84,52 @@ def arrange(
     for row in rows:
         line = []
         for column in columns:
-            found = at.get(key_of([row, column]), [])
+            observations = at.get(key_of([row, column]), [])
             own = dict(zip(names, [*row, *column], strict=True))
-            line.append(make(found, bases, wanted, own, where))
+            line.append(make(observations, bases, wanted, own, where))
         cells.append(line)
     return rows, columns, cells
 
 
 def _fitting(every: list[Observation], wanted: Figures, lost: Lost | None) -> list[Observation]:
     """Those for which `where` holds; why it cannot be told goes to `lost`, or is raised without one."""
-    found = []
+    fitting = []
     for each in every:
         try:
             if fits(each, wanted.where):
-                found.append(each)
+                fitting.append(each)
             elif lost and wanted.lines and each.reason and unknown([each], parsed(wanted.where).names):
                 lost.point(each.point, each.reason)  # it has none of the lines that are asked for
         except UsageError as error:
             if lost is None:
                 raise
             lost.say(f"where: {reason_of(error)}")
-    return found
+    return fitting
 
 
 def cell_or_reason(
-    found: list[Observation], bases: Bases, wanted: Figures, own: dict[str, Any], where: str
+    observations: list[Observation], bases: Bases, wanted: Figures, own: dict[str, Any], where: str
 ) -> Cell:
     """The cell of what was found; where it cannot be computed, it holds the reason."""
     try:
-        return cell(found, bases, wanted, own, where)
+        return cell(observations, bases, wanted, own, where)
     except UsageError as error:
-        return Cell(reason=reason_of(error, where), n=sum(len(each.samples()) for each in found))
+        return Cell(reason=reason_of(error, where), n=sum(len(each.samples()) for each in observations))
 
 
-def cell(found: list[Observation], bases: Bases, wanted: Figures, own: dict[str, Any], where: str) -> Cell:
+def cell(
+    observations: list[Observation], bases: Bases, wanted: Figures, own: dict[str, Any], where: str
+) -> Cell:
     """The cell whose row and column are `own`; UsageError, which begins with `where`, for several figures."""
-    one = _one(found, wanted, where, "cell")
+    one = _one(observations, wanted, where, "cell")
     if one is None:
-        reasons = [each.reason for each in found if each.reason]
+        reasons = [each.reason for each in observations if each.reason]
         return Cell(reason=reasons[0] if reasons else NOWHERE)
     samples = one.samples()
     made = Cell(
         value=aggregate(samples, wanted.aggregate),
         n=len(samples),
-        chosen=_chosen(one, found) if wanted.best else "",
+        chosen=_chosen(one, observations) if wanted.best else "",
     )
     if wanted.base or wanted.cell:
         return _compared(made, one, bases, wanted, own, where)
@@ -156,10 +158,10 @@ def _compared(
     if wanted.base:
         if name := bases.unknown(wanted):
             return Cell(reason=f"no base: nothing here has {name!r}", n=made.n)
-        found = bases.of(one, own, wanted)
-        base = _one(found, wanted, where, "base")
+        candidates = bases.of(one, own, wanted)
+        base = _one(candidates, wanted, where, "base")
         if base is None:
-            said = next((each.reason for each in found if each.reason), NOWHERE)
+            said = next((each.reason for each in candidates if each.reason), NOWHERE)
             return Cell(reason=f"no base: {said}", n=made.n)
         made.base = aggregate(base.samples(), wanted.aggregate)
     rule = parsed(wanted.cell or "base / value")
@@ -189,9 +191,9 @@ def _compared(
     return made
 
 
-def _one(found: list[Observation], wanted: Figures, where: str, what: str) -> Observation | None:
+def _one(observations: list[Observation], wanted: Figures, where: str, what: str) -> Observation | None:
     """The one with samples, or the best of them."""
-    there = [each for each in found if each.samples()]
+    there = [each for each in observations if each.samples()]
     if len(there) > 1 and wanted.best:
         pick = min if wanted.best == "min" else max
         return pick(there, key=lambda each: aggregate(each.samples(), wanted.aggregate))
@@ -203,8 +205,8 @@ def _one(found: list[Observation], wanted: Figures, where: str, what: str) -> Ob
     return there[0] if there else None
 
 
-def _difference(found: list[Observation]) -> str:
-    one, two = found[:2]
+def _difference(observations: list[Observation]) -> str:
+    one, two = observations[:2]
     if one.point.run != two.point.run:
         return "run"
     differing = [axis for axis in one.point.axes if one.point.axes[axis] != two.point.axes.get(axis)]
@@ -215,11 +217,11 @@ def _difference(found: list[Observation]) -> str:
     return ", ".join(differing) or "nothing"
 
 
-def _chosen(one: Observation, found: list[Observation]) -> str:
+def _chosen(one: Observation, observations: list[Observation]) -> str:
     """What tells `one` from the others: its run, and of its axes those that say more, so one of a zip."""
-    runs = {each.point.run for each in found}
+    runs = {each.point.run for each in observations}
     said = [one.point.run] if len(runs) > 1 else []
-    alike = [each for each in found if each.point.run == one.point.run]
+    alike = [each for each in observations if each.point.run == one.point.run]
     for axis, value in one.point.axes.items():
         left = [each for each in alike if each.point.axes.get(axis) == value]
         if len(left) < len(alike):
@@ -234,16 +236,16 @@ def ordered(order: Order, names: list[str], labels: list[list[Any]]) -> list[lis
     orders = {name: order(name) for name in names}
 
     def place(label: list[Any]) -> list[tuple[int, float, str]]:
-        found = []
+        keys = []
         for name, value in zip(names, label, strict=True):
             known = orders[name]
             if value in known:
-                found.append((0, float(known.index(value)), ""))
+                keys.append((0, float(known.index(value)), ""))
             elif isinstance(value, (int, float)):
-                found.append((1, float(value), ""))
+                keys.append((1, float(value), ""))
             else:
-                found.append((2, 0.0, str(value)))
-        return found
+                keys.append((2, 0.0, str(value)))
+        return keys
 
     return sorted(unique, key=place)
 

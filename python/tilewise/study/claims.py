@@ -121,25 +121,25 @@ def _functions(results: Results, tables: list[Table]) -> dict[str, Callable[...,
         return _figure(table_of(table), table_of(table).look(row, [] if column is None else column))
 
     def at(table: str, **labels: Any) -> float:
-        found = table_of(table)
-        row = [_take(labels, name, found.name) for name in found.row_names]
-        names = found.column_names or (["column"] if any(found.columns) else [])
-        column = [_take(labels, name, found.name) for name in names]
+        whole = table_of(table)
+        row = [_take(labels, name, whole.name) for name in whole.row_names]
+        names = whole.column_names or (["column"] if any(whole.columns) else [])
+        column = [_take(labels, name, whole.name) for name in names]
         if labels:
             raise ValueError(f"table {table} has no axis {next(iter(labels))!r}")
         return cell(table, row, column)
 
     def column(table: str, label: Any) -> list[float]:
-        found = table_of(table)
-        return _there(found, [found.look(row, label) for row in found.rows])
+        whole = table_of(table)
+        return _there(whole, [whole.look(row, label) for row in whole.rows])
 
     def row(table: str, label: Any) -> list[float]:
-        found = table_of(table)
-        return _there(found, [found.look(label, each) for each in found.columns])
+        whole = table_of(table)
+        return _there(whole, [whole.look(label, each) for each in whole.columns])
 
     def cells(table: str) -> list[float]:
-        found = table_of(table)
-        return _there(found, [each for line in found.cells for each in line])
+        whole = table_of(table)
+        return _there(whole, [each for line in whole.cells for each in line])
 
     def value(path: str, aggregate: str = "median", **labels: Any) -> float:
         points = [p for p in results.points if _called(p.run, p.axes, labels)]
@@ -155,10 +155,10 @@ def _functions(results: Results, tables: list[Table]) -> dict[str, Callable[...,
 
     def axis(name: str, **labels: Any) -> list[Any]:
         points = [p for p in results.points if p.entries and _called(p.run, p.axes, labels)]
-        found = [value for value in results.order(name) if any(p.axes.get(name) == value for p in points)]
-        if not found:
+        values = [value for value in results.order(name) if any(p.axes.get(name) == value for p in points)]
+        if not values:
             raise Missing(f"nothing was measured that has {name}")
-        return found
+        return values
 
     return {
         "cell": cell,
@@ -188,7 +188,7 @@ def _figure(table: Table, cell: Cell) -> float:
 
 
 def _there(table: Table, cells: list[Cell]) -> list[float]:
-    found = [cell.value for cell in cells if cell.value is not None]
-    if not found:
+    values = [cell.value for cell in cells if cell.value is not None]
+    if not values:
         raise Missing(f"table {table.name}: {cells[0].reason if cells else 'no cells'}")
-    return found
+    return values

@@ -66,9 +66,9 @@ def compare(old: Results, new: Results, metric: str = "") -> Comparison:
     metric = metric or (stop.metric if stop is not None else "seconds.total.max")
     Expression(metric, "--metric")  # says what is wrong with it before any launch is looked at
     olds, news = _samples(old, metric), _samples(new, metric)
-    for side, found in ((old, olds), (new, news)):
+    for side, points in ((old, olds), (new, news)):
         launches = sum(len(point.entries) for point in side.points)
-        if launches and not any(samples for _, samples in found.values()):
+        if launches and not any(samples for _, samples in points.values()):
             raise UsageError(f"{side.folder}: {plural(launches, 'launch')}, none with a figure at {metric!r}")
     changes = {key: _change(key[1], olds[key], seen) for key, seen in news.items() if key in olds}
     _decide([(each, olds[key][1], news[key][1]) for key, each in changes.items() if not each.reason])
@@ -86,22 +86,22 @@ _Seen = tuple[Measured, list[float]]
 
 def _samples(results: Results, metric: str) -> dict[tuple[str, str], _Seen]:
     """One figure a launch, by point and line."""
-    found: dict[tuple[str, str], _Seen] = {}
+    of_point: dict[tuple[str, str], _Seen] = {}
     for point in results.points:
-        found[(point.key, "")] = (point, [])
+        of_point[(point.key, "")] = (point, [])
         for entry in point.entries:
             lines = lines_of(entry, {})
             for line in (*lines,) or (None,):
                 name = f"{line.get('key')}/{line.get('series')}" if line is not None else ""
                 samples = _of_launch(entry, metric) if line is None else _of_line(line)
                 if samples:
-                    found.setdefault((point.key, name), (point, []))[1].extend(samples)
-    return {key: seen for key, seen in found.items() if seen[1] or (key[1] == "" and not seen[0].entries)}
+                    of_point.setdefault((point.key, name), (point, []))[1].extend(samples)
+    return {key: seen for key, seen in of_point.items() if seen[1] or (key[1] == "" and not seen[0].entries)}
 
 
 def _of_launch(entry: Entry, metric: str) -> list[float]:
-    found = figure_of(metric, entry)
-    return [] if found is None else [found]
+    figure = figure_of(metric, entry)
+    return [] if figure is None else [figure]
 
 
 def _of_line(line: Mapping[str, Any]) -> list[float]:

@@ -74,9 +74,9 @@ def _labels(study: Study, axes: list[str]) -> list[list[Any]]:
     places: list[Settings | Change] = [file, *file.runs, *changes]
     values = []
     for axis in axes:
-        found = [value for place in places for value in place.axes.get(axis, [])]
-        found += [run.name for run in study.runs] if axis == "run" else []
-        values.append(list({repr(value): value for value in found}.values()))
+        values_of_axis = [value for place in places for value in place.axes.get(axis, [])]
+        values_of_axis += [run.name for run in study.runs] if axis == "run" else []
+        values.append(list({repr(value): value for value in values_of_axis}.values()))
     if math.prod(len(each) for each in values) > _MOST_LABELS:
         return []
     return [list(label) for label in itertools.product(*values)]

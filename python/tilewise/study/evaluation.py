@@ -35,12 +35,12 @@ def check(study: Study, points: list[Point]) -> None:
 
 def load(folder: str) -> Evaluated:
     """Reads and evaluates `folder`, or the newest results below it; UsageError where there are none."""
-    found = results.load(folder)
-    file = found.study.file
-    made = [evaluate(found, wanted) for wanted in file.tables]
+    loaded = results.load(folder)
+    file = loaded.study.file
+    made = [evaluate(loaded, wanted) for wanted in file.tables]
     return Evaluated(
-        results=found,
+        results=loaded,
         tables=made,
-        plots=[draw(found, wanted) for wanted in file.plots],
-        verdicts=[judge(found, made, claim) for claim in file.claims],
+        plots=[draw(loaded, wanted) for wanted in file.plots],
+        verdicts=[judge(loaded, made, claim) for claim in file.claims],
     )

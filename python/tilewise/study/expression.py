@@ -35,10 +35,10 @@ def _all(values: Any) -> bool:
 
 
 def _some(values: Any) -> list[Any]:
-    found = list(values) if isinstance(values, (list, tuple)) else [values]
-    if not found:
+    some = list(values) if isinstance(values, (list, tuple)) else [values]
+    if not some:
         raise Missing("there is no figure to look at")
-    return found
+    return some
 
 
 def _extreme(pick: Callable[[list[Any]], Any]) -> Function:
@@ -132,11 +132,11 @@ class Expression:
 
     def number(self, scope: Scope) -> float:
         """The same as one finite number; UsageError where it is none."""
-        found = self.value(scope)
+        value = self.value(scope)
         try:
-            if isinstance(found, str):
+            if isinstance(value, str):
                 raise TypeError("a text is no number")
-            if not math.isfinite(number := float(found)):
+            if not math.isfinite(number := float(value)):
                 raise ValueError(f"{number} is no finite number")
         except _FAILURES as error:
             raise self._failed(error) from None
@@ -144,10 +144,10 @@ class Expression:
 
     def holds(self, scope: Scope) -> bool:
         """The same as a yes or no; UsageError where it is a list."""
-        found = self.value(scope)
-        if isinstance(found, list):
+        value = self.value(scope)
+        if isinstance(value, list):
             raise UsageError(f"{self.where}: {self.text!r} gives a list; put all(…) or any(…) around it")
-        return bool(found)
+        return bool(value)
 
     def explained(self, scope: Scope) -> str:
         """Why it does not hold, with the values of both sides where it is a comparison."""
@@ -260,17 +260,17 @@ class Expression:
 
     def _comparison(self, node: ast.Compare, scope: Scope) -> Any:
         left = self._value(node.left, scope)
-        found: Any = True
+        truth: Any = True
         for op, other in zip(node.ops, node.comparators, strict=True):
             right = self._value(other, scope)
             if isinstance(op, (ast.In, ast.NotIn)):
-                found = (left in right) == isinstance(op, ast.In)
+                truth = (left in right) == isinstance(op, ast.In)
             else:
-                found = _elementwise(_COMPARE[type(op)], left, right)
-            if found is False:
+                truth = _elementwise(_COMPARE[type(op)], left, right)
+            if truth is False:
                 return False
             left = right
-        return found
+        return truth
 
 
 def _elementwise(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:

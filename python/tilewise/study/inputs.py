@@ -115,16 +115,16 @@ _identities: dict[tuple[str, int, int], str] = {}
 def _file(name: str, path: str, member: str) -> PreparedInput:
     """The input that is the file or folder at `path`, or the `member` of it, such as a dataset."""
     try:
-        found = os.stat(path)
-        count = found.st_size
+        status = os.stat(path)
+        count = status.st_size
         if os.path.isdir(path):
-            identity = f"folder {found.st_mtime_ns}"
+            identity = f"folder {status.st_mtime_ns}"
             count = stamps.state_of(path)[0]
-        elif not stat.S_ISREG(found.st_mode):
+        elif not stat.S_ISREG(status.st_mode):
             raise UsageError(f"the input {name!r} at {path} is neither a file nor a folder")
         else:
-            key = (path, found.st_size, found.st_mtime_ns)
-            identity = _identities.get(key) or _identities.setdefault(key, _content(path, found))
+            key = (path, status.st_size, status.st_mtime_ns)
+            identity = _identities.get(key) or _identities.setdefault(key, _content(path, status))
     except OSError as error:
         raise UsageError(f"the input {name!r} cannot be read at {path}: {error.strerror or error}") from None
     if member:
@@ -132,16 +132,16 @@ def _file(name: str, path: str, member: str) -> PreparedInput:
     return PreparedInput(name=name, word=path, identity=identity, bytes=count)
 
 
-def _content(path: str, found: os.stat_result) -> str:
+def _content(path: str, status: os.stat_result) -> str:
     """What a file holds: all of it up to 256 MiB; of a larger one size, time, beginning, middle and end."""
     made = hashlib.blake2b(digest_size=16)
     with open(path, "rb") as file:
-        if found.st_size <= _WHOLE:
+        if status.st_size <= _WHOLE:
             while piece := file.read(_SAMPLE):
                 made.update(piece)
         else:
-            made.update(f"{found.st_size} {found.st_mtime_ns}".encode())
-            for offset in (0, found.st_size // 2, found.st_size - _SAMPLE):
+            made.update(f"{status.st_size} {status.st_mtime_ns}".encode())
+            for offset in (0, status.st_size // 2, status.st_size - _SAMPLE):
                 file.seek(offset)
                 made.update(file.read(_SAMPLE))
     return made.hexdigest()

@@ -69,15 +69,15 @@ def distinct(names: Iterable[str], folded: bool = True) -> list[str]:
 
     reserved = {fold(name) for name in given}
     taken: set[str] = set()
-    found = []
+    names_once = []
     for name in given:
         own, number = name, 1
         while fold(own) in taken or (own != name and fold(own) in reserved):
             number += 1
             own = f"{name}_{number}"
         taken.add(fold(own))
-        found.append(own)
-    return found
+        names_once.append(own)
+    return names_once
 
 
 def quoted(name: str) -> str:

@@ -34,10 +34,10 @@ def points_of(
     UsageError for whatever can be known to be wrong before anything runs.
     """
     here, facts = gather(), of_ranks()
-    found = worker.find()
+    program = worker.find()
     # Hosts that are called alike may call their disks differently.
     disks = storage.described(work, devices=not machine)
-    build = worker.build_facts(found) if found is not None else {}
+    build = worker.build_facts(program) if program is not None else {}
     environment = Environment(
         tilewise=__version__,
         machine=machine or here.host,
@@ -49,7 +49,7 @@ def points_of(
     known = {
         "cores": facts.cores,
         "cpus": facts.cpus,
-        "gpus": _graphics(found) if found is not None and "gpus" in study.text else 0,
+        "gpus": _graphics(program) if program is not None and "gpus" in study.text else 0,
         "memory": facts.memory_available,
         "disk": shutil.disk_usage(work).free,
     }

@@ -55,16 +55,16 @@ def observe(points: list[Measured], wanted: Figures, value: str) -> list[Observa
 
 def _lines(point: Measured, wanted: Mapping[str, Any], figure: Expression) -> list[Observation]:
     """A line's launches come together by its key and series."""
-    found: dict[str, Observation] = {}
+    of_key: dict[str, Observation] = {}
     for entry in point.entries:
         for line in lines_of(entry, wanted):
             key = repr((line.get("key"), line.get("series")))
-            made = found.setdefault(key, Observation(point, line, []))
+            made = of_key.setdefault(key, Observation(point, line, []))
             if line.get("skipped"):
                 made.reason = f"not run: {line['skipped']}"
                 continue
             _sample(made, figure, scope_for(entry, line))
-    return list(found.values())
+    return list(of_key.values())
 
 
 def _sample(made: Observation, figure: Expression, scope: Any) -> None:
@@ -123,12 +123,12 @@ class Bases:
         if not wanted.best:
             goal |= {"run": one.point.run, **one.point.axes}
         goal = {**{name: value for name, value in goal.items() if name not in follows}, **wanted.base}
-        found = self._find(goal)
+        bases = self._find(goal)
         if wanted.best and "run" not in goal and wanted.runs is not None:
-            found = [each for each in found if each.point.run in wanted.runs]
+            bases = [each for each in bases if each.point.run in wanted.runs]
         if wanted.best and wanted.where and not parsed(wanted.where).names & set(wanted.base):
-            found = [each for each in found if fits(each, wanted.where)]
-        return found
+            bases = [each for each in bases if fits(each, wanted.where)]
+        return bases
 
     def unknown(self, wanted: Figures) -> str:
         """A name of the base that nothing here has, which would make every point its own base; or nothing."""
@@ -140,11 +140,11 @@ class Bases:
             self._indexes[names] = _Index(self._every, names)
         index = self._indexes[names]
         sought = [repr(goal[name]) for name in names]
-        found = []
+        matches = []
         for missing in index.patterns:
             key = tuple(None if no else text for no, text in zip(missing, sought, strict=True))
-            found += index.at.get(key, [])
-        return found
+            matches += index.at.get(key, [])
+        return matches
 
 
 class _Index:

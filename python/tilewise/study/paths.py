@@ -63,8 +63,8 @@ def lines_of(entry: Entry, wanted: Mapping[str, Any]) -> list[Mapping[str, Any]]
     The kind `matrix` has a line for each two ranks of a measured table of pairs.
     """
     record = entry.record or {}
-    found = _pairs(record.get("matrices")) if wanted.get("kind") == "matrix" else record.get("lines")
-    lines = [line for line in found if isinstance(line, Mapping)] if isinstance(found, list) else []
+    cells = _pairs(record.get("matrices")) if wanted.get("kind") == "matrix" else record.get("lines")
+    lines = [line for line in cells if isinstance(line, Mapping)] if isinstance(cells, list) else []
     return [line for line in lines if all(_fits(line.get(key), value) for key, value in wanted.items())]
 
 
@@ -123,7 +123,7 @@ def figure_of(text: str, entry: Entry) -> float | None:
     """
     figure = parsed(text)
     try:
-        found = numbers(figure.value(scope_for(entry)))
+        samples = numbers(figure.value(scope_for(entry)))
     except (Missing, UsageError):
         return None
-    return plain.median(found) if found else None
+    return plain.median(samples) if samples else None

@@ -81,12 +81,12 @@ def combinations(run: Run) -> list[dict[str, Any]]:
     rows = [list(zip(*(run.axes[axis] for axis in group), strict=True)) for group in groups]
     made = []
     for picked in itertools.product(*rows):
-        found = {
+        values = {
             axis: value
             for group, row in zip(groups, picked, strict=True)
             for axis, value in zip(group, row, strict=True)
         }
-        made.append({axis: found[axis] for axis in run.axes})
+        made.append({axis: values[axis] for axis in run.axes})
     return made
 
 
@@ -284,10 +284,10 @@ class _Template:
 
     def _parsed(self, hole: str, text: str) -> Expression:
         """Parsed once for all points, of which there may be very many."""
-        found = self._holes.get((hole, text))
-        if found is None:
-            found = self._holes[hole, text] = Expression(hole, f"{self._where}: {text!r}")
-        return found
+        expression = self._holes.get((hole, text))
+        if expression is None:
+            expression = self._holes[hole, text] = Expression(hole, f"{self._where}: {text!r}")
+        return expression
 
 
 def _flag(spelt: str, value: Any) -> list[str]:

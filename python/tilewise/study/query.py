@@ -39,9 +39,9 @@ def columns(base: sqlite3.Connection) -> Answer:
     rows = []
     for name, kind in _declared(base):
         some = f"SELECT {quoted(name)} FROM {TABLE} WHERE {quoted(name)} IS NOT NULL"
-        found = base.execute(f"{some} AND status = 'done' LIMIT 1").fetchone()
-        found = found or base.execute(f"{some} LIMIT 1").fetchone() or (None,)
-        rows.append((name, kind, _plain(found[0])))
+        row = base.execute(f"{some} AND status = 'done' LIMIT 1").fetchone()
+        row = row or base.execute(f"{some} LIMIT 1").fetchone() or (None,)
+        rows.append((name, kind, _plain(row[0])))
     return Answer(["column", "type", "example"], rows)
 
 
@@ -90,18 +90,18 @@ def _declared(base: sqlite3.Connection) -> list[tuple[str, str]]:
 def _strict(sql: str) -> str:
     """`sql` with names in backticks instead of double quotes."""
 
-    def strict(found: re.Match[str]) -> str:
-        name = found.group(1)
+    def strict(match: re.Match[str]) -> str:
+        name = match.group(1)
         if name is None:
-            return found.group()
+            return match.group()
         return "`" + name.replace('""', '"').replace("`", "``") + "`"
 
     return _TOKENS.sub(strict, sql)
 
 
-def _doubled(found: re.Match[str]) -> str:
+def _doubled(match: re.Match[str]) -> str:
     """A name in backticks in double quotes again."""
-    return quoted(found.group(1).replace("``", "`"))
+    return quoted(match.group(1).replace("``", "`"))
 
 
 def _plain(value: Any) -> Any:

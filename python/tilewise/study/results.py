@@ -92,16 +92,16 @@ def _points(entries: list[Entry], study: Study) -> tuple[list[Measured], list[st
     for entry in entries:
         of_point.setdefault(entry.point, []).append(entry)
     points, others = [], 0
-    for key, found in of_point.items():
-        ran = [entry for entry in found if entry.status != NOT_RUN]
+    for key, launches in of_point.items():
+        ran = [entry for entry in launches if entry.status != NOT_RUN]
         newest = ran[-1].environment if ran else ""
         others += any(entry.environment != newest for entry in ran)
         last = {
             entry.launch: entry for entry in ran if entry.environment == newest
         }  # the last try of each launch
         counted = [entry for entry in last.values() if entry.status == DONE and not entry.warmup]
-        first = found[0]
-        reason = "" if counted else _reason(found, list(last.values()))
+        first = launches[0]
+        reason = "" if counted else _reason(launches, list(last.values()))
         points.append(Measured(key=key, run=first.run, axes=first.axes, entries=counted, reason=reason))
     place = {
         (run.name, _text(axes)): (number, inner)
@@ -117,11 +117,11 @@ def _points(entries: list[Entry], study: Study) -> tuple[list[Measured], list[st
     return points, notes
 
 
-def _reason(found: list[Entry], last: list[Entry]) -> str:
+def _reason(entries: list[Entry], last: list[Entry]) -> str:
     failed = [entry for entry in last if entry.status == FAILED]
     if failed:
         return f"failed: {failed[-1].message}"
-    skipped = [entry for entry in found if entry.status == NOT_RUN]
+    skipped = [entry for entry in entries if entry.status == NOT_RUN]
     return f"not run: {skipped[-1].message}" if skipped else "not run yet"
 
 

@@ -204,8 +204,8 @@ class _Schedule:
         ]
         if stop is None or len(counted) < least:
             return True
-        found = [figure_of(stop.metric, entry) for entry in counted]
-        samples = [each for each in found if each is not None]
+        figures = [figure_of(stop.metric, entry) for entry in counted]
+        samples = [each for each in figures if each is not None]
         if not samples:
             self._blind[point.key] = f"{stop.metric}, the metric of stop, in its records: {point.line()}"
         return not narrow(samples, stop.relative)

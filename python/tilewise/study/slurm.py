@@ -126,12 +126,12 @@ def write(made: list[Script], folder: str) -> list[str]:
 
 def require() -> str:
     """The path of sbatch; UsageError where there is none."""
-    found = shutil.which("sbatch")
-    if found is None:
+    sbatch = shutil.which("sbatch")
+    if sbatch is None:
         raise UsageError(
             "--go needs sbatch, and there is none here", "without --go, to only write the scripts"
         )
-    return found
+    return sbatch
 
 
 def submit(sbatch: str, paths: list[str], say: Callable[[str], None]) -> None:

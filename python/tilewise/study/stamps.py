@@ -49,8 +49,8 @@ def write(path: str, owner: str, made: bool) -> None:
 def state_of(path: str) -> tuple[int, int]:
     """Bytes and time of change in ns of a file, or of all files of a folder; they tell of other contents."""
     if not os.path.isdir(path):
-        found = os.stat(path)
-        return found.st_size, found.st_mtime_ns
+        status = os.stat(path)
+        return status.st_size, status.st_mtime_ns
     inside = [os.stat(os.path.join(at, name)) for at, _, names in os.walk(path) for name in names]
     return sum(each.st_size for each in inside), max((each.st_mtime_ns for each in inside), default=0)
 

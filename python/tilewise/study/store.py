@@ -10,6 +10,7 @@ results/STUDY/DATE/points.jsonl       an entry for each launch of a point, and o
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import time
 from collections.abc import Iterator
@@ -110,8 +111,8 @@ def now() -> str:
 def folder_for(results: str, study: str, resume: bool) -> str:
     """Where a run goes: a new folder named by the time, or with `resume` the newest one there is."""
     base = os.path.join(results, study)
-    if resume and (found := dated(base)):
-        return found[-1]
+    if resume and (folders := dated(base)):
+        return folders[-1]
     stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
     free = (f"{stamp}{more}" for more in ("", *(f"-{number}" for number in range(2, 100))))
     return next(path for name in free if not os.path.exists(path := os.path.join(base, name)))
@@ -134,10 +135,10 @@ def newest(folder: str) -> str:
 def points_in(folder: str) -> list[str]:
     """Names of the files of points in `folder`: `points.jsonl` and those of parts; empty where is none."""
     try:
-        with os.scandir(folder) as found:
+        with os.scandir(folder) as names:
             return sorted(
                 each.name
-                for each in found
+                for each in names
                 if each.name.startswith("points.") and each.name.endswith(".jsonl") and each.is_file()
             )
     except OSError:
@@ -218,9 +219,9 @@ class Store:
 
     def news(self) -> list[Entry]:
         """Entries that other parts have added since the last call; they are in `entries` from now on."""
-        found = [entry for entry in _new_in(self.folder, self._read) if isinstance(entry, Entry)]
-        self.entries += found
-        return found
+        entries = [entry for entry in _new_in(self.folder, self._read) if isinstance(entry, Entry)]
+        self.entries += entries
+        return entries
 
     def keep(self, text: str, scale: str, environment: Environment, study: str = "") -> None:
         """Writes the study and this session beside the points; `study` is the study's name.
@@ -289,10 +290,15 @@ def load_entries(folder: str) -> tuple[list[Entry], list[str]]:
             f"{folder} holds no results of a study: there is no {POINTS}",
             f"one of the studies below it, such as {os.path.join(folder, below[0])}" if below else "",
         )
+    collecting = gc.isenabled()
+    gc.disable()  # which would look at millions of new objects again and again: four times the work
     try:
         return _once(_new_in(folder, {}))
     except OSError as error:
         raise UsageError(f"{error.filename or folder}: {error.strerror or error}") from None
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _new_in(folder: str, read: dict[str, int]) -> Iterator[Entry | str]:
@@ -318,13 +324,13 @@ def _new_in(folder: str, read: dict[str, int]) -> Iterator[Entry | str]:
                     yield f"{path}, line {number} is no entry and was left out"
 
 
-def _once(found: Iterator[Entry | str]) -> tuple[list[Entry], list[str]]:
+def _once(entries_and_notes: Iterator[Entry | str]) -> tuple[list[Entry], list[str]]:
     """The entries without those that are there twice, and the notes with one on these."""
     entries: list[Entry] = []
     notes: list[str] = []
     seen: set[tuple[str, str]] = set()
     twice = 0
-    for each in found:
+    for each in entries_and_notes:
         if isinstance(each, str):
             notes.append(each)
             continue
@@ -346,14 +352,14 @@ def load_sessions(folder: str, notes: list[str] | None = None) -> list[Session]:
         names = [n for n in os.listdir(folder) if n.startswith("environment.") and n.endswith(".json")]
     except OSError:
         return []
-    found: list[Session] = []
+    sessions: list[Session] = []
     for name in sorted(names):
         try:
-            found += _sessions(os.path.join(folder, name))
+            sessions += _sessions(os.path.join(folder, name))
         except ValueError as error:
             if notes is not None:
                 notes.append(str(error))
-    return sorted(found, key=lambda session: session.time)
+    return sorted(sessions, key=lambda session: session.time)
 
 
 def _sessions(path: str) -> list[Session]:

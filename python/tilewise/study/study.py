@@ -52,19 +52,19 @@ def read(path: str, scale: str = "default") -> Study:
 def parse(text: str, path: str, name: str, scale: str = "default") -> Study:
     """The study in `text`; `path` stands in messages. Raises UsageError as `read` does."""
     try:
-        found = msgspec.convert(_alike(msgspec.toml.decode(text), path), File)
+        file = msgspec.convert(_alike(msgspec.toml.decode(text), path), File)
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {_sentence(str(error), text)}", "tilewise study show quick") from None
     except msgspec.DecodeError as error:
         raise UsageError(f"{path} is no TOML: {error}") from None
     if scale not in SCALES:
         raise UsageError(f"--scale {scale!r} is unknown; known are {', '.join(SCALES)}")
-    for scales in (found.scales, *(run.scales for run in found.runs)):
+    for scales in (file.scales, *(run.scales for run in file.runs)):
         for each in scales:
             if each not in SCALES:
                 raise UsageError(f"{path}: scales.{each} is unknown; known are {', '.join(SCALES)}")
-    runs, skipped = _scaled(found, scale, path)
-    study = Study(name=name, path=path, text=text, scale=scale, file=found, runs=runs, skipped=skipped)
+    runs, skipped = _scaled(file, scale, path)
+    study = Study(name=name, path=path, text=text, scale=scale, file=file, runs=runs, skipped=skipped)
     _check(study)
     return study
 
@@ -109,7 +109,7 @@ def _sentence(said: str, text: str) -> str:
     message, _, place = said.partition(" - at ")
     table = place.strip("`").removeprefix("$").removeprefix(".") or "the top of the file"
     table = re.sub(r"\[\.\.\.\]", "", table)
-    table = re.sub(r"\[(\d+)\]", lambda found: f" {int(found[1]) + 1}", table)
+    table = re.sub(r"\[(\d+)\]", lambda number: f" {int(number[1]) + 1}", table)
     unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message)
     if unknown:
         key = unknown[1]
@@ -122,8 +122,8 @@ def _sentence(said: str, text: str) -> str:
     words = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false"}
     words |= {"array": "a list", "object": "a table", "null": ""}
 
-    def ours(found: re.Match[str]) -> str:
-        said = [words.get(each, each) for each in found[1].split(" | ")]
+    def ours(match: re.Match[str]) -> str:
+        said = [words.get(each, each) for each in match[1].split(" | ")]
         return " or ".join(each for each in said if each)
 
     message = re.sub(r"`([^`]*)`", ours, message)

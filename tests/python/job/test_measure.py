@@ -48,15 +48,15 @@ def measured(run: Tilewise, *words: object) -> dict[str, Any]:
     """The JSON of a run that must end well and fit the schema."""
     result = run("measure", *words, "--json", "-")
     assert result.returncode == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    jsonschema.validate(found, msgspec.json.schema(Measurement))
+    measurement: dict[str, Any] = json.loads(result.stdout)
+    jsonschema.validate(measurement, msgspec.json.schema(Measurement))
     msgspec.json.decode(result.stdout, type=Measurement)
-    return found
+    return measurement
 
 
-def of(found: dict[str, Any], kind: str, **more: object) -> Lines:
+def of(measurement: dict[str, Any], kind: str, **more: object) -> Lines:
     """The lines of a kind."""
-    lines = [line for line in found["lines"] if line["kind"] == kind]
+    lines = [line for line in measurement["lines"] if line["kind"] == kind]
     return [line for line in lines if all(line[name] == value for name, value in more.items())]
 
 
@@ -74,8 +74,8 @@ def assert_sampled(lines: Lines, launches: int, samples: int) -> None:
 
 def test_ping(tilewise: Tilewise) -> None:
     with nothing_new(tilewise):
-        found = measured(tilewise, *PING, "--seed", 5)
-    lines = of(found, "ping")
+        measurement = measured(tilewise, *PING, "--seed", 5)
+    lines = of(measurement, "ping")
     assert_sampled(lines, 2, 3)
     ways = {(line["name"], line["pattern"]) for line in lines}
     assert ways == {
@@ -84,13 +84,15 @@ def test_ping(tilewise: Tilewise) -> None:
     }
     assert {line["bytes"] for line in lines} == {8, 65536}
     assert all(line["share"] > 0 and "memory copy" in line["carrier"] for line in lines)
-    levels = {level["name"]: level for level in found["levels"]}
+    levels = {level["name"]: level for level in measurement["levels"]}
     assert set(levels) == {"sibling", "core", "cache", "socket", "node"}
     assert all(bool(level["missing"]) != bool(level["cpus"]) for level in levels.values())
     assert levels["node"]["missing"]
-    assert (found["seed"], found["launches"], found["kinds"]) == (5, 2, ["ping"])
-    assert found["clock"]["resolution"] > 0 and found["environment"]["mpi_library"]
-    assert [one["launch"] for one in found["disturbances"]] == list(range(len(found["disturbances"])))
+    assert (measurement["seed"], measurement["launches"], measurement["kinds"]) == (5, 2, ["ping"])
+    assert measurement["clock"]["resolution"] > 0 and measurement["environment"]["mpi_library"]
+    assert [one["launch"] for one in measurement["disturbances"]] == list(
+        range(len(measurement["disturbances"]))
+    )
     assert not (tilewise.folder / ".cache/tilewise/profile.json").exists()
 
 
@@ -111,12 +113,12 @@ def test_several_pairs_and_every_pair(tilewise: Tilewise) -> None:
     if cores < 2:
         pytest.skip("one core: there is no level core")
     pairs = cores // 2 + 1
-    found = measured(tilewise, *words, "--pairs", f"1,{pairs}", "--pattern", "roundtrip", "-n", 3)
-    assert {line["pairs"]: line["ranks"] for line in of(found, "ping")} == {1: 2, pairs: 2 * pairs}
-    crowded = of(found, "ping", pairs=pairs)[0]
+    measurement = measured(tilewise, *words, "--pairs", f"1,{pairs}", "--pattern", "roundtrip", "-n", 3)
+    assert {line["pairs"]: line["ranks"] for line in of(measurement, "ping")} == {1: 2, pairs: 2 * pairs}
+    crowded = of(measurement, "ping", pairs=pairs)[0]
     assert any("oversubscribed" in label for label in crowded["labels"])
-    assert not any("oversubscribed" in label for label in of(found, "ping", pairs=1)[0]["labels"])
-    for matrix in found["matrices"]:
+    assert not any("oversubscribed" in label for label in of(measurement, "ping", pairs=1)[0]["labels"])
+    for matrix in measurement["matrices"]:
         assert len(matrix["ranks"]) == 3
         for row, values in enumerate(matrix["seconds"]):
             assert values[row] == 0 and all(value > 0 for column, value in enumerate(values) if column != row)
@@ -124,8 +126,8 @@ def test_several_pairs_and_every_pair(tilewise: Tilewise) -> None:
 
 def test_collectives_beside_their_loops(tilewise: Tilewise) -> None:
     words = ("--bytes", "1KiB", "--exchange", "blocking", "--pattern", "roundtrip", "--no-matrix", "-n", 2)
-    found = measured(tilewise, "ping", *QUICK, *words, "--collectives", "bcast,alltoallv")
-    lines = of(found, "collective")
+    measurement = measured(tilewise, "ping", *QUICK, *words, "--collectives", "bcast,alltoallv")
+    lines = of(measurement, "collective")
     assert_sampled(lines, 2, 3)
     assert {(line["name"], line["pattern"]) for line in lines} == {
         (name, pattern) for name in ("bcast", "alltoallv") for pattern in ("library", "loop")
@@ -135,15 +137,15 @@ def test_collectives_beside_their_loops(tilewise: Tilewise) -> None:
 @pytest.mark.parametrize("io", ["collective,independent,positioned", "per_rank", None])
 def test_files(tilewise: Tilewise, io: str | None) -> None:
     with nothing_new(tilewise):
-        found = measured(tilewise, *FILE, "-n", "1,2", *(("--io", io) if io else ()))
-    lines = of(found, "file", bytes=4096)
+        measurement = measured(tilewise, *FILE, "-n", "1,2", *(("--io", io) if io else ()))
+    lines = of(measurement, "file", bytes=4096)
     assert {(line["series"], line["ranks"]) for line in lines} == {
         (series, ranks) for series in ("write_new", "write", "read") for ranks in (1, 2)
     }
     assert_sampled([line for line in lines if line["series"] != "write_new"], 2, 3)
     assert {line["shift"] for line in lines if line["ranks"] == 2} == {1}
-    assert found["environment"]["storage"][0]["path"] == str(tilewise.folder)
-    names = {line["name"] for line in of(found, "file")}
+    assert measurement["environment"]["storage"][0]["path"] == str(tilewise.folder)
+    names = {line["name"] for line in of(measurement, "file")}
     assert len(names) == 11 if io is None else names == set(io.split(","))
 
 
@@ -158,21 +160,21 @@ def test_blocks_that_no_disk_holds_are_not_run(tilewise: Tilewise) -> None:
 
 
 def test_memory_and_arithmetic(tilewise: Tilewise) -> None:
-    found = measured(tilewise, "memory", *QUICK, "--bytes", "4KiB,1MiB", "-t", "1,2")
-    assert_sampled(of(found, "memory"), 2, 3)
-    assert {(line["name"], line["threads"]) for line in of(found, "memory")} == {
+    measurement = measured(tilewise, "memory", *QUICK, "--bytes", "4KiB,1MiB", "-t", "1,2")
+    assert_sampled(of(measurement, "memory"), 2, 3)
+    assert {(line["name"], line["threads"]) for line in of(measurement, "memory")} == {
         (name, threads) for name in ("copy", "triad", "read", "write") for threads in (1, 2)
     }
-    found = measured(tilewise, "compute", *QUICK, "--sizes", "64,100", "--dtypes", "float32,complex128")
-    assert_sampled(of(found, "compute"), 2, 3)
-    assert {line["unit"] for line in of(found, "compute")} == {"flop"}
-    assert max(line["share"] for line in of(found, "compute")) == 1
+    measurement = measured(tilewise, "compute", *QUICK, "--sizes", "64,100", "--dtypes", "float32,complex128")
+    assert_sampled(of(measurement, "compute"), 2, 3)
+    assert {line["unit"] for line in of(measurement, "compute")} == {"flop"}
+    assert max(line["share"] for line in of(measurement, "compute")) == 1
 
 
 def test_arrays_too_large_for_memory(tilewise: Tilewise) -> None:
     assert "nothing of memory" in one_message(tilewise("measure", "memory", "--bytes", "100TiB"), 2)
-    found = measured(tilewise, "memory", *QUICK, "--bytes", "4KiB,100TiB", "-t", 1)
-    assert {line["bytes"] for line in of(found, "memory") if line["skipped"]} == {100 << 40}
+    measurement = measured(tilewise, "memory", *QUICK, "--bytes", "4KiB,100TiB", "-t", 1)
+    assert {line["bytes"] for line in of(measurement, "memory") if line["skipped"]} == {100 << 40}
 
 
 def test_what_is_stored_serves_later_jobs(tilewise: Tilewise) -> None:
@@ -224,15 +226,15 @@ def test_under_a_launcher_there_is_one_message(tilewise: Tilewise) -> None:
 
 def ranks_of(run: Tilewise) -> list[psutil.Process]:
     """Ranks of the worker that run in its folder."""
-    found = []
+    processes = []
     for pid in processes_in(run.folder):
         try:
             process = psutil.Process(pid)
             if "tilewise-worker" in process.name():
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             continue
-    return found
+    return processes
 
 
 def under_way(run: Tilewise) -> subprocess.Popen[str]:

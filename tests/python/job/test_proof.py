@@ -138,9 +138,9 @@ def test_numbers_that_the_type_of_the_product_cannot_hold(tilewise: Tilewise, ra
 # ---- numbers that are none -----------------------------------------------------------------------
 
 
-def same(found: Array, wanted: Array) -> bool:
+def same(product: Array, wanted: Array) -> bool:
     """Equal within rounding where finite; the same infinities, and NaN in the same places."""
-    return numpy.allclose(found, wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
+    return numpy.allclose(product, wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
 @pytest.mark.parametrize("kernel", ["fast", "plain"])
@@ -156,13 +156,13 @@ def test_nan_and_infinity_as_numpy_has_them(tilewise: Tilewise, dtype: str, kern
     assert "warning: 35 of 99 numbers of the result could not be verified" in result.stderr
     with numpy.errstate(all="ignore"):
         wanted = left @ right
-    found = numpy.load(tilewise.folder / "C.npy")
+    product = numpy.load(tilewise.folder / "C.npy")
     if dtype.startswith("complex"):  # which of the parts becomes NaN is the library's choice
         finite = numpy.isfinite(wanted)
-        assert numpy.array_equal(numpy.isfinite(found), finite)
-        assert numpy.allclose(found[finite], wanted[finite])
+        assert numpy.array_equal(numpy.isfinite(product), finite)
+        assert numpy.allclose(product[finite], wanted[finite])
     else:
-        assert same(found, wanted)
+        assert same(product, wanted)
 
 
 def test_one_wrong_element_is_found_beside_rows_that_cannot_be_judged(tilewise: Tilewise) -> None:
@@ -184,10 +184,10 @@ def test_huge_and_tiny_numbers(tilewise: Tilewise, scales: tuple[float, float], 
     assert result.returncode == 0, result.stderr
     with numpy.errstate(all="ignore"):
         wanted = left @ right
-    found = numpy.load(tilewise.folder / "C.npy")
+    product = numpy.load(tilewise.folder / "C.npy")
     finite = numpy.isfinite(wanted)
-    assert numpy.allclose(found[finite], wanted[finite], rtol=1e-9, atol=1e-320)
-    assert numpy.array_equal(numpy.isfinite(found), finite)
+    assert numpy.allclose(product[finite], wanted[finite], rtol=1e-9, atol=1e-320)
+    assert numpy.array_equal(numpy.isfinite(product), finite)
 
 
 def test_rows_of_very_different_size(tilewise: Tilewise) -> None:
@@ -211,9 +211,9 @@ def test_long_sums_of_equal_numbers_are_not_condemned(
     save(tilewise.folder, numpy.full((8, k), 0.1, dtype), numpy.full((k, 5), 0.1, dtype))
     result = tilewise(*WORDS, "-n", ranks, "--kernel", kernel, "--verify", "fast")
     assert result.returncode == 0, result.stderr
-    found = numpy.load(tilewise.folder / "C.npy")
+    product = numpy.load(tilewise.folder / "C.npy")
     exact = k * float(numpy.array(0.1, dtype).real) ** 2
-    assert numpy.allclose(found.real, exact, rtol=1e-2 if dtype != "float64" else 1e-10)
+    assert numpy.allclose(product.real, exact, rtol=1e-2 if dtype != "float64" else 1e-10)
 
 
 @pytest.mark.parametrize(

@@ -50,10 +50,10 @@ def test_record_and_timeline_go_to_streams(fake: Tilewise) -> None:
 
 def test_every_field_of_the_contract_is_there(fake: Tilewise) -> None:
     result = fake(*WORDS, "-n", 2, "-t", 1, "--repeat", 2, "--json", "-")
-    found = json.loads(result.stdout)
-    assert set(found) >= CONTRACT
-    assert found["command"] == "multiply" and found["fixed"] == ["ranks", "threads"]
-    assert found["outputs"] == [
+    record = json.loads(result.stdout)
+    assert set(record) >= CONTRACT
+    assert record["command"] == "multiply" and record["fixed"] == ["ranks", "threads"]
+    assert record["outputs"] == [
         {
             "path": str(fake.folder / "C.npy"),
             "format": "npy",
@@ -63,21 +63,21 @@ def test_every_field_of_the_contract_is_there(fake: Tilewise) -> None:
             "planes": 1,
         }
     ]
-    assert {"algorithm", "exchange", "io", "grid", "ranks", "threads"} <= set(found["variant"])
-    seconds = found["seconds"]
+    assert {"algorithm", "exchange", "io", "grid", "ranks", "threads"} <= set(record["variant"])
+    seconds = record["seconds"]
     assert set(seconds) == {"input", "compute", "exchange", "output", "verify", "total", "wall"}
     assert set(seconds["input"]) == {"min", "mean", "max", "parse", "file", "distribute"}
     assert set(seconds["output"]) == {"min", "mean", "max", "format", "file", "collect"}
     assert seconds["compute"] == {"min": 0.01, "mean": 0.015, "max": 0.02}
     assert 0 < seconds["wall"] < 30
-    assert len(found["samples"]) == 2
-    assert found["bytes"]["read"] == 2000 and found["bytes"]["exchanged_max_rank"] == 1000
-    assert (found["messages"], found["io_calls"], found["ranks_working"]) == (6, 4, 2)
-    assert found["rates"]["flops_per_second"] == pytest.approx(1e9 / 0.02)
-    assert found["peak_rss_bytes"] == {"per_rank": [1 << 20] * 2, "max_rank": 1 << 20, "node_sum": 2 << 20}
-    assert [place["rank"] for place in found["placement"]] == [0, 1]
-    assert found["verification"]["passed"] is True
-    environment = found["environment"]
+    assert len(record["samples"]) == 2
+    assert record["bytes"]["read"] == 2000 and record["bytes"]["exchanged_max_rank"] == 1000
+    assert (record["messages"], record["io_calls"], record["ranks_working"]) == (6, 4, 2)
+    assert record["rates"]["flops_per_second"] == pytest.approx(1e9 / 0.02)
+    assert record["peak_rss_bytes"] == {"per_rank": [1 << 20] * 2, "max_rank": 1 << 20, "node_sum": 2 << 20}
+    assert [place["rank"] for place in record["placement"]] == [0, 1]
+    assert record["verification"]["passed"] is True
+    environment = record["environment"]
     assert environment["blas_kernel"] == "Fake" and environment["versions"]["worker"] == "0.1.0"
     assert {entry["path"] for entry in environment["storage"]} == {
         str(fake.folder / name) for name in ("A.npy", "B.npy", "C.npy")
@@ -96,8 +96,8 @@ OLD = '{"tilewise": "of another run"}'
 def test_a_failed_verification_is_recorded(fake: Tilewise) -> None:
     (fake.folder / "r.json").write_text(OLD)
     one_message(fake(*WORDS, "--json", "r.json", how="wrong"), 3)
-    found = json.loads((fake.folder / "r.json").read_text())
-    assert found["verification"]["passed"] is False
+    record = json.loads((fake.folder / "r.json").read_text())
+    assert record["verification"]["passed"] is False
     assert fake.files() == {"A.npy", "B.npy", "r.json"}
 
 
@@ -135,11 +135,11 @@ def test_no_job_is_faster_than_its_peak(fake: Tilewise) -> None:
     """A peak is measured while the machine does something else: what the job reached is the peak then."""
     stored = Path(fake.environment["XDG_CACHE_HOME"], "tilewise", "profile.json")
     for _ in range(2):  # measured by that job, and found in the profile
-        found = json.loads(fake(*LARGE, how="disturbed").stdout)
+        record = json.loads(fake(*LARGE, how="disturbed").stdout)
         profile = json.loads(stored.read_text())
         [peak] = profile["peaks"].values()
-        reached = found["rates"]["flops_per_second"]
-        assert found["peak_flops"] == peak["flops_per_second"] == reached and found["fraction_of_peak"] == 1
+        reached = record["rates"]["flops_per_second"]
+        assert record["peak_flops"] == peak["flops_per_second"] == reached and record["fraction_of_peak"] == 1
         peak["flops_per_second"] = 3e10
         stored.write_text(json.dumps(profile))
     small = json.loads(fake(*WORDS, "-n", 1, "--json", "-").stdout)  # too short to speak for the machine
@@ -168,9 +168,9 @@ def test_the_table_of_several_ranks_has_their_spread(fake: Tilewise) -> None:
 def test_oversubscription_is_labelled(fake: Tilewise) -> None:
     result = fake(*WORDS, "-n", 2, "-t", 500, "--json", "r.json")
     assert "oversubscribed" in result.stderr
-    found = json.loads((fake.folder / "r.json").read_text())
-    assert found["environment"]["oversubscribed"] is True
-    assert any("oversubscribed" in warning for warning in found["warnings"])
+    record = json.loads((fake.folder / "r.json").read_text())
+    assert record["environment"]["oversubscribed"] is True
+    assert any("oversubscribed" in warning for warning in record["warnings"])
 
 
 def test_structs_are_decodable_again(fake: Tilewise) -> None:

@@ -77,11 +77,11 @@ def test_the_cover_has_every_exchange_on_every_number_of_ranks() -> None:
 
 def test_auto_on_any_number_of_ranks(tilewise: Tilewise, done: Done) -> None:
     save(tilewise)
-    found = []
+    outputs = []
     for ranks in (1, 2, 3, 5):
         done("A32.npy", "-o", "B.npy", "--steps", 60, "-n", ranks)
-        found.append((tilewise.folder / "B.npy").read_bytes())
-    assert len(set(found)) == 1
+        outputs.append((tilewise.folder / "B.npy").read_bytes())
+    assert len(set(outputs)) == 1
 
 
 def test_nothing_is_lost_where_it_goes_round(tilewise: Tilewise, done: Done) -> None:
@@ -178,7 +178,7 @@ def test_until_nothing_changes(tilewise: Tilewise, done: Done) -> None:
     while not (sweep % 5 == 0 and change < 0.02):
         after = swept(state, "star5", "reflect", 1)
         change, state, sweep = numpy.abs(after - state).max(), after, sweep + 1
-    found = set()
+    outputs = set()
     for more in (("-n", 1), ("-n", 3, "--depth", 2), ("-n", 2, "--depth", 7, "--kernel", "plain")):
         words = ("--steps", 1000, "--boundary", "reflect", "--until-change", 0.02, "--check-every", 5)
         record = done("A64.npy", "-o", "B.npy", *words, "--snapshot-every", 10, *more)
@@ -186,10 +186,10 @@ def test_until_nothing_changes(tilewise: Tilewise, done: Done) -> None:
         assert record["result"]["last_change"] == pytest.approx(change)
         written = record["result"]["snapshots"]
         assert written[0] == 10 and written[-1] <= sweep
-        found.add((tilewise.folder / "B.npy").read_bytes())
+        outputs.add((tilewise.folder / "B.npy").read_bytes())
         snapshots = {name for name in tilewise.files() if name.startswith("B-")}
         assert snapshots == {f"B-{number:06}.npy" for number in written}
-    assert len(found) == 1 and numpy.allclose(result(tilewise), state, rtol=0, atol=1e-13)
+    assert len(outputs) == 1 and numpy.allclose(result(tilewise), state, rtol=0, atol=1e-13)
 
 
 def test_the_record(tilewise: Tilewise, done: Done) -> None:

@@ -19,22 +19,22 @@ NANS = (0xFFF8000000000001, 0x7FF8000000000ABC, 0xFFFFFFFFFFFFFFFF, 0x7FF0000000
 
 def strange(dtype: str = "float64") -> Any:
     """Normal and subnormal numbers, zeros of both signs, infinities, NaNs of several signs and payloads."""
-    found = numbers((37, 41), "float64")
-    found[::3, ::2] *= 1e-310 if dtype == "float64" else 1e-40
-    found[5:9] = 0.0
-    found[7:12, 3:30] = -0.0
-    found.view("uint64")[[3, 3, 4, 20], [3, 4, 4, 35]] = NANS
-    found[30, 30:33] = numpy.inf, -numpy.inf, numpy.inf
+    swept = numbers((37, 41), "float64")
+    swept[::3, ::2] *= 1e-310 if dtype == "float64" else 1e-40
+    swept[5:9] = 0.0
+    swept[7:12, 3:30] = -0.0
+    swept.view("uint64")[[3, 3, 4, 20], [3, 4, 4, 35]] = NANS
+    swept[30, 30:33] = numpy.inf, -numpy.inf, numpy.inf
     with numpy.errstate(invalid="ignore"):
-        return found.astype(dtype)
+        return swept.astype(dtype)
 
 
-def same(found: Any, expected: Any) -> bool:
+def same(swept: Any, expected: Any) -> bool:
     """Bit by bit, but for what a NaN says besides being one."""
     none = numpy.isnan(expected)
     bits = "uint32" if expected.dtype.itemsize == 4 else "uint64"
     return bool(
-        (numpy.isnan(found) == none).all() and (found.view(bits)[~none] == expected.view(bits)[~none]).all()
+        (numpy.isnan(swept) == none).all() and (swept.view(bits)[~none] == expected.view(bits)[~none]).all()
     )
 
 
@@ -184,14 +184,14 @@ def test_what_an_integer_cannot_hold_is_counted_and_said(tilewise: Tilewise, don
     limits, words = numpy.iinfo(dtype), ("A.npy", "-o", "B.npy", "--weights", "W.npy")
     for ranks in (1, 2):
         record = done(*words, "--steps", 1, "-n", ranks, "--verify", "serial")
-        found, held = result(tilewise), record["result"]["held"]
+        swept, held = result(tilewise), record["result"]["held"]
         state = ndimage.correlate(
             matrix.astype("float64"), numpy.load(tilewise.folder / "W.npy"), mode="constant"
         )
         beyond = (numpy.rint(state) > float(limits.max)) | (numpy.rint(state) < float(limits.min))
         assert abs(held - beyond.sum()) <= (0 if limits.bits < 64 else 2) and held > 0
         ends = numpy.where(state > 0, numpy.array(limits.max, dtype), numpy.array(limits.min, dtype))
-        assert (found[beyond] == ends[beyond]).all()
+        assert (swept[beyond] == ends[beyond]).all()
         assert record["result"]["non_finite"] == 0
         assert record["warnings"] == [
             f"{held} numbers of the result are beyond {dtype} and held to its range"

@@ -53,7 +53,7 @@ def test_exchanges_and_ranks_agree(tilewise: Tilewise, done: Done, ranks: int) -
     numpy.save(tilewise.folder / "A.npy", matrix)
     done("A.npy", "-n", 1, "--algorithm", "local")
     expected = factors(tilewise.folder / "svd")
-    found = []
+    results = []
 
     for exchange in EXCHANGES if ranks > 1 else ("blocking",):
         words = ("--exchange", exchange, "--block-columns", 3, "-t", 1 + (exchange == "overlap"))
@@ -62,12 +62,12 @@ def test_exchanges_and_ranks_agree(tilewise: Tilewise, done: Done, ranks: int) -
         assert record["variant"]["blocks"] == 14 and record["result"]["block_columns"] == [2, 3]
         assert (record["result"]["sweep_messages"] > 0) == (ranks > 1)
         assert_decomposed(tilewise.folder / "svd", matrix)
-        found.append(factors(tilewise.folder / "svd"))
+        results.append(factors(tilewise.folder / "svd"))
 
-    for one in found:  # the same order and the same signs, whoever did it
+    for one in results:  # the same order and the same signs, whoever did it
         for mine, reference in zip(one, expected, strict=True):
             assert numpy.abs(mine - reference).max() <= 1e-11
-        assert all(map(numpy.array_equal, one, found[0]))  # and how blocks travel changes no bit
+        assert all(map(numpy.array_equal, one, results[0]))  # and how blocks travel changes no bit
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (2, 2), (3, 50), (50, 3), (9, 9), (100, 31)])
@@ -129,8 +129,8 @@ def test_small_values_of_graded_columns(
     numpy.save(tilewise.folder / "A.npy", numpy.asfortranarray(matrix) if order == "F" else matrix)
     expected = plain_values(matrix)
     record = done("A.npy", "--algorithm", "jacobi", "-n", ranks)
-    found = numpy.load(tilewise.folder / "svd/s.npy")
-    assert (numpy.abs(found - expected) / expected).max() <= 1e-12
+    values = numpy.load(tilewise.folder / "svd/s.npy")
+    assert (numpy.abs(values - expected) / expected).max() <= 1e-12
     assert record["result"]["fallback"] and record["result"]["start_used"] == "qr"
     gesdd = numpy.linalg.svd(matrix, compute_uv=False)
     assert (numpy.abs(gesdd - expected) / expected).max() > 1e-3
@@ -147,8 +147,8 @@ def test_small_values_of_graded_rows_and_columns(
     numpy.save(tilewise.folder / "A.npy", numpy.asfortranarray(matrix) if order == "F" else matrix)
     expected = plain_values(matrix if shape[0] >= shape[1] else matrix.T)
     done("A.npy", "--algorithm", "jacobi", "-n", ranks)
-    found = numpy.load(tilewise.folder / "svd/s.npy")
-    assert (numpy.abs(found - expected) / expected).max() <= 1e-12
+    values = numpy.load(tilewise.folder / "svd/s.npy")
+    assert (numpy.abs(values - expected) / expected).max() <= 1e-12
 
 
 @pytest.mark.parametrize("algorithm", SVD)
@@ -198,10 +198,10 @@ def test_values_only(tilewise: Tilewise, done: Done, algorithm: str, ranks: int)
     numpy.save(tilewise.folder / "A.npy", matrix)
     words = ("--components", 5) if algorithm == "randomized" else ()
     record = done("A.npy", "--values-only", "--algorithm", algorithm, "-n", ranks, *words)
-    found = numpy.load(tilewise.folder / "svd/s.npy")
-    expected = numpy.linalg.svd(matrix, compute_uv=False)[: len(found)]
-    assert numpy.abs(found - expected).max() <= 1e-9 * expected[0]
-    assert [each["shape"] for each in record["outputs"]] == [[len(found)]]
+    values = numpy.load(tilewise.folder / "svd/s.npy")
+    expected = numpy.linalg.svd(matrix, compute_uv=False)[: len(values)]
+    assert numpy.abs(values - expected).max() <= 1e-9 * expected[0]
+    assert [each["shape"] for each in record["outputs"]] == [[len(values)]]
     assert not (tilewise.folder / "svd/U.npy").exists()
 
 

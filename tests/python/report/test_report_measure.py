@@ -22,12 +22,12 @@ from tilewise.report.render.text import as_csv, as_json, as_markdown
 from tilewise.report.table import Cell, Column, Table, number_columns, quantity, text_columns
 
 
-def samples(found: Line) -> numpy.ndarray:
-    return numpy.concatenate([numpy.asarray(launch) for launch in found.launches])
+def samples(line: Line) -> numpy.ndarray:
+    return numpy.concatenate([numpy.asarray(launch) for launch in line.launches])
 
 
-def median(found: Line) -> float:
-    return float(numpy.median(samples(found)))
+def median(line: Line) -> float:
+    return float(numpy.median(samples(line)))
 
 
 def number(cell: Cell) -> float:
@@ -91,9 +91,9 @@ def test_report_one_by_level() -> None:
     for row in table.rows:
         size = int(row[0].value or 0)
         for place, level in ((1, "core"), (3, "socket"), (5, "node")):
-            found = next(one for one in lines if one.level == level and one.bytes == size)
-            assert close(number(row[place]), median(found) * 1e9 / size)
-            assert close(number(row[place + 1]), float(samples(found).mean()) * 1e9 / size)
+            line = next(one for one in lines if one.level == level and one.bytes == size)
+            assert close(number(row[place]), median(line) * 1e9 / size)
+            assert close(number(row[place + 1]), float(samples(line).mean()) * 1e9 / size)
 
 
 def test_report_one_has_a_table_for_each_number_of_pairs() -> None:
@@ -150,8 +150,8 @@ def test_every_collective_ratio_has_both_times_beside_it() -> None:
 
 def test_pairs_are_latency_or_bandwidth_by_size() -> None:
     ranks, seconds = ["a", "b"], [[0.0, 4e-7], [5e-7, 0.0]]
-    found = [Matrix(bytes=size, ranks=ranks, seconds=seconds) for size in (8, 1 << 20)]
-    small, large = measure_messages.matrices(wrap([], matrices=found))
+    matrices = [Matrix(bytes=size, ranks=ranks, seconds=seconds) for size in (8, 1 << 20)]
+    small, large = measure_messages.matrices(wrap([], matrices=matrices))
     assert small.rows[0][2].text == "0.400" and small.columns[1].unit == "µs"
     assert close(number(large.rows[1][1]), 2**20 / 5e-7 / 1e9) and large.columns[1].unit == "GB/s"
     assert small.rows[0][1].text == "·"
@@ -174,14 +174,14 @@ def test_report_four() -> None:
     assert [cell.text for cell in column(table, "block")] == ["128 kB", "1 MB", "16 MB"] * 3
     write, over, read = (column(table, name, "time") for name in ("first write", "rewrite", "read"))
     for place in range(8):
-        found = lines[3 * place : 3 * place + 3]
-        amount = found[0].ranks * 64 * found[0].bytes
-        for cells, one in zip((write, over, read), found, strict=True):
+        series = lines[3 * place : 3 * place + 3]
+        amount = series[0].ranks * 64 * series[0].bytes
+        for cells, one in zip((write, over, read), series, strict=True):
             assert cells[place].value == pytest.approx(median(one))
             assert cells[place].text == time_text(median(one))
-        for name, one in zip(("first write", "rewrite", "read"), found, strict=True):
+        for name, one in zip(("first write", "rewrite", "read"), series, strict=True):
             assert close(number(column(table, name, "GB/s")[place]), amount / median(one) / 1e9)
-        ratio = median(found[0]) / median(found[2])
+        ratio = median(series[0]) / median(series[2])
         assert close(number(column(table, "read/write")[place]), ratio)
     assert write[8].text == "not run" and "needs 4.1 GB" in " ".join(table.notes)
     (each,) = measure_files.per_rank(wrap(lines))

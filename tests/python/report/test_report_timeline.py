@@ -26,10 +26,10 @@ from timelines import made_up
 EVIL = "<script>alert(1)</script>&\"'\x1b]--></script><!--"
 
 
-def slices(*found: tuple[float, float, str], pid: int = 0) -> list[dict[str, Any]]:
+def slices(*spans: tuple[float, float, str], pid: int = 0) -> list[dict[str, Any]]:
     return [
         {"ph": "X", "name": f"{cat} {at:g}", "cat": cat, "ts": at, "dur": end - at, "pid": pid}
-        for at, end, cat in found
+        for at, end, cat in spans
     ]
 
 
@@ -43,10 +43,10 @@ def test_the_innermost_span_names_the_phase(tmp_path: Path) -> None:
         (0, 90, "input"), (10, 40, "exchange"), (20, 30, "compute"), (95, 100, "output"), (0, 100, "job")
     )
     line = read_timeline(written(tmp_path / "t.json", events))
-    found = [
+    spans = [
         (round(a * 1e6), round(b * 1e6), KINDS[kind]) for a, b, _, kind in line.ranks[0].phases().tolist()
     ]
-    assert found == [
+    assert spans == [
         (0, 10, "input"),
         (10, 20, "exchange"),
         (20, 30, "compute"),
@@ -111,8 +111,8 @@ def test_merged_columns_show_what_there_is_most_of() -> None:
 def test_joined_intervals_cover_the_same_time(tmp_path: Path) -> None:
     events = slices((0, 10, "input"), (10, 20, "input"), (20, 30, "compute"), (31, 40, "compute"))
     phases = read_timeline(written(tmp_path / "t.json", events)).ranks[0].phases()
-    found = [(round(a * 1e6), round(b * 1e6)) for a, b, _, _ in joined(phases).tolist()]
-    assert found == [(0, 20), (20, 30), (31, 40)]
+    spans = [(round(a * 1e6), round(b * 1e6)) for a, b, _, _ in joined(phases).tolist()]
+    assert spans == [(0, 20), (20, 30), (31, 40)]
 
 
 def test_of_many_messages_the_largest_stay(tmp_path: Path) -> None:
@@ -172,9 +172,9 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     line = read_timeline(made_up(tmp_path / "t.json", name=EVIL), EVIL)
     line.ranks[0].name = EVIL
     drawing = timeline_drawing([line], EVIL)
-    found = _Page(page(drawing))
-    assert found.tags.count("script") == 3  # the page's, the timeline's, and its data
-    assert all(link.startswith("#") for link in found.links)
+    parsed = _Page(page(drawing))
+    assert parsed.tags.count("script") == 3  # the page's, the timeline's, and its data
+    assert all(link.startswith("#") for link in parsed.links)
     assert "<script>alert" not in drawing.svg and "\x1b" not in drawing.svg
     ElementTree.fromstring(drawing.alone.encode())
     data = re.search(r'class="timeline-data">(.*?)</script>', page(drawing), re.DOTALL)

@@ -42,8 +42,8 @@ CASES = [
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Tilewise:
     """The command with the default worker, and with the one on Open MPI where it was built."""
     if request.param == "default":
-        found: Tilewise = request.getfixturevalue("tilewise")
-        return found
+        command: Tilewise = request.getfixturevalue("tilewise")
+        return command
     if not os.access(OPEN_MPI_WORKER, os.X_OK) or shutil.which("mpiexec.openmpi") is None:
         pytest.skip(f"there is no worker on Open MPI at {OPEN_MPI_WORKER}")
     return Tilewise(tmp_path, environment(tmp_path, TILEWISE_WORKER=str(OPEN_MPI_WORKER)))
@@ -54,16 +54,16 @@ def traced(run: Tilewise, *words: object) -> tuple[dict[str, Any], dict[str, Any
     files = ("--io", "positioned") if words[0] != "svd" else ()
     how = ("--verify", "off", "--json", "-", "--trace", "t.json", "--force")
     record = record_of(run(*words, *files, *how))
-    found = json.loads((run.folder / "t.json").read_text())
-    check(found, record["variant"]["ranks"])
-    return record, found
+    timeline = json.loads((run.folder / "t.json").read_text())
+    check(timeline, record["variant"]["ranks"])
+    return record, timeline
 
 
-def check(found: dict[str, Any], ranks: int) -> None:
+def check(timeline: dict[str, Any], ranks: int) -> None:
     """What Chrome's format asks of events, and that slices lie within one another."""
     begun, ended, arrivals = {}, {}, set()
     slices = collections.defaultdict(list)
-    for event in found["traceEvents"]:
+    for event in timeline["traceEvents"]:
         assert event["ph"] in ("M", "X", "s", "f") and isinstance(event["name"], str)
         assert event["pid"] in range(ranks) and event["tid"] == 0
         if event["ph"] == "M":
@@ -95,44 +95,44 @@ def check(found: dict[str, Any], ranks: int) -> None:
                 open_ones.pop()
             assert not open_ones or at - long <= open_ones[-1] + 0.002
             open_ones.append(at - long)
-    about = found["otherData"]
+    about = timeline["otherData"]
     assert about["messages"] == len(begun) and about["dropped"] == about["unmatched"] == 0
 
 
-def messages(found: dict[str, Any]) -> list[dict[str, Any]]:
-    return [event for event in found["traceEvents"] if event["ph"] == "s"]
+def messages(timeline: dict[str, Any]) -> list[dict[str, Any]]:
+    return [event for event in timeline["traceEvents"] if event["ph"] == "s"]
 
 
-def calls(found: dict[str, Any], category: str) -> collections.Counter[str]:
+def calls(timeline: dict[str, Any], category: str) -> collections.Counter[str]:
     return collections.Counter(
-        event["name"] for event in found["traceEvents"] if event.get("cat") == category
+        event["name"] for event in timeline["traceEvents"] if event.get("cat") == category
     )
 
 
 @pytest.mark.parametrize("words", CASES, ids=lambda words: " ".join(map(str, words[4:])))
 def test_a_line_for_each_message(run: Tilewise, words: tuple[object, ...]) -> None:
-    record, found = traced(run, *words)
-    assert len(messages(found)) == record["messages"] > 0
-    assert sum(event["args"]["bytes"] for event in messages(found)) == record["bytes"]["exchanged"]
+    record, timeline = traced(run, *words)
+    assert len(messages(timeline)) == record["messages"] > 0
+    assert sum(event["args"]["bytes"] for event in messages(timeline)) == record["bytes"]["exchanged"]
     one_sided = "one_sided" in str(words[-1])
-    assert all((event["args"]["tag"] is None) == one_sided for event in messages(found))
+    assert all((event["args"]["tag"] is None) == one_sided for event in messages(timeline))
 
 
 def test_who_sent_what_to_whom(run: Tilewise) -> None:
-    _, found = traced(run, *STENCIL, "--decomposition", "rows", "--exchange", "nonblocking")
-    ends = {event["id"]: event["pid"] for event in found["traceEvents"] if event["ph"] == "f"}
-    between = collections.Counter((event["pid"], ends[event["id"]]) for event in messages(found))
+    _, timeline = traced(run, *STENCIL, "--decomposition", "rows", "--exchange", "nonblocking")
+    ends = {event["id"]: event["pid"] for event in timeline["traceEvents"] if event["ph"] == "f"}
+    between = collections.Counter((event["pid"], ends[event["id"]]) for event in messages(timeline))
     steps = {5}
     assert set(between) == {(a, b) for a in range(4) for b in range(4) if abs(a - b) == 1}
     assert set(between.values()) == steps
-    assert {event["args"]["bytes"] for event in messages(found)} == {30 * 8}
+    assert {event["args"]["bytes"] for event in messages(timeline)} == {30 * 8}
 
 
 @pytest.mark.parametrize("exchange", ["blocking", "nonblocking"])
 def test_the_ring_of_a_decomposition(run: Tilewise, exchange: str) -> None:
-    record, found = traced(run, *VALUES, "--exchange", exchange)
+    record, timeline = traced(run, *VALUES, "--exchange", exchange)
     ring = record["result"]["sweeps"] * record["result"]["sweep_messages"]
-    assert 0 < ring <= len(messages(found)) <= record["messages"]  # others of these are of collectives
+    assert 0 < ring <= len(messages(timeline)) <= record["messages"]  # others of these are of collectives
 
 
 @pytest.mark.parametrize(
@@ -147,14 +147,14 @@ def test_the_ring_of_a_decomposition(run: Tilewise, exchange: str) -> None:
 def test_a_collective_call_is_marked_on_every_rank(
     run: Tilewise, words: tuple[object, ...], call: str
 ) -> None:
-    _, found = traced(run, *words)
+    _, timeline = traced(run, *words)
     ranks = collections.Counter(
         event["pid"]
-        for event in found["traceEvents"]
+        for event in timeline["traceEvents"]
         if event.get("cat") == "collective" and event["name"].removesuffix("_c") == call
     )
     assert sorted(ranks) == [0, 1, 2, 3] and len(set(ranks.values())) == 1
-    assert not messages(found)
+    assert not messages(timeline)
 
 
 def test_the_input_of_rank_0_is_seen(run: Tilewise) -> None:
@@ -162,20 +162,20 @@ def test_the_input_of_rank_0_is_seen(run: Tilewise) -> None:
     how = ("--io", "root", "--verify", "off", "--json", "-", "--trace", "t.json.gz")
     record = record_of(run(*words, *how))
     with gzip.open(run.folder / "t.json.gz", "rt") as packed:
-        found = json.load(packed)
-    check(found, 4)
-    assert len(messages(found)) > record["messages"]  # the record counts those of the computation
-    assert calls(found, "mpi")["MPI_Recv"] + calls(found, "mpi")["MPI_Waitall"] > 0
+        timeline = json.load(packed)
+    check(timeline, 4)
+    assert len(messages(timeline)) > record["messages"]  # the record counts those of the computation
+    assert calls(timeline, "mpi")["MPI_Recv"] + calls(timeline, "mpi")["MPI_Waitall"] > 0
 
 
 def test_without_messages(run: Tilewise) -> None:
-    _, found = traced(run, *PRODUCT[:-1], 1)
-    assert not messages(found)
+    _, timeline = traced(run, *PRODUCT[:-1], 1)
+    assert not messages(timeline)
 
 
 def test_one_job_slice_for_each_rank(run: Tilewise) -> None:
-    record, found = traced(run, *CASES[0])
-    jobs = [event for event in found["traceEvents"] if event.get("cat") == "job"]
+    record, timeline = traced(run, *CASES[0])
+    jobs = [event for event in timeline["traceEvents"] if event.get("cat") == "job"]
     assert sorted(event["pid"] for event in jobs) == [0, 1, 2, 3]
     assert all(event["name"] == "multiply" for event in jobs)
     assert max(event["dur"] for event in jobs) * 1e-6 >= record["seconds"]["total"]["max"] - 1e-6

@@ -93,8 +93,8 @@ def test_what_makes_sense_passes() -> None:
 def test_a_base_that_nothing_has_is_no_base(tmp_path: Path) -> None:
     """Of results that an older version left: not every point compared with itself."""
     where = TABLE.replace("'t'", "'w'") + "where = 'foo > 1'"
-    found = shown(tmp_path, f"{AXES}{TABLE}base = {{rnaks = 1}}\n{where}")
-    base, nothing = found.tables
+    loaded = shown(tmp_path, f"{AXES}{TABLE}base = {{rnaks = 1}}\n{where}")
+    base, nothing = loaded.tables
     assert {cell.reason for row in base.cells for cell in row} == {"no base: nothing here has 'rnaks'"}
     assert nothing.notes == ["where asks for 'foo', which nothing here has"]
 
@@ -137,10 +137,10 @@ def test_a_cell_that_cannot_be_computed_has_the_reason(tmp_path: Path, text: str
     ],
 )
 def test_a_claim_that_cannot_be_computed_is_untestable(tmp_path: Path, claim: str, reason: str) -> None:
-    found = shown(
+    loaded = shown(
         tmp_path, f"{AXES}{TABLE}[[claims]]\ntext = 'c'\n{claim}\n[[claims]]\ntext = 'd'\nholds = '1 > 0'"
     )
-    one, two = found.verdicts
+    one, two = loaded.verdicts
     assert one.verdict == "not testable here" and reason in one.reason and "study.toml" not in one.reason
     assert two.verdict == "holds here"
 
@@ -159,11 +159,11 @@ def test_columns_of_both_kinds_show_the_figures(tmp_path: Path) -> None:
 
 def test_at_of_a_table_of_one_column(tmp_path: Path) -> None:
     text = "command = 'multiply'\naxes.ranks = [1, 2]\n[[tables]]\nname = 't'\nrows = 'ranks'\n"
-    found = shown(
+    loaded = shown(
         tmp_path,
         f"{text}[[claims]]\ntext = 'c'\nfigure = \"at('t', ranks=2) + cell('t', 1)\"\nholds = '1 > 0'",
     )
-    assert found.verdicts[0].figure == 18.0
+    assert loaded.verdicts[0].figure == 18.0
 
 
 @pytest.mark.parametrize(
@@ -226,10 +226,10 @@ def test_records_of_foreign_make(tmp_path: Path, change: dict[str, Any]) -> None
     for line in lines:
         line["record"] |= change
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = results.load(str(tmp_path))
-    assert compare(found, found).changes
+    loaded = results.load(str(tmp_path))
+    assert compare(loaded, loaded).changes
     assert "</html>" in html(report_page(find([str(tmp_path)])))
-    assert {entry.result() for point in found.points for entry in point.entries} == {None}
+    assert {entry.result() for point in loaded.points for entry in point.entries} == {None}
 
 
 def test_a_folder_of_foreign_make(tmp_path: Path) -> None:
@@ -237,9 +237,9 @@ def test_a_folder_of_foreign_make(tmp_path: Path) -> None:
     (tmp_path / "points.foo.jsonl").mkdir()
     sessions = tmp_path / "environment.json"
     sessions.write_text(sessions.read_text().replace('"default"', '"huge"'))
-    found = results.load(str(tmp_path))
-    assert len(found.points) == 6
-    assert any("the scale 'huge', which is none" in note for note in found.notes)
+    loaded = results.load(str(tmp_path))
+    assert len(loaded.points) == 6
+    assert any("the scale 'huge', which is none" in note for note in loaded.notes)
     (tmp_path / "study.toml").write_bytes(b"title = '\xff'")
     with pytest.raises(UsageError, match="study.toml is no text in UTF-8"):
         results.load(str(tmp_path))

@@ -107,10 +107,10 @@ def test_another_environment_runs_again_and_the_last_one_counts(
     monkeypatch.setattr("studies.HERE", msgspec.structs.replace(HERE, machine="there"))
     outcome = run(tmp_path, STUDY, Runner(factors=[10.0]))
     assert (outcome.launched, outcome.reused) == (12, 0)
-    found = results.load(str(tmp_path))
-    one = next(p for p in found.points if p.axes == {"ranks": 1, "io": "sieve"})
+    loaded = results.load(str(tmp_path))
+    one = next(p for p in loaded.points if p.axes == {"ranks": 1, "io": "sieve"})
     assert [e.record["seconds"]["total"]["max"] for e in one.entries] == [120.0, 120.0]
-    assert "several machines" in found.notes[0]
+    assert "several machines" in loaded.notes[0]
 
 
 def test_failed_points_are_kept_and_the_rest_goes_on(tmp_path: Path) -> None:
@@ -123,8 +123,8 @@ def test_failed_points_are_kept_and_the_rest_goes_on(tmp_path: Path) -> None:
     (failed,) = [e for e in lines(tmp_path) if e["status"] == "failed"]
     assert (failed["exit_code"], failed["message"]) == (1, "the disk is full; try: another disk")
     assert "the disk is full" in outcome.first
-    found = results.load(str(tmp_path))
-    assert [p.reason for p in found.points if p.reason] == ["failed: the disk is full; try: another disk"]
+    loaded = results.load(str(tmp_path))
+    assert [p.reason for p in loaded.points if p.reason] == ["failed: the disk is full; try: another disk"]
 
     kept = Runner()
     assert run(tmp_path, STUDY, kept).failed == 1 and not kept.calls
@@ -329,9 +329,9 @@ def test_points_that_are_all_out_of_reach(here) -> None:
 
 def test_the_study_that_is_kept_is_the_one_that_ran(tmp_path: Path) -> None:
     run(tmp_path, STUDY, Runner(), scale="tiny")
-    found = results.load(str(tmp_path))
-    assert found.study.scale == "tiny" and found.study.runs == study(STUDY, "tiny").runs
-    assert [(p.axes["ranks"], p.axes["io"]) for p in found.points] == [
+    loaded = results.load(str(tmp_path))
+    assert loaded.study.scale == "tiny" and loaded.study.runs == study(STUDY, "tiny").runs
+    assert [(p.axes["ranks"], p.axes["io"]) for p in loaded.points] == [
         (r, io) for r in (1, 2, 3) for io in ("root", "sieve")
     ]
 
@@ -356,13 +356,13 @@ value = "rate / 1e9"
     )
     done = tilewise("study", "run", "m.toml", "--into", "r", timeout=250)
     assert done.returncode == 0, done.stderr
-    found = load(str(tilewise.folder / "r"))
-    (table,) = found.tables
+    loaded = load(str(tilewise.folder / "r"))
+    (table,) = loaded.tables
     assert table.rows == [[65536], [1048576]]
     assert ["triad", 1] in table.columns and ["triad", 2] in table.columns
     cells = [cell for row in table.cells for cell in row]
     assert all((cell.value or 0) > 0.1 and cell.n == 2 for cell in cells)
-    assert not found.results.notes and not table.notes
+    assert not loaded.results.notes and not table.notes
     kept = tilewise("study", "compare", "r", "r")
     assert kept.returncode == 0 and "memory" in kept.stdout
 

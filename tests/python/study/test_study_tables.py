@@ -27,8 +27,8 @@ AXES = 'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve", "root"
 
 
 def tables(tmp_path: Path, text: str, runner: Runner | None = None, **machine: int) -> list[Table]:
-    found = measured(tmp_path, text, runner, **machine)
-    return [evaluate(found, wanted) for wanted in found.study.file.tables]
+    loaded = measured(tmp_path, text, runner, **machine)
+    return [evaluate(loaded, wanted) for wanted in loaded.study.file.tables]
 
 
 def measured(tmp_path: Path, text: str, runner: Runner | None = None, **machine: int) -> Results:
@@ -129,10 +129,10 @@ def test_the_interval_of_a_ratio_holds_what_both_sides_differ_by(tmp_path: Path)
         "[[tables]]\nname='t'\nrows='ranks'\ncell='value * ranks'"
     )
     speedup, efficiency, work = tables(tmp_path, text, Runner(factors=[1.0, 1.2, 0.9, 1.1, 1.0, 1.3]))
-    found = results.load(str(tmp_path))
+    loaded = results.load(str(tmp_path))
     base, value = (
         [math.log(entry.record["seconds"]["total"]["max"]) for entry in point.entries]
-        for point in found.points
+        for point in loaded.points
     )
     known = scipy.stats.ttest_ind(base, value, equal_var=False).confidence_interval()
     cell = speedup.cells[1][0]
@@ -187,13 +187,13 @@ def test_tables_are_checked_before_anything_runs(text: str, said: str) -> None:
 
 
 def test_plots_are_tables_with_curves(tmp_path: Path) -> None:
-    found = measured(
+    loaded = measured(
         tmp_path,
         AXES
         + "limits = ['ranks <= cores or io == \"sieve\"']\n[[plots]]\nname = 'p'\ntitle = 'P'\nx = 'ranks'\n"
         "series = 'io'\nbase = {ranks = 1}\nideal = 'x'\nlog = 'xy'\nx_title = 'number of ranks'",
     )
-    plot = draw(found, found.study.file.plots[0])
+    plot = draw(loaded, loaded.study.file.plots[0])
     sieve, root = plot.series
     assert (sieve.label, sieve.x, sieve.y) == ("sieve", [1, 2, 4], [1.0, 2.0, 4.0])
     assert (root.x, root.values) == ([1, 2], {"io": "root"})
@@ -243,13 +243,13 @@ def test_lines_of_measurements(tmp_path: Path) -> None:
         )  # fmt: skip
         store.append(entry)
     store.close()
-    found = results.load(str(tmp_path))
-    time, rate = (evaluate(found, wanted) for wanted in found.study.file.tables)
+    loaded = results.load(str(tmp_path))
+    time, rate = (evaluate(loaded, wanted) for wanted in loaded.study.file.tables)
     assert (time.rows, time.columns) == ([[1], [1024]], [[1], [3]])
     assert time.cells[0][1].value == pytest.approx(3e-6 * 1.5) and time.cells[0][1].n == 2
     assert time.cells[1][1].reason == "not run: no more cores"
     assert rate.look(1024, "stream").value == pytest.approx((10 + 5) / 2)
-    both = evaluate(found, msgspec.structs.replace(found.study.file.tables[0], lines={"kind": "ping"}))
+    both = evaluate(loaded, msgspec.structs.replace(loaded.study.file.tables[0], lines={"kind": "ping"}))
     assert "differ in series" in both.cells[0][0].reason
 
 
@@ -279,9 +279,9 @@ def test_claims(tmp_path: Path, claim: str, verdict: str, figure: float | None) 
         "columns = [{title = 'total', value = 'seconds.total.max'}]\n"
         f"[[claims]]\ntext = 'c'\nsource = 'report 0, 4.1'\n{claim}\n"
     )
-    found = measured(tmp_path, text)
-    made = [evaluate(found, wanted) for wanted in found.study.file.tables]
-    said = judge(found, made, found.study.file.claims[0])
+    loaded = measured(tmp_path, text)
+    made = [evaluate(loaded, wanted) for wanted in loaded.study.file.tables]
+    said = judge(loaded, made, loaded.study.file.claims[0])
     assert (said.verdict, said.figure, said.source) == (verdict, figure, "report 0, 4.1")
     assert bool(said.reason) == (verdict == "not testable here")
     if "8, 'sieve'" in claim:
@@ -292,7 +292,7 @@ def pretend(count: int, seed: int, slower: dict[int, float]) -> Results:
     """`count` points of three launches each: spread 3 to 8 %, those in `slower` by a factor more."""
     luck, spread = random.Random(seed), random.Random(0)
     spreads = [spread.uniform(0.03, 0.08) for _ in range(count)]
-    found = []
+    points = []
     for number in range(count):
         entries = []
         for launch in range(3):
@@ -309,8 +309,8 @@ def pretend(count: int, seed: int, slower: dict[int, float]) -> Results:
                     record=record,
                 )
             )
-        found.append(Measured(key=str(number), run="main", axes={"number": number}, entries=entries))
-    return Results(folder="", study=study("command = 'multiply'"), sessions=[], points=found, notes=[])
+        points.append(Measured(key=str(number), run="main", axes={"number": number}, entries=entries))
+    return Results(folder="", study=study("command = 'multiply'"), sessions=[], points=points, notes=[])
 
 
 def test_compare_finds_changes_and_only_those() -> None:

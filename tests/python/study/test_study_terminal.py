@@ -23,9 +23,9 @@ AWAY = "  not run: ranks < 4 does not hold here: 4 against 4"
 
 def shown(tmp_path: Path, text: str, factor: float = 1.0, width: int = 0) -> list[str]:
     run(tmp_path, AXES + text, Runner(factors=[factor]))
-    found = evaluation.load(str(tmp_path))
+    loaded = evaluation.load(str(tmp_path))
     screen = Screen()
-    screen.table(figures([found], 0)[0])
+    screen.table(figures([loaded], 0)[0])
     return screen.text(width).splitlines()
 
 
@@ -51,9 +51,9 @@ def test_figures_with_units_of_their_own(tmp_path: Path) -> None:
         "rows = ['io', 'ranks']\nwhere = 'ranks < 4'\nunit = 's'\naggregate = 'max'\n"
         "columns = [{title = 'a', value = 'seconds.total.max'}, {title = 'b', value = 'ranks', unit = 'P'}]\n"
     )
-    found = shown(tmp_path, text)
-    assert [line.split() for line in found[1:3]] == [["a", "b"], ["io", "ranks", "s", "P"]]
-    assert found[0] == "T (max)" and found[4:6] == ["sieve  1      12.00   1", "sieve  2       6.000  2"]
+    lines = shown(tmp_path, text)
+    assert [line.split() for line in lines[1:3]] == [["a", "b"], ["io", "ranks", "s", "P"]]
+    assert lines[0] == "T (max)" and lines[4:6] == ["sieve  1      12.00   1", "sieve  2       6.000  2"]
 
 
 BASES = {
@@ -103,9 +103,9 @@ def test_a_base_stands_where_it_belongs(tmp_path: Path, which: str) -> None:
 
 def test_large_bases_are_counted_in_thousands(tmp_path: Path) -> None:
     text = "rows = 'io'\ncolumns = 'ranks'\nwhere = 'ranks < 4'\nbase = {ranks = 1}\n"
-    found = shown(tmp_path, text + "value = '1e8 * seconds.total.max'")
-    assert found[3].split()[:2] == ["io", "10⁹"]
-    assert found[5].split() == ["sieve", "1.200", "1", "2.000"]
+    lines = shown(tmp_path, text + "value = '1e8 * seconds.total.max'")
+    assert lines[3].split()[:2] == ["io", "10⁹"]
+    assert lines[5].split() == ["sieve", "1.200", "1", "2.000"]
 
 
 def test_a_ratio_has_no_unit_of_what_it_is_made_of(tmp_path: Path) -> None:
@@ -115,9 +115,9 @@ def test_a_ratio_has_no_unit_of_what_it_is_made_of(tmp_path: Path) -> None:
         ("b", "unit = 'B'\nvalue = '6 / ranks'\n", "B", ["1", "6.000", "1", "1"]),
         ("c", "unit = '%'\ncell = '100 * value / base'\n", "s", ["1", "12.00", "100", "108.3"]),
     ):
-        found = shown(tmp_path / name, text + more)
-        assert found[3].split()[:2] == ["ranks", unit] and found[5].split() == row
-        assert found[3].count("%") == 2 * (name == "c")
+        lines = shown(tmp_path / name, text + more)
+        assert lines[3].split()[:2] == ["ranks", unit] and lines[5].split() == row
+        assert lines[3].count("%") == 2 * (name == "c")
 
 
 def test_a_gap_and_the_best(tmp_path: Path) -> None:
@@ -136,9 +136,9 @@ def test_a_gap_and_the_best(tmp_path: Path) -> None:
 
 
 def test_a_narrow_terminal_has_columns_below_each_other(tmp_path: Path) -> None:
-    found = shown(tmp_path, "rows = 'io'\ncolumns = 'ranks'\nunit = 's'", width=24)
-    assert max(map(cell_len, found[:-1])) <= 24
-    assert [line.split() for line in found if "sieve" in line] == [
+    lines = shown(tmp_path, "rows = 'io'\ncolumns = 'ranks'\nunit = 's'", width=24)
+    assert max(map(cell_len, lines[:-1])) <= 24
+    assert [line.split() for line in lines if "sieve" in line] == [
         ["sieve", "12.00", "6.000"],
         ["sieve", "not", "run"],
     ]
@@ -147,9 +147,9 @@ def test_a_narrow_terminal_has_columns_below_each_other(tmp_path: Path) -> None:
 def test_long_heads_break_between_words_and_what_moves_a_cursor_is_gone(tmp_path: Path) -> None:
     title = "seconds that this took \\u001b[2J in all"
     columns = f'columns = [{{title = "{title}", value = "seconds.total.max", unit = "s"}}]'
-    found = shown(tmp_path, f"rows = 'io'\nwhere = 'ranks == 1'\nunit = 's'\n{columns}\n")
-    assert "\x1b" not in "".join(found) and max(map(cell_len, found)) < 25
-    words = " ".join(line[5:].strip() for line in found[1:-3])
+    lines = shown(tmp_path, f"rows = 'io'\nwhere = 'ranks == 1'\nunit = 's'\n{columns}\n")
+    assert "\x1b" not in "".join(lines) and max(map(cell_len, lines)) < 25
+    words = " ".join(line[5:].strip() for line in lines[1:-3])
     assert words == "seconds that this took \N{REPLACEMENT CHARACTER}[2J in all s"
 
 

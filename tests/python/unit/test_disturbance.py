@@ -96,21 +96,23 @@ def test_a_quiet_launch_has_no_label(node: Node) -> None:
     node.stolen[0] += 0.01
     node.pressure += 0.2
     node.run(own=1.5, others=0.02)
-    found = seen(watch)
-    assert found.labels == []
-    assert (found.launch, found.what, found.seconds) == (3, "messages", 1.0)
-    assert found.others == pytest.approx(0.01, abs=0.003)
-    assert found.stolen == pytest.approx(0.005, abs=1e-4)
-    assert found.slowdown == pytest.approx(3.33 / 3.25 - 1)
-    assert found.switches == 9 and found.megahertz == (2600, 2600) and not found.oversubscribed
+    disturbance = seen(watch)
+    assert disturbance.labels == []
+    assert (disturbance.launch, disturbance.what, disturbance.seconds) == (3, "messages", 1.0)
+    assert disturbance.others == pytest.approx(0.01, abs=0.003)
+    assert disturbance.stolen == pytest.approx(0.005, abs=1e-4)
+    assert disturbance.slowdown == pytest.approx(3.33 / 3.25 - 1)
+    assert (
+        disturbance.switches == 9 and disturbance.megahertz == (2600, 2600) and not disturbance.oversubscribed
+    )
 
 
 def test_others_at_work_are_told_from_our_own_work(node: Node) -> None:
     watch = node.watch()
     node.run(seconds=2.0, own=2.2, others=1.8)
-    found = seen(watch)
-    assert found.labels == ["other programs busy (0.9 cores)"]
-    assert found.others == pytest.approx(0.45, abs=0.01)
+    disturbance = seen(watch)
+    assert disturbance.labels == ["other programs busy (0.9 cores)"]
+    assert disturbance.others == pytest.approx(0.45, abs=0.01)
 
 
 def test_a_short_launch_is_not_blamed_for_a_single_tick(node: Node) -> None:
@@ -123,8 +125,8 @@ def test_kernel_threads_write_our_files_and_are_no_other_programs(node: Node) ->
     watch = node.watch()
     node.kernel += 0.8
     node.run(own=1.0, others=0.8)
-    found = seen(watch)
-    assert found.labels == [] and found.others == pytest.approx(0.0, abs=0.01)
+    disturbance = seen(watch)
+    assert disturbance.labels == [] and disturbance.others == pytest.approx(0.0, abs=0.01)
 
 
 def test_only_cores_that_we_may_use_count(tmp_path: Path) -> None:
@@ -134,8 +136,8 @@ def test_only_cores_that_we_may_use_count(tmp_path: Path) -> None:
     node.pressure += 1.0
     node.clock += 1.0
     node.write()
-    found = seen(watch)
-    assert found.labels == [] and found.others == 0.0
+    disturbance = seen(watch)
+    assert disturbance.labels == [] and disturbance.others == 0.0
 
 
 def test_a_neighbour_of_low_priority_shows_by_waiting(node: Node) -> None:
@@ -168,17 +170,20 @@ def test_stolen_time(node: Node) -> None:
     watch = node.watch()
     node.stolen[0] += 0.08
     node.run(seconds=1.0, own=1.0)
-    found = seen(watch)
-    assert found.labels == ["core stolen by the hypervisor (4 %)"]
-    assert found.stolen == pytest.approx(0.04, abs=1e-3)
+    disturbance = seen(watch)
+    assert disturbance.labels == ["core stolen by the hypervisor (4 %)"]
+    assert disturbance.stolen == pytest.approx(0.04, abs=1e-3)
 
 
 def test_frequency_that_falls(node: Node) -> None:
     watch = node.watch()
     node.megahertz = 2100.0
     node.run()
-    found = seen(watch)
-    assert found.labels == ["frequency changed (2.60 to 2.10 GHz)"] and found.megahertz == (2600, 2100)
+    disturbance = seen(watch)
+    assert disturbance.labels == ["frequency changed (2.60 to 2.10 GHz)"] and disturbance.megahertz == (
+        2600,
+        2100,
+    )
 
 
 def test_frequency_that_rises_matters_only_where_the_work_shows_it(node: Node) -> None:
@@ -215,9 +220,9 @@ def test_slower_cores(node: Node) -> None:
     for yardstick, labels in cases:
         watch = node.watch()
         node.run()
-        found = seen(watch, yardstick=yardstick)
-        assert found.labels == labels
-        assert (found.slowdown is None) == (not yardstick)
+        disturbance = seen(watch, yardstick=yardstick)
+        assert disturbance.labels == labels
+        assert (disturbance.slowdown is None) == (not yardstick)
     watch = node.watch()
     assert seen(watch, yardstick=cases[0][0], oversubscribed=True).labels == ["oversubscribed"]
     watch = node.watch()
@@ -235,9 +240,15 @@ def test_cores_of_two_kinds_may_differ(node: Node) -> None:
 
 def test_what_a_system_does_not_say_is_left_open(tmp_path: Path) -> None:
     watch = Watch(str(tmp_path), str(tmp_path), {0}, lambda: 0.0, lambda: 0.0)
-    found = watch.seen(launch=0, what="memory")
-    assert (found.stolen, found.others, found.slowdown, found.switches, found.megahertz) == (None,) * 5
-    assert found.labels == []
+    disturbance = watch.seen(launch=0, what="memory")
+    assert (
+        disturbance.stolen,
+        disturbance.others,
+        disturbance.slowdown,
+        disturbance.switches,
+        disturbance.megahertz,
+    ) == (None,) * 5
+    assert disturbance.labels == []
 
 
 @contextmanager
@@ -259,8 +270,8 @@ def test_a_busy_neighbour_is_seen_on_this_machine(before: tuple[str, ...], new_s
     with kept_busy(*before, new_session=new_session):
         watch = Watch()
         time.sleep(0.8)
-        found = watch.seen(launch=0, what="nothing")
-    assert any(label.startswith("other programs busy") for label in found.labels), found
+        disturbance = watch.seen(launch=0, what="nothing")
+    assert any(label.startswith("other programs busy") for label in disturbance.labels), disturbance
 
 
 def test_children_that_have_ended_are_our_own() -> None:

@@ -62,8 +62,8 @@ def test_keys_are_told_apart_and_do_not_depend_on_how_often(tmp_path: Path) -> N
 
 
 def test_several_pairs_that_share_cores_are_oversubscribed(tmp_path: Path) -> None:
-    found = planned(Request(kinds=("ping",), pairs=[1, 3], bytes=[8]), tmp_path)
-    pairs = {launch.ranks: launch for launch in found if launch.kind == "ping"}
+    launches = planned(Request(kinds=("ping",), pairs=[1, 3], bytes=[8]), tmp_path)
+    pairs = {launch.ranks: launch for launch in launches if launch.kind == "ping"}
     assert set(pairs) == {2, 6}
     assert pairs[6].oversubscribed and not pairs[2].oversubscribed
     assert pairs[6].asks[0].point.pairs == [(0, 1), (2, 3), (4, 5)]
@@ -72,9 +72,9 @@ def test_several_pairs_that_share_cores_are_oversubscribed(tmp_path: Path) -> No
 def test_levels_that_are_missing(tmp_path: Path) -> None:
     request = Request(kinds=("ping",), levels=["core", "socket"])
     others = messages.Hosts(request)
-    found = {level.name: level for level in messages.levels(request, FLAT, others)}
-    assert found["core"].cpus == [0, 1] and found["socket"].missing == "this machine has one socket"
-    assert "--hosts" in found["node"].missing
+    levels = {level.name: level for level in messages.levels(request, FLAT, others)}
+    assert levels["core"].cpus == [0, 1] and levels["socket"].missing == "this machine has one socket"
+    assert "--hosts" in levels["node"].missing
     with pytest.raises(UsageError, match="this machine has one socket"):
         messages.levels(Request(kinds=("ping",), levels=["socket"]), FLAT, others)
 
@@ -117,8 +117,8 @@ def test_runs_make_exactly_so_many_samples() -> None:
 @pytest.mark.parametrize(("brief", "blocks"), [(True, 2), (False, 8)])
 def test_large_blocks_are_fewer_unless_asked(brief: bool, blocks: int) -> None:
     request = Request() if brief else Request(kinds=("file",))
-    found = {ask.point.bytes: ask.point.blocks for ask in files.launches(request, FACTS, "/x/s")[0].asks}
-    assert (found[128_000], found[16_000_000]) == (64, blocks)
+    blocks_of = {ask.point.bytes: ask.point.blocks for ask in files.launches(request, FACTS, "/x/s")[0].asks}
+    assert (blocks_of[128_000], blocks_of[16_000_000]) == (64, blocks)
     asked = Request(blocks_per_rank=64, blocks=[16_000_000])
     assert {ask.point.blocks for ask in files.launches(asked, FACTS, "/x/s")[0].asks} == {64}
 

@@ -67,14 +67,14 @@ def large(tmp_path: Path) -> Path:
 
 
 def test_every_level_of_a_large_machine(large: Path) -> None:
-    found = seen(large)
-    assert [core.cpus for core in found.cores] == [(n, n + 8) for n in range(8)]
-    assert found.whole and found.cpus == list(range(16))
-    assert [found.missing(level) for level in LEVELS] == [""] * 4
-    assert found.pairs_at("sibling", 3).pairs == [(0, 8), (1, 9), (2, 10)]
-    assert found.pairs_at("core", 4).pairs == [(0, 1), (2, 3), (4, 5), (6, 7)]
-    assert found.pairs_at("cache", 4).pairs == [(0, 2), (1, 3), (4, 6), (5, 7)]
-    assert found.pairs_at("socket", 4).pairs == [(0, 4), (1, 5), (2, 6), (3, 7)]
+    machine = seen(large)
+    assert [core.cpus for core in machine.cores] == [(n, n + 8) for n in range(8)]
+    assert machine.whole and machine.cpus == list(range(16))
+    assert [machine.missing(level) for level in LEVELS] == [""] * 4
+    assert machine.pairs_at("sibling", 3).pairs == [(0, 8), (1, 9), (2, 10)]
+    assert machine.pairs_at("core", 4).pairs == [(0, 1), (2, 3), (4, 5), (6, 7)]
+    assert machine.pairs_at("cache", 4).pairs == [(0, 2), (1, 3), (4, 6), (5, 7)]
+    assert machine.pairs_at("socket", 4).pairs == [(0, 4), (1, 5), (2, 6), (3, 7)]
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -82,9 +82,9 @@ def test_every_level_of_a_large_machine(large: Path) -> None:
 def test_pairs_are_as_far_apart_as_asked_and_share_only_where_they_must(
     large: Path, level: str, count: int
 ) -> None:
-    found = seen(large)
-    placed = found.pairs_at(level, count)
-    core_of = {number: core for core in found.cores for number in core.cpus}
+    machine = seen(large)
+    placed = machine.pairs_at(level, count)
+    core_of = {number: core for core in machine.cores for number in core.cpus}
     for first, second in placed.pairs:
         one, other = core_of[first], core_of[second]
         assert first != second
@@ -100,24 +100,24 @@ def test_pairs_are_as_far_apart_as_asked_and_share_only_where_they_must(
 
 def test_one_core(tmp_path: Path) -> None:
     tree(tmp_path, cores=1)
-    found = seen(tmp_path)
-    assert found.cpus == [0]
-    assert found.missing("sibling") == "its core has one hardware thread"
-    assert found.missing("core") == found.missing("cache") == "this machine has one core"
-    assert found.missing("socket") == "this machine has one socket"
+    machine = seen(tmp_path)
+    assert machine.cpus == [0]
+    assert machine.missing("sibling") == "its core has one hardware thread"
+    assert machine.missing("core") == machine.missing("cache") == "this machine has one core"
+    assert machine.missing("socket") == "this machine has one socket"
     with pytest.raises(UsageError, match="no pairs at level 'core': this machine has one core"):
-        found.pairs_at("core", 1)
+        machine.pairs_at("core", 1)
 
 
 def test_two_cores_say_what_they_lack(tmp_path: Path) -> None:
     tree(tmp_path, cores=2)
-    found = seen(tmp_path)
-    assert found.missing("sibling") == "none of its 2 cores has two hardware threads"
-    assert found.missing("core") == ""
-    assert found.missing("cache") == "all of its 2 cores share their last cache"
-    assert "--hosts" in found.missing("node")
+    machine = seen(tmp_path)
+    assert machine.missing("sibling") == "none of its 2 cores has two hardware threads"
+    assert machine.missing("core") == ""
+    assert machine.missing("cache") == "all of its 2 cores share their last cache"
+    assert "--hosts" in machine.missing("node")
     with pytest.raises(UsageError, match="no level 'rack'"):
-        found.missing("rack")
+        machine.missing("rack")
 
 
 def test_more_pairs_than_cores_share_them(tmp_path: Path) -> None:
@@ -135,37 +135,37 @@ def test_an_odd_core_is_not_left_idle(tmp_path: Path) -> None:
 
 def test_without_a_cache_above_the_cores_none_share_one(tmp_path: Path) -> None:
     tree(tmp_path, cores=4, last_level=2)
-    found = seen(tmp_path)
-    assert found.missing("core") == "no two of its 4 cores share a cache"
-    assert found.pairs_at("cache", 2).pairs == [(0, 1), (2, 3)]
+    machine = seen(tmp_path)
+    assert machine.missing("core") == "no two of its 4 cores share a cache"
+    assert machine.pairs_at("cache", 2).pairs == [(0, 1), (2, 3)]
 
 
 def test_where_nothing_is_said_of_caches_a_socket_shares_one(tmp_path: Path) -> None:
     tree(tmp_path, sockets=2, cores=2, last_level=0)
-    found = seen(tmp_path)
-    assert found.pairs_at("core", 2).pairs == [(0, 1), (2, 3)]
-    assert found.missing("cache") == "all of its 4 cores of a socket share their last cache"
-    assert found.pairs_at("socket", 1).pairs == [(0, 2)]
+    machine = seen(tmp_path)
+    assert machine.pairs_at("core", 2).pairs == [(0, 1), (2, 3)]
+    assert machine.missing("cache") == "all of its 4 cores of a socket share their last cache"
+    assert machine.pairs_at("socket", 1).pairs == [(0, 2)]
 
 
 def test_where_nothing_is_said_at_all_each_cpu_is_a_core(tmp_path: Path) -> None:
-    found = seen(tmp_path / "none", {0, 3})
-    assert found.cpus == [0, 3] and found.pairs_at("core", 1).pairs == [(0, 3)]
+    machine = seen(tmp_path / "none", {0, 3})
+    assert machine.cpus == [0, 3] and machine.pairs_at("core", 1).pairs == [(0, 3)]
 
 
 def test_offline_cpus_do_not_count(tmp_path: Path) -> None:
     tree(tmp_path, cores=4, threads=2, offline=frozenset({1, 4, 5}))
-    found = seen(tmp_path)
-    assert [core.cpus for core in found.cores] == [(0,), (2, 6), (3, 7)]
-    assert found.whole and found.cpus == [0, 2, 3, 6, 7]
-    assert found.pairs_at("sibling", 1).pairs == [(2, 6)]
+    machine = seen(tmp_path)
+    assert [core.cpus for core in machine.cores] == [(0,), (2, 6), (3, 7)]
+    assert machine.whole and machine.cpus == [0, 2, 3, 6, 7]
+    assert machine.pairs_at("sibling", 1).pairs == [(2, 6)]
 
 
 def test_only_what_the_process_may_use_counts(large: Path) -> None:
-    found = seen(large, {2, 3, 10, 40})
-    assert [core.cpus for core in found.cores] == [(2, 10), (3,)] and not found.whole
-    assert found.missing("socket") == "this process may use only one socket"
-    assert found.missing("cache") == "all of the 2 cores that this process may use share their last cache"
+    machine = seen(large, {2, 3, 10, 40})
+    assert [core.cpus for core in machine.cores] == [(2, 10), (3,)] and not machine.whole
+    assert machine.missing("socket") == "this process may use only one socket"
+    assert machine.missing("cache") == "all of the 2 cores that this process may use share their last cache"
     assert (
         seen(large, {2, 3}).missing("sibling") == "this process may not use two hardware threads of one core"
     )
@@ -183,9 +183,9 @@ def test_a_time_limit_of_a_container_counts_as_cores(large: Path) -> None:
 
 
 def test_this_machine() -> None:
-    found = topology.read()
-    assert found.cpus
+    machine = topology.read()
+    assert machine.cpus
     for level in LEVELS:
-        if not found.missing(level):
-            first, second = found.pairs_at(level, 1).pairs[0]
-            assert {first, second} <= set(found.cpus) and first != second
+        if not machine.missing(level):
+            first, second = machine.pairs_at(level, 1).pairs[0]
+            assert {first, second} <= set(machine.cpus) and first != second

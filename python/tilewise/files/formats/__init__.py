@@ -171,18 +171,18 @@ def split_input(name: str) -> tuple[str, str, str | None]:
 
 def extension(path: str) -> str:
     """The known extension of `path`, in small letters and with its dot; UsageError for any other."""
-    found = ending_of(path)
-    if found in FORMATS:
-        return found
+    ending = ending_of(path)
+    if ending in FORMATS:
+        return ending
     known = ", ".join(FORMATS)
-    what = f"the unknown extension {found!r}" if found else "no extension"
+    what = f"the unknown extension {ending!r}" if ending else "no extension"
     raise UsageError(f"{path} has {what}; known are {known}")
 
 
 def ending_of(path: str) -> str:
     """The extension of `path`, known or not, in small letters and with its dot; empty where it has none."""
     bare = path.rstrip("/")
-    found = os.path.splitext(bare)[1].lower()
-    if bare != path and not (found in FORMATS and format_module(bare).FORMAT.folder):
+    ending = os.path.splitext(bare)[1].lower()
+    if bare != path and not (ending in FORMATS and format_module(bare).FORMAT.folder):
         return ""  # only a folder may be written with a slash behind it
-    return found
+    return ending

@@ -44,12 +44,12 @@ def taken(own: int, wanted: tuple[int, ...]) -> int:
 
 def lost(own: int, count: int) -> tuple[str, ...]:
     """What a user should know where `count` of `own` planes are taken."""
-    found = []
+    losses = []
     if own >= 3 and count < 3:
-        found.append(GREY_TAKEN)
+        losses.append(GREY_TAKEN)
     if own in (2, 4) and count not in (2, 4):
-        found.append(ALPHA_IGNORED)
-    return tuple(found)
+        losses.append(ALPHA_IGNORED)
+    return tuple(losses)
 
 
 def write_planes(picture: Array, dtype: str, out: BinaryIO) -> None:

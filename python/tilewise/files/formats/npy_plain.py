@@ -41,10 +41,10 @@ class Header(NamedTuple):
 def parse(begin: bytes) -> Header | None:
     """What the file that begins so holds; None for whatever is not written plainly, rightly or wrongly so."""
     offset = len(_LEAD) + 2 + int.from_bytes(begin[len(_LEAD) : len(_LEAD) + 2], "little")
-    found = _FIELDS.fullmatch(begin[len(_LEAD) + 2 : offset])
-    if not begin.startswith(_LEAD) or len(begin) < offset or found is None:
+    match = _FIELDS.fullmatch(begin[len(_LEAD) + 2 : offset])
+    if not begin.startswith(_LEAD) or len(begin) < offset or match is None:
         return None
-    side, code, fortran, rows, columns = (field.decode() for field in found.groups())
+    side, code, fortran, rows, columns = (field.decode() for field in match.groups())
     dtype = _NAMES.get(code)
     if dtype is None or (side == "|") != (ITEMSIZE[dtype] == 1):
         return None

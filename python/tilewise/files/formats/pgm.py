@@ -133,16 +133,16 @@ def create(new: New) -> Region:
 
 def _fields(head: bytes, name: str) -> tuple[int, int, int, int]:
     """Width, height, largest value, and where the values begin: behind one blank after them."""
-    at, found = 2, []
+    at, numbers = 2, []
     for what in ("width", "height", "largest value"):
         match = _FIELD.match(head, at)
         if match is None or (at == match.start(1)):
             raise UsageError(f"{name} has no {what} in its header")
-        found.append(int(match[1]))
+        numbers.append(int(match[1]))
         at = match.end()
     if not head[at : at + 1].isspace():
         raise UsageError(f"{name} has no blank behind its header")
-    return found[0], found[1], found[2], at + 1
+    return numbers[0], numbers[1], numbers[2], at + 1
 
 
 class _Plain:

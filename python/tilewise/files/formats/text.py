@@ -126,7 +126,7 @@ def _number_type(line: Line, separator: str, name: str) -> str:
     tokens = line.sample.split(None if separator == " " else separator.encode())
     if not line.whole:
         tokens = tokens[:-1]
-    found = "float64"
+    dtype = "float64"
     for token in tokens[:_TRIED]:
         text = plain_exponents(token.strip()).decode("latin1")
         try:
@@ -134,7 +134,7 @@ def _number_type(line: Line, separator: str, name: str) -> str:
                 raise ValueError
             if text.startswith("(") or text.endswith(("j", "J")):
                 complex(text)
-                found = "complex128"
+                dtype = "complex128"
             else:
                 float(text)
         except ValueError:
@@ -145,4 +145,4 @@ def _number_type(line: Line, separator: str, name: str) -> str:
                 f"{name} has {what} in its first line, but a number was expected",
                 "a line of column names may stay with # before it" if _is_words(line.sample) else "",
             ) from None
-    return found
+    return dtype

@@ -56,11 +56,11 @@ def top(text: bytes, count: int) -> tuple[bytes, int]:
     """The first `count` data lines of `text`, which begins and ends with a line, or all; and how many."""
     if text.count(b"\n") < count:
         return text, _count(text if text.endswith(b"\n") else text + b"\n")
-    found = end = 0
-    while found < count and end < len(text):
+    numbers = end = 0
+    while numbers < count and end < len(text):
         begin, end = end, text.find(b"\n", end) + 1 or len(text)
-        found += _NUMBER.match(text, begin, end) is not None
-    return text[:end], found
+        numbers += _NUMBER.match(text, begin, end) is not None
+    return text[:end], numbers
 
 
 def data_lines(file: BinaryIO, count: int) -> list[Line | None]:
@@ -68,11 +68,11 @@ def data_lines(file: BinaryIO, count: int) -> list[Line | None]:
     file.seek(0)
     if file.read(len(_BOM)) != _BOM:
         file.seek(0)
-    found: list[Line | None] = []
+    lines: list[Line | None] = []
     line: Line | None = None
     skipping = False
     begin = file.tell()  # of the current line
-    while len(found) < count:
+    while len(lines) < count:
         at = file.tell()
         piece = file.readline(_PIECE)
         if not skipping and line is None:
@@ -87,11 +87,11 @@ def data_lines(file: BinaryIO, count: int) -> list[Line | None]:
             skipping = comment >= 0
         if piece.endswith(b"\n") or not piece:
             if line is not None:
-                found.append(line)
+                lines.append(line)
             line, skipping, begin = None, False, at + len(piece)
         if not piece:
             break
-    return found + [None] * (count - len(found))
+    return lines + [None] * (count - len(lines))
 
 
 def count_data_lines(file: BinaryIO, begin: int, name: str, most: int | None = None) -> int:

@@ -32,15 +32,15 @@ def inspect(path: str, name: str, member: str) -> Source:
         raise cannot_read(error, path, name) from None
     if not stat.S_ISDIR(mode):
         raise UsageError(f"{name} is a file, but a folder of tiles was expected")
-    found = manifest.read(path, name)
+    listing = manifest.read(path, name)
     tiles, byte_orders = [], set()
-    for piece in found.tiles:
+    for piece in listing.tiles:
         tile = npy.inspect(os.path.join(path, piece.file), f"{name}/{printable(piece.file)}")
         promised = (piece.rows[1] - piece.rows[0], piece.columns[1] - piece.columns[0])
-        if (tile.rows, tile.columns) != promised or tile.dtype != found.dtype:
+        if (tile.rows, tile.columns) != promised or tile.dtype != listing.dtype:
             raise UsageError(
                 f"{tile.name} holds {shape_text(tile.rows, tile.columns)} {tile.dtype}, but the manifest "
-                f"promises {shape_text(*promised)} {found.dtype}"
+                f"promises {shape_text(*promised)} {listing.dtype}"
             )
         if tile.order != "C":
             raise UsageError(f"{tile.name} is stored column by column, but tiles are stored row by row")
@@ -51,9 +51,9 @@ def inspect(path: str, name: str, member: str) -> Source:
     return Source(
         path=path,
         name=name,
-        rows=found.shape[0],
-        columns=found.shape[1],
-        dtype=found.dtype,
+        rows=listing.shape[0],
+        columns=listing.shape[1],
+        dtype=listing.dtype,
         byte_order=byte_orders.pop() if byte_orders else "little",
         tiles=tiles,
         format="tiles",
@@ -123,12 +123,12 @@ def replaced(region: Region) -> list[str]:
     folder = region.path
     old = _in_manifest(folder, region.name)
     entries = os.listdir(folder)
-    waiting = {_token(found[0]) for entry in entries if (found := IDENTITY.search(entry))}
+    waiting = {_token(match[0]) for entry in entries if (match := IDENTITY.search(entry))}
     new = {os.path.basename(tile.path) for tile in region.tiles}
     gone = [
         entry
         for entry in sorted(set(entries) - new)
-        if entry in old or ((found := _TILE.fullmatch(entry)) and found[1] not in waiting)
+        if entry in old or ((match := _TILE.fullmatch(entry)) and match[1] not in waiting)
     ]
     return [os.path.join(folder, entry) for entry in gone]
 
@@ -137,8 +137,8 @@ def sweep(folder: str) -> None:
     """Removes tiles that dead jobs have left in `folder`: they belong to no matrix. What fails stays."""
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder):
-            found = IDENTITY.search(entry)
-            owner = owner_of(found[0]) if found else None
+            match = IDENTITY.search(entry)
+            owner = owner_of(match[0]) if match else None
             path = os.path.join(folder, entry)
             if owner is None or not owner.dead or path != manifest.part_of(folder, owner.identity):
                 continue

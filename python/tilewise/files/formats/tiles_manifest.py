@@ -48,20 +48,20 @@ def read(folder: str, name: str) -> Manifest:
             raise UsageError(f"{name}/{FILE} has {size} bytes, more than any manifest needs")
         text = file.read(size)
     try:
-        found = msgspec.json.decode(text, type=Manifest)
+        manifest = msgspec.json.decode(text, type=Manifest)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{name}/{FILE} is no manifest of tiles: {printable(str(error))}") from None
-    if found.tilewise != VERSION:
-        raise UsageError(f"{name}/{FILE} is of version {found.tilewise}, but {VERSION} was expected")
-    if found.dtype not in ITEMSIZE:
+    if manifest.tilewise != VERSION:
+        raise UsageError(f"{name}/{FILE} is of version {manifest.tilewise}, but {VERSION} was expected")
+    if manifest.dtype not in ITEMSIZE:
         raise UsageError(
-            f"{name}/{FILE} says the type {printable(found.dtype)}; known are {', '.join(ITEMSIZE)}"
+            f"{name}/{FILE} says the type {printable(manifest.dtype)}; known are {', '.join(ITEMSIZE)}"
         )
-    numbers_bytes(*found.shape, found.dtype, name)
-    for piece in found.tiles:
+    numbers_bytes(*manifest.shape, manifest.dtype, name)
+    for piece in manifest.tiles:
         _require_plain(piece, name)
-    require_cover(found.shape, [(piece.rows, piece.columns) for piece in found.tiles], name)
-    return found
+    require_cover(manifest.shape, [(piece.rows, piece.columns) for piece in manifest.tiles], name)
+    return manifest
 
 
 def require_cover(
@@ -108,12 +108,12 @@ def part_of(folder: str, identity: str) -> str:
     return part_path(os.path.join(folder, FILE), identity)
 
 
-def write(folder: str, found: Manifest, identity: str) -> None:
+def write(folder: str, manifest: Manifest, identity: str) -> None:
     """Writes the manifest that the folder will have, under the name of a part; OSError."""
     path = part_of(folder, identity)
     with open(path, "xb"):
         pass
-    put_head(path, msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    put_head(path, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
 
 
 def _require_plain(piece: Piece, name: str) -> None:

@@ -54,6 +54,7 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
     kernels: ClassVar[tuple[str, ...]] = KERNELS
+    operands: ClassVar[tuple[str, ...]] = ("a", "b")
 
     a: Annotated[
         str,

@@ -102,6 +102,7 @@ def plan_multiply(
         shape=(m, n),
         dtype=dtype,
         order=order,
+        writes_early=variant.write == "uncached" and variant.copies == 1 and flops > 0,
     )
 
 

@@ -73,13 +73,13 @@ def decompose(
         shape = (ranks, 1) if wanted == "rows" else (1, ranks)
         require_parts(cut, shape, ranks)
         return wanted, shape
-    found = [(p, ranks // p) for p in range(1, ranks + 1) if ranks % p == 0]
-    fitting = [shape for shape in found if cut.fits(shape, least)]
+    shapes = [(p, ranks // p) for p in range(1, ranks + 1) if ranks % p == 0]
+    fitting = [shape for shape in shapes if cut.fits(shape, least)]
     if wanted == "grid":  # one that deserves the name, if there is any
         fitting = [shape for shape in fitting if min(shape) > 1] or fitting
     if not fitting:
         # The best of those that nearly do says what is wrong.
-        shape = min(found, key=lambda each: (-min(cut.parts(each)), cut.halo(each)))
+        shape = min(shapes, key=lambda each: (-min(cut.parts(each)), cut.halo(each)))
         require_parts(cut, shape, ranks)
         return wanted or _name(shape), shape  # too deep: said where the depth is looked at
     shape = min(fitting, key=lambda each: (cut.halo(each), -each[0] if cut.by_rows else each[0]))

@@ -24,6 +24,7 @@ CHECK_EVERY = 16
 STEPS_MAX = 10**9
 WEIGHTS = Value("WEIGHTS", MATRIX.endings, lambda: tuple(NAMES))
 SNAPSHOTS_MAX = 10_000
+_IN_FLOAT32 = ("float32", "int8", "int16", "uint8", "uint16")
 ALGORITHMS = table(
     Algorithm(
         "sweeps",
@@ -51,6 +52,11 @@ HALOS = {
     "datatype": (*_MESSAGES, *DESCRIBED_ONCE, "collective"),
     "elementwise": _MESSAGES,
 }
+
+
+def swept_type(dtype: str) -> str:
+    """The type that sweeps over numbers of type `dtype` are computed in."""
+    return "float32" if dtype in _IN_FLOAT32 else "float64"
 
 
 class Stencil(OfOneInput, frozen=True, kw_only=True):
@@ -173,12 +179,12 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
     @property
     def stretch(self) -> int:
         """The most sweeps that are ever done without a snapshot or a look at the change in between."""
-        found = max(1, self.steps)
+        most = max(1, self.steps)
         if self.snapshot_every:
-            found = min(found, self.snapshot_every)
+            most = min(most, self.snapshot_every)
         if self.until_change:  # the sweep that is looked at is done by itself
-            found = min(found, max(1, (self.check_every or CHECK_EVERY) - 1))
-        return found
+            most = min(most, max(1, (self.check_every or CHECK_EVERY) - 1))
+        return most
 
     @property
     def deep(self) -> int | None:

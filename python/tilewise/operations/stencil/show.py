@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tilewise.base.units import plural, rate_text, shape_text
+from tilewise.files.dtypes import ITEMSIZE
 from tilewise.launch.record import Record, RecordVariant
-from tilewise.operations.show import Lines, Show, reads_and_writes
+from tilewise.operations.show import Lines, Show, Traffic, number, numbers_of, reads_and_writes
+from tilewise.operations.stencil.options import swept_type
 from tilewise.planning.plan import Plan
 
 
@@ -40,6 +42,39 @@ class ShowStencil(Show):
         if not points:
             return ""
         return rate_text(points, "point/s") + (f", {over:.2f} × what copying allows" if over else "")
+
+    def traffic(self, record: Record) -> Traffic:
+        """Its numbers, read and written once a sweep."""
+        if not record.outputs:
+            return Traffic(0.0)
+        output, result = record.outputs[0], record.result
+        field = numbers_of(output) * ITEMSIZE[swept_type(output.dtype)]
+        copy = number(result.get("copy_bytes_per_second")) or None
+        return Traffic(2.0 * field * number(result.get("sweeps")), 2.0 * field if copy else 0.0, copy)
+
+    def not_converged(self, record: Record, plan: Plan) -> tuple[str, str]:
+        """Why sweeps that were to come to rest were given up."""
+        assert plan.job.stencil is not None
+        weights = plan.job.stencil.weights
+        result = record.result
+        sweep, lost = int(result.get("sweeps") or 0), int(result.get("non_finite") or 0)
+        given, growth = int(result.get("input_non_finite") or 0), sum(map(abs, weights))
+        if given:
+            why = f"{plural(given, 'number')} of {record.inputs[0].path} were so from the start, and spread"
+            advice = "give the input finite numbers in their place"
+        elif growth > 1:
+            why = f"the weights' magnitudes add up to {growth:.6g}, and over 1 sweeps may grow"
+            advice = f"divide the weights by {growth:.6g}"
+        else:
+            why, advice = (
+                "the input's own numbers are next to the largest that there are",
+                "scale the input down",
+            )
+        return (
+            f"the sweeps do not come to rest: after sweep {sweep}, {plural(lost, 'number')} of the result "
+            f"were NaN or infinite ({why}); the result was thrown away",
+            f"{advice}; without --until-change all --steps are done, and the result is kept",
+        )
 
     def planned(self, plan: Plan) -> Lines:
         variant, stencil = plan.job.variant, plan.job.stencil

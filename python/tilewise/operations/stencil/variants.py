@@ -23,13 +23,11 @@ from tilewise.machine.facts import Facts
 from tilewise.operations.stencil import cut
 from tilewise.operations.stencil.cut import Cut
 from tilewise.operations.stencil.need import Files, stencil_need
-from tilewise.operations.stencil.options import ALGORITHMS, CHECK_EVERY, Stencil
+from tilewise.operations.stencil.options import ALGORITHMS, CHECK_EVERY, Stencil, swept_type
 from tilewise.operations.stencil.weights import Weights, parse_weights, require_held
 from tilewise.planning import io, proof, rule
 from tilewise.planning.plan import Plan, plan_of, variant_of
 from tilewise.planning.where import Spread
-
-_IN_FLOAT32 = ("float32", "int8", "int16", "uint8", "uint16")
 
 
 def plan_stencil(
@@ -135,7 +133,7 @@ def compute_type(source: Region) -> str:
             f"{source.name} holds float16, whose rounding would be all that is left after some sweeps",
             f"tilewise convert {source.name} -o A32.npy --dtype float32",
         )
-    return "float32" if source.dtype in _IN_FLOAT32 else "float64"
+    return swept_type(source.dtype)
 
 
 def _order(source: Region, target: Target, wanted: str | None) -> str:

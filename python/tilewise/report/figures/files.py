@@ -25,16 +25,16 @@ def file_plots(measurement: Measurement) -> Iterator[Plot]:
         counts = sorted({line.ranks for line in lines})
         for series, words in WORDS.items():
             word = words.capitalize()
-            found = ask.pick(lines, series=series)
-            if not found:
+            of_series = ask.pick(lines, series=series)
+            if not of_series:
                 continue
             key = f"files-{number}-{series.replace('_', '-')}"
             if len(counts) > 1:
-                yield _over_ranks(key, word, found, counts, each=False)
+                yield _over_ranks(key, word, of_series, counts, each=False)
                 if series != "write":
-                    yield _over_ranks(f"{key}-rank", word, found, counts, each=True)
+                    yield _over_ranks(f"{key}-rank", word, of_series, counts, each=True)
             else:
-                yield _over_blocks(key, word, found)
+                yield _over_blocks(key, word, of_series)
     yield from _strategies(measurement)
 
 

@@ -41,9 +41,9 @@ def _own_names(body: str, key: str) -> str:
     """Names are unique in a page; matplotlib's are only in a figure. Those that nothing refers to go."""
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', body))
 
-    def name(found: re.Match[str]) -> str:
+    def name(match: re.Match[str]) -> str:
         return (
-            f' id="{key}-{found.group(1)}"' if found.group(1) in used or "patch_1" in found.group(1) else ""
+            f' id="{key}-{match.group(1)}"' if match.group(1) in used or "patch_1" in match.group(1) else ""
         )
 
     body = re.sub(r' id="([^"]*)"', name, body)

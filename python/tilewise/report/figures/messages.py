@@ -56,7 +56,7 @@ def _series(
 ) -> list[Curve]:
     """A curve for each `name`, over sizes; `words` say what a point's value is."""
     groups = ask.grouped(lines, name)
-    found = []
+    curves = []
     for title in ask.by_level(groups):
         points = []
         for line in groups[title]:
@@ -64,15 +64,15 @@ def _series(
             if told is not None:
                 text = f"{title}, {size_text(line.bytes)}: {words(told[0])}; {ask.hint(line)}"
                 points.append((float(line.bytes), *told, text))
-        found.append(Curve(title, points))
-    return found
+        curves.append(Curve(title, points))
+    return curves
 
 
 def _seconds(line: Line) -> tuple[float, float, float] | None:
-    middle, found = ask.one_way(line), ask.bounds(line)
+    middle, interval = ask.one_way(line), ask.bounds(line)
     if middle is None:
         return None
-    low, high = (bound / ask.ways(line) for bound in found) if found else (middle, middle)
+    low, high = (bound / ask.ways(line) for bound in interval) if interval else (middle, middle)
     return middle, low, high
 
 

@@ -172,19 +172,19 @@ def short(name: str, widest: int = WIDEST) -> str:
 def svg(plot: Plot) -> str:
     """A stand-alone SVG file: the same bytes each time, text as text, white paper."""
     with house():
-        found = io.StringIO()
-        plot.figure.savefig(found, format="svg", metadata={"Date": None, "Creator": None}, facecolor=PAPER[0])
-    return re.sub(r"\s*<metadata>.*?</metadata>", "", found.getvalue(), flags=re.DOTALL)
+        file = io.StringIO()
+        plot.figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, facecolor=PAPER[0])
+    return re.sub(r"\s*<metadata>.*?</metadata>", "", file.getvalue(), flags=re.DOTALL)
 
 
 def png(plot: Plot) -> bytes:
     """A picture for slides."""
     with house():
-        found = io.BytesIO()
+        file = io.BytesIO()
         plot.figure.savefig(
-            found, format="png", dpi=_PNG_DOTS, metadata={"Software": None}, facecolor=PAPER[0]
+            file, format="png", dpi=_PNG_DOTS, metadata={"Software": None}, facecolor=PAPER[0]
         )
-    return found.getvalue()
+    return file.getvalue()
 
 
 def variables(side: int) -> str:
@@ -196,9 +196,9 @@ def themed(text: str) -> str:
     """`text` with each colour of the light theme replaced by its CSS variable."""
     names = {pair[0]: name for name, pair in _named().items()}
 
-    def variable(found: re.Match[str]) -> str:
-        name = names.get(found.group().lower())
-        return f"var(--{name})" if name else found.group()
+    def variable(match: re.Match[str]) -> str:
+        name = names.get(match.group().lower())
+        return f"var(--{name})" if name else match.group()
 
     return re.sub(r"#[0-9a-fA-F]{6}\b", variable, text)
 
@@ -206,7 +206,7 @@ def themed(text: str) -> str:
 def themed_names(text: str) -> str:
     """`text` with each CSS variable replaced by its colour of the light theme: what `themed` undoes."""
     named = _named()
-    return re.sub(r"var\(--([\w-]+)\)", lambda found: named[found.group(1)][0], text)
+    return re.sub(r"var\(--([\w-]+)\)", lambda match: named[match.group(1)][0], text)
 
 
 def _named() -> dict[str, tuple[str, str]]:

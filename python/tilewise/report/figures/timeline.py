@@ -108,15 +108,15 @@ def _bars(axes: Axes, line: Timeline, top: float, seconds: float) -> set[int]:
     _rectangles(axes, ground, GRID[0], 1)
     used: set[int] = set()
     for kind, name in enumerate(KINDS[:MPI]):
-        found = [
+        bars = [
             (start, end, top + place, _BAR)
             for place, intervals in enumerate(phases)
             for start, end, _, mine in intervals.tolist()
             if mine == kind
         ]
-        if found:
+        if bars:
             used.add(kind)
-            _rectangles(axes, found, PHASES[name][0], 2)
+            _rectangles(axes, bars, PHASES[name][0], 2)
     strips = [
         (start, end, top + place + _BAR - _STRIP, _STRIP)
         for place, intervals in enumerate(calls)
@@ -146,19 +146,19 @@ def _lines(axes: Axes, line: Timeline, top: float, seconds: float, row: float) -
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    found = line.messages
-    if not len(found):
+    messages = line.messages
+    if not len(messages):
         return
-    found = largest(found, MOST_LINES)
+    messages = largest(messages, MOST_LINES)
     middle = top + _BAR / 2
-    ends = numpy.empty((len(found), 2, 2))
-    ends[:, 0, 0], ends[:, 0, 1] = found["start"], middle + found["source"]
-    ends[:, 1, 0], ends[:, 1, 1] = found["end"], middle + found["target"]
-    path = Path(ends.reshape(-1, 2), [Path.MOVETO, Path.LINETO] * len(found))
+    ends = numpy.empty((len(messages), 2, 2))
+    ends[:, 0, 0], ends[:, 0, 1] = messages["start"], middle + messages["source"]
+    ends[:, 1, 0], ends[:, 1, 1] = messages["end"], middle + messages["target"]
+    path = Path(ends.reshape(-1, 2), [Path.MOVETO, Path.LINETO] * len(messages))
     path.should_simplify = False
-    faint = 0.9 if len(found) <= 100 else 0.55 if len(found) <= 400 else 0.3
+    faint = 0.9 if len(messages) <= 100 else 0.55 if len(messages) <= 400 else 0.3
     axes.add_patch(PathPatch(path, facecolor="none", edgecolor=INK[0], linewidth=0.7, alpha=faint, zorder=4))
-    if len(found) <= 400:  # where it arrives
+    if len(messages) <= 400:  # where it arrives
         axes.plot(
             ends[:, 1, 0],
             ends[:, 1, 1],

@@ -206,16 +206,16 @@ def _column(column: Column, cells: Sequence[Cell]) -> _Drawn:
 
 def _aligned(texts: list[str]) -> list[str]:
     """Decimal points below each other, and what stands in brackets behind the numbers too."""
-    found = [_NUMBER.match(text) for text in texts]
-    points = max((len(match[1] or "") for match in found if match), default=0)
+    matches = [_NUMBER.match(text) for text in texts]
+    points = max((len(match[1] or "") for match in matches if match), default=0)
     split = [
         (match[0] + " " * (points - len(match[1] or "")), text[match.end() :]) if match else (text, "")
-        for match, text in zip(found, texts, strict=True)
+        for match, text in zip(matches, texts, strict=True)
     ]
     behind = max(_wide(rest) for _, rest in split)
     return [
         number + _padded(rest, behind) if match else number
-        for match, (number, rest) in zip(found, split, strict=True)
+        for match, (number, rest) in zip(matches, split, strict=True)
     ]
 
 
