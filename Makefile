@@ -54,7 +54,7 @@ demo: $(VENV)/.installed  ## multiply real matrices from file to file, show the 
 
 test: test-cpp-dev test-python  ## what one build can show: the C++ tests, and the Python tests but the slow ones
 
-check: lint test-cpp-dev slow test-python  ## every test; what continuous integration runs
+check: lint slow test  ## every test; what continuous integration runs
 
 # The slow tests mostly wait: the sanitized build compiles in what they leave of the cores. They use the worker on Open MPI.
 slow: $(if $(MPICXX_OPENMPI),test-cpp-openmpi)  ## what make test leaves out: Open MPI, clusters, failures, sanitizers
