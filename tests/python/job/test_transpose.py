@@ -36,7 +36,7 @@ def numbers(shape: tuple[int, int], dtype: str = "float64") -> Any:
     return (generator.standard_normal(shape) * 100).astype(dtype)
 
 
-@pytest.mark.parametrize(("dtype", "shape"), zip(TYPES, itertools.cycle(SHAPES), strict=False))
+@pytest.mark.parametrize(("dtype", "shape"), [*zip(TYPES, itertools.cycle(SHAPES), strict=False)])
 def test_types_and_odd_shapes(tilewise: Tilewise, done: Done, dtype: str, shape: tuple[int, int]) -> None:
     matrix = numbers(shape, dtype)
     numpy.save(tilewise.folder / "A.npy", matrix)
