@@ -57,7 +57,7 @@ test: test-cpp-dev test-python  ## what one build can show: the C++ tests, and t
 check: lint slow test  ## every test; what continuous integration runs
 
 # The slow tests mostly wait: the sanitized build compiles in what they leave of the cores. They use the worker on Open MPI.
-slow: $(if $(MPICXX_OPENMPI),test-cpp-openmpi)  ## what make test leaves out: Open MPI, clusters, failures, sanitizers
+slow: $(VENV)/.installed $(if $(MPICXX_OPENMPI),test-cpp-openmpi)  ## what make test leaves out: Open MPI, clusters, failures, sanitizers
 	cmake --preset asan -DPython_EXECUTABLE=$(BIN)/python
 	nice -n 19 cmake --build build/asan -- --quiet & build=$$!; \
 	$(MAKE) --no-print-directory test-slow; tests=$$?; wait $$build && exit $$tests
