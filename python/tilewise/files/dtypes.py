@@ -20,6 +20,17 @@ ITEMSIZE = {
     "complex128": 16,
 }
 ALL = tuple(ITEMSIZE)
+_LETTERS = {"int": "i", "uint": "u", "float": "f", "complex": "c"}
+# As numpy spells them too: `f4`, `double`, …
+_ALSO = {f"{_LETTERS[dtype.rstrip('0123456789')]}{size}": dtype for dtype, size in ITEMSIZE.items()} | {
+    "bool": "uint8",
+    "half": "float16",
+    "single": "float32",
+    "float": "float64",
+    "double": "float64",
+    "int": "int64",
+    "complex": "complex128",
+}
 
 
 def is_integer(dtype: str) -> bool:
@@ -28,11 +39,10 @@ def is_integer(dtype: str) -> bool:
 
 
 def parse_dtype(text: str, flag: str) -> str:
-    """The dtype called `text`; raises UsageError, naming `flag` and every dtype, for others."""
-    if text in ITEMSIZE:
-        return text
-    if text == "bool":
-        return "uint8"
+    """The dtype called `text`, as `float32` or `f4`; else a UsageError that names `flag` and them all."""
+    known = _ALSO.get(text, text)
+    if known in ITEMSIZE:
+        return known
     raise UsageError(f"{flag} {text!r} is no number type tilewise knows; it knows {', '.join(ITEMSIZE)}")
 
 

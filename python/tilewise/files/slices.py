@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import msgspec
@@ -103,24 +103,31 @@ def where(part: Part, offset: int, dtype: str, byte_order: str) -> dict[str, Any
     }
 
 
-def copy_out(part: Part, path: str, offset: int, stored: numpy.dtype[Any], out: BinaryIO) -> None:
-    """Writes the matrix row by row, or column by column in Fortran's order, little-endian, in panels."""
+def copy_out(
+    part: Part,
+    path: str,
+    offset: int,
+    stored: numpy.dtype[Any],
+    out: BinaryIO,
+    changed: Callable[[Any], Any] | None = None,
+) -> None:
+    """Writes the matrix row by row, or column by column in Fortran's order; see `write_matrix`."""
     import numpy
 
     order: Literal["C", "F"] = "F" if part.fortran else "C"
     array: Any = numpy.memmap(path, stored, "r", offset, part.shape, order)
     view = array[part.selection].reshape(part.rows, part.columns)
-    write_matrix(view.T if part.fortran else view, out)
+    write_matrix(view.T if part.fortran else view, out, changed)
 
 
-def write_matrix(view: Any, out: BinaryIO) -> None:
-    """Writes `view`, two-dimensional, row by row and little-endian, in panels."""
+def write_matrix(view: Any, out: BinaryIO, changed: Callable[[Any], Any] | None = None) -> None:
+    """Writes `view`, two-dimensional, row by row and little-endian, in panels, each `changed` before."""
     import numpy
 
-    native = view.dtype.newbyteorder("<")
-    high = max(1, _PANEL // max(1, view.shape[1] * native.itemsize))
+    high = max(1, _PANEL // max(1, view.shape[1] * view.dtype.itemsize))
     for row in range(0, view.shape[0], high):
-        out.write(numpy.ascontiguousarray(view[row : row + high], native).data)
+        panel = view[row : row + high] if changed is None else changed(view[row : row + high])
+        out.write(numpy.ascontiguousarray(panel, panel.dtype.newbyteorder("<")).data)
 
 
 def _index(brackets: str, shape: tuple[int, ...], name: str) -> list[int | None]:

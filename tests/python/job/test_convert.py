@@ -379,7 +379,7 @@ def test_requests_that_make_no_sense(tilewise: Tilewise) -> None:
         ),
         (("A.npy", "-o", "B.csv", "--order", "F"), "row by row"),
         (("A.npy", "-o", "B.npy", "--memory", "1MiB"), "memory"),
-        (("A.npy", "-o", "B.npz"), "only read"),
+        (("A.npy", "-o", "B.npz", "--order", "F"), "row by row"),
         (("A.npy", "-o", "B.npy", "--hint", "cb_buffer_size=7", "--io", "two_phase"), "cb_buffer_size"),
         (("A.npy", "-o", "B.npy", "--hint", "gather=late", "--io", "root_collective"), "gather=late"),
     ):

@@ -20,8 +20,9 @@ from format_files import COMPLEX, SHAPES, filled, loaded, matrix, written
 from PIL import Image
 from tilewise import files
 from tilewise.base.errors import Interrupted, RunError, UsageError
+from tilewise.files.checks import number_type
 from tilewise.files.decoded import decoded
-from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.dtypes import ITEMSIZE, parse_dtype
 from tilewise.files.formats import FORMATS, format_module, format_name, format_of, split_name
 from tilewise.files.output import create
 from tilewise.files.target import check_holds, check_target, find_target
@@ -130,8 +131,6 @@ def test_npz(tmp_path: Path, dtype: str, packed: bool) -> None:
             assert numpy.array_equal(loaded(tmp_path / "a.npz:a"), numbers)
     with pytest.raises(UsageError, match="a, c"):
         files.inspect(str(tmp_path / "a.npz"))
-    with pytest.raises(UsageError, match="only read"):
-        check_target(str(tmp_path / "new.npz"), False)
 
 
 @pytest.mark.parametrize("dtype", ITEMSIZE)
@@ -171,10 +170,44 @@ def test_safetensors(tmp_path: Path, dtype: str) -> None:
 
 
 def test_safetensors_refuses_types_by_name(tmp_path: Path) -> None:
-    head = json.dumps({"x": {"dtype": "BF16", "shape": [1, 1], "data_offsets": [0, 2]}}).encode()
+    head = json.dumps({"x": {"dtype": "F8_E4M3", "shape": [1, 2], "data_offsets": [0, 2]}}).encode()
     (tmp_path / "a.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + b"ab")
-    with pytest.raises(UsageError, match="BF16"):
+    with pytest.raises(UsageError, match="F8_E4M3"):
         files.inspect(str(tmp_path / "a.safetensors:x"))
+
+
+def test_bfloat16_is_the_upper_half_of_float32(tmp_path: Path) -> None:
+    numbers = numpy.random.default_rng(1).standard_normal((5, 3, 7)).astype("float32")
+    numbers[0, 0, :4] = [numpy.inf, -numpy.inf, 0.0, -0.0]
+    halves = (numbers.view("uint32") >> 16).astype("<u2")
+    head = json.dumps(
+        {"x": {"dtype": "BF16", "shape": [5, 3, 7], "data_offsets": [0, halves.nbytes]}}
+    ).encode()
+    (tmp_path / "a.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + halves.tobytes())
+    expected = (halves.astype("uint32") << 16).view("float32")
+    for brackets, index in (("2", 2), (":,1", (slice(None), 1))):
+        found = loaded(f"{tmp_path / 'a.safetensors'}[{brackets}]")
+        assert numpy.array_equal(found.view("uint32"), expected[index].copy().view("uint32"))
+
+
+@pytest.mark.parametrize("dtype", ITEMSIZE)
+def test_npz_is_written_as_numpy_reads_it(tmp_path: Path, dtype: str) -> None:
+    for shape in SHAPES:
+        numbers = matrix(shape, dtype)
+        for name, member in (("a.npz", "arr_0"), ("b.npz:some name", "some name")):
+            written(tmp_path / name, numbers, force=True)
+            with numpy.load(tmp_path / name.partition(":")[0]) as archive:
+                assert archive.files == [member]
+                assert numpy.array_equal(archive[member], numbers) and archive[member].dtype == numbers.dtype
+            assert not files.inspect(str(tmp_path / name)).encoded
+            assert numpy.array_equal(loaded(tmp_path / name), numbers)
+
+
+@pytest.mark.parametrize(
+    "word", ["f4", "single", "float", "double", "int", "i2", "u8", "complex", "c8", "bool"]
+)
+def test_types_have_numpys_short_names(word: str) -> None:
+    assert parse_dtype(word, "--dtype") == number_type(numpy.dtype(word), "it")
 
 
 @pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric", "hermitian"])

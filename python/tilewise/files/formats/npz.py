@@ -1,10 +1,11 @@
-"""The .npz format: arrays that are stored are read in place, compressed ones are decoded."""
+"""The .npz format: stored arrays are read in place, compressed ones decoded; one array is written, stored."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import os
+import shutil
 import zipfile
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, BinaryIO
@@ -20,16 +21,19 @@ from tilewise.files.checks import (
     pick,
     printable,
 )
-from tilewise.files.formats import Format
+from tilewise.files.dtypes import ALL
+from tilewise.files.formats import Format, npy_plain, split_name
 from tilewise.files.formats.npy import read_header
-from tilewise.files.region import Source
+from tilewise.files.headed import raw_beside
+from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
 from tilewise.files.slices import copy_out, part_of, where
 
 if TYPE_CHECKING:
     from tilewise.files.contents import Content
 
-FORMAT = Format(member="array", sliced=True)
+FORMAT = Format(numbers=ALL, member="array", sliced=True)
+_DEFAULT = "arr_0"  # as numpy.savez calls an array without a name
 _LOCAL_HEADER = 30  # bytes before the name in the header that precedes each entry
 _CHUNK = 4 << 20
 _LISTED = 1000  # entries that are looked into to find the matrices
@@ -87,6 +91,23 @@ def decode(source: Source, out: BinaryIO) -> None:
                         out.write(numpy.frombuffer(chunk, dtype).astype(native, copy=False).data)
             if stream.read(1):  # reading to the end also checks the archive's checksum
                 raise UsageError(f"{source.name} holds more numbers than its header says")
+
+
+def create(new: New) -> Region:
+    """Makes the raw file that numbers go to before the archive, which has their checksum, is written."""
+    return raw_beside(new)
+
+
+def encode(raw: Region, path: str, planes: int) -> None:
+    """Writes an archive with one array, which is stored as it is."""
+    name = split_name(raw.name)[1] or _DEFAULT
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        entry = zipfile.ZipInfo(
+            f"{name}.npy"
+        )  # with the date that zip files begin at: same numbers, same file
+        with archive.open(entry, "w", force_zip64=True) as out, open(raw.path, "rb") as numbers:
+            out.write(npy_plain.header_bytes((raw.rows, raw.columns), raw.dtype, "C"))
+            shutil.copyfileobj(numbers, out, _CHUNK)
 
 
 def _chunks(stream: IO[bytes], left: int, name: str) -> Iterator[bytes]:

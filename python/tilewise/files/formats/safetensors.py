@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -42,6 +42,8 @@ _DTYPES = {
     "BOOL": "uint8",
     "C64": "complex64",
 }
+_WIDENED = {"BF16": "float32"}  # whose upper half it is
+_READ = _DTYPES | _WIDENED
 _CODES = {dtype: code for code, dtype in reversed(_DTYPES.items())}
 
 
@@ -58,19 +60,19 @@ def inspect(path: str, name: str, member: str, part: str | None = None) -> Sourc
         data, head = _header(file, size, name)
     tensors = _tensors(head, name)
     _require_in_a_row(tensors, size - data, name)
-    matrices = [key for key, tensor in tensors.items() if len(tensor.shape) == 2 and tensor.dtype in _DTYPES]
+    matrices = [key for key, tensor in tensors.items() if len(tensor.shape) == 2 and tensor.dtype in _READ]
     if member and member not in tensors:
         raise missing(name, "tensor", member, matrices)
     chosen = member or pick(name, path, "tensor", matrices or (list(tensors) if len(tensors) == 1 else []))
     tensor = tensors[chosen]
-    if tensor.dtype not in _DTYPES:
+    if tensor.dtype not in _READ:
         raise UsageError(
             f"{name} holds numbers of type {printable(tensor.dtype)}, which tilewise does not read; "
-            f"it reads {', '.join(_DTYPES)}"
+            f"it reads {', '.join(_READ)}"
         )
-    number = _DTYPES[tensor.dtype]
+    number = _READ[tensor.dtype]
     chosen_part = part_of(tensor.shape, name, part)
-    return Source(
+    found = Source(
         path=path,
         name=name,
         dtype=number,
@@ -79,10 +81,14 @@ def inspect(path: str, name: str, member: str, part: str | None = None) -> Sourc
         member=chosen,
         **where(chosen_part, data + tensor.data_offsets[0], number, "little"),
     )
+    if tensor.dtype not in _WIDENED:
+        return found
+    notes = (*chosen_part.notes, f"bfloat16 is read as {number}, which holds all of it")
+    return msgspec.structs.replace(found, offset=0, encoded=True, notes=notes)
 
 
 def decode(source: Source, out: BinaryIO) -> None:
-    """Copies a slice whose rows do not lie in one piece."""
+    """Copies a slice whose rows do not lie in one piece, and widens bfloat16."""
     import numpy
 
     part = source.part
@@ -90,8 +96,19 @@ def decode(source: Source, out: BinaryIO) -> None:
     file, size = open_regular(source.path, source.name)
     with file:
         data, head = _header(file, size, source.name)
-    offset = data + _tensors(head, source.name)[source.member].data_offsets[0]
-    copy_out(part, source.path, offset, numpy.dtype(source.dtype).newbyteorder("<"), out)
+    tensor = _tensors(head, source.name)[source.member]
+    offset = data + tensor.data_offsets[0]
+    if tensor.dtype in _WIDENED:
+        copy_out(part, source.path, offset, numpy.dtype("<u2"), out, _widened)
+    else:
+        copy_out(part, source.path, offset, numpy.dtype(source.dtype).newbyteorder("<"), out)
+
+
+def _widened(halves: Any) -> Any:
+    """float32 numbers from their upper halves, as uint16."""
+    import numpy
+
+    return (halves.astype(numpy.uint32) << 16).view(numpy.float32)
 
 
 def contents(path: str, name: str) -> list[Content]:
@@ -105,9 +122,9 @@ def contents(path: str, name: str) -> list[Content]:
         Content(
             key,
             tuple(tensor.shape),
-            _DTYPES.get(tensor.dtype, tensor.dtype),
+            "bfloat16" if tensor.dtype == "BF16" else _DTYPES.get(tensor.dtype, tensor.dtype),
             "in one piece",
-            len(tensor.shape) == 2 and tensor.dtype in _DTYPES,
+            len(tensor.shape) == 2 and tensor.dtype in _READ,
         )
         for key, tensor in _tensors(head, name).items()
     ]
@@ -157,10 +174,11 @@ def _require_in_a_row(tensors: dict[str, _Tensor], room: int, name: str) -> None
             count *= extent
             if extent < 0 or count > LARGEST:
                 raise UsageError(f"{name} says that {printable(key)} has a shape that no array can have")
-        if tensor.dtype in _DTYPES and last - first != count * ITEMSIZE[_DTYPES[tensor.dtype]]:
+        known = 2 if tensor.dtype in _WIDENED else ITEMSIZE.get(_DTYPES.get(tensor.dtype, ""), 0)
+        if known and last - first != count * known:
             raise UsageError(
-                f"{name}: the tensor {printable(key)} has {last - first} bytes, but its header promises "
-                f"{count * ITEMSIZE[_DTYPES[tensor.dtype]]}"
+                f"{name}: the tensor {printable(key)} has {last - first} bytes, "
+                f"but its header promises {count * known}"
             )
         end = last
     if end != room:
