@@ -59,7 +59,7 @@ def _check_outputs(flags: MeasureFlags) -> None:
     others: list[str] = []
     for flag, path in (("--json", flags.json), ("--html", flags.html)):
         if flag == "--html" and path == "-":
-            raise UsageError("--html wants a file name, not -")
+            raise UsageError("--html expects a file name, not -")
         side_files.check(flag, path, others, force=False)
         others += [path] if path else []
     side_files.require_folder("--plots", flags.plots, others)
@@ -96,7 +96,7 @@ def _stored_text(request: Request, measured: Measured, store: bool) -> str:
         return "no, as a launch failed"
     if store or request.whole:
         return ""
-    return "no, as flags left a part out or made it less sure; --store keeps it as this machine's profile"
+    return "no, because flags narrow or weaken the run; --store stores it as this machine's profile"
 
 
 def _write(measurement: Measurement, flags: MeasureFlags) -> None:

@@ -64,7 +64,7 @@ def query_request(
         Parameter(
             name="SQL",
             group=WHAT,
-            help="A SELECT from the table launches. Without one, its columns are listed.",
+            help="A SELECT on the table launches; by default, list its columns.",
         ),
     ] = None,
     /,

@@ -24,7 +24,7 @@ def tell(folder: str, outcome: Outcome) -> None:
     show_results(folder)
     counts = ["1 launch" if outcome.launched == 1 else f"{outcome.launched} launches"]
     if outcome.reused:
-        counts.append(f"{outcome.reused} already there")
+        counts.append(f"{outcome.reused} reused")
     counts.append(f"{plural(outcome.done, 'point')} done")
     counts += [f"{plural(outcome.left, 'launch')} left to other parts"] if outcome.left else []
     counts += [f"{outcome.failed} failed"] if outcome.failed else []
@@ -176,7 +176,7 @@ def export_request(
             value=CSV,
             stream=True,
             group=WHAT,
-            help="FILE to write as CSV; - for standard output.",
+            help="CSV file to write; - for standard output.",
         ),
     ] = None,
     parquet: Annotated[

@@ -39,7 +39,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = False
     timeout: Annotated[
-        float | None, Parameter(name="--timeout", group=HOW, help="End a run that takes more than X seconds.")
+        float | None, Parameter(name="--timeout", group=HOW, help="Stop the run after X seconds.")
     ] = None
 
     def __post_init__(self) -> None:

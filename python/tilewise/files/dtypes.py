@@ -33,7 +33,7 @@ def parse_dtype(text: str, flag: str) -> str:
         return text
     if text == "bool":
         return "uint8"
-    raise UsageError(f"{flag} {text!r} is no number type tilewise knows; it knows {', '.join(ITEMSIZE)}")
+    raise UsageError(f"{flag} {text!r} is not a number type tilewise knows; it knows {', '.join(ITEMSIZE)}")
 
 
 def in_memory(dtype: str) -> str:

@@ -59,7 +59,7 @@ class Show:
         output, beside = record.outputs[0], len(record.outputs) - 1
         colours = f" × {output.planes} planes" if output.planes > 1 else ""
         size = f"{shape_text(*output.shape)}{colours} {output.dtype}"
-        return f"{output.path} ({size})" + (f" and {plural(beside, 'snapshot')} beside it" if beside else "")
+        return f"{output.path} ({size})" + (f" and {plural(beside, 'snapshot')} next to it" if beside else "")
 
     def rate(self, record: Record) -> str:
         """How fast it computed, in units of its own; empty where operations a second say it."""

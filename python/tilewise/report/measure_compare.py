@@ -24,7 +24,7 @@ def comparison_tables(comparison: Comparison, verbose: bool = False) -> Screen:
     sides = (("before", comparison.before), ("after", comparison.after))
     screen.pairs((name, _described(side), "faint") for name, side in sides)
     least, wrong = percent(comparison.least), percent(comparison.false)
-    rule = f"named from {least} on; at most {wrong} of those named are expected to be so by chance"
+    rule = f"only changes of at least {least} are named; at most {wrong} of those are expected to be false"
     screen.line(rule, "faint")
     for table in (changes(comparison, verbose), surroundings(comparison)):
         if table is not None:

@@ -86,7 +86,7 @@ def decode(source: Source, out: BinaryIO) -> None:
                     if wanted:
                         out.write(numpy.frombuffer(chunk, dtype).astype(native, copy=False).data)
             if stream.read(1):  # reading to the end also checks the archive's checksum
-                raise UsageError(f"{source.name} holds more numbers than its header says")
+                raise UsageError(f"{source.name} holds more numbers than its header declares")
 
 
 def _chunks(stream: IO[bytes], left: int, name: str) -> Iterator[bytes]:

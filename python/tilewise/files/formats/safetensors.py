@@ -65,7 +65,7 @@ def inspect(path: str, name: str, member: str, part: str | None = None) -> Sourc
     tensor = tensors[chosen]
     if tensor.dtype not in _DTYPES:
         raise UsageError(
-            f"{name} holds numbers of type {printable(tensor.dtype)}, which tilewise does not read; "
+            f"{name} holds numbers of type {printable(tensor.dtype)}, which tilewise cannot read; "
             f"it reads {', '.join(_DTYPES)}"
         )
     number = _DTYPES[tensor.dtype]
@@ -141,7 +141,7 @@ def _tensors(head: bytes, name: str) -> dict[str, _Tensor]:
         raw.pop("__metadata__", None)
         return {key: msgspec.json.decode(value, type=_Tensor) for key, value in raw.items()}
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise UsageError(f"{name} is no readable .safetensors file: {printable(str(error))}") from None
+        raise UsageError(f"{name} is not a readable .safetensors file: {printable(str(error))}") from None
 
 
 def _require_in_a_row(tensors: dict[str, _Tensor], room: int, name: str) -> None:
@@ -156,7 +156,7 @@ def _require_in_a_row(tensors: dict[str, _Tensor], room: int, name: str) -> None
         for extent in tensor.shape:
             count *= extent
             if extent < 0 or count > LARGEST:
-                raise UsageError(f"{name} says that {printable(key)} has a shape that no array can have")
+                raise UsageError(f"{name} declares a shape for {printable(key)} that no array can have")
         if tensor.dtype in _DTYPES and last - first != count * ITEMSIZE[_DTYPES[tensor.dtype]]:
             raise UsageError(
                 f"{name}: the tensor {printable(key)} has {last - first} bytes, but its header promises "
@@ -164,5 +164,5 @@ def _require_in_a_row(tensors: dict[str, _Tensor], room: int, name: str) -> None
             )
         end = last
     if end != room:
-        what = "it is truncated" if end > room else "it has more than its header says"
+        what = "it is truncated" if end > room else "it has more data than its header declares"
         raise UsageError(f"{name} has {room} bytes of numbers, but its header promises {end}: {what}")

@@ -30,7 +30,7 @@ def decode_segments(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> N
         _place(_taken(picture, source), 0, 0, source, out, native)
         return
     if math.prod(page.chunks) * native.itemsize > max(_SEGMENT_MAX, 2 * source.bytes):
-        raise UsageError(f"{source.name} says that a strip or tile of it has {page.chunks} numbers")
+        raise UsageError(f"{source.name} declares a strip or tile with {page.chunks} numbers")
     table = None
     if int(page.photometric) == _PALETTE:
         table = _grey_table(page, native) if source.planes == 1 else _colour_table(page, native)

@@ -45,7 +45,7 @@ def read(folder: str, name: str) -> Manifest:
     file, size = open_regular(path, f"{name}/{FILE}")
     with file:
         if size > _BYTES_MAX:
-            raise UsageError(f"{name}/{FILE} has {size} bytes, more than any manifest needs")
+            raise UsageError(f"{name}/{FILE} has {size} bytes, too large for a manifest")
         text = file.read(size)
     try:
         manifest = msgspec.json.decode(text, type=Manifest)
@@ -78,7 +78,8 @@ def require_cover(
         for (begin, end), extent in ((rows, shape[0]), (columns, shape[1])):
             if not 0 <= begin <= end <= extent:
                 raise UsageError(
-                    f"{name}: a tile with {_text(rows, columns)} leaves the matrix of {shape_text(*shape)}"
+                    f"{name}: a tile with {_text(rows, columns)} is outside the "
+                    f"matrix of {shape_text(*shape)}"
                 )
         if rows[0] < rows[1] and columns[0] < columns[1]:
             area += (rows[1] - rows[0]) * (columns[1] - columns[0])

@@ -66,7 +66,7 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
         """Raises UsageError for two outputs, or none."""
         super().__post_init__()
         if (self.b is None) == (not self.output):
-            what = "got two outputs" if self.output else "wants an output"
+            what = "got two outputs" if self.output else "needs an output"
             raise UsageError(f"convert {what}", "tilewise convert A.txt -o A.npy")
         if self.b is not None:
             msgspec.structs.force_setattr(self, "output", self.b)
@@ -81,5 +81,5 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
         if is_integer(source.dtype) or not is_integer(plan.dtype):
             return plan
         types = f"{source.name} is {source.dtype}, {target.name} gets {plan.dtype}"
-        cut = f"float→integer cuts fractions off: {types}"
+        cut = f"float→integer truncates fractions: {types}"
         return msgspec.structs.replace(plan, warnings=[cut, *plan.warnings])

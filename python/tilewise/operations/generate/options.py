@@ -54,12 +54,12 @@ class Generate(Operation, frozen=True, kw_only=True):
             parse=parse_type,
         ),
     ] = "float64"
-    kind: Annotated[str, Parameter(name="--kind", group=WHAT, help="The rule.", choices=tuple(KINDS))] = (
-        "random"
-    )
+    kind: Annotated[
+        str, Parameter(name="--kind", group=WHAT, help="What the matrix holds.", choices=tuple(KINDS))
+    ] = "random"
     order: Annotated[str | None, ORDER] = None
     header: Annotated[bool, HEADER] = False
-    seed: Annotated[int, Parameter(name="--seed", group=WHAT, help="Another seed makes other numbers.")] = 0
+    seed: Annotated[int, Parameter(name="--seed", group=WHAT, help="Seed of the random numbers.")] = 0
 
     def check(self) -> None:
         super().check()

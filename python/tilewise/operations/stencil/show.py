@@ -16,7 +16,7 @@ class ShowStencil(Show):
     """Words for people."""
 
     methods: ClassVar[dict[str, str]] = {
-        "fast": "patches, swept again from the input",
+        "fast": "patches, recomputed from the input",
         "serial": "plain sweeps on one rank",
     }
 
@@ -34,14 +34,14 @@ class ShowStencil(Show):
         if result.get("non_finite"):
             text += f"; {plural(result['non_finite'], 'number')} of the result not finite"
         if result.get("held"):
-            text += f"; {plural(result['held'], 'number')} held to the type's range"
+            text += f"; {plural(result['held'], 'number')} clamped to the type's range"
         return [("sweeps", text)]
 
     def rate(self, record: Record) -> str:
         points, over = record.result.get("points_per_second"), record.result.get("fraction_of_copy")
         if not points:
             return ""
-        return rate_text(points, "point/s") + (f", {over:.2f} × what copying allows" if over else "")
+        return rate_text(points, "point/s") + (f", {over:.2f} × the memory-copy limit" if over else "")
 
     def traffic(self, record: Record) -> Traffic:
         """Its numbers, read and written once a sweep."""

@@ -18,14 +18,14 @@ class ShowSvd(Show):
     """Words for people."""
 
     methods: ClassVar[dict[str, str]] = {
-        "probes": "random vectors, sent through A and through its factors",
+        "probes": "random vectors times A, compared with its factors",
         "serial": "gesdd on one rank",
     }
 
     def method(self, record: Record) -> str:
         alone = len(record.outputs) == 1  # no vectors
         probed = record.verification is not None and record.verification.method == "probes"
-        return "the sums of squares of A and of s" if alone and probed else super().method(record)
+        return "the sums of squares of A and s" if alone and probed else super().method(record)
 
     def variant(self, variant: RecordVariant) -> list[str]:
         blocks = [f"{variant.blocks} blocks"] if variant.algorithm == "jacobi" else []
@@ -140,10 +140,10 @@ def exact_to(record: Record) -> str:
         if result.get(f"orthogonality_{name}") is not None:
             parts.append(f"{name.upper()} orthogonal to {result[f'orthogonality_{name}']:.1e}")
     if result.get("sigma_error") is not None:
-        parts.append(f"each value to {result['sigma_error']:.1e} of itself")
+        parts.append(f"each value has a relative error of at most {result['sigma_error']:.1e}")
     if result.get("error_estimate") is not None:
         parts.append(f"these components leave {left_text(result)} of A")
-    return ", ".join(parts) or "singular values only: no vectors to look at"
+    return ", ".join(parts) or "singular values only: no vectors to check"
 
 
 def left_text(result: dict[str, Any]) -> str:
