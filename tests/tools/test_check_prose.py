@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-import check_prose
+import check_prose  # noqa: E402
 
 LONG = "word " * (check_prose.MAX_WORDS + 1)
 

@@ -113,7 +113,7 @@ class SvdOptions(JobOptions, total=False):
     components: int
     # Compute the fewest that hold this share of the squared Frobenius norm, such as 0.99.
     energy: float
-    # Also US.npy: U with each column times its value.
+    # Also write US.npy: U times diag(s).
     scaled: bool
     # jacobi: fail after N sweeps.
     max_sweeps: int

@@ -180,7 +180,7 @@ def run_shown(words: list[str], whole: bool = False) -> Ended:
         here = os.getcwd()
     except OSError as error:
         raise RunError(
-            f"the current folder: {error.strerror or error}", "os.chdir to one that is there"
+            f"the current folder: {error.strerror or error}", "os.chdir to an existing folder"
         ) from None
     line = notebook_line(whole)
     try:

@@ -28,7 +28,7 @@ _LABEL = len("BLAS kernel")
 
 
 def request() -> bool:
-    """Say what is installed and what will go wrong; ends with 0 if jobs can run here, else with 1.
+    """Check the installation. The exit code is 0 if jobs can run here, else 1.
 
     Examples:
         tilewise doctor

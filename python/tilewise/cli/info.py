@@ -22,7 +22,7 @@ from tilewise.report.table import Cell, Table, text_columns
 
 def request(
     a: Annotated[
-        str, Parameter(name="A", value=MATRIX, group=WHAT, help="A matrix: a path or a generator's name.")
+        str, Parameter(name="A", value=MATRIX, group=WHAT, help="A matrix file, or random:ROWSxCOLUMNS:TYPE.")
     ],
     /,
     *,

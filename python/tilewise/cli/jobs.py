@@ -33,7 +33,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
             value=JSON,
             stream=True,
             group=SHOW,
-            help="File for the record; - is standard output.",
+            help="File for the record; - for standard output.",
         ),
     ] = None
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Print errors only.")] = False

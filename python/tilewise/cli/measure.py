@@ -61,8 +61,8 @@ def request(
             name="KIND",
             choices=(*asked.KINDS, "all"),
             group=WHAT,
-            help="ping, file, memory or compute.",
-            default="all of them",
+            help="What to measure: ping, file, memory or compute.",
+            default="all",
         ),
     ] = "all",
     /,
@@ -136,10 +136,13 @@ def _request(kind: str, whole: bool, flags: MeasureFlags) -> Request:
 
 def compare(
     before: Annotated[
-        str, Parameter(name="BEFORE", value=JSON, group=WHAT, help="A measurement: measure --json FILE.")
+        str,
+        Parameter(
+            name="BEFORE", value=JSON, group=WHAT, help="A measurement that measure --json FILE wrote."
+        ),
     ],
     after: Annotated[
-        str, Parameter(name="AFTER", value=JSON, group=WHAT, help="A later one, or of another machine.")
+        str, Parameter(name="AFTER", value=JSON, group=WHAT, help="A later one, or one of another machine.")
     ],
     /,
     *,
@@ -157,7 +160,7 @@ def compare(
         bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Print every line.")
     ] = False,
 ) -> int:
-    """Say of each figure of two measurements: faster, slower or not distinguishable, as a test has it.
+    """Compare two measurements. A statistical test calls each figure faster, slower or not distinguishable.
 
     Examples:
         tilewise measure compare before.json after.json

@@ -29,7 +29,11 @@ class MeasureFlags:
     pairs: Annotated[
         str | None,
         Parameter(
-            name="--pairs", value=NUMBER, joined=",", group=WHAT, help="ping: pairs that talk at once: 1,3."
+            name="--pairs",
+            value=NUMBER,
+            joined=",",
+            group=WHAT,
+            help="ping: pairs of ranks that communicate at once, as 1,3.",
         ),
     ] = None
     levels: Annotated[
@@ -50,7 +54,7 @@ class MeasureFlags:
             choices=asked.EXCHANGES,
             joined=",",
             group=WHAT,
-            help=f"ping: {', '.join(asked.EXCHANGES)}.",
+            help=f"ping: kind of exchange: {', '.join(asked.EXCHANGES)}.",
         ),
     ] = None
     pattern: Annotated[
@@ -71,7 +75,7 @@ class MeasureFlags:
             choices=(*asked.COLLECTIVES, "none"),
             joined=",",
             group=WHAT,
-            help=f"ping: {', '.join(asked.COLLECTIVES)}, or none.",
+            help=f"ping: collectives: {', '.join(asked.COLLECTIVES)}, or none.",
         ),
     ] = None
     matrix: Annotated[
@@ -90,7 +94,7 @@ class MeasureFlags:
             value=NUMBER,
             joined=",",
             group=WHAT,
-            help="file: 1,2,4; ping: of collectives and of --matrix.",
+            help="file: rank counts, as 1,2,4; ping: for collectives and --matrix.",
         ),
     ] = None
     block: Annotated[
@@ -116,7 +120,7 @@ class MeasureFlags:
             choices=("all", *IO),
             joined=",",
             group=WHAT,
-            help="file: strategies as jobs have them: positioned,… or all.",
+            help="file: I/O strategies of jobs, as positioned,mapped, or all.",
         ),
     ] = None
     buffer: Annotated[
@@ -126,7 +130,7 @@ class MeasureFlags:
             choices=asked.BUFFERS,
             joined=",",
             group=WHAT,
-            help="file: malloc; on a graphics processor pinned, device, managed.",
+            help="file: memory: malloc; with a graphics processor also pinned, device, managed.",
         ),
     ] = None
     layout: Annotated[
@@ -146,7 +150,7 @@ class MeasureFlags:
             choices=asked.CACHES,
             joined=",",
             group=WHAT,
-            help="file: warm, cold (dropped before reading), direct.",
+            help="file: warm (in the page cache), cold (dropped before reading), direct (past the cache).",
         ),
     ] = None
     check: Annotated[
@@ -155,7 +159,7 @@ class MeasureFlags:
             name="--check",
             choices=asked.CHECKS,
             group=WHAT,
-            help="file: none, counts or content.",
+            help="file: what to check after reading: none, counts or content.",
             default="counts",
         ),
     ] = None
@@ -188,7 +192,11 @@ class MeasureFlags:
     sizes: Annotated[
         str | None,
         Parameter(
-            name="--sizes", value=NUMBER, joined=",", group=WHAT, help="compute: N of N×N products: 64,1024."
+            name="--sizes",
+            value=NUMBER,
+            joined=",",
+            group=WHAT,
+            help="compute: sizes N of N×N products, as 64,1024.",
         ),
     ] = None
     dtypes: Annotated[
@@ -198,13 +206,17 @@ class MeasureFlags:
             choices=asked.DTYPES,
             joined=",",
             group=WHAT,
-            help=f"compute: {', '.join(asked.DTYPES)}.",
+            help=f"compute: data types: {', '.join(asked.DTYPES)}.",
         ),
     ] = None
     threads: Annotated[
         str | None,
         Parameter(
-            name=["--threads", "-t"], value=NUMBER, joined=",", group=WHAT, help="memory, compute: 1,2."
+            name=["--threads", "-t"],
+            value=NUMBER,
+            joined=",",
+            group=WHAT,
+            help="memory, compute: thread counts, as 1,2.",
         ),
     ] = None
     launches: Annotated[int, Parameter(name="--launches", group=HOW, help="Launches per point.")] = 3
@@ -242,12 +254,17 @@ class MeasureFlags:
     ] = None
     hosts: Annotated[
         str | None,
-        Parameter(name="--hosts", value=FILE, group=WHERE, help="FILE with a host a line, for level node."),
+        Parameter(
+            name="--hosts", value=FILE, group=WHERE, help="File with one host per line, for level node."
+        ),
     ] = None
     launcher: Annotated[
         str | None,
         Parameter(
-            name="--launcher", value=Value("COMMAND"), group=WHERE, help="Replaces mpiexec and its options."
+            name="--launcher",
+            value=Value("COMMAND"),
+            group=WHERE,
+            help="Command to use instead of mpiexec and its options.",
         ),
     ] = None
     json: Annotated[
@@ -262,15 +279,17 @@ class MeasureFlags:
     ] = None
     html: Annotated[
         str | None,
-        Parameter(name="--html", value=HTML, stream=True, group=SHOW, help="FILE for a page."),
+        Parameter(name="--html", value=HTML, stream=True, group=SHOW, help="File for an HTML page."),
     ] = None
     plots: Annotated[
         str | None,
-        Parameter(name="--plots", value=FOLDER, group=SHOW, help="FOLDER for figures, SVG and PNG."),
+        Parameter(name="--plots", value=FOLDER, group=SHOW, help="Folder for figures (SVG and PNG)."),
     ] = None
     tables: Annotated[
         str | None,
-        Parameter(name="--tables", value=FOLDER, group=SHOW, help="FOLDER for tables: CSV, Markdown, JSON."),
+        Parameter(
+            name="--tables", value=FOLDER, group=SHOW, help="Folder for tables (CSV, Markdown and JSON)."
+        ),
     ] = None
     store: Annotated[
         bool,

@@ -40,21 +40,21 @@ def request(
         ),
     ],
     output: Annotated[
-        str | None, Parameter(name=["--output", "-o"], value=HTML, group=WHAT, help="FILE.html to write.")
+        str | None, Parameter(name=["--output", "-o"], value=HTML, group=WHAT, help="HTML file to write.")
     ] = None,
     plots: Annotated[
         str | None,
-        Parameter(name="--plots", value=FOLDER, group=SHOW, help="FOLDER for every figure as SVG and PNG."),
+        Parameter(name="--plots", value=FOLDER, group=SHOW, help="Folder for every figure, as SVG and PNG."),
     ] = None,
     tables: Annotated[
         str | None,
         Parameter(
-            name="--tables", value=FOLDER, group=SHOW, help="FOLDER for tables as CSV, Markdown, JSON."
+            name="--tables", value=FOLDER, group=SHOW, help="Folder for tables, as CSV, Markdown and JSON."
         ),
     ] = None,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Print errors only.")] = False,
 ) -> ReportRequest:
-    """Write one HTML page of results: no network needed, readable without scripts.
+    """Write results as one HTML page, which needs neither network nor scripts.
 
     Examples:
         tilewise report record.json -o report.html

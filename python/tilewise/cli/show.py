@@ -33,7 +33,7 @@ def request(
     ] = None,
     /,
 ) -> tuple[str, str | None, str | None]:
-    """Print numbers of a matrix: its corners, or the rows and columns asked for, in full precision.
+    """Print elements of a matrix: its corners, or the given rows and columns, in full precision.
 
     Examples:
         tilewise show A.npy

@@ -113,7 +113,7 @@ def _show(comparison: Comparison) -> None:
 def compare_request(
     old: Annotated[str, Parameter(name="OLD", value=FOLDER, group=WHAT, help="A results folder.")],
     new: Annotated[
-        str, Parameter(name="NEW", value=FOLDER, group=WHAT, help="Another one of the same study.")
+        str, Parameter(name="NEW", value=FOLDER, group=WHAT, help="Another results folder of the same study.")
     ],
     /,
     *,
@@ -123,13 +123,15 @@ def compare_request(
             name="--metric",
             value=Value("PATH"),
             group=WHAT,
-            help="Path into the record.",
+            help="Figure to compare: a path in the record.",
             default="seconds.total.max",
         ),
     ] = None,
     json: Annotated[
         str | None,
-        Parameter(name="--json", value=JSON, stream=True, group=SHOW, help="FILE; - for standard output."),
+        Parameter(
+            name="--json", value=JSON, stream=True, group=SHOW, help="File to write; - for standard output."
+        ),
     ] = None,
 ) -> tuple[str, str, str | None, str | None]:
     """Say for each point whether it is faster or slower, or cannot be told apart.
@@ -185,11 +187,11 @@ def export_request(
             name="--parquet",
             value=Value("FILE", (".parquet",)),
             group=WHAT,
-            help="FILE to write as Parquet (needs pyarrow).",
+            help="Parquet file to write (needs pyarrow).",
         ),
     ] = None,
 ) -> tuple[str, str | None, str | None]:
-    """Write all launches as flat rows.
+    """Write all launches as flat rows to CSV or Parquet.
 
     Examples:
         tilewise study export results/quick --csv launches.csv

@@ -50,7 +50,7 @@ def list_all(words: list[str]) -> int:
 
 
 def list_request() -> bool:
-    """List the studies that come with the package.
+    """List the built-in studies.
 
     Examples:
         tilewise study list
@@ -96,19 +96,17 @@ def show_request(
     name: Annotated[
         str,
         Parameter(
-            name="NAME", value=STUDY, group=WHAT, help="A shipped study, a TOML file, or a results folder."
+            name="NAME", value=STUDY, group=WHAT, help="A built-in study, a TOML file, or a results folder."
         ),
     ],
     /,
     *,
     scale: Annotated[
         str,
-        Parameter(
-            name="--scale", group=WHAT, help="Size of the study.", choices=("tiny", "default", "report")
-        ),
+        Parameter(name="--scale", group=WHAT, help="Its size.", choices=("tiny", "default", "report")),
     ] = "default",
 ) -> tuple[str, str]:
-    """Say what a study would run, and what it makes of it; of results, show the tables.
+    """Show what a study runs and reports; of a results folder, show the tables.
 
     Examples:
         tilewise study show quick
@@ -125,9 +123,7 @@ class RunFlags:
 
     scale: Annotated[
         str,
-        Parameter(
-            name="--scale", group=WHAT, help="Size of the study.", choices=("tiny", "default", "report")
-        ),
+        Parameter(name="--scale", group=WHAT, help="Its size.", choices=("tiny", "default", "report")),
     ] = "default"
     only: Annotated[
         tuple[str, ...],
@@ -135,12 +131,12 @@ class RunFlags:
             name="--only",
             value=Value("K=V[,V…]"),
             group=WHAT,
-            help="K=V[,V…]: only points with these values of an axis.",
+            help="Only points with these values of an axis: AXIS=VALUE[,VALUE…].",
         ),
     ] = ()
     point: Annotated[
         str,
-        Parameter(name="--point", value=Value("KEY"), group=WHAT, help="Only the point whose key begins so."),
+        Parameter(name="--point", value=Value("KEY"), group=WHAT, help="Only the point with this key."),
     ] = ""
     resume: Annotated[
         bool, Parameter(name="--resume", group=HOW, help="Continue the newest run of this study.")
@@ -153,12 +149,12 @@ class RunFlags:
     ] = False
     results: Annotated[
         str,
-        Parameter(name="--results", value=FOLDER, group=WHERE, help="Results go to its folder STUDY/DATE."),
+        Parameter(name="--results", value=FOLDER, group=WHERE, help="Write to STUDY/DATE in here."),
     ] = "results"
     into: Annotated[
         str | None,
         Parameter(
-            name="--into", value=FOLDER, group=WHERE, help="Go on in exactly this folder, or begin it."
+            name="--into", value=FOLDER, group=WHERE, help="Write to this folder; continue if it has results."
         ),
     ] = None
     work: Annotated[
@@ -167,30 +163,22 @@ class RunFlags:
             name="--work",
             value=FOLDER,
             group=WHERE,
-            help="Folder for matrices.",
-            default="work, beside the points",
+            help="Folder for the matrices.",
+            default="work, next to the points",
         ),
     ] = None
     keep: Annotated[bool, Parameter(name="--keep", group=WHERE, help="Keep the generated matrices.")] = False
     machine: Annotated[
         str,
-        Parameter(
-            name="--machine",
-            group=WHERE,
-            help="One name for hosts that are alike, instead of this host's name.",
-        ),
+        Parameter(name="--machine", group=WHERE, help="Use one name for hosts that are alike."),
     ] = ""
     part: Annotated[
         str,
-        Parameter(
-            name="--part", group=WHERE, help="Write to points.TEXT.jsonl, so that several can run at once."
-        ),
+        Parameter(name="--part", group=WHERE, help="Write points.NAME.jsonl; several may run."),
     ] = ""
     submit: Annotated[
         str | None,
-        Parameter(
-            name="--submit", choices=("slurm",), group=WHERE, help="slurm: write batch scripts, run nothing."
-        ),
+        Parameter(name="--submit", choices=("slurm",), group=WHERE, help="Write batch scripts; run nothing."),
     ] = None
     per_point: Annotated[
         bool, Parameter(name="--per-point", group=WHERE, help="With --submit: one script per point.")
@@ -202,9 +190,11 @@ class RunFlags:
     partition: Annotated[str, Parameter(name="--partition", group=WHERE, help="For the batch scripts.")] = ""
     time: Annotated[
         str,
-        Parameter(name="--time", value=Value("TIME"), group=WHERE, help="For the batch scripts: 01:00:00."),
+        Parameter(
+            name="--time", value=Value("TIME"), group=WHERE, help="Time limit in the scripts: 01:00:00."
+        ),
     ] = ""
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Only errors.")] = False
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Print errors only.")] = False
     verbose: Annotated[
         bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Print each command line as it ends.")
     ] = False
@@ -212,13 +202,13 @@ class RunFlags:
 
 def run_request(
     name: Annotated[
-        str, Parameter(name="NAME", value=STUDY, group=WHAT, help="A shipped study, or a TOML file.")
+        str, Parameter(name="NAME", value=STUDY, group=WHAT, help="A built-in study, or a TOML file.")
     ],
     /,
     *,
     flags: Annotated[RunFlags, Parameter(name="*", group=WHAT)] = RunFlags(),
 ) -> tuple[str, RunFlags]:
-    """Run every point of a study, keep each result as it comes, and show the tables at the end.
+    """Run every point of a study, store each result as it arrives, and show the tables.
 
     Examples:
         tilewise study run quick --scale tiny

@@ -29,7 +29,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
             name="--trace",
             value=TIMELINE,
             group=SHOW,
-            help="File for the timeline (for Perfetto); may end with .gz.",
+            help="File for the timeline (Perfetto format); may end in .gz.",
         ),
     ] = None
     force: Annotated[

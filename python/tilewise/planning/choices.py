@@ -67,7 +67,7 @@ def _parse_kernel(text: str) -> str:
 def _parse_verify(text: str) -> str:
     if text in VERIFY:
         return text
-    raise UsageError(f"--verify {text!r} is unknown; known are {', '.join(VERIFY)}")
+    raise UsageError(f"--verify {text!r} is unknown; expected one of {', '.join(VERIFY)}")
 
 
 def _parse_grid(text: str) -> tuple[int, int] | None:
@@ -176,7 +176,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         Parameter(
             name="--remainder",
             group=HOW,
-            help="Where uneven cuts put what is left over.",
+            help="How an uneven division is dealt out: spread over the parts, or all in the last one.",
             choices=_remainders,
         ),
     ] = "spread"
@@ -196,7 +196,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             name="--hint",
             value=Value("KEY=VALUE"),
             group=HOW,
-            help="KEY=VALUE: an MPI-IO hint.",
+            help="MPI-IO hint, as KEY=VALUE.",
             parse=parse_hints,
             several=True,
         ),
@@ -206,7 +206,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         Parameter(
             name="--verify",
             group=HOW,
-            help="How the result is checked. fast: a cheap check; serial: a second, plain computation.",
+            help="How to verify the result. fast: a cheap check; serial: a second computation on one rank.",
             choices=_proofs,
             parse=_parse_verify,
             applies=_has_proofs,
@@ -214,7 +214,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     ] = "auto"
     no_verify: Annotated[
         bool,
-        Parameter(name="--no-verify", group=HOW, help="The same as --verify off.", applies=_has_proofs),
+        Parameter(name="--no-verify", group=HOW, help="Same as --verify off.", applies=_has_proofs),
     ] = False
     repeat: Annotated[
         int,
@@ -257,7 +257,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     hosts: Annotated[
         str,
         Parameter(
-            name="--hosts", value=FILE, group=WHERE, help="File with a host a line, as host or host:slots."
+            name="--hosts", value=FILE, group=WHERE, help="File with one host per line: HOST or HOST:SLOTS."
         ),
     ] = ""
     place: Annotated[

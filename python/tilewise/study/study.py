@@ -56,7 +56,7 @@ def parse(text: str, path: str, name: str, scale: str = "default") -> Study:
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {_sentence(str(error), text)}", "tilewise study show quick") from None
     except msgspec.DecodeError as error:
-        raise UsageError(f"{path} is no TOML: {error}") from None
+        raise UsageError(f"{path} is not valid TOML: {error}") from None
     if scale not in SCALES:
         raise UsageError(f"--scale {scale!r} is unknown; known are {', '.join(SCALES)}")
     for scales in (file.scales, *(run.scales for run in file.runs)):

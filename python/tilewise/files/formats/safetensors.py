@@ -127,9 +127,7 @@ def _header(file: BinaryIO, size: int, name: str) -> tuple[int, bytes]:
     lead = file.read(8)
     length = int.from_bytes(lead, "little")
     if len(lead) < 8 or length > min(size - 8, _HEADER_MAX):
-        what = (
-            "is empty" if not lead else f"has {size} bytes, which its header of {length} bytes does not fit"
-        )
+        what = "is empty" if not lead else f"has {size} bytes, too few for its header of {length} bytes"
         raise UsageError(f"{name} {what}, but a .safetensors file was expected")
     return 8 + length, file.read(length)
 

@@ -143,6 +143,6 @@ def _number_type(line: Line, separator: str, name: str) -> str:
             )
             raise UsageError(
                 f"{name} has {what} in its first line, but a number was expected",
-                "a line of column names may stay with # before it" if _is_words(line.sample) else "",
+                "put # before a line of column names" if _is_words(line.sample) else "",
             ) from None
     return dtype

@@ -202,7 +202,7 @@ def _source(
     if samples > basic + 1:  # which of them is transparency, if any, is not known
         warnings.append(f"of its {samples} samples per pixel, only red, green and blue are read")
     if photometric == _WHITE_IS_ZERO:
-        warnings.append("its numbers are taken as stored, where 0 is white")
+        warnings.append("its numbers are read as stored; 0 is white")
     warnings += orientation.ignored(page.tags.valueof(orientation.TAG))
     return Source(
         path=path,

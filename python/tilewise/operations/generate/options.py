@@ -25,7 +25,7 @@ def _parse_shape(word: str) -> tuple[int, int]:
 
 
 class Generate(Operation, frozen=True, kw_only=True):
-    """Make a matrix; every rank makes its own block, and the numbers do not depend on how many there are.
+    """Generate a matrix. Every rank makes its own block; the numbers do not depend on the number of ranks.
 
     Examples:
         tilewise generate -o A.npy --shape 4096x4096
@@ -40,7 +40,7 @@ class Generate(Operation, frozen=True, kw_only=True):
     shape: Annotated[
         tuple[int, int],
         Parameter(
-            name="--shape", value=Value("MxN"), group=WHAT, help="MxN: rows and columns.", parse=_parse_shape
+            name="--shape", value=Value("MxN"), group=WHAT, help="Shape: ROWSxCOLUMNS.", parse=_parse_shape
         ),
     ]
     dtype: Annotated[
@@ -49,7 +49,7 @@ class Generate(Operation, frozen=True, kw_only=True):
             name="--dtype",
             value=Value("TYPE"),
             group=WHAT,
-            help="Type of its numbers: float32, int32, …",
+            help="Data type: float32, int32, …",
             choices=ALL,
             parse=parse_type,
         ),

@@ -60,7 +60,7 @@ def swept_type(dtype: str) -> str:
 
 
 class Stencil(OfOneInput, frozen=True, kw_only=True):
-    """Smooth, diffuse or filter a matrix, or each colour of a picture, by sweeps of weighted sums.
+    """Smooth, diffuse or filter a matrix, or each colour of an image, by sweeps of weighted sums.
 
     Examples:
         tilewise stencil A.npy -o B.npy --steps 200

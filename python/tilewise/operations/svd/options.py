@@ -44,7 +44,7 @@ _ROUNDING = 2.0**-52  # of float64: cosines are no more exact
 
 
 class Svd(OfOneInput, frozen=True, kw_only=True):
-    """Singular values and vectors: A = U · diag(s) · Vt, each factor a file in a new folder.
+    """Decompose a matrix: A = U · diag(s) · Vt. Each factor becomes a file in a new folder.
 
     Examples:
         tilewise svd A.npy -o svd
@@ -64,7 +64,7 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
             name=["--output", "-o"],
             value=FOLDER,
             group=WHAT,
-            help="The folder that U.npy, s.npy and Vt.npy are made in.",
+            help="Output folder for U.npy, s.npy and Vt.npy.",
         ),
     ]
     components: Annotated[

@@ -30,7 +30,7 @@ ROOT_WRITES = {
 
 
 class Transpose(OfOneInput, frozen=True, kw_only=True):
-    """Transpose a matrix that lies in a file, however large: memory is bounded by --memory.
+    """Transpose a matrix from file to file, however large; --memory limits the memory.
 
     Examples:
         tilewise transpose A.npy -o AT.npy
