@@ -24,7 +24,7 @@ FENCE = re.compile(r"^\s*(```|~~~)")
 # What no reader takes for prose: code, the targets of links, comments of HTML.
 NO_PROSE = re.compile(r"``.+?``|`[^`]*`|\]\([^)]*\)|<[^>\s][^>]*>|https?://\S+")
 BLOCK = re.compile(r"^\s*([-*+]|\d+\.|#+|>|\|)\s*|^\s*$")
-SENTENCE_END = re.compile(r"(?<=[.!?:])\s+")
+SENTENCE_END = re.compile(r"(?<=[.!?:])\s+| · ")
 WORD = re.compile(r"[^\W\d_][\w'’-]*")
 PHRASE = 3  # words from which on a string literal is prose
 CXX_LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
