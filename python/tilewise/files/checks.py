@@ -46,7 +46,7 @@ def byte_order(dtype: numpy.dtype[Any]) -> str:
 def require_shape(shape: tuple[int, ...], name: str) -> None:
     """Raises UsageError for extents that no array can have."""
     if any(extent < 0 for extent in shape) or max(shape, default=0) > sys.maxsize:
-        raise UsageError(f"{name} says that its shape is {shape}, which no array can have")
+        raise UsageError(f"{name} declares the shape {shape}, which no array can have")
 
 
 def numbers_bytes(rows: int, columns: int, dtype: str, name: str) -> int:

@@ -133,7 +133,7 @@ def _silent(hosts: list[str]) -> RunError:
     """The network to these hosts is cut, or they are down."""
     here, patience = os.uname().nodename, constants.seam().line_patience
     return RunError(
-        f"{listing(hosts)} did not answer {here} for {patience} s, so that all ranks were ended",
+        f"{listing(hosts)} did not respond to {here} for {patience} s, so all ranks were ended",
         f"ping {hosts[0]} from {here}: is that host up, and the network between the two?",
     )
 

@@ -124,7 +124,7 @@ def _source(
     if stored:
         offset = _data_offset(file, entry, name) + head
         if entry.compress_size != entry.file_size or offset - head + entry.file_size > size:
-            raise UsageError(f"{name} has {size} bytes, fewer than its table of contents promises")
+            raise UsageError(f"{name} has {size} bytes, fewer than its table of contents declares")
     found = Source(
         path=path,
         name=name,
