@@ -153,7 +153,7 @@ Job parse_job(const std::string& text) {
         Job job = parsed.get<Job>();
         if (job.constants != 0 && job.constants != constants_digest()) {
             throw UsageError("the job was planned by other constants than this worker's", -1, 0,
-                             "build.json next to the worker, or the front, is of another build: install tilewise again");
+                             "build.json next to the worker, or the front, is of another build: reinstall tilewise");
         }
         constexpr std::array<std::string_view, 3> places{"core", "socket", "node"};
         index_of(places, job.place, "place");
