@@ -67,7 +67,7 @@ def _mpi_type(worker: launcher.Worker) -> Finding:
     default = slurm.mpi_default()
     source = "MpiDefault" if not told else "this step's" if join.in_step(os.environ) else "SLURM_MPI_TYPE"
     kind, spoken = told or default or "not known", slurm.SPOKEN.get(worker.family, ())
-    text = f"{kind} ({source}); tilewise … -n N takes the one that fits by itself"
+    text = f"{kind} ({source}); tilewise … -n N selects the right one"
     offered = slurm.mpi_types("srun")
     able = [name for name in offered if name in spoken]
     if not spoken or kind in spoken:

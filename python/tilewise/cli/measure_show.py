@@ -93,7 +93,7 @@ def _stored_text(request: Request, measured: Measured, store: bool) -> str:
         much = f" (disturbed: {disturbed} of {len(lines)} lines)" if 2 * disturbed > len(lines) else ""
         return ", ".join(measured.kept) + much
     if measured.error is not None:
-        return "no, as a launch failed"
+        return "no, because a launch failed"
     if store or request.whole:
         return ""
     return "no, because flags narrow or weaken the run; --store stores it as this machine's profile"

@@ -94,7 +94,7 @@ def _show(comparison: Comparison) -> None:
     from tilewise.report.render.terminal import Screen, show
     from tilewise.report.table import Table, number_columns, quantity, text_columns
 
-    title = f"{comparison.metric}, new over old; a change is named from 5 % on"
+    title = f"{comparison.metric}, new over old; changes under 5 % are not named"
     columns = text_columns("verdict") + number_columns("new/old")
     table = Table("compared", title, columns + text_columns("95 %", "run", "point", "line", "reason"))
     for each in comparison.changes:

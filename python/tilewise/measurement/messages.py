@@ -67,7 +67,7 @@ def levels(request: Request, topology: Topology, others: Hosts) -> list[Level]:
     wanted = request.levels
     # A launcher's hosts are only thought of when somebody asks.
     if others.told and not (wanted and "node" in wanted):
-        planned[-1].missing = "the hosts of --launcher are not known; --levels node tries them"
+        planned[-1].missing = "the hosts of --launcher are unknown; --levels node tries them"
     if wanted and all(level.missing for level in planned if level.name in wanted):
         why: dict[str, list[str]] = {}
         for level in planned:

@@ -146,5 +146,5 @@ def parse_check(text: str | None) -> str:
     """One way to look at what was read; counts if not said."""
     checks = parse_names(text, "--check", CHECKS) or ["counts"]
     if len(checks) > 1:
-        raise UsageError(f"--check takes one of {', '.join(CHECKS)}, not {text!r}")
+        raise UsageError(f"--check expects one of {', '.join(CHECKS)}, not {text!r}")
     return checks[0]

@@ -70,8 +70,8 @@ class Show:
         return Traffic(float(sum(map(_bytes, [*record.inputs, *record.outputs]))))
 
     def not_converged(self, record: Record, plan: Plan) -> tuple[str, str]:
-        """Why a result that did not converge was thrown away, and what to try."""
-        return "the result did not converge; it was thrown away", ""
+        """Why a result that did not converge was discarded, and what to try."""
+        return "the result did not converge; it was discarded", ""
 
     def tolerated(self, plan: Plan) -> str:
         """What to try where the tolerance of `plan` may be why a proof failed; empty where it has none."""

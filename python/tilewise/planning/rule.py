@@ -62,14 +62,14 @@ def spread(
     if choices.threads is not None or work < SMALL:
         return where.place(ground, ranks, choices, threads=choices.threads or 1, bound=bound)
     if each is not None and joined is not None:
-        why.append(f"{plural(each, 'thread')} a rank: --cpus-per-task")
+        why.append(f"{plural(each, 'thread')} per rank: --cpus-per-task")
         return where.place(ground, ranks, choices, threads=each, bound=bound)
     placed = where.place(ground, ranks, choices, most=each, bound=bound)
     if each == placed.threads:
         why.append(f"{plural(each, 'thread')} per rank: --cpus-per-task")
     else:
         shared_out = f"{plural(placed.on_node, 'rank')} a node on {plural(min(ground.cores), 'core')}"
-        why.append(f"{plural(placed.threads, 'thread')} a rank: {shared_out}")
+        why.append(f"{plural(placed.threads, 'thread')} per rank: {shared_out}")
     return placed
 
 

@@ -66,10 +66,10 @@ def surroundings(comparison: Comparison) -> Table | None:
     """What about the machine or its software is not as it was."""
     if not comparison.environment:
         return None
-    table = Table("surroundings", "What else is different", text_columns("surroundings", "before", "after"))
+    table = Table("surroundings", "Other differences", text_columns("surroundings", "before", "after"))
     for difference in comparison.environment:
         sides = [
-            "not said" if side is None else " ".join(str(side).split())
+            "unknown" if side is None else " ".join(str(side).split())
             for side in (difference.before, difference.after)
         ]
         table.add(difference.name.replace("_", " "), *sides)

@@ -157,7 +157,7 @@ def _compared(
     base = None
     if wanted.base:
         if name := bases.unknown(wanted):
-            return Cell(reason=f"no base: nothing here has {name!r}", n=made.n)
+            return Cell(reason=f"no base: no point here has {name!r}", n=made.n)
         candidates = bases.of(one, own, wanted)
         base = _one(candidates, wanted, where, "base")
         if base is None:

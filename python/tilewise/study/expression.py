@@ -37,7 +37,7 @@ def _all(values: Any) -> bool:
 def _some(values: Any) -> list[Any]:
     some = list(values) if isinstance(values, (list, tuple)) else [values]
     if not some:
-        raise Missing("there is no figure to look at")
+        raise Missing("there is no figure")
     return some
 
 
@@ -135,7 +135,7 @@ class Expression:
         value = self.value(scope)
         try:
             if isinstance(value, str):
-                raise TypeError("a text is no number")
+                raise TypeError("a text is not a number")
             if not math.isfinite(number := float(value)):
                 raise ValueError(f"{number} is no finite number")
         except _FAILURES as error:

@@ -128,9 +128,7 @@ def require() -> str:
     """The path of sbatch; UsageError where there is none."""
     sbatch = shutil.which("sbatch")
     if sbatch is None:
-        raise UsageError(
-            "--go needs sbatch, and there is none here", "without --go, to only write the scripts"
-        )
+        raise UsageError("--go needs sbatch, which is not installed", "omit --go to only write the scripts")
     return sbatch
 
 

@@ -58,11 +58,11 @@ def parse(text: str, path: str, name: str, scale: str = "default") -> Study:
     except msgspec.DecodeError as error:
         raise UsageError(f"{path} is not valid TOML: {error}") from None
     if scale not in SCALES:
-        raise UsageError(f"--scale {scale!r} is unknown; known are {', '.join(SCALES)}")
+        raise UsageError(f"--scale {scale!r} is unknown; expected one of {', '.join(SCALES)}")
     for scales in (file.scales, *(run.scales for run in file.runs)):
         for each in scales:
             if each not in SCALES:
-                raise UsageError(f"{path}: scales.{each} is unknown; known are {', '.join(SCALES)}")
+                raise UsageError(f"{path}: scales.{each} is unknown; expected one of {', '.join(SCALES)}")
     runs, skipped = _scaled(file, scale, path)
     study = Study(name=name, path=path, text=text, scale=scale, file=file, runs=runs, skipped=skipped)
     _check(study)

@@ -176,7 +176,7 @@ def extension(path: str) -> str:
         return ending
     known = ", ".join(FORMATS)
     what = f"the unknown extension {ending!r}" if ending else "no extension"
-    raise UsageError(f"{path} has {what}; known are {known}")
+    raise UsageError(f"{path} has {what}; expected one of {known}")
 
 
 def ending_of(path: str) -> str:

@@ -50,12 +50,12 @@ def read(folder: str, name: str) -> Manifest:
     try:
         manifest = msgspec.json.decode(text, type=Manifest)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{name}/{FILE} is no manifest of tiles: {printable(str(error))}") from None
+        raise UsageError(f"{name}/{FILE} is not a manifest of tiles: {printable(str(error))}") from None
     if manifest.tilewise != VERSION:
         raise UsageError(f"{name}/{FILE} is of version {manifest.tilewise}, but {VERSION} was expected")
     if manifest.dtype not in ITEMSIZE:
         raise UsageError(
-            f"{name}/{FILE} says the type {printable(manifest.dtype)}; known are {', '.join(ITEMSIZE)}"
+            f"{name}/{FILE} says the type {printable(manifest.dtype)}; expected one of {', '.join(ITEMSIZE)}"
         )
     numbers_bytes(*manifest.shape, manifest.dtype, name)
     for piece in manifest.tiles:

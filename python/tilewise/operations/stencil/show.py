@@ -60,20 +60,20 @@ class ShowStencil(Show):
         sweep, lost = int(result.get("sweeps") or 0), int(result.get("non_finite") or 0)
         given, growth = int(result.get("input_non_finite") or 0), sum(map(abs, weights))
         if given:
-            why = f"{plural(given, 'number')} of {record.inputs[0].path} were so from the start, and spread"
-            advice = "give the input finite numbers in their place"
+            why = f"{plural(given, 'number')} of {record.inputs[0].path} were so in the input, and spread"
+            advice = "replace them in the input with finite numbers"
         elif growth > 1:
             why = f"the weights' magnitudes add up to {growth:.6g}, and over 1 sweeps may grow"
             advice = f"divide the weights by {growth:.6g}"
         else:
             why, advice = (
-                "the input's own numbers are next to the largest that there are",
+                "the input is close to the largest numbers of its type",
                 "scale the input down",
             )
         return (
-            f"the sweeps do not come to rest: after sweep {sweep}, {plural(lost, 'number')} of the result "
-            f"were NaN or infinite ({why}); the result was thrown away",
-            f"{advice}; without --until-change all --steps are done, and the result is kept",
+            f"the sweeps do not converge: after sweep {sweep}, {plural(lost, 'number')} of the result "
+            f"were NaN or infinite ({why}); the result was discarded",
+            f"{advice}; without --until-change all --steps run, and the result is kept",
         )
 
     def planned(self, plan: Plan) -> Lines:
