@@ -137,7 +137,7 @@ class Expression:
             if isinstance(value, str):
                 raise TypeError("a text is not a number")
             if not math.isfinite(number := float(value)):
-                raise ValueError(f"{number} is no finite number")
+                raise ValueError(f"{number} is not a finite number")
         except _FAILURES as error:
             raise self._failed(error) from None
         return number
