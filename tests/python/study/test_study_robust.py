@@ -95,8 +95,8 @@ def test_a_base_that_nothing_has_is_no_base(tmp_path: Path) -> None:
     where = TABLE.replace("'t'", "'w'") + "where = 'foo > 1'"
     loaded = shown(tmp_path, f"{AXES}{TABLE}base = {{rnaks = 1}}\n{where}")
     base, nothing = loaded.tables
-    assert {cell.reason for row in base.cells for cell in row} == {"no base: nothing here has 'rnaks'"}
-    assert nothing.notes == ["where asks for 'foo', which nothing here has"]
+    assert {cell.reason for row in base.cells for cell in row} == {"no base: no point here has 'rnaks'"}
+    assert nothing.notes == ["where asks for 'foo', which no point here has"]
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_a_folder_of_foreign_make(tmp_path: Path) -> None:
     sessions.write_text(sessions.read_text().replace('"default"', '"huge"'))
     loaded = results.load(str(tmp_path))
     assert len(loaded.points) == 6
-    assert any("the scale 'huge', which is none" in note for note in loaded.notes)
+    assert any("the unknown scale 'huge'" in note for note in loaded.notes)
     (tmp_path / "study.toml").write_bytes(b"title = '\xff'")
     with pytest.raises(UsageError, match="study.toml is not UTF-8 text"):
         results.load(str(tmp_path))
