@@ -89,6 +89,7 @@ lint: $(VENV)/.linters $(VENV)/.installed  ## formatting, types, floors
 	MYPYPATH=tests/torture mypy --explicit-package-bases tests/torture
 	clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/python tools/check_floors.py
+	$(BIN)/python tools/check_prose.py
 
 format: $(VENV)/.linters  ## rewrite the sources in the house's format
 	ruff check --fix-only .

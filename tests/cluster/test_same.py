@@ -220,7 +220,7 @@ def test_another_file_on_one_host(site: Site, second: Host, tmp_path: Path, name
     words = ("transpose", name.removesuffix("/*"), "-o", "out/T.npy")
     for other, expected in (
         (_like(path, tmp_path / "longer", content + b" "), f"{len(content)} bytes on node1"),
-        (_like(path, tmp_path / "changed", changed), "what they hold differs"),
+        (_like(path, tmp_path / "changed", changed), "with different contents"),
     ):
         with mounted(second, path, "--bind", other):
             said = refused(site, *words)
@@ -261,7 +261,7 @@ def test_ranks_that_exist_already(site: Site, second: Host, program: Path, tmp_p
     assert "A.npy is not the same file on node1 and node2" in done.stderr
     for host, expected in (
         (second, "tilewise: the worker is missing on node2, sought first at"),
-        (site.made.hosts[0], "tilewise: the worker program is missing, sought first at"),
+        (site.made.hosts[0], "tilewise: the worker program is missing, expected at"),
     ):
         with mounted(host, program.parent, "-t", "tmpfs", "none"), within(15):
             done = site.made.run(words, site.folder, site.environment)

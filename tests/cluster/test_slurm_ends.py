@@ -76,7 +76,7 @@ def test_a_front_that_is_killed_takes_all_ranks_with_it(account: Account) -> Non
 @pytest.mark.parametrize("way", ["salloc, none", "srun"])
 def test_a_cut_cable_ends_the_job(account: Account, way: str) -> None:
     case = run_case(account, random.Random(1), NAMED["a link is cut"], way, "stencil", pause=1.5)
-    assert case.wrong == [] and "did not answer" in case.said, case
+    assert case.wrong == [] and "did not respond" in case.said, case
 
 
 @pytest.mark.parametrize(

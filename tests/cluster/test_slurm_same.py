@@ -71,4 +71,4 @@ def test_another_file_on_one_node(account: Account, tmp_path: Path) -> None:
     other.write_bytes((account.folder / "A.npy").read_bytes()[::-1])
     with mounted(account.site.nodes[2], account.folder / "A.npy", "--bind", other):
         said = refused(account, *MULTIPLY, "-n", 6)
-    assert "A.npy is not the same file on login and n3: of one size, but what they hold differs" in said
+    assert "A.npy is not the same file on login and n3: of the same size, but with different contents" in said

@@ -164,11 +164,10 @@ TEST_CASE("a file of the wrong size, a missing one and a directory are the same 
     CHECK(kind_of(region(scratch.path, 3, 2, 0)) == ErrorKind::io);
     CHECK(kind_of(region("/nowhere/at-all", 3, 2, 0)) == ErrorKind::io);
     CHECK(kind_of(region("/tmp", 3, 2, 0)) == ErrorKind::io);
-    CHECK_THROWS_WITH_AS(
-        io::strategy_named("psychic"),
-        "unknown way to read and write 'psychic'; known are root, root_collective, per_rank, collective, "
-        "split_collective, independent, positioned, sieve, mapped, two_phase, uncached",
-        UsageError);
+    CHECK_THROWS_WITH_AS(io::strategy_named("psychic"),
+                         "unknown I/O strategy 'psychic'; expected one of root, root_collective, per_rank, collective, "
+                         "split_collective, independent, positioned, sieve, mapped, two_phase, uncached",
+                         UsageError);
     for (const auto& entry : io::strategies) {
         CHECK(static_cast<std::size_t>(io::strategy_named(entry.name)) ==
               static_cast<std::size_t>(&entry - io::strategies.data()));

@@ -117,7 +117,7 @@ TEST_CASE("an input is the same file, or a copy with its time") {
          {std::size_t{3}, std::size_t{200}, text.size() - 1}) {  // the header, the first numbers, the last
         std::string other = text;
         other[at] = '!';
-        CHECK(copy(other, seen.modified) == lead + "of one size, but what they hold differs");
+        CHECK(copy(other, seen.modified) == lead + "of the same size, but with different contents");
     }
 }
 

@@ -370,6 +370,6 @@ TEST_CASE("what a sweep refuses") {
     Sweeper sweeper(star5, Boundary::zero, Dtype::float32, false);
     CHECK_THROWS_WITH_AS(
         sweeper.sweep(from.shape, {.left = false}, from.memory.data(), to.memory.data(), from.whole(), 4, 1),
-        "4 sweeps of radius 1 need 4 cells around what they compute; the margin has 3", UsageError);
+        "4 sweeps of radius 1 need 4 cells around the result; the margin has 3", UsageError);
     sweeper.sweep(from.shape, {.left = false}, from.memory.data(), to.memory.data(), {0, 9, 1, 9}, 4, 1);
 }

@@ -91,8 +91,8 @@ TEST_CASE("integers are exact, may look like floats, and must be whole and fit")
                                Dtype::uint8) == std::vector<std::uint8_t>{0, 0, 1, 0});
 
     const TextStyle one{' ', 1};
-    CHECK(complaint("3.5\n", one, Dtype::int32) == "line 1: \"3.5\" is no whole number, as int32 needs");
-    CHECK(complaint("nan\n", one, Dtype::int32) == "line 1: \"nan\" is no whole number, as int32 needs");
+    CHECK(complaint("3.5\n", one, Dtype::int32) == "line 1: \"3.5\" is not a whole number, as int32 needs");
+    CHECK(complaint("nan\n", one, Dtype::int32) == "line 1: \"nan\" is not a whole number, as int32 needs");
     CHECK(complaint("\n300\n", one, Dtype::uint8) == "line 2: \"300\" is beyond uint8, which holds 0 to 255");
     CHECK(complaint("-1", one, Dtype::uint64) ==
           "line 1: \"-1\" is beyond uint64, which holds 0 to 18446744073709551615");
@@ -103,11 +103,11 @@ TEST_CASE("integers are exact, may look like floats, and must be whole and fit")
     CHECK(complaint("123456789012345678901234567890.5", one, Dtype::int64).find("no whole number") !=
           std::string::npos);
     for (const char* text : {"1e", "-", "+-3", ".", "1.2.3", "0x10", "1_0", "--1", "1e+", "e5", "1f"}) {
-        CHECK(complaint(text, one, Dtype::int16) == "line 1: \"" + std::string(text) + "\" is no number");
+        CHECK(complaint(text, one, Dtype::int16) == "line 1: \"" + std::string(text) + "\" is not a number");
     }
 }
 
-TEST_CASE("what is no number is quoted with its line") {
+TEST_CASE("what is not a number is quoted with its line") {
     const TextStyle one{' ', 1};
     for (const Dtype dtype : {Dtype::float16, Dtype::float32, Dtype::float64, Dtype::complex64, Dtype::complex128}) {
         for (const char* text : {"abc", "1_000", "0x1p3", "nan(abc)", "1e", "1d", ".", "-", "+", "+-3", "1..2",
@@ -116,13 +116,13 @@ TEST_CASE("what is no number is quoted with its line") {
             std::replace(shown.begin(), shown.end(), '\r', '?');
             CAPTURE(text);
             CHECK(complaint("1\n\n" + std::string(text) + "\n", one, dtype) ==
-                  "line 3: \"" + shown + "\" is no number");
+                  "line 3: \"" + shown + "\" is not a number");
         }
     }
-    CHECK(complaint(std::string("a\0\x80z", 4), one, Dtype::float64) == "line 1: \"a??z\" is no number");
+    CHECK(complaint(std::string("a\0\x80z", 4), one, Dtype::float64) == "line 1: \"a??z\" is not a number");
     CHECK(complaint(std::string(50, 'x'), one, Dtype::float64) ==
-          "line 1: \"" + std::string(37, 'x') + "...\" is no number");
-    CHECK(complaint("1 2 , 3\n", {',', 2}, Dtype::float64) == "line 1: \"1 2\" is no number");
+          "line 1: \"" + std::string(37, 'x') + "...\" is not a number");
+    CHECK(complaint("1 2 , 3\n", {',', 2}, Dtype::float64) == "line 1: \"1 2\" is not a number");
 }
 
 TEST_CASE("lines of the wrong length and empty fields are refused with both counts") {
@@ -162,7 +162,7 @@ TEST_CASE("complex numbers read in all their forms, and as pairs") {
     CHECK(parsed<std::complex<float>>("1 2\n3 4\n", {' ', 2, true}, Dtype::complex64) ==
           std::vector<std::complex<float>>{{1, 2}, {3, 4}});
     for (const char* wrong : {"(1+2j", "1+2", "1+j", "j", "1+2j3", "()", "1j+2"}) {
-        CHECK(complaint(wrong, {' ', 1}, Dtype::complex64) == "line 1: \"" + std::string(wrong) + "\" is no number");
+        CHECK(complaint(wrong, {' ', 1}, Dtype::complex64) == "line 1: \"" + std::string(wrong) + "\" is not a number");
     }
     CHECK(complaint("1 2 3\n", {' ', 3, true}, Dtype::complex64).find("even count") != std::string::npos);
     std::array<char, 64> out;

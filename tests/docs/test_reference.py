@@ -41,7 +41,7 @@ def first_column(text: str) -> list[str]:
         ("Exchanges", exchanges_of("multiply")),
         ("Reading and writing", IO),
         ("Kernels", KERNELS),
-        ("Proof", VERIFY),
+        ("Verification", VERIFY),
     ],
 )
 def test_multiply_lists_every_name(heading: str, names: tuple[str, ...]) -> None:
@@ -54,7 +54,7 @@ def test_multiply_lists_every_name(heading: str, names: tuple[str, ...]) -> None
         ("Algorithms", TRANSPOSE),
         ("Exchanges", exchanges_of("transpose")),
         ("How rank 0 writes", ROOT_WRITES),
-        ("Proof", VERIFY),
+        ("Verification", VERIFY),
     ],
 )
 def test_transpose_lists_every_name(heading: str, names: tuple[str, ...]) -> None:
@@ -66,7 +66,7 @@ def test_transpose_lists_every_name(heading: str, names: tuple[str, ...]) -> Non
     [
         ("Algorithms", [*SVD, *STARTS, *INNERS]),
         ("Exchanges", exchanges_of("svd")),
-        ("Proof", VERIFY),
+        ("Verification", VERIFY),
     ],
 )
 def test_svd_lists_every_name(heading: str, names: list[str]) -> None:
@@ -91,7 +91,7 @@ def test_a_page_says_which_exchange_goes_with_which_algorithm(command: str) -> N
         ("Exchanges", exchanges_of("stencil")),
         ("Decompositions", DECOMPOSITIONS),
         ("Boundaries", BOUNDARIES),
-        ("Proof", VERIFY),
+        ("Verification", VERIFY),
     ],
 )
 def test_stencil_lists_every_name(heading: str, names: tuple[str, ...]) -> None:

@@ -16,7 +16,7 @@ std::optional<Dtype> dtype_named(std::string_view name) {
 
 void refuse_compute_type(Dtype dtype) {
     throw UsageError("cannot compute in " + std::string(name_of(dtype)) +
-                     "; int64, uint64, float32, float64, complex64 and complex128 can be computed in");
+                     "; expected one of int64, uint64, float32, float64, complex64, complex128");
 }
 
 }  // namespace tilewise

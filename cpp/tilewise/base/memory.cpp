@@ -70,7 +70,7 @@ template <class Part> void for_words(std::int64_t bytes, Pattern pattern, Part p
 std::int64_t free_host_memory() {
     const std::int64_t available = available_memory();
     if (available < 0) {
-        throw IoError("/proc/meminfo: does not say what memory is available");
+        throw IoError("/proc/meminfo: the available memory is missing");
     }
     return available;
 }
@@ -110,14 +110,14 @@ std::unique_ptr<BlockMemory> make_memory(const std::string& name, [[maybe_unused
     }
 #ifdef TILEWISE_CUDA
     if (const CudaFacts facts = cuda_facts(); facts.gpus == 0) {
-        throw UsageError("--buffer " + name + " needs a graphics processor, and this machine has none (" +
+        throw UsageError("--buffer " + name + " needs a graphics processor, but this machine has none (" +
                          facts.trouble + "); --buffer malloc needs none");
     }
     return make_cuda_memory(name, device);
 #else
     throw UsageError(
         "--buffer " + name +
-        " needs CUDA, and this tilewise was built without; install CUDA's compiler nvcc and build tilewise "
+        " needs CUDA, but this tilewise was built without it; install CUDA's compiler nvcc and build tilewise "
         "again, or use --buffer malloc");
 #endif
 }

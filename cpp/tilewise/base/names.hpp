@@ -26,7 +26,7 @@ template <class Table> std::size_t index_of(const Table& table, std::string_view
         }
         known += (known.empty() ? "" : ", ") + std::string(entry);
     }
-    throw UsageError("unknown " + std::string(what) + " '" + std::string(name) + "'; known are " + known);
+    throw UsageError("unknown " + std::string(what) + " '" + std::string(name) + "'; expected one of " + known);
 }
 
 /// The same as a value of `Enum`, whose table is in the order of its values.

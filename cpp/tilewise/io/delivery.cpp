@@ -63,7 +63,7 @@ void Delivery::compare(const PosixFile& file, std::int64_t first, std::int64_t c
         const std::byte* here = transfer_.data + local * transfer_.item() + begin;
         if (std::memcmp(here, there.data(), static_cast<std::size_t>(some)) != 0) {
             const auto different = std::mismatch(here, here + some, there.data()).first - here;
-            throw IoError(transfer_.region.name + ": what was read does not agree with the file at byte " +
+            throw IoError(transfer_.region.name + ": the data read differs from the file at byte " +
                           std::to_string(offset + different) + "; did it change during the run?");
         }
     }
@@ -85,7 +85,7 @@ void Delivery::check(bool everything) const {
             std::array<std::byte, mark.size()> there{};
             file.read(there.data(), bytes, offset);
             if (std::memcmp(place, there.data(), static_cast<std::size_t>(bytes)) != 0) {
-                throw IoError(transfer_.region.name + ": reading brought nothing for byte " + std::to_string(offset) +
+                throw IoError(transfer_.region.name + ": the read returned nothing for byte " + std::to_string(offset) +
                               "; did it change during the run?");
             }
         }

@@ -40,7 +40,7 @@ PosixFile::~PosixFile() {
 void PosixFile::close() {
     // Never again after an interrupt: Linux has closed it, and the number may be somebody else's by now.
     if (::close(std::exchange(descriptor_, -1)) != 0 && writes_ && errno != EINTR) {
-        throw system_error(name_ + ": closing it failed, and what was written may be lost", errno);
+        throw system_error(name_ + ": closing it failed; written data may be lost", errno);
     }
 }
 

@@ -167,7 +167,7 @@ int Mapping::unmap() {
 
 void Mapping::close() {
     if (const int reason = unmap(); reason != 0 && reason != EINTR) {
-        throw system_error(name_ + ": closing it failed, and what was written may be lost", reason);
+        throw system_error(name_ + ": closing it failed; written data may be lost", reason);
     }
 }
 

@@ -176,7 +176,7 @@ Gather gather_of(const Hints& hints) {
     if (name == "overlap") {
         return Gather::overlap;
     }
-    throw UsageError("--hint gather=" + name + ": there are blocking, nonblocking and overlap");
+    throw UsageError("--hint gather=" + name + ": expected one of blocking, nonblocking, overlap");
 }
 
 }  // namespace

@@ -161,7 +161,7 @@ void require_seen(const Seen& seen, const std::string& there, const std::string&
         differ =
             std::to_string(seen.bytes) + " bytes on " + there + ", " + std::to_string(facts.st_size) + " on " + here;
     } else if (digest_of(seen, file.number) != seen.digest) {
-        differ = "of one size, but what they hold differs";
+        differ = "of the same size, but with different contents";
     } else if (!same_time(modified, seen.modified) && !(facts.st_ino == seen.inode && is_shared(file.number))) {
         // A few pages say nothing of a number that was changed elsewhere; the time does. Only where it is the same file
         // of a file server by all that can be seen, is the time taken for the server's business: some tell hosts of it

@@ -28,7 +28,7 @@ StrategyKind fitting(const Region& region, StrategyKind strategy) {
         return StrategyKind::per_rank;
     }
     if (strategy == StrategyKind::per_rank && region.generator.empty()) {
-        throw UsageError(region.name + ": is one file, and per_rank wants a folder of tiles");
+        throw UsageError(region.name + ": is one file, but per_rank needs a folder of tiles");
     }
     return region.text && !by_root(strategy) ? StrategyKind::two_phase : strategy;
 }
@@ -71,7 +71,7 @@ void generate(Context& context, const Region& region, const grid::Share& share, 
 static_assert(strategies[static_cast<std::size_t>(StrategyKind::uncached)].name == "uncached");
 
 StrategyKind strategy_named(std::string_view name) {
-    return enum_named<StrategyKind>(strategies, name, "way to read and write");
+    return enum_named<StrategyKind>(strategies, name, "I/O strategy");
 }
 
 std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const Hints& hints) {
@@ -87,7 +87,7 @@ std::int64_t buffer_size(const Hints& hints, const std::string& key, std::int64_
     std::int64_t size = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
     if (error != std::errc{} || end != text.data() + text.size() || size < 4096 || size > (std::int64_t{1} << 30)) {
-        throw UsageError("--hint " + key + "=" + text + ": a buffer has 4096 to 2^30 bytes");
+        throw UsageError("--hint " + key + "=" + text + ": a buffer must have 4096 to 2^30 bytes");
     }
     return size;
 }

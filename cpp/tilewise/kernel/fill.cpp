@@ -121,7 +121,7 @@ Fill fill_named(std::string_view name) {
     const auto* found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
         throw UsageError("unknown kind of matrix '" + std::string(name) +
-                         "'; known are random, normal, identity, ramp, graded");
+                         "'; expected one of random, normal, identity, ramp, graded");
     }
     return static_cast<Fill>(found - names.begin());
 }

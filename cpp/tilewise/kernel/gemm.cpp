@@ -250,7 +250,7 @@ std::string gemm_kernel_name(Kernel kernel, Dtype dtype) {
 }
 
 BlasFacts blas_facts() {
-    BlasFacts facts{"BLAS of unknown make", "unknown"};
+    BlasFacts facts{"unknown BLAS", "unknown"};
     if (TILEWISE_BLAS(openblas_get_config) != nullptr) {
         facts.library = TILEWISE_BLAS(openblas_get_config)();
     }

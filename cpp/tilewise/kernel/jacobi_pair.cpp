@@ -127,7 +127,7 @@ void find_cosines(const ColumnPair& x, Cosines& cosines, int threads) {
     for (std::size_t c = 0; c < size; ++c) {
         const double norm = std::sqrt(g[static_cast<std::int64_t>(c) * (count + 1)]);
         if (!std::isfinite(norm)) {  // which no comparison after this one would notice
-            throw InternalError("a column of the sweeps is not finite any more, all were at the start");
+            throw InternalError("a column became infinite or NaN during the sweeps");
         }
         if (const double unscaled = std::ldexp(norm, -exponents[c]); unscaled >= least_norm) {
             scaled_inverses[c] = 1 / norm;

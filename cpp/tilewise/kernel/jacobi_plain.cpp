@@ -49,7 +49,7 @@ PairOutcome rotate_columns(const ColumnPair& x, const ColumnPair& v, double tole
     const auto measure = [&](std::int64_t column) {
         const double norm = norms[static_cast<std::size_t>(column)] = norm_of(x.column(column), rows);
         if (!std::isfinite(norm)) {
-            throw InternalError("a column of the sweeps is not finite any more, all were at the start");
+            throw InternalError("a column became infinite or NaN during the sweeps");
         }
     };
     for (std::int64_t column = 0; column < count; ++column) {

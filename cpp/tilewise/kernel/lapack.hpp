@@ -50,8 +50,8 @@ namespace tilewise::kernel {
 /// BLAS and LAPACK count in 32 bits: UsageError for what is more.
 inline int lapack_int(std::int64_t value) {
     if (value > std::numeric_limits<int>::max()) {
-        throw UsageError("BLAS and LAPACK count in 32 bits, and cannot take " + std::to_string(value) +
-                         " numbers at once; more ranks or fewer components have less each");
+        throw UsageError("BLAS and LAPACK use 32-bit indices and cannot take " + std::to_string(value) +
+                         " numbers at once; use more ranks or fewer components");
     }
     return static_cast<int>(value);
 }

@@ -36,9 +36,9 @@ void arrange(const Columns& m, std::vector<std::int64_t> order) {
 }
 
 [[noreturn]] void refuse_work_space(std::int64_t rows, std::int64_t columns) {
-    throw UsageError("LAPACK's gesdd counts in 32 bits, and a matrix of " + std::to_string(rows) + "x" +
+    throw UsageError("LAPACK's gesdd uses 32-bit indices, and a matrix of " + std::to_string(rows) + "x" +
                      std::to_string(columns) +
-                     " needs more work space than that; the algorithm jacobi has no such limit");
+                     " needs more workspace than they can count; the algorithm jacobi has no such limit");
 }
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {

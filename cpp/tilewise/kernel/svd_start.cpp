@@ -102,8 +102,7 @@ std::string eigen_start(const SpreadColumns& a, SweepStart& start, const Columns
                         int threads) {
     const std::int64_t count = a.count();
     if (count > most_columns) {
-        return "LAPACK's eigenvectors are counted in 32 bits, which is enough for " + std::to_string(most_columns) +
-               " columns only.";
+        return "LAPACK's 32-bit indices limit eigenvectors to " + std::to_string(most_columns) + " columns.";
     }
     Matrix g = gram_on_root(a, team, threads);
     std::array<double, 4> facts{};  // least and largest square of a column's norm, and eigenvalue
@@ -121,7 +120,7 @@ std::string eigen_start(const SpreadColumns& a, SweepStart& start, const Columns
         sentence.precision(2);
         sentence << "The columns' norms range from " << std::sqrt(least) << " to " << std::sqrt(most)
                  << ", beyond the factor of " << most_condition
-                 << " up to which eigenvectors of AᵀA are accurate enough to start from.";
+                 << " up to which a start from the eigenvectors of AᵀA is accurate.";
         return sentence.str();
     }
     Tridiagonal t = reduce(std::move(g), count, team, threads);
@@ -140,7 +139,7 @@ std::string eigen_start(const SpreadColumns& a, SweepStart& start, const Columns
         std::ostringstream sentence;
         sentence.precision(2);
         sentence << "The condition number is beyond " << allowed
-                 << ", up to which eigenvectors of AᵀA are accurate enough to start from"
+                 << ", up to which a start from the eigenvectors of AᵀA is accurate"
                  << (condition > most_condition_balanced ? "." : " where rows or columns differ in scale.");
         return sentence.str();
     }
@@ -265,7 +264,7 @@ SweepStart start_sweeps(const SpreadColumns& a, Buffer memory, bool eigen, bool 
         const Matrix copy = copied ? scaled_copy(a.mine, start.factors.scale, {}, {}, threads) : Matrix();
         start.fallback = largest > 0
                              ? eigen_start({copied ? copy.columns() : a.mine, a.owners}, start, wanted, team, threads)
-                             : "The matrix is zero, so that there is nothing to start from.";
+                             : "The matrix is zero, so there is nothing to start from.";
         start.eigen = start.fallback.empty();
     }
     if (start.eigen) {

@@ -156,7 +156,7 @@ void Sweeper::sweep(const FieldShape& shape, Edges edges, const std::byte* from,
     if (lacks(edges.top, part.row_begin) || lacks(edges.bottom, shape.rows - part.row_end) ||
         lacks(edges.left, part.column_begin) || lacks(edges.right, shape.columns - part.column_end)) {
         throw UsageError(std::to_string(steps) + " sweeps of radius " + std::to_string(radius_) + " need " +
-                         std::to_string(reach) + " cells around what they compute; the margin has " +
+                         std::to_string(reach) + " cells around the result; the margin has " +
                          std::to_string(shape.margin));
     }
     SweepPiece whole{.shape = shape,

@@ -125,11 +125,11 @@ void Place::fail_field(const char* at, Fault fault) const {
     }
     switch (fault) {
         case Fault::no_whole_number:
-            fail(quoted(text) + " is no whole number, as " + std::string(name_of(dtype)) + " needs");
+            fail(quoted(text) + " is not a whole number, as " + std::string(name_of(dtype)) + " needs");
         case Fault::beyond_type:
             fail(quoted(text) + " is beyond " + std::string(name_of(dtype)) + ", which holds " + range_of(dtype));
         default:
-            fail(quoted(text) + " is no number");
+            fail(quoted(text) + " is not a number");
     }
 }
 

@@ -35,7 +35,7 @@ std::vector<std::string> split(const std::string& line, char separator) {
     return fields;
 }
 
-[[noreturn]] void refuse(const std::string& field) { throw UsageError(field + " is no number"); }
+[[noreturn]] void refuse(const std::string& field) { throw UsageError(field + " is not a number"); }
 
 /// The part of `text` from `at` on that strtod takes for a number, by the rules of our texts; moves `at` behind it.
 template <class F> F take_float(const std::string& text, std::size_t& at) {

@@ -24,7 +24,7 @@ void require_cover(std::int64_t rows, std::int64_t columns, const std::vector<gr
             across.end > columns) {
             throw UsageError(name + ": a block with rows " + std::to_string(down.begin) + " to " +
                              std::to_string(down.end) + " and columns " + std::to_string(across.begin) + " to " +
-                             std::to_string(across.end) + " leaves the matrix of " + std::to_string(rows) + "x" +
+                             std::to_string(across.end) + " is outside the matrix of " + std::to_string(rows) + "x" +
                              std::to_string(columns));
         }
         if (block.size() > 0) {
@@ -74,8 +74,8 @@ void require(bool holds, const std::string& what) {
 }
 
 std::shared_ptr<Distribution::Cut> cut_of(std::int64_t rows, std::int64_t columns, int ranks, std::uint64_t sum) {
-    require(rows >= 0 && columns >= 0, "rows and columns from 0 on");
-    require(ranks >= 1, "one rank at least");
+    require(rows >= 0 && columns >= 0, "numbers of rows and columns that are not negative");
+    require(ranks >= 1, "at least one rank");
     auto cut = std::make_shared<Distribution::Cut>();
     *cut = {rows, columns, ranks, {}, fingerprint_of({rows, columns, ranks}, sum)};
     return cut;
@@ -87,7 +87,7 @@ grid::Place place_in(const ProcessGrid& grid, int rank) {
 }
 
 std::uint64_t sum_of(std::int64_t kind, const ProcessGrid& grid) {
-    require(grid.rows >= 1 && grid.columns >= 1, "a grid of one rank at least");
+    require(grid.rows >= 1 && grid.columns >= 1, "a grid of at least one rank");
     return fingerprint_of({kind, grid.rows, grid.columns, static_cast<std::int64_t>(grid.order)});
 }
 
@@ -115,7 +115,7 @@ Distribution Distribution::block_cyclic(std::int64_t rows, std::int64_t columns,
     const auto [grid, down, across, first_row, first_column] = blocks;
     const std::uint64_t sum = fingerprint_of({down, across, first_row, first_column}, sum_of(2, grid));
     auto cut = cut_of(rows, columns, grid.rows * grid.columns, sum);
-    require(down >= 1 && across >= 1, "blocks of one number at least");
+    require(down >= 1 && across >= 1, "blocks of at least one number");
     require(first_row >= 0 && first_row < grid.rows && first_column >= 0 && first_column < grid.columns,
             "a first block that lies on its grid");
     cut->shares_of = [=](int rank) -> std::vector<grid::Share> {
@@ -145,7 +145,7 @@ Distribution Distribution::of_blocks(std::int64_t rows, std::int64_t columns, in
     std::uint64_t sum = fingerprint_of({3});
     std::vector<grid::Block> all;
     for (const auto& [rank, top, bottom, left, right] : blocks) {
-        require(rank >= 0 && rank < ranks, "blocks on its ranks");
+        require(rank >= 0 && rank < ranks, "blocks on existing ranks");
         sum = fingerprint_of({rank, top, bottom, left, right}, sum);
         all.push_back({{top, bottom}, {left, right}});
     }

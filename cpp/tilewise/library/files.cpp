@@ -118,7 +118,7 @@ template <class Find> std::shared_ptr<Matrix::State> shared_state(MPI_Comm paren
 void make_file(const std::string& path, const std::string& header, std::int64_t bytes) {
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (descriptor < 0) {
-        throw system_error(path + ": could not be made", errno);
+        throw system_error(path + ": could not be created", errno);
     }
     ::close(descriptor);
     io::PosixFile file(path, path, io::PosixFile::Mode::write);
@@ -135,7 +135,7 @@ Matrix open(MPI_Comm comm, const std::string& path) {
             return library::read_tiles(path);
         }
         if (!ends_with_npy(path)) {
-            throw UsageError(path + ": without a RawFile only .npy files and .tiles folders are opened");
+            throw UsageError(path + ": only .npy files and .tiles folders can be opened without a RawFile");
         }
         return library::read_npy(path);
     }));
@@ -165,7 +165,7 @@ MutableMatrix create(MPI_Comm comm, const std::string& path, std::int64_t rows, 
                      const NewFile& file) {
     const auto state = shared_state(comm, [&] {
         if (rows < 0 || columns < 0) {
-            throw UsageError(path + ": a matrix has rows and columns from 0 on");
+            throw UsageError(path + ": the numbers of rows and columns must not be negative");
         }
         struct stat found{};
         if (!file.replace && lstat(path.c_str(), &found) == 0) {

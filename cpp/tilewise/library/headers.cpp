@@ -22,7 +22,7 @@ constexpr std::int64_t page_aligned_from = std::int64_t{1} << 20;
 constexpr bool big_endian_machine = std::endian::native == std::endian::big;
 
 UsageError no_npy(const std::string& name, const std::string& why) {
-    return UsageError(name + " is no readable .npy file: " + why);
+    return UsageError(name + " is not a readable .npy file: " + why);
 }
 
 /// The first bytes of a file, at most so many.
@@ -80,7 +80,7 @@ public:
         }
         const std::size_t end = text_.find(quote);
         if (end == std::string_view::npos) {
-            fail("a word does not end");
+            fail("a string does not end");
         }
         const std::string_view word = text_.substr(0, end);
         text_.remove_prefix(end + 1);
@@ -100,7 +100,7 @@ public:
         std::int64_t number = 0;
         const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), number);
         if (error != std::errc{} || number < 0) {
-            fail("no whole number where one was expected");
+            fail("a whole number was expected");
         }
         text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
         take('L');  // as Python 2 wrote long numbers
@@ -175,7 +175,7 @@ void require_sane(const io::Region& region) {
     const auto item = static_cast<std::int64_t>(size_of(region.dtype));
     if (region.rows > largest || region.columns > largest ||
         (region.rows > 0 && region.columns > largest / item / region.rows)) {
-        throw UsageError(region.name + " says that its shape is " + std::to_string(region.rows) + "x" +
+        throw UsageError(region.name + " declares the shape " + std::to_string(region.rows) + "x" +
                          std::to_string(region.columns) + ", which no array can have");
     }
 }
@@ -185,21 +185,21 @@ void require_sane(const io::Region& region) {
 io::Region parse_npy(std::string_view begin, const std::string& name) {
     const auto byte = [&](std::size_t at) { return static_cast<std::int64_t>(static_cast<unsigned char>(begin[at])); };
     if (!begin.starts_with(magic) || begin.size() < 12) {
-        throw no_npy(name, "it does not begin as one");
+        throw no_npy(name, "it does not begin like one");
     }
     const std::int64_t version = byte(6);
     if (version < 1 || version > 3 || byte(7) != 0) {
-        throw no_npy(name, "it is of version " + std::to_string(version) + "." + std::to_string(byte(7)) +
-                               ", known are 1.0 to 3.0");
+        throw no_npy(name, "it is version " + std::to_string(version) + "." + std::to_string(byte(7)) +
+                               "; versions 1.0 to 3.0 are supported");
     }
     const std::int64_t start = version == 1 ? 10 : 12;
     std::int64_t length = byte(8) + 256 * byte(9);
     length += version == 1 ? 0 : 65536 * (byte(10) + 256 * byte(11));
     if (length > longest_header || start + length > std::ssize(begin)) {
-        throw no_npy(name, "its header says to be " + std::to_string(length) + " bytes long");
+        throw no_npy(name, "its header claims to be " + std::to_string(length) + " bytes long");
     }
     Reader reader(begin.substr(static_cast<std::size_t>(start), static_cast<std::size_t>(length)),
-                  name + " is no readable .npy file: in its header ");
+                  name + " is not a readable .npy file: in its header ");
     io::Region region;
     region.name = name;
     region.offset = start + length;
@@ -218,7 +218,7 @@ io::Region parse_npy(std::string_view begin, const std::string& name) {
         }
     });
     if (keys != 3 || !shape) {
-        reader.fail("a key is missing, or twice there");
+        reader.fail("a key is missing or duplicated");
     }
     if (shape->empty() || shape->size() > 2) {
         throw UsageError(name + " has " + std::to_string(shape->size()) + " dimensions, but a matrix has 2");
@@ -268,7 +268,7 @@ io::Region read_tiles(const std::string& path) {
     const std::string text = first_bytes(manifest_path, longest_manifest);
     io::Region region;
     region.path = region.name = path;
-    Reader reader(text, manifest_path + " is no manifest of tiles: ");
+    Reader reader(text, manifest_path + " is not a manifest of tiles: ");
     int keys = 0;
     reader.each_entry([&](std::string_view key) {
         ++keys;
@@ -282,11 +282,11 @@ io::Region read_tiles(const std::string& path) {
         } else if (key == "tiles") {
             reader.each('[', ']', [&] { region.tiles.push_back(tile_of(reader, path)); });
         } else {
-            reader.fail("another version, an unknown type, or the key '" + std::string(key) + "'");
+            reader.fail("another version, an unknown type, or the unknown key '" + std::string(key) + "'");
         }
     });
     if (keys != 4) {
-        reader.fail("a key is missing, or twice there");
+        reader.fail("a key is missing or duplicated");
     }
     require_sane(region);
     std::vector<grid::Block> blocks;
@@ -295,7 +295,7 @@ io::Region read_tiles(const std::string& path) {
         const bool first = blocks.empty();
         if (found.rows != tile.block.rows.size() || found.columns != tile.block.columns.size() ||
             found.dtype != region.dtype || found.column_major || (!first && found.swap_bytes != region.swap_bytes)) {
-            throw UsageError(tile.path + " is not the tile that the manifest promises");
+            throw UsageError(tile.path + " is not the tile that the manifest declares");
         }
         region.swap_bytes = found.swap_bytes;
         tile.offset = found.offset;

@@ -97,8 +97,8 @@ void measure_pieces(Matrix::State& state, int rank) {
                              std::to_string(shares[index].width()) + " numbers that the rank has");
         }
         if (leading < least) {
-            throw UsageError("a view's leading dimension is " + std::to_string(leading) + ", and " +
-                             std::to_string(least) + " numbers lie side by side");
+            throw UsageError("the leading dimension of a view is " + std::to_string(leading) + ", and " +
+                             std::to_string(least) + " numbers form one row");
         }
         local.row_stride = down ? 1 : leading;
         local.column_stride = down ? leading : 1;
@@ -130,13 +130,13 @@ void require_sound(Context& context, const std::vector<const Matrix*>& matrices)
     mpi::together(context.comm, [&] {
         if (sums[0] != ~sums[1]) {
             throw UsageError(
-                "the ranks mean different matrices: shape, type, distribution and order are to be the "
+                "the ranks name different matrices: shape, type, distribution and order must be the "
                 "same on all of them");
         }
         for (const Matrix* matrix : matrices) {
             Matrix::State& state = matrix->state();
             if (state.memory && state.memory->ranks != context.comm.size()) {
-                throw UsageError("a matrix is dealt out to " + std::to_string(state.memory->ranks) +
+                throw UsageError("a matrix is distributed over " + std::to_string(state.memory->ranks) +
                                  " ranks, and the communicator has " + std::to_string(context.comm.size()));
             }
             if (state.memory) {

@@ -37,10 +37,10 @@ const CollectiveEntry& checked_entry(const Point& point) {
     const CollectiveEntry* entry = find_collective(point.name);
     if (entry == nullptr) {
         throw UsageError("collective: '" + point.name +
-                         "' is unknown; there are bcast, scatter, gather, allreduce and alltoallv");
+                         "' is unknown; expected one of bcast, scatter, gather, allreduce, alltoallv");
     }
     if (point.pattern != "library" && point.pattern != "loop") {
-        throw UsageError("collective: the pattern '" + point.pattern + "' is unknown; there are library and loop");
+        throw UsageError("collective: the pattern '" + point.pattern + "' is unknown; expected one of library, loop");
     }
     if (point.bytes < 1) {
         throw UsageError("collective: " + std::to_string(point.bytes) + " bytes make no sense: at least 1 is expected");
@@ -52,13 +52,13 @@ const CollectiveEntry& checked_entry(const Point& point) {
 std::string cannot_be(const Point& point, int ranks) {
     constexpr std::int64_t number = sizeof(double);
     if (ranks == 1) {
-        return "one rank alone has nobody to exchange with";
+        return "one rank has no partner to exchange with";
     }
     if (point.name == "allreduce" && point.bytes % number != 0) {
-        return "sums are of float64, and " + std::to_string(point.bytes) + " bytes are no whole number of them";
+        return "sums use float64, and " + std::to_string(point.bytes) + " bytes are not a whole number of them";
     }
     if (point.name == "allreduce" && point.bytes / number > INT32_MAX) {
-        return "sums are of float64, and one call adds up no more than 2147483647 of them";
+        return "sums use float64, and one call adds at most 2147483647 of them";
     }
     return "";
 }
@@ -162,7 +162,7 @@ Measurement collective(Context& context, const Point& point, const Stop& stop, c
         Timer seconds_of(comm, entry, point.pattern == "loop" ? entry.loop : entry.library, parts, clock);
         if (!seconds_of.one_clock()) {
             measured.notes.emplace_back(
-                "ranks on several nodes: what they wait for each other behind the barrier is in it");
+                "ranks on several nodes: includes the time they wait for each other after the barrier");
         }
         measured.inner = calibrate(comm, stop, wanted_seconds, most_inner, std::ref(seconds_of));
         measured.series = take_samples(comm, stop, {"seconds"}, [&](int /*number*/) {

@@ -110,7 +110,7 @@ Measurement compute(Context& context, const Point& point, const Stop& stop, cons
             std::min(static_cast<unsigned>(point.threads), std::max(std::thread::hardware_concurrency(), 1U));
         once *= std::pow(static_cast<double>(point.size) / static_cast<double>(trial_size), 3) / cores;
         if (once > bearable * stop.seconds) {
-            measured.skipped = "a product would take some " + said(once) + " s, and there are " + said(stop.seconds) +
+            measured.skipped = "a product would take about " + said(once) + " s, and there are " + said(stop.seconds) +
                                " s for all samples";
             return measured;
         }

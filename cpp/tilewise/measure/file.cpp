@@ -31,7 +31,7 @@ void require_sense(const Point& point) {
     least(point.shift, 0, "a shift of");
     least(point.gpus, 0, "a number of graphics processors of");
     if (point.path.empty()) {
-        throw UsageError("a measurement of files says where the sample file is to lie");
+        throw UsageError("a file measurement needs the folder of the sample file");
     }
     index_of(cache_names, point.cache, "cache state");
     index_of(check_names, point.check, "check");
@@ -101,9 +101,7 @@ private:
         if (comm_.rank() == 0 && (place_.direct || point_.name == "uncached")) {
             reason = files_.refuses_direct();
         }
-        return agreed(comm_, reason.empty())
-                   ? ""
-                   : "the file system does not let files be opened past the page cache: " + reason;
+        return agreed(comm_, reason.empty()) ? "" : "the file system does not support O_DIRECT: " + reason;
     }
 
     /// Makes the content of this rank's blocks; without a check, any will do, once.
@@ -184,10 +182,10 @@ private:
             measured.notes.push_back(note);
         }
         if (point_.cache == "cold") {
-            measured.notes.push_back(stayed_ > 0.01 ? "the page cache kept " + percent(stayed_) +
-                                                          " of a file that was to be dropped: these reads are not cold"
-                                                    : "before a read at most " + percent(stayed_) +
-                                                          " of a file was in the page cache");
+            measured.notes.push_back(
+                stayed_ > 0.01 ? "the page cache kept " + percent(stayed_) +
+                                     " of a file that should have been dropped: these reads are not cold"
+                               : "before a read at most " + percent(stayed_) + " of a file was in the page cache");
         }
         if (const auto least = std::min_element(cached_.begin(), cached_.end());
             least != cached_.end() && *least < 0.99) {
@@ -198,11 +196,11 @@ private:
             if (const std::int64_t whole = place_.whole_pages(0); whole < place_.bytes) {
                 measured.notes.push_back(std::to_string(place_.bytes - whole) + " of the " +
                                          std::to_string(place_.bytes) +
-                                         " bytes of a block lie outside whole pages, and went through the page cache");
+                                         " bytes of a block lie outside whole pages and went through the page cache");
             }
         }
         if (point_.name == "uncached" && point_.cache != "direct") {
-            measured.notes.push_back("uncached goes past the page cache: its reads are neither warm nor cold");
+            measured.notes.push_back("uncached bypasses the page cache: its reads are neither warm nor cold");
         }
     }
 
@@ -237,7 +235,7 @@ Measurement file_with(const FileHooks& hooks, Context& context, const Point& poi
     });
     if (measured.skipped.empty() && place.direct && place.whole_pages(0) == 0) {
         measured.skipped = "blocks of " + std::to_string(point.bytes) + " bytes hold no whole page of " +
-                           std::to_string(page) + ", which is the least that goes past the page cache";
+                           std::to_string(page) + ", the least that can bypass the page cache";
     }
     if (!measured.skipped.empty()) {
         return measured;

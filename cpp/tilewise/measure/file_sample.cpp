@@ -42,7 +42,7 @@ std::int64_t free_on_disk(const std::string& path, std::int64_t buffers) {
     const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
     struct statvfs facts{};
     if (statvfs(folder.c_str(), &facts) != 0) {
-        throw failed(folder, "its free space could not be asked");
+        throw failed(folder, "its free space could not be determined");
     }
     const auto free = static_cast<std::int64_t>(facts.f_bavail) * static_cast<std::int64_t>(facts.f_frsize);
     struct statfs kind{};
@@ -74,7 +74,7 @@ double cached_share(const std::string& path) {
     munmap(map, bytes);
     if (code != 0) {
         errno = reason;
-        throw failed(path, "what of it is cached could not be asked");
+        throw failed(path, "its cached pages could not be determined");
     }
     const auto there = std::count_if(pages.begin(), pages.end(), [](unsigned char state) { return (state & 1) != 0; });
     return static_cast<double>(there) / static_cast<double>(pages.size());
@@ -84,9 +84,9 @@ void SampleFiles::make(const std::string& path) {
     const Descriptor file(path, O_RDWR | O_CREAT | O_EXCL);
     if (file.number < 0) {
         if (errno == EEXIST) {
-            throw UsageError(path + ": is there already; a sample file must be new, since it is removed afterwards");
+            throw UsageError(path + ": already exists; a sample file must be new, because it is removed afterwards");
         }
-        throw failed(path, "a sample file could not be made");
+        throw failed(path, "a sample file could not be created");
     }
     made_.push_back(path);
     if (ftruncate(file.number, place_.file_bytes()) != 0) {

@@ -45,14 +45,14 @@ std::string refuses(const std::string& name, FileLayout layout, const std::strin
     const Ability& able = ability(name);
     if (layout == FileLayout::per_rank && !able.alone) {
         return name +
-               " works on one file of all ranks; a file for each rank is for per_rank, positioned, independent and "
+               " works on one shared file; one file per rank works with per_rank, positioned, independent and "
                "mapped";
     }
     if (name == "per_rank" && layout != FileLayout::per_rank) {
-        return "per_rank has a file for each rank, which is layout per_rank";
+        return "per_rank needs the layout per_rank";
     }
     if (cache == "direct" && !able.direct) {
-        return name + " goes through the page cache; past it go positioned, per_rank and uncached";
+        return name + " uses the page cache; positioned, per_rank and uncached bypass it";
     }
     return "";
 }

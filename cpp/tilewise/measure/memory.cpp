@@ -159,7 +159,7 @@ Choice choose(const Context& context, Passes& passes, const std::vector<PassVari
 }
 
 std::string note_on(const PassVariant& variant) {
-    return variant.stores == "streaming" ? "stores past the caches, which was faster than through them"
+    return variant.stores == "streaming" ? "with stores past the caches, which was faster than through them"
            : variant.stores == "library" ? "by the C library, which was faster than our own loops"
                                          : "";
 }
@@ -167,7 +167,7 @@ std::string note_on(const PassVariant& variant) {
 /// Why an array of this size cannot be shared out; empty where it can.
 std::string cannot_share(const Point& point) {
     if (point.bytes % 8 != 0) {
-        return std::to_string(point.bytes) + " bytes are no whole number of float64, of which arrays consist";
+        return std::to_string(point.bytes) + " bytes are not a whole number of float64";
     }
     if (point.bytes / line < point.threads) {
         return "an array of " + std::to_string(point.bytes) + " bytes has fewer cache lines of " +

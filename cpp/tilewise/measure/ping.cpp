@@ -39,18 +39,18 @@ std::string spelled(const std::pair<int, int>& pair) {
 /// Throws UsageError for pairs that cannot be.
 void check_pairs(const std::vector<std::pair<int, int>>& pairs, int ranks) {
     if (pairs.empty()) {
-        throw UsageError("ping: no pair of ranks is given, and at least one is needed");
+        throw UsageError("ping: at least one pair of ranks is needed");
     }
     std::vector<bool> taken(static_cast<std::size_t>(ranks), false);
     for (const auto& pair : pairs) {
         for (const int rank : {pair.first, pair.second}) {
             if (rank < 0 || rank >= ranks) {
                 throw UsageError("ping: the pair " + spelled(pair) + " names rank " + std::to_string(rank) +
-                                 ", and the ranks are 0 to " + std::to_string(ranks - 1));
+                                 ", but the ranks are 0 to " + std::to_string(ranks - 1));
             }
             if (taken[static_cast<std::size_t>(rank)]) {
                 throw UsageError("ping: rank " + std::to_string(rank) + " of the pair " + spelled(pair) +
-                                 " is named twice, and can be in one pair only");
+                                 " is named twice, but can be in only one pair");
             }
             taken[static_cast<std::size_t>(rank)] = true;
         }
@@ -61,7 +61,7 @@ const PingEntry& checked_entry(const Point& point, int ranks) {
     const PingEntry* entry = find_ping(point.name, point.pattern);
     if (entry == nullptr) {
         throw UsageError("ping: '" + point.name + "' with the pattern '" + point.pattern +
-                         "' is unknown; there are blocking, nonblocking, put and get, each as roundtrip or stream");
+                         "' is unknown; expected one of blocking, nonblocking, put, get, each as roundtrip or stream");
     }
     if (point.bytes < 1) {
         throw UsageError("ping: a message of " + std::to_string(point.bytes) +

@@ -22,7 +22,7 @@ void check_room(const Communicator& comm, std::size_t bytes) {
         if (statvfs("/dev/shm", &facts) == 0) {
             const std::uint64_t room = static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
             if (room < all) {
-                throw MemoryError("shared memory: " + std::to_string(all) + " bytes are needed in /dev/shm and " +
+                throw MemoryError("shared memory: " + std::to_string(all) + " bytes are needed in /dev/shm, but " +
                                   std::to_string(room) + " are free; use another --exchange, such as overlap");
             }
         }

@@ -38,14 +38,14 @@ void Exchange::received(const Side& side, std::int64_t elements, std::int64_t me
 
 void check_exchange(ExchangeKind kind, grid::Flow flow, int layer_ranks) {
     if (kind == ExchangeKind::none && layer_ranks > 1) {
-        throw UsageError("exchange 'none' goes with one rank only");
+        throw UsageError("exchange 'none' works on one rank only");
     }
     if (mpi::is_described_once(kind) && flow == grid::Flow::panels) {
         throw UsageError("exchange '" + std::string(mpi::name_of(kind)) +
-                         "' goes with cannon only, whose neighbours never change");
+                         "' works with cannon only, whose neighbours never change");
     }
     if (kind == ExchangeKind::collective && flow == grid::Flow::torus) {
-        throw UsageError("exchange 'collective' goes with summa and replicated, where one rank sends to many");
+        throw UsageError("exchange 'collective' works with summa and replicated, where one rank sends to many");
     }
 }
 

@@ -81,7 +81,7 @@ int Evolution::agreed_depth(const kernel::Weights& weights) {
     mpi::together(context_.comm, [&] {
         if (depth > room) {
             throw UsageError("--depth " + std::to_string(depth) + " with weights of radius " +
-                             std::to_string(weights.radius) + " takes margins of " +
+                             std::to_string(weights.radius) + " needs margins of " +
                              std::to_string(std::int64_t{depth} * weights.radius) +
                              " cells, and the smallest block has " + std::to_string(smallest_part(layout_)) +
                              "; use a smaller --depth or fewer ranks");

@@ -29,15 +29,15 @@ HaloForm halo_named(std::string_view name) { return static_cast<HaloForm>(index_
 
 void check_exchange(ExchangeKind kind, HaloForm form, int ranks) {
     if (kind == ExchangeKind::none && ranks > 1) {
-        throw UsageError("exchange 'none' is for one rank");
+        throw UsageError("exchange 'none' works on one rank only");
     }
     if (form == HaloForm::elementwise && kind > ExchangeKind::overlap) {
         throw UsageError(
-            "--halo elementwise goes with the exchanges synchronous, blocking, nonblocking and overlap, not with " +
+            "--halo elementwise works with the exchanges synchronous, blocking, nonblocking and overlap, not with " +
             std::string(mpi::name_of(kind)));
     }
     if (form == HaloForm::datatype && kind == ExchangeKind::shared) {
-        throw UsageError("--halo datatype does not go with the exchange shared, which sends nothing: use packed");
+        throw UsageError("--halo datatype does not work with the exchange shared, which sends nothing; use packed");
     }
 }
 

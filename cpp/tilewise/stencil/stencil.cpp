@@ -19,17 +19,18 @@ void check_shapes(const io::Region& from, const io::Region& to, Dtype dtype, con
         throw UsageError(from.name + " and " + to.name + " are of different shapes");
     }
     if (is_complex(from.dtype) || is_complex(to.dtype)) {
-        throw UsageError(from.name + ": sweeps are for real numbers, not for " + std::string(name_of(from.dtype)));
+        throw UsageError(from.name + ": a stencil needs real numbers, not " + std::string(name_of(from.dtype)));
     }
     if (dtype != Dtype::float32 && dtype != Dtype::float64) {
-        throw UsageError("sweeps are computed in float32 or float64, not in " + std::string(name_of(dtype)));
+        throw UsageError("a stencil computes in float32 or float64, not in " + std::string(name_of(dtype)));
     }
     if (options.planes < 1 || from.logical_rows() % options.planes != 0) {
         throw UsageError(from.name + ": its " + std::to_string(from.logical_rows()) + " rows are not " +
                          std::to_string(options.planes) + " planes of the same height");
     }
     if (options.steps < 0 || options.depth < 0 || options.snapshot_every < 0 || options.check_every < 1) {
-        throw UsageError("steps, depth and snapshots count from 0, and checks from every sweep on");
+        throw UsageError(
+            "steps, depth and snapshots must not be negative, and checks must be at least one sweep apart");
     }
 }
 
@@ -40,14 +41,14 @@ void check_options(const Context& context, const Options& options, std::size_t s
     }
     check_exchange(options.exchange, options.halo, context.comm.size());
     if (options.repeat < 1 || options.warmup < 0) {
-        throw UsageError("sweeps are repeated once or more, after no or more rounds to warm up, and not " +
+        throw UsageError("sweeps need at least one repetition and no negative warm-up, not " +
                          std::to_string(options.repeat) + " times after " + std::to_string(options.warmup));
     }
     const std::int64_t due =
         options.snapshot_every > 0 ? std::max<std::int64_t>(0, options.steps - 1) / options.snapshot_every : 0;
     if (static_cast<std::int64_t>(snapshots) != due) {
         throw UsageError(std::to_string(due) + " snapshots are due and " + std::to_string(snapshots) +
-                         " files were given for them");
+                         " files were given");
     }
 }
 

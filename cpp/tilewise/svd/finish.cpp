@@ -95,7 +95,7 @@ private:
               "MPI_Allreduce");
         mpi::together(context_.comm, [&] {
             if (!std::all_of(norms_.begin(), norms_.end(), [](double value) { return std::isfinite(value); })) {
-                throw InternalError("a column is not finite after the sweeps, all were before them");
+                throw InternalError("a column became infinite or NaN during the sweeps");
             }
         });
         std::iota(order_.begin(), order_.end(), std::int64_t{0});

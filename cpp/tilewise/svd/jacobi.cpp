@@ -166,8 +166,8 @@ private:
         }
         std::ostringstream warning;
         warning.precision(2);
-        warning << "after " << outcome_.diagnostics.sweeps << " sweeps columns still have a cosine of " << off
-                << " to each other: singular values and vectors are not accurate";
+        warning << "after " << outcome_.diagnostics.sweeps << " sweeps two columns still have a cosine of " << off
+                << ": singular values and vectors are not accurate";
         outcome_.warnings.push_back(warning.str());
     }
 

@@ -81,7 +81,7 @@ Panels::Panels(Context& context, const io::Region& region, Dtype type, const Pan
       mapped_(options.read == io::StrategyKind::mapped && region.is_one_file() && region.bytes() > 0) {
     mpi::together(context.comm, [&] {
         if (is_complex(region.dtype)) {
-            throw UsageError(region.name + ": a decomposition is for real numbers, not for " +
+            throw UsageError(region.name + ": a decomposition needs real numbers, not " +
                              std::string(name_of(region.dtype)));
         }
     });

@@ -59,8 +59,8 @@ void describe(const Finder<T>& finder, const LowRankFactors<T>& factors, const i
     if (!diagnostics.converged) {
         std::ostringstream warning;
         warning.precision(2);
-        warning << "after " << diagnostics.reads << " readings each singular value may be off by up to " << most
-                << " of itself (" << diagnostics.tolerance << " was asked for); its vectors are less accurate";
+        warning << "after " << diagnostics.reads << " readings singular values may have a relative error of up to "
+                << most << " (requested: " << diagnostics.tolerance << "); the vectors are less accurate";
         outcome.warnings.push_back(warning.str());
     }
     outcome.flops = finder.flops();
@@ -88,8 +88,8 @@ Outcome run(Context& context, const io::Region& a, const Files& files, const Opt
             std::ostringstream text;
             const double left = outcome.diagnostics.error_estimate.value_or(0);
             text << a.name << ": " << outcome.diagnostics.components << " components leave " << left * left
-                 << " of the sum of squares, and the energy that is asked for leaves " << 1 - options.energy
-                 << " at most; ask for less, or allow more memory";
+                 << " of the sum of squares, but --energy leaves " << 1 - options.energy
+                 << " at most; use a smaller --energy or more --memory";
             throw UsageError(text.str());
         });
     }
@@ -116,7 +116,7 @@ Outcome randomized(Context& context, const io::Region& a, const Files& files, Dt
                              std::to_string(options.components));
         }
         if (options.oversample < 0 || options.repeat < 1 || options.warmup < 0) {
-            throw UsageError("oversampling counts from 0, repetitions from 1");
+            throw UsageError("oversampling must not be negative, and at least one repetition is needed");
         }
         if (dtype != Dtype::float32 && dtype != Dtype::float64) {
             throw UsageError("a decomposition is computed in float32 or float64, not in " +

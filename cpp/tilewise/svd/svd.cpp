@@ -29,7 +29,7 @@ void check_shapes(const io::Region& a, const Files& files, Dtype dtype, const Op
         throw UsageError(a.name + ": has no numbers, and so no singular values");
     }
     if (is_complex(a.dtype)) {
-        throw UsageError(a.name + ": the decomposition is for real numbers, not for " + std::string(name_of(a.dtype)));
+        throw UsageError(a.name + ": a decomposition needs real numbers, not " + std::string(name_of(a.dtype)));
     }
     if (dtype != Dtype::float32 && dtype != Dtype::float64) {
         throw UsageError("a decomposition is float32 or float64, not " + std::string(name_of(dtype)));
@@ -41,7 +41,7 @@ void check_shapes(const io::Region& a, const Files& files, Dtype dtype, const Op
     const std::int64_t k = options.components > 0 ? options.components : most;
     check_file(files.s, 1, k, dtype);
     if (options.values_only && (files.u || files.vt || files.us)) {
-        throw UsageError("where values are all that is wanted, there are no vectors to write");
+        throw UsageError("with values only there are no vectors to write");
     }
     for (const auto* file : {&files.u, &files.us}) {
         if (*file) {
@@ -63,7 +63,7 @@ void check_options(const Context& context, std::int64_t columns, const Options& 
                   : "exchange " + std::string(mpi::name_of(options.exchange)) + " is for jacobi on several ranks");
     }
     if (options.algorithm == AlgorithmKind::local && ranks > 1) {
-        throw UsageError("local is for one rank, not for " + std::to_string(ranks));
+        throw UsageError("local works on one rank, not on " + std::to_string(ranks));
     }
     for (const int blocks : {options.blocks, options.qr_blocks}) {
         if (blocks < 0 || blocks % 2 != 0) {
@@ -75,13 +75,13 @@ void check_options(const Context& context, std::int64_t columns, const Options& 
         }
     }
     if (options.max_sweeps < 1 || !(options.tolerance >= 0)) {
-        throw UsageError("there is one sweep at least, and a tolerance is not below 0");
+        throw UsageError("at least one sweep is needed, and the tolerance must not be negative");
     }
     if (!(options.energy >= 0 && options.energy <= 1)) {
-        throw UsageError("components may have a share of the matrix from 0 to 1");
+        throw UsageError("--energy must be between 0 and 1");
     }
     if (options.repeat < 1 || options.warmup < 0) {
-        throw UsageError("a decomposition is repeated once or more, after no or more rounds to warm up");
+        throw UsageError("a decomposition needs at least one repetition and no negative warm-up");
     }
 }
 

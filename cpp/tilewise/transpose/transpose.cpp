@@ -17,10 +17,10 @@ namespace {
 
 void check(const Context& context, const io::Region& from, const io::Region& to, const Options& options) {
     if (from.logical_rows() != to.logical_columns() || from.logical_columns() != to.logical_rows()) {
-        throw UsageError(to.name + " has not the shape of the transpose of " + from.name);
+        throw UsageError(to.name + " does not have the shape of the transpose of " + from.name);
     }
     if (from.dtype != to.dtype) {
-        throw UsageError(to.name + " has another type than " + from.name);
+        throw UsageError(to.name + " has a different type from " + from.name);
     }
     if (options.grid.size() != context.comm.size()) {
         throw UsageError("the grid has " + std::to_string(options.grid.size()) + " places for " +

@@ -129,7 +129,8 @@ nlohmann::json parse_whole_numbers(const std::string& text) {
         if (event == nlohmann::json::parse_event_t::key) {
             key = value.get<std::string>();
         } else if (value.is_number_float() && std::find(fractions.begin(), fractions.end(), key) == fractions.end()) {
-            throw UsageError("the job is not readable: '" + key + "' is " + value.dump() + ", and no whole number");
+            throw UsageError("the job is not readable: '" + key + "' is " + value.dump() +
+                             ", which is not a whole number");
         }
         return true;
     });
@@ -142,7 +143,7 @@ Job parse_job(const std::string& text) {
         const auto parsed = parse_whole_numbers(text);
         if (const int version = parsed.at("protocol").get<int>(); version != protocol) {
             throw UsageError("the job speaks protocol " + std::to_string(version) + ", this worker " +
-                             std::to_string(protocol) + "; front and worker are of different installations");
+                             std::to_string(protocol) + "; front and worker come from different installations");
         }
         if (parsed.at("command") == "quit") {
             Job job;
@@ -152,7 +153,7 @@ Job parse_job(const std::string& text) {
         Job job = parsed.get<Job>();
         if (job.constants != 0 && job.constants != constants_digest()) {
             throw UsageError("the job was planned by other constants than this worker's", -1, 0,
-                             "build.json beside the worker, or the front, is of another build: install tilewise again");
+                             "build.json next to the worker, or the front, is of another build: reinstall tilewise");
         }
         constexpr std::array<std::string_view, 3> places{"core", "socket", "node"};
         index_of(places, job.place, "place");
@@ -180,7 +181,7 @@ io::Region region_of(const RegionFields& f) {
                       .columns = f.columns,
                       .dtype = dtype_of(f.dtype),
                       .swap_bytes = (index_of(byte_orders, f.byte_order, "byte order") == 1) != big_endian_machine,
-                      .column_major = index_of(storage_orders, f.order, "order of storage") == 1,
+                      .column_major = index_of(storage_orders, f.order, "storage order") == 1,
                       .file_bytes = f.file_bytes,
                       .transposed = f.transposed,
                       .generator = f.generator,
@@ -196,7 +197,7 @@ io::Region region_of(const RegionFields& f) {
     }
     if (f.encoding == "text") {
         if (f.separator.size() != 1 || f.line_numbers < 1) {
-            throw UsageError(f.name + ": a text has one separator, and numbers on its lines");
+            throw UsageError(f.name + ": a text has one separator and at least one number per line");
         }
         region.text = io::TextLines{f.separator[0], f.line_numbers, f.pairs};
     } else if (f.encoding != "binary") {
@@ -214,7 +215,7 @@ multiply::Options options_of(const Job& job) {
     options.grid = {v.grid[0], v.grid[1]};
     options.copies = v.copies;
     options.kernel = kernel::kernel_named(v.kernel);
-    options.overflow = enum_named<multiply::Overflow>(multiply::overflow_names, job.overflow, "way with overflow");
+    options.overflow = enum_named<multiply::Overflow>(multiply::overflow_names, job.overflow, "overflow mode");
     options.read_back = job.read_back;
     return options;
 }
@@ -243,7 +244,7 @@ transpose::Options transpose_options_of(const Job& job) {
     }
     options.grid = {v.grid[0], v.grid[1]};
     options.plain = kernel::kernel_named(v.kernel) == kernel::Kernel::plain;
-    options.root_write = named_or(RootWrite::rows, transpose::root_write_names, v.root_write, "way of rank 0 to write");
+    options.root_write = named_or(RootWrite::rows, transpose::root_write_names, v.root_write, "root write mode");
     options.stage_bytes = job.band_bytes;
     if (v.tile[0] > 0 && v.tile[1] > 0) {
         options.tile = kernel::TransposeTile{v.tile[0], v.tile[1], v.streaming};
@@ -253,7 +254,7 @@ transpose::Options transpose_options_of(const Job& job) {
 
 stencil::Options stencil_options_of(const Job& job) {
     if (!job.stencil) {
-        throw UsageError("a job for stencil says what to sweep with");
+        throw UsageError("a stencil job needs its weights");
     }
     const VariantFields& v = job.variant;
     const StencilFields& s = *job.stencil;
@@ -276,7 +277,7 @@ stencil::Options stencil_options_of(const Job& job) {
 
 svd::Options svd_options_of(const Job& job) {
     if (!job.svd) {
-        throw UsageError("a job for svd says what is wanted of the decomposition");
+        throw UsageError("an svd job needs the field 'svd'");
     }
     const VariantFields& v = job.variant;
     const SvdFields& s = *job.svd;
@@ -287,7 +288,7 @@ svd::Options svd_options_of(const Job& job) {
     options.blocks = v.blocks;
     options.qr_blocks = s.qr_blocks;
     options.start = named_or(svd::StartKind::eigen, svd::start_names, v.start, "start");
-    options.inner = named_or(kernel::Inner::blocks, svd::inner_names, v.inner, "way to solve a pair");
+    options.inner = named_or(kernel::Inner::blocks, svd::inner_names, v.inner, "inner solver");
     options.components = s.components;
     options.values_only = s.values_only;
     options.max_sweeps = s.max_sweeps;
@@ -305,7 +306,7 @@ svd::Options svd_options_of(const Job& job) {
 
 svd::Files svd_files_of(const Job& job) {
     if (!job.svd || !job.svd->s) {
-        throw UsageError("a job for svd says where the singular values go");
+        throw UsageError("an svd job needs the output of the singular values");
     }
     const auto region = [](const std::optional<RegionFields>& fields) {
         return fields ? std::optional(region_of(*fields)) : std::nullopt;

@@ -197,7 +197,7 @@ void speak_and_abort(const Error& error, int rank) {
 
 void tell_of_bus_error(const char* name, bool writing) {
     const std::string_view what =
-        writing ? ": there is no room for what is written: the disk may be full" : ": became shorter while it was read";
+        writing ? ": there is no space for the output: the disk may be full" : ": became shorter while it was read";
     Line line;
     if (plain) {
         (line << "tilewise: rank " << own_rank.load() << ": " << name << what << "\n").write_to(STDERR_FILENO);

@@ -130,7 +130,7 @@ int work(const Arguments& arguments) {
         if (rank_by_environment() == 0) {
             emit_error(LauncherError("the launcher started " + std::to_string(arguments.expect) +
                                      " processes, but MPI sees " + std::to_string(comm.size()) +
-                                     ": it belongs to another MPI than " + mpi::library_version()),
+                                     ": it belongs to another MPI library than " + mpi::library_version()),
                        0);
         }
         return 2;

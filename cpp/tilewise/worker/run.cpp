@@ -60,7 +60,7 @@ Outcome run_multiply(Context& context, const Job& job) {
         const auto unchecked = std::llround((1 - done.verification->share) * all);
         outcome.warnings.push_back(std::to_string(unchecked) + " of " + std::to_string(std::llround(all)) +
                                    " numbers of the result could not be verified: rows or columns with NaN or "
-                                   "infinity, or what may be beyond the type's range");
+                                   "infinity, or results that may exceed the range of the type");
     }
     return outcome;
 }
@@ -86,7 +86,7 @@ Outcome run_convert(Context& context, const Job& job) {
     outcome.result = {{"changed_numbers", done.changed}};
     if (done.changed > 0) {
         outcome.warnings.push_back(std::to_string(done.changed) + (done.changed == 1 ? " number is" : " numbers are") +
-                                   " beyond the output's type: changed to the nearest that it holds, NaN to 0");
+                                   " beyond the output's type: changed to the nearest value it holds, NaN to 0");
     }
     return outcome;
 }

@@ -87,7 +87,8 @@ measure::Measurement measure_point(Context& context, const measure::Point& point
                                    [&](const measure::KindEntry& entry) { return entry.name == point.kind; });
     mpi::together(context.comm, [&] {
         if (kind == measure::kinds.end()) {
-            throw UsageError("'" + point.kind + "' cannot be measured: ping, collective, file, memory and compute can");
+            throw UsageError("'" + point.kind +
+                             "' cannot be measured; expected one of ping, collective, file, memory, compute");
         }
     });
     return kind->measure(context, point, stop, clock);
@@ -111,8 +112,7 @@ Json said(const measure::Measurement& measured) {
 Outcome run_measure(Context& context, const Job& job) {
     mpi::together(context.comm, [&] {
         if (!job.measure) {
-            throw UsageError(
-                "a job whose command is measure has a field 'measure' that says what, and this one has none");
+            throw UsageError("a measure job needs the field 'measure'");
         }
     });
     const MeasureFields& wanted = *job.measure;

@@ -66,11 +66,11 @@ std::vector<std::string> warnings_of(const stencil::Outcome& done, Dtype dtype, 
     }
     if (is_integer(dtype) && done.result.non_finite > 0) {
         warnings.push_back(std::string(name_of(dtype)) +
-                           " has neither NaN nor infinity: 0 and the ends of its range stand for them");
+                           " has neither NaN nor infinity: they become 0 and the ends of its range");
     }
     if (done.result.held > 0) {
         warnings.push_back(numbers(done.result.held, "the result", " is", " are") + " beyond " +
-                           std::string(name_of(dtype)) + " and held to its range");
+                           std::string(name_of(dtype)) + " and clamped to its range");
     }
     const auto& proof = done.verification;
     if (proof && proof->passed && proof->share < 1) {

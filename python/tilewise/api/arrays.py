@@ -3,7 +3,7 @@
     caller's array ──copy──▶ a.npy ──mapped by ranks──▶ result.npy ──mapped──▶ the array that the caller gets
     numpy.memmap of a file ────────▶ the file itself, without a copy
 
-Where shared memory has too little room, the folder lies where `tempfile` puts files.
+Where shared memory has too little space, the folder lies where `tempfile` puts files.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Arrays:
             numpy.save(path, value)
         except OSError as error:
             raise disk_failure(
-                f"{name} cannot be handed to the ranks in {os.path.dirname(path)}", error
+                f"{name} cannot be passed to the ranks in {os.path.dirname(path)}", error
             ) from None
         return path
 

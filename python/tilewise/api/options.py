@@ -13,56 +13,56 @@ if TYPE_CHECKING:
 
 
 class JobOptions(TypedDict, total=False):
-    # Ranks.
+    # Number of ranks.
     ranks: int
-    # Threads of each rank.
+    # Threads per rank.
     threads: int
-    # How it is done.
+    # Algorithm to use.
     algorithm: str
-    # How ranks pass numbers on.
+    # How ranks exchange data.
     exchange: str
-    # How files are read and written: one name, or READ:WRITE.
+    # How files are read and written: NAME, or READ:WRITE.
     io: str
-    # PxQ: rows and columns of ranks.
+    # Process grid: PxQ.
     grid: str | tuple[int, int]
-    # Where uneven cuts put what is left over.
+    # How an uneven division is dealt out: spread over the parts, or all in the last one.
     remainder: str
-    # plain: the reference loops.
+    # Arithmetic kernel; plain: the reference loops.
     kernel: str
-    # KEY=VALUE: an MPI-IO hint.
+    # MPI-IO hint, as KEY=VALUE.
     hint: Sequence[str]
-    # How the result is checked. fast: a cheap check; serial: a second, plain computation.
+    # How to verify the result. fast: a cheap check; serial: a second computation on one rank.
     verify: str
-    # The same as --verify off.
+    # Same as --verify off.
     no_verify: bool
-    # Run the part in memory N times; the record has each.
+    # Run the in-memory part N times and record each.
     repeat: int
-    # Run it N times before, uncounted.
+    # First run it N times without recording.
     warmup: int
-    # Flush the output to disk before it gets its name.
+    # Flush the output to disk before publishing it.
     sync: bool
-    # At most so much on each node, such as 4GiB.
+    # Memory limit for all ranks on a node, such as 4GiB.
     memory: str | int
-    # File with a host a line, as host or host:slots.
+    # File with one host per line: HOST or HOST:SLOTS.
     hosts: str | os.PathLike[str]
-    # Neighbouring ranks go to neighbours of this kind.
+    # Put neighbouring ranks on neighbouring units of this kind.
     place: str
-    # Instead of mpiexec and its options, such as "srun --mpi=pmix -K".
+    # Command to use instead of mpiexec and its options, such as "srun --mpi=pmix -K".
     launcher: str
-    # File for the timeline (for Perfetto); may end with .gz.
+    # File for the timeline (Perfetto format); may end in .gz.
     trace: str | os.PathLike[str]
     # Replace an existing output, and any file at --json or --trace.
     force: bool
-    # End a run that takes more than X seconds.
+    # Stop the run after X seconds.
     timeout: float
 
 
 class MultiplyOptions(JobOptions, total=False):
-    # Take the transpose of A.
+    # Use the transpose of A.
     transpose_a: bool
-    # Take the transpose of B.
+    # Use the transpose of B.
     transpose_b: bool
-    # Integers that could leave 64 bits: refuse, or wrap modulo 2^64.
+    # If an integer product may exceed 64 bits: refuse, or wrap modulo 2^64.
     overflow: str
     # What an array with one dimension is.
     as_: str
@@ -71,96 +71,96 @@ class MultiplyOptions(JobOptions, total=False):
 class TransposeOptions(JobOptions, total=False):
     # C: row by row; F: column by column.
     order: str
-    # Begin a text with the line: rows columns.
+    # Begin text output with a line: rows columns.
     header: bool
-    # With gather, how rank 0 writes: rows, view, whole.
+    # gather: how rank 0 writes: rows, view, whole.
     root_write: str
     # What an array with one dimension is.
     as_: str
 
 
 class StencilOptions(JobOptions, total=False):
-    # Sweeps over the whole matrix.
+    # Number of sweeps over the matrix.
     steps: Required[int]
-    # star5 (0.6, each neighbour 0.1), star5:CENTRE,NEIGHBOUR, star9, box3, or a square matrix file with
-    # an odd side up to 9.
+    # star5 (centre 0.6, neighbours 0.1), star5:CENTRE,NEIGHBOUR, star9, box3, or a square matrix file
+    # with an odd side of at most 9.
     weights: str | os.PathLike[str] | ArrayLike
-    # What lies outside: zero: outside is 0; fixed: edge cells keep their value; periodic: the other side;
-    # reflect: mirrored about the edge: d c b a | a b c d.
+    # Values outside the matrix: zero: all 0; fixed: edge cells keep their value; periodic: the opposite
+    # edge; reflect: mirrored about the edge: d c b a | a b c d.
     boundary: str
-    # End when no number changes by X or more in a sweep; exit code 3 if one is NaN or infinite.
+    # Stop once a sweep changes every element by less than X; exit code 3 on NaN or infinity.
     until_change: float
-    # Sweeps between two looks at the change.
+    # Sweeps between two checks of the change.
     check_every: int
-    # Also keep the state behind every N sweeps, as B-000100.npy beside B.npy.
+    # Also save the state after every N sweeps, as B-000100.npy next to B.npy.
     snapshot_every: int
     # C: row by row; F: column by column.
     order: str
-    # Begin a text with the line: rows columns.
+    # Begin text output with a line: rows columns.
     header: bool
-    # rows: each rank has whole rows; columns: each rank has whole columns; grid: each rank has a
-    # rectangle.
+    # rows: whole rows per rank; columns: whole columns per rank; grid: a rectangle per rank.
     decomposition: str
-    # Sweeps for each exchange, and for each pass over memory.
+    # Sweeps per exchange, and per pass over memory.
     depth: int
-    # packed: copied into one message; datatype: MPI does that; elementwise: a message a number.
+    # packed: copied into one message; datatype: packed by MPI; elementwise: one per element.
     halo: str
     # What an array with one dimension is.
     as_: str
 
 
 class SvdOptions(JobOptions, total=False):
-    # Only the N largest singular values.
+    # Compute only the N largest singular values.
     components: int
-    # Only the fewest that have this share of the sum of A's squares, such as 0.99.
+    # Compute the fewest that hold this share of the squared Frobenius norm, such as 0.99.
     energy: float
-    # Also US.npy: U with each column times its value.
+    # Also write US.npy: U times diag(s).
     scaled: bool
-    # jacobi: fail after so many sweeps.
+    # jacobi: fail after N sweeps.
     max_sweeps: int
-    # jacobi: columns are orthogonal below this cosine. randomized: relative error of each singular value.
+    # jacobi: cosine below which two columns count as orthogonal. randomized: relative error of each
+    # singular value.
     tolerance: float
-    # jacobi: columns that travel together.
+    # jacobi: columns per block.
     block_columns: int
-    # jacobi: blocks: each pair of column blocks at once, by matrix products; rotations: column by column,
-    # rotation by rotation.
+    # jacobi: blocks: pairs of column blocks, by matrix products; rotations: pairs of columns, one
+    # rotation each.
     inner: str
-    # jacobi: eigen: from the eigenvectors of AᵀA where the matrix allows that, else as qr; qr: from a QR
-    # with pivoted columns and an LQ of its triangle.
+    # jacobi: eigen: from the eigenvectors of AᵀA if accurate enough, else as qr; qr: from a column-
+    # pivoted QR and an LQ of its triangle.
     start: str
-    # randomized: exactly so many iterations.
+    # randomized: run exactly N iterations.
     power: int
-    # randomized: vectors of a block beyond the components.
+    # randomized: extra vectors per block, beyond the components.
     oversample: int
-    # randomized: where its random numbers begin.
+    # randomized: seed of the random numbers.
     seed: int
     # What an array with one dimension is.
     as_: str
 
 
 class ConvertOptions(JobOptions, total=False):
-    # The type to convert to: float32, int16, …
+    # Data type of the output: float32, int16, …
     dtype: str
     # C: row by row; F: column by column.
     order: str
-    # Begin a text with the line: rows columns.
+    # Begin text output with a line: rows columns.
     header: bool
     # What an array with one dimension is.
     as_: str
 
 
 class GenerateOptions(JobOptions, total=False):
-    # MxN: rows and columns.
+    # Shape: ROWSxCOLUMNS.
     shape: Required[str | tuple[int, int]]
-    # Type of its numbers: float32, int32, …
+    # Data type: float32, int32, …
     dtype: str
-    # The rule.
+    # What the matrix holds.
     kind: str
     # C: row by row; F: column by column.
     order: str
-    # Begin a text with the line: rows columns.
+    # Begin text output with a line: rows columns.
     header: bool
-    # Another seed makes other numbers.
+    # Seed of the random numbers.
     seed: int
 
 
@@ -170,79 +170,79 @@ class NormOptions(JobOptions, total=False):
 
 
 class MeasureOptions(TypedDict, total=False):
-    # ping: of a message, 1..4MiB (doubling) or 8,1KiB; memory: of an array.
+    # ping: message sizes, as 1..4MiB (doubling) or 8,1KiB; memory: array sizes.
     bytes: str | Sequence[str] | Sequence[int]
-    # ping: pairs that talk at once: 1,3.
+    # ping: pairs of ranks that communicate at once, as 1,3.
     pairs: str | Sequence[str] | Sequence[int]
-    # ping: sibling, core, cache, socket, node.
+    # ping: what a pair of ranks shares: sibling, core, cache, socket, node.
     levels: str | Sequence[str] | Sequence[int]
-    # ping: blocking, nonblocking, put, get.
+    # ping: kind of exchange: blocking, nonblocking, put, get.
     exchange: str | Sequence[str] | Sequence[int]
-    # ping: roundtrip, stream (64 in a row).
+    # ping: roundtrip, or stream (64 messages in a row).
     pattern: str | Sequence[str] | Sequence[int]
-    # ping: bcast, scatter, gather, allreduce, alltoallv, or none.
+    # ping: collectives: bcast, scatter, gather, allreduce, alltoallv, or none.
     collectives: str | Sequence[str] | Sequence[int]
-    # ping: every two ranks.
+    # ping: measure every pair of ranks.
     matrix: bool
-    # ping: not every two ranks.
+    # ping: do not measure every pair.
     no_matrix: bool
-    # file: 1,2,4; ping: of collectives and of --matrix.
+    # file: rank counts, as 1,2,4; ping: for collectives and --matrix.
     ranks: str | Sequence[str] | Sequence[int]
-    # file: bytes of a call: 128K..16M (128K, 256K, 512K, 1M, 2M … 16M) or 64KiB,1MiB.
+    # file: block sizes, as 128K..16M (128K, 256K, 512K, 1M, 2M … 16M) or 64KiB,1MiB.
     block: str | Sequence[str] | Sequence[int]
-    # file: how many.
+    # file: number of blocks.
     blocks_per_rank: int
-    # file: strategies as jobs have them: positioned,… or all.
+    # file: I/O strategies of jobs, as positioned,mapped, or all.
     io: str | Sequence[str] | Sequence[int]
-    # file: malloc; on a graphics processor pinned, device, managed.
+    # file: memory: malloc; with a graphics processor also pinned, device, managed.
     buffer: str | Sequence[str] | Sequence[int]
-    # file: interleaved (block by block), contiguous (rank by rank), per_rank (a file each).
+    # file: interleaved (block by block), contiguous (rank by rank), per_rank (a file per rank).
     layout: str | Sequence[str] | Sequence[int]
-    # file: warm, cold (dropped before reading), direct.
+    # file: warm (in the page cache), cold (dropped before reading), direct (past the cache).
     cache: str | Sequence[str] | Sequence[int]
-    # file: none, counts or content.
+    # file: what to check after reading: none, counts or content.
     check: str | Sequence[str] | Sequence[int]
-    # file: a rank reads what the one N above it wrote, so that no cache of its own answers.
+    # file: each rank reads what rank + N wrote, to avoid its own caches.
     shift: int
-    # file: writing lasts until the disk has it.
+    # file: time a write until the data is on disk.
     sync: bool
-    # file: until the page cache has it, as is usual.
+    # file: time a write until the data is in the page cache (the default).
     no_sync: bool
-    # file: graphics processors of a node that ranks share.
+    # file: number of graphics processors per node that ranks share.
     gpus: int
-    # compute: N of N×N products: 64,1024.
+    # compute: sizes N of N×N products, as 64,1024.
     sizes: str | Sequence[str] | Sequence[int]
-    # compute: float32, float64, complex64, complex128.
+    # compute: data types: float32, float64, complex64, complex128.
     dtypes: str | Sequence[str] | Sequence[int]
-    # memory, compute: 1,2.
+    # memory, compute: thread counts, as 1,2.
     threads: str | Sequence[str] | Sequence[int]
-    # Starts of the ranks for every point: 3.
+    # Launches per point.
     launches: int
-    # Exactly N samples of each point and launch, however sure.
+    # Take exactly N samples per point and launch.
     runs: int
-    # Enough samples: the median is known to this part of it (0.05), with 95 %.
+    # Sample until the 95 % interval of the median is within this fraction of it.
     interval: float
-    # Or so much time went into the point.
+    # Sample a point for at most X seconds.
     seconds: float
-    # Repeats an order of points: the result has it.
+    # Seed of the order of points; the result records it.
     seed: int
-    # End a run that takes more SECONDS.
+    # Stop the run after X seconds.
     timeout: float
-    # file: where samples lie for a while.
+    # file: folder for temporary sample files.
     folder: str | os.PathLike[str]
-    # FILE with a host a line, for level node.
+    # File with one host per line, for level node.
     hosts: str | os.PathLike[str]
-    # Replaces mpiexec and its options.
+    # Command to use instead of mpiexec and its options.
     launcher: str | Sequence[str] | Sequence[int]
-    # FILE for a page.
+    # File for an HTML page.
     html: str | Sequence[str] | Sequence[int]
-    # FOLDER for figures, SVG and PNG.
+    # Folder for figures (SVG and PNG).
     plots: str | Sequence[str] | Sequence[int]
-    # FOLDER for tables: CSV, Markdown, JSON.
+    # Folder for tables (CSV, Markdown and JSON).
     tables: str | Sequence[str] | Sequence[int]
-    # Keep it as this machine's profile.
+    # Store the result as this machine's profile.
     store: bool
-    # Keep nothing.
+    # Store nothing.
     no_store: bool
-    # Print what fits the JSON, as a JSON schema.
+    # Print the JSON schema of the result.
     schema: bool

@@ -121,12 +121,12 @@ def run(command: str, *arguments: Any, out: Any = None, timeout: float | None = 
     ends all ranks.
     """
     if not isinstance(command, str):
-        raise UsageError(f"tilewise.run wants the name of a command first, not {command!r}")
+        raise UsageError(f"tilewise.run expects the name of a command first, not {command!r}")
     if command in _TALKS:
         raise UsageError(
             f"tilewise.run runs jobs and measure, which have a record to return, not {command!r}"
         )
-    for name, why in (("json", "the record is what run returns"), ("help", "help(tilewise.run) is")):
+    for name, why in (("json", "run returns the record"), ("help", "help(tilewise.run) is")):
         if name in flags:
             raise UsageError(f"tilewise.run takes no {name!r}: {why}")
     words = command_words(command, arguments, out, timeout, flags)
@@ -140,7 +140,7 @@ def command_words(
     words = [command, *(_word(each, f"position {n}") for n, each in enumerate(arguments, 1))]
     for word in words:
         if word.startswith("-"):
-            raise UsageError(f"{word!r} stands where a file or a word is wanted", "flags by name: ranks=4")
+            raise UsageError(f"{word!r} is not a file or an argument", "flags as keywords: ranks=4")
     if out is not None:
         words.append(f"--output={_word(out, 'out')}")
     if timeout is not None:
@@ -149,7 +149,7 @@ def command_words(
         words.append(f"--timeout={float(timeout):g}")
     for name, value in flags.items():
         if name == "verify" and value is False:  # what is not said is verified
-            raise UsageError("verify is no switch that could be False", 'verify="off"')
+            raise UsageError("verify cannot be False", 'verify="off"')
         words += _flag(command, name, value)
     return words
 
@@ -167,7 +167,7 @@ def said(words: list[str], kind: Any) -> Any:
     try:
         return msgspec.json.decode(ended.output, type=kind)
     except msgspec.MsgspecError as error:
-        raise RunError(f"{words[0]} gave no record that can be read: {error}") from None
+        raise RunError(f"{words[0]} wrote no readable record: {error}") from None
 
 
 def run_shown(words: list[str], whole: bool = False) -> Ended:
@@ -180,7 +180,7 @@ def run_shown(words: list[str], whole: bool = False) -> Ended:
         here = os.getcwd()
     except OSError as error:
         raise RunError(
-            f"the current folder: {error.strerror or error}", "os.chdir to one that is there"
+            f"the current folder: {error.strerror or error}", "os.chdir to an existing folder"
         ) from None
     line = notebook_line(whole)
     try:
@@ -221,8 +221,8 @@ def _word(value: Any, what: str) -> str:
         return str(value)
     matrix = hasattr(value, "shape") or isinstance(value, (list, tuple))
     raise UsageError(
-        f"{what} is the name of a file, a word or a number, not of type {type(value).__name__}",
-        "numpy.save, for a matrix that is in memory" if matrix else "",
+        f"{what} must be a file name, a word or a number, not {type(value).__name__}",
+        "numpy.save for a matrix in memory" if matrix else "",
     )
 
 

@@ -12,30 +12,30 @@ from typing import Any
 
 # What to do next, by what the system said.
 BY_ERRNO = {
-    errno.ENOSPC: "free some space on that disk (df tells), or name an output on another",
-    errno.EDQUOT: "free some of your quota (quota -s tells), or name an output on another disk",
+    errno.ENOSPC: "free space on that disk (see df), or write to another disk",
+    errno.EDQUOT: "free some of your quota (see quota -s), or write to another disk",
     errno.EFBIG: "ulimit -f unlimited, or a file system that takes files of that size",
-    errno.EIO: "look for errors of that disk in its host's kernel log (dmesg), then run again",
-    errno.EACCES: "look at the permissions of the file and its folder, on that host too",
-    errno.EPERM: "look at permissions and attributes (lsattr) of the file and its folder, on that host too",
-    errno.EROFS: "name an output on a file system that may be written to (findmnt tells)",
-    errno.ENOENT: "look whether that host has the file under the same path, and who may have removed it",
-    errno.ESTALE: "run again: another machine replaced the file, or its server was started anew",
+    errno.EIO: "check the host's kernel log (dmesg) for disk errors, then run again",
+    errno.EACCES: "check the permissions of the file and its folder, on that host too",
+    errno.EPERM: "check the permissions and attributes (lsattr) of the file and its folder, on that host too",
+    errno.EROFS: "write to a file system that is not read-only (see findmnt)",
+    errno.ENOENT: "check that the host has the file under the same path, and that nothing removed it",
+    errno.ESTALE: "run again: another machine replaced the file, or its server was restarted",
     errno.EMFILE: "ulimit -n with a larger number, or fewer ranks",
-    errno.ENFILE: "fewer ranks: that host has as many files open as its kernel allows",
+    errno.ENFILE: "fewer ranks: that host has reached its limit of open files",
     errno.ENOMEM: "fewer ranks, a --memory cap, or a larger limit of the container or batch job",
     errno.EINTR: "run again with -v",
-    errno.EAGAIN: "run again: that host was short of a resource for a moment",
+    errno.EAGAIN: "run again: that host was briefly short of a resource",
     errno.EBUSY: "run again once nothing else uses the file",
     errno.ETXTBSY: "run again once nothing else uses the file",
-    errno.ETIMEDOUT: "look whether the file server answers, then run again",
-    errno.ENOTCONN: "look whether the file server answers, then run again",
-    errno.EINVAL: "another --io: that file system does not do what was asked of it",
-    errno.EOPNOTSUPP: "another --io: that file system does not do what was asked of it",
-    errno.ENODEV: "another --io: that file system does not do what was asked of it",
+    errno.ETIMEDOUT: "check that the file server responds, then run again",
+    errno.ENOTCONN: "check that the file server responds, then run again",
+    errno.EINVAL: "another --io: that file system does not support the operation",
+    errno.EOPNOTSUPP: "another --io: that file system does not support the operation",
+    errno.ENODEV: "another --io: that file system does not support the operation",
 }
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_DISK_ADVICE = "look at the kernel's log for errors of that disk or file server, and run again"
+_DISK_ADVICE = "check the kernel log for errors of that disk or file server, then run again"
 # Not printable and yet harmless: line ends, and what joins letters and emoji or keeps them apart.
 _KEPT = "\n\t\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 

@@ -52,13 +52,13 @@ class Seal:
                 return self._foreign(f"has {status.st_size} bytes where at least {at_least} were expected")
             if self._head_bytes and self._read() != self._head:
                 return VerificationError(
-                    f"the header of {self._name} changed while it was written; it was thrown away",
-                    "run again, and look for what else writes in that folder",
+                    f"the header of {self._name} changed while it was written; the output was discarded",
+                    "run again, and check what else writes to that folder",
                 )
         except FileNotFoundError:
             return self._foreign("was removed by another program")
         except OSError as error:
-            return disk_failure(f"the part file of {self._name} cannot be looked at", error)
+            return disk_failure(f"the part file of {self._name} cannot be inspected", error)
         return None
 
     def close(self) -> None:
@@ -78,5 +78,5 @@ class Seal:
     def _foreign(self, what: str) -> RunError:
         return RunError(
             f"the part file of {self._name}, {self.path}, {what} while this ran",
-            "run again where nothing else touches that folder",
+            "run again when nothing else changes that folder",
         )

@@ -82,13 +82,11 @@ def naming(name: str, force: bool = False) -> Iterator[None]:
         yield
     except FileExistsError:
         raise RunError(
-            f"{name} was made by somebody else while this ran, and was left as it is",
+            f"another program created {name} during the run; it was left as it is",
             "run again" if force else "another name, or --force to replace it",
         ) from None
     except OSError as error:
-        raise disk_failure(
-            f"{name} cannot get its name, and what was made for it is removed", error
-        ) from None
+        raise disk_failure(f"{name} cannot be published, and its part file was removed", error) from None
 
 
 def replace(path: str | os.PathLike[str], data: bytes) -> None:

@@ -21,12 +21,12 @@ def parse_size(text: str, flag: str) -> int:
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{flag} wants a size such as 512MiB, 4GiB or 2000000, not {text!r}")
+        raise UsageError(f"{flag} expects a size such as 512MiB, 4GiB or 2000000, not {text!r}")
     number, prefix, binary, _ = match.groups()
     factor = _BINARY[prefix.lower()] if binary else _DECIMAL[(prefix or "").lower()]
     size = int(float(number) * factor) if "." in number else int(number) * factor
     if size > _LARGEST:
-        raise UsageError(f"{flag} {text} is more than any machine has")
+        raise UsageError(f"{flag} {text} is more memory than any machine has")
     return size
 
 
@@ -34,7 +34,7 @@ def parse_pair(text: str, flag: str, example: str) -> tuple[int, int]:
     """Two whole numbers written `PxQ`; raises UsageError naming `flag` and showing `example`."""
     match = _PAIR.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{flag} wants two whole numbers such as {example}, not {text!r}")
+        raise UsageError(f"{flag} expects two whole numbers such as {example}, not {text!r}")
     return int(match[1]), int(match[2])
 
 

@@ -78,7 +78,10 @@ def _run(words: list[str], joined: Join | None) -> int:
         if "-v" in words or "--verbose" in words:
             raise
         _say(
-            RunError(f"an internal error: {type(error).__name__}: {error}", "the same with -v, and report it")
+            RunError(
+                f"an internal error: {type(error).__name__}: {error}",
+                "run again with -v and report the output",
+            )
         )
         return RunError.exit_code
 
@@ -104,7 +107,11 @@ def _system(error: Exception) -> int:
         where = f"{error.filename}: " if error.filename else ""
         _say(RunError(f"{where}{error.strerror or error}", advice_for(error.errno or 0)))
     else:
-        _say(RunError("the front ran out of memory", "end other programs, or give the job more memory"))
+        _say(
+            RunError(
+                "the tilewise process ran out of memory", "close other programs, or give the job more memory"
+            )
+        )
     return RunError.exit_code
 
 
@@ -131,7 +138,7 @@ def _dispatch(words: list[str], joined: Join | None) -> int:
 
         return completion.main(name, words[1:])
     if name not in COMMANDS:
-        raise UsageError(f"{name!r} is no command; there are {', '.join(COMMANDS)}", _nearest(name))
+        raise UsageError(f"{name!r} is not a command; choose from {', '.join(COMMANDS)}", _nearest(name))
     if name in JOBS:
         from tilewise.cli import jobs
 

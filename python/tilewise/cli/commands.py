@@ -7,13 +7,13 @@ from tilewise.operations import OPERATIONS
 # Adding a command that is no job is one module in this folder, with `main(words, joined)`, and one line here.
 COMMANDS = {
     **OPERATIONS,
-    "info": "say what a matrix file is:  tilewise info A.npy",
-    "show": "print some of its numbers:  tilewise show A.npy 0:3 0:5",
-    "measure": "how fast this machine is:   tilewise measure",
-    "plan": "say what a job would do:    tilewise plan multiply A.npy B.npy -o C.npy",
-    "study": "sweep, tabulate, compare:   tilewise study run quick",
-    "report": "a page of results:          tilewise report results/quick -o report.html",
-    "doctor": "say what is installed and what will go wrong",
+    "info": "describe a matrix file:     tilewise info A.npy",
+    "show": "print some elements:        tilewise show A.npy 0:3 0:5",
+    "measure": "measure this machine:       tilewise measure",
+    "plan": "show what a job would do:   tilewise plan multiply A.npy B.npy -o C.npy",
+    "study": "run a series of jobs:       tilewise study run quick",
+    "report": "make an HTML report:        tilewise report results/quick -o report.html",
+    "doctor": "check the installation",
 }
 JOBS = tuple(OPERATIONS)
 
@@ -24,7 +24,7 @@ def overview() -> str:
     lines = [f"  {name:<{width}}  {summary}" for name, summary in COMMANDS.items()]
     return "\n".join(
         [
-            "tilewise works on dense matrices in files, in parallel over MPI, and verifies its results.",
+            "tilewise works on dense matrices in files, in parallel with MPI, and verifies its results.",
             "",
             "usage: tilewise COMMAND …",
             "",

@@ -28,7 +28,7 @@ _LABEL = len("BLAS kernel")
 
 
 def request() -> bool:
-    """Say what is installed and what will go wrong; ends with 0 if jobs can run here, else with 1.
+    """Check the installation. The exit code is 0 if jobs can run here, else 1.
 
     Examples:
         tilewise doctor
@@ -90,7 +90,7 @@ def _machine(facts: machine.Facts) -> Iterator[Finding]:
         "/dev/shm",
         f"{bytes_text(facts.shared_memory)} free",
         "note" if small else "ok",
-        "a container wants --shm-size=2g or more for --exchange shared and for MPI within a node"
+        "a container needs --shm-size=2g or more for --exchange shared and for MPI within a node"
         if small
         else "",
     )
@@ -108,7 +108,7 @@ def _cache() -> Finding:
     if os.access(above, os.W_OK):
         return Finding("cache", f"{folder}, {peaks}")
     return Finding(
-        "cache", f"{folder} cannot be written, so that measured peaks are not kept", "note", "XDG_CACHE_HOME"
+        "cache", f"{folder} cannot be written, so measured peaks are not stored", "note", "XDG_CACHE_HOME"
     )
 
 
@@ -116,7 +116,7 @@ def _measured(facts: machine.Facts) -> Finding:
     """When the kinds of `tilewise measure` were stored for this machine."""
     known = profile.load().measured.get(profile.host_key(facts.host, facts.cpu))
     if known is None:
-        return Finding("measured", "nothing is stored of this machine", advice="tilewise measure")
+        return Finding("measured", "no measurement of this machine is stored", advice="tilewise measure")
     return Finding("measured", ", ".join(f"{kind} {time}" for kind, time in known.times.items()))
 
 
@@ -125,9 +125,7 @@ def _worker(worker: launcher.Worker) -> Iterator[Finding]:
     described, last = describe(worker.path)
     if described is None:
         reason = f": {last}" if last else ""
-        yield Finding(
-            "worker", f"it cannot be started{reason}", "FAIL", "pip install --force-reinstall tilewise"
-        )
+        yield Finding("worker", f"it cannot start{reason}", "FAIL", "pip install --force-reinstall tilewise")
         return
     facts = {
         **worker.build,
@@ -135,7 +133,7 @@ def _worker(worker: launcher.Worker) -> Iterator[Finding]:
     }
     if not worker.build:
         yield Finding(
-            "build", "build.json is missing beside the worker; the mpich package is assumed", "note"
+            "build", "build.json is missing next to the worker; the mpich package is assumed", "note"
         )
     for key, label in (
         ("mpi_library", "MPI"),
@@ -167,5 +165,5 @@ def _kernels(rows: list[dict[str, Any]]) -> Finding:
 def _graphics(described: dict[str, Any]) -> Finding:
     """Whether `measure file` can have buffers on graphics processors."""
     if why := no_graphics(described):
-        return Finding("CUDA", f"{why}, so that measure file --buffer has malloc only")
+        return Finding("CUDA", f"{why}, so measure file --buffer only supports malloc")
     return Finding("CUDA", f"{described['cuda']}, {plural(int(described['gpus']), 'graphics processor')}")

@@ -34,7 +34,10 @@ def launcher_of(worker: launcher.Worker) -> Iterator[Finding]:
     kind = "the mpich package" if worker.mpi == "wheel" else "the site's MPI"
     if ours is None:
         yield Finding(
-            "mpiexec", f"that of {kind} is missing; only one rank can run", "FAIL", "pip install mpich"
+            "mpiexec",
+            f"the launcher of {kind} is missing; only one rank can run",
+            "FAIL",
+            "pip install mpich",
         )
         return
     yield Finding("mpiexec", f"{ours} ({'Slurm' if os.path.basename(ours) == 'srun' else kind})")
@@ -46,7 +49,7 @@ def launcher_of(worker: launcher.Worker) -> Iterator[Finding]:
             "PATH",
             f"mpiexec there is {onpath}" + (f" of another MPI ({theirs})" if foreign else ", the same kind"),
             "note" if foreign else "ok",
-            "tilewise CMD -n N starts the right one by itself" if foreign else "",
+            "tilewise CMD -n N starts the right one" if foreign else "",
         )
     granted = allocation.granted(os.environ)
     if granted is None:
@@ -64,7 +67,7 @@ def _mpi_type(worker: launcher.Worker) -> Finding:
     default = slurm.mpi_default()
     source = "MpiDefault" if not told else "this step's" if join.in_step(os.environ) else "SLURM_MPI_TYPE"
     kind, spoken = told or default or "not known", slurm.SPOKEN.get(worker.family, ())
-    text = f"{kind} ({source}); tilewise … -n N takes the one that fits by itself"
+    text = f"{kind} ({source}); tilewise … -n N selects the right one"
     offered = slurm.mpi_types("srun")
     able = [name for name in offered if name in spoken]
     if not spoken or kind in spoken:
@@ -73,13 +76,13 @@ def _mpi_type(worker: launcher.Worker) -> Finding:
     if able or not offered:
         return Finding(
             "MPI type",
-            f"{text}, a plain srun tilewise … would not: {name} does not understand {kind}",
+            f"{text}, a plain srun tilewise … would fail: {name} does not support {kind}",
             "note",
             f"srun --mpi={(able or spoken)[0]} tilewise …, or SLURM_MPI_TYPE={(able or spoken)[0]}",
         )
     return Finding(
         "MPI type",
-        f"{text}; srun tilewise … would not: {name} wants {spoken[0]}, there is {listing(offered)}",
+        f"{text}; srun tilewise … would fail: {name} needs {spoken[0]}, Slurm offers {listing(offered)}",
         "note",
         "tilewise … -n N, not srun tilewise …",
     )
@@ -104,4 +107,4 @@ def _ranks(worker: launcher.Worker, nodes: list[str]) -> Finding:
     assert outcome.started is not None
     there = list(dict.fromkeys(rank.host for rank in outcome.started.ranks))
     hosts = f"on {listing(there)} " if nodes else ""
-    return Finding(label, f"{hosts}started and ended in {outcome.wall:.2f} s")
+    return Finding(label, f"{hosts}started and ended within {outcome.wall:.2f} s")

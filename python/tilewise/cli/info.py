@@ -22,12 +22,15 @@ from tilewise.report.table import Cell, Table, text_columns
 
 def request(
     a: Annotated[
-        str, Parameter(name="A", value=MATRIX, group=WHAT, help="A matrix: a path or a generator's name.")
+        str, Parameter(name="A", value=MATRIX, group=WHAT, help="A matrix file, or random:ROWSxCOLUMNS:TYPE.")
     ],
     /,
     *,
     stats: Annotated[
-        bool, Parameter(name="--stats", group=SHOW, help="Read it all: min, max, mean, non-finite.")
+        bool,
+        Parameter(
+            name="--stats", group=SHOW, help="Read all elements: minimum, maximum, mean, number not finite."
+        ),
     ] = False,
     json: Annotated[
         str | None,
@@ -36,7 +39,7 @@ def request(
             value=JSON,
             stream=True,
             group=SHOW,
-            help="FILE for the same as JSON; - for standard output.",
+            help="File for the same as JSON; - for standard output.",
         ),
     ] = None,
 ) -> tuple[str, bool, str | None]:

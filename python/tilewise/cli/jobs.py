@@ -33,7 +33,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
             value=JSON,
             stream=True,
             group=SHOW,
-            help="File for the record; - is standard output.",
+            help="File for the record; - for standard output.",
         ),
     ] = None
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Print errors only.")] = False
@@ -97,9 +97,8 @@ def main(name: str, words: list[str], joined: Join | None) -> int:
         except (TilewiseError, OSError) as lost:
             reason = lost.message if isinstance(lost, TilewiseError) else lost.strerror
             raise RunError(
-                f"{asked.request.operation.output or name} is complete, but what there is to say of it is "
-                f"lost: {reason}",
-                "look at where standard output goes",
+                f"{asked.request.operation.output or name} is complete, but its summary was lost: {reason}",
+                "check where standard output goes",
             ) from None
     return 0
 

@@ -61,8 +61,8 @@ def request(
             name="KIND",
             choices=(*asked.KINDS, "all"),
             group=WHAT,
-            help="ping, file, memory or compute.",
-            default="all of them",
+            help="What to measure: ping, file, memory or compute.",
+            default="all",
         ),
     ] = "all",
     /,
@@ -87,7 +87,7 @@ def request(
         return None
     if kind not in (*asked.KINDS, "all"):
         known = ", ".join((*asked.KINDS, "all"))
-        raise UsageError(f"{kind!r} cannot be measured; known are {known}, and compare", "tilewise measure")
+        raise UsageError(f"{kind!r} cannot be measured; expected one of {known}, compare", "tilewise measure")
     values = {flag: getattr(flags, flag[2:].replace("-", "_")) for flag in _OF}
     given = [flag for flag, value in values.items() if value is not None and value is not False]
     _check_flags(kind, given, flags)
@@ -136,10 +136,13 @@ def _request(kind: str, whole: bool, flags: MeasureFlags) -> Request:
 
 def compare(
     before: Annotated[
-        str, Parameter(name="BEFORE", value=JSON, group=WHAT, help="A measurement: measure --json FILE.")
+        str,
+        Parameter(
+            name="BEFORE", value=JSON, group=WHAT, help="A measurement that measure --json FILE wrote."
+        ),
     ],
     after: Annotated[
-        str, Parameter(name="AFTER", value=JSON, group=WHAT, help="A later one, or of another machine.")
+        str, Parameter(name="AFTER", value=JSON, group=WHAT, help="A later one, or one of another machine.")
     ],
     /,
     *,
@@ -150,12 +153,14 @@ def compare(
             value=JSON,
             stream=True,
             group=SHOW,
-            help="FILE for every line; - for standard output.",
+            help="File for every line; - for standard output.",
         ),
     ] = None,
-    verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Every line.")] = False,
+    verbose: Annotated[
+        bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Print every line.")
+    ] = False,
 ) -> int:
-    """Say of each figure of two measurements: faster, slower or not distinguishable, as a test has it.
+    """Compare two measurements. A statistical test calls each figure faster, slower or not distinguishable.
 
     Examples:
         tilewise measure compare before.json after.json
@@ -172,12 +177,12 @@ def _check_flags(kind: str, given: list[str], flags: MeasureFlags) -> None:
         kinds = _OF[flag]
         if kind == "all" and flag in _ONE_KIND:
             raise UsageError(
-                f"{flag} means something else for each of {' and '.join(kinds)}; say which is meant",
+                f"{flag} differs between {' and '.join(kinds)}; name one of them",
                 f"tilewise measure {kinds[0]} {flag} …",
             )
         if kind not in (*kinds, "all"):
             raise UsageError(
-                f"{flag} is of {' and '.join(kinds)}, not of {kind}", f"tilewise measure {kinds[0]}"
+                f"{flag} belongs to {' and '.join(kinds)}, not to {kind}", f"tilewise measure {kinds[0]}"
             )
     for first, second, both in (
         ("--matrix", "--no-matrix", flags.matrix and flags.no_matrix),
@@ -191,7 +196,7 @@ def _check_flags(kind: str, given: list[str], flags: MeasureFlags) -> None:
 
 def _check_numbers(flags: MeasureFlags) -> None:
     if flags.folder == "":
-        raise UsageError("--folder wants a folder, not an empty name")
+        raise UsageError("--folder expects a folder, not an empty name")
     _at_least("--launches", flags.launches, 1)
     _at_least("--runs", flags.runs, 1)
     _at_least("--blocks-per-rank", flags.blocks_per_rank, 1)
@@ -222,8 +227,8 @@ def main(words: list[str], joined: Join | None) -> int:
         return 0
     if joined is not None:
         raise UsageError(
-            "measure starts ranks of its own, and cannot run under mpiexec or srun",
-            "tilewise measure without a launcher before it; --hosts FILE for several nodes",
+            "measure starts its own ranks and cannot run under mpiexec or srun",
+            "tilewise measure without mpiexec or srun; --hosts FILE for several nodes",
         )
     from tilewise.cli import measure_show
 

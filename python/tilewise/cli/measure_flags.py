@@ -23,13 +23,17 @@ class MeasureFlags:
             value=SIZE,
             joined=",",
             group=WHAT,
-            help="ping: of a message, 1..4MiB (doubling) or 8,1KiB; memory: of an array.",
+            help="ping: message sizes, as 1..4MiB (doubling) or 8,1KiB; memory: array sizes.",
         ),
     ] = None
     pairs: Annotated[
         str | None,
         Parameter(
-            name="--pairs", value=NUMBER, joined=",", group=WHAT, help="ping: pairs that talk at once: 1,3."
+            name="--pairs",
+            value=NUMBER,
+            joined=",",
+            group=WHAT,
+            help="ping: pairs of ranks that communicate at once, as 1,3.",
         ),
     ] = None
     levels: Annotated[
@@ -39,8 +43,8 @@ class MeasureFlags:
             choices=asked.LEVELS,
             joined=",",
             group=WHAT,
-            help=f"ping: {', '.join(asked.LEVELS)}.",
-            default="all that there are",
+            help=f"ping: what a pair of ranks shares: {', '.join(asked.LEVELS)}.",
+            default="all levels of this machine",
         ),
     ] = None
     exchange: Annotated[
@@ -50,7 +54,7 @@ class MeasureFlags:
             choices=asked.EXCHANGES,
             joined=",",
             group=WHAT,
-            help=f"ping: {', '.join(asked.EXCHANGES)}.",
+            help=f"ping: kind of exchange: {', '.join(asked.EXCHANGES)}.",
         ),
     ] = None
     pattern: Annotated[
@@ -60,8 +64,8 @@ class MeasureFlags:
             choices=asked.PATTERNS,
             joined=",",
             group=WHAT,
-            help="ping: roundtrip, stream (64 in a row).",
-            default="both, stream of one exchange only",
+            help="ping: roundtrip, or stream (64 messages in a row).",
+            default="roundtrip, and stream for one exchange",
         ),
     ] = None
     collectives: Annotated[
@@ -71,14 +75,17 @@ class MeasureFlags:
             choices=(*asked.COLLECTIVES, "none"),
             joined=",",
             group=WHAT,
-            help=f"ping: {', '.join(asked.COLLECTIVES)}, or none.",
+            help=f"ping: collectives: {', '.join(asked.COLLECTIVES)}, or none.",
         ),
     ] = None
     matrix: Annotated[
-        bool, Parameter(name="--matrix", group=WHAT, help="ping: every two ranks.", default="up to 16 ranks")
+        bool,
+        Parameter(
+            name="--matrix", group=WHAT, help="ping: measure every pair of ranks.", default="up to 16 ranks"
+        ),
     ] = False
     no_matrix: Annotated[
-        bool, Parameter(name="--no-matrix", group=WHAT, help="ping: not every two ranks.")
+        bool, Parameter(name="--no-matrix", group=WHAT, help="ping: do not measure every pair.")
     ] = False
     ranks: Annotated[
         str | None,
@@ -87,7 +94,7 @@ class MeasureFlags:
             value=NUMBER,
             joined=",",
             group=WHAT,
-            help="file: 1,2,4; ping: of collectives and of --matrix.",
+            help="file: rank counts, as 1,2,4; ping: for collectives and --matrix.",
         ),
     ] = None
     block: Annotated[
@@ -97,13 +104,13 @@ class MeasureFlags:
             value=SIZE,
             joined=",",
             group=WHAT,
-            help="file: bytes of a call: 128K..16M (128K, 256K, 512K, 1M, 2M … 16M) or 64KiB,1MiB.",
+            help="file: block sizes, as 128K..16M (128K, 256K, 512K, 1M, 2M … 16M) or 64KiB,1MiB.",
         ),
     ] = None
     blocks_per_rank: Annotated[
         int | None,
         Parameter(
-            name="--blocks-per-rank", group=WHAT, help="file: how many.", default="64, fewer large ones"
+            name="--blocks-per-rank", group=WHAT, help="file: number of blocks.", default="64; fewer if large"
         ),
     ] = None
     io: Annotated[
@@ -113,7 +120,7 @@ class MeasureFlags:
             choices=("all", *IO),
             joined=",",
             group=WHAT,
-            help="file: strategies as jobs have them: positioned,… or all.",
+            help="file: I/O strategies of jobs, as positioned,mapped, or all.",
         ),
     ] = None
     buffer: Annotated[
@@ -123,7 +130,7 @@ class MeasureFlags:
             choices=asked.BUFFERS,
             joined=",",
             group=WHAT,
-            help="file: malloc; on a graphics processor pinned, device, managed.",
+            help="file: memory: malloc; with a graphics processor also pinned, device, managed.",
         ),
     ] = None
     layout: Annotated[
@@ -133,7 +140,7 @@ class MeasureFlags:
             choices=asked.LAYOUTS,
             joined=",",
             group=WHAT,
-            help="file: interleaved (block by block), contiguous (rank by rank), per_rank (a file each).",
+            help="file: interleaved (block by block), contiguous (rank by rank), per_rank (a file per rank).",
         ),
     ] = None
     cache: Annotated[
@@ -143,7 +150,7 @@ class MeasureFlags:
             choices=asked.CACHES,
             joined=",",
             group=WHAT,
-            help="file: warm, cold (dropped before reading), direct.",
+            help="file: warm (in the page cache), cold (dropped before reading), direct (past the cache).",
         ),
     ] = None
     check: Annotated[
@@ -152,7 +159,7 @@ class MeasureFlags:
             name="--check",
             choices=asked.CHECKS,
             group=WHAT,
-            help="file: none, counts or content.",
+            help="file: what to check after reading: none, counts or content.",
             default="counts",
         ),
     ] = None
@@ -161,24 +168,35 @@ class MeasureFlags:
         Parameter(
             name="--shift",
             group=WHAT,
-            help="file: a rank reads what the one N above it wrote, so that no cache of its own answers.",
+            help="file: each rank reads what rank + N wrote, to avoid its own caches.",
             default="1",
         ),
     ] = None
     sync: Annotated[
-        bool, Parameter(name="--sync", group=WHAT, help="file: writing lasts until the disk has it.")
+        bool, Parameter(name="--sync", group=WHAT, help="file: time a write until the data is on disk.")
     ] = False
     no_sync: Annotated[
-        bool, Parameter(name="--no-sync", group=WHAT, help="file: until the page cache has it, as is usual.")
+        bool,
+        Parameter(
+            name="--no-sync",
+            group=WHAT,
+            help="file: time a write until the data is in the page cache (the default).",
+        ),
     ] = False
     gpus: Annotated[
         int | None,
-        Parameter(name="--gpus", group=WHAT, help="file: graphics processors of a node that ranks share."),
+        Parameter(
+            name="--gpus", group=WHAT, help="file: number of graphics processors per node that ranks share."
+        ),
     ] = None
     sizes: Annotated[
         str | None,
         Parameter(
-            name="--sizes", value=NUMBER, joined=",", group=WHAT, help="compute: N of N×N products: 64,1024."
+            name="--sizes",
+            value=NUMBER,
+            joined=",",
+            group=WHAT,
+            help="compute: sizes N of N×N products, as 64,1024.",
         ),
     ] = None
     dtypes: Annotated[
@@ -188,38 +206,41 @@ class MeasureFlags:
             choices=asked.DTYPES,
             joined=",",
             group=WHAT,
-            help=f"compute: {', '.join(asked.DTYPES)}.",
+            help=f"compute: data types: {', '.join(asked.DTYPES)}.",
         ),
     ] = None
     threads: Annotated[
         str | None,
         Parameter(
-            name=["--threads", "-t"], value=NUMBER, joined=",", group=WHAT, help="memory, compute: 1,2."
+            name=["--threads", "-t"],
+            value=NUMBER,
+            joined=",",
+            group=WHAT,
+            help="memory, compute: thread counts, as 1,2.",
         ),
     ] = None
-    launches: Annotated[
-        int, Parameter(name="--launches", group=HOW, help="Starts of the ranks for every point: 3.")
-    ] = 3
+    launches: Annotated[int, Parameter(name="--launches", group=HOW, help="Launches per point.")] = 3
     runs: Annotated[
         int | None,
-        Parameter(name="--runs", group=HOW, help="Exactly N samples of each point and launch, however sure."),
+        Parameter(name="--runs", group=HOW, help="Take exactly N samples per point and launch."),
     ] = None
     interval: Annotated[
         float,
         Parameter(
             name="--interval",
             group=HOW,
-            help="Enough samples: the median is known to this part of it (0.05), with 95 %.",
+            help="Sample until the 95 % interval of the median is within this fraction of it.",
         ),
     ] = 0.05
     seconds: Annotated[
-        float | None, Parameter(name="--seconds", group=HOW, help="Or so much time went into the point.")
+        float | None, Parameter(name="--seconds", group=HOW, help="Sample a point for at most X seconds.")
     ] = None
     seed: Annotated[
-        int | None, Parameter(name="--seed", group=HOW, help="Repeats an order of points: the result has it.")
+        int | None,
+        Parameter(name="--seed", group=HOW, help="Seed of the order of points; the result records it."),
     ] = None
     timeout: Annotated[
-        float | None, Parameter(name="--timeout", group=HOW, help="End a run that takes more SECONDS.")
+        float | None, Parameter(name="--timeout", group=HOW, help="Stop the run after X seconds.")
     ] = None
     folder: Annotated[
         str | None,
@@ -227,18 +248,23 @@ class MeasureFlags:
             name="--folder",
             value=FOLDER,
             group=WHERE,
-            help="file: where samples lie for a while.",
+            help="file: folder for temporary sample files.",
             default="the current folder",
         ),
     ] = None
     hosts: Annotated[
         str | None,
-        Parameter(name="--hosts", value=FILE, group=WHERE, help="FILE with a host a line, for level node."),
+        Parameter(
+            name="--hosts", value=FILE, group=WHERE, help="File with one host per line, for level node."
+        ),
     ] = None
     launcher: Annotated[
         str | None,
         Parameter(
-            name="--launcher", value=Value("COMMAND"), group=WHERE, help="Replaces mpiexec and its options."
+            name="--launcher",
+            value=Value("COMMAND"),
+            group=WHERE,
+            help="Command to use instead of mpiexec and its options.",
         ),
     ] = None
     json: Annotated[
@@ -248,33 +274,37 @@ class MeasureFlags:
             value=JSON,
             stream=True,
             group=SHOW,
-            help="FILE for all figures and samples; - for standard output.",
+            help="File for all figures and samples; - for standard output.",
         ),
     ] = None
     html: Annotated[
         str | None,
-        Parameter(name="--html", value=HTML, stream=True, group=SHOW, help="FILE for a page."),
+        Parameter(name="--html", value=HTML, stream=True, group=SHOW, help="File for an HTML page."),
     ] = None
     plots: Annotated[
         str | None,
-        Parameter(name="--plots", value=FOLDER, group=SHOW, help="FOLDER for figures, SVG and PNG."),
+        Parameter(name="--plots", value=FOLDER, group=SHOW, help="Folder for figures (SVG and PNG)."),
     ] = None
     tables: Annotated[
         str | None,
-        Parameter(name="--tables", value=FOLDER, group=SHOW, help="FOLDER for tables: CSV, Markdown, JSON."),
+        Parameter(
+            name="--tables", value=FOLDER, group=SHOW, help="Folder for tables (CSV, Markdown and JSON)."
+        ),
     ] = None
     store: Annotated[
         bool,
         Parameter(
             name="--store",
             group=SHOW,
-            help="Keep it as this machine's profile.",
-            default="yes, unless flags left much out or made it less sure",
+            help="Store the result as this machine's profile.",
+            default="yes, unless flags narrow or weaken the run",
         ),
     ] = False
-    no_store: Annotated[bool, Parameter(name="--no-store", group=SHOW, help="Keep nothing.")] = False
+    no_store: Annotated[bool, Parameter(name="--no-store", group=SHOW, help="Store nothing.")] = False
     schema: Annotated[
-        bool, Parameter(name="--schema", group=SHOW, help="Print what fits the JSON, as a JSON schema.")
+        bool, Parameter(name="--schema", group=SHOW, help="Print the JSON schema of the result.")
     ] = False
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Only errors.")] = False
-    verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="All tables.")] = False
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Print errors only.")] = False
+    verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Print all tables.")] = (
+        False
+    )

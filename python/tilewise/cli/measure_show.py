@@ -59,7 +59,7 @@ def _check_outputs(flags: MeasureFlags) -> None:
     others: list[str] = []
     for flag, path in (("--json", flags.json), ("--html", flags.html)):
         if flag == "--html" and path == "-":
-            raise UsageError("--html wants a file name, not -")
+            raise UsageError("--html expects a file name, not -")
         side_files.check(flag, path, others, force=False)
         others += [path] if path else []
     side_files.require_folder("--plots", flags.plots, others)
@@ -93,10 +93,10 @@ def _stored_text(request: Request, measured: Measured, store: bool) -> str:
         much = f" (disturbed: {disturbed} of {len(lines)} lines)" if 2 * disturbed > len(lines) else ""
         return ", ".join(measured.kept) + much
     if measured.error is not None:
-        return "no, as a launch failed"
+        return "no, because a launch failed"
     if store or request.whole:
         return ""
-    return "no, as flags left a part out or made it less sure; --store keeps it as this machine's profile"
+    return "no, because flags narrow or weaken the run; --store stores it as this machine's profile"
 
 
 def _write(measurement: Measurement, flags: MeasureFlags) -> None:

@@ -108,7 +108,7 @@ def read(name: str, arguments: Arguments, words: list[str]) -> Values:
             value = _value(spelt, flag, text if equals else _next(spelt, flag, rest))
             given[flag] = (*given.get(flag, ()), value) if flag.several else value
     if unused:
-        raise UsageError(f"{name} does not know what to do with {' '.join(map(repr, unused))}")
+        raise UsageError(f"{name} does not take {' '.join(map(repr, unused))}")
     _require(name, arguments, positions, given)
     for at, each in enumerate(arguments.positions[: len(positions)]):
         given[each] = tuple(positions[at:]) if each.rest else positions[at]
@@ -133,9 +133,9 @@ def _next(spelt: str, flag: Argument, rest: Iterator[str]) -> str:
     """The next word as the value of a flag: no other flag, but perhaps a negative number."""
     text = next(rest, None)
     if text is None:
-        raise UsageError(f"{spelt} wants a value")
+        raise UsageError(f"{spelt} needs a value")
     if text.startswith("-") and not (text == "-" and flag.parameter.stream) and not _NEGATIVE.match(text):
-        raise UsageError(f"{spelt} wants a value")
+        raise UsageError(f"{spelt} needs a value")
     return text
 
 
@@ -148,7 +148,7 @@ def _value(spelt: str, flag: Argument, text: str) -> Any:
             return flag.kind(text)
     except ValueError:
         pass
-    raise UsageError(f"{spelt} wants {wanted}, not {text!r}")
+    raise UsageError(f"{spelt} expects {wanted}, not {text!r}")
 
 
 def _require(name: str, arguments: Arguments, positions: list[str], given: dict[Argument, Any]) -> None:

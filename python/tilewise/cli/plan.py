@@ -39,7 +39,7 @@ def main(words: list[str], joined: Join | None) -> int:
         return 0
     name, rest = words[0], words[1:]
     if name not in JOBS:
-        raise UsageError(f"plan takes the words of a job: {', '.join(JOBS)}; not {name!r}")
+        raise UsageError(f"plan takes the arguments of a job ({', '.join(JOBS)}), not {name!r}")
     from tilewise.cli import jobs
     from tilewise.cli.answers import write_json
     from tilewise.engine.planned import planned_of

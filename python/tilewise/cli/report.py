@@ -36,25 +36,25 @@ def request(
             name="RESULT",
             value=RESULT,
             group=WHAT,
-            help="A record (--json), a timeline (--trace), a measurement, or a study's results.",
+            help="A record (--json), a timeline (--trace), a measurement, or the results of a study.",
         ),
     ],
     output: Annotated[
-        str | None, Parameter(name=["--output", "-o"], value=HTML, group=WHAT, help="FILE.html to write.")
+        str | None, Parameter(name=["--output", "-o"], value=HTML, group=WHAT, help="HTML file to write.")
     ] = None,
     plots: Annotated[
         str | None,
-        Parameter(name="--plots", value=FOLDER, group=SHOW, help="FOLDER for every figure as SVG and PNG."),
+        Parameter(name="--plots", value=FOLDER, group=SHOW, help="Folder for every figure, as SVG and PNG."),
     ] = None,
     tables: Annotated[
         str | None,
         Parameter(
-            name="--tables", value=FOLDER, group=SHOW, help="FOLDER for tables as CSV, Markdown, JSON."
+            name="--tables", value=FOLDER, group=SHOW, help="Folder for tables, as CSV, Markdown and JSON."
         ),
     ] = None,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Only errors.")] = False,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Print errors only.")] = False,
 ) -> ReportRequest:
-    """Write one HTML page of results: no network needed, readable without scripts.
+    """Write results as one HTML page, which needs neither network nor scripts.
 
     Examples:
         tilewise report record.json -o report.html
@@ -71,7 +71,7 @@ def main(words: list[str], joined: Join | None) -> int:
     if wanted is None:
         return 0
     if joined is not None:
-        raise UsageError("report runs on its own, without ranks", "tilewise report … without mpiexec")
+        raise UsageError("report does not run under mpiexec", "tilewise report … without mpiexec")
     _check(wanted)
     from tilewise.report.load_results import find, report_page
 
@@ -92,11 +92,11 @@ def main(words: list[str], joined: Join | None) -> int:
 def _check(wanted: ReportRequest) -> None:
     """Raises UsageError before anything is read, where nothing could be written."""
     if not wanted.results:
-        raise UsageError("report wants results", "tilewise report results/NAME -o report.html")
+        raise UsageError("report needs a result", "tilewise report results/NAME -o report.html")
     if not (wanted.output or wanted.plots or wanted.tables):
-        raise UsageError("report wants a file to write", "-o FILE.html, --plots FOLDER or --tables FOLDER")
+        raise UsageError("report needs a file to write", "-o FILE.html, --plots FOLDER or --tables FOLDER")
     if wanted.output == "-":
-        raise UsageError("--output wants a file name, not -")
+        raise UsageError("--output expects a file name, not -")
     for result in wanted.results:
         if not os.path.exists(result):
             raise UsageError(f"{result} does not exist")

@@ -25,15 +25,15 @@ def request(
     ],
     rows: Annotated[
         str | None,
-        Parameter(name="ROWS", group=WHAT, help="As 3, 0:5, -2: or ::10."),
+        Parameter(name="ROWS", group=WHAT, help="Rows: 3, 0:5, -2: or ::10."),
     ] = None,
     columns: Annotated[
         str | None,
-        Parameter(name="COLUMNS", group=WHAT, help="The same for columns."),
+        Parameter(name="COLUMNS", group=WHAT, help="Columns, likewise."),
     ] = None,
     /,
 ) -> tuple[str, str | None, str | None]:
-    """Print numbers of a matrix: its corners, or the rows and columns asked for, in full precision.
+    """Print elements of a matrix: its corners, or the given rows and columns, in full precision.
 
     Examples:
         tilewise show A.npy
@@ -83,7 +83,7 @@ def selection(text: str, extent: int, what: str) -> slice:
     except ValueError:
         numbers = []
     if not 1 <= len(numbers) <= 3 or (len(numbers) == 3 and numbers[2] == 0) or numbers == [None]:
-        raise UsageError(f"{text!r} is no range of {what}s; write 3, 0:5, -2: or ::10")
+        raise UsageError(f"{text!r} is not a range of {what}s; write 3, 0:5, -2: or ::10")
     if len(numbers) == 1:
         index = numbers[0]
         assert index is not None

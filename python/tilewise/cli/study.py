@@ -38,7 +38,7 @@ def main(words: list[str], joined: Join | None) -> int:
         print(page("study", request.__doc__ or "", arguments_of(request)))
         return 0
     if joined is not None:
-        raise UsageError("a study starts the ranks of its points itself", "tilewise study … without mpiexec")
+        raise UsageError("a study starts its own ranks", "tilewise study … without mpiexec")
     from tilewise.cli import study_query, study_results, study_run
 
     known: dict[str, Callable[[list[str]], int]] = {
@@ -50,5 +50,7 @@ def main(words: list[str], joined: Join | None) -> int:
         "query": study_query.query,
     }
     if words[0] not in known:
-        raise UsageError(f"study has no {words[0]!r}; there are {', '.join(known)}", "tilewise study --help")
+        raise UsageError(
+            f"study has no subcommand {words[0]!r}; choose from {', '.join(known)}", "tilewise study --help"
+        )
     return known[words[0]](words[1:])

@@ -57,25 +57,34 @@ def query(words: list[str]) -> int:
 def query_request(
     folder: Annotated[
         str,
-        Parameter(name="DIR", value=FOLDER, group=WHAT, help="A results folder, or one above: its newest."),
+        Parameter(
+            name="DIR",
+            value=FOLDER,
+            group=WHAT,
+            help="A results folder, or the folder of a study: its newest results.",
+        ),
     ],
     sql: Annotated[
         str | None,
         Parameter(
             name="SQL",
             group=WHAT,
-            help="A SELECT from the table launches. Without one, its columns are listed.",
+            help="A SELECT on the table launches; by default, list its columns.",
         ),
     ] = None,
     /,
     *,
     csv: Annotated[
         str | None,
-        Parameter(name="--csv", value=CSV, stream=True, group=SHOW, help="FILE; - for standard output."),
+        Parameter(
+            name="--csv", value=CSV, stream=True, group=SHOW, help="File to write; - for standard output."
+        ),
     ] = None,
     json: Annotated[
         str | None,
-        Parameter(name="--json", value=JSON, stream=True, group=SHOW, help="FILE; - for standard output."),
+        Parameter(
+            name="--json", value=JSON, stream=True, group=SHOW, help="File to write; - for standard output."
+        ),
     ] = None,
 ) -> tuple[str, str | None, str | None, str | None]:
     """Answer SQL over all launches: "SELECT io, [seconds.total.max] FROM launches", for example.

@@ -24,7 +24,7 @@ def tell(folder: str, outcome: Outcome) -> None:
     show_results(folder)
     counts = ["1 launch" if outcome.launched == 1 else f"{outcome.launched} launches"]
     if outcome.reused:
-        counts.append(f"{outcome.reused} already there")
+        counts.append(f"{outcome.reused} reused")
     counts.append(f"{plural(outcome.done, 'point')} done")
     counts += [f"{plural(outcome.left, 'launch')} left to other parts"] if outcome.left else []
     counts += [f"{outcome.failed} failed"] if outcome.failed else []
@@ -94,7 +94,7 @@ def _show(comparison: Comparison) -> None:
     from tilewise.report.render.terminal import Screen, show
     from tilewise.report.table import Table, number_columns, quantity, text_columns
 
-    title = f"{comparison.metric}, new over old; a change is named from 5 % on"
+    title = f"{comparison.metric}, new over old; changes under 5 % are not named"
     columns = text_columns("verdict") + number_columns("new/old")
     table = Table("compared", title, columns + text_columns("95 %", "run", "point", "line", "reason"))
     for each in comparison.changes:
@@ -113,7 +113,7 @@ def _show(comparison: Comparison) -> None:
 def compare_request(
     old: Annotated[str, Parameter(name="OLD", value=FOLDER, group=WHAT, help="A results folder.")],
     new: Annotated[
-        str, Parameter(name="NEW", value=FOLDER, group=WHAT, help="Another one of the same study.")
+        str, Parameter(name="NEW", value=FOLDER, group=WHAT, help="Another results folder of the same study.")
     ],
     /,
     *,
@@ -123,13 +123,15 @@ def compare_request(
             name="--metric",
             value=Value("PATH"),
             group=WHAT,
-            help="Path into the record.",
+            help="Figure to compare: a path in the record.",
             default="seconds.total.max",
         ),
     ] = None,
     json: Annotated[
         str | None,
-        Parameter(name="--json", value=JSON, stream=True, group=SHOW, help="FILE; - for standard output."),
+        Parameter(
+            name="--json", value=JSON, stream=True, group=SHOW, help="File to write; - for standard output."
+        ),
     ] = None,
 ) -> tuple[str, str, str | None, str | None]:
     """Say for each point whether it is faster or slower, or cannot be told apart.
@@ -176,7 +178,7 @@ def export_request(
             value=CSV,
             stream=True,
             group=WHAT,
-            help="FILE to write as CSV; - for standard output.",
+            help="CSV file to write; - for standard output.",
         ),
     ] = None,
     parquet: Annotated[
@@ -185,11 +187,11 @@ def export_request(
             name="--parquet",
             value=Value("FILE", (".parquet",)),
             group=WHAT,
-            help="FILE to write as Parquet (needs pyarrow).",
+            help="Parquet file to write (needs pyarrow).",
         ),
     ] = None,
 ) -> tuple[str, str | None, str | None]:
-    """Write all launches as flat rows.
+    """Write all launches as flat rows to CSV or Parquet.
 
     Examples:
         tilewise study export results/quick --csv launches.csv

@@ -50,7 +50,7 @@ def list_all(words: list[str]) -> int:
 
 
 def list_request() -> bool:
-    """List the studies that come with the package.
+    """List the built-in studies.
 
     Examples:
         tilewise study list
@@ -96,16 +96,17 @@ def show_request(
     name: Annotated[
         str,
         Parameter(
-            name="NAME", value=STUDY, group=WHAT, help="A shipped study, a TOML file, or a results folder."
+            name="NAME", value=STUDY, group=WHAT, help="A built-in study, a TOML file, or a results folder."
         ),
     ],
     /,
     *,
     scale: Annotated[
-        str, Parameter(name="--scale", group=WHAT, help="How large.", choices=("tiny", "default", "report"))
+        str,
+        Parameter(name="--scale", group=WHAT, help="Its size.", choices=("tiny", "default", "report")),
     ] = "default",
 ) -> tuple[str, str]:
-    """Say what a study would run, and what it makes of it; of results, show the tables.
+    """Show what a study runs and reports; of a results folder, show the tables.
 
     Examples:
         tilewise study show quick
@@ -121,7 +122,8 @@ class RunFlags:
     """The flags of `study run`."""
 
     scale: Annotated[
-        str, Parameter(name="--scale", group=WHAT, help="How large.", choices=("tiny", "default", "report"))
+        str,
+        Parameter(name="--scale", group=WHAT, help="Its size.", choices=("tiny", "default", "report")),
     ] = "default"
     only: Annotated[
         tuple[str, ...],
@@ -129,30 +131,30 @@ class RunFlags:
             name="--only",
             value=Value("K=V[,V…]"),
             group=WHAT,
-            help="K=V[,V…]: only points with these values of an axis.",
+            help="Only points with these values of an axis: AXIS=VALUE[,VALUE…].",
         ),
     ] = ()
     point: Annotated[
         str,
-        Parameter(name="--point", value=Value("KEY"), group=WHAT, help="Only the point whose key begins so."),
+        Parameter(name="--point", value=Value("KEY"), group=WHAT, help="Only the point with this key."),
     ] = ""
     resume: Annotated[
-        bool, Parameter(name="--resume", group=HOW, help="Go on in the newest results of this study.")
+        bool, Parameter(name="--resume", group=HOW, help="Continue the newest run of this study.")
     ] = False
     retry: Annotated[
-        bool, Parameter(name="--retry", group=HOW, help="With --resume: run points again that have failed.")
+        bool, Parameter(name="--retry", group=HOW, help="With --resume: run failed points again.")
     ] = False
     dry_run: Annotated[
-        bool, Parameter(name="--dry-run", group=HOW, help="Show every command line, and run nothing.")
+        bool, Parameter(name="--dry-run", group=HOW, help="Print every command line and run nothing.")
     ] = False
     results: Annotated[
         str,
-        Parameter(name="--results", value=FOLDER, group=WHERE, help="Results go to its folder STUDY/DATE."),
+        Parameter(name="--results", value=FOLDER, group=WHERE, help="Write to STUDY/DATE in here."),
     ] = "results"
     into: Annotated[
         str | None,
         Parameter(
-            name="--into", value=FOLDER, group=WHERE, help="Go on in exactly this folder, or begin it."
+            name="--into", value=FOLDER, group=WHERE, help="Write to this folder; continue if it has results."
         ),
     ] = None
     work: Annotated[
@@ -161,53 +163,52 @@ class RunFlags:
             name="--work",
             value=FOLDER,
             group=WHERE,
-            help="Folder for matrices.",
-            default="work, beside the points",
+            help="Folder for the matrices.",
+            default="work, next to the points",
         ),
     ] = None
-    keep: Annotated[
-        bool, Parameter(name="--keep", group=WHERE, help="Keep the matrices that were made for the points.")
-    ] = False
+    keep: Annotated[bool, Parameter(name="--keep", group=WHERE, help="Keep the generated matrices.")] = False
     machine: Annotated[
         str,
-        Parameter(name="--machine", group=WHERE, help="One name for hosts that are alike; this host's name."),
+        Parameter(name="--machine", group=WHERE, help="Use one name for hosts that are alike."),
     ] = ""
     part: Annotated[
-        str, Parameter(name="--part", group=WHERE, help="Write to points.PART.jsonl: for several at once.")
+        str,
+        Parameter(name="--part", group=WHERE, help="Write points.NAME.jsonl; several may run."),
     ] = ""
     submit: Annotated[
         str | None,
-        Parameter(
-            name="--submit", choices=("slurm",), group=WHERE, help="slurm: write batch scripts, run nothing."
-        ),
+        Parameter(name="--submit", choices=("slurm",), group=WHERE, help="Write batch scripts; run nothing."),
     ] = None
     per_point: Annotated[
-        bool, Parameter(name="--per-point", group=WHERE, help="With --submit: a script for each point.")
+        bool, Parameter(name="--per-point", group=WHERE, help="With --submit: one script per point.")
     ] = False
-    go: Annotated[bool, Parameter(name="--go", group=WHERE, help="With --submit: hand them to sbatch.")] = (
-        False
-    )
+    go: Annotated[
+        bool, Parameter(name="--go", group=WHERE, help="With --submit: submit them with sbatch.")
+    ] = False
     account: Annotated[str, Parameter(name="--account", group=WHERE, help="For the batch scripts.")] = ""
     partition: Annotated[str, Parameter(name="--partition", group=WHERE, help="For the batch scripts.")] = ""
     time: Annotated[
         str,
-        Parameter(name="--time", value=Value("TIME"), group=WHERE, help="For the batch scripts: 01:00:00."),
+        Parameter(
+            name="--time", value=Value("TIME"), group=WHERE, help="Time limit in the scripts: 01:00:00."
+        ),
     ] = ""
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Only errors.")] = False
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Print errors only.")] = False
     verbose: Annotated[
-        bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Each command line as it ends.")
+        bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Print each command line as it ends.")
     ] = False
 
 
 def run_request(
     name: Annotated[
-        str, Parameter(name="NAME", value=STUDY, group=WHAT, help="A shipped study, or a TOML file.")
+        str, Parameter(name="NAME", value=STUDY, group=WHAT, help="A built-in study, or a TOML file.")
     ],
     /,
     *,
     flags: Annotated[RunFlags, Parameter(name="*", group=WHAT)] = RunFlags(),
 ) -> tuple[str, RunFlags]:
-    """Run every point of a study, keep each result as it comes, and show the tables at the end.
+    """Run every point of a study, store each result as it arrives, and show the tables.
 
     Examples:
         tilewise study run quick --scale tiny
@@ -234,7 +235,7 @@ def run(words: list[str]) -> int:
     if "" in (wanted.into, wanted.work):
         raise UsageError("--into and --work want the name of a folder, and got nothing")
     if wanted.part and not re.fullmatch(NAME, wanted.part):
-        raise UsageError(f"--part wants a name of letters, digits, '.', '-' and '_', not {wanted.part!r}")
+        raise UsageError(f"--part expects a name of letters, digits, '.', '-' and '_', not {wanted.part!r}")
     study = read(shipped.path_of(name), wanted.scale)
     folder = wanted.into or store.folder_for(wanted.results, study.name, wanted.resume)
     work = wanted.work or os.path.join(folder, inputs.FOLDER)
@@ -246,7 +247,7 @@ def run(words: list[str]) -> int:
         return _dry_run(points)
     submitted = wanted.submit is not None or wanted.go or wanted.per_point
     if all(point.reason for point in points) and (submitted or not wanted.part):  # a part says so in its file
-        raise UsageError(f"{study.path}: every point is out of reach here; {points[0].reason}")
+        raise UsageError(f"{study.path}: no point can run here; {points[0].reason}")
     if submitted:
         return _submit(study, points, wanted, folder, environment)
     with signals.watched() as caught:
@@ -358,7 +359,7 @@ def _submit(
         if wanted.submit is None:
             flag = "--go" if wanted.go else "--per-point"
             raise UsageError(f"{flag} makes no sense without --submit", f"--submit slurm {flag}")
-        raise UsageError(f"--submit {wanted.submit} is unknown; known is slurm", "--submit slurm")
+        raise UsageError(f"--submit {wanted.submit} is unknown; expected slurm", "--submit slurm")
     sbatch = slurm.require() if wanted.go else ""
     given = {key: getattr(wanted, key) for key in ("account", "partition", "time") if getattr(wanted, key)}
     settings = msgspec.structs.replace(study.file.slurm, **given)
@@ -366,7 +367,7 @@ def _submit(
     if wanted.machine:  # else nobody knows which host will be asked
         left = running.unfinished(study, points, folder, environment, wanted.retry)
         if all(point.reason for point in left):
-            print(f"every point is there already, of {wanted.machine}: {folder}")
+            print(f"every point of {wanted.machine} was measured already: {folder}")
             return 0
         points = left if wanted.per_point else points
     plain = dataclasses.replace(wanted, quiet=True, verbose=False)
@@ -382,8 +383,8 @@ def _submit(
     beyond = sum(bool(point.reason) for point in points)
     if beyond and not wanted.quiet:
         print(
-            f"tilewise: note: {plural(beyond, 'point')} out of reach on this host; no script asks for what"
-            " more they need",
+            f"tilewise: note: {plural(beyond, 'point')} cannot run on this host; the scripts do not"
+            " request what they need",
             file=sys.stderr,
         )
     return 0

@@ -62,9 +62,7 @@ def measure(
     if store and ran.error is None:
         kept = stored.keep(measurement, facts)
         if not kept:
-            measurement.warnings.append(
-                "the profile cannot be written, so that nothing of this is kept; XDG_CACHE_HOME"
-            )
+            measurement.warnings.append("the profile cannot be written, so nothing is stored; XDG_CACHE_HOME")
     return Measured(measurement=measurement, kept=kept, chatter=ran.chatter, error=ran.error)
 
 
@@ -114,7 +112,7 @@ def _launches(request: Request, facts: Facts, samples: str) -> tuple[list[Level]
         planned += compute.launches(request, facts)
     if request.kinds == ("ping",) and not any(one.level for one in planned):
         raise UsageError(
-            "no two ranks can talk here: " + "; ".join(dict.fromkeys(level.missing for level in there))
+            "no two ranks can communicate here: " + "; ".join(dict.fromkeys(level.missing for level in there))
         )
     _require_something(
         request, [ask.skipped for one in planned if one.kind in request.kinds for ask in one.asks]
@@ -132,7 +130,7 @@ def _no_gpu(request: Request) -> str:
 
 def _require_something(request: Request, skipped: Sequence[str]) -> None:
     if skipped and all(skipped):
-        raise UsageError(f"nothing of {' and '.join(request.kinds)} can be run: {skipped[0]}")
+        raise UsageError(f"{' and '.join(request.kinds)} cannot run: {skipped[0]}")
 
 
 def _measurement(
@@ -183,7 +181,7 @@ def _measurement(
 def _binding(launches: Sequence[Launch], usual: str) -> str:
     """Where ranks and threads of each kind are; `usual` is how ranks of jobs are bound."""
     places = {
-        "ping": "messages: a core each" if any(one.cpus for one in launches) else "",
+        "ping": "messages: one core each" if any(one.cpus for one in launches) else "",
         "file": f"files: {usual or 'as jobs'}",
         "memory": "memory, arithmetic: all cores",
     }

@@ -135,9 +135,9 @@ def _placed(done: Done, plan: Plan) -> list[str]:
     """Warnings of ranks that are not where the plan wanted them, or too many where a launcher put them."""
     warnings = []
     if wrong := misplaced(plan.spread, done.ranks):
-        warnings.append(f"{wrong}; threads and memory are chosen for the latter")
+        warnings.append(f"{wrong}; threads and memory are chosen for the second")
     if done.oversubscribed and not (plan.oversubscribed and plan.spread.sure):
-        warnings.append("oversubscribed: a node has more threads than processors, so that ranks take turns")
+        warnings.append("oversubscribed: a node has more threads than processors, so ranks take turns")
     return warnings
 
 

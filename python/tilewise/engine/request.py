@@ -29,7 +29,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
             name="--trace",
             value=TIMELINE,
             group=SHOW,
-            help="File for the timeline (for Perfetto); may end with .gz.",
+            help="File for the timeline (Perfetto format); may end in .gz.",
         ),
     ] = None
     force: Annotated[
@@ -39,7 +39,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = False
     timeout: Annotated[
-        float | None, Parameter(name="--timeout", group=HOW, help="End a run that takes more than X seconds.")
+        float | None, Parameter(name="--timeout", group=HOW, help="Stop the run after X seconds.")
     ] = None
 
     def __post_init__(self) -> None:

@@ -195,7 +195,7 @@ def _pack(
     begin = time.perf_counter()
     proved = done.verification is None or done.verification.passed
     late = RunError(
-        f"the ranks are done, but packing the output took longer than --timeout {timeout} leaves",
+        f"the ranks finished, but packing the output took longer than --timeout {timeout} leaves",
         "a longer --timeout, or a .npy file, which needs no packing",
     )
     packed = proved and output.pack(lambda work: forked.run(work, caught.check, deadline, late))

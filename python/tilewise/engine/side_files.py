@@ -25,9 +25,9 @@ def check(flag: str, path: str | None, others: list[str], force: bool | None = N
     if path is None or path == "-":
         return
     if not path:
-        raise UsageError(f"{flag} wants a file name, not an empty one")
+        raise UsageError(f"{flag} expects a file name, not an empty one")
     if path.startswith("-"):
-        raise UsageError(f"{flag} wants a file name, not {path}")
+        raise UsageError(f"{flag} expects a file name, not {path}")
     real = os.path.realpath(path)
     if os.path.isdir(real):
         raise UsageError(f"{flag} {path} is a folder, but a file name was expected")
@@ -37,13 +37,11 @@ def check(flag: str, path: str | None, others: list[str], force: bool | None = N
     if real in known:
         raise UsageError(f"{flag} {path} is also an input or an output of this job")
     if os.path.dirname(real) in known:
-        raise UsageError(
-            f"{flag} {path} would lie in a folder that holds a matrix of this job", "another place"
-        )
+        raise UsageError(f"{flag} {path} is in a folder that holds a matrix of this job", "another place")
     check_folder(os.path.dirname(real), f"{flag} {path}")
     if force is False and os.path.exists(real) and not _ours(real):
         raise UsageError(
-            f"{flag} {path} exists and was not written by tilewise; it is not replaced",
+            f"{flag} {path} exists and was not written by tilewise, so it is not replaced",
             "another name, or remove it first",
         )
 
@@ -54,9 +52,9 @@ def require_folder(flag: str, folder: str | None, others: Sequence[str] = ()) ->
         return
     real = os.path.realpath(folder)
     if not folder or (os.path.exists(real) and not os.path.isdir(real)):
-        raise UsageError(f"{flag} wants a folder, not {folder!r}")
+        raise UsageError(f"{flag} expects a folder, not {folder!r}")
     if real in map(os.path.realpath, others):
-        raise UsageError(f"{flag} {folder} is also the file of another flag")
+        raise UsageError(f"{flag} {folder} is already used by another flag")
     check_folder(real if os.path.isdir(real) else os.path.dirname(real), f"{flag} {folder}")
 
 

@@ -19,6 +19,6 @@ def failure(record: Record, plan: Plan) -> VerificationError | None:
     if proof.error is not None and proof.tolerance is not None:
         numbers = f": error {proof.error:.2e}, allowed {proof.tolerance:.2e}"
     return VerificationError(
-        f"the result failed its {proof.method} verification{numbers}; it was thrown away",
+        f"the result failed its {proof.method} verification{numbers}; it was discarded",
         show.tolerated(plan) or "--verify serial to be sure, and tilewise doctor",
     )

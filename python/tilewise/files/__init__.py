@@ -43,7 +43,7 @@ def inspect(
     kind = extension(base)
     if member:
         require_member(module, name, base, member)
-    with guarded(f"{name} is no readable {kind} file"):
+    with guarded(f"{name} is not a readable {kind} file"):
         facts, more = module.FORMAT, dict[str, object]()
         if most is not None and facts.lines == "row":  # only counting its lines tells how many there are
             more["most"] = most

@@ -21,12 +21,12 @@ _SHOWN = 20  # names in a message
 
 
 def number_type(dtype: numpy.dtype[Any], name: str) -> str:
-    """Our name of `dtype` (bool counts as uint8), or UsageError for what is no number."""
+    """Our name of `dtype` (bool counts as uint8), or UsageError for what is not a number."""
     known = "uint8" if dtype.name == "bool" else dtype.name
     if known in ITEMSIZE and dtype.fields is None and dtype.subdtype is None:
         return known
     if dtype.hasobject:
-        what = "Python objects, which are never unpickled"
+        what = "Python objects, which tilewise never unpickles"
     elif dtype.fields is not None:
         what = f"records with the fields {', '.join(dtype.names or ())}"
     elif dtype.kind in "SUV":
@@ -46,16 +46,14 @@ def byte_order(dtype: numpy.dtype[Any]) -> str:
 def require_shape(shape: tuple[int, ...], name: str) -> None:
     """Raises UsageError for extents that no array can have."""
     if any(extent < 0 for extent in shape) or max(shape, default=0) > sys.maxsize:
-        raise UsageError(f"{name} says that its shape is {shape}, which no array can have")
+        raise UsageError(f"{name} declares the shape {shape}, which no array can have")
 
 
 def numbers_bytes(rows: int, columns: int, dtype: str, name: str) -> int:
     """Bytes of the numbers alone; UsageError for extents that no file can have."""
     size = rows * columns * ITEMSIZE[dtype]
     if min(rows, columns) < 0 or max(rows, columns, size) > LARGEST:
-        raise UsageError(
-            f"{name} says that its shape is {shape_text(rows, columns)}, which no array can have"
-        )
+        raise UsageError(f"{name} declares the shape {shape_text(rows, columns)}, which no array can have")
     return size
 
 
@@ -63,7 +61,7 @@ def require_size(name: str, size: int, offset: int, rows: int, columns: int, dty
     """Raises UsageError unless a file of `size` bytes ends exactly where its header says."""
     expected = offset + numbers_bytes(rows, columns, dtype, name)
     if size != expected:
-        what = "it is truncated" if size < expected else "it has more than its header says"
+        what = "it is truncated" if size < expected else "it has more data than its header declares"
         raise UsageError(
             f"{name} has {size} bytes, but its header ({shape_text(rows, columns)} {dtype} from byte "
             f"{offset}) promises {expected}: {what}"

@@ -31,7 +31,7 @@ def shared(path: str, name: str) -> Iterator[BinaryIO]:
         except BlockingIOError:
             raise UsageError(
                 f"the output {name} cannot be added: another program has {path} open for writing",
-                "wait until it is done, and run again",
+                "wait until it has finished, and run again",
             ) from None
         except OSError:  # a file system without locks
             pass
@@ -49,5 +49,5 @@ def require_alone(target: Target) -> None:
             continue
         raise UsageError(
             f"the output {target.name} cannot be added: another job ({owner.text()}) is writing to {base}",
-            f"wait until it is done, or remove {os.path.join(folder, entry)} if it is gone",
+            f"wait until it has finished, or remove {os.path.join(folder, entry)} if it no longer runs",
         )

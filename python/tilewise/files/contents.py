@@ -38,7 +38,7 @@ def contents(name: str) -> list[Content]:
         return []
     path = os.path.abspath(base)
     open_regular(path, name)[0].close()
-    with guarded(f"{name} is no readable {ending_of(base)} file"):
+    with guarded(f"{name} is not a readable {ending_of(base)} file"):
         found: list[Content] = module.contents(path, name)
     return found
 

@@ -19,14 +19,14 @@ _ATTEMPTS = 100
 def decoded(source: Source, folder: str, identity: str) -> Region:
     """The numbers of `source`, little-endian, in a new file `.{base}.{identity}.raw` in `folder`.
 
-    The caller removes that file. Raises RunError when the disk has too little room, UsageError when the input
+    The caller removes that file. Raises RunError when the disk is too full, UsageError when the input
     turns out to be broken; no file is left behind then.
     """
     require_free(folder, source.bytes, f"the decoded {source.name}")
     staged, descriptor = _new_file(folder, os.path.basename(source.path), identity, source.name)
     with (
         staged.or_none(),
-        guarded(f"{source.name} is no readable {_kind(source)} file"),
+        guarded(f"{source.name} is not a readable {_kind(source)} file"),
         os.fdopen(descriptor, "w+b") as out,
     ):
         format_module(source.path).decode(source, out)
@@ -64,6 +64,6 @@ def _new_file(folder: str, base: str, identity: str, name: str) -> tuple[Staged,
             continue
         except OSError as error:
             raise RunError(
-                f"no file can be made in {folder} for the decoded {name}: {error.strerror}"
+                f"no file can be created in {folder} for the decoded {name}: {error.strerror}"
             ) from None
     raise RunError(f"{folder} is full of files such as {path}; remove them")

@@ -43,7 +43,7 @@ def parse_dtype(text: str, flag: str) -> str:
     known = _ALSO.get(text, text)
     if known in ITEMSIZE:
         return known
-    raise UsageError(f"{flag} {text!r} is no number type tilewise knows; it knows {', '.join(ITEMSIZE)}")
+    raise UsageError(f"{flag} {text!r} is not a number type tilewise knows; it knows {', '.join(ITEMSIZE)}")
 
 
 def in_memory(dtype: str) -> str:

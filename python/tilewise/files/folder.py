@@ -81,7 +81,7 @@ class Folder(Staged, kw_only=True):
         try:
             self._list(sync)
         except OSError as error:
-            raise disk_failure(f"{self.target.name} cannot be completed, and is removed", error) from None
+            raise disk_failure(f"{self.target.name} cannot be completed, and was removed", error) from None
 
     def name(self, force: bool = False) -> None:
         """Gives the folder its name, at once and completely.
@@ -178,7 +178,7 @@ def find_folder(name: str) -> Target:
     path = os.path.realpath(bare)
     old = look_at(path, name)
     if old is not None and not stat.S_ISDIR(old.st_mode):
-        raise UsageError(f"the output {name} exists and is no folder, but a folder was expected")
+        raise UsageError(f"the output {name} exists and is not a folder, but a folder was expected")
     check_folder(os.path.dirname(path), f"the output {name}")
     return Target(path, bare, None if old is None else stat.S_IMODE(old.st_mode))
 
@@ -199,7 +199,7 @@ def require_replaceable(target: Target, force: bool, inputs: Sequence[Region] = 
         if any(path and os.path.realpath(path).startswith(f"{target.path}/") for path in paths):
             raise UsageError(
                 f"the input {region.name} lies in the output {target.name}, which would be replaced",
-                "another name behind -o",
+                "another name after -o",
             )
     check_folder(target.path, f"the output {target.name}")
 
@@ -208,7 +208,7 @@ def create(target: Target, pieces: list[Piece], command: str, identity: str, cut
     """Makes the hidden folder beside `target`, with a file with header and full size for each of `pieces`.
 
     With `cut` the files are as large as can be, and will be cut: they may be larger than the disk.
-    Raises RunError when the disk has too little room, with both numbers, or when a file cannot be made;
+    Raises RunError when the disk has too little space, with both numbers, or when a file cannot be made;
     nothing is left behind then.
     """
     parent = os.path.dirname(target.path)
@@ -259,7 +259,7 @@ def read_listing(path: str, name: str) -> Listing:
     """The manifest of the folder at `path`; UsageError unless it is one of ours."""
     manifest = os.path.join(path, MANIFEST)
     if not os.path.lexists(manifest):
-        raise UsageError(f"{name} is a folder without a {MANIFEST} of ours; it is not replaced")
+        raise UsageError(f"{name} is a folder without a {MANIFEST} by tilewise, so it is not replaced")
     file, size = open_regular(manifest, f"{name}/{MANIFEST}")
     with file:
         text = file.read(_BYTES_MAX + 1)
@@ -271,7 +271,8 @@ def read_listing(path: str, name: str) -> Listing:
             raise msgspec.ValidationError(f"it is of version {listing.tilewise}, but {VERSION} was expected")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
-            f"{name}/{MANIFEST} is no manifest of ours, so it is not replaced: {printable(str(error))}"
+            f"{name}/{MANIFEST} is not a manifest by tilewise, so nothing is replaced: "
+            f"{printable(str(error))}"
         ) from None
     return listing
 
@@ -283,7 +284,7 @@ def _replaceable(target: Target) -> set[str]:
     foreign = sorted(set(os.listdir(target.path)) - known)
     if foreign:
         raise UsageError(
-            f"{name} holds {printable(foreign[0])}, which is no part of it; it is not replaced",
+            f"{name} holds {printable(foreign[0])}, which is not part of it; it is not replaced",
             "another name, or move that file away",
         )
     return known

@@ -12,7 +12,7 @@ KINDS = {
     "normal": "normally distributed",
     "identity": "ones on the diagonal, else zero",
     "ramp": "element (i, j) is i·columns + j",
-    "graded": "normal columns that fade by twenty orders of magnitude",
+    "graded": "normal columns, scaled down over twenty orders of magnitude",
 }
 _NO_INTEGERS = ("normal", "graded")
 HALF_MAX = 65504  # the largest float16
@@ -25,7 +25,7 @@ def parse_name(name: str) -> Region | None:
         return None
     parts = name.split(":")[1:]
     if not 1 <= len(parts) <= 3:
-        raise UsageError(f"{name} is no generator's name; the form is {_FORM}")
+        raise UsageError(f"{name} does not name a generated matrix; the form is {_FORM}")
     shape = parse_shape(parts[0], f"{name}: the shape")
     dtype = parse_dtype(parts[1], f"{name}: the type") if len(parts) > 1 else "float64"
     return generated("random", shape, dtype, parse_seed(parts[2], name) if len(parts) > 2 else 0, name)
@@ -34,11 +34,11 @@ def parse_name(name: str) -> Region | None:
 def generated(kind: str, shape: tuple[int, int], dtype: str, seed: int, name: str) -> Region:
     """A Region without a file; UsageError for an unknown `kind` or one that `dtype` cannot hold."""
     if kind not in KINDS:
-        raise UsageError(f"--kind {kind!r} is unknown; known are {', '.join(KINDS)}")
+        raise UsageError(f"--kind {kind!r} is unknown; expected one of {', '.join(KINDS)}")
     if kind in _NO_INTEGERS and is_integer(dtype):
         others = ", ".join(known for known in KINDS if known not in _NO_INTEGERS)
         raise UsageError(
-            f"--kind {kind} makes fractions, which {dtype} cannot hold; for integers there are {others}"
+            f"--kind {kind} makes fractions, which {dtype} cannot hold; for integers use {others}"
         )
     rows, columns = shape
     if kind == "ramp" and dtype == "float16" and rows * columns > HALF_MAX + 1:

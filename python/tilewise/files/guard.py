@@ -11,7 +11,7 @@ from tilewise.base.errors import DISK_ERRORS, Interrupted, TilewiseError, UsageE
 
 @contextlib.contextmanager
 def guarded(what: str) -> Iterator[None]:
-    """Around code that reads a foreign file; `what` begins the sentence: "A.h5 is no readable .h5 file".
+    """Around code that reads a foreign file; `what` begins the sentence: "A.h5 is not a readable .h5 file".
 
     Our own errors pass, an interruption above all, also when a library has wrapped it in its own error. A
     full disk is a RunError. Libraries' warnings about odd files are silenced: what matters is checked.

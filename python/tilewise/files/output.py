@@ -93,7 +93,7 @@ class Output(Staged, kw_only=True):
                 if sync:
                     sync_path(self.part)
         except OSError as error:
-            raise disk_failure(f"{self.target.name} cannot be completed, and is removed", error) from None
+            raise disk_failure(f"{self.target.name} cannot be completed, and was removed", error) from None
 
     def name(self, force: bool = False) -> None:
         """Gives the part file its name, at once and completely.
@@ -170,8 +170,8 @@ class Output(Staged, kw_only=True):
         if container.version_of(path) == self.version:
             return
         raise RunError(
-            f"{path} was changed by another program while this ran; it was left so, without {name}",
-            "run again when nobody else writes to that file",
+            f"{path} was changed by another program during the run; it was left as it is, without {name}",
+            "run again when nothing else writes to that file",
         )
 
 
@@ -189,7 +189,7 @@ def create(
 
     `header` asks a text for a first line with its shape. `rectangles` says how a folder of tiles is cut; one
     tile without it. A picture has `planes`, one above the other in the rows of `shape`. Raises RunError when
-    the disk has too little room, with both numbers, or when the file cannot be made, UsageError for what the
+    the disk has too little space, with both numbers, or when the file cannot be made, UsageError for what the
     format cannot hold, in type or order, and for a container that another job writes to; nothing is left
     behind then.
     """
@@ -318,7 +318,8 @@ def cannot_make(error: OSError, target: Target, folder: str) -> UsageError | Run
     """What to raise where nothing can be made in `folder`."""
     if error.errno in _NOT_OURS:
         return UsageError(
-            f"the output {target.name} cannot be written: no file can be made in {folder}: {error.strerror}",
+            f"the output {target.name} cannot be written: no file can be created in "
+            f"{folder}: {error.strerror}",
             "another folder",
         )
-    return disk_failure(f"no file can be made in {folder} for {target.name}", error)
+    return disk_failure(f"no file can be created in {folder} for {target.name}", error)

@@ -50,7 +50,7 @@ class Outputs(msgspec.Struct):
         """Throws away all snapshots but the first `count`; warnings, where a file cannot be removed."""
         left = [path for each in self.snapshots[count:] for path in each.discard()]
         del self.snapshots[count:]
-        return [f"{path}, which no state was written to, could not be removed" for path in left]
+        return [f"{path}, which received no state, could not be removed" for path in left]
 
     def name_snapshot(self, index: int, sync: bool, force: bool) -> None:
         """Gives a complete snapshot its name, unless it has to be packed, which is done at the end.

@@ -147,6 +147,6 @@ def _stored(region: Region) -> numpy.dtype[Any]:
 def _require_file(region: Region) -> None:
     if region.generator:
         raise UsageError(
-            f"{region.name} has no file to look into",
+            f"{region.name} has no file to show",
             f"tilewise generate -o A.npy --shape {region.rows}x{region.columns}",
         )

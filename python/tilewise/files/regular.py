@@ -68,7 +68,7 @@ def cannot_read(error: OSError, path: str, name: str) -> UsageError:
             return UsageError(f"{name} is a link to {os.readlink(path)}, which does not exist")
         return UsageError(f"{name} does not exist", _neighbour(path))
     if error.errno == errno.EACCES:
-        return UsageError(f"{name} may not be read: permission denied")
+        return UsageError(f"{name} cannot be read: permission denied")
     return UsageError(f"{name} cannot be opened: {error.strerror or error}")
 
 

@@ -10,8 +10,8 @@ import msgspec
 from tilewise.base.errors import RunError
 from tilewise.base.units import bytes_text, listing
 
-OUTPUT_ELSEWHERE = "-o on another disk, or make room there"
-DECODE_ELSEWHERE = "TMPDIR=FOLDER with one on another disk, or make room there"
+OUTPUT_ELSEWHERE = "-o on another disk, or free space there"
+DECODE_ELSEWHERE = "TMPDIR=FOLDER on another disk, or free space there"
 
 
 class Want(msgspec.Struct, frozen=True):

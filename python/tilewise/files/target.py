@@ -70,7 +70,7 @@ def find_target(name: str, colours: bool = False) -> Target:
     module = format_module(base)
     if not module.FORMAT.numbers or not (colours or 1 in module.FORMAT.planes):
         raise UsageError(
-            f"the output {name} cannot be written: {extension(base)} is only read", "write a .npy file"
+            f"the output {name} cannot be written: {extension(base)} is read-only", "write a .npy file"
         )
     if member:
         require_member(module, name, base, member)
@@ -97,7 +97,7 @@ def look_at(path: str, name: str) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(f"the output {name} cannot be looked at: {error.strerror}") from None
+        raise UsageError(f"the output {name} cannot be inspected: {error.strerror}") from None
 
 
 def require_replaceable(target: Target, force: bool) -> None:
@@ -154,14 +154,14 @@ def check_planes(target: Target, planes: int) -> None:
 def check_folder(folder: str, what: str) -> None:
     """Raises UsageError unless new files can be made in `folder`; `what` begins the sentence."""
     if not os.path.isdir(folder):
-        kind = "is no folder" if os.path.lexists(folder) else "does not exist"
+        kind = "is not a folder" if os.path.lexists(folder) else "does not exist"
         raise UsageError(f"{what} cannot be written: {folder} {kind}")
     if not os.access(folder, os.W_OK | os.X_OK):
         read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
         why = (
             f"{folder} is on a read-only file system"
             if read_only
-            else f"no permission to make files in {folder}"
+            else f"no permission to create files in {folder}"
         )
         raise UsageError(f"{what} cannot be written: {why}")
 

@@ -57,8 +57,7 @@ class Inputs:
             each.region.name for each in self.files if look(each.path, each.begin, each.end) != each.look
         )
         return [
-            f"{name} was written to while it was read: the result may be of its old numbers, its new ones or "
-            "some of both"
+            f"{name} was written to while it was read: the result may mix old and new numbers"
             for name in changed
         ]
 

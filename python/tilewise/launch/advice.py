@@ -7,25 +7,25 @@ import signal
 from tilewise.base.errors import BY_ERRNO
 
 AGAIN = "run again with -v"
-LONGER = "a longer --timeout; tilewise plan … says how long it is foreseen to take"
-STOPPED = "look who stopped it, such as a debugger or a batch system, and run again"
+LONGER = "a longer --timeout; tilewise plan … predicts how long the job takes"
+STOPPED = "find out what stopped it, such as a debugger or a batch system, and run again"
 MEMORY = "fewer ranks, or a --memory cap; a larger limit of the container or batch job, where it has one"
 START = "run again with -v to see what MPI printed, and tilewise doctor"
 
 _KIND: dict[str, str] = {
     "memory": "fewer ranks, or a smaller --memory cap",
-    "io": "look whether the file is whole, and its disk well, then run again",
+    "io": "check that the file is complete and its disk healthy, then run again",
     "mpi": "run again with -v to see what MPI printed, and tilewise doctor",
     "launcher": "tilewise doctor, or another --launcher",
     "internal": "run again with -v, and report this with what it prints",
 }
 _SIGNAL: dict[int, str] = {
-    signal.SIGKILL: "find out who killed it: an operator, a batch system, or the kernel (its log then says "
+    signal.SIGKILL: "find out what killed it: an operator, a batch system, or the kernel (its log then says "
     "'out of memory'; fewer ranks or a --memory cap need less)",
-    signal.SIGTERM: "find out who ended it: a batch system's limit, or an operator",
-    signal.SIGINT: "find out who interrupted that rank alone; to end a job, interrupt tilewise",
+    signal.SIGTERM: "find out what ended it: a batch system's limit, or an operator",
+    signal.SIGINT: "find out what interrupted that rank alone; to end a job, interrupt tilewise",
     signal.SIGXCPU: "ulimit -t unlimited, or fewer repetitions: its limit of processor time was reached",
-    signal.SIGBUS: "a disk or /dev/shm may be full (df tells), or an input may have shrunk while it was read",
+    signal.SIGBUS: "a disk or /dev/shm may be full (see df), or an input may have shrunk while it was read",
     signal.SIGSEGV: "run again with -v and report this; where ulimit -s is small, a larger one",
     signal.SIGABRT: "run again with -v to see what the ranks printed",
     signal.SIGFPE: "run again with -v and report this",

@@ -26,24 +26,24 @@ class _Cause(NamedTuple):
 
 
 _PMI2 = "srun --mpi={type} -n {ranks} …"
-_SSH = "ssh {0} true, by hand, until it neither asks nor fails; or a batch system's allocation"
+_SSH = "ssh {0} true, by hand, until it works without a prompt; or a batch system's allocation"
 # The first that fits is taken: special ones come first.
 _CAUSES = (
     # MPI and the batch system do not speak the same language.
     _Cause(
         r"PMI_SIZE and PMIX_NAMESPACE",
-        "MPICH's launcher was itself started as a rank of PMIx, so that ranks find two launchers",
+        "MPICH's launcher was itself started as a rank of PMIx, so ranks find two launchers",
         "SLURM_MPI_TYPE=none where that launcher runs",
     ),
     _Cause(
         r"unsupported PMI version PMIx",
-        "the batch system speaks PMIx to the ranks (MPI type pmix), which {mpi} does not understand",
+        "the batch system speaks PMIx to the ranks (MPI type pmix), which {mpi} does not support",
         _PMI2,
         wrong=True,
     ),
     _Cause(
         r"not built with SLURM's PMI support|OPAL ERROR: Unreachable in file .*_client\.c",
-        "srun's MPI type is none that {mpi} understands",
+        "{mpi} does not support srun's MPI type",
         _PMI2,
         wrong=True,
     ),
@@ -55,24 +55,24 @@ _CAUSES = (
     _Cause(
         r"Invalid MPI type '([^']*)'|cannot find mpi plugin for mpi/(\S+)",
         "this Slurm has no MPI type {0}",
-        "one of those that srun --mpi=list names; {mpi} wants {type}",
+        "one of those that srun --mpi=list names; {mpi} needs {type}",
         wrong=True,
     ),
     # Slurm does not start a step.
     _Cause(
         r"Unable to confirm allocation for job (\d+): (.*)",
-        "Slurm does not know allocation {0}, which the environment names (SLURM_JOB_ID): {1}",
+        "Slurm does not know allocation {0}, named in the environment (SLURM_JOB_ID): {1}",
         "unset SLURM_JOB_ID SLURM_JOBID, or a new salloc: that one has ended",
         wrong=True,
     ),
     _Cause(
         r"Unable to create step for job (\d+): (.*)",
-        "Slurm does not start a step in allocation {0}: {1}",
+        "Slurm cannot start a step in allocation {0}: {1}",
         "scontrol show job {0} shows what it has; fewer ranks or threads, or other options of --launcher",
     ),
     _Cause(
         r"step creation (?:temporarily|still) disabled, retrying(?: \((.*)\))?",
-        "Slurm puts off the step: {0}; another step of the same allocation holds what this one needs",
+        "Slurm delays the step: {0}; another step of the same allocation holds its resources",
         "wait for that one (squeue --steps), or SLURM_OVERLAP=1 to share processors with it",
     ),
     _Cause(
@@ -83,14 +83,14 @@ _CAUSES = (
     ),
     _Cause(
         r"Could not establish a configuration source|Unable to process configuration file",
-        "there is no Slurm here: srun finds no configuration",
+        "no Slurm here: srun finds no configuration",
         "no --launcher, or from a host of the cluster",
         wrong=True,
     ),
     _Cause(
         r"Unable to contact slurm controller|Unable to establish controller machine",
         "Slurm's controller does not answer",
-        "scontrol ping, and an administrator where it stays so",
+        "scontrol ping; ask an administrator if it stays so",
     ),
     _Cause(
         r"Node failure on (\S+)|Error: Node (\S+) failure|Task launch for \S+ failed on node (\S+): ?.*",
@@ -111,7 +111,7 @@ _CAUSES = (
     ),
     _Cause(
         r"connect to host (\S+) port \d+: (.*)",
-        "ssh does not get to {0}: {1}",
+        "ssh cannot reach {0}: {1}",
         _SSH,
     ),
     _Cause(
@@ -122,7 +122,7 @@ _CAUSES = (
     ),
     _Cause(
         r"(?:(?:\S+@)?(\S+): )?Permission denied \((?:publickey|password|keyboard)",
-        "ssh is not let in to host {0}",
+        "ssh is not allowed to log in to host {0}",
         "a key that needs no password: ssh-keygen, then ssh-copy-id",
     ),
     _Cause(
@@ -146,7 +146,7 @@ _CAUSES = (
     _Cause(
         r"unable to reliably start one or more daemons",
         "Open MPI cannot start its daemons on the other hosts",
-        "the same Open MPI there, and ssh to them that neither asks nor fails",
+        "the same Open MPI there, and ssh to them without a prompt",
     ),
     # Programs, and where they are started.
     _Cause(

@@ -63,8 +63,8 @@ def _what_happened(outcome: Outcome, timeout: float | None, start: Start | None)
         return _killed(outcome, _rank(outcome, told.rank), told.number, told.phase)
     if outcome.hung:
         return RunError(
-            "the job was done but its ranks did not end in time, so that its result is not trusted",
-            "run again; with -v to see what the ranks print, where it happens again",
+            "the job finished but its ranks did not end in time, so its result is discarded",
+            "run again; with -v to see what the ranks print, if it happens again",
         )
     if outcome.lost is not None:
         return unstarted.lost(outcome, start) if outcome.started is None else _lost(outcome, outcome.lost)
@@ -111,7 +111,7 @@ def _timed_out(outcome: Outcome, timeout: float | None, start: Start | None) -> 
         for ranks, what in (
             (stopped, "was stopped by a signal or a debugger"),
             (waiting, "waited for a disk or a file server"),
-            (mute, "did not answer"),
+            (mute, "did not respond"),
         )
         if ranks
     ]
@@ -133,7 +133,7 @@ def _silent(hosts: list[str]) -> RunError:
     """The network to these hosts is cut, or they are down."""
     here, patience = os.uname().nodename, constants.seam().line_patience
     return RunError(
-        f"{listing(hosts)} did not answer {here} for {patience} s, so that all ranks were ended",
+        f"{listing(hosts)} did not respond to {here} for {patience} s, so all ranks were ended",
         f"ping {hosts[0]} from {here}: is that host up, and the network between the two?",
     )
 
@@ -141,8 +141,8 @@ def _silent(hosts: list[str]) -> RunError:
 def _lost(outcome: Outcome, host: str) -> RunError:
     if outcome.over and outcome.first_gone is None:
         return RunError(
-            "all ranks ended, and the launcher passed on no word of what came of the job",
-            "run again; with -v to see what the launcher prints, where it happens again",
+            "all ranks ended, and the launcher passed on no result",
+            "run again; with -v to see what the launcher prints, if it happens again",
         )
     seen = outcome.first_gone
     who = _rank(outcome, seen) if seen is not None and seen >= 0 else f"a rank on {host or 'another host'}"
@@ -163,7 +163,7 @@ def _died(outcome: Outcome, start: Start | None) -> TilewiseError:
     if outcome.started is None:
         return unstarted.died(outcome, message, start)
     said = causes.last_words(outcome.chatter)
-    printed = f"; last words: {said}" if said else ""
+    printed = f"; last output: {said}" if said else ""
     return RunError(message + printed, "run again with -v to see what the ranks printed")
 
 
@@ -175,7 +175,7 @@ def _killed(outcome: Outcome, who: str, number: int, phase: str) -> RunError:
     if number == signal.SIGKILL and outcome.memory_kills > 0:
         count = outcome.memory_kills
         return RunError(
-            f"{message}; for want of memory the kernel of this host killed "
+            f"{message}; the kernel of this host ran out of memory and killed "
             f"{'a process' if count == 1 else f'{count} processes'} meanwhile",
             advice.MEMORY,
         )

@@ -25,7 +25,7 @@ if [ ! -e "$0" ]; then
     advice="install tilewise on $host under the same path, or on a file system that all hosts share"
 elif [ ! -x "$0" ]; then
     said="the worker may not be executed on $host: $0"
-    advice="look at its permissions, and at those of its file system (noexec), on $host"
+    advice="check its permissions, and those of its file system (noexec), on $host"
 else
     said="the worker does not start on $host: $0: $said"
     advice="the same tilewise, MPI and system libraries on every host; tilewise doctor on $host"

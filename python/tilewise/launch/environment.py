@@ -146,7 +146,7 @@ def blas_warnings(environment: Mapping[str, str], facts: Facts) -> list[str]:
     real = cpu.cache_bytes(2) // 1024
     if size.isdigit() and real and int(size) < real:
         warnings.append(
-            f"OPENBLAS_L2_SIZE={size} tells BLAS of a smaller cache than the real {real} KiB; "
+            f"OPENBLAS_L2_SIZE={size} declares a smaller cache to BLAS than the real {real} KiB; "
             "for full speed: unset OPENBLAS_L2_SIZE"
         )
     return warnings

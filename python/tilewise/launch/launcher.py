@@ -73,7 +73,7 @@ def find_worker() -> Worker:
     path = worker.find()
     if path is None:
         raise UsageError(
-            f"the worker program is missing, sought first at {worker.candidates()[0]}",
+            f"the worker program is missing, expected at {worker.candidates()[0]}",
             "tilewise doctor, or install tilewise again",
         )
     return Worker(path, worker.build_facts(path))
@@ -154,7 +154,7 @@ def foreign(joined: Join, worker: Worker) -> UsageError:
     given = "MPI type pmix" if joined.kind == "pmix" else "no MPI type (none)"
     fitting = slurm.SPOKEN[worker.family][0]
     return UsageError(
-        f"srun started these {ranks} ranks with {given}, by which {mine} does not find the others",
+        f"srun started these {ranks} ranks with {given}, with which {mine} cannot connect them",
         f"srun --mpi={fitting} -n {ranks} tilewise …, or tilewise … -n {ranks} without srun",
     )
 

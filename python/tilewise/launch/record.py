@@ -189,7 +189,7 @@ class Record(msgspec.Struct, kw_only=True):
 
 
 def encode(record: Record) -> bytes:
-    """The record as indented JSON with a final newline; what is no finite number becomes null."""
+    """The record as indented JSON with a final newline; what is not a finite number becomes null."""
     plain = _finite(msgspec.to_builtins(record))
     return msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n"
 

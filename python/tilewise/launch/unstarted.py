@@ -51,7 +51,7 @@ def died(outcome: Outcome, message: str, start: Start | None) -> TilewiseError:
     if match := _NO_MPI.search(text):
         reason = text[match.end() :].partition("Abort(")[0].rstrip().rpartition("\n")[2]
         why = re.sub(r"^\S+\(\d+\)[.: ]*", "", reason)
-        return short_of(outcome, f"MPI could not be started on rank {match[1]}: {why}")
+        return short_of(outcome, f"MPI could not start on rank {match[1]}: {why}")
     if start is not None and start.chosen and start.kind == "unknown":
         return nothing(outcome, start)
     return short_of(outcome, message + _words(outcome))
@@ -63,7 +63,7 @@ def nothing(outcome: Outcome, start: Start) -> UsageError:
     return UsageError(
         f"--launcher {start.chosen!r} started no ranks, and ended with exit code {outcome.returncode}"
         f"{_words(outcome)}",
-        f"no --launcher, or one that starts ranks of {mine} by -n COUNT PROGRAM, as mpiexec and srun do",
+        f"no --launcher, or one that starts ranks of {mine} with -n COUNT PROGRAM, as mpiexec and srun do",
     )
 
 
@@ -72,18 +72,18 @@ def lost(outcome: Outcome, start: Start | None) -> TilewiseError:
     if outcome.first_host:
         return causes.known(outcome.chatter, start) or RunError(
             f"a rank on {outcome.first_host} ended before all ranks had started{_words(outcome)}",
-            f"run again; tilewise doctor on {outcome.first_host} where it happens again",
+            f"run again; tilewise doctor on {outcome.first_host} if it happens again",
         )
     return causes.known(outcome.chatter, start) or RunError(
         "the launcher's own process for this host ended before it had started the ranks, and mpiexec "
         f"waited on{_words(outcome)}",
-        "run again; tilewise doctor, and -v to see what mpiexec prints, where it happens again",
+        "run again; tilewise doctor, and -v to see what mpiexec prints, if it happens again",
     )
 
 
 def _words(outcome: Outcome) -> str:
     said = causes.last_words(outcome.chatter)
-    return f"; the launcher's last words: {said}" if said else ""
+    return f"; the launcher's last output: {said}" if said else ""
 
 
 def short_of(outcome: Outcome, message: str) -> RunError:
@@ -91,7 +91,8 @@ def short_of(outcome: Outcome, message: str) -> RunError:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:
         return RunError(
-            f"{message}; it may have {bytes_text(limit)} of addresses (ulimit -v)", "ulimit -v unlimited"
+            f"{message}; its address space is limited to {bytes_text(limit)} (ulimit -v)",
+            "ulimit -v unlimited",
         )
     try:
         room = os.statvfs(_SHARED)
@@ -101,7 +102,7 @@ def short_of(outcome: Outcome, message: str) -> RunError:
     if free >= _SHARED_OF_RANK * max(outcome.ranks, 2):
         return RunError(message, advice.START)
     return RunError(
-        f"{message}; {_SHARED} has {bytes_text(free)} free, and MPI wants about "
+        f"{message}; {_SHARED} has {bytes_text(free)} free, and MPI needs about "
         f"{bytes_text(_SHARED_OF_RANK)} of it for each of {plural(outcome.ranks, 'rank')}",
         f"a larger one (mount -o remount,size=1G {_SHARED}; docker run --shm-size=1g), or fewer ranks",
     )

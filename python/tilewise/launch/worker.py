@@ -27,7 +27,7 @@ def trouble(path: str | None) -> str:
     """Why the worker at `path` cannot start on this host, in words; empty where it can."""
     host = os.uname().nodename
     if path is None:
-        return f"the worker is missing on {host}, sought first at {candidates()[0]}"
+        return f"the worker is missing on {host}, expected at {candidates()[0]}"
     quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
     try:
         spared = {**os.environ, "UCX_MEM_MMAP_HOOK_MODE": "none", "UCX_VFS_ENABLE": "n"}

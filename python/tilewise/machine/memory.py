@@ -90,7 +90,7 @@ def _number(path: str) -> int | None:
     try:
         with open(path, encoding="ascii") as file:
             return int(file.read())
-    except (OSError, ValueError):  # "max" is no number: no limit
+    except (OSError, ValueError):  # "max" is not a number: no limit
         return None
 
 

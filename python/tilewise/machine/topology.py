@@ -63,7 +63,7 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True):
     def missing(self, level: str) -> str:
         """Why there are no two CPUs that far from each other; empty where there are. Raises UsageError."""
         if level == "node":
-            return "other nodes are there only where --hosts names them"
+            return "other nodes need --hosts"
         if level not in LEVELS:
             raise UsageError(f"no level '{level}': {', '.join(LEVELS)} or node")
         if next(self._core_pairs(level), None) is not None:

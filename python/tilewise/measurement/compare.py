@@ -267,10 +267,10 @@ def _notes(
     """What a reader must know: nothing in common, single launches, disturbances, kinds that moved as one."""
     notes = []
     if not pairs:
-        notes.append("The two measurements have no line in common that was measured in both.")
+        notes.append("The two measurements have no line in common.")
     single = sum(max(change.launches) < 2 for change in changes)
     if single:
-        notes.append(f"{single} lines have one launch on each side, which says nothing about the next one.")
+        notes.append(f"{single} lines have one launch on each side, which cannot show how launches vary.")
     for side, measurement in (("before", before), ("after", after)):
         said = sorted(
             {
@@ -289,7 +289,7 @@ def _notes(
         same = all(change.word == SAME for change in changes if change.kind == kind)
         if len(ours) >= _TELLING and abs(math.log(ratio)) > math.log1p(least) and same:
             notes.append(
-                f"All of {kind} moved together ({ratio:.2f} times as long in the middle), as measurements "
-                f"here may ({drift.get(kind, DRIFT):.0%} standard deviation); measure again, in turns."
+                f"All of {kind} moved together ({ratio:.2f} times as long in the median), as measurements "
+                f"here may ({drift.get(kind, DRIFT):.0%} standard deviation); measure again, alternating."
             )
     return notes

@@ -63,10 +63,10 @@ def _launches(
 def _refusal(size: int, threads: int) -> str:
     """Why arrays of `size` bytes cannot be shared by `threads`; empty where they can."""
     if size % _NUMBER:
-        return f"an array has whole numbers of {_NUMBER} bytes, and {size} bytes are none"
+        return f"the size of an array must be a multiple of {_NUMBER} bytes, not {size} bytes"
     if size < threads * _LINE:
         least = plural(threads * _LINE, "byte")
-        return f"an array for {plural(threads, 'thread')} has {least} or more, a cache line each"
+        return f"an array for {plural(threads, 'thread')} has {least} or more, one cache line each"
     return ""
 
 

@@ -42,7 +42,7 @@ class Hosts:
         if self.told or len(self.names) > 1:
             return ""
         if not self.names:
-            return "only this host is known; --hosts FILE names others"
+            return "only this host is known; use --hosts FILE to name others"
         return f"{'--hosts names' if self._listed else 'Slurm grants'} one host, {self.names[0]}"
 
     def first(self, most: int | None = None) -> dict[str, int]:
@@ -67,7 +67,7 @@ def levels(request: Request, topology: Topology, others: Hosts) -> list[Level]:
     wanted = request.levels
     # A launcher's hosts are only thought of when somebody asks.
     if others.told and not (wanted and "node" in wanted):
-        planned[-1].missing = "the hosts of --launcher are not known; --levels node tries them"
+        planned[-1].missing = "the hosts of --launcher are unknown; --levels node tries them"
     if wanted and all(level.missing for level in planned if level.name in wanted):
         why: dict[str, list[str]] = {}
         for level in planned:
@@ -90,7 +90,7 @@ def launches(
     ]
     counts = request.ranks if request.ranks and request.kinds == ("ping",) else None
     if counts and min(counts) < 2:
-        raise UsageError(f"--ranks {min(counts)}: collectives and the table of pairs take 2 ranks or more")
+        raise UsageError(f"--ranks {min(counts)}: collectives and the table of pairs need 2 ranks or more")
     within, between = any(level != "node" for level in wanted), "node" in wanted
     for ranks in sorted(counts or {max(2, facts.cores)}) if within else ():
         planned.append(_collectives(request, facts, topology, ranks))

@@ -78,7 +78,7 @@ def parse_names(text: str | None, flag: str, known: Sequence[str]) -> list[str] 
     names = [word.strip() for word in text.split(",")]
     for name in names:
         if name not in known:
-            raise UsageError(f"{flag} {name!r} is unknown; known are {', '.join(known)}")
+            raise UsageError(f"{flag} {name!r} is unknown; expected one of {', '.join(known)}")
     return list(dict.fromkeys(names))
 
 
@@ -89,7 +89,7 @@ def parse_counts(text: str | None, flag: str, most: int = 1 << 20) -> list[int] 
     numbers = []
     for word in text.split(","):
         if not (word.strip().isascii() and word.strip().isdigit()):
-            raise UsageError(f"{flag} wants whole numbers such as 1,2,4, not {text!r}")
+            raise UsageError(f"{flag} expects whole numbers such as 1,2,4, not {text!r}")
         numbers.append(int(word))
         if not 1 <= numbers[-1] <= most:
             raise UsageError(f"{flag} {word.strip()} makes no sense; it must be from 1 to {most}")
@@ -112,13 +112,13 @@ def parse_sizes(text: str | None, flag: str) -> list[int] | None:
         if begin < 1:
             raise UsageError(f"{flag} {first.strip()} makes no sense; it must be 1 byte or more")
         if end < begin:
-            raise UsageError(f"{flag} {word.strip()} is an empty range; the smaller size stands first")
+            raise UsageError(f"{flag} {word.strip()} is an empty range; the smaller size comes first")
         size = begin
         while size <= end:
             sizes.append(size)
             size = following(size)
     if len(sizes) > _MOST_POINTS:
-        raise UsageError(f"{flag} names {len(sizes)} sizes; {_MOST_POINTS} are the most")
+        raise UsageError(f"{flag} names {len(sizes)} sizes; at most {_MOST_POINTS} are allowed")
     return list(dict.fromkeys(sizes))
 
 
@@ -146,5 +146,5 @@ def parse_check(text: str | None) -> str:
     """One way to look at what was read; counts if not said."""
     checks = parse_names(text, "--check", CHECKS) or ["counts"]
     if len(checks) > 1:
-        raise UsageError(f"--check takes one of {', '.join(CHECKS)}, not {text!r}")
+        raise UsageError(f"--check expects one of {', '.join(CHECKS)}, not {text!r}")
     return checks[0]

@@ -218,9 +218,11 @@ class Runner:
         try:
             told = msgspec.convert(done.result, type=WorkerReply)
         except msgspec.ValidationError as wrong:
-            raise RunError(f"{launch.what}: the worker's result is not understood: {wrong}") from None
+            raise RunError(f"{launch.what}: the worker's result cannot be read: {wrong}") from None
         if len(told.points) != len(order):
-            raise RunError(f"{launch.what}: {len(order)} points were asked for, {len(told.points)} came back")
+            raise RunError(
+                f"{launch.what}: {len(order)} points were requested, {len(told.points)} were returned"
+            )
         check_hosts(launch, done)
         seen = watch.seen(
             launch=number,
@@ -293,7 +295,7 @@ def check_hosts(launch: Launch, done: Done) -> None:
         if together == (launch.level == "node"):
             where = f"both on {host.get(rank)}" if together else "on different hosts"
             raise RunError(
-                f"{launch.what}: ranks {rank} and {rank + 1} are {where}, which is not what was asked for",
+                f"{launch.what}: ranks {rank} and {rank + 1} are {where}, which was not requested",
                 "--hosts FILE instead of hosts that --launcher names",
             )
 

@@ -38,7 +38,7 @@ def read(path: str) -> Measurement:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
-            f"{path} is no measurement: {error}", "tilewise measure --json FILE makes one"
+            f"{path} is not a measurement: {error}", "tilewise measure --json FILE makes one"
         ) from None
     if measurement.version != VERSION:
         raise UsageError(f"{path} is of version {measurement.version}, and this program knows {VERSION}")
@@ -80,8 +80,8 @@ def keep(measurement: Measurement, facts: Facts) -> list[str]:
     ]
     if held:
         measurement.warnings.append(
-            f"{plural(len(held), 'figure')} measured on a disturbed machine are not kept: the profile has"
-            f" quiet ones, of {held[0]} for one; measure again when nothing else runs"
+            f"{plural(len(held), 'figure')} measured on a disturbed machine are not stored: the profile has"
+            f" quiet ones, of {held[0]} ; measure again when nothing else runs"
         )
     whole = set(_PARTS) == set(measurement.kinds)
     path = profile.measurement_path(facts.host, "all" if whole else "-".join(measurement.kinds))

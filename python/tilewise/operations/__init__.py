@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 # What each does, for the overview page; a room is imported when somebody asks for it.
 OPERATIONS = {
     "multiply": "multiply two matrix files:  tilewise multiply A.npy B.npy -o C.npy",
-    "transpose": "rows become columns:        tilewise transpose A.npy -o AT.npy",
-    "svd": "singular values, vectors:   tilewise svd A.npy -o svd/",
-    "stencil": "smooth it, or diffuse:      tilewise stencil A.npy -o B.npy --steps 200",
-    "generate": "make a matrix:              tilewise generate -o A.npy --shape 4096x4096",
-    "convert": "change format or type:      tilewise convert A.txt -o A.npy",
-    "norm": "how large it is:            tilewise norm A.npy",
+    "transpose": "transpose a matrix:         tilewise transpose A.npy -o AT.npy",
+    "svd": "decompose it (SVD):         tilewise svd A.npy -o svd/",
+    "stencil": "smooth or diffuse it:       tilewise stencil A.npy -o B.npy --steps 200",
+    "generate": "generate a matrix:          tilewise generate -o A.npy --shape 4096x4096",
+    "convert": "convert format or type:     tilewise convert A.txt -o A.npy",
+    "norm": "compute its norms:          tilewise norm A.npy",
 }
 
 

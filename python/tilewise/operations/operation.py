@@ -27,8 +27,8 @@ ORDER = Parameter(
     choices=("C", "F"),
     default="the format's own",
 )
-HEADER = Parameter(name="--header", group=WHAT, help="Begin a text with the line: rows columns.")
-BAND_AFTER_BAND = "every rank works for itself, band after band"
+HEADER = Parameter(name="--header", group=WHAT, help="Begin text output with a line: rows columns.")
+BAND_AFTER_BAND = "every rank works on its own, band after band"
 
 
 class Operation(Choices, frozen=True, kw_only=True):
@@ -48,7 +48,10 @@ class Operation(Choices, frozen=True, kw_only=True):
     output: Annotated[
         str,
         Parameter(
-            name=["--output", "-o"], value=MATRIX, group=WHAT, help="Where it goes; its ending says how."
+            name=["--output", "-o"],
+            value=MATRIX,
+            group=WHAT,
+            help="Output file; its extension sets the format.",
         ),
     ]
 
@@ -64,7 +67,7 @@ class Operation(Choices, frozen=True, kw_only=True):
                 raise UsageError(f"{given} makes no sense with {self.command}: {self.limits}")
             known = ", ".join(each.choices)
             if known and each.parameter.parse is None:
-                raise UsageError(f"{flag} {value!r} is unknown; known are {known}")
+                raise UsageError(f"{flag} {value!r} is unknown; expected one of {known}")
             if callable(each.parameter.choices):  # known elsewhere
                 raise UsageError(
                     f"{flag} {value} makes no sense with {self.command}: "

@@ -59,7 +59,7 @@ class Show:
         output, beside = record.outputs[0], len(record.outputs) - 1
         colours = f" × {output.planes} planes" if output.planes > 1 else ""
         size = f"{shape_text(*output.shape)}{colours} {output.dtype}"
-        return f"{output.path} ({size})" + (f" and {plural(beside, 'snapshot')} beside it" if beside else "")
+        return f"{output.path} ({size})" + (f" and {plural(beside, 'snapshot')} next to it" if beside else "")
 
     def rate(self, record: Record) -> str:
         """How fast it computed, in units of its own; empty where operations a second say it."""
@@ -70,8 +70,8 @@ class Show:
         return Traffic(float(sum(map(_bytes, [*record.inputs, *record.outputs]))))
 
     def not_converged(self, record: Record, plan: Plan) -> tuple[str, str]:
-        """Why a result that did not converge was thrown away, and what to try."""
-        return "the result did not converge; it was thrown away", ""
+        """Why a result that did not converge was discarded, and what to try."""
+        return "the result did not converge; it was discarded", ""
 
     def tolerated(self, plan: Plan) -> str:
         """What to try where the tolerance of `plan` may be why a proof failed; empty where it has none."""

@@ -27,7 +27,7 @@ def one_of(flag: str, value: str | None, names: tuple[str, ...] | list[str]) -> 
         return value
     if value == "auto":
         return None
-    raise UsageError(f"{flag} {value!r} is unknown; known are auto, {', '.join(names)}")
+    raise UsageError(f"{flag} {value!r} is unknown; expected one of auto, {', '.join(names)}")
 
 
 def parse_io(text: str) -> Strategies:
@@ -42,7 +42,7 @@ def parse_hints(pairs: tuple[str, ...]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise UsageError(f"--hint wants KEY=VALUE such as cb_nodes=2, not {pair!r}")
+            raise UsageError(f"--hint expects KEY=VALUE such as cb_nodes=2, not {pair!r}")
         if hints.setdefault(key, value) != value:
             raise UsageError(f"--hint {key} was given twice with different values")
     return hints
@@ -61,13 +61,13 @@ def _parse_exchange(text: str) -> str | None:
 def _parse_kernel(text: str) -> str:
     if text in KERNELS:
         return text
-    raise UsageError(f"--kernel {text!r} is unknown; known are {', '.join(KERNELS)}")
+    raise UsageError(f"--kernel {text!r} is unknown; expected one of {', '.join(KERNELS)}")
 
 
 def _parse_verify(text: str) -> str:
     if text in VERIFY:
         return text
-    raise UsageError(f"--verify {text!r} is unknown; known are {', '.join(VERIFY)}")
+    raise UsageError(f"--verify {text!r} is unknown; expected one of {', '.join(VERIFY)}")
 
 
 def _parse_grid(text: str) -> tuple[int, int] | None:
@@ -124,22 +124,24 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     proofs: ClassVar[tuple[str, ...]] = VERIFY
 
     ranks: Annotated[
-        int | None, Parameter(name=["--ranks", "-n"], group=HOW, help="Ranks.", default="planned")
+        int | None, Parameter(name=["--ranks", "-n"], group=HOW, help="Number of ranks.", default="planned")
     ] = None
     threads: Annotated[
         int | None,
-        Parameter(name=["--threads", "-t"], group=HOW, help="Threads of each rank.", default="planned"),
+        Parameter(name=["--threads", "-t"], group=HOW, help="Threads per rank.", default="planned"),
     ] = None
     algorithm: Annotated[
         str | None,
-        Parameter(name="--algorithm", group=HOW, help="How it is done.", choices=_algorithms, default="auto"),
+        Parameter(
+            name="--algorithm", group=HOW, help="Algorithm to use.", choices=_algorithms, default="auto"
+        ),
     ] = None
     exchange: Annotated[
         str | None,
         Parameter(
             name="--exchange",
             group=HOW,
-            help="How ranks pass numbers on.",
+            help="How ranks exchange data.",
             choices=_exchanges,
             default="auto",
             parse=_parse_exchange,
@@ -150,7 +152,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         Parameter(
             name="--io",
             group=HOW,
-            help="How files are read and written: one name, or READ:WRITE.",
+            help="How files are read and written: NAME, or READ:WRITE.",
             choices=("auto", *IO),
             joined=":",
             default="auto",
@@ -163,7 +165,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             name="--grid",
             value=Value("PxQ"),
             group=HOW,
-            help="PxQ: rows and columns of ranks.",
+            help="Process grid: PxQ.",
             default="planned",
             parse=_parse_grid,
             applies=_writes,
@@ -174,7 +176,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         Parameter(
             name="--remainder",
             group=HOW,
-            help="Where uneven cuts put what is left over.",
+            help="How an uneven division is dealt out: spread over the parts, or all in the last one.",
             choices=_remainders,
         ),
     ] = "spread"
@@ -183,7 +185,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         Parameter(
             name="--kernel",
             group=HOW,
-            help="plain: the reference loops.",
+            help="Arithmetic kernel; plain: the reference loops.",
             choices=_kernels,
             parse=_parse_kernel,
         ),
@@ -194,7 +196,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             name="--hint",
             value=Value("KEY=VALUE"),
             group=HOW,
-            help="KEY=VALUE: an MPI-IO hint.",
+            help="MPI-IO hint, as KEY=VALUE.",
             parse=parse_hints,
             several=True,
         ),
@@ -204,7 +206,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         Parameter(
             name="--verify",
             group=HOW,
-            help="How the result is checked. fast: a cheap check; serial: a second, plain computation.",
+            help="How to verify the result. fast: a cheap check; serial: a second computation on one rank.",
             choices=_proofs,
             parse=_parse_verify,
             applies=_has_proofs,
@@ -212,21 +214,24 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     ] = "auto"
     no_verify: Annotated[
         bool,
-        Parameter(name="--no-verify", group=HOW, help="The same as --verify off.", applies=_has_proofs),
+        Parameter(name="--no-verify", group=HOW, help="Same as --verify off.", applies=_has_proofs),
     ] = False
     repeat: Annotated[
         int,
         Parameter(
             name="--repeat",
             group=HOW,
-            help="Run the part in memory N times; the record has each.",
+            help="Run the in-memory part N times and record each.",
             applies=_has_algorithms,
         ),
     ] = 1
     warmup: Annotated[
         int,
         Parameter(
-            name="--warmup", group=HOW, help="Run it N times before, uncounted.", applies=_has_algorithms
+            name="--warmup",
+            group=HOW,
+            help="First run it N times without recording.",
+            applies=_has_algorithms,
         ),
     ] = 0
     sync: Annotated[
@@ -234,7 +239,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         Parameter(
             name="--sync",
             group=HOW,
-            help="Flush the output to disk before it gets its name.",
+            help="Flush the output to disk before publishing it.",
             applies=_writes,
         ),
     ] = False
@@ -244,15 +249,15 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             name="--memory",
             value=SIZE,
             group=WHERE,
-            help="At most so much on each node, such as 4GiB.",
-            default="80 % of what is free",
+            help="Memory limit for all ranks on a node, such as 4GiB.",
+            default="80 % of the free memory",
             parse=_parse_memory,
         ),
     ] = None
     hosts: Annotated[
         str,
         Parameter(
-            name="--hosts", value=FILE, group=WHERE, help="File with a host a line, as host or host:slots."
+            name="--hosts", value=FILE, group=WHERE, help="File with one host per line: HOST or HOST:SLOTS."
         ),
     ] = ""
     place: Annotated[
@@ -260,7 +265,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         Parameter(
             name="--place",
             group=WHERE,
-            help="Neighbouring ranks go to neighbours of this kind.",
+            help="Put neighbouring ranks on neighbouring units of this kind.",
             choices=PLACES,
         ),
     ] = "core"
@@ -270,7 +275,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             name="--launcher",
             value=Value("COMMAND"),
             group=WHERE,
-            help='Instead of mpiexec and its options, such as "srun --mpi=pmix -K".',
+            help='Command to use instead of mpiexec and its options, such as "srun --mpi=pmix -K".',
         ),
     ] = ""
 

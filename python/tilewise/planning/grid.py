@@ -79,7 +79,7 @@ def _layers(
     p, q = wanted
     if ranks % (p * q) != 0 or ranks // (p * q) < 2:
         raise UsageError(
-            f"replicated wants 2 or more whole copies of its grid, but {ranks} ranks are no such multiple of "
+            f"replicated needs 2 or more whole copies of its grid, but {ranks} ranks are no such multiple of "
             f"{p}x{q}",
             f"-n {2 * p * q}",
         )

@@ -94,7 +94,7 @@ def fitting(choices: Choices, inputs: Sequence[Region], target: Target | None) -
     if "per_rank" in (choices.io.read, choices.io.write) and not (from_tiles or to_tiles):
         names = [region.name for region in files] + ([target.name] if target is not None else [])
         raise UsageError(
-            f"--io per_rank wants a folder of tiles, but there is only {listing(names, 'and')}",
+            f"--io per_rank expects a folder of tiles, but there is only {listing(names, 'and')}",
             "a name that ends in .tiles, or --io positioned",
         )
 

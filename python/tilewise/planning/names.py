@@ -10,16 +10,16 @@ from collections.abc import Callable
 import msgspec
 
 EXCHANGES = {
-    "synchronous": "Ssend: returns when the other side has begun to receive",
+    "synchronous": "Ssend: returns once the receiver has begun to receive",
     "blocking": "Send and Recv",
     "nonblocking": "Isend and Irecv, then wait",
-    "overlap": "computes while the messages fly",
-    "persistent": "requests made once, started for every message",
-    "partitioned": "the same, each message on its way as soon as it is ready; needs MPI 4",
-    "collective": "Bcast; for a transposition Alltoallv, for a stencil a neighbourhood's Alltoallw",
+    "overlap": "computes while messages are in flight",
+    "persistent": "requests created once, started for each message",
+    "partitioned": "persistent, with each part sent as soon as it is ready; needs MPI 4",
+    "collective": "Bcast; Alltoallv to transpose; a neighbourhood Alltoallw for a stencil",
     "one_sided_fence": "Get between fences",
     "one_sided_pscw": "Get between post, start, complete and wait: only partners wait for each other",
-    "one_sided_lock": "Get under a lock, without the other side; for a decomposition Put and a notice",
+    "one_sided_lock": "Get under a lock, without the target's help; for svd a Put and a notice",
     "shared": "a window in shared memory, within one node",
 }
 # Their requests are made beforehand: only messages that come back can use them.
@@ -28,15 +28,15 @@ DESCRIBED_ONCE = ("persistent", "partitioned")
 IO = {
     "root": "rank 0 reads or writes, and sends or receives",
     "root_collective": "rank 0 reads or writes, Scatterv and Igatherv",
-    "per_rank": "a folder of tiles, a file for each rank",
+    "per_rank": "a folder of tiles, one file per rank",
     "collective": "MPI-IO file views, all ranks together",
-    "split_collective": "the same in two halves, with work between",
-    "independent": "MPI-IO file views, each rank for itself",
+    "split_collective": "collective in two halves, with computation in between",
+    "independent": "MPI-IO file views, each rank on its own",
     "positioned": "every rank reads and writes its own segments",
-    "sieve": "from the first to the last wanted byte through a buffer",
-    "mapped": "mmap: on one rank even without a copy",
-    "two_phase": "contiguous panels, then an exchange of our own",
-    "uncached": "O_DIRECT, past the page cache; on one rank while still computing",
+    "sieve": "all from the first to the last needed byte, through a buffer",
+    "mapped": "mmap; on one rank without a copy",
+    "two_phase": "contiguous panels, then an exchange between ranks",
+    "uncached": "O_DIRECT, past the page cache; on one rank it overlaps with computation",
 }
 
 ONE_FILE = tuple(name for name in IO if name != "per_rank")  # what takes a matrix that is one file

@@ -23,7 +23,9 @@ def misplaced(spread: Spread, ranks: Sequence[RankPlace] | Sequence[RankFacts]) 
     if not spread.hosts:
         host, most = used.most_common(1)[0]
         few = most <= spread.on_node
-        return "" if few else f"{plural(most, 'rank')} are on {host}, planned were {spread.on_node} at most"
+        return (
+            "" if few else f"{plural(most, 'rank')} are on {host}, but at most {spread.on_node} were planned"
+        )
     pairs = {(spread.hosts[rank.rank], rank.host) for rank in ranks if rank.rank < len(spread.hosts)}
     meant = Counter(spread.hosts)
     if len(pairs) == len(meant) == len(used):

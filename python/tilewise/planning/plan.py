@@ -147,7 +147,8 @@ def plan_of(
     notes = list(warnings)
     if over and spread.sure:
         notes.append(
-            f"oversubscribed: {spread.crowded}: ranks take turns, and times say little of the algorithm"
+            f"oversubscribed: {spread.crowded}: ranks take turns, and the times reveal "
+            "little about the algorithm"
         )
     if spread.beyond:
         notes.append(f"more ranks than slots: {spread.beyond}")

@@ -29,7 +29,7 @@ def choose(wanted: str, share: float, warnings: list[str]) -> str:
     if share < WORTH:
         return "fast"
     warnings.append(
-        f"the result is not verified: that would take about {share:.0%} of the time; --verify fast does it"
+        f"the result is not verified: that would take about {share:.0%} of the time; --verify fast forces it"
     )
     return "off"
 

@@ -4,7 +4,7 @@ Ranks and threads: a small product takes one rank and one thread. One node with 
 `local`, one rank with a thread for each core; several domains or nodes take one rank a domain, or as many as
 the hosts file has slots for or Slurm was asked for. With `-n` the cores are shared out, never more threads
 than cores, nor than Slurm's `--cpus-per-task`. Algorithm: `local` on one rank, `summa` on more; `cannon` and
-`replicated` on request. Exchange: `shared` on one host where /dev/shm has room for both operands, else
+`replicated` on request. Exchange: `shared` on one host where /dev/shm has space for both operands, else
 `overlap`, as also where ranks turn out to be on several. I/O: `positioned`.
 """
 
@@ -45,13 +45,13 @@ def spread(
     if joined is not None and choices.ranks not in (None, joined.size):
         raise UsageError(
             f"-n {choices.ranks} was asked for, but {joined.size} ranks exist already",
-            "leave -n away under mpiexec",
+            "omit -n under mpiexec",
         )
     if facts.granted is not None:
         why.append(facts.granted.said())
         if not facts.memory_known:
             why.append(
-                f"{bytes_text(facts.memory_available)} of memory on a node are counted on: Slurm does not say"
+                f"{bytes_text(facts.memory_available)} of memory per node are assumed: Slurm does not say"
             )
     ground = where.ground(choices, facts, joined)
     each = facts.granted.cpus_per_task if facts.granted is not None else None
@@ -62,14 +62,14 @@ def spread(
     if choices.threads is not None or work < SMALL:
         return where.place(ground, ranks, choices, threads=choices.threads or 1, bound=bound)
     if each is not None and joined is not None:
-        why.append(f"{plural(each, 'thread')} a rank: --cpus-per-task")
+        why.append(f"{plural(each, 'thread')} per rank: --cpus-per-task")
         return where.place(ground, ranks, choices, threads=each, bound=bound)
     placed = where.place(ground, ranks, choices, most=each, bound=bound)
     if each == placed.threads:
-        why.append(f"{plural(each, 'thread')} a rank: --cpus-per-task")
+        why.append(f"{plural(each, 'thread')} per rank: --cpus-per-task")
     else:
         shared_out = f"{plural(placed.on_node, 'rank')} a node on {plural(min(ground.cores), 'core')}"
-        why.append(f"{plural(placed.threads, 'thread')} a rank: {shared_out}")
+        why.append(f"{plural(placed.threads, 'thread')} per rank: {shared_out}")
     return placed
 
 
@@ -91,7 +91,7 @@ def exchange(
             known = (
                 f"it takes {', '.join(chosen.exchanges)}"
                 if chosen.exchanges
-                else "it has one rank, so leave it away"
+                else "it has one rank, so omit it"
             )
             raise UsageError(f"--exchange {choices.exchange} makes no sense with {chosen.name}: {known}")
         if choices.exchange == "shared" and spread.nodes > 1:
@@ -102,14 +102,14 @@ def exchange(
     if not chosen.exchanges:
         return "none", ""
     if spread.nodes == 1 and shared_bytes <= facts.shared_memory:
-        why.append(f"{SHARED} all ranks are on one node and /dev/shm has room for {what}")
+        why.append(f"{SHARED} all ranks are on one node and /dev/shm has space for {what}")
         return "shared", "overlap"
     if shared_bytes == math.inf:
-        reason = "halos are computed beside their exchange"
+        reason = "the interior is computed while halos are exchanged"
     elif spread.nodes > 1:
         reason = "there are several nodes"
     else:
-        lacks = "an unknown room" if facts.elsewhere else "too little room"
+        lacks = "an unknown amount of space" if facts.elsewhere else "too little space"
         reason = f"/dev/shm has {lacks} for shared"
     why.append(f"overlap: {reason}")
     return "overlap", ""

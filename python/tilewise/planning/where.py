@@ -167,7 +167,7 @@ def _among(listed: tuple[Node, ...], granted: Allocation, path: str) -> tuple[No
             more = ", …" if len(granted.nodes) > 4 else ""
             raise UsageError(
                 f"--hosts {path}: Slurm has not granted {each.name}, only {names}{more}",
-                "leave --hosts away to use what is granted",
+                "omit --hosts to use what is granted",
             )
         slots[node.name] = slots.get(node.name, 0) + each.slots
     return tuple(

@@ -30,18 +30,18 @@ _COLOURS = tuple(f"var(--series-{place})" for place in (0, 1, 2, 3))
 _FAINT = "var(--muted)"
 
 WORDS = {
-    "root": "rank 0 alone, and a message for each of the others: everything goes through one process",
-    "root_collective": "rank 0 alone, and one collective call with all others",
-    "per_rank": "a file for each rank, so that nobody waits for anybody",
-    "collective": "all ranks in one call of MPI-IO, which joins their pieces into large ones",
-    "split_collective": "the same in two halves, begin and end, with room for work between them",
-    "two_phase": "each rank a panel of its own in one piece, then an exchange among ranks",
-    "uncached": "whole pages past the page cache, then an exchange among ranks",
-    "independent": "each rank its own pieces of the one file, through a file view",
-    "positioned": "each rank its own pieces of the one file, one call a piece",
-    "mapped": "each rank the pages of the one file that it touches",
-    "sieve": "each rank all from its first to its last piece, of which it picks its own",
-    "none": "no file: every rank makes its own block",
+    "root": "rank 0 alone, with one message per other rank: all data goes through one process",
+    "root_collective": "rank 0 alone, with one collective call for all other ranks",
+    "per_rank": "one file per rank, so no rank waits for another",
+    "collective": "all ranks in one MPI-IO call, which joins their pieces into large ones",
+    "split_collective": "the same in two halves, begin and end, with computation in between",
+    "two_phase": "each rank one contiguous panel, then an exchange between ranks",
+    "uncached": "whole pages past the page cache, then an exchange between ranks",
+    "independent": "each rank its own pieces of the file, through a file view",
+    "positioned": "each rank its own pieces of the file, one call per piece",
+    "mapped": "each rank the pages of the file that it uses",
+    "sieve": "each rank everything from its first to its last piece, keeping only its own",
+    "none": "no file: every rank generates its own block",
 }
 _GATHER = "gather"  # of a transposition
 _JOINED = ("collective", "split_collective", "two_phase", "uncached")

@@ -90,9 +90,9 @@ def _verdict(record: Record) -> tuple[str, str, str]:
         sign = "≤" if proof.passed else ">"
         bound = f": error {proof.error:.1e} {sign} {proof.tolerance:.1e}"
     if not proof.passed:
-        return "check", f"WRONG, says {how}{bound}", "wrong"
+        return "check", f"WRONG according to {how}{bound}", "wrong"
     if proof.share <= 0:
-        return "check", f"not verified: {how} could judge nothing", "warning"
+        return "check", f"not verified: {how} found nothing it could check", "warning"
     if proof.share < 1:
         part = f"partly verified ({share_text(proof.share)} of the result) by {how}{bound}"
         return "check", part, "warning"
@@ -131,5 +131,5 @@ def _exchanged(record: Record) -> str:
     if moved:
         parts.append(f"{bytes_text(moved)} in {plural(record.messages, 'message')}")
     if copied:
-        parts.append(f"{bytes_text(copied)} copied in the node")
+        parts.append(f"{bytes_text(copied)} copied within the node")
     return ", ".join(parts)

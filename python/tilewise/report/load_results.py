@@ -66,14 +66,14 @@ def _file(path: str, results: Found) -> None:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > _LARGEST:
-                raise UsageError(f"{path} is larger than 1 GiB, and no result", _ADVICE)
+                raise UsageError(f"{path} is larger than 1 GiB, too large for a result", _ADVICE)
             text = file.read(size)  # as much memory as there are bytes, not as there may be
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", _ADVICE) from None
     try:
         glance = msgspec.json.decode(text, type=_Glance)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise UsageError(f"{path} is no result that a report can be made of", _ADVICE) from None
+        raise UsageError(f"{path} is not a result that a report can be made of", _ADVICE) from None
     if bytes(glance.traceEvents):
         results.traces.append(path)
     elif bytes(glance.variant):
@@ -81,14 +81,14 @@ def _file(path: str, results: Found) -> None:
     elif bytes(glance.lines):
         results.measurements.append(stored.read(path))
     else:
-        raise UsageError(f"{path} is no result that a report can be made of", _ADVICE)
+        raise UsageError(f"{path} is not a result that a report can be made of", _ADVICE)
 
 
 def _record(path: str, text: bytes) -> Record:
     try:
         return msgspec.json.decode(text, type=Record)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{path} is no record of this version: {error}") from None
+        raise UsageError(f"{path} is not a record of this version: {error}") from None
 
 
 def report_page(results: Found) -> Page:

@@ -24,7 +24,7 @@ def comparison_tables(comparison: Comparison, verbose: bool = False) -> Screen:
     sides = (("before", comparison.before), ("after", comparison.after))
     screen.pairs((name, _described(side), "faint") for name, side in sides)
     least, wrong = percent(comparison.least), percent(comparison.false)
-    rule = f"named from {least} on; at most {wrong} of those named are expected to be so by chance"
+    rule = f"only changes of at least {least} are named; at most {wrong} of those are expected to be false"
     screen.line(rule, "faint")
     for table in (changes(comparison, verbose), surroundings(comparison)):
         if table is not None:
@@ -66,10 +66,10 @@ def surroundings(comparison: Comparison) -> Table | None:
     """What about the machine or its software is not as it was."""
     if not comparison.environment:
         return None
-    table = Table("surroundings", "What else is different", text_columns("surroundings", "before", "after"))
+    table = Table("surroundings", "Other differences", text_columns("surroundings", "before", "after"))
     for difference in comparison.environment:
         sides = [
-            "not said" if side is None else " ".join(str(side).split())
+            "unknown" if side is None else " ".join(str(side).split())
             for side in (difference.before, difference.after)
         ]
         table.add(difference.name.replace("_", " "), *sides)

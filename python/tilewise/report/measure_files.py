@@ -49,7 +49,7 @@ def rank_block(measurement: Measurement) -> list[Table]:
 
 def _rank_block(number: int, lines: list[Line]) -> Table:
     counts = {line.blocks for line in lines}
-    amount = f", {max(counts)} blocks a rank" if len(counts) == 1 else ""
+    amount = f", {max(counts)} blocks per rank" if len(counts) == 1 else ""
     table = Table(
         f"files-{number}", f"Files: {setting_text(lines[0])}{amount}", number_columns("ranks", "block")
     )
@@ -83,9 +83,9 @@ def per_rank(measurement: Measurement) -> list[Table]:
     """The same tables as GB/s of one rank, as in report 4's figure 5."""
     tables = []
     for number, lines in enumerate(settings(measurement), 1):
-        title = f"Files, GB/s a rank: {setting_text(lines[0])}"
+        title = f"Files, GB/s per rank: {setting_text(lines[0])}"
         table = Table(f"files-per-rank-{number}", title, number_columns("ranks", "block"))
-        table.columns += number_columns(*(WORDS[series] for series in _shown(lines)), unit="GB/s a rank")
+        table.columns += number_columns(*(WORDS[series] for series in _shown(lines)), unit="GB/s per rank")
         for ranks, size in _places(lines):
             measured = [ask.first(lines, ranks=ranks, bytes=size, series=series) for series in _shown(lines)]
             table.add(ranks, ask.size_cell(size), *[_rate(line, ranks) for line in measured])
@@ -153,7 +153,7 @@ def _read_over_write(of_series: dict[str, Line | None]) -> Cell:
 def _shifts(lines: list[Line]) -> list[str]:
     read = [line for line in lines if line.series == "read"]
     shifts = sorted({line.shift for line in read if line.shift})
-    notes = [f"each of several ranks reads the blocks of the rank {shift} further on" for shift in shifts]
+    notes = [f"each of several ranks reads the blocks of rank + {shift}" for shift in shifts]
     if shifts and (own := sorted({line.ranks for line in read if not line.shift})):
         notes.append(f"with {listing(list(map(str, own)))} rank{'s' * (own != [1])}: its own blocks")
     checks = sorted({line.check for line in lines if line.check and line.check != "none"})

@@ -80,7 +80,7 @@ def ends(measurement: Measurement) -> Table | None:
             *text_columns("level", "exchange"),
             *number_columns("pairs", "n", "latency"),
             Column("95 %", "interval"),
-            Column("bandwidth", "GB/s a pair"),
+            Column("bandwidth", "GB/s per pair"),
             Column("share", "of all pairs"),
         ],
     )
@@ -131,7 +131,7 @@ def collectives(measurement: Measurement, brief: bool = False) -> Table | None:
         return None
     table = Table(
         "collectives",
-        "Collectives: the library's beside a plain loop of messages",
+        "Collectives: the library's call compared with a plain loop of messages",
         [
             *text_columns("collective"),
             *number_columns("ranks", "size", "library", "95 %", "loop", "95 %", "loop/library"),

@@ -93,10 +93,10 @@ def levels(measurement: Measurement) -> Table | None:
 
 
 def disturbances(measurement: Measurement) -> Table | None:
-    """What else happened during each launch."""
+    """Disturbances during each launch."""
     if not measurement.disturbances:
         return None
-    table = Table("disturbances", "What else happened during each launch", number_columns("launch"))
+    table = Table("disturbances", "Disturbances during each launch", number_columns("launch"))
     table.columns += text_columns("of") + number_columns(
         "seconds", "stolen", "others", "slowdown", "switches"
     )

@@ -44,7 +44,7 @@ def plots_of(measurement: Measurement) -> Iterator[Plot]:
 
 def _sections(measurement: Measurement) -> Iterator[Section]:
     of = measurement
-    told = "Times are of one direction unless a title says otherwise: half a round trip of Send and Recv."
+    told = "Times are one way unless a title says otherwise: half a round trip of Send and Recv."
     words = [told] if ask.first(of.lines, kind="ping") else []
     ends, per_byte = measure_messages.ends(of), measure_messages.per_byte(of)
     yield section("messages", "Messages", words, ends, *per_byte, *message_plots(of))
@@ -95,7 +95,7 @@ def _facts(lines: list[Line]) -> list[Fact]:
 def _cache_words(measurement: Measurement) -> list[str]:
     caches = {line.cache for line in ask.pick(measurement.lines, kind="file")}
     words = {
-        "warm": "Warm: the file was just written, so that reading may find it in memory.",
+        "warm": "Warm: the file was just written, so reads may be served from memory.",
         "cold": "Cold: the file's pages were dropped from memory before each reading.",
         "direct": "Direct: reading and writing past the page cache.",
     }
@@ -110,7 +110,7 @@ def _how(measurement: Measurement) -> list[str]:
         launches = "–".join(map(str, dict.fromkeys(counts[:1] + counts[-1:]))) or "no"
         words.append(
             f"Each line has the samples of {launches} launches ({min(samples)} to {max(samples)} samples), "
-            "after warm-up samples that do not count. A sample is the largest time of all ranks after a "
+            "after warm-up samples that are not counted. A sample is the largest time of all ranks after a "
             "synchronised start; the interval bounds the median with 95 % confidence; outliers are marked, "
             "not dropped."
         )

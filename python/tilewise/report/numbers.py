@@ -9,7 +9,7 @@ _TIMES = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
 
 def finite(value: float | None) -> float | None:
-    """`value`, or None where it is no number to reckon with."""
+    """`value`, or None where it is not a number to reckon with."""
     return value if value is not None and math.isfinite(value) else None
 
 

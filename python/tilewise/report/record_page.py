@@ -77,7 +77,7 @@ def _facts(record: Record) -> Iterator[Fact]:
     whole = seconds.total.mean or 1.0
     shares = {name: mean / whole for name, mean in _means(record).items()}
     most = max(shares, key=lambda name: shares[name])
-    yield Fact("Most of it", most, f"{percent(shares[most])} of the time of a rank")
+    yield Fact("Largest phase", most, f"{percent(shares[most])} of a rank's time")
     if record.rates.flops_per_second:
         part = f"{percent(record.fraction_of_peak)} of peak" if record.fraction_of_peak else "while computing"
         yield Fact("Arithmetic", rate_text(record.rates.flops_per_second, "FLOP/s"), part)
@@ -97,12 +97,12 @@ def _facts(record: Record) -> Iterator[Fact]:
 def _plots(record: Record) -> list[Plot | None]:
     rows = [Stack("mean over ranks", _means(record))]
     title = "Phases"
-    caption = "Each rank is in one phase at a time, so that the phases of a rank add up to its total."
+    caption = "Each rank is in one phase at a time, so the phases of a rank add up to its total."
     if len(record.samples) > 1:
         for place, sample in enumerate(record.samples[:_BARS], 1):
             rows.append(Stack(f"repetition {place}", {name: sample.get(name, 0.0) for name in PHASES}))
         title = "Phases, and those of each repetition"
-        caption = "Of a repetition each phase is that of the slowest rank; reading and writing happen once."
+        caption = "Each phase of a repetition is that of the slowest rank; reading and writing happen once."
     return [stacks("phases", title, caption, rows), roofline("roofline", [record])]
 
 

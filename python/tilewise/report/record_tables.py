@@ -35,7 +35,7 @@ def phases(record: Record) -> Table:
             if inner.max > 0:
                 add(f"of it {part}", inner, "faint")
     table.add("whole command", "", "", quantity(record.seconds.wall), "")
-    table.notes = ["Over the ranks. A rank's phases add up to its total; what overlaps is counted once."]
+    table.notes = ["Over the ranks. A rank's phases add up to its total; overlapping work is counted once."]
     return table
 
 
@@ -59,8 +59,8 @@ def _short(value: object) -> str:
 
 def moved(record: Record) -> Table:
     """Bytes, messages, calls, operations, and how fast."""
-    columns = text_columns("what") + number_columns("how much", "rate")
-    table = Table("moved", "What was moved and computed", columns)
+    columns = text_columns("what") + number_columns("amount", "rate")
+    table = Table("moved", "Data moved and work done", columns)
     told, rates = record.bytes, record.rates
 
     def add(name: str, value: Cell | int, rate: float | None = None, unit: str = "B/s") -> None:
@@ -70,10 +70,10 @@ def moved(record: Record) -> Table:
     add("of that useful", quantity(told.useful, bytes_text))
     add("written", quantity(told.written, bytes_text), rates.written_bytes_per_second)
     add("exchanged", quantity(told.exchanged, bytes_text), rates.exchanged_bytes_per_second)
-    add("most that one rank received", quantity(told.exchanged_max_rank, bytes_text))
-    add("copied in the node", quantity(told.copied_in_node, bytes_text))
+    add("most received by one rank", quantity(told.exchanged_max_rank, bytes_text))
+    add("copied within the node", quantity(told.copied_in_node, bytes_text))
     add("messages", record.messages)
-    add("calls of reading and writing", record.io_calls)
+    add("read and write calls", record.io_calls)
     add("operations", quantity(record.flops), rates.flops_per_second, "FLOP/s")
     return table
 
@@ -136,7 +136,9 @@ def records(names: Sequence[str], found: Sequence[Record]) -> Table:
             said = Cell(proof.verdict(), tone="good" if good else "faint" if proof.passed else "bad")
         seconds = map(quantity, [*spreads, record.seconds.wall])
         table.add(name, record.command, shape, variant_line(record), *seconds, rate, said)
-    table.notes = ["Of each phase the slowest rank; of the whole job from the first to the last barrier."]
+    table.notes = [
+        "Each phase is that of the slowest rank; the whole job runs from the first to the last barrier."
+    ]
     return table
 
 
@@ -147,4 +149,4 @@ def proof_text(record: Record) -> str:
         return ""
     if proof.error is None or proof.tolerance is None:
         return proof.method
-    return f"{proof.method}: error {proof.error:.1e}, at most {proof.tolerance:.1e} is allowed"
+    return f"{proof.method}: error {proof.error:.1e}, at most {proof.tolerance:.1e} allowed"

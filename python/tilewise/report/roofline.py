@@ -80,8 +80,8 @@ def roofline(key: str, records: Iterable[Record]) -> Plot | None:
         Curve(f"roof: {', '.join(told)}", [(x, y, y, y, "") for x, y in roof], _SLATE, marker=False)
     )
     caption = (
-        "Operations a second while computing, over operations for each byte that must at least move through "
+        "Operations per second while computing, against operations per byte that must at least move through "
         "memory. The roof is what was measured here for copying and for products."
     )
-    across = Axis("operations a byte")
+    across = Axis("operations per byte")
     return curves(key, "Roofline", caption, series, across, Axis("GFLOP/s"))

@@ -144,6 +144,6 @@ def reasons(mine: Sequence[Table]) -> list[str]:
     """What stands behind the empty cells."""
     cells = [cell for each in mine for row in each.cells for cell in row if cell.value is None]
     counted = dict.fromkeys(cell.reason for cell in cells if cell.reason)
-    gap = [f"{NONE} is where the study has no such point"] if counted.pop(NOWHERE, 0) is None else []
+    gap = [f"{NONE} means that the study has no such point"] if counted.pop(NOWHERE, 0) is None else []
     rest = [f"… and {len(counted) - _MOST} more reasons"] if len(counted) > _MOST else []
     return [*list(counted)[:_MOST], *rest, *gap]

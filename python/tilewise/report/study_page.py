@@ -63,7 +63,7 @@ def _sections(studies: Sequence[Evaluated]) -> Iterator[Section]:
     words += [f"After {file.source}."] if file.source else []
     around = study_tables.environment(studies)
     around.folded = len(studies) == 1
-    yield section("about", "What this is", words, around)
+    yield section("about", "About this study", words, around)
     yield section("claims", "Claims", [], study_tables.claims(studies))
     plots = [plot for place in range(len(file.plots)) for plot in declared(studies, place)]
     yield section("plots", "Figures", [], *plots)
@@ -77,7 +77,7 @@ def _sections(studies: Sequence[Evaluated]) -> Iterator[Section]:
     if timeline is not None:
         yield timeline
     drawings = list(paths(studies))
-    told = ["Drawn for four ranks on a 2 × 2 grid; a colour says to which rank a piece belongs."]
+    told = ["Drawn for four ranks on a 2 × 2 grid; colours show which rank owns a piece."]
     yield section("paths", "Data paths", told if drawings else [], *drawings)
     yield section("missing", "Not run, and failed", [], study_tables.missing(studies))
     yield section("points", "Points", [], study_tables.points(studies))

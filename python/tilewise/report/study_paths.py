@@ -40,7 +40,7 @@ def _named(between: Sequence[str]) -> str:
     algorithms = list(dict.fromkeys(each.partition(", ")[0] for each in between))
     exchanges = list(dict.fromkeys(each.partition(", ")[2] for each in between))
     if len(algorithms) > 1:
-        return "as the algorithm has it"
+        return "set by the algorithm"
     several = f"{len(exchanges)} exchanges" if len(exchanges) > 2 else " or ".join(exchanges)
     return f"{algorithms[0]}, {several}" if algorithms else ""
 
@@ -86,7 +86,7 @@ def timelines(studies: Sequence[Evaluated]) -> Section | None:
                     lines.append(read_timeline(os.path.join(one[0].results.folder, one[2].trace)))
                     shown.append(one)
                 except UsageError as error:
-                    unread.append(f"Left out: {error.message}.")
+                    unread.append(f"Omitted: {error.message}.")
         left = [one for one in left if _numbers(one[2]) != _numbers(longest)]
     if not lines:
         return Section("timeline", "Timeline", unread)

@@ -79,7 +79,7 @@ def _lines(mine: Sequence[study.Plot], names: Sequence[str]) -> Plot:
 
 
 def _curves(mine: Sequence[study.Plot], names: Sequence[str]) -> Iterator[Curve]:
-    """A colour for each series, a dash for each of the results."""
+    """A colour for each series, one dash style per result."""
     short = _short(mine)
     known = list(short)
     for dash, (plot, name) in enumerate(zip(mine, names, strict=True)):
@@ -135,11 +135,11 @@ def _caption(mine: Sequence[study.Plot], names: Sequence[str], ours: Sequence[Cu
     if table.base:
         words.append(f"compared with {table.base}")
     if any(low < y < high for curve in ours for _, y, low, high, _ in curve.points):
-        words.append(f"upright or shaded: 95 % interval over launches{' of both' if table.base else ''}")
+        words.append(f"bars or shading: 95 % interval over launches{' of both' if table.base else ''}")
     if mine[0].references:
-        words.append("dashed: the source's own figures")
+        words.append("dashed: figures of the source")
     elif names[0]:
-        words.append("a dash for each of the results")
+        words.append("one dash style per result")
     cells = [cell for each in mine for row in each.table.cells for cell in row if cell.value is None]
     if placeless := sum(
         _placeless(plot, x, y)
@@ -147,11 +147,11 @@ def _caption(mine: Sequence[study.Plot], names: Sequence[str], ours: Sequence[Cu
         for one in plot.series
         for x, y in zip(one.x, one.y, strict=True)
     ):
-        words.append(f"{plural(placeless, 'point')} at or below zero: no place on a logarithmic axis")
+        words.append(f"{plural(placeless, 'point')} at or below zero: not drawn on a logarithmic axis")
     gaps = sum(cell.reason != NOWHERE for cell in cells)
     if gaps:
         said = "1 point is" if gaps == 1 else f"{gaps} points are"
-        words.append(f"{said} missing, for the reasons told below")
+        words.append(f"{said} missing, for the reasons below")
     notes = [f"{note[:1].upper()}{note[1:]}" for note in mine[0].notes]
     return ". ".join(["; ".join(words), *notes]).rstrip(".") + "."
 

@@ -151,7 +151,7 @@ def claims(studies: Sequence[Evaluated]) -> Table | None:
     for name in names:
         table.columns += text_columns(name or "verdict")
         table.columns += number_columns("figure" + (f" · {name}" if name else ""))
-    table.columns += text_columns("decided by", "where it stands, and notes")
+    table.columns += text_columns("decided by", "place in the source, notes")
     file = studies[0].results.study.file
     for place, first in enumerate(verdicts[0]):
         nothing = Verdict(text=first.text, verdict=UNTESTABLE)

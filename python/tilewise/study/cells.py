@@ -65,7 +65,7 @@ def arrange(
     mine = [each for each in every if wanted.runs is None or each.point.run in wanted.runs]
     asked = sorted(parsed(wanted.where).names) if wanted.where else []
     if any(each.launches for each in mine) and (name := unknown(mine, asked)):
-        lost.say(f"where asks for {name!r}, which nothing here has")
+        lost.say(f"where asks for {name!r}, which no point here has")
     seen = _fitting(mine, wanted, lost if make is cell_or_reason else None)
     at: dict[str, list[Observation]] = {}
     labels: list[tuple[list[Any], list[Any]]] = []
@@ -157,7 +157,7 @@ def _compared(
     base = None
     if wanted.base:
         if name := bases.unknown(wanted):
-            return Cell(reason=f"no base: nothing here has {name!r}", n=made.n)
+            return Cell(reason=f"no base: no point here has {name!r}", n=made.n)
         candidates = bases.of(one, own, wanted)
         base = _one(candidates, wanted, where, "base")
         if base is None:
@@ -171,7 +171,7 @@ def _compared(
 
         def look(name: str) -> Any:
             if names.get(name) is None:
-                raise UsageError(f"{where}: cell asks for {name!r}; known are {', '.join(names)}")
+                raise UsageError(f"{where}: cell asks for {name!r}; expected one of {', '.join(names)}")
             return names[name]
 
         return rule.number(look)
@@ -200,7 +200,7 @@ def _one(observations: list[Observation], wanted: Figures, where: str, what: str
     if len(there) > 1:
         raise UsageError(
             f"{where}: a {what} holds {len(there)} figures, which differ in {_difference(there)}",
-            'put that into rows, columns, where or runs; or say best = "min"',
+            'name it in rows, columns, where or runs; or set best = "min"',
         )
     return there[0] if there else None
 
@@ -231,7 +231,7 @@ def _chosen(one: Observation, observations: list[Observation]) -> str:
 
 
 def ordered(order: Order, names: list[str], labels: list[list[Any]]) -> list[list[Any]]:
-    """Labels once each, in the order of the study's axes; what is no axis goes by size, or by name."""
+    """Labels once each, in the order of the study's axes; what is not an axis goes by size, or by name."""
     unique = list({key_of(label): label for label in labels}.values())
     orders = {name: order(name) for name in names}
 

@@ -76,7 +76,7 @@ def _missing(kind: Any, names: list[str], walked: str = "") -> str:
         fields = typing.get_type_hints(kind)
         if names[0] in fields:
             return _missing(fields[names[0]], names[1:], f"{walked}.{names[0]}".lstrip("."))
-        return f"no {walked}.{names[0]}".replace("no .", "no ") + f"; known are {', '.join(fields)}"
+        return f"no {walked}.{names[0]}".replace("no .", "no ") + f"; expected one of {', '.join(fields)}"
     if origin is dict:
         return _missing(inner[1], names[1:], walked) if names else f"no number at {walked}"
     if kind is Any:

@@ -65,7 +65,7 @@ def judge(results: Results, tables: list[Table], claim: Claim) -> Verdict:
             names[name] = Expression(shared[name], where, functions).value(above(name))
         if name not in names:
             known = ", ".join((*names, *shared))
-            raise UsageError(f"{where}: there is no name {name!r}; known are {known}, functions")
+            raise UsageError(f"{where}: there is no name {name!r}; expected one of {known}, functions")
         return names[name]
 
     def above(name: str) -> Scope:
@@ -74,7 +74,7 @@ def judge(results: Results, tables: list[Table], claim: Claim) -> Verdict:
 
         def look_above(other: str) -> Any:
             if other not in earlier:
-                raise UsageError(f"{where}: {name} asks for {other!r}; known are {', '.join(earlier)}")
+                raise UsageError(f"{where}: {name} asks for {other!r}; expected one of {', '.join(earlier)}")
             return look(other)
 
         return look_above

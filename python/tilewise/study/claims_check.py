@@ -113,10 +113,10 @@ def _check_labels(place: str, table: TableWanted, labels: Iterable[str]) -> None
 def _among(place: str, said: str, names: Iterable[str], known: Iterable[str]) -> None:
     for name in sorted(names):
         if name not in known:
-            raise UsageError(f"{place}: {said} {name!r}; known are {', '.join(known)}")
+            raise UsageError(f"{place}: {said} {name!r}; expected one of {', '.join(known)}")
 
 
 def _constant(place: str, said: str, value: Any, known: Iterable[str]) -> None:
     """Checks an argument that is written out; what is computed is known only later."""
     if value is not None and value not in known:
-        raise UsageError(f"{place}: {said} {value!r}; known are {', '.join(known) or 'none'}")
+        raise UsageError(f"{place}: {said} {value!r}; expected one of {', '.join(known) or 'none'}")

@@ -126,7 +126,7 @@ def _change(line: str, old: _Seen, new: _Seen) -> Change:
         return made
     made.ratio = made.new / made.old
     if len(old[1]) < 2 or len(new[1]) < 2:
-        made.reason = "one launch says nothing of how launches differ"
+        made.reason = "one launch does not show how launches differ"
         return made
     made.launches = (len(old[1]), len(new[1]))
     return made
@@ -151,7 +151,7 @@ def _differences(old: Results, new: Results) -> list[str]:
         return []
     one, two = (msgspec.to_builtins(each.sessions[-1].environment) for each in (old, new))
     return [
-        f"{key}: {one.get(key, 'not told')} → {two.get(key, 'not told')}"
+        f"{key}: {one.get(key, 'unknown')} → {two.get(key, 'unknown')}"
         for key in {**one, **two}
         if one.get(key) != two.get(key)
     ]

@@ -57,13 +57,15 @@ def check(study: Study, wanted: TableWanted) -> None:
     for each in wanted.also:
         if [each.title] in known:
             raise UsageError(
-                f"{where}: two columns are called {each.title!r}{line_of(study.text, each.title)}"
+                f"{where}: two columns are named {each.title!r}{line_of(study.text, each.title)}"
             )
         rule = expression(study, each.value, f"tables {wanted.name}, also {each.title!r}")
         there = {*names(axes, known), *rows}
         lacking = sorted(rule.names - there)
         if lacking and certain:
-            raise UsageError(f"{rule.where} asks for {lacking[0]!r}; known are {', '.join(sorted(there))}")
+            raise UsageError(
+                f"{rule.where} asks for {lacking[0]!r}; expected one of {', '.join(sorted(there))}"
+            )
         known = [*known, [each.title]]
 
 

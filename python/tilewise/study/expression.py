@@ -37,7 +37,7 @@ def _all(values: Any) -> bool:
 def _some(values: Any) -> list[Any]:
     some = list(values) if isinstance(values, (list, tuple)) else [values]
     if not some:
-        raise Missing("there is no figure to look at")
+        raise Missing("there is no figure")
     return some
 
 
@@ -106,11 +106,11 @@ class Expression:
         self.where = where
         self._functions = {**FUNCTIONS, **(functions or {})}
         if not isinstance(text, str) or not text.strip():
-            raise UsageError(f"{where} wants an expression such as 'ranks <= cores', not {text!r}")
+            raise UsageError(f"{where} expects an expression such as 'ranks <= cores', not {text!r}")
         try:
             self._tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise UsageError(f"{where}: {text!r} is no expression") from None
+            raise UsageError(f"{where}: {text!r} is not an expression") from None
         self.names: set[str] = set()
         self.calls: list[Called] = []
         try:
@@ -135,9 +135,9 @@ class Expression:
         value = self.value(scope)
         try:
             if isinstance(value, str):
-                raise TypeError("a text is no number")
+                raise TypeError("a text is not a number")
             if not math.isfinite(number := float(value)):
-                raise ValueError(f"{number} is no finite number")
+                raise ValueError(f"{number} is not a finite number")
         except _FAILURES as error:
             raise self._failed(error) from None
         return number
@@ -199,7 +199,7 @@ class Expression:
             raise self._unknown(node)
         if node.func.id not in self._functions:
             known = ", ".join(sorted(self._functions))
-            raise UsageError(f"{self.where}: there is no function {node.func.id!r}; known are {known}")
+            raise UsageError(f"{self.where}: there is no function {node.func.id!r}; expected one of {known}")
         for each in node.args:
             if isinstance(each, ast.Starred):
                 raise self._unknown(each)
@@ -280,7 +280,7 @@ def _elementwise(operation: Callable[[Any, Any], Any], left: Any, right: Any) ->
             if operation in (operator.eq, operator.ne):
                 return operation(left, right)
             if isinstance(left, str) != isinstance(right, str) or operation in _BINARY.values():
-                raise TypeError("one cannot calculate with a text")
+                raise TypeError("a text has no value to compute with")
         if (
             operation is operator.pow
             and isinstance(left, int)
@@ -311,7 +311,7 @@ def scope_of(values: Mapping[str, Any], where: str) -> Scope:
 
     def look(name: str) -> Any:
         if name not in values:
-            raise UsageError(f"{where} asks for {name!r}; known are {', '.join(sorted(values))}")
+            raise UsageError(f"{where} asks for {name!r}; expected one of {', '.join(sorted(values))}")
         return values[name]
 
     return look

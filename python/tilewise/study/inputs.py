@@ -63,10 +63,10 @@ def _generated(
     where = f"{study_path}: inputs.{name}"
     rows, columns = parse_shape(shape, f"{where}.shape")
     if not rows * columns:
-        raise UsageError(f"{where}.shape {shape} has no elements, and there is nothing to measure")
+        raise UsageError(f"{where}.shape {shape} has no elements to measure")
     word = f"{kind}-{rows}x{columns}-{dtype}-{seed}.{ending}"
     if re.search(r"[/\s]|^[-.]", word):
-        raise UsageError(f"{where} cannot be made as a file called {word!r}")
+        raise UsageError(f"{where} cannot be created as a file named {word!r}")
     _check_makeable(kind, dtype, seed, ending, where)
     bits = re.search(r"(\d+)$", dtype)
     each = _TEXT_BYTES if format_of(f"A.{ending}").text else int(bits[1]) // 8 if bits else 8
@@ -103,8 +103,8 @@ def plain_name(output: str, where: str) -> str:
     """`output` itself; UsageError where it is no name in the work folder, where outputs are removed."""
     if os.sep in output or ":" in output or output.startswith("-"):
         raise UsageError(
-            f"{where}: output is the name of a file in the work folder, such as C.npy, not {output!r}",
-            "--work DIR, to choose where matrices lie",
+            f"{where}: output must be the name of a file in the work folder, such as C.npy, not {output!r}",
+            "--work DIR to choose the folder of the matrices",
         )
     return output
 
@@ -169,7 +169,7 @@ class Work:
         try:
             os.makedirs(self.folder, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"no folder can be made at {folder}: {error.strerror or error}") from None
+            raise UsageError(f"no folder can be created at {folder}: {error.strerror or error}") from None
         check_folder(self.folder, "matrices of the points")
 
     def prepare(
@@ -195,7 +195,7 @@ class Work:
                 self._stamp(path, made=True)
         elif not os.path.exists(path):  # another process may have been faster
             stamps.remove(path)
-            raise RunError(f"the input {made.name} could not be made: {ended.message()}")
+            raise RunError(f"the input {made.name} could not be created: {ended.message()}")
 
     def _is_there(
         self, path: str, made: PreparedInput, run: Callable[[list[str], str, float | None], Ended]
@@ -233,8 +233,8 @@ class Work:
             other = os.path.join(self.folder, old) if converted else path
             if not stamps.same(os.path.join(self.folder, again), other):
                 raise UsageError(
-                    f"{path} is there already, and is not the matrix that the input {made.name} asks for",
-                    "move it away, or --work with another folder",
+                    f"{path} already exists and is not the matrix that the input {made.name} asks for",
+                    "move it away, or use --work with another folder",
                 )
         finally:
             for name in (again, old):
@@ -251,7 +251,7 @@ class Work:
         try:
             os.makedirs(self.folder, exist_ok=True)
         except OSError as error:
-            raise RunError(f"no folder can be made at {self.folder}: {error.strerror or error}") from None
+            raise RunError(f"no folder can be created at {self.folder}: {error.strerror or error}") from None
 
     def keep_trace(self, name: str, results: str) -> str:
         """Moves a timeline to the results; returns its path from there. RunError where there is none."""

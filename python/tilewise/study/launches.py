@@ -56,7 +56,7 @@ def open_launches(folder: str) -> Launches:
         )
     except sqlite3.Error as error:
         base.close()
-        raise RunError(f"no table can be made of {where}: {error}") from None
+        raise RunError(f"no table can be built from {where}: {error}") from None
     return Launches(base, notes)
 
 

@@ -83,7 +83,7 @@ def picked(points: list[Point], only: tuple[str, ...], key: str) -> list[Point]:
         axis, equals, values = text.partition("=")
         axes = list(dict.fromkeys(["run", *(axis for point in points for axis in point.axes)]))
         if not equals or axis not in axes:
-            raise UsageError(f"--only wants AXIS=VALUE, not {text!r}; axes are {', '.join(axes)}")
+            raise UsageError(f"--only expects AXIS=VALUE, not {text!r}; axes are {', '.join(axes)}")
         taken = {*values.split(",")}
         left = [p for p in left if _spellings(p.run if axis == "run" else p.axes.get(axis)) & taken]
     if not left:

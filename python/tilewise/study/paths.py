@@ -109,7 +109,9 @@ def numbers(value: Any) -> list[float]:
             return [float(value)]
     except OverflowError:  # more digits than a float's exponent has
         pass
-    raise Missing(f"{short(value)} is no finite number" if _counts(value) else f"{short(value)} is no number")
+    raise Missing(
+        f"{short(value)} is not a finite number" if _counts(value) else f"{short(value)} is not a number"
+    )
 
 
 def _counts(value: Any) -> bool:

@@ -101,7 +101,7 @@ def check(study: Study, points: list[Point], wanted: PlotWanted) -> None:
     if wanted.ideal:
         rule = expression(study, wanted.ideal, f"plots {wanted.name}, ideal")
         for name in sorted(rule.names - {*_IDEAL}):
-            raise UsageError(f"{rule.where} asks for {name!r}; known are {', '.join(_IDEAL)}")
+            raise UsageError(f"{rule.where} asks for {name!r}; expected one of {', '.join(_IDEAL)}")
 
 
 def _said(name: str, value: Any) -> str:

@@ -99,7 +99,7 @@ def _of_run(study: Study, run: Run, machine: Mapping[str, float], flags_of: Flag
     for name in needed - {*run.axes, *MACHINE, "input_bytes"}:
         known = ", ".join([*run.axes, *MACHINE, "input_bytes"])
         raise UsageError(
-            f"{where}: a constraint asks for {name!r}{line_of(study.text, name)}; known are {known}"
+            f"{where}: a constraint asks for {name!r}{line_of(study.text, name)}; expected one of {known}"
         )
     _check_count(run, where)
     points = []
@@ -135,7 +135,9 @@ def _check_count(run: Run, where: str) -> None:
     lengths = {zipped.get(axis, (axis,)): len(values) for axis, values in run.axes.items()}
     count = math.prod(lengths.values())
     if count > _MOST_COMBINATIONS:
-        raise UsageError(f"{where}: its axes have {count} combinations; {_MOST_COMBINATIONS} are the most")
+        raise UsageError(
+            f"{where}: its axes have {count} combinations; at most {_MOST_COMBINATIONS} are allowed"
+        )
 
 
 class _Template:
@@ -156,7 +158,7 @@ class _Template:
             )
         self._check_used()
         if run.trace and "--trace" not in flags:
-            raise UsageError(f"{where}: {run.command} keeps no timeline; leave trace out")
+            raise UsageError(f"{where}: {run.command} has no timeline; omit trace")
         for axis, spelt in self._axes.items():
             for value in run.axes[axis]:
                 self._check_kind(spelt, value, f"the axis {axis!r}")
@@ -242,7 +244,7 @@ class _Template:
         for axis in run.axes:
             if axis not in self._axes and axis not in used | zipped:
                 raise UsageError(
-                    f"{self._where}: the axis {axis!r} is no flag of {run.command}, and nothing has "
+                    f"{self._where}: the axis {axis!r} is not a flag of {run.command}, and nothing has "
                     f"{{{axis}}} in it{line_of(self._study.text, axis)}"
                 )
 
@@ -260,7 +262,7 @@ class _Template:
         elif isinstance(value, int) and not _LEAST.get(spelt, -_WORD) <= value < _WORD:
             wrong, wants = True, f"whole numbers from {_LEAST.get(spelt, -_WORD)} to {_WORD - 1}"
         if wrong:
-            said = f"{spelt} wants {wants}"
+            said = f"{spelt} expects {wants}"
             raise UsageError(
                 f"{self._where}: {what} has {value!r}, but {said}{line_of(self._study.text, str(value))}"
             )

@@ -69,7 +69,7 @@ def ask(base: sqlite3.Connection, sql: str) -> Answer:
             raise KeyboardInterrupt from None
         if refused:
             raise UsageError(
-                "a query only reads the table; this one would change something or reach outside of it",
+                "a query only reads the table; this one would change something or access something else",
                 f"SELECT … FROM {TABLE}",
             ) from None
         said = str(error).rstrip(".")

@@ -58,15 +58,15 @@ def load(folder: str) -> Results:
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except OSError as error:
-        advice = f"tilewise study run FILE.toml --into {folder}, which keeps the study's file there again"
+        advice = f"tilewise study run FILE.toml --into {folder}, which stores the study's file there again"
         raise UsageError(f"{path}: {error.strerror or error}", advice) from None
     except UnicodeDecodeError:
-        raise UsageError(f"{path} is no text in UTF-8, as TOML files are") from None
+        raise UsageError(f"{path} is not UTF-8 text, as a TOML file must be") from None
     told = next((each.study for each in reversed(sessions) if each.study), "")
     name = told or os.path.basename(os.path.dirname(os.path.abspath(folder))) or "study"
     scale = sessions[-1].scale if sessions else "default"
     if scale not in SCALES:
-        notes.append(f"{folder}: its last run names the scale {scale!r}, which is none; shown as default")
+        notes.append(f"{folder}: its last run names the unknown scale {scale!r}; shown as default")
         scale = "default"
     study = parse(text, path, name, scale)
     points, more = _points(entries, study)
@@ -113,7 +113,7 @@ def _points(entries: list[Entry], study: Study) -> tuple[list[Measured], list[st
     notes = []
     if others:
         count = plural(others, "point")
-        notes.append(f"{count} measured on several machines or file systems; the last one counts")
+        notes.append(f"{count} measured on several machines or file systems; the last one is used")
     return points, notes
 
 

@@ -215,7 +215,7 @@ class _Schedule:
         if not self._blind:
             return []
         first = next(iter(self._blind.values()))
-        return [f"{plural(len(self._blind), 'point')} ran to the most launches without {first}"]
+        return [f"{plural(len(self._blind), 'point')} reached the maximum number of launches without {first}"]
 
 
 def _launch(point: Point, entry: Entry, trace: str, work: Work, folder: str, runner: Runner) -> Entry:
@@ -243,9 +243,9 @@ def _judged(entry: Entry, ended: Ended) -> Entry:
         try:
             record = msgspec.json.decode(ended.output, type=dict[str, Any])
         except msgspec.MsgspecError as error:
-            message = message or f"its record is no JSON: {error}"
+            message = message or f"its record is not JSON: {error}"
     elif not ended.exit_code:
-        message = "it gave no record"
+        message = "it wrote no record"
     return msgspec.structs.replace(
         entry,
         status=FAILED if message else DONE,
@@ -288,6 +288,6 @@ def errors_of(outcome: Outcome, folder: str) -> TilewiseError | None:
         return None
     total = outcome.failed + outcome.done
     return RunError(
-        f"{outcome.failed} of {total} points failed, the first: {outcome.first}",
-        f"its whole message is in {folder}/{store.POINTS}; --resume --retry runs failed points again",
+        f"{outcome.failed} of {total} points failed; the first: {outcome.first}",
+        f"the whole message is in {folder}/{store.POINTS}; --resume --retry runs failed points again",
     )

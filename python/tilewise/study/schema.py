@@ -164,7 +164,7 @@ class TableWanted(Figures, kw_only=True):
 
 
 class Curve(_Table, kw_only=True):
-    """A curve of the source's own figures, drawn beside ours."""
+    """A curve of figures of the source, drawn beside ours."""
 
     label: str
     source: str

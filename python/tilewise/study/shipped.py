@@ -24,6 +24,6 @@ def path_of(name: str) -> str:
         near = difflib.get_close_matches(name, names(), n=1)
         advice = f"tilewise study show {near[0]}" if near else "tilewise study list"
         raise UsageError(
-            f"there is no study {name!r}; there are {', '.join(names())}, or a file FILE.toml", advice
+            f"there is no study {name!r}; choose from {', '.join(names())}, or name a file FILE.toml", advice
         )
     return os.path.join(FOLDER, f"{name}.toml")

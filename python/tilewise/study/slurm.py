@@ -68,7 +68,7 @@ def _text(name: str, ranks: int, threads: int, words: list[str], settings: Slurm
         if '"' in option:  # Slurm's own reader of these lines knows no way to write one
             raise UsageError(
                 f"an option of sbatch cannot have a quotation mark in it: {option}",
-                "--into FOLDER, where it stands in a folder's name",
+                "--into FOLDER, if it is in a folder's name",
             )
     return "\n".join(
         [
@@ -128,9 +128,7 @@ def require() -> str:
     """The path of sbatch; UsageError where there is none."""
     sbatch = shutil.which("sbatch")
     if sbatch is None:
-        raise UsageError(
-            "--go needs sbatch, and there is none here", "without --go, to only write the scripts"
-        )
+        raise UsageError("--go needs sbatch, which is not installed", "omit --go to only write the scripts")
     return sbatch
 
 
@@ -145,7 +143,7 @@ def submit(sbatch: str, paths: list[str], say: Callable[[str], None]) -> None:
             reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
             raise RunError(
                 f"sbatch refused {path} after {count} of {len(paths)} scripts: {reason}",
-                f"the same with --into {shlex.quote(os.path.dirname(path))} once that is settled;"
+                f"run again with --into {shlex.quote(os.path.dirname(path))} once that is fixed;"
                 " no point is run twice",
             )
         say(done.stdout.strip())

@@ -159,12 +159,12 @@ class Store:
             try:
                 if not lock(self._file):
                     self.notes.append(
-                        f"the file system of {folder} has no locks: two that run at once may measure twice"
+                        f"the file system of {folder} has no locks: runs at the same time may repeat points"
                     )
             except BlockingIOError:
                 os.close(self._file)
                 raise UsageError(
-                    f"another study runs into {folder}", "wait for it, or --results DIR"
+                    f"another study is writing to {folder}", "wait for it, or use --results DIR"
                 ) from None
             self._mend()
             self._locks = Locks(folder)
@@ -186,7 +186,9 @@ class Store:
             os.write(self._file, b"\n")
             return
         os.ftruncate(self._file, size - len(last))
-        self.notes.append(f"{self.path}: the last line was torn and has been dropped; its point runs again")
+        self.notes.append(
+            f"{self.path}: the last line was incomplete and has been dropped; its point runs again"
+        )
 
     def append(self, entry: Entry) -> None:
         """Adds an entry; it is on disk when this returns. Raises RunError where that fails."""
@@ -203,8 +205,8 @@ class Store:
             raise RunError(f"{self.path} cannot be written: {error.strerror or error}") from None
         if not there:
             raise RunError(
-                f"{self.path} has been moved or removed while the study ran",
-                "run the study again; --into goes on in a folder that was moved",
+                f"{self.path} was moved or removed during the run",
+                "run the study again; --into continues in a folder that was moved",
             )
         self.entries.append(entry)
 
@@ -237,7 +239,7 @@ class Store:
         except ValueError as error:
             aside = f"{path}.torn"
             os.replace(path, aside)
-            self.notes.append(f"{error}; it has been set aside as {aside}")
+            self.notes.append(f"{error}; it was renamed to {aside}")
             sessions = []
         session = Session(
             id=environment.id(),
@@ -264,7 +266,7 @@ class Store:
             if old and new and old != new:
                 raise UsageError(
                     f"{self.folder} holds the results of another study: its {what} is {old!r}, not {new!r}",
-                    f"another folder; or, if it is the same study with another {what}, say so in {path}"
+                    f"another folder; or, if it is the same study with another {what}, change it in {path}"
                     if what == "title"
                     else "another folder for --into or --results",
                 )
@@ -321,7 +323,7 @@ def _new_in(folder: str, read: dict[str, int]) -> Iterator[Entry | str]:
                 if entry is not None:
                     yield entry
                 elif line.strip():
-                    yield f"{path}, line {number} is no entry and was left out"
+                    yield f"{path}, line {number} is not an entry and was left out"
 
 
 def _once(entries_and_notes: Iterator[Entry | str]) -> tuple[list[Entry], list[str]]:
@@ -342,7 +344,7 @@ def _once(entries_and_notes: Iterator[Entry | str]) -> tuple[list[Entry], list[s
             seen.add(name)
         entries.append(each)
     if twice:
-        notes.append(f"{plural(twice, 'launch')} that two parts have both run: the first counts")
+        notes.append(f"{plural(twice, 'launch')} that two parts ran: the first is used")
     return entries, notes
 
 

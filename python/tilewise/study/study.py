@@ -42,7 +42,7 @@ def read(path: str, scale: str = "default") -> Study:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}", "tilewise study list") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{path} is no text in UTF-8, as TOML files are") from None
+        raise UsageError(f"{path} is not UTF-8 text, as a TOML file must be") from None
     name = os.path.basename(path).removesuffix(".toml")
     if not NAME.fullmatch(name):
         raise UsageError(f"{path}: a study's name has letters, digits, '.', '-' and '_', not {name!r}")
@@ -56,13 +56,13 @@ def parse(text: str, path: str, name: str, scale: str = "default") -> Study:
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {_sentence(str(error), text)}", "tilewise study show quick") from None
     except msgspec.DecodeError as error:
-        raise UsageError(f"{path} is no TOML: {error}") from None
+        raise UsageError(f"{path} is not valid TOML: {error}") from None
     if scale not in SCALES:
-        raise UsageError(f"--scale {scale!r} is unknown; known are {', '.join(SCALES)}")
+        raise UsageError(f"--scale {scale!r} is unknown; expected one of {', '.join(SCALES)}")
     for scales in (file.scales, *(run.scales for run in file.runs)):
         for each in scales:
             if each not in SCALES:
-                raise UsageError(f"{path}: scales.{each} is unknown; known are {', '.join(SCALES)}")
+                raise UsageError(f"{path}: scales.{each} is unknown; expected one of {', '.join(SCALES)}")
     runs, skipped = _scaled(file, scale, path)
     study = Study(name=name, path=path, text=text, scale=scale, file=file, runs=runs, skipped=skipped)
     _check(study)
@@ -143,7 +143,7 @@ def _scaled(file: File, scale: str, path: str) -> tuple[list[Run], dict[str, str
     names = [run.name for run in runs]
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"{path}: two runs are called {name!r}")
+            raise UsageError(f"{path}: two runs are named {name!r}")
         if not NAME.fullmatch(name):
             raise UsageError(f"{path}: a run's name has letters, digits, '.', '-' and '_', not {name!r}")
     made, skipped = [], {}
@@ -181,7 +181,7 @@ def _join(file: Settings, run: Run) -> Run:
 def _change(run: Run, change: Change, strict: bool, where: str) -> Run:
     for axis in change.axes:
         if strict and axis not in run.axes:
-            raise UsageError(f"{where} changes the axis {axis!r}, which this run has not")
+            raise UsageError(f"{where} changes the axis {axis!r}, which this run lacks")
     axes = {axis: change.axes.get(axis, values) for axis, values in run.axes.items()}
     scalars = {
         name: getattr(change, name)
@@ -203,14 +203,16 @@ def _check(study: Study) -> None:
     for run in study.runs:
         where = f"{study.path}: runs {run.name}"
         if not run.command:
-            raise UsageError(f'{where}: there is no command, such as command = "multiply"')
+            raise UsageError(f'{where}: command is missing, such as command = "multiply"')
         for axis, values in run.axes.items():
             if not values:
                 raise UsageError(f"{where}: the axis {axis!r} has no values{line_of(study.text, axis)}")
             if not _WORD.fullmatch(axis) or axis in _RESERVED:
-                raise UsageError(f"{where}: an axis cannot be called {axis!r}{line_of(study.text, axis)}")
+                raise UsageError(f"{where}: an axis cannot be named {axis!r}{line_of(study.text, axis)}")
             if any(not _is_value(value) for value in values):
-                raise UsageError(f"{where}: the axis {axis!r} has values that are no text, number or truth")
+                raise UsageError(
+                    f"{where}: the axis {axis!r} has values that are not texts, numbers or booleans"
+                )
         _check_zip(run, where)
         zipped = {axis: group for group in run.zip or () for axis in group}
         for axis in run.axes:
@@ -220,7 +222,7 @@ def _check(study: Study) -> None:
                 raise UsageError(f"{where}: the axis {axis!r} has a value twice")
         for name, each in run.inputs.items():
             if not _WORD.fullmatch(name) or name in _RESERVED or name in run.axes:
-                raise UsageError(f"{where}: an input cannot be called {name!r}")
+                raise UsageError(f"{where}: an input cannot be named {name!r}")
             if bool(each.shape) == bool(each.path):
                 raise UsageError(f"{where}: the input {name!r} needs either a shape or a path")
         _check_numbers(run, where)
@@ -231,7 +233,7 @@ def _check(study: Study) -> None:
         for figures in all_figures:
             where = f"{study.path}: {kind} {figures.name}"
             if given.count(figures.name) > 1:
-                raise UsageError(f"{study.path}: two {kind} are called {figures.name!r}")
+                raise UsageError(f"{study.path}: two {kind} are named {figures.name!r}")
             _known(where, "runs", figures.runs or (), names)
             _known(where, "aggregate", [figures.aggregate], AGGREGATES)
             _known(where, "best", [figures.best], ("", "min", "max"))
@@ -255,7 +257,9 @@ def _check(study: Study) -> None:
             )
     for number, claim in enumerate(study.file.claims, 1):
         if bool(claim.holds) == bool(claim.untestable):
-            raise UsageError(f"{study.path}: claims {number} needs either 'holds' or why it is 'untestable'")
+            raise UsageError(
+                f"{study.path}: claims {number} needs either 'holds' or the reason why it is 'untestable'"
+            )
 
 
 def _check_zip(run: Run, where: str) -> None:
@@ -264,7 +268,7 @@ def _check_zip(run: Run, where: str) -> None:
         for axis in group:
             if axis not in run.axes:
                 raise UsageError(
-                    f"{where}: zip names {axis!r}, which is no axis; axes: {', '.join(run.axes)}"
+                    f"{where}: zip names {axis!r}, which is not an axis; axes: {', '.join(run.axes)}"
                 )
             if axis in seen:
                 raise UsageError(f"{where}: zip names the axis {axis!r} twice")
@@ -272,7 +276,7 @@ def _check_zip(run: Run, where: str) -> None:
         lengths = {axis: len(run.axes[axis]) for axis in group}
         if len(set(lengths.values())) > 1:
             said = ", ".join(f"{axis} has {count}" for axis, count in lengths.items())
-            raise UsageError(f"{where}: axes that are zipped have as many values each, but {said}")
+            raise UsageError(f"{where}: zipped axes need the same number of values, but {said}")
 
 
 def _check_numbers(run: Run, where: str) -> None:
@@ -302,7 +306,7 @@ def _known(where: str, key: str, values: Iterable[str], names: Iterable[str]) ->
     for value in values:
         if value not in names:
             said = ", ".join(name for name in names if name)
-            raise UsageError(f"{where}: {key} {value!r} is unknown; known are {said}")
+            raise UsageError(f"{where}: {key} {value!r} is unknown; expected one of {said}")
 
 
 def _is_value(value: object) -> bool:

@@ -111,7 +111,7 @@ def evaluate(results: Results, wanted: TableWanted) -> Table:
         cells=cells,
         base=", ".join(f"{name} = {value}" for name, value in wanted.base.items()),
         aggregate=wanted.aggregate,
-        notes=[*wanted.notes, *missing] if rows else missing or ["no point of this is planned at this scale"],
+        notes=[*wanted.notes, *missing] if rows else missing or ["the study has no such point at this scale"],
         reference=wanted.reference and derived.beside(wanted.reference, row_names, wanted.also),
     )
     for each in wanted.also:
@@ -190,7 +190,8 @@ def _known(study: Study, where: str, said: str, names: Iterable[str], known: set
     for name in names:
         if name not in known:
             raise UsageError(
-                f"{where}: {said} {name!r}{line_of(study.text, name)}; known are {', '.join(sorted(known))}"
+                f"{where}: {said} {name!r}{line_of(study.text, name)}; "
+                f"expected one of {', '.join(sorted(known))}"
             )
 
 

@@ -158,7 +158,7 @@ def test_studies_load_as_frames(tmp_path: Path) -> None:
         package.load_study(tmp_path)
     with (tmp_path / "results/s/2026/points.jsonl").open("a") as file:
         file.write("no entry\n")
-    with pytest.warns(UserWarning, match="line 5 is no entry and was left out"):
+    with pytest.warns(UserWarning, match="line 5 is not an entry and was left out"):
         assert len(package.load_study(tmp_path / "results/s")) == 4
 
 
@@ -187,7 +187,7 @@ def test_studies_run(tilewise: Tilewise, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_no_command_is_and_where_none_can_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="wants the name of a command first, not None"):
+    with pytest.raises(UsageError, match="expects the name of a command first, not None"):
         package.run(None)
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
@@ -211,7 +211,7 @@ def test_values_that_are_lists(there: Tilewise) -> None:
     for flags, said in (
         (
             {"weights": [[1, 2], [3, 4]]},
-            "--weights is the name of a file, a word or a number, not of type list",
+            "--weights must be a file name, a word or a number, not of type list",
         ),
         ({"weights": [1, 2, 3]}, r"--weights takes one value, not a list: \[1, 2, 3\]"),
         ({"grid": (1, 2, 3)}, r"--grid takes one value, not a tuple: \(1, 2, 3\)"),

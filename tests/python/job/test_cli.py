@@ -108,16 +108,16 @@ def test_version(fake: Tilewise) -> None:
     ("words", "said"),
     [
         (("multply",), "tilewise multiply"),
-        (("eigen", "A.npy", "-o", "B.npy"), "no command"),
+        (("eigen", "A.npy", "-o", "B.npy"), "not a command"),
         (("multiply",), "needs A"),
         (("multiply", "A.npy"), "needs B"),
         (("multiply", "A.npy", "B.npy"), "needs --output"),
         ((*MULTIPLY_WORDS, "D.npy"), "'D.npy'"),
         ((*MULTIPLY_WORDS, "--bogus"), "--bogus"),
-        ((*MULTIPLY_WORDS, "-n"), "-n wants a value"),
+        ((*MULTIPLY_WORDS, "-n"), "-n needs a value"),
         ((*MULTIPLY_WORDS, "-n", "two"), "whole number"),
-        ((*MULTIPLY_WORDS, "-n", "1.9"), "-n wants a whole number, not '1.9'"),
-        ((*MULTIPLY_WORDS, "--repeat=2.5"), "--repeat wants a whole number, not '2.5'"),
+        ((*MULTIPLY_WORDS, "-n", "1.9"), "-n expects a whole number, not '1.9'"),
+        ((*MULTIPLY_WORDS, "--repeat=2.5"), "--repeat expects a whole number, not '2.5'"),
         ((*MULTIPLY_WORDS, "-n", "0"), "-n 0"),
         ((*MULTIPLY_WORDS, "-n", "-3"), "-n -3"),
         ((*MULTIPLY_WORDS, "-t", "0"), "-t 0"),
@@ -130,7 +130,7 @@ def test_version(fake: Tilewise) -> None:
             "sieve, mapped, two_phase, uncached",
         ),
         ((*MULTIPLY_WORDS, "--io", "root:pigeon"), "'pigeon'"),
-        ((*MULTIPLY_WORDS, "--io", "per_rank"), "wants a folder of tiles"),
+        ((*MULTIPLY_WORDS, "--io", "per_rank"), "expects a folder of tiles"),
         ((*MULTIPLY_WORDS, "--grid", "2"), "2x2"),
         ((*MULTIPLY_WORDS, "-n", "4", "--grid", "3x1"), "-n 3"),
         ((*MULTIPLY_WORDS, "--grid", "0x1"), "1 or more"),
@@ -140,7 +140,7 @@ def test_version(fake: Tilewise) -> None:
         ((*MULTIPLY_WORDS, "-n", "6", "--algorithm", "replicated", "--grid", "2x2"), "-n 8"),
         ((*MULTIPLY_WORDS, "-n", "4", "--algorithm", "cannon", "--grid", "1x4"), "--grid 2x2"),
         ((*MULTIPLY_WORDS, "-n", "2", "--algorithm", "summa", "--exchange", "persistent"), "it takes"),
-        ((*MULTIPLY_WORDS, "--algorithm", "local", "--exchange", "blocking"), "leave it away"),
+        ((*MULTIPLY_WORDS, "--algorithm", "local", "--exchange", "blocking"), "omit it"),
         ((*MULTIPLY_WORDS, "--memory", "lots"), "512MiB"),
         ((*MULTIPLY_WORDS, "--memory", "1MiB"), "--memory allows 1.00 MiB"),
         ((*MULTIPLY_WORDS, "--hosts", "nowhere"), "nowhere"),
@@ -165,7 +165,7 @@ def test_version(fake: Tilewise) -> None:
         (("multiply", "A.npy", "B.npy", "-o", "C.npy", "--transpose-a"), "transposed to 4×6"),
         (("multiply", "random:9:float64", "B.npy", "-o", "C.npy"), "4096x4096"),
         (("multiply", "random:9x9:float65", "B.npy", "-o", "C.npy"), "float64"),
-        (("multiply", "A.npy", "B.npy", "-o", "C.xyz"), "known are .npy"),
+        (("multiply", "A.npy", "B.npy", "-o", "C.xyz"), "expected one of .npy"),
         (("multiply", "A.npy", "B.npy", "-o", "nowhere/C.npy"), "nowhere does not exist"),
         (("multiply", "random:9000000x9000000", "random:9000000x9000000", "-o", "C.npy"), "80 % of"),
         (("generate", "-o", "C.npy"), "--shape"),
@@ -355,7 +355,7 @@ def test_doctor_says_whether_buffers_can_be_on_graphics_processors(
 ) -> None:
     fake.environment.update(FAKE_CUDA=cuda, FAKE_GPUS=str(gpus))
     lines = [line for line in fake("doctor").stdout.splitlines() if line.startswith("CUDA")]
-    assert len(lines) == 1 and said in lines[0] and ("malloc only" in lines[0]) == (gpus == 0)
+    assert len(lines) == 1 and said in lines[0] and ("only supports malloc" in lines[0]) == (gpus == 0)
 
 
 def test_doctor_names_the_traps(fake: Tilewise) -> None:

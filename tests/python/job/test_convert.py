@@ -171,7 +171,7 @@ def test_types_change_as_numpy_changes_them(tilewise: Tilewise, done: Done, to: 
         result = numpy.load(tilewise.folder / "B.npy")
         assert result.dtype == to and numpy.array_equal(result, matrix.astype(to))
         cut = source == ">f8" and "int" in to
-        assert ["cuts fractions off" in warning for warning in record["warnings"]] == [True] * cut
+        assert ["truncates fractions" in warning for warning in record["warnings"]] == [True] * cut
 
 
 def test_a_lost_range_is_said(tilewise: Tilewise) -> None:
@@ -367,7 +367,7 @@ def test_more_than_31_bits(tilewise: Tilewise, done: Done) -> None:
 def test_requests_that_make_no_sense(tilewise: Tilewise) -> None:
     numpy.save(tilewise.folder / "A.npy", numbers((3, 3)))
     for words, said in (
-        (("A.npy",), "wants an output"),
+        (("A.npy",), "needs an output"),
         (("A.npy", "B.npy", "-o", "C.npy"), "two outputs"),
         (("A.npy", "-o", "B.npy", "--order", "X"), "--order 'X'"),
         (("A.npy", "-o", "B.npy", "--dtype", "decimal"), "'decimal'"),

@@ -114,7 +114,7 @@ def test_what_is_refused_changes_nothing(inputs: Path, capfd: pytest.CaptureFixt
 
 def test_a_failed_proof_is_raised_with_its_record(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWISE_FAULT", "element")
-    with pytest.raises(VerificationError, match="thrown away") as raised:
+    with pytest.raises(VerificationError, match="discarded") as raised:
         engine.run(product({"verify": "fast"}, record="r.json"))
     assert raised.value.record.verification.passed is False
     assert msgspec.json.decode(Path("r.json").read_bytes())["verification"]["passed"] is False

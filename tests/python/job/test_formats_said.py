@@ -56,7 +56,7 @@ def test_what_is_normal_for_a_format_is_no_warning(tilewise: Tilewise) -> None:
         ("a.png", "PNG image is compressed"),
         ("a.jpg", "JPEG image is compressed"),
         ("a.npz", "a is compressed"),
-        ("a.pgm", "written as text"),
+        ("a.pgm", "stored as text"),
         ("a.mtx", "stored as symmetric"),
         ("a.txt", "says the shape, 1×3"),
         ("a.h5", "in chunks of 2×2"),
@@ -79,8 +79,8 @@ def test_what_is_dropped_or_doubtful_is_a_warning(tilewise: Tilewise) -> None:
     for name, said in (
         ("a.png", "grey value"),
         ("a.png", "transparency is ignored"),
-        ("a.txt", "could also say"),
-        ("b.png", "bits are taken as 0 and 255"),
+        ("a.txt", "could also declare"),
+        ("b.png", "bits are read as 0 and 255"),
         ("a.pgm", "numbers go up to 9"),
     ):
         record, stderr = done(tilewise, "convert", name, "-o", "b.npy", "--force")
@@ -93,10 +93,11 @@ def test_what_is_dropped_or_doubtful_is_a_warning(tilewise: Tilewise) -> None:
     assert len(facts["warnings"]) == 2 and len(facts["notes"]) == 1
     record, stderr = done(tilewise, "convert", "b.png", "-o", "b.jpg")
     assert (
-        any("only roughly" in warning for warning in record["warnings"]) and stderr.count("only roughly") == 1
+        any("only approximately" in warning for warning in record["warnings"])
+        and stderr.count("only approximately") == 1
     )
     planned = " ".join(tilewise("plan", "convert", "b.png", "-o", "c.jpg").stdout.split())
-    assert "only roughly" in planned
+    assert "only approximately" in planned
 
 
 @pytest.mark.parametrize("kind", ["classic", "netcdf 4", "h5"])
@@ -154,7 +155,7 @@ def test_fractions_that_are_cut_off_are_said(tilewise: Tilewise) -> None:
     numpy.save(tilewise.folder / "a.npy", numpy.array([[1.5, -2.5]]))
     numpy.save(tilewise.folder / "i.npy", numpy.array([[1, 2]]))
     (tilewise.folder / "a.txt").write_text("1 2\n")
-    said = "float→integer cuts fractions off"
+    said = "float→integer truncates fractions"
     record, stderr = done(tilewise, "convert", "a.npy", "-o", "b.npy", "--dtype", "int32")
     assert stderr.count(said) == 1 and sum(said in warning for warning in record["warnings"]) == 1
     assert "a.npy is float64" in stderr and numpy.load(tilewise.folder / "b.npy").tolist() == [[1, -2]]

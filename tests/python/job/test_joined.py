@@ -82,7 +82,7 @@ def test_generate_and_then_multiply(tilewise: Tilewise) -> None:
         ((*WORDS, "--force", "--algorithm", "cannon"), "square"),
         ((*WORDS, "--force", "--nonsense"), "--nonsense"),
         (("multiply",), ""),
-        (("multipy", "A.npy"), "no command"),
+        (("multipy", "A.npy"), "not a command"),
     ],
 )
 def test_a_wrong_request_lets_everybody_go(inputs: Tilewise, words: tuple[object, ...], said: str) -> None:

@@ -217,7 +217,7 @@ def test_under_a_launcher_there_is_one_message(tilewise: Tilewise) -> None:
     result = tilewise("measure", "ping", before=(mpiexec(), "-n", 3))
     assert result.returncode == 2
     assert [line for line in result.stderr.splitlines() if line.startswith("tilewise:")] == [
-        "tilewise: measure starts ranks of its own, and cannot run under mpiexec or srun"
+        "tilewise: measure starts its own ranks and cannot run under mpiexec or srun"
     ]
 
 

@@ -64,7 +64,7 @@ def test_small_arrays_are_not_run_and_say_why(tilewise: Tilewise) -> None:
     lines = json.loads(result.stdout)["lines"]
     assert {line["bytes"]: line["skipped"] for line in lines if line["threads"] == 1} == {
         7: "an array has whole numbers of 8 bytes, and 7 bytes are none",
-        8: "an array for 1 thread has 64 bytes or more, a cache line each",
+        8: "an array for 1 thread has 64 bytes or more, one cache line each",
         4096: "",
     }
     assert "nothing of memory" in one_message(tilewise("measure", "memory", "--bytes", "8"), 2)
@@ -174,9 +174,9 @@ def test_what_becomes_the_profile_by_itself(flags: dict[str, Any], kept: bool) -
 def test_places_that_cannot_be_written_are_said_before(tilewise: Tilewise) -> None:
     for words, said in (
         (("--json", "a", "--plots", "a"), "--plots a is also the file of another flag"),
-        (("--tables", ""), "--tables wants a folder"),
-        (("--html", "-"), "--html wants a file name, not -"),
-        (("--folder", ""), "--folder wants a folder"),
+        (("--tables", ""), "--tables expects a folder"),
+        (("--html", "-"), "--html expects a file name, not -"),
+        (("--folder", ""), "--folder expects a folder"),
     ):
         kind = "file" if words[0] == "--folder" else "memory"
         assert said in one_message(tilewise("measure", kind, *QUICK, *words), 2)

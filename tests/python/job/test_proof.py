@@ -122,7 +122,7 @@ def test_where_wrapping_makes_no_sense_it_is_refused(tilewise: Tilewise) -> None
     save(tilewise.folder, matrix((3, 4), "int8"), matrix((4, 2), "float32"))
     said = one_message(tilewise(*WORDS, "--overflow", "wrap"), 2)
     assert "--overflow wrap is for products of integers, not of float32" in said
-    assert "known are refuse, wrap" in one_message(tilewise(*WORDS, "--overflow", "saturate"), 2)
+    assert "expected one of refuse, wrap" in one_message(tilewise(*WORDS, "--overflow", "saturate"), 2)
     save(tilewise.folder, matrix((3, 4), "int8"), matrix((4, 2), "int16"))
     assert "wraps modulo 2^64" in tilewise("plan", *WORDS, "--overflow", "wrap").stdout
 

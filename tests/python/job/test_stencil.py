@@ -215,7 +215,7 @@ def test_the_record(tilewise: Tilewise, done: Done) -> None:
         assert record["result"][name] > 0
     assert record["result"]["flops_per_point"] == 9
     shown = tilewise("stencil", "A32.npy", "-o", "C.npy", "--steps", 20, "-n", 2)
-    for said in ("point/s", "what copying allows", "rows", "depth", "sweeps"):
+    for said in ("point/s", "the memory-copy limit", "rows", "depth", "sweeps"):
         assert said in shown.stdout
 
 
@@ -249,7 +249,7 @@ def test_a_wrong_number_is_found(tilewise: Tilewise, done: Done, method: str) ->
     before = tilewise.files()
     words = ("--steps", 8, "--snapshot-every", 3, "--force", "--verify", method)
     run = tilewise("stencil", "A32.npy", "-o", "B.npy", *words)
-    assert run.returncode == 3 and "thrown away" in run.stderr
+    assert run.returncode == 3 and "discarded" in run.stderr
     kept = {"B-000003.npy", "B-000006.npy"}
     assert (
         "this was written: B-000003.npy and B-000006.npy; B.npy was not; snapshots are not verified"

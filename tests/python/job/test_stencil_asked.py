@@ -51,19 +51,19 @@ def test_weights_out_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("weights", "said"),
     [
-        ("star7", "known are star5, star5:CENTRE,NEIGHBOUR, star9"),
-        ("", "known are star5"),
-        ("star5:1", "wants 2 finite numbers"),
-        ("star5:1,x", "wants 2 finite numbers"),
-        ("star5:1,nan", "wants 2 finite numbers"),
-        ("star9:1,2", "wants 3 finite numbers"),
+        ("star7", "expected one of star5, star5:CENTRE,NEIGHBOUR, star9"),
+        ("", "expected one of star5"),
+        ("star5:1", "needs 2 finite numbers"),
+        ("star5:1,x", "needs 2 finite numbers"),
+        ("star5:1,nan", "needs 2 finite numbers"),
+        ("star9:1,2", "needs 3 finite numbers"),
         ("box3:1", "box3 takes none"),
         ("missing.npy", "does not exist"),
         ("wide.npy", "is 3×5, but weights have a square"),
         ("even.npy", "is 4×4, but weights have an odd number of rows"),
         ("big.npy", "the largest radius is 4, 9×9"),
         ("nan.npy", "has nan in row 1, column 2"),
-        ("complex.npy", "weights are real numbers"),
+        ("complex.npy", "weights must be real"),
         ("random:3x3:float64", "is unknown"),
     ],
 )
@@ -86,12 +86,12 @@ def test_weights_that_are_refused(here: InProcess, fake: Tilewise, weights: str,
     ("words", "said", "advice"),
     [
         (("--steps", "-1"), "--steps -1 makes no sense", ""),
-        (("--steps", "x"), "--steps wants a whole number", ""),
-        (("--boundary", "mirror"), "known are zero, fixed, periodic, reflect", ""),
-        (("--decomposition", "blocks"), "known are auto, rows, columns, grid", ""),
-        (("--halo", "bytes"), "known are auto, packed, datatype, elementwise", ""),
-        (("--exchange", "telepathy"), "known are auto, synchronous", ""),
-        (("--algorithm", "cannon"), "known are auto, sweeps", ""),
+        (("--steps", "x"), "--steps expects a whole number", ""),
+        (("--boundary", "mirror"), "expected one of zero, fixed, periodic, reflect", ""),
+        (("--decomposition", "blocks"), "expected one of auto, rows, columns, grid", ""),
+        (("--halo", "bytes"), "expected one of auto, packed, datatype, elementwise", ""),
+        (("--exchange", "telepathy"), "expected one of auto, synchronous", ""),
+        (("--algorithm", "cannon"), "expected one of auto, sweeps", ""),
         (
             ("--kernel", "blas"),
             "--kernel blas makes no sense with stencil: it takes fast, plain",
@@ -111,7 +111,7 @@ def test_weights_that_are_refused(here: InProcess, fake: Tilewise, weights: str,
         (("-n", 4, "--grid", "2x2", "--decomposition", "rows"), "contradict", "--grid 4x1"),
         (
             ("-n", 2, "--depth", 4),
-            "wants 4 rows of each neighbour, but the smallest part has 3 rows",
+            "needs 4 rows of each neighbour, but the smallest part has 3 rows",
             "--depth 3",
         ),
         (
@@ -327,7 +327,7 @@ def test_a_part_that_cannot_be_removed_is_said(
 
     monkeypatch.setattr(os, "unlink", unlink)
     run = here("stencil", "A.npy", "-o", "C.npy", "--steps", 8, "--snapshot-every", 5)
-    assert run.returncode == 0 and "no state was written to, could not be removed" in run.stderr
+    assert run.returncode == 0 and "received no state, could not be removed" in run.stderr
     assert "C.npy" in fake.files() and "C-000005.npy" not in fake.files()
 
 

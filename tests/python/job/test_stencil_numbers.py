@@ -194,12 +194,12 @@ def test_what_an_integer_cannot_hold_is_counted_and_said(tilewise: Tilewise, don
         assert (swept[beyond] == ends[beyond]).all()
         assert record["result"]["non_finite"] == 0
         assert record["warnings"] == [
-            f"{held} numbers of the result are beyond {dtype} and held to its range"
+            f"{held} numbers of the result are beyond {dtype} and clamped to its range"
         ]
         record = done(*words, "--steps", 1500, "-n", ranks)
         lost = record["result"]["non_finite"]
         assert lost > 1000 and any(said.startswith(f"{lost} numbers") for said in record["warnings"])
-        assert any("0 and the ends of its range stand for them" in said for said in record["warnings"])
+        assert any("they become 0 and the ends of its range" in said for said in record["warnings"])
     record = done("A.npy", "-o", "B.npy", "--steps", 2)
     assert record["result"]["held"] == 0 and record["warnings"] == []
 

@@ -240,7 +240,7 @@ def test_what_is_said(tilewise: Tilewise) -> None:
         assert words in few.stdout, words
     assert "local: LAPACK's gesdd" in tilewise("svd", "A.npy", "-o", "svd", "--force").stdout
     values = tilewise("svd", "A.npy", "-o", "svd", "--force", "--values-only").stdout
-    assert "sums of squares" in values and "no vectors to look at" in values and "svd/ (s.npy)" in values
+    assert "sums of squares" in values and "no vectors to check" in values and "svd/ (s.npy)" in values
     off = tilewise("svd", "A.npy", "-o", "svd", "--force", "--no-verify")
     assert "not verified" in off.stdout and "residual" not in off.stdout.replace("neither residual", "")
 

@@ -84,10 +84,10 @@ def test_which_files_there_are(
         ("photo.PNG", "named like a file", "-o photo/"),
         ("svd.tiles", "named like a file", ""),
         ("missing/svd", "missing does not exist", ""),
-        ("A.npy/", "exists and is no folder", ""),
+        ("A.npy/", "exists and is not a folder", ""),
         ("random:3x3", "the name of generated numbers", ""),
         ("A.npy/svd", "cannot be looked at: Not a directory", ""),
-        ("plain", "exists and is no folder", ""),
+        ("plain", "exists and is not a folder", ""),
         (".", "exists already", "--force"),
         ("/", "exists already", "--force"),
         ("x" * 300, "cannot be looked at", ""),
@@ -160,13 +160,13 @@ def spoil(folder: Path, how: str) -> None:
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ("foreign", "holds notes.txt, which is no part of it"),
+        ("foreign", "holds notes.txt, which is not part of it"),
         ("hidden", "holds .notes"),
         ("none", "without a manifest.json of ours"),
-        ("broken", "no manifest of ours"),
-        ("tiles", "no manifest of ours"),
+        ("broken", "not a manifest by tilewise"),
+        ("tiles", "not a manifest by tilewise"),
         ("newer", "of version 2, but 1 was expected"),
-        ("large", "no manifest of ours"),
+        ("large", "not a manifest by tilewise"),
         ("a folder", "is a folder"),
     ],
 )
@@ -229,7 +229,7 @@ def test_a_folder_that_somebody_makes_meanwhile(
         assert done.returncode == 0 and (fake.folder / "svd/U.npy").exists()
         return
     message = one_message(done, 1)
-    assert ("holds notes" if foreign else "made by somebody else") in message
+    assert ("holds notes" if foreign else "another program created") in message
     assert not (fake.folder / "svd/U.npy").exists()
     assert not [name for name in fake.files() if name.endswith(".part")]
 

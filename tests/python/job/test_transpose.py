@@ -261,14 +261,14 @@ def test_what_a_small_page_cache_would_not_gather_goes_past_it(monkeypatch: pyte
 def test_reasons_speak_of_one_matrix() -> None:
     source = Region(path="/a.npy", name="a.npy", rows=900, columns=900, dtype="float64")
     reasons = planned(source, "b.npy", ranks=4, algorithm="swap").reasons
-    assert "shared: all ranks are on one node and /dev/shm has room for the matrix" in reasons
+    assert "shared: all ranks are on one node and /dev/shm has space for the matrix" in reasons
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--algorithm", "cannon"), "known are auto, gather, swap, reread, staged"),
-        (("--algorithm", "staged", "--exchange", "overlap"), "staged: every rank works for itself"),
+        (("--algorithm", "cannon"), "expected one of auto, gather, swap, reread, staged"),
+        (("--algorithm", "staged", "--exchange", "overlap"), "staged: every rank works on its own"),
         (("--algorithm", "reread", "--exchange", "shared"), "try: --algorithm swap"),
         (("--kernel", "blas"), "--kernel blas makes no sense with transpose"),
         (("--algorithm", "swap", "--root-write", "rows"), "--root-write makes no sense with swap"),

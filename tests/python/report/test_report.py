@@ -50,7 +50,7 @@ def test_a_record_is_told_in_full(tmp_path: Path) -> None:
         "3.00 GFLOP/s",
     ):
         assert words in shown
-    assert {fact.name: fact.value for fact in page.facts}["Most of it"] == "compute"
+    assert {fact.name: fact.value for fact in page.facts}["Largest phase"] == "compute"
     drawn = [plot.key for section in page.sections for plot in section.plots]
     assert drawn == ["phases", "roofline"]
     phases = page.sections[0].plots[0]
@@ -143,14 +143,14 @@ def test_a_wrong_request_is_refused_before_anything_is_read(
 ) -> None:
     here, page = kept(tmp_path / "r.json"), str(tmp_path / "o.html")
     for words, said in (
-        ([], "wants results"),
+        ([], "needs a result"),
         ([here], "-o FILE.html"),
         ([here, "--output=-"], "-"),
         ([here, "-o", here], "also an input"),
         ([here, "-o", str(tmp_path)], "is a folder"),
         ([str(tmp_path / "none"), "-o", page], "does not exist"),
         ([str(tmp_path), "-o", page], "no results of a study"),
-        ([here, "-o", page, "--plots", here], "--plots wants a folder"),
+        ([here, "-o", page, "--plots", here], "--plots expects a folder"),
         ([here, "-o", str(tmp_path / "no" / "o.html")], "no"),
     ):
         assert main(["report", *words]) == 2

@@ -233,7 +233,7 @@ def test_one_screen_fits_eighty_columns() -> None:
     text = printed(measure_tables(whole()))
     assert max(map(len, text.splitlines())) <= 80
     assert len(text.splitlines()) <= 90
-    for words in ("Messages, one way", "Collectives", "64 blocks a rank", "Memory", "Arithmetic"):
+    for words in ("Messages, one way", "Collectives", "64 blocks per rank", "Memory", "Arithmetic"):
         assert words in text
     for note in ("this node has one socket", "disk has 2.0 GB free", "busy", "overhead subtracted"):
         assert note in text
@@ -242,7 +242,7 @@ def test_one_screen_fits_eighty_columns() -> None:
 def test_everything_fits_too() -> None:
     text = printed(measure_tables(whole(("core", "node"), (1, 3)), verbose=True))
     assert max(map(len, text.splitlines())) <= 80
-    assert "Every line" in text and "Cost model" in text and "What else happened" in text
+    assert "Every line" in text and "Cost model" in text and "Disturbances during" in text
 
 
 def test_a_pipe_gets_each_row_on_a_line(capsys: pytest.CaptureFixture[str]) -> None:

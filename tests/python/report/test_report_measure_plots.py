@@ -175,7 +175,7 @@ def test_nothing_to_draw() -> None:
     plot = curves(
         "k", "t", "", [Curve("c", [(1, nan, nan, nan, ""), (0, 1, 1, 1, "")])], Axis("x"), Axis("y")
     )
-    assert "no value has a place here" in words(plot)
+    assert "no value can be drawn on these axes" in words(plot)
     assert "nothing was measured" in words(curves("k", "t", "", [], Axis("x"), Axis("y")))
     assert "t" in words(bars("k", "t", "", [], "s"))
     assert "t" in words(field("k", "t", "", ("to", []), ("from", []), [], "s"))

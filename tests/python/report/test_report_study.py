@@ -189,7 +189,7 @@ def test_timelines_of_points_that_differ_in_words_only(folder: Path, tmp_path: P
     first = next(json.loads(line)["trace"] for line in lines if json.loads(line)["trace"])
     (traced / first).write_text('{"traceEvents": [')
     short = next(s for s in report_page(find([str(traced)])).sections if s.key == "timeline")
-    assert len(short.words) == 1 and f"Left out: {traced / first}: no timeline" in short.words[0]
+    assert len(short.words) == 1 and f"Omitted: {traced / first}: no timeline" in short.words[0]
     assert len(short.drawings) == 1
     shutil.rmtree(traced / "traces")
     gone = next(s for s in report_page(find([str(traced)])).sections if s.key == "timeline")

@@ -58,12 +58,14 @@ def test_values_below_zero_alone_are_in_sight(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["line", "bar", "heat"])
 def test_what_has_no_place_on_a_logarithmic_axis_is_counted(kind: str, tmp_path: Path) -> None:
     plot = drawn(tmp_path, PLOT + f"kind = '{kind}'\nlog = 'y'\nvalue = 'ranks - 2'\n")
-    assert "4 points at or below zero: no place on a logarithmic axis" in plot.caption
+    assert "4 points at or below zero: not drawn on a logarithmic axis" in plot.caption
     assert len(plot.spots) == 2
 
 
 def test_a_figure_without_a_value_in_its_place_says_so(tmp_path: Path) -> None:
-    assert "no value has a place here" in words(drawn(tmp_path, PLOT + "log = 'y'\nvalue = '0 * ranks'\n"))
+    assert "no value can be drawn on these axes" in words(
+        drawn(tmp_path, PLOT + "log = 'y'\nvalue = '0 * ranks'\n")
+    )
 
 
 def test_bars_over_decades_have_a_logarithmic_axis(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_a_further_column_says_what_it_is_made_of(tmp_path: Path) -> None:
 def test_a_table_without_rows_is_its_reason(tmp_path: Path) -> None:
     (table,) = made(tmp_path, "rows = 'ranks'\ncolumns = 'io'\nwhere = 'ranks > 9'")
     text = html(Page("t", "", [Section("s", "S", [], [table])]))
-    assert "no point of this is planned at this scale" in text and "<table" not in text
+    assert "the study has no such point at this scale" in text and "<table" not in text
 
 
 def test_gaps_and_counts(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_gaps_and_counts(tmp_path: Path) -> None:
     (table,) = made(tmp_path, text)
     assert [cell.text for cell in table.rows[0]] == ["a", "1000000", "2000000", "not run"]
     assert [cell.text for cell in table.rows[1]] == ["b", "1000000", "–", "–"]
-    assert table.notes[-1] == "– is where the study has no such point"
+    assert table.notes[-1] == "– means that the study has no such point"
     said = claims([evaluation.load(str(tmp_path))])
     assert said is not None and said.rows[0][2].text == "4 of 8"
 

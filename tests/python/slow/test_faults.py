@@ -101,7 +101,7 @@ def test_pages_that_are_not_written_back(faults: Faults) -> None:
         )
         for call in (flush, close):
             said = strike(faults, words, call, "EIO")
-            assert "C.npy: closing it failed, and what was written may be lost" in said, said
+            assert "C.npy: closing it failed; written data may be lost" in said, said
 
 
 def test_a_flush_to_disk_that_fails(faults: Faults) -> None:

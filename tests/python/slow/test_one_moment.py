@@ -76,7 +76,7 @@ def test_two_jobs_never_write_to_one_container_at_once(fake: Tilewise, ending: s
         assert fake(*WORDS[:4], f"C{ending}:old").returncode == 0
     with at_work(fake, *WORDS[:4], f"C{ending}:x") as first:
         message = one_message(fake(*WORDS[:4], f"C{ending}:y", "--force"), 2)
-        assert f"another job (pid {first.pid} on " in message and "wait until it is done" in message
+        assert f"another job (pid {first.pid} on " in message and "wait until it has finished" in message
     assert after(first).returncode == 0
     assert fake(*WORDS[:4], f"C{ending}:y").returncode == 0
     with h5py.File(fake.folder / f"C{ending}") as book:

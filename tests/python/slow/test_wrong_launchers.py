@@ -22,7 +22,7 @@ WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "-n", 2, "--launcher")
         ("true", "started no ranks, and ended with exit code 0"),
         ("false", "started no ranks, and ended with exit code 1"),
         ("echo oh", "started no ranks, and ended with exit code 0"),
-        ("sh -c 'echo why >&2; exit 3'", "exit code 3; the launcher's last words: why"),
+        ("sh -c 'echo why >&2; exit 3'", "exit code 3; the launcher's last output: why"),
         ("sh -c 'exit 255'", "exit code 255"),
         ("no-such-launcher", "there is no program 'no-such-launcher'"),
         ("sh -c 'x", "No closing quotation"),

@@ -42,7 +42,7 @@ def test_files_that_the_study_did_not_make_stay(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.npy"] and (tmp_path / "a.npy").read_text() == "precious"
     work = Work(str(tmp_path), keep=False, ours=False)
     failing = PreparedInput(name="B", word="b.npy", identity="b", bytes=1, generate=["generate"])
-    with pytest.raises(RunError, match="could not be made"):
+    with pytest.raises(RunError, match="could not be created"):
         work.prepare(failing, lambda words, folder, timeout: Ended(1, b"", "tilewise: no", 0.0))
     (tmp_path / "b.npy").write_text("of another process")
     work.close()
@@ -82,7 +82,7 @@ def test_results_that_go_away_end_the_run_and_not_the_results(tmp_path: Path, mo
             return super().__call__(words, folder_of_work, timeout)
 
     runner = Removes()
-    with pytest.raises(RunError, match=r"points\.jsonl has been moved or removed while the study ran"):
+    with pytest.raises(RunError, match=r"points\.jsonl was moved or removed during the run"):
         run(folder, STUDY, runner)
     assert len(runner.calls) == 3  # not the other three, whose results nobody would find
     if moved:
@@ -115,12 +115,12 @@ def test_results_without_their_study_say_how_to_get_it_back(here: InProcess, tmp
     run(tmp_path / "r", STUDY, Runner())
     (tmp_path / "r" / "study.toml").unlink()
     done = here("study", "show", "r")
-    assert "--into r, which keeps the study's file there again" in one_message(done, 2)
+    assert "--into r, which stores the study's file there again" in one_message(done, 2)
 
 
 @pytest.mark.parametrize("output", ["C.h5:A", "/tmp/C.npy", "../C.npy", "-C.npy"])
 def test_an_output_is_a_name_in_the_work_folder(output: str) -> None:
-    with pytest.raises(UsageError, match="output is the name of a file in the work folder"):
+    with pytest.raises(UsageError, match="output must be the name of a file in the work folder"):
         points(STUDY + f'output = "{output}"')
 
 
@@ -149,7 +149,7 @@ def test_sessions_that_cannot_be_read_are_told_and_set_aside(tmp_path: Path) -> 
     kept = store.Store(str(tmp_path))
     kept.keep((tmp_path / "study.toml").read_text(), "default", HERE)
     kept.close()
-    assert any("set aside" in note for note in kept.notes)
+    assert any("it was renamed" in note for note in kept.notes)
     assert (tmp_path / "environment.json.torn").read_text() == torn and len(json.loads(path.read_text())) == 1
 
 
@@ -185,7 +185,7 @@ def test_a_metric_that_no_launch_has(here: InProcess, tmp_path: Path) -> None:
         run(tmp_path / name, STUDY, Runner(factors=[1.0, 1.01]))
     said = one_message(here("study", "compare", "a", "b", "--metric", "nonsense"), 2)
     assert "a: 6 launches, none with a figure at 'nonsense'" in said
-    assert "--metric: '1 +' is no expression" in one_message(
+    assert "--metric: '1 +' is not an expression" in one_message(
         here("study", "compare", "a", "b", "--metric", "1 +"), 2
     )
     assert len(compare(load("a"), load("b")).changes) == 2
@@ -251,12 +251,12 @@ def test_references_are_whole(wrong: str) -> None:
     [
         (("plan", "multiply"), {}, "runs jobs and measure, .* not 'plan'"),
         (("info", "A.npy"), {}, "not 'info'"),
-        (("multiply", "--help"), {}, "'--help' stands where a file"),
+        (("multiply", "--help"), {}, "'--help' is not a file"),
         (("multiply", "A.npy", "B.npy"), {"help": True}, "takes no 'help'"),
         (("multiply", "A.npy", "B.npy"), {"timeout": "5"}, "number of seconds, not '5'"),
         (("multiply", "a\0b", "B.npy"), {}, "null character"),
-        (("multiply", numpy.eye(2), "B.npy"), {}, "position 1 is the name of a file.*not of type ndarray"),
-        (("multiply", "A.npy", "B.npy"), {"verify": False}, "verify is no switch"),
+        (("multiply", numpy.eye(2), "B.npy"), {}, "position 1 must be a file name.*not ndarray"),
+        (("multiply", "A.npy", "B.npy"), {"verify": False}, "verify cannot be False"),
     ],
 )
 def test_run_from_python_refuses(words: tuple, flags: dict, said: str) -> None:

@@ -25,7 +25,7 @@ STENCIL = 'title = "T"\ncommand = "stencil"\nwords = ["A.npy"]\noutput = "C.npy"
     [
         (JOB + 'axes.io = ["root", "rooot"]', "multiply A.npy B.npy -o C-.*--io 'rooot' is unknown"),
         (JOB + 'axes.json = ["x.json"]', "--json is set by the study itself, line 5"),
-        (JOB + 'axes.o = ["x.npy"]', "'o' is no flag of multiply"),
+        (JOB + 'axes.o = ["x.npy"]', "'o' is not a flag of multiply"),
         (JOB + 'flags.output = "x.npy"', "--output is set by the study itself"),
         (JOB + "flags.repeat = 0", "--repeat 0 makes no sense"),
         (JOB + 'flags.memory = "much"', "--memory"),
@@ -33,7 +33,7 @@ STENCIL = 'title = "T"\ncommand = "stencil"\nwords = ["A.npy"]\noutput = "C.npy"
         (JOB.replace('output = "C.npy"', ""), "multiply needs --output"),
         (JOB.replace(', "B.npy"', ""), "multiply needs B"),
         (MEASURE + 'output = "C.npy"', "measure has no flag -o"),
-        (MEASURE + "flags.ranks = '2'", "--ranks is of ping and file, not of compute"),
+        (MEASURE + "flags.ranks = '2'", "--ranks belongs to ping and file, not to compute"),
         (MEASURE + "flags.schema = true", "--schema is set by the study itself"),
         (MEASURE.replace("compute", "nonsense"), "'nonsense' cannot be measured"),
         (INPUT + 'inputs.A = { shape = "4x4", kind = "zz" }', "inputs.A: --kind 'zz' is unknown"),
@@ -43,7 +43,7 @@ STENCIL = 'title = "T"\ncommand = "stencil"\nwords = ["A.npy"]\noutput = "C.npy"
         (INPUT + 'inputs.A = { shape = "4x4", format = "zz" }', "inputs.A: .*unknown extension '.zz'"),
         (INPUT + 'inputs.A = { shape = "4x4", format = "npz" }', "inputs.A: a .npz file cannot hold float64"),
         (INPUT + 'inputs.A = { shape = "4x4", format = "pgm" }', "inputs.A: a .pgm file cannot hold float64"),
-        (JOB + "stop.metric = 'seconds.totl.max'", "has no seconds.totl; known are .*total"),
+        (JOB + "stop.metric = 'seconds.totl.max'", "has no seconds.totl; expected one of .*total"),
         (JOB + "stop.metric = 'nonsense'", "stop.metric asks for 'nonsense', line 5, but .* has no nonsense"),
         (JOB + "stop.metric = 'seconds.total'", "no number at seconds.total"),
         (JOB + "stop.metric = 'seconds.wall.max'", "nothing below seconds.wall"),
@@ -95,7 +95,10 @@ def test_a_stop_without_a_figure_is_told(fake: Tilewise) -> None:
     )
     done = fake("study", "run", "s.toml", "--into", "r")
     assert done.returncode == 0 and "12 launches, 4 points done" in done.stdout
-    assert "4 points ran to the most launches without samples.nonsense, the metric of stop" in done.stderr
+    assert (
+        "4 points reached the maximum number of launches without samples.nonsense, the metric of stop"
+        in done.stderr
+    )
 
 
 def test_files_count_as_input_bytes(tmp_path: Path) -> None:
@@ -149,7 +152,7 @@ def test_a_file_that_is_there_is_compared(tilewise: Tilewise, format: str) -> No
     words = ("study", "run", "s.toml", "--into", "r", "--work", "w")
     tilewise("generate", "-o", work / name, "--shape", "6x4", "--seed", "2")
     said = one_message(tilewise(*words), 2)
-    assert f"{work}/{name} is there already, and is not the matrix that the input B asks for" in said
+    assert f"{work}/{name} already exists and is not the matrix that the input B asks for" in said
     assert os.listdir(work) == [name]
     tilewise("generate", "-o", work / name, "--shape", "6x4", "--seed", "1", "--force")
     done = tilewise(*words)
@@ -242,7 +245,7 @@ def test_lines_that_are_none_are_told(here: InProcess, tmp_path: Path) -> None:
         run(tmp_path / name, text, Runner())
     with Path("a/points.jsonl").open("a") as file:
         file.write('{"no": 1}\n')
-    said = "points.jsonl, line 7 is no entry and was left out"
+    said = "points.jsonl, line 7 is not an entry and was left out"
     assert said in here("study", "show", "a").stdout
     for words in (("export", "a", "--csv", "x.csv"), ("compare", "a", "b"), ("compare", "b", "a")):
         done = here("study", *words)
@@ -255,6 +258,6 @@ def test_go_alone(here: InProcess) -> None:
     for flag in ("--go", "--per-point"):
         said = one_message(here("study", "run", "s.toml", flag), 2)
         assert f"{flag} makes no sense without --submit" in said and f"try: --submit slurm {flag}" in said
-    assert "--submit pbs is unknown; known is slurm" in one_message(
+    assert "--submit pbs is unknown; expected slurm" in one_message(
         here("study", "run", "s.toml", "--submit", "pbs"), 2
     )

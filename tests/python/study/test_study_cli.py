@@ -80,12 +80,12 @@ def test_only(written: InProcess) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["nonsense"], "study has no 'nonsense'; there are list, show, run, compare, export"),
+        (["nonsense"], "study has no subcommand 'nonsense'; choose from list, show, run, compare, export"),
         (["run"], "study run needs NAME"),
         (["run", "quik"], "try: tilewise study show quick"),
         (["run", "s.toml", "--sclae", "tiny"], "study run has no flag --sclae"),
-        (["run", "s.toml", "--scale", "huge"], "known are tiny, default, report"),
-        (["run", "s.toml", "--submit", "pbs"], "known is slurm"),
+        (["run", "s.toml", "--scale", "huge"], "expected one of tiny, default, report"),
+        (["run", "s.toml", "--submit", "pbs"], "expected slurm"),
         (["run", "nope.toml"], "No such file"),
         (["export", "nope", "--csv", "x.csv"], "nope: No such file"),
         (["export", "."], "export needs a file"),
@@ -133,7 +133,7 @@ def test_a_script_for_each_point_runs_it_and_no_other(written: InProcess) -> Non
         (1, "positioned"), (1, "root"), (2, "positioned"), (2, "root"),
     ]  # fmt: skip
     again = written("study", "run", "s.toml", "--into", "r", "--machine", "m")
-    assert "0 launches, 4 already there, 4 points done, 2 not run" in again.stdout
+    assert "0 launches, 4 reused, 4 points done, 2 not run" in again.stdout
 
 
 def test_go_needs_sbatch_and_says_what_it_said(
@@ -253,6 +253,6 @@ def test_compare_command(here: InProcess, tmp_path: Path) -> None:
 
 def test_results_that_cannot_be_written(written: InProcess) -> None:
     Path("file").write_text("")
-    assert "no folder can be made at file/r/work: Not a directory" in one_message(
+    assert "no folder can be created at file/r/work: Not a directory" in one_message(
         written("study", "run", "s.toml", "--into", "file/r"), 2
     )

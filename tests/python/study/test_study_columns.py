@@ -90,13 +90,13 @@ FIGURES = (
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (TABLE + "also = [{title = 'a', value = 'rot / sieve'}]", "asks for 'rot'; known are ranks, root"),
-        (TABLE + "also = [{title = 'root', value = 'sieve'}]", "tables t: two columns are called 'root'"),
-        (TABLE + "also = [{title = 'a', value = 'root /'}]", "also 'a': 'root /' is no expression"),
-        (TABLE + "also = [{title = 'a', value = 'b'}, {title = 'b', value = 'root'}]", "asks for 'b'; known"),
-        (FIGURES + "also = [{title = 'a', value = 'all'}]", "asks for 'all'; known are all_of_it, io, ranks"),
+        (TABLE + "also = [{title = 'a', value = 'rot / sieve'}]", "'rot'; expected one of ranks, root"),
+        (TABLE + "also = [{title = 'root', value = 'sieve'}]", "tables t: two columns are named 'root'"),
+        (TABLE + "also = [{title = 'a', value = 'root /'}]", "also 'a': 'root /' is not an expression"),
+        (TABLE + "also = [{title = 'a', value = 'b'}, {title = 'b', value = 'root'}]", "for 'b'; expected"),
+        (FIGURES + "also = [{title = 'a', value = 'all'}]", "'all'; expected one of all_of_it, io, ranks"),
         (TABLE.replace("'io'", "[]") + "where = \"io == 'root'\"\nalso = [{title = 'a', value = 'vale'}]",
-         "asks for 'vale'; known are ranks, value"),
+         "asks for 'vale'; expected one of ranks, value"),
     ],
 )  # fmt: skip
 def test_further_columns_are_checked(text: str, said: str) -> None:
@@ -136,7 +136,7 @@ def test_a_table_like_another() -> None:
 
 @pytest.mark.parametrize("like", ["x", "u"])
 def test_like_names_a_table_above(like: str) -> None:
-    with pytest.raises(UsageError, match=f"tables u: like '{like}' is unknown; known are t"):
+    with pytest.raises(UsageError, match=f"tables u: like '{like}' is unknown; expected one of t"):
         study(f"{AXES}{TABLE}[[tables]]\nname = 'u'\nlike = '{like}'")
 
 
@@ -224,7 +224,7 @@ def test_a_table_without_rows_says_why_in_a_line(tmp_path: Path, where: str) -> 
 
 def test_a_table_that_nothing_is_planned_for(tmp_path: Path) -> None:
     (table,) = made(tmp_path, AXES + TABLE + "where = 'ranks > 64'\nnotes = ['a note']\n")
-    assert (table.rows, table.notes) == ([], ["no point of this is planned at this scale"])
+    assert (table.rows, table.notes) == ([], ["the study has no such point at this scale"])
 
 
 def test_the_best_of_zipped_axes_is_told_by_one(tmp_path: Path) -> None:

@@ -106,9 +106,9 @@ def test_what_cannot_be_computed_is_said(text: str) -> None:
 
 
 def test_unknown_names_list_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r"'rnks'; known are .*ranks"):
+    with pytest.raises(UsageError, match=r"'rnks'; expected one of .*ranks"):
         value("rnks > 1")
-    with pytest.raises(UsageError, match=r"no function 'maximum'; known are .*max"):
+    with pytest.raises(UsageError, match=r"no function 'maximum'; expected one of .*max"):
         value("maximum(1)")
 
 

@@ -44,10 +44,10 @@ def test_claims_share_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        ("a = 'b'\nb = '1'", "names a: there is no name 'b'; known are cores, functions"),
+        ("a = 'b'\nb = '1'", "names a: there is no name 'b'; expected one of cores, functions"),
         ("a = 'a'", "names a: there is no name 'a'"),
-        ("a = \"max(axis('rank'))\"", "names a: no run has an axis 'rank'; known are ranks, run"),
-        ("a = '1 +'", "names a: '1 \\+' is no expression"),
+        ("a = \"max(axis('rank'))\"", "names a: no run has an axis 'rank'; expected one of ranks, run"),
+        ("a = '1 +'", "names a: '1 \\+' is not an expression"),
         ("cores = '1'", "'cores' has a meaning already"),
         ("max = '1'", "'max' has a meaning already"),
         ("at = '1'", "'at' has a meaning already"),
@@ -64,7 +64,7 @@ def test_names_are_checked(names: str, said: str) -> None:
 
 def test_a_claim_with_an_unknown_name_says_which_there_are() -> None:
     text = f"{TEXT}[names]\nmost = '1'\n{CLAIM}holds = 'least < 2'\n"
-    with pytest.raises(UsageError, match="there is no name 'least'; known are cores, most, functions"):
+    with pytest.raises(UsageError, match="there is no name 'least'; expected one of cores, most, functions"):
         checked(text)
 
 

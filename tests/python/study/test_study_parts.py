@@ -185,7 +185,7 @@ def test_a_launch_that_is_there_twice_counts_once(tmp_path: Path) -> None:
     (tmp_path / "points.other.jsonl").write_bytes((tmp_path / "points.jsonl").read_bytes())
     entries, notes = store.load_entries(str(tmp_path))
     assert len(entries) == 10
-    assert notes == ["8 launches that two parts have both run: the first counts"]
+    assert notes == ["8 launches that two parts ran: the first is used"]
     assert len(export.rows(str(tmp_path))) == 10
     assert results.load(str(tmp_path)).notes == notes
 
@@ -204,7 +204,7 @@ def test_a_part_has_a_plain_name(here: InProcess, part: str) -> None:
     Path("s.toml").write_text('title = "T"\ncommand = "generate"\nflags.shape = "2x2"\noutput = "C.npy"\n')
     for more in ([], ["--dry-run"], ["--submit", "slurm"]):
         said = one_message(here("study", "run", "s.toml", "--into", "r", f"--part={part}", *more), 2)
-        assert "--part wants a name" in said
+        assert "--part expects a name" in said
     assert not Path("r").exists()
 
 
@@ -242,8 +242,8 @@ def test_another_file_system_is_measured_again(fake: Tilewise) -> None:
         done = fake(*words, "--work", other)
         assert "2 launches, 1 point done" in done.stdout
         assert "1 point measured on several machines or file systems" in done.stdout
-        assert "0 launches, 2 already there" in fake(*words, "--work", other).stdout
-        assert "0 launches, 2 already there" in fake(*words, "--work", "elsewhere").stdout
+        assert "0 launches, 2 reused" in fake(*words, "--work", other).stdout
+        assert "0 launches, 2 reused" in fake(*words, "--work", "elsewhere").stdout
     finally:
         if other.exists():
             other.rmdir()

@@ -297,7 +297,7 @@ def test_lines_that_are_torn_are_left_out_with_a_note(studied: InProcess) -> Non
     before = {path.name for path in Path("r").iterdir()}
     done = studied("study", "query", "r", COUNT, "--csv", "-")
     assert done.stdout == "n\n14\n"
-    assert done.stderr == "tilewise: note: points.jsonl, line 15 is no entry and was left out\n"
+    assert done.stderr == "tilewise: note: points.jsonl, line 15 is not an entry and was left out\n"
     assert {path.name for path in Path("r").iterdir()} == before
 
 

@@ -36,13 +36,13 @@ def shown(tmp_path: Path, text: str) -> evaluation.Evaluated:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (TABLE + "base = {rnaks = 1}", "t: base: no run has an axis 'rnaks', line .*known are io, ranks"),
+        (TABLE + "base = {rnaks = 1}", "t: base: no run has an axis 'rnaks', line .*one of io, ranks"),
         (FIGURES.replace("[{", "['io', {"), "tables f: columns are either axes or figures"),
         (TABLE + "where = 'foo > 1'", "tables t: where: no run has an axis 'foo'"),
-        (TABLE + "cell = 'value / foo'", "tables t: cell has no 'foo'.*known are io, ranks, value"),
+        (TABLE + "cell = 'value / foo'", "tables t: cell has no 'foo'.*expected one of io, ranks, value"),
         (TABLE + "cell = 'value / base'", "tables t: cell has no 'base'"),
         (LINES + "cell = 'value / pairs'", "tables l: cell has no 'pairs'"),
-        (PLOT + "ideal = 'foo'", "ideal asks for 'foo'; known are x, first"),
+        (PLOT + "ideal = 'foo'", "ideal asks for 'foo'; expected one of x, first"),
         (PLOT + "base = {rnaks = 1}", "tables p: base: no run has"),
     ],
 )  # fmt: skip
@@ -56,18 +56,18 @@ def test_names_of_tables_and_plots_are_checked(text: str, said: str) -> None:
     ("claim", "said"),
     [
         ("cel('t', 1, 2)", "no function 'cel'"),
-        ("cell('u', 1, 2) > 0", "there is no table 'u'; known are t, f, l"),
+        ("cell('u', 1, 2) > 0", "there is no table 'u'; expected one of t, f, l"),
         ("figure > 0", "there is no name 'figure'"),
-        ("figur > 0", "claims 1, line .*, holds: there is no name 'figur'; known are cores"),
+        ("figur > 0", "claims 1, line .*, holds: there is no name 'figur'; expected one of cores"),
         ("at('t', ranks=1) > 0", "table t also has 'io'"),
-        ("at('t', ranks=1, io='root', x=1) > 0", "table t has no axis 'x'; known are ranks, io"),
+        ("at('t', ranks=1, io='root', x=1) > 0", "table t has no axis 'x'; expected one of ranks, io"),
         ("at('f', ranks=1, io='root') > 0", "table f also has 'column'"),
         ("at() > 0", "at is called as at.table, AXIS=VALUE"),
         ("cells('t', 3) > 0", "cells is called as"),
         ("value('seconds.total.max', rnaks=1) > 0", "no run has an axis 'rnaks'"),
-        ("value('seconds.total.max', run='mian') > 0", "there is no run 'mian'; known are main"),
+        ("value('seconds.total.max', run='mian') > 0", "there is no run 'mian'; expected one of main"),
         ("value('seconds.total.max', aggregate='x') > 0", "there is no aggregate 'x'"),
-        ("value('seconds.', ranks=1) > 0", "'seconds.' is no expression"),
+        ("value('seconds.', ranks=1) > 0", "'seconds.' is not an expression"),
         ("max(axis('sise')) > 0", "no run has an axis 'sise'"),
         ("max(axis('ranks', rnu='main')) > 0", "no run has an axis 'rnu'"),
     ],
@@ -95,20 +95,20 @@ def test_a_base_that_nothing_has_is_no_base(tmp_path: Path) -> None:
     where = TABLE.replace("'t'", "'w'") + "where = 'foo > 1'"
     loaded = shown(tmp_path, f"{AXES}{TABLE}base = {{rnaks = 1}}\n{where}")
     base, nothing = loaded.tables
-    assert {cell.reason for row in base.cells for cell in row} == {"no base: nothing here has 'rnaks'"}
-    assert nothing.notes == ["where asks for 'foo', which nothing here has"]
+    assert {cell.reason for row in base.cells for cell in row} == {"no base: no point here has 'rnaks'"}
+    assert nothing.notes == ["where asks for 'foo', which no point here has"]
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("cell = \"'abc'\"", "'\"abc\"' cannot be computed|cannot be computed: a text is no number"),
+        ("cell = \"'abc'\"", "'\"abc\"' cannot be computed|cannot be computed: a text is not a number"),
         ("cell = '[value, 1]'", r"'\[value, 1\]' cannot be computed"),
         ("cell = '(0 - value) ** 0.5'", "cannot be computed"),
         ("cell = 'value / foo'", "cell asks for 'foo'"),
         ("value = 'samples.compute[5]'", "cannot be computed: list index out of range"),
         ("value = 'samples.compute + [1]'", "lists of 2 and 1 do not go together"),
-        ("value = '1e308 * 10'", "inf is no finite number"),
+        ("value = '1e308 * 10'", "inf is not a finite number"),
         ("value = '10 ** 400 * 10'", "a whole number of .* bits is no"),
     ],
 )
@@ -126,9 +126,9 @@ def test_a_cell_that_cannot_be_computed_has_the_reason(tmp_path: Path, text: str
     ("claim", "reason"),
     [
         ("figure = \"cells('t')\"\nholds = '1 > 0'", "cannot be computed"),
-        ("figure = \"'abc'\"\nholds = '1 > 0'", "a text is no number"),
+        ("figure = \"'abc'\"\nholds = '1 > 0'", "a text is not a number"),
         ("figure = '(0 - 8) ** 0.5'\nholds = '1 > 0'", "cannot be computed"),
-        ("figure = '1e999'\nholds = 'figure > 0'", "inf is no finite number"),
+        ("figure = '1e999'\nholds = 'figure > 0'", "inf is not a finite number"),
         ("holds = 'foo > 1'", "there is no name 'foo'"),
         ("holds = \"cells('t') > 0\"", "gives a list"),
         ("holds = \"at('u', ranks=1) > 0\"", "there is no table 'u'; tables: t"),
@@ -175,13 +175,13 @@ def test_at_of_a_table_of_one_column(tmp_path: Path) -> None:
         ),
         ("limits = ['1 / (ranks - 1) > 0']", "s.toml, line .*limit of runs main: .*divides by zero"),
         ("words = ['{8 / (ranks - 1)}']", "runs main: .*8 / .ranks - 1. divides by zero, line"),
-        ("flags.threads = 99999999999999999999", "--threads wants whole numbers from 1 to"),
-        ("axes.threads = [-1]", "'threads' has -1, but --threads wants whole numbers from 1 to"),
+        ("flags.threads = 99999999999999999999", "--threads expects whole numbers from 1 to"),
+        ("axes.threads = [-1]", "'threads' has -1, but --threads expects whole numbers from 1 to"),
         ("timeout = inf", "timeout = inf makes no sense"),
         ("inputs.A.path = '/dev/zero'", "the input 'A' at /dev/zero is neither a file nor a folder"),
         (
             f"axes.threads = {list(range(1, 400))}\naxes.tolerance = {list(range(1, 400))}",
-            "have 318402 combinations; 100000 are the most",
+            "have 318402 combinations; at most 100000 are allowed",
         ),
     ],
 )
@@ -192,7 +192,7 @@ def test_points_that_cannot_be(text: str, said: str) -> None:
 
 def test_numbers_beyond_a_float() -> None:
     assert short(10**400) == "a whole number of 1329 bits" and short(7) == "7"
-    with pytest.raises(Missing, match="1329 bits is no finite number"):
+    with pytest.raises(Missing, match="1329 bits is not a finite number"):
         numbers(10**400)
 
 
@@ -239,7 +239,7 @@ def test_a_folder_of_foreign_make(tmp_path: Path) -> None:
     sessions.write_text(sessions.read_text().replace('"default"', '"huge"'))
     loaded = results.load(str(tmp_path))
     assert len(loaded.points) == 6
-    assert any("the scale 'huge', which is none" in note for note in loaded.notes)
+    assert any("the unknown scale 'huge'" in note for note in loaded.notes)
     (tmp_path / "study.toml").write_bytes(b"title = '\xff'")
-    with pytest.raises(UsageError, match="study.toml is no text in UTF-8"):
+    with pytest.raises(UsageError, match="study.toml is not UTF-8 text"):
         results.load(str(tmp_path))

@@ -97,7 +97,7 @@ def test_a_broken_line_in_the_middle_is_noted(tmp_path: Path) -> None:
     whole = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([whole[0], b'{"hash": 1}\n', *whole[1:]]))
     entries, notes = store.load_entries(str(tmp_path))
-    assert len(entries) == 12 and "line 2 is no entry" in notes[0]
+    assert len(entries) == 12 and "line 2 is not an entry" in notes[0]
 
 
 def test_another_environment_runs_again_and_the_last_one_counts(
@@ -136,7 +136,7 @@ def test_failed_points_are_kept_and_the_rest_goes_on(tmp_path: Path) -> None:
 def test_records_that_are_none_are_failures(tmp_path: Path) -> None:
     from tilewise.engine.child import Ended
 
-    for output, said in ((b"", "it gave no record"), (b"{", "is no JSON")):
+    for output, said in ((b"", "it wrote no record"), (b"{", "is not JSON")):
         folder = tmp_path / said
         run(folder, 'command = "multiply"', lambda *_, output=output: Ended(0, output, "", 1.0))  # type: ignore[arg-type]
         assert said in lines(folder)[0]["message"]
@@ -177,7 +177,7 @@ def test_warm_up_launches_are_kept_but_not_counted(tmp_path: Path) -> None:
 
 def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     one = Store(str(tmp_path))
-    with pytest.raises(UsageError, match="another study runs into"):
+    with pytest.raises(UsageError, match="another study is writing to"):
         Store(str(tmp_path))
     other = Store(str(tmp_path), "part")  # a file of its own
     other.close()
@@ -262,7 +262,7 @@ def test_exit_code_1_when_a_point_failed(fake: Tilewise) -> None:
     )
     done = fake("study", "run", "s.toml")
     assert done.returncode == 1
-    assert "1 of 2 points failed, the first: tilewise multiply" in done.stderr
+    assert "1 of 2 points failed; the first: tilewise multiply" in done.stderr
     assert "cannon works on square rank counts (1, 4, 9, 16, …), not on 2; try: -n 1" in done.stderr
     assert "2 launches, 1 point done, 1 failed; results are in results/s/" in done.stdout
 
@@ -310,7 +310,7 @@ def test_study_of_real_jobs(tilewise: Tilewise) -> None:
     assert "Speedup over one rank\n" in done.stdout and "ranks = 1" in done.stdout
     assert "not testable here: needs 1024 nodes" in done.stdout
     again = tilewise("study", "run", "quick", "--scale", "tiny", "--resume", timeout=150)
-    assert "0 launches, 28 already there, 12 points done" in again.stdout
+    assert "0 launches, 28 reused, 12 points done" in again.stdout
     (folder,) = (tilewise.folder / "results/quick").iterdir()
     assert {p.name for p in folder.iterdir()} == BESIDE | {"traces"}
     traced = [entry for entry in lines(folder) if entry["trace"]]
@@ -323,7 +323,7 @@ def test_study_of_real_jobs(tilewise: Tilewise) -> None:
 def test_points_that_are_all_out_of_reach(here) -> None:
     Path("s.toml").write_text(REAL.replace("words", "limits = ['ranks < 0']\n#"))
     said = one_message(here("study", "run", "s.toml"), 2)
-    assert "every point is out of reach here; ranks < 0 does not hold here: 1 against 0" in said
+    assert "no point can run here; ranks < 0 does not hold here: 1 against 0" in said
     assert not Path("results").exists()
 
 
@@ -384,4 +384,4 @@ def test_a_full_disk_stops_the_study_and_keeps_what_was_there(tilewise: Tilewise
     )
     done = tilewise(*words, whole)
     assert done.returncode == 0, done.stderr
-    assert f"{count} already there" in done.stdout
+    assert f"{count} reused" in done.stdout

@@ -108,7 +108,7 @@ def test_what_a_named_machine_has_done_gets_no_script(written: InProcess) -> Non
     assert written("study", "run", "s.toml", "--into", "r", "--machine", "m").returncode == 0
     for more in ((), ("--per-point",)):
         done = written(*SUBMIT, "r", "--machine", "m", *more)
-        assert done.returncode == 0 and "every point is there already, of m" in done.stdout
+        assert done.returncode == 0 and "every point of m was measured already" in done.stdout
 
 
 def test_a_failed_point_gets_a_script_with_retry(written: InProcess) -> None:
@@ -118,14 +118,14 @@ def test_a_failed_point_gets_a_script_with_retry(written: InProcess) -> None:
     )
     one_message(written("study", "run", "s.toml", "--into", "r", "--machine", "m", "-q"), 1)
     asked = (*SUBMIT, "r", "--per-point", "--machine", "m")
-    assert "already" in written(*asked).stdout
+    assert "was measured already" in written(*asked).stdout
     (path,) = written(*asked, "--retry").stdout.splitlines()
     assert "--retry" in Path(path).read_text()
 
 
 def test_a_point_out_of_reach_where_its_script_runs_is_kept_as_not_run(written: InProcess) -> None:
     Path("s.toml").write_text(STUDY + 'limits = ["cores > 1000000"]\n')
-    assert "every point is out of reach" in one_message(written(*SUBMIT, "r"), 2)
+    assert "no point can run here" in one_message(written(*SUBMIT, "r"), 2)
     part = ("study", "run", "s.toml", "--into", "r", "--part", "p", "--only", "io=root", "-q")
     assert written(*part).returncode == 0
     entries, _ = store.load_entries("r")

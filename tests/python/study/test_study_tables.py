@@ -172,10 +172,10 @@ def test_what_is_missing_says_why(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("rows = 'ranks'", "tables t: a cell holds 2 figures, which differ in io"),
-        ("rows = 'rank'", "no run has an axis 'rank', line .*known are io, ranks, run"),
+        ("rows = 'rank'", "no run has an axis 'rank', line .*expected one of io, ranks, run"),
         (
             "rows = 'ranks'\ncolumns = 'io'\nvalue = 'seconds.'",
-            "line .*tables t: 'seconds.' is no expression",
+            "line .*tables t: 'seconds.' is not an expression",
         ),
         ("rows = 'ranks'\ncolumns = 'io'\ncell = 'f(x)'", "no function 'f'"),
     ],
@@ -350,7 +350,7 @@ def test_compare_one_launch_and_other_environments(tmp_path: Path, monkeypatch: 
     assert (one.ratio, one.verdict, one.reason) == (
         2.0,
         "not distinguishable",
-        "one launch says nothing of how launches differ",
+        "one launch does not show how launches differ",
     )
     assert two.reason == "not run: ranks <= cores does not hold here: 2 against 1"
     assert made.differences == ["cpu: a cpu → another"] and (made.only_old, made.only_new) == (0, 1)

@@ -132,7 +132,7 @@ def test_a_gap_and_the_best(tmp_path: Path) -> None:
         a    12 (sieve)  6 (sieve)
         b    12 (sieve)          –
     """
-    assert shown(tmp_path, text) == told(expected, "  – is where the study has no such point")
+    assert shown(tmp_path, text) == told(expected, "  – means that the study has no such point")
 
 
 def test_a_narrow_terminal_has_columns_below_each_other(tmp_path: Path) -> None:

@@ -20,13 +20,13 @@ KNOWN = [
     (
         "check_MPIR_CVAR_PMI_VERSION(167):  Runtime environment uses unsupported PMI version PMIx. Aborting.",
         UsageError,
-        "(MPI type pmix), which MPICH does not understand",
+        "(MPI type pmix), which MPICH does not support",
         "srun --mpi=pmi2 -n 6",
     ),
     (
         "but OMPI was not built with SLURM's PMI support and therefore cannot",
         UsageError,
-        "srun's MPI type is none that MPICH understands",
+        "MPICH does not support srun's MPI type",
         "srun --mpi=pmi2 -n 6",
     ),
     (
@@ -45,7 +45,7 @@ KNOWN = [
     (
         "srun: error: Unable to confirm allocation for job 999: Invalid job id specified",
         UsageError,
-        "does not know allocation 999, which the environment names (SLURM_JOB_ID): Invalid job id specified",
+        "does not know allocation 999, named in the environment (SLURM_JOB_ID): Invalid job id specified",
         "salloc",
     ),
     (
@@ -57,7 +57,7 @@ KNOWN = [
     (
         "srun: Job 8 step creation temporarily disabled, retrying (Requested nodes are busy)",
         RunError,
-        "puts off the step: Requested nodes are busy",
+        "delays the step: Requested nodes are busy",
         "SLURM_OVERLAP=1",
     ),
     (
@@ -69,7 +69,7 @@ KNOWN = [
     (
         "srun: fatal: Could not establish a configuration source",
         UsageError,
-        "there is no Slurm here",
+        "no Slurm here",
         "no --launcher",
     ),
     (
@@ -95,14 +95,14 @@ KNOWN = [
     (
         "ssh: connect to host 192.0.2.77 port 22: No route to host",
         RunError,
-        "ssh does not get to 192.0.2.77: No route to host",
+        "ssh cannot reach 192.0.2.77: No route to host",
         "ssh 192.0.2.77 true",
     ),
     ("Host key verification failed.", RunError, "the key of host HOST", "ssh-keyscan"),
     (
         "root@n2: Permission denied (publickey,password).",
         RunError,
-        "not let in to host n2",
+        "not allowed to log in to host n2",
         "ssh-copy-id",
     ),
     (
@@ -169,8 +169,8 @@ def test_an_unknown_failure_has_the_last_lines(started: bool) -> None:
         outcome.started = STARTED
     error = diagnose.error_of(outcome, None, of())
     assert isinstance(error, RunError)
-    assert error.message.endswith("exit code 3; last words: it is broken") == started
-    assert "last words: it is broken" in error.message
+    assert error.message.endswith("exit code 3; last output: it is broken") == started
+    assert "last output: it is broken" in error.message
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_what_is_waited_for(start: Start, awaited: str) -> None:
     error = diagnose.error_of(Outcome(ranks=6, unstarted=30.6, chatter=["hm"]), None, start)
     assert isinstance(error, RunError)
     assert error.message.startswith("not all ranks had started after 30.6 s; ")
-    assert awaited in error.message and error.message.endswith("last words: hm")
+    assert awaited in error.message and error.message.endswith("last output: hm")
     late = diagnose.error_of(Outcome(ranks=6, timed_out=True, chatter=["hm"]), 3.0, start)
     assert late is not None and "--timeout 3 seconds" in late.message and awaited in late.message
 
@@ -198,5 +198,5 @@ def test_a_step_that_is_put_off() -> None:
     assert not causes.is_waiting("hello")
     error = diagnose.error_of(Outcome(ranks=6, unstarted=30.6, chatter=[line]), None, of())
     assert error is not None and error.message.startswith(
-        "not all ranks had started after 30.6 s: Slurm puts"
+        "not all ranks had started after 30.6 s: Slurm delays"
     )

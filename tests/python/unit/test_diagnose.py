@@ -78,7 +78,7 @@ def test_who_died(code: int, chatter: list[str], said: str) -> None:
         (
             {"failed": Failed("io", "C.npy of rank 2 is short", 2)},
             "tilewise: C.npy of rank 2 is short",
-            "whole",
+            "complete",
         ),
         ({"failed": Failed("usage", "m", 0)}, "tilewise: m", ""),
         ({"failed": Failed("memory", "m", 1)}, "rank 1 on node7: m", "fewer ranks"),
@@ -87,13 +87,13 @@ def test_who_died(code: int, chatter: list[str], said: str) -> None:
         ({"signalled": Signalled(1, 15), "timed_out": True}, "--timeout 3", "--timeout"),
         (
             {"returncode": 9, "first_gone": 3, "memory_kills": 1, "chatter": BANNER},
-            "rank 3 .* want of memory",
+            "rank 3 .* ran out of memory",
             "--memory",
         ),
         (
             {"returncode": 9, "first_gone": -1, "chatter": BANNER},
             "tilewise: a rank on node7 was killed",
-            "who killed",
+            "what killed",
         ),
         (
             {"timed_out": True, "where": dict.fromkeys(range(4), "output")},

@@ -62,7 +62,7 @@ def test_empty_and_tiny_matrices(tmp_path: Path, shape: tuple[int, int]) -> None
 @pytest.mark.parametrize(
     ("array", "said"),
     [
-        (numpy.array([[object()]]), "never unpickled"),
+        (numpy.array([[object()]]), "never unpickles"),
         (numpy.zeros((2, 2), [("a", "f8"), ("b", "i4")]), "fields a, b"),
         (numpy.array([["x", "yz"]]), "text"),
         (numpy.array([[b"x"]]), "text or raw bytes"),
@@ -93,7 +93,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path, cut: int) -> None:
 def test_a_header_that_lies_is_refused_with_both_sizes(tmp_path: Path) -> None:
     path = Path(saved(tmp_path, numpy.zeros((5, 5))))
     path.write_bytes(path.read_bytes() + b"x")
-    with pytest.raises(UsageError, match=r"329 bytes.*promises 328.*more than"):
+    with pytest.raises(UsageError, match=r"329 bytes.*promises 328.*more data than"):
         files.inspect(str(path))
 
 
@@ -169,7 +169,7 @@ def test_an_unknown_extension_says_which_are_known(tmp_path: Path) -> None:
     (tmp_path / "x.foo").write_text("")
     (tmp_path / "plain").write_text("")
     for name in ("x.foo", "plain"):
-        with pytest.raises(UsageError, match=r"known are \.npy"):
+        with pytest.raises(UsageError, match=r"expected one of \.npy"):
             files.inspect(str(tmp_path / name))
 
 
@@ -241,7 +241,7 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         ("d.npy", "folder"),
         ("nowhere/C.npy", "does not exist"),
         ("file/C.npy", "cannot be"),
-        ("C.dat", "known are"),
+        ("C.dat", "expected one of"),
     ):
         with pytest.raises(UsageError, match=said):
             check_target(str(tmp_path / name), True)

@@ -182,7 +182,7 @@ def test_netpbm(tmp_path: Path, kind: str, dtype: str) -> None:
     path.write_bytes(head + body)
     assert files.inspect(str(path)).encoded == (kind != "P5")
     assert numpy.array_equal(loaded(path), grey(picture) if kind in ("P3", "P6") else values)
-    with pytest.raises(UsageError, match="only read"):
+    with pytest.raises(UsageError, match="read-only"):
         check_target(str(tmp_path / "new.ppm"), False)
 
 

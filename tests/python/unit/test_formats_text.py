@@ -59,8 +59,8 @@ def test_lines_as_people_write_them(tmp_path: Path, text: str, expected: tuple[i
 
 def test_where_both_readings_are_possible_a_note_says_so(tmp_path: Path) -> None:
     for text, said in (
-        ("3 2\n1 2\n3 4\n5 6\n", "could also say"),
-        ("2 3\n1 2 3\n4 5 6\n", "says the shape, 2×3"),
+        ("3 2\n1 2\n3 4\n5 6\n", "could also declare"),
+        ("2 3\n1 2 3\n4 5 6\n", "read as the shape, 2×3"),
     ):
         (tmp_path / "a.txt").write_text(text)
         found = files.inspect(str(tmp_path / "a.txt"))
@@ -99,7 +99,7 @@ def test_what_numpy_writes(
         ("a.csv", "1;2\n3;4\n", "'1;2'"),
         ("a.txt", "1_000 2\n", "1_000"),
         ("a.txt", "1 2 3\n1 2\n", "3 numbers in its first line, but 2"),
-        ("a.txt", "5 3\n1 2 3\n4 5 6\n", "says 5×3"),
+        ("a.txt", "5 3\n1 2 3\n4 5 6\n", "declares 5×3"),
         ("a.txt", b"1 2\r3 4\r", "old Macs"),
         ("a.txt", b"1 2\n3 4\r", "old Macs"),
         ("a.txt", b"\x93NUMPY\x01\x00", "first line"),

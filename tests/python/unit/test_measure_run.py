@@ -136,9 +136,9 @@ def test_messages_within_a_node_keep_our_own_launcher(worker: Worker) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ({}, "not understood"),
-        ({"points": []}, "1 points were asked for, 0 came back"),
-        ({"points": [{"series": "x"}]}, "not understood"),
+        ({}, "cannot be read"),
+        ({"points": []}, "1 points were requested, 0 were returned"),
+        ({"points": [{"series": "x"}]}, "cannot be read"),
         (Failed(kind="io", message="the disk is full", rank=0), "a: rank 0: the disk is full"),
     ],
 )

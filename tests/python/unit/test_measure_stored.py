@@ -51,7 +51,7 @@ def test_a_disturbed_figure_never_replaces_a_quiet_one(
         assert [one.key for one in model.costs] == ["ping/core/a", "ping/core/b"]
         assert len(what.warnings) == bool(said)
         if said:
-            assert f"{said} figures measured on a disturbed machine are not kept" in what.warnings[0]
+            assert f"{said} figures measured on a disturbed machine are not stored" in what.warnings[0]
 
 
 def test_a_peak_of_another_kernel_gives_way_but_no_quiet_one_to_a_disturbed_one() -> None:

@@ -172,7 +172,7 @@ def test_samples_that_are_no_colours(tmp_path: Path) -> None:
     """Of more than colours and one for transparency nothing goes unsaid."""
     path = tmp_path / "a.tif"
     tifffile.imwrite(path, colours("uint8", 5), photometric="minisblack", planarconfig="contig")
-    with pytest.raises(UsageError, match="has 5 samples for each point"):
+    with pytest.raises(UsageError, match="has 5 samples per pixel"):
         files.inspect(str(path), planes=ALL)
     picture = colours("uint16", 6)
     tifffile.imwrite(path, picture, photometric="rgb", planarconfig="contig")
@@ -214,7 +214,7 @@ def test_what_cannot_hold_colours(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=said):
             check_planes(find_target(str(tmp_path / name), colours=True), planes)
-    with pytest.raises(UsageError, match="only read"):
+    with pytest.raises(UsageError, match="read-only"):
         find_target(str(tmp_path / "a.ppm"))
     for name in ("a.png", "a.ppm"):
         with pytest.raises(UsageError, match="colours of uint16|without colours"):
@@ -252,7 +252,7 @@ def test_a_snapshot_that_stays_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     with monkeypatch.context() as patch:
         patch.setattr("tilewise.files.output.os.unlink", unlink)
         said = outputs.keep(1)
-    assert said == [f"{stuck}, which no state was written to, could not be removed"]
+    assert said == [f"{stuck}, which received no state, could not be removed"]
     outputs.commit()
     assert {path.name for path in tmp_path.iterdir()} == {"out-000001.npy", "out.npy", Path(stuck).name}
 

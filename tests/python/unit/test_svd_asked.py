@@ -25,19 +25,19 @@ from tilewise.planning.plan import Plan
         (("--components", 0), "--components 0 makes no sense", ""),
         (("--components", -3), "--components -3 makes no sense", ""),
         (("--components", 5), "--components 5 is more than a 6×4 matrix has", "--components 4"),
-        (("--components", "2.5"), "--components wants a whole number", ""),
+        (("--components", "2.5"), "--components expects a whole number", ""),
         (("--max-sweeps", 0), "--max-sweeps 0 makes no sense", ""),
         (("--tolerance", 0), "--tolerance 0 makes no sense", ""),
         (("--tolerance", 1), "--tolerance 1 makes no sense", ""),
         (("--tolerance", "nan"), "--tolerance nan makes no sense", ""),
-        (("--tolerance", 1e-30), "--tolerance 1e-30 cannot be reached: float64 rounds at 2.2e-16", "leave"),
+        (("--tolerance", 1e-30), "--tolerance 1e-30 cannot be reached: float64 rounds at 2.2e-16", "omit"),
         (("--block-columns", 0), "--block-columns 0 makes no sense", ""),
         (("--power", -1), "--power -1 makes no sense", ""),
         (("--oversample", -1), "--oversample -1 makes no sense", ""),
         (("--seed", -1), "--seed -1 makes no sense", ""),
-        (("--inner", "outer"), "known are auto, blocks, rotations", ""),
-        (("--start", "half"), "known are auto, eigen, qr", ""),
-        (("--algorithm", "qr"), "known are auto, jacobi, randomized, local", ""),
+        (("--inner", "outer"), "expected one of auto, blocks, rotations", ""),
+        (("--start", "half"), "expected one of auto, eigen, qr", ""),
+        (("--algorithm", "qr"), "expected one of auto, jacobi, randomized, local", ""),
         (("--kernel", "blas"), "--kernel blas makes no sense with svd", "--kernel fast"),
         (("--kernel", "plain", "--inner", "blocks"), "contradict", "--inner rotations"),
         (("--start", "eigen", "--inner", "rotations"), "--start eigen and --inner rotations", "--start qr"),
@@ -59,7 +59,7 @@ from tilewise.planning.plan import Plan
             "jac",
         ),
         (("--algorithm", "jacobi", "--power", 1), "--power makes no sense with jacobi", "randomized"),
-        (("--algorithm", "randomized"), "how many components", "--components 20, or --energy 0.99"),
+        (("--algorithm", "randomized"), "number of components", "--components 20, or --energy 0.99"),
         (("--energy", 0), "--energy 0 makes no sense", ""),
         (("--energy", 1.5), "--energy 1.5 makes no sense", ""),
         (("--energy", "nan"), "--energy nan makes no sense", ""),
@@ -72,11 +72,11 @@ from tilewise.planning.plan import Plan
             "--repeat and --warmup make no sense with randomized",
             "--algorithm jacobi",
         ),
-        (("-n", 4, "--grid", "2x2"), "4 ranks lie side by side", "--grid 1x4"),
-        (("-n", 3, "--grid", "1x4"), "3 ranks lie side by side", "--grid 1x3"),
+        (("-n", 4, "--grid", "2x2"), "4 ranks form one row", "--grid 1x4"),
+        (("-n", 3, "--grid", "1x4"), "3 ranks form one row", "--grid 1x3"),
         (("--memory", "1MiB"), "of memory on a node, but --memory allows", ""),
-        (("--io", "per_rank"), "wants a folder of tiles", ""),
-        (("--verify", "often"), "known are auto, off, fast, serial", ""),
+        (("--io", "per_rank"), "expects a folder of tiles", ""),
+        (("--verify", "often"), "expected one of auto, off, fast, serial", ""),
         (("--order", "F"), "svd has no flag --order", ""),
     ],
 )
@@ -218,7 +218,7 @@ def test_one_rank_exchanges_nothing_whatever_is_asked() -> None:
     plan = planned(ranks=1, exchange="blocking")
 
     assert plan.job.variant.exchange == "none"
-    assert any("nobody to exchange with" in reason for reason in plan.reasons)
+    assert any("no partner to exchange with" in reason for reason in plan.reasons)
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_cpus_per_task_are_the_threads(tasks: str) -> None:
     machine = grants(cpus="8(x3)", tasks=tasks, SLURM_CPUS_PER_TASK="4")
     plan = planned(machine)
     assert (plan.spread.ranks, plan.spread.threads) == ((6 if tasks else 3), 4)
-    assert "4 threads a rank: --cpus-per-task" in plan.reasons
+    assert "4 threads per rank: --cpus-per-task" in plan.reasons
     assert planned(machine, threads=2).spread.threads == 2
     assert planned(machine, ranks=12).spread.threads == 2  # never more than there are cores for
 
@@ -136,7 +136,7 @@ def test_memory_is_what_slurm_grants() -> None:
         planned(grants(), memory=32 << 20)
     unknown = planned(grants(), size=20_000)  # more than is counted on, and nobody has looked
     assert unknown.need.node > 0.8 * unknown.facts.memory_available
-    assert "4.00 GiB of memory on a node are counted on: Slurm does not say" in unknown.reasons
+    assert "4.00 GiB of memory per node are assumed: Slurm does not say" in unknown.reasons
 
 
 def test_a_launcher_puts_ranks_where_it_likes() -> None:
@@ -200,6 +200,6 @@ def test_ranks_that_are_elsewhere_are_told(meant: str, used: str, said: str) -> 
 def test_where_no_host_has_a_name_their_number_counts() -> None:
     spread = Spread(ranks=4, threads=1, nodes=2, on_node=2)
     assert misplaced(spread, places("a", "a", "b", "b")) == ""
-    assert misplaced(spread, places("a", "a", "a", "b")) == "3 ranks are on a, planned were 2 at most"
+    assert misplaced(spread, places("a", "a", "a", "b")) == "3 ranks are on a, but at most 2 were planned"
     unsure = Spread(ranks=4, threads=1, nodes=1, on_node=4, sure=False)
     assert misplaced(unsure, places("a", "b", "c", "d")) == ""

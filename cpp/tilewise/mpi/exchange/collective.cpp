@@ -97,7 +97,7 @@ private:
             }
             if (before != static_cast<std::int64_t>(static_cast<Count>(before))) {
                 throw UsageError(
-                    "--exchange collective: this MPI's Alltoallv takes at most 2^31 numbers a rank; use nonblocking");
+                    "--exchange collective: this MPI's Alltoallv takes at most 2^31 numbers per rank; use nonblocking");
             }
         }
 

@@ -64,7 +64,7 @@ std::unique_ptr<Exchange> make_partitioned(ExchangeKind, const Setting& setting)
 
 std::unique_ptr<Exchange> make_partitioned(ExchangeKind, const Setting& setting) {
     together(setting.comm, [] {
-        throw UsageError("exchange 'partitioned' needs MPI 4, and this is " + library_version() +
+        throw UsageError("exchange 'partitioned' needs MPI 4, but this is " + library_version() +
                          "; use persistent or nonblocking");
     });
     return nullptr;

@@ -98,7 +98,7 @@ def _install(shell: str, force: bool) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.path.lexists(path) and not force and not _ours(path):
             raise UsageError(
-                f"{path} exists and was not written by tilewise; it is not replaced",
+                f"{path} exists and was not written by tilewise, so it is not replaced",
                 f"tilewise --install-completion {shell} --force",
             )
     except OSError as error:

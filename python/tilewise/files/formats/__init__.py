@@ -149,7 +149,7 @@ def split_name(name: str) -> tuple[str, str]:
         while colon >= 0:
             if ending_of(name[:colon]) in FORMATS:
                 if colon == len(name) - 1:
-                    raise UsageError(f"{name} names nothing behind its last colon")
+                    raise UsageError(f"{name} has nothing after its last colon")
                 return name[:colon], name[colon + 1 :]
             colon = name.find(":", colon + 1)
     return name, ""
@@ -176,7 +176,7 @@ def extension(path: str) -> str:
         return ending
     known = ", ".join(FORMATS)
     what = f"the unknown extension {ending!r}" if ending else "no extension"
-    raise UsageError(f"{path} has {what}; known are {known}")
+    raise UsageError(f"{path} has {what}; expected one of {known}")
 
 
 def ending_of(path: str) -> str:

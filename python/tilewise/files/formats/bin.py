@@ -41,6 +41,6 @@ def create(new: New) -> Region:
     """Writes the two extents and gives the file its size."""
     if max(new.shape) >= 1 << 31:
         raise UsageError(
-            f"{new.name} cannot hold {shape_text(*new.shape)}: a .bin file says its extents in 32 bits"
+            f"{new.name} cannot hold {shape_text(*new.shape)}: a .bin file stores its extents in 32 bits"
         )
     return create_headed(new, _HEAD.pack(*new.shape))

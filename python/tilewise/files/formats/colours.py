@@ -18,7 +18,7 @@ Array = numpy.ndarray[Any, numpy.dtype[Any]]
 MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}  # as Pillow calls them
 GREY = (1,)
 WEIGHTS = (0.299, 0.587, 0.114)  # of red, green and blue in the grey value
-GREY_TAKEN = "of its colours the grey value is taken, 0.299 R + 0.587 G + 0.114 B"
+GREY_TAKEN = "its colours are replaced by the grey value 0.299 R + 0.587 G + 0.114 B"
 ALPHA_IGNORED = "its transparency is ignored"
 _PANEL = 8 << 20
 

@@ -108,7 +108,7 @@ def create_kind(new: New, netcdf: bool) -> Region:
 
     member = "/" + "/".join(part for part in (new.member or DEFAULT).split("/") if part)
     if member == "/":
-        raise UsageError(f"the output {new.name} is the group of all datasets, but a dataset was expected")
+        raise UsageError(f"the output {new.name} is the root group, but a dataset was expected")
     with _opened(new.path, "r+" if os.path.getsize(new.path) else "w", netcdf) as book:
         if member in book:
             if netcdf:
@@ -201,7 +201,7 @@ def _why_encoded(dataset: h5py.Dataset, numbers: int) -> str:
     properties = dataset.id.get_create_plist()
     layout = properties.get_layout()
     if dataset.is_virtual:
-        return "virtual, made of parts of other datasets"
+        return "virtual, composed of parts of other datasets"
     if layout == h5py.h5d.CHUNKED:
         packed = f", packed by {dataset.compression}" if dataset.compression else ""
         return f"stored in chunks of {'×'.join(map(str, dataset.chunks))}{packed}"

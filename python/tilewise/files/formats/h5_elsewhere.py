@@ -30,9 +30,11 @@ def require_inside(dataset: h5py.Dataset, path: str, name: str, depth: int = 0) 
         if "%" in file + member:
             continue  # it stands for a number: a file for each, of which some may be missing
         if not os.path.isfile(there):
-            raise UsageError(f"{name} is made of parts of other files, and {printable(file)} does not exist")
+            raise UsageError(
+                f"{name} is composed of parts of other files, and {printable(file)} does not exist"
+            )
         if depth == _DEEPEST:
-            raise UsageError(f"{name} is made of parts of parts, more than {_DEEPEST} deep")
+            raise UsageError(f"{name} nests virtual datasets more than {_DEEPEST} deep")
         _require_source(there, member, name, depth)
 
 
@@ -61,5 +63,5 @@ def _require_in(folder: str, path: str, file: str, name: str) -> None:
     if os.path.commonpath([folder, os.path.realpath(path)]) != folder:
         raise UsageError(
             f"{name} has its numbers in {printable(file)}, which is in another folder",
-            "h5repack, or a copy made with h5py, where that file is to be trusted",
+            "h5repack, or a copy made with h5py, if you trust that file",
         )

@@ -61,13 +61,13 @@ def find(book: h5py.File, name: str, member: str, must_exist: bool = True) -> An
             return None
         if isinstance(link, h5py.ExternalLink):
             raise UsageError(
-                f"{name} leads over the link {printable(part)} into another file, {printable(link.filename)}",
+                f"{name} follows the link {printable(part)} into another file, {printable(link.filename)}",
                 f"name the dataset in that file: {printable(link.filename)}:{printable(link.path)}",
             )
         if isinstance(link, h5py.SoftLink):
             links += 1
             if links > _LINKS_MAX:
-                raise UsageError(f"{name} leads over more than {_LINKS_MAX} links")
+                raise UsageError(f"{name} follows more than {_LINKS_MAX} links")
             left = [step for step in link.path.split("/") if step] + left
             here = book if link.path.startswith("/") else here
             continue

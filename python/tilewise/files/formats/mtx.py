@@ -43,9 +43,9 @@ def inspect(path: str, name: str, member: str) -> Source:
     dtype = _DTYPES[field]
     numbers_bytes(rows, columns, dtype, name)
     if symmetry == "skew-symmetric" and field == "unsigned-integer":
-        raise UsageError(f"{name} is skew-symmetric, which unsigned integers cannot be")
+        raise UsageError(f"{name} is skew-symmetric, which unsigned integers cannot represent")
     if symmetry != "general" and rows != columns:
-        raise UsageError(f"{name} says that its {shape_text(rows, columns)} matrix is {symmetry}")
+        raise UsageError(f"{name} declares its {shape_text(rows, columns)} matrix {symmetry}")
     count = rows * columns
     if symmetry != "general":
         count = rows * (rows - 1) // 2 if symmetry == "skew-symmetric" else rows * (rows + 1) // 2
@@ -71,7 +71,9 @@ def inspect(path: str, name: str, member: str) -> Source:
         file_bytes=size,
         format="mtx",
         encoded=symmetry != "general",
-        notes=() if symmetry == "general" else (f"the array is stored as {symmetry}, one half of it",),
+        notes=()
+        if symmetry == "general"
+        else (f"the array is stored as {symmetry}, with one half of its elements",),
     )
 
 
@@ -138,7 +140,7 @@ def _banner(line: bytes, name: str) -> tuple[str, str]:
         )
     if field not in _DTYPES or symmetry not in _SYMMETRIES:
         raise UsageError(
-            f"{name} is an array of {printable(field)} {printable(symmetry)}; known are "
+            f"{name} is an array of {printable(field)} {printable(symmetry)}; expected one of "
             f"{', '.join(_DTYPES)} and {', '.join(_SYMMETRIES)}"
         )
     return field, symmetry

@@ -35,7 +35,7 @@ def inspect(path: str, name: str, member: str, part: str | None = None) -> Sourc
         return h5.inspect_kind(path, name, member, "nc", part)
     if magic[:4] == b"CDF\x05":
         raise UsageError(
-            f"{name} is a NetCDF file of kind CDF-5, but classic ones and NetCDF-4 are read",
+            f"{name} is a CDF-5 file, but only classic NetCDF and NetCDF-4 are supported",
             f"nccopy -k nc4 {name} new.nc",
         )
     if magic[:4] not in (b"CDF\x01", b"CDF\x02"):

@@ -60,7 +60,7 @@ def inspect(path: str, name: str, member: str, size: int, brackets: str | None =
     )
     if in_place:
         return found
-    note = f"the variable {printable(chosen)} grows with records, which lie between those of others"
+    note = f"the variable {printable(chosen)} is a record variable, interleaved with others"
     return msgspec.structs.replace(
         found, offset=0, byte_order="little", encoded=True, notes=(*part.notes, note)
     )

@@ -118,10 +118,12 @@ def read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, nump
             warnings.simplefilter("ignore")  # about headers that Python 2 wrote: they are read all the same
             version = npy.read_magic(file)
             if version not in ((1, 0), (2, 0), (3, 0)):
-                raise ValueError(f"it is of version {version[0]}.{version[1]}, known are 1.0 to 3.0")
+                raise ValueError(
+                    f"it is version {version[0]}.{version[1]}; versions 1.0 to 3.0 are supported"
+                )
             length = int.from_bytes(file.read(2 if version == (1, 0) else 4), "little")
             if length > HEADER_MAX:
-                raise ValueError(f"its header says to be {length} bytes long")
+                raise ValueError(f"its header claims to be {length} bytes long")
             file.seek(begin + npy.MAGIC_LEN)
             # 3.0 differs from 2.0 only in how field names are encoded, and fields are refused anyway.
             read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
@@ -129,4 +131,4 @@ def read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, nump
     except TilewiseError:
         raise
     except Exception as error:  # a hostile header makes Python's parser raise nearly anything
-        raise UsageError(f"{name} is no readable .npy file: {printable(one_line(error))}") from None
+        raise UsageError(f"{name} is not a readable .npy file: {printable(one_line(error))}") from None

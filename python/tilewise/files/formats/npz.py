@@ -90,7 +90,7 @@ def decode(source: Source, out: BinaryIO) -> None:
                     if wanted:
                         out.write(numpy.frombuffer(chunk, dtype).astype(native, copy=False).data)
             if stream.read(1):  # reading to the end also checks the archive's checksum
-                raise UsageError(f"{source.name} holds more numbers than its header says")
+                raise UsageError(f"{source.name} holds more numbers than its header declares")
 
 
 def create(new: New) -> Region:
@@ -145,7 +145,7 @@ def _source(
     if stored:
         offset = _data_offset(file, entry, name) + head
         if entry.compress_size != entry.file_size or offset - head + entry.file_size > size:
-            raise UsageError(f"{name} has {size} bytes, fewer than its table of contents promises")
+            raise UsageError(f"{name} has {size} bytes, fewer than its table of contents declares")
     found = Source(
         path=path,
         name=name,

@@ -58,6 +58,6 @@ def create(new: New) -> Region:
     """Writes the header with 32-bit extents and gives the file its size."""
     if max(new.shape) >= 1 << 31:
         raise UsageError(
-            f"{new.name} cannot hold {shape_text(*new.shape)}: a .petsc file says its extents in 32 bits"
+            f"{new.name} cannot hold {shape_text(*new.shape)}: a .petsc file stores its extents in 32 bits"
         )
     return create_headed(new, _HEAD.pack(_MATRIX, *new.shape, _DENSE), "big")

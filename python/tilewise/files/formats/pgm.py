@@ -43,7 +43,7 @@ def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -
         raise UsageError(f"{name} {what}, but P2, P3, P5 or P6 was expected")
     columns, rows, maximum, offset = _fields(head, name)
     if not 1 <= maximum <= 65535:
-        raise UsageError(f"{name} says that its largest value is {maximum}, but 1 to 65535 was expected")
+        raise UsageError(f"{name} declares the largest value {maximum}, but 1 to 65535 was expected")
     require_positive(rows, columns, name, "an image")
     dtype = "uint8" if maximum < 256 else "uint16"
     numbers_bytes(rows, columns, dtype, name)
@@ -55,12 +55,12 @@ def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -
     else:
         # A digit for each, and something between them.
         require_room(name, size, offset, 1, 2 * rows * columns * (3 if colour else 1) - 1, "uint8")
-    notes = ("its values are written as text",) if magic in (b"P2", b"P3") else ()
+    notes = ("its values are stored as text",) if magic in (b"P2", b"P3") else ()
     warnings: tuple[str, ...] = ()
     if maximum not in (255, 65535):
         warnings = (
-            f"its numbers go up to {maximum} and are taken as they are; an image that is written from them "
-            f"goes up to {255 if dtype == 'uint8' else 65535}, and so looks darker",
+            f"its numbers go up to {maximum} and are used unchanged; an image written from them goes "
+            f"up to {255 if dtype == 'uint8' else 65535} and looks darker",
         )
     count = 1
     if colour:
@@ -166,7 +166,7 @@ class _Plain:
             if not chunk:
                 cut = len(text)
             elif cut == 0 and len(text) > _PANEL:
-                raise UsageError(f"{self._name} has text that is no whole number")
+                raise UsageError(f"{self._name} has text that is not a whole number")
             self._tokens += _COMMENT.sub(b"", text[:cut]).split()
             self._rest = text[cut:]
             if not chunk:

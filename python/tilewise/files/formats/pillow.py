@@ -52,7 +52,7 @@ class PillowFormat(msgspec.Struct, frozen=True):
         count = colours.taken(own, planes)
         numbers_bytes(count * rows, columns, dtype, name)
         ignored = (ALPHA_IGNORED,) if deep and transparent else ()
-        bits = ("its bits are taken as 0 and 255",) if mode == "1" else ()
+        bits = ("its bits are read as 0 and 255",) if mode == "1" else ()
         return Source(
             path=path,
             name=name,
@@ -96,11 +96,12 @@ class PillowFormat(msgspec.Struct, frozen=True):
         rows, columns = new.shape[0] // new.planes, new.shape[1]
         if max(rows, columns) > self.extent_max:
             raise UsageError(
-                f"{new.name} cannot hold {shape_text(rows, columns)}: this format ends at {self.extent_max}"
+                f"{new.name} cannot hold {shape_text(rows, columns)}: this format allows "
+                f"at most {self.extent_max}"
             )
         if new.planes > 1 and new.dtype != "uint8":
             raise UsageError(
-                f"{new.name} cannot hold colours of {new.dtype}: those of a {self.kind} image are uint8 here",
+                f"{new.name} cannot hold colours of {new.dtype}: colour {self.kind} images are uint8",
                 "a .tif file",
             )
         return raw_beside(new)

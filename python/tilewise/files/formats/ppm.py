@@ -20,7 +20,7 @@ def create(new: New) -> Region:
     require_positive(*new.shape, new.name, "an image")
     if new.planes not in FORMAT.planes:
         raise UsageError(
-            f"{new.name} is to hold numbers without colours, but a .ppm file has three", "a .pgm file"
+            f"{new.name} is for numbers without colours, but a .ppm file has three", "a .pgm file"
         )
     return raw_beside(new)
 

@@ -39,7 +39,7 @@ def inspect(path: str, name: str, member: str) -> Source:
     file.close()
     if not member:
         raise UsageError(
-            f"{name} has no header that says its shape",
+            f"{name} has no header with its shape",
             f"{name}:ROWSxCOLUMNS:float64, for example {name}:4096x4096:float64",
         )
     said = parse_member(member, name)
@@ -47,7 +47,7 @@ def inspect(path: str, name: str, member: str) -> Source:
     if said.offset is None and size != numbers:
         raise UsageError(
             f"{name} has {size} bytes, but {shape_text(said.rows, said.columns)} {said.dtype} are {numbers}; "
-            "numbers that begin elsewhere than at byte 0 need their offset as a last field"
+            "if the numbers do not begin at byte 0, add their offset as the last field"
         )
     require_room(name, size, said.offset or 0, said.rows, said.columns, said.dtype)
     return Source(
@@ -73,7 +73,7 @@ def create(new: New) -> Region:
         asked = Said(*new.shape, new.dtype, "little", said.order and new.order, said.offset and 0)
         if said != asked:
             raise UsageError(
-                f"{new.name} asks for other numbers than the result has: "
+                f"{new.name} names a different layout than the result has: "
                 f"{shape_text(*new.shape)} {new.dtype}, little endian, "
                 f"{'row by row' if new.order == 'C' else 'column by column'}"
             )

@@ -67,7 +67,7 @@ def inspect(path: str, name: str, member: str, part: str | None = None) -> Sourc
     tensor = tensors[chosen]
     if tensor.dtype not in _READ:
         raise UsageError(
-            f"{name} holds numbers of type {printable(tensor.dtype)}, which tilewise does not read; "
+            f"{name} holds numbers of type {printable(tensor.dtype)}, which tilewise cannot read; "
             f"it reads {', '.join(_READ)}"
         )
     number = _READ[tensor.dtype]
@@ -144,9 +144,7 @@ def _header(file: BinaryIO, size: int, name: str) -> tuple[int, bytes]:
     lead = file.read(8)
     length = int.from_bytes(lead, "little")
     if len(lead) < 8 or length > min(size - 8, _HEADER_MAX):
-        what = (
-            "is empty" if not lead else f"has {size} bytes, which its header of {length} bytes does not fit"
-        )
+        what = "is empty" if not lead else f"has {size} bytes, too few for its header of {length} bytes"
         raise UsageError(f"{name} {what}, but a .safetensors file was expected")
     return 8 + length, file.read(length)
 
@@ -158,7 +156,7 @@ def _tensors(head: bytes, name: str) -> dict[str, _Tensor]:
         raw.pop("__metadata__", None)
         return {key: msgspec.json.decode(value, type=_Tensor) for key, value in raw.items()}
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise UsageError(f"{name} is no readable .safetensors file: {printable(str(error))}") from None
+        raise UsageError(f"{name} is not a readable .safetensors file: {printable(str(error))}") from None
 
 
 def _require_in_a_row(tensors: dict[str, _Tensor], room: int, name: str) -> None:
@@ -173,7 +171,7 @@ def _require_in_a_row(tensors: dict[str, _Tensor], room: int, name: str) -> None
         for extent in tensor.shape:
             count *= extent
             if extent < 0 or count > LARGEST:
-                raise UsageError(f"{name} says that {printable(key)} has a shape that no array can have")
+                raise UsageError(f"{name} declares a shape for {printable(key)} that no array can have")
         known = 2 if tensor.dtype in _WIDENED else ITEMSIZE.get(_DTYPES.get(tensor.dtype, ""), 0)
         if known and last - first != count * known:
             raise UsageError(
@@ -182,5 +180,5 @@ def _require_in_a_row(tensors: dict[str, _Tensor], room: int, name: str) -> None
             )
         end = last
     if end != room:
-        what = "it is truncated" if end > room else "it has more than its header says"
+        what = "it is truncated" if end > room else "it has more data than its header declares"
         raise UsageError(f"{name} has {room} bytes of numbers, but its header promises {end}: {what}")

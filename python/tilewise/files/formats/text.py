@@ -50,15 +50,15 @@ def inspect(path: str, name: str, member: str, most: int | None = None) -> Sourc
         fits = alike and promised == (count - 1, second.fields(behind))
         if fits and first.fields(behind) == second.fields(behind):
             warnings = (
-                f"its first line could also say that {shape_text(*promised)} numbers follow; "
-                "it is taken as numbers, put # before it if it says the shape",
+                f"its first line could also declare the shape {shape_text(*promised)}; "
+                "it is read as numbers, put # before it if it is the shape",
             )
         elif fits:
             rows, begin, separator = count - 1, second, behind
-            notes = (f"its first line says the shape, {shape_text(*promised)}",)
+            notes = (f"its first line is read as the shape, {shape_text(*promised)}",)
         elif first.fields(separator) != second.fields(behind):
             raise UsageError(
-                f"{name} says {shape_text(*promised)} in its first line, but has "
+                f"{name} declares {shape_text(*promised)} in its first line, but has "
                 f"{count - 1} more lines, the next with {second.fields(behind)} numbers"
             )
     elif second is not None and first.fields(separator) != second.fields(separator):
@@ -143,6 +143,6 @@ def _number_type(line: Line, separator: str, name: str) -> str:
             )
             raise UsageError(
                 f"{name} has {what} in its first line, but a number was expected",
-                "a line of column names may stay with # before it" if _is_words(line.sample) else "",
+                "put # before a line of column names" if _is_words(line.sample) else "",
             ) from None
     return dtype

@@ -169,6 +169,6 @@ def _check_returns(chunk: bytes, returned: bool, name: str) -> bool:
 
 def _old_line_ends(name: str) -> UsageError:
     return UsageError(
-        f"{name} has carriage returns without line feeds, the line ends of old Macs",
-        r"tr '\r' '\n' turns them into ordinary ones",
+        f"{name} has carriage returns without line feeds, as line ends of old Macs",
+        r"tr '\r' '\n' converts them",
     )

@@ -48,16 +48,14 @@ def _parse(text: bytes, region: Region) -> numpy.ndarray[Any, numpy.dtype[Any]]:
             return numpy.array([complex(token.decode("latin1")) for token in text.split()], region.dtype)
         return _real(text, numpy.dtype(region.dtype))
     except (ValueError, DeprecationWarning):
-        raise UsageError(
-            f"{region.name} has something in its lines that is no {region.dtype} number"
-        ) from None
+        raise UsageError(f"{region.name} has text in its lines that is not a {region.dtype} number") from None
 
 
 def _real(text: bytes, dtype: numpy.dtype[Any]) -> numpy.ndarray[Any, numpy.dtype[Any]]:
     if not text.strip():
         return numpy.empty(0, dtype)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # how numpy reports what is no number
+        warnings.simplefilter("error", DeprecationWarning)  # how numpy reports what is not a number
         return numpy.fromstring(text, dtype, sep=" ")
 
 

@@ -79,7 +79,7 @@ def decode(source: Source, out: BinaryIO) -> None:
 def create(new: New) -> Region:
     """Writes the header of one contiguous grey page; of several planes, makes the raw file beside it."""
     if new.member:
-        raise UsageError(f"{new.name} names a page, but a .tif file is written with one page only")
+        raise UsageError(f"{new.name} names a page, but a .tif file can be written with one page only")
     require_positive(*new.shape, new.name, "an image")
     if new.planes > 1:
         return raw_beside(new)
@@ -142,7 +142,7 @@ def _page(book: tifffile.TiffFile, path: str, name: str, member: str) -> tifffil
     if count == 0:
         raise UsageError(f"{name} has no page that can be read")
     if not member and count > 1:
-        raise UsageError(f"{name} has {count} pages, but one was expected", f"{path}:0 names the first one")
+        raise UsageError(f"{name} has {count} pages, but one was expected", f"{path}:0 for the first page")
     if member and not (member.isascii() and member.isdigit() and len(member) < 10 and int(member) < count):
         raise UsageError(f"{name} has no such page; it has {count}, counted from 0")
     page = book.pages[int(member or 0)]
@@ -166,7 +166,7 @@ def _source(
             f"{name} is a volume of {page.imagedepth}×{rows}×{columns} points, but a picture was expected"
         )
     if page.dtype is None:
-        raise UsageError(f"{name} holds numbers of {page.bitspersample} bits, which are not read")
+        raise UsageError(f"{name} holds numbers of {page.bitspersample} bits, which are not supported")
     dtype = number_type(page.dtype, name)
     require_positive(rows, columns, name, "an image")
     numbers_bytes(rows, columns * max(1, samples), dtype, name)
@@ -179,11 +179,11 @@ def _source(
     basic = 3 if colour else 1
     if not colour and samples > 2:
         raise UsageError(
-            f"{name} has {samples} samples for each point, but grey, perhaps with transparency, was expected",
-            "a picture with one page for each of them",
+            f"{name} has {samples} samples per pixel, but grey with or without transparency was expected",
+            "an image with one page for each of them",
         )
     if colour and samples < 3:
-        raise UsageError(f"{name} says that it is coloured, but has {samples} samples for each point")
+        raise UsageError(f"{name} is declared as a colour image, but has {samples} samples per pixel")
     plain = _in_one_piece(page) and samples == 1 and photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO)
     offset = page.dataoffsets[0] if plain else 0
     notes: list[str] = []
@@ -200,9 +200,9 @@ def _source(
     planes = taken(own, wanted)
     warnings += lost(own, planes)
     if samples > basic + 1:  # which of them is transparency, if any, is not known
-        warnings.append(f"of its {samples} samples for each point only red, green and blue are taken")
+        warnings.append(f"of its {samples} samples per pixel, only red, green and blue are read")
     if photometric == _WHITE_IS_ZERO:
-        warnings.append("its numbers are taken as stored, where 0 is white")
+        warnings.append("its numbers are read as stored; 0 is white")
     warnings += orientation.ignored(page.tags.valueof(orientation.TAG))
     return Source(
         path=path,
@@ -241,12 +241,12 @@ def _require_segments(page: tifffile.TiffPage, size: int, name: str) -> None:
     wanted = math.prod(page.chunked)
     if not page.dataoffsets or not wanted <= len(page.dataoffsets) == len(page.databytecounts):
         raise UsageError(
-            f"{name} has {len(page.dataoffsets)} strips or tiles of numbers, but its extents promise {wanted}"
+            f"{name} has {len(page.dataoffsets)} strips or tiles of numbers, but its shape requires {wanted}"
         )
     stored = sum(page.databytecounts)
     if 0 not in page.databytecounts and page.nbytes > _DENSEST * stored:
         raise UsageError(
-            f"{name} promises {page.nbytes} bytes of numbers, which its {stored} packed ones cannot hold"
+            f"{name} declares {page.nbytes} bytes of numbers, too many for its {stored} compressed bytes"
         )
     for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True):
         if offset < 0 or count < 0 or offset + count > size:

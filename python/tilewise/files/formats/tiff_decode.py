@@ -30,7 +30,7 @@ def decode_segments(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> N
         _place(_taken(picture, source), 0, 0, source, out, native)
         return
     if math.prod(page.chunks) * native.itemsize > max(_SEGMENT_MAX, 2 * source.bytes):
-        raise UsageError(f"{source.name} says that a strip or tile of it has {page.chunks} numbers")
+        raise UsageError(f"{source.name} declares a strip or tile with {page.chunks} numbers")
     table = None
     if int(page.photometric) == _PALETTE:
         table = _grey_table(page, native) if source.planes == 1 else _colour_table(page, native)
@@ -84,7 +84,7 @@ def decode_by_pillow(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> 
     if values.shape[:2] != (source.rows // source.planes, source.columns):
         raise UsageError(f"{source.name} has pages that two libraries count differently")
     if values.dtype.itemsize < numpy.dtype(source.dtype).itemsize:
-        raise UsageError(f"{source.name} is packed in a way that is not read with {source.dtype} numbers")
+        raise UsageError(f"{source.name} uses a compression that is not supported for {source.dtype} numbers")
     if inverted:
         values = 255 - values
     if page.bitspersample in (1, 2, 4) and int(page.photometric) != _PALETTE:

@@ -67,7 +67,7 @@ def check_folder(path: str, name: str, force: bool) -> None:
     that no mistake in a name can cost a file that is not ours.
     """
     if not os.path.isdir(path):
-        raise UsageError(f"the output {name} exists and is no folder, but a folder of tiles was expected")
+        raise UsageError(f"the output {name} exists and is not a folder, but a folder of tiles was expected")
     if not force:
         raise UsageError(f"the output {name} exists already", "--force replaces it")
     old = manifest.read(path, f"the output {name}")
@@ -75,7 +75,7 @@ def check_folder(path: str, name: str, force: bool) -> None:
     foreign = sorted(file for file in os.listdir(path) if file not in known and not _OURS.fullmatch(file))
     if foreign:
         raise UsageError(
-            f"the output {name} holds {printable(foreign[0])}, which is no tile of it; it is not replaced"
+            f"the output {name} holds {printable(foreign[0])}, which is not a tile of it; it is not replaced"
         )
 
 

@@ -45,17 +45,17 @@ def read(folder: str, name: str) -> Manifest:
     file, size = open_regular(path, f"{name}/{FILE}")
     with file:
         if size > _BYTES_MAX:
-            raise UsageError(f"{name}/{FILE} has {size} bytes, more than any manifest needs")
+            raise UsageError(f"{name}/{FILE} has {size} bytes, too large for a manifest")
         text = file.read(size)
     try:
         manifest = msgspec.json.decode(text, type=Manifest)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{name}/{FILE} is no manifest of tiles: {printable(str(error))}") from None
+        raise UsageError(f"{name}/{FILE} is not a manifest of tiles: {printable(str(error))}") from None
     if manifest.tilewise != VERSION:
         raise UsageError(f"{name}/{FILE} is of version {manifest.tilewise}, but {VERSION} was expected")
     if manifest.dtype not in ITEMSIZE:
         raise UsageError(
-            f"{name}/{FILE} says the type {printable(manifest.dtype)}; known are {', '.join(ITEMSIZE)}"
+            f"{name}/{FILE} says the type {printable(manifest.dtype)}; expected one of {', '.join(ITEMSIZE)}"
         )
     numbers_bytes(*manifest.shape, manifest.dtype, name)
     for piece in manifest.tiles:
@@ -78,7 +78,8 @@ def require_cover(
         for (begin, end), extent in ((rows, shape[0]), (columns, shape[1])):
             if not 0 <= begin <= end <= extent:
                 raise UsageError(
-                    f"{name}: a tile with {_text(rows, columns)} leaves the matrix of {shape_text(*shape)}"
+                    f"{name}: a tile with {_text(rows, columns)} is outside the "
+                    f"matrix of {shape_text(*shape)}"
                 )
         if rows[0] < rows[1] and columns[0] < columns[1]:
             area += (rows[1] - rows[0]) * (columns[1] - columns[0])

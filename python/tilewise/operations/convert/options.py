@@ -26,7 +26,7 @@ def parse_type(word: str) -> str:
 
 
 class Convert(OfOneInput, frozen=True, kw_only=True):
-    """Write a matrix in another format, type or order; the format follows from the name's ending.
+    """Convert a matrix to another format, type or order. The output's extension sets the format.
 
     Examples:
         tilewise convert A.txt -o A.npy
@@ -40,12 +40,15 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
 
     b: Annotated[
         str | None,
-        Parameter(name="B", value=MATRIX, group=WHAT, help="Where it goes, instead of -o B.", place=True),
+        Parameter(name="B", value=MATRIX, group=WHAT, help="Output file, instead of -o B.", place=True),
     ] = None
     output: Annotated[
         str,
         Parameter(
-            name=["--output", "-o"], value=MATRIX, group=WHAT, help="Where it goes; its ending says how."
+            name=["--output", "-o"],
+            value=MATRIX,
+            group=WHAT,
+            help="Output file; its extension sets the format.",
         ),
     ] = ""
     dtype: Annotated[
@@ -54,7 +57,7 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
             name="--dtype",
             value=Value("TYPE"),
             group=WHAT,
-            help="The type to convert to: float32, int16, …",
+            help="Data type of the output: float32, int16, …",
             choices=ALL,
             parse=parse_type,
         ),
@@ -66,7 +69,7 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
         """Raises UsageError for two outputs, or none."""
         super().__post_init__()
         if (self.b is None) == (not self.output):
-            what = "got two outputs" if self.output else "wants an output"
+            what = "got two outputs" if self.output else "needs an output"
             raise UsageError(f"convert {what}", "tilewise convert A.txt -o A.npy")
         if self.b is not None:
             msgspec.structs.force_setattr(self, "output", self.b)
@@ -81,5 +84,5 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
         if is_integer(source.dtype) or not is_integer(plan.dtype):
             return plan
         types = f"{source.name} is {source.dtype}, {target.name} gets {plan.dtype}"
-        cut = f"float→integer cuts fractions off: {types}"
+        cut = f"float→integer truncates fractions: {types}"
         return msgspec.structs.replace(plan, warnings=[cut, *plan.warnings])

@@ -67,7 +67,7 @@ def plan_convert(
     share = -(-max(source.rows, 1) * max(source.columns, 1) // ranks) * ITEMSIZE[dtype]
     required = convert_need(min(band, 2 * share), 1 + turned + changed, variant, spread.on_node)
     if options.verify == "auto" and command == "convert":
-        why.append("not read back: that would take more than 5 % of the time; --verify fast does it")
+        why.append("not read back: that would take more than 5 % of the time; --verify fast forces it")
     reads_back = options.verify == "fast"
     return plan_of(
         options,

@@ -25,7 +25,7 @@ def _parse_shape(word: str) -> tuple[int, int]:
 
 
 class Generate(Operation, frozen=True, kw_only=True):
-    """Make a matrix; every rank makes its own block, and the numbers do not depend on how many there are.
+    """Generate a matrix. Every rank makes its own block; the numbers do not depend on the number of ranks.
 
     Examples:
         tilewise generate -o A.npy --shape 4096x4096
@@ -40,7 +40,7 @@ class Generate(Operation, frozen=True, kw_only=True):
     shape: Annotated[
         tuple[int, int],
         Parameter(
-            name="--shape", value=Value("MxN"), group=WHAT, help="MxN: rows and columns.", parse=_parse_shape
+            name="--shape", value=Value("MxN"), group=WHAT, help="Shape: ROWSxCOLUMNS.", parse=_parse_shape
         ),
     ]
     dtype: Annotated[
@@ -49,17 +49,17 @@ class Generate(Operation, frozen=True, kw_only=True):
             name="--dtype",
             value=Value("TYPE"),
             group=WHAT,
-            help="Type of its numbers: float32, int32, …",
+            help="Data type: float32, int32, …",
             choices=ALL,
             parse=parse_type,
         ),
     ] = "float64"
-    kind: Annotated[str, Parameter(name="--kind", group=WHAT, help="The rule.", choices=tuple(KINDS))] = (
-        "random"
-    )
+    kind: Annotated[
+        str, Parameter(name="--kind", group=WHAT, help="What the matrix holds.", choices=tuple(KINDS))
+    ] = "random"
     order: Annotated[str | None, ORDER] = None
     header: Annotated[bool, HEADER] = False
-    seed: Annotated[int, Parameter(name="--seed", group=WHAT, help="Another seed makes other numbers.")] = 0
+    seed: Annotated[int, Parameter(name="--seed", group=WHAT, help="Seed of the random numbers.")] = 0
 
     def check(self) -> None:
         super().check()

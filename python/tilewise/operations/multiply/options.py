@@ -26,12 +26,12 @@ ALGORITHMS = table(
     Algorithm("local", "the whole product on one rank", (), lambda n: n == 1, "1 rank only"),
     Algorithm(
         "cannon",
-        "blocks shift round a square torus",
+        "blocks shift around a square torus",
         _SHIFTS,
         lambda n: math.isqrt(n) ** 2 == n,
         "square rank counts (1, 4, 9, 16, …)",
     ),
-    Algorithm("summa", "panels travel along rows and columns", _PANELS, any_count, "any rank count"),
+    Algorithm("summa", "panels are broadcast along rows and columns", _PANELS, any_count, "any rank count"),
     Algorithm(
         "replicated", "2.5-D: copies of the grid share the sum", _PANELS, lambda n: n >= 2, "2 ranks or more"
     ),
@@ -39,7 +39,7 @@ ALGORITHMS = table(
 
 
 class Multiply(OfOneInput, frozen=True, kw_only=True):
-    """Multiply two matrices that lie in files; the product is verified before it gets its name.
+    """Multiply two matrices from file to file. The product is verified before it is published.
 
     `overflow` says what becomes of integers beyond 64 bits.
 
@@ -68,17 +68,17 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
     ]
     b: Annotated[str, Parameter(name="B", value=MATRIX, group=WHAT, help="The right matrix.", place=True)]
     transpose_a: Annotated[
-        bool, Parameter(name="--transpose-a", group=WHAT, help="Take the transpose of A.")
+        bool, Parameter(name="--transpose-a", group=WHAT, help="Use the transpose of A.")
     ] = False
     transpose_b: Annotated[
-        bool, Parameter(name="--transpose-b", group=WHAT, help="Take the transpose of B.")
+        bool, Parameter(name="--transpose-b", group=WHAT, help="Use the transpose of B.")
     ] = False
     overflow: Annotated[
         str,
         Parameter(
             name="--overflow",
             group=WHAT,
-            help="Integers that could leave 64 bits: refuse, or wrap modulo 2^64.",
+            help="If an integer product may exceed 64 bits: refuse, or wrap modulo 2^64.",
             choices=OVERFLOW,
         ),
     ] = "refuse"

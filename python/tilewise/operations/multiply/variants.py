@@ -112,7 +112,7 @@ def _algorithm(options: Multiply, ranks: int, why: list[str]) -> Algorithm:
         chosen = ALGORITHMS[options.algorithm]
     elif options.exchange in DESCRIBED_ONCE:
         chosen = ALGORITHMS["cannon"]
-        why.append(f"cannon: only its messages repeat, as {options.exchange} requests want")
+        why.append(f"cannon: {options.exchange} requests need messages that repeat")
     elif ranks == 1 and options.exchange is None and options.grid in (None, (1, 1)):
         chosen = ALGORITHMS["local"]
         why.append("local: there is one rank")
@@ -146,7 +146,7 @@ def _product_type(left: Region, right: Region, target: Target | None, why: list[
         return dtype
     holds = target.format.numbers
     if dtype not in holds and "float64" in holds and not dtype.startswith("complex"):
-        why.append(f"computed in float64: {target.name} holds nothing else")
+        why.append(f"computed in float64: {target.name} holds no other type")
         return "float64"
     check_holds(target, dtype)
     return dtype

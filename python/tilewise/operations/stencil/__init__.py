@@ -1,1 +1,1 @@
-"""Stencils: every number becomes a weighted sum of its neighbours, again and again."""
+"""Stencils: every element becomes a weighted sum of its neighbours, again and again."""

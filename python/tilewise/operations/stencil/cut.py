@@ -85,14 +85,14 @@ def decompose(
     shape = min(fitting, key=lambda each: (cut.halo(each), -each[0] if cut.by_rows else each[0]))
     if ranks > 1 and wanted is None:
         how = {
-            "rows": "whole rows have the smallest halos that lie in one piece",
+            "rows": "whole rows have the smallest contiguous halos",
             "columns": "whole columns have the smallest halos",
             "grid": "rectangles have the smallest halos",
         }
         if not cut.by_rows:
             how |= {
                 "rows": "whole rows have the smallest halos",
-                "columns": "whole columns have the smallest halos that lie in one piece",
+                "columns": "whole columns have the smallest contiguous halos",
             }
         why.append(f"{_name(shape)}: {how[_name(shape)]}")
     return wanted or _name(shape), shape
@@ -186,7 +186,7 @@ def require_parts(cut: Cut, grid: tuple[int, int], ranks: int) -> None:
             instead = f"-n {max(1, extent)}" + (f", or --decomposition {other}" if across >= ranks else "")
             raise UsageError(
                 f"{plural(count, 'rank')} cannot share {plural(extent, noun)} of a "
-                f"{shape_text(cut.rows, cut.columns)} matrix: each must have one at least",
+                f"{shape_text(cut.rows, cut.columns)} matrix: each needs at least one",
                 instead,
             )
 
@@ -198,7 +198,7 @@ def _too_deep(cut: Cut, grid: tuple[int, int], depth: int, deepest: int) -> Usag
     part = plural(rows, "row") if down else plural(columns, "column")
     advice = f"--depth {deepest}" if deepest >= 1 else "fewer ranks"
     return UsageError(
-        f"--depth {depth} with weights of radius {cut.radius} wants "
+        f"--depth {depth} with weights of radius {cut.radius} needs "
         f"{plural(wanted, 'row' if down else 'column')} of each neighbour, but the smallest part has {part}",
         advice,
     )

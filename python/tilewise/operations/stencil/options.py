@@ -28,21 +28,21 @@ _IN_FLOAT32 = ("float32", "int8", "int16", "uint8", "uint16")
 ALGORITHMS = table(
     Algorithm(
         "sweeps",
-        "every number becomes a weighted sum of its neighbours",
+        "every element becomes a weighted sum of its neighbours",
         tuple(EXCHANGES),
         any_count,
         "any rank count",
     )
 )
 DECOMPOSITIONS = {
-    "rows": "each rank has whole rows",
-    "columns": "each rank has whole columns",
-    "grid": "each rank has a rectangle",
+    "rows": "whole rows per rank",
+    "columns": "whole columns per rank",
+    "grid": "a rectangle per rank",
 }
 BOUNDARIES = {
-    "zero": "outside is 0",
+    "zero": "all 0",
     "fixed": "edge cells keep their value",
-    "periodic": "the other side",
+    "periodic": "the opposite edge",
     "reflect": "mirrored about the edge: d c b a | a b c d",
 }
 _MESSAGES = ("synchronous", "blocking", "nonblocking", "overlap")
@@ -60,7 +60,7 @@ def swept_type(dtype: str) -> str:
 
 
 class Stencil(OfOneInput, frozen=True, kw_only=True):
-    """Smooth, diffuse or filter a matrix, or each colour of a picture, by sweeps of weighted sums.
+    """Smooth, diffuse or filter a matrix, or each colour of an image, by sweeps of weighted sums.
 
     Examples:
         tilewise stencil A.npy -o B.npy --steps 200
@@ -74,15 +74,15 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
     colours: ClassVar[bool] = True
 
-    steps: Annotated[int, Parameter(name="--steps", group=WHAT, help="Sweeps over the whole matrix.")]
+    steps: Annotated[int, Parameter(name="--steps", group=WHAT, help="Number of sweeps over the matrix.")]
     weights: Annotated[
         str,
         Parameter(
             name="--weights",
             value=WEIGHTS,
             group=WHAT,
-            help="star5 (0.6, each neighbour 0.1), star5:CENTRE,NEIGHBOUR, star9, box3, or a square matrix "
-            "file with an odd side up to 9.",
+            help="star5 (centre 0.6, neighbours 0.1), star5:CENTRE,NEIGHBOUR, star9, box3, or a square "
+            "matrix file with an odd side of at most 9.",
         ),
     ] = "star5"
     boundary: Annotated[
@@ -90,7 +90,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
         Parameter(
             name="--boundary",
             group=WHAT,
-            help=f"What lies outside: {described(BOUNDARIES)}.",
+            help=f"Values outside the matrix: {described(BOUNDARIES)}.",
             choices=tuple(BOUNDARIES),
         ),
     ] = "zero"
@@ -99,7 +99,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
         Parameter(
             name="--until-change",
             group=WHAT,
-            help="End when no number changes by X or more in a sweep; exit code 3 if one is NaN or infinite.",
+            help="Stop once a sweep changes every element by less than X; exit code 3 on NaN or infinity.",
         ),
     ] = None
     check_every: Annotated[
@@ -107,7 +107,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
         Parameter(
             name="--check-every",
             group=WHAT,
-            help="Sweeps between two looks at the change.",
+            help="Sweeps between two checks of the change.",
             default=str(CHECK_EVERY),
         ),
     ] = None
@@ -116,7 +116,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
         Parameter(
             name="--snapshot-every",
             group=WHAT,
-            help="Also keep the state behind every N sweeps, as B-000100.npy beside B.npy.",
+            help="Also save the state after every N sweeps, as B-000100.npy next to B.npy.",
         ),
     ] = None
     order: Annotated[str | None, ORDER] = None
@@ -136,7 +136,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
         Parameter(
             name="--depth",
             group=HOW,
-            help="Sweeps for each exchange, and for each pass over memory.",
+            help="Sweeps per exchange, and per pass over memory.",
             default="planned",
         ),
     ] = None
@@ -145,7 +145,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
         Parameter(
             name="--halo",
             group=HOW,
-            help="packed: copied into one message; datatype: MPI does that; elementwise: a message a number.",
+            help="packed: copied into one message; datatype: packed by MPI; elementwise: one per element.",
             choices=("auto", *HALOS),
             default="packed",
         ),

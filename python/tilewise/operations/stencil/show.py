@@ -16,7 +16,7 @@ class ShowStencil(Show):
     """Words for people."""
 
     methods: ClassVar[dict[str, str]] = {
-        "fast": "patches, swept again from the input",
+        "fast": "patches, recomputed from the input",
         "serial": "plain sweeps on one rank",
     }
 
@@ -34,14 +34,14 @@ class ShowStencil(Show):
         if result.get("non_finite"):
             text += f"; {plural(result['non_finite'], 'number')} of the result not finite"
         if result.get("held"):
-            text += f"; {plural(result['held'], 'number')} held to the type's range"
+            text += f"; {plural(result['held'], 'number')} clamped to the type's range"
         return [("sweeps", text)]
 
     def rate(self, record: Record) -> str:
         points, over = record.result.get("points_per_second"), record.result.get("fraction_of_copy")
         if not points:
             return ""
-        return rate_text(points, "point/s") + (f", {over:.2f} × what copying allows" if over else "")
+        return rate_text(points, "point/s") + (f", {over:.2f} × the memory-copy limit" if over else "")
 
     def traffic(self, record: Record) -> Traffic:
         """Its numbers, read and written once a sweep."""
@@ -60,20 +60,20 @@ class ShowStencil(Show):
         sweep, lost = int(result.get("sweeps") or 0), int(result.get("non_finite") or 0)
         given, growth = int(result.get("input_non_finite") or 0), sum(map(abs, weights))
         if given:
-            why = f"{plural(given, 'number')} of {record.inputs[0].path} were so from the start, and spread"
-            advice = "give the input finite numbers in their place"
+            why = f"{plural(given, 'number')} of {record.inputs[0].path} were so in the input, and spread"
+            advice = "replace them in the input with finite numbers"
         elif growth > 1:
             why = f"the weights' magnitudes add up to {growth:.6g}, and over 1 sweeps may grow"
             advice = f"divide the weights by {growth:.6g}"
         else:
             why, advice = (
-                "the input's own numbers are next to the largest that there are",
+                "the input is close to the largest numbers of its type",
                 "scale the input down",
             )
         return (
-            f"the sweeps do not come to rest: after sweep {sweep}, {plural(lost, 'number')} of the result "
-            f"were NaN or infinite ({why}); the result was thrown away",
-            f"{advice}; without --until-change all --steps are done, and the result is kept",
+            f"the sweeps do not converge: after sweep {sweep}, {plural(lost, 'number')} of the result "
+            f"were NaN or infinite ({why}); the result was discarded",
+            f"{advice}; without --until-change all --steps run, and the result is kept",
         )
 
     def planned(self, plan: Plan) -> Lines:

@@ -130,7 +130,7 @@ def compute_type(source: Region) -> str:
         )
     if source.dtype == "float16":
         raise UsageError(
-            f"{source.name} holds float16, whose rounding would be all that is left after some sweeps",
+            f"{source.name} holds float16, whose rounding errors would dominate after a few sweeps",
             f"tilewise convert {source.name} -o A32.npy --dtype float32",
         )
     return swept_type(source.dtype)
@@ -170,7 +170,9 @@ def _exchange(options: Stencil, facts: Facts, spread: Spread, why: list[str]) ->
     """How halos travel; `none` on one rank, whatever was asked for."""
     if spread.ranks == 1:
         if options.exchange is not None:
-            why.append(f"exchange none: there is one rank, so {options.exchange} has nobody to exchange with")
+            why.append(
+                f"exchange none: there is one rank, so {options.exchange} has no partner to exchange with"
+            )
         return "none"
     return rule.exchange(options, ALGORITHMS["sweeps"], math.inf, facts, spread, why)[0]
 
@@ -181,5 +183,5 @@ def _verify(options: Stencil, radius: int, points: float, cores: int, why: list[
     share = proof.patches_share(options.steps, radius, points, cores)
     if share < proof.WORTH:
         return "fast"
-    why.append(f"not verified: the check would take about {share:.0%} of the time; --verify fast does it")
+    why.append(f"not verified: the check would take about {share:.0%} of the time; --verify fast forces it")
     return "off"

@@ -63,7 +63,7 @@ def named_weights(text: str) -> Weights | None:
 
     # Whether it has a format's ending shows whether a file can be meant.
     if not text or not any(ending in text.lower() for ending in FORMATS):
-        raise UsageError(f"--weights {text!r} is unknown; known are {_KNOWN}")
+        raise UsageError(f"--weights {text!r} is unknown; expected one of {_KNOWN}")
     return None
 
 
@@ -93,7 +93,7 @@ def _named(text: str, name: str, rest: str) -> Weights:
         if len(numbers) != len(usual) or not all(map(math.isfinite, numbers)):
             example = ",".join(f"{value:g}" for value in usual)
             raise UsageError(
-                f"--weights {text} wants {len(usual)} finite numbers behind {name}",
+                f"--weights {text} needs {len(usual)} finite numbers after {name}",
                 f"--weights {name}:{example}",
             )
     return Weights(text, len(numbers) - 1, _star(numbers))
@@ -113,7 +113,7 @@ def _from_file(text: str) -> Weights:
     source = files.inspect(text)
     rows, columns = source.rows, source.columns
     if source.dtype.startswith("complex"):
-        raise UsageError(f"--weights {text} holds {source.dtype}, but weights are real numbers")
+        raise UsageError(f"--weights {text} holds {source.dtype}, but weights must be real")
     if rows != columns or rows % 2 == 0:
         what = "a square" if rows != columns else "an odd number of rows"
         raise UsageError(

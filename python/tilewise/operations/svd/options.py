@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 ALGORITHMS = table(
     Algorithm(
         "jacobi",
-        "one-sided block Jacobi: column blocks travel round a ring",
+        "one-sided block Jacobi; column blocks travel round a ring",
         ("blocking", "nonblocking", "overlap", "one_sided_lock"),
         any_count,
         "any rank count",
     ),
     Algorithm(
-        "randomized", "the largest K out of a few passes over the file", (), any_count, "any rank count"
+        "randomized", "the K largest, from a few passes over the file", (), any_count, "any rank count"
     ),
     Algorithm("local", "LAPACK's gesdd on one rank", (), lambda n: n == 1, "1 rank only"),
 )
 STARTS = {
-    "eigen": "from the eigenvectors of AᵀA where the matrix allows that, else as qr",
-    "qr": "from a QR with pivoted columns and an LQ of its triangle",
+    "eigen": "from the eigenvectors of AᵀA if accurate enough, else as qr",
+    "qr": "from a column-pivoted QR and an LQ of its triangle",
 }
 INNERS = {
-    "blocks": "each pair of column blocks at once, by matrix products",
-    "rotations": "column by column, rotation by rotation",
+    "blocks": "pairs of column blocks, by matrix products",
+    "rotations": "pairs of columns, one rotation each",
 }
 SWEEPS, OVERSAMPLE = 30, 10
 _SEED_MAX = 2**63 - 1
@@ -44,7 +44,7 @@ _ROUNDING = 2.0**-52  # of float64: cosines are no more exact
 
 
 class Svd(OfOneInput, frozen=True, kw_only=True):
-    """Singular values and vectors: A = U · diag(s) · Vt, each factor a file in a new folder.
+    """Decompose a matrix: A = U · diag(s) · Vt. Each factor becomes a file in a new folder.
 
     Examples:
         tilewise svd A.npy -o svd
@@ -64,42 +64,42 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
             name=["--output", "-o"],
             value=FOLDER,
             group=WHAT,
-            help="The folder that U.npy, s.npy and Vt.npy are made in.",
+            help="Output folder for U.npy, s.npy and Vt.npy.",
         ),
     ]
     components: Annotated[
         int | None,
-        Parameter(name="--components", group=WHAT, help="Only the N largest singular values.", default="all"),
+        Parameter(
+            name="--components", group=WHAT, help="Compute only the N largest singular values.", default="all"
+        ),
     ] = None
     energy: Annotated[
         float | None,
         Parameter(
             name="--energy",
             group=WHAT,
-            help="Only the fewest that have this share of the sum of A's squares, such as 0.99.",
+            help="Compute the fewest that hold this share of the squared Frobenius norm, such as 0.99.",
             default="all",
         ),
     ] = None
     values_only: Annotated[
-        bool, Parameter(name="--values-only", group=WHAT, help="Only s.npy, no vectors.")
+        bool, Parameter(name="--values-only", group=WHAT, help="Write only s.npy, no vectors.")
     ] = False
     scaled: Annotated[
-        bool, Parameter(name="--scaled", group=WHAT, help="Also US.npy: U with each column times its value.")
+        bool, Parameter(name="--scaled", group=WHAT, help="Also write US.npy: U times diag(s).")
     ] = False
     max_sweeps: Annotated[
         int | None,
-        Parameter(
-            name="--max-sweeps", group=HOW, help="jacobi: fail after so many sweeps.", default=str(SWEEPS)
-        ),
+        Parameter(name="--max-sweeps", group=HOW, help="jacobi: fail after N sweeps.", default=str(SWEEPS)),
     ] = None
     tolerance: Annotated[
         float | None,
         Parameter(
             name="--tolerance",
             group=HOW,
-            help="jacobi: columns are orthogonal below this cosine. randomized: relative error of each "
-            "singular value.",
-            default="rounding; randomized 1e-6, float32 1e-4",
+            help="jacobi: cosine below which two columns count as orthogonal. randomized: relative error of "
+            "each singular value.",
+            default="jacobi: rounding; randomized: 1e-6, or 1e-4 for float32",
         ),
     ] = None
     block_columns: Annotated[
@@ -107,8 +107,8 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
         Parameter(
             name="--block-columns",
             group=HOW,
-            help="jacobi: columns that travel together.",
-            default="two blocks a rank, more where memory is short",
+            help="jacobi: columns per block.",
+            default="two blocks per rank, more if memory is short",
         ),
     ] = None
     inner: Annotated[
@@ -136,8 +136,8 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
         Parameter(
             name="--power",
             group=HOW,
-            help="randomized: exactly so many iterations.",
-            default="as many as --tolerance takes",
+            help="randomized: run exactly N iterations.",
+            default="as many as --tolerance needs",
         ),
     ] = None
     oversample: Annotated[
@@ -145,13 +145,13 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
         Parameter(
             name="--oversample",
             group=HOW,
-            help="randomized: vectors of a block beyond the components.",
+            help="randomized: extra vectors per block, beyond the components.",
             default=str(OVERSAMPLE),
         ),
     ] = None
     seed: Annotated[
         int | None,
-        Parameter(name="--seed", group=HOW, help="randomized: where its random numbers begin.", default="0"),
+        Parameter(name="--seed", group=HOW, help="randomized: seed of the random numbers.", default="0"),
     ] = None
 
     def check(self) -> None:
@@ -163,32 +163,30 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
         between("--oversample", self.oversample, 0, 2**31 - 1)
         between("--seed", self.seed, 0, _SEED_MAX)
         if self.energy is not None and not 0 < self.energy <= 1:
-            raise UsageError(
-                f"--energy {self.energy:.15g} makes no sense; it must be a number above 0, and 1 at most"
-            )
+            raise UsageError(f"--energy {self.energy:.15g} makes no sense; it must be above 0 and at most 1")
         if self.energy is not None and self.components is not None:
-            raise UsageError("--energy and --components contradict each other: both say how many there are")
+            raise UsageError(
+                "--energy and --components contradict each other: both set the number of components"
+            )
         if self.energy is not None and self.power is not None:
             raise UsageError(
-                "--energy and --power contradict each other: how many components there are is known only "
-                "when these are exact",
+                "--energy and --power contradict each other: the number of components is known only "
+                "once they are exact",
                 "--tolerance",
             )
         tolerance = self.tolerance
         if tolerance is not None and not 0 < tolerance < 1:
-            raise UsageError(
-                f"--tolerance {tolerance:g} makes no sense; it must be a number above 0 and below 1"
-            )
+            raise UsageError(f"--tolerance {tolerance:g} makes no sense; it must be between 0 and 1")
         if tolerance is not None and tolerance < _ROUNDING:
             raise UsageError(
                 f"--tolerance {tolerance:g} cannot be reached: float64 rounds at {_ROUNDING:.2g}",
-                "leave it out",
+                "omit it",
             )
         if self.values_only and self.scaled:
             raise UsageError("--values-only and --scaled contradict each other: US.npy has vectors")
         if self.kernel == "plain" and self.inner == "blocks":
             raise UsageError(
-                "--kernel plain and --inner blocks contradict each other: plain is rotation by rotation",
+                "--kernel plain and --inner blocks contradict each other: plain uses single rotations",
                 "--inner rotations",
             )
         turning = "--kernel plain" if self.kernel == "plain" else "--inner rotations"
@@ -250,9 +248,9 @@ def refuse_foreign_flags(algorithm: Algorithm, options: Svd) -> None:
     if name != "randomized":
         return
     if options.components is None and options.energy is None:
-        raise UsageError("randomized wants to know how many components", "--components 20, or --energy 0.99")
+        raise UsageError("randomized needs the number of components", "--components 20, or --energy 0.99")
     if options.again:
         raise UsageError(
-            "--repeat and --warmup make no sense with randomized: nothing of it is in memory alone",
+            "--repeat and --warmup make no sense with randomized: no part of it runs in memory alone",
             "--algorithm jacobi",
         )

@@ -18,14 +18,14 @@ class ShowSvd(Show):
     """Words for people."""
 
     methods: ClassVar[dict[str, str]] = {
-        "probes": "random vectors, sent through A and through its factors",
+        "probes": "random vectors times A, compared with its factors",
         "serial": "gesdd on one rank",
     }
 
     def method(self, record: Record) -> str:
         alone = len(record.outputs) == 1  # no vectors
         probed = record.verification is not None and record.verification.method == "probes"
-        return "the sums of squares of A and of s" if alone and probed else super().method(record)
+        return "the sums of squares of A and s" if alone and probed else super().method(record)
 
     def variant(self, variant: RecordVariant) -> list[str]:
         blocks = [f"{variant.blocks} blocks"] if variant.algorithm == "jacobi" else []
@@ -45,15 +45,15 @@ class ShowSvd(Show):
         return f"{folder}/ ({', '.join(os.path.basename(output.path) for output in record.outputs)})"
 
     def not_converged(self, record: Record, plan: Plan) -> tuple[str, str]:
-        """Why a decomposition that ran out of sweeps or readings was thrown away."""
+        """Why a decomposition that ran out of sweeps or readings was discarded."""
         result, proof = record.result, record.verification
         if record.variant.algorithm == "randomized":
             reads, off = int(result.get("reads") or 0), float(result.get("sigma_error") or 0.0)
             looser = f"--tolerance {2 * off:.0e}, or " if 0 < off < 0.4 else ""
             return (
                 f"after {plural(reads, 'reading')} singular values may be off by {off:.1e} of "
-                f"themselves, allowed {result.get('tolerance'):.1e}; the result was thrown away",
-                f"{looser}--algorithm jacobi, or --no-verify to keep it as it is",
+                f"themselves, allowed {result.get('tolerance'):.1e}; the result was discarded",
+                f"{looser}--algorithm jacobi, or --no-verify to keep the result",
             )
         done = int(result.get("sweeps") or 0)
         numbers = ""
@@ -61,15 +61,15 @@ class ShowSvd(Show):
             numbers = f": off is {proof.error:.2e}, allowed {proof.tolerance:.2e}"
         return (
             f"the columns are not orthogonal after {plural(done, 'sweep')}{numbers}; "
-            "the result was thrown away",
-            f"--max-sweeps {max(30, 2 * done)}, or --no-verify to keep it as it is",
+            "the result was discarded",
+            f"--max-sweeps {max(30, 2 * done)}, or --no-verify to keep the result",
         )
 
     def tolerated(self, plan: Plan) -> str:
         tolerance = plan.job.svd.tolerance if plan.job.svd is not None else 0.0
         if tolerance <= _LOOSE or plan.job.variant.algorithm == "randomized":
             return ""
-        return f"no --tolerance: {tolerance:g} leaves columns with cosines as large as that to each other"
+        return f"no --tolerance: {tolerance:g} leaves cosines of that size between columns"
 
     def planned(self, plan: Plan) -> Lines:
         variant, svd = plan.job.variant, plan.job.svd
@@ -140,10 +140,10 @@ def exact_to(record: Record) -> str:
         if result.get(f"orthogonality_{name}") is not None:
             parts.append(f"{name.upper()} orthogonal to {result[f'orthogonality_{name}']:.1e}")
     if result.get("sigma_error") is not None:
-        parts.append(f"each value to {result['sigma_error']:.1e} of itself")
+        parts.append(f"each value has a relative error of at most {result['sigma_error']:.1e}")
     if result.get("error_estimate") is not None:
         parts.append(f"these components leave {left_text(result)} of A")
-    return ", ".join(parts) or "singular values only: no vectors to look at"
+    return ", ".join(parts) or "singular values only: no vectors to check"
 
 
 def left_text(result: dict[str, Any]) -> str:

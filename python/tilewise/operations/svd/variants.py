@@ -73,7 +73,7 @@ def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = N
     if options.energy is not None and algorithm.name == "randomized":
         shape = most_components(shape, source, dtype, variant, options, verify, room, spread.on_node)
         if shape.components < shape.least:
-            why.append(f"{plural(shape.components, 'component')} at most: more do not fit in memory")
+            why.append(f"{plural(shape.components, 'component')} at most: more would not fit in memory")
 
     def needs(start: str, blocks: int, algorithm: str = variant.algorithm) -> tuple[int, int, need.Need]:
         one = msgspec.structs.replace(variant, algorithm=algorithm, start=start, blocks=blocks)
@@ -161,7 +161,7 @@ def _shape(source: Region, options: Svd) -> Shape:
     if options.components is not None and options.components > least:
         raise UsageError(
             f"--components {options.components} is more than a {shape_text(rows, columns)} matrix has",
-            f"--components {least}, or leave it away for all",
+            f"--components {least}, or omit it for all",
         )
     return Shape(rows=rows, columns=columns, components=options.components or least)
 
@@ -173,13 +173,15 @@ def _algorithm(shape: Shape, options: Svd, facts: Facts, joined: Join | None, wh
     jacobi, randomized = options.of_jacobi(), options.of_randomized()
     if jacobi and randomized:
         raise UsageError(
-            f"{jacobi[0]} is for jacobi and {randomized[0]} for randomized; they make no sense together"
+            f"{jacobi[0]} is for jacobi and {randomized[0]} for randomized; they contradict each other"
         )
     if randomized:
-        why.append(f"randomized: {listing(randomized)} {'is' if len(randomized) == 1 else 'are'} for that")
+        why.append(
+            f"randomized: {listing(randomized)} {'requires' if len(randomized) == 1 else 'require'} it"
+        )
         return ALGORITHMS["randomized"]
     if jacobi:
-        why.append(f"jacobi: {listing(jacobi)} {'is' if len(jacobi) == 1 else 'are'} for that")
+        why.append(f"jacobi: {listing(jacobi)} {'requires' if len(jacobi) == 1 else 'require'} it")
         return ALGORITHMS["jacobi"]
     if options.components is not None or options.energy is not None:
         room = options.memory if options.memory is not None else int(facts.memory_available * need.SHARE)
@@ -202,7 +204,7 @@ def _algorithm(shape: Shape, options: Svd, facts: Facts, joined: Join | None, wh
         )
         return ALGORITHMS["local"]
     if options.tolerance is not None:
-        why.append("jacobi: --tolerance is for that, and for randomized")
+        why.append("jacobi: --tolerance applies to it and to randomized")
         return ALGORITHMS["jacobi"]
     why.append(
         f"jacobi: {plural(ranks, 'rank')} share it"
@@ -240,7 +242,7 @@ def _ranks(
     if options.grid not in (None, (1, ranks)):
         p, q = options.grid
         raise UsageError(
-            f"--grid {p}x{q} makes no sense with svd: {plural(ranks, 'rank')} lie side by side",
+            f"--grid {p}x{q} makes no sense with svd: {plural(ranks, 'rank')} form one row",
             f"--grid 1x{ranks}",
         )
     return spread
@@ -250,9 +252,7 @@ def _exchange(algorithm: Algorithm, options: Svd, variant: Variant, why: list[st
     """How blocks travel; `none` on one rank, and where nothing travels."""
     asked = options.exchange
     if asked is not None and asked not in algorithm.exchanges:
-        known = (
-            f"it takes {', '.join(algorithm.exchanges)}" if algorithm.exchanges else "no blocks travel there"
-        )
+        known = f"it takes {', '.join(algorithm.exchanges)}" if algorithm.exchanges else "it sends no blocks"
         raise UsageError(
             f"--exchange {asked} makes no sense with {algorithm.name}: {known}",
             "" if algorithm.exchanges else "--algorithm jacobi",
@@ -261,7 +261,7 @@ def _exchange(algorithm: Algorithm, options: Svd, variant: Variant, why: list[st
         return "none"
     if variant.ranks == 1:
         if asked is not None:
-            why.append(f"exchange none: there is one rank, so {asked} has nobody to exchange with")
+            why.append(f"exchange none: there is one rank, so {asked} has no partner to exchange with")
         return "none"
     if asked is not None:
         return asked
@@ -284,12 +284,12 @@ def _blocks(variant: Variant, columns: int, options: Svd, why: list[str]) -> Var
         pairs = -(-columns // (2 * options.block_columns))
     elif options.exchange == "overlap" and variant.ranks > 1:
         pairs = PAIRS_TO_OVERLAP * variant.ranks
-        why.append(f"{2 * PAIRS_TO_OVERLAP} blocks a rank: with fewer there is nothing to overlap with")
+        why.append(f"{2 * PAIRS_TO_OVERLAP} blocks per rank: fewer leave nothing to overlap with")
     elif inner == "blocks":
         pairs = variant.ranks  # the products of wide pairs keep all threads of a rank busy
     else:
         pairs = variant.ranks * variant.threads
-        why.append("two blocks for each thread: rotations are done by one")
+        why.append("two blocks for each thread: each thread rotates one pair")
     pairs = max(variant.ranks, min(pairs, -(-columns // 2)))
     start = options.start or ("eigen" if inner == "blocks" else "qr")
     return msgspec.structs.replace(variant, blocks=2 * pairs, start=start, inner=inner)

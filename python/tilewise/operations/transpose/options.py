@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 _PIECES = tuple(name for name in EXCHANGES if name != "persistent")
 ALGORITHMS = table(
-    Algorithm("gather", "rank 0 collects turned blocks and writes", _PIECES, any_count, "any rank count"),
-    Algorithm("swap", "ranks exchange turned blocks and write", _PIECES, any_count, "any rank count"),
-    Algorithm("reread", "one view is read, another written", (), any_count, "any rank count"),
+    Algorithm("gather", "rank 0 collects transposed blocks and writes", _PIECES, any_count, "any rank count"),
+    Algorithm("swap", "ranks exchange transposed blocks and write", _PIECES, any_count, "any rank count"),
+    Algorithm("reread", "each rank reads one view and writes another", (), any_count, "any rank count"),
     Algorithm("staged", "tiles stream through bounded memory", (), any_count, "any rank count"),
 )
 ROOT_WRITES = {
-    "rows": "a call for each row of each block",
-    "view": "a file view for each block",
-    "whole": "put in order in memory, then in one piece",
+    "rows": "one call per row of each block",
+    "view": "one file view per block",
+    "whole": "ordered in memory, then written in one piece",
 }
 
 
 class Transpose(OfOneInput, frozen=True, kw_only=True):
-    """Transpose a matrix that lies in a file, however large: memory is bounded by --memory.
+    """Transpose a matrix from file to file, however large; --memory limits the memory.
 
     Examples:
         tilewise transpose A.npy -o AT.npy
@@ -48,7 +48,7 @@ class Transpose(OfOneInput, frozen=True, kw_only=True):
         Parameter(
             name="--root-write",
             group=HOW,
-            help=f"With gather, how rank 0 writes: {', '.join(ROOT_WRITES)}.",
+            help=f"gather: how rank 0 writes: {', '.join(ROOT_WRITES)}.",
             choices=("auto", *ROOT_WRITES),
         ),
     ] = None

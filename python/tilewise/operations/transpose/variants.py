@@ -77,7 +77,7 @@ def plan_transpose(
     if algorithm.name == "staged":
         if options.again:
             raise UsageError(
-                "--repeat and --warmup make no sense with staged: nothing of it is in memory alone",
+                "--repeat and --warmup make no sense with staged: no part of it runs in memory alone",
                 "--algorithm swap",
             )
         if files.plain and spread.nodes == 1:
@@ -89,7 +89,7 @@ def plan_transpose(
         required = transpose_need.in_memory(files, variant, spread.on_node, options.verify)
     if options.verify == "auto":
         why.append(
-            "not verified: reading both files again takes more than 5 % of the time; --verify fast does it"
+            "not verified: reading both files again takes more than 5 % of the time; --verify fast forces it"
         )
     flags = ("ranks", "threads", "algorithm", "io")
     return plan_of(
@@ -123,7 +123,7 @@ def _tile(variant: Variant, source: Region, facts: Facts, why: list[str]) -> tup
     tile = transposition.stored_tile(item, threads, facts)
     if tile is None:
         return variant, (item, threads)
-    why.append(f"tiles of {tile.rows}×{tile.columns} numbers: the fastest that was measured here")
+    why.append(f"tiles of {tile.rows}×{tile.columns} numbers: the fastest measured here")
     return msgspec.structs.replace(variant, tile=(tile.rows, tile.columns), streaming=tile.streaming), None
 
 
@@ -132,7 +132,7 @@ def _algorithm(files: Files, options: Transpose, facts: Facts, why: list[str]) -
     source = files.source
     if options.root_write is not None and options.algorithm not in (None, "gather"):
         raise UsageError(
-            f"--root-write makes no sense with {options.algorithm}: only in gather rank 0 writes alone",
+            f"--root-write makes no sense with {options.algorithm}: rank 0 writes alone only with gather",
             "--algorithm gather",
         )
     if options.algorithm is not None:
@@ -140,7 +140,7 @@ def _algorithm(files: Files, options: Transpose, facts: Facts, why: list[str]) -
         if options.exchange is not None and not chosen.exchanges:
             raise UsageError(
                 f"--exchange {options.exchange} makes no sense with {chosen.name}: "
-                "every rank works for itself",
+                "every rank works on its own",
                 "--algorithm swap",
             )
         return chosen
@@ -151,8 +151,8 @@ def _algorithm(files: Files, options: Transpose, facts: Facts, why: list[str]) -
         return ALGORITHMS["swap"]
     if not files.turned:
         why.append(
-            f"nothing is turned: {source.name} stores its numbers in the sequence that the result wants, "
-            "so only bytes are copied"
+            f"no transposition needed: {source.name} stores its numbers in the order that the result wants, "
+            "so the bytes are copied"
         )
         return ALGORITHMS["staged"]
     held = 3 * source.bytes + need.FIXED + need.STAGING + need.whole_lines(source)
@@ -194,7 +194,7 @@ def _touching(
         return msgspec.structs.replace(variant, read="mapped", write="positioned")
     if cached:
         why.append(
-            "io positioned: mapped pages would be in another byte order, on another machine, or over --memory"
+            "io positioned: mapped pages would need another byte order or machine, or more than --memory"
         )
         return variant
     read = "uncached" if storage.takes_direct(source.path) else "positioned"
@@ -205,7 +205,8 @@ def _touching(
     past = (whole_pages or not gathers) and storage.takes_direct(folder)
     write = "uncached" if past else "positioned"
     why.append(
-        f"io {read} in, {write} out: both files, {bytes_text(2 * source.bytes)}, are much for the page cache"
+        f"io {read} in, {write} out: both files, {bytes_text(2 * source.bytes)}, are too much for "
+        "the page cache"
     )
     return msgspec.structs.replace(variant, read=read, write=write)
 

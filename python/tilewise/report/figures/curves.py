@@ -109,11 +109,13 @@ def curves(
             figure.legend(loc="outside lower center", ncols=_abreast(shown))
         else:
             said = (
-                "no value has a place here" if any(one.points for one in series) else "nothing was measured"
+                "no value can be drawn on these axes"
+                if any(one.points for one in series)
+                else "nothing was measured"
             )
             axes.text(0.5, 0.5, said, transform=axes.transAxes, ha="center", color=MUTED[0])
     if len(drawable) > MOST:
-        plot.caption += f" {len(drawable) - MOST} more curves are in the table only."
+        plot.caption += f" {len(drawable) - MOST} more curves are only in the table."
     return plot
 
 

@@ -45,7 +45,7 @@ def _over_ranks(key: str, word: str, lines: list[Line], counts: list[int], each:
         series.append(Curve(size_text(size), points))
     whose = " a rank" if each else ""
     title = f"{word} bandwidth{whose}: {setting_text(lines[0])}"
-    caption = f"Median; {_blocks(lines)} a rank; a line for each block size; upright: 95 % interval."
+    caption = f"Median; {_blocks(lines)} per rank; one line per block size; vertical bars: 95 % interval."
     across = Axis("ranks", ticks=[float(count) for count in counts])
     return curves(key, title, caption, series, across, Axis(f"GB/s{whose}", log=False), ordered=True)
 
@@ -55,7 +55,7 @@ def _over_blocks(key: str, word: str, lines: list[Line]) -> Plot:
     points = [(float(line.bytes), *_rates(line, 1)) for line in lines]
     across = Axis("block size", "bytes", ticks=sorted({float(line.bytes) for line in lines})[:10])
     title = f"{word} bandwidth, {plural(count, 'rank')}: {setting_text(lines[0])}"
-    caption = f"Median; {_blocks(lines)} a rank, all ranks together; upright: 95 % interval."
+    caption = f"Median; {_blocks(lines)} per rank, all ranks together; vertical bars: 95 % interval."
     return curves(key, title, caption, [Curve(word.lower(), points)], across, Axis("GB/s", log=False))
 
 

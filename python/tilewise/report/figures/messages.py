@@ -99,7 +99,9 @@ def _bandwidth(key: str, title: str, name: Callable[[Line], str], lines: list[Li
         carrier = (largest.rate() or 0.0) / (largest.share or 1.0)
         what, _, disturbance = largest.carrier.partition(", disturbed ")
         guides.append(Guide(what + (", disturbed" if disturbance else ""), y=carrier / max(largest.pairs, 1)))
-    caption = "Bytes a second of one pair in one direction; dashed: what carries them (shared by all pairs)."
+    caption = (
+        "Bytes per second of one pair in one direction; dashed: the limit of the link (shared by all pairs)."
+    )
     across, up = Axis("message size", "bytes"), Axis("bandwidth of a pair, one way", "rate")
     return curves(f"bandwidth-{key}", f"Bandwidth {title}", caption, series, across, up, guides)
 
@@ -151,7 +153,7 @@ def _model(cost: Cost, points: list[tuple[int, float]]) -> Plot:
         told.append((float(size), seconds, seconds, seconds, words))
     guides = [Guide(f"from {size_text(piece.begin)}", x=piece.begin) for piece in cost.pieces[1:]]
     errors = (
-        f" On sizes left out of the fit it misses by {percent(cost.median_error)} (median), "
+        f" On sizes left out of the fit its error is {percent(cost.median_error)} (median), "
         f"{percent(cost.largest_error)} (largest)."
         if cost.median_error is not None
         else ""
@@ -159,7 +161,7 @@ def _model(cost: Cost, points: list[tuple[int, float]]) -> Plot:
     rates = [f"{time_text(piece.alpha)} + bytes / {_beta(piece.beta)}" for piece in cost.pieces]
     return curves(
         f"model-{cost.key.replace('/', '-')}",
-        f"Cost model of {cost.key.removeprefix('ping/')} over what was measured",
+        f"Cost model of {cost.key.removeprefix('ping/')} and measurements",
         f"{'; then '.join(rates)}.{errors}",
         [Curve("model", fitted, colour=1, marker=False), Curve("measured", told, colour=0, line=False)],
         Axis("message size", "bytes"),

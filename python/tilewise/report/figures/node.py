@@ -37,7 +37,7 @@ def _memory(measurement: Measurement, lines: list[Line]) -> Plot:
         series.append(Curve(words, points, colour, threads.index(count)))
     guides = [Guide(f"{name} {size_text(size)}", x=size) for name, size in cache_sizes(measurement)]
     caption = (
-        "Bytes read and written a second, over all bytes that a pass touches; upright: sizes of the caches."
+        "Bytes read and written per second, against bytes touched in a pass; vertical lines: cache sizes."
     )
     return curves(
         "memory-curve",
@@ -58,7 +58,7 @@ def _compute(lines: list[Line]) -> Plot:
         points = [_point(line, float(line.size), f"{words}, {line.size}²") for line in group]
         series.append(Curve(words, points, types.index(dtype), threads.index(count)))
     sizes = sorted({float(line.size) for line in lines})
-    caption = "Products of square matrices; upright or shaded: 95 % interval of the median."
+    caption = "Products of square matrices; bars or shading: 95 % interval of the median."
     return curves(
         "compute-curve",
         "Arithmetic rate by size, type and threads",

@@ -70,7 +70,7 @@ def timeline_plot(timelines: Sequence[Timeline], key: str = "timeline", title: s
 
 def caption_of(timelines: Sequence[Timeline]) -> str:
     """What the picture shows, and what it leaves out."""
-    parts = ["A bar for each rank; lines are messages, from the call that sends to the moment of receipt."]
+    parts = ["One bar per rank; lines are messages, from the sending call to the moment of receipt."]
     for line in timelines:
         there = len(line.messages)
         lost = int(line.about.get("dropped") or 0)
@@ -78,13 +78,13 @@ def caption_of(timelines: Sequence[Timeline]) -> str:
         where = f"{line.title}: " if len(timelines) > 1 and line.title else ""
         said = []
         if there > MOST_LINES:
-            said.append(f"of {there} messages the still picture has the {MOST_LINES} largest")
+            said.append(f"of {there} messages, the picture shows the {MOST_LINES} largest")
         if lost:
-            said.append(f"{lost} messages found no room in the trace")
+            said.append(f"{lost} messages did not fit in the trace")
         if calls := int(line.about.get("dropped_calls") or 0):
-            said.append(f"{calls} MPI calls found no room in the trace")
+            said.append(f"{calls} MPI calls did not fit in the trace")
         if unmatched:
-            said.append(f"of {unmatched} messages the other end is not known")
+            said.append(f"of {unmatched} messages, the other end is unknown")
         if said:
             words = f"{where}{'; '.join(said)}."
             parts.append(words[0].upper() + words[1:])
