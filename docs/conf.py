@@ -1,4 +1,4 @@
-"""How Sphinx makes the site: every page in docs/ and every Markdown file at the root; `make docs` runs it.
+"""How Sphinx makes the site: pages of docs/, Markdown files at the root and in bench/; `make docs` runs it.
 
 The pages are plain Markdown. The site's navigation is the lists of docs/index.md: each heading with a list of
 links to pages becomes a part of the sidebar, a folder all of its pages. A page that is in none of them is an
@@ -21,7 +21,7 @@ author = "the tilewise authors"
 version = release = re.findall(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[0]
 language = "en"
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/**.md"]
+include_patterns = ["*.md", "bench/*.md", "docs/**.md"]
 exclude_patterns = [".venv", "build", "results"]  # which would be walked through for nothing
 highlight_language = "text"
 extensions = ["myst_parser"]
