@@ -10,7 +10,9 @@ import msgspec
 
 from tilewise.base.declare import JSON, SHOW, Parameter
 from tilewise.base.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError, clean
+from tilewise.cli.answers import write_file
 from tilewise.cli.parse import parse_structs
+from tilewise.cli.streams import Streams, flags_of, replaced
 from tilewise.engine.request import Listener, Request
 from tilewise.launch import causes
 from tilewise.launch.record import Record, encode
@@ -45,11 +47,12 @@ class Asked(NamedTuple):
 
     request: Request
     shown: Shown
+    streams: Streams
 
 
 def declaring(name: str) -> tuple[type[msgspec.Struct], ...]:
     """The structs whose fields are what the job called `name` may be given."""
-    return options_of(name), Request, Shown
+    return options_of(name), Request, Shown, flags_of(options_of(name))
 
 
 def asked_of(name: str, words: list[str]) -> Asked | None:
@@ -63,8 +66,13 @@ def asked_of(name: str, words: list[str]) -> Asked | None:
     shown = Shown(**values[2])
     if shown.quiet and shown.verbose:
         raise UsageError("-q and -v contradict each other")
-    record = None if shown.json == "-" else shown.json
-    return Asked(Request(operation=options_of(name)(**values[0]), record=record, **values[1]), shown)
+    given, streams = replaced(options_of(name), values[0], values[3])
+    if streams.stdout and shown.json == "-":
+        raise UsageError("--json - and -o - both need standard output", "--json FILE")
+    # What the record calls - is known when the stream has been written.
+    record = None if shown.json == "-" or streams.any else shown.json
+    request = Request(operation=options_of(name)(**given), record=record, **values[1])
+    return Asked(request, shown, streams)
 
 
 def main(name: str, words: list[str], joined: Join | None) -> int:
@@ -82,7 +90,11 @@ def main(name: str, words: list[str], joined: Join | None) -> int:
         shown = asked.shown
         listener = _Terminal(shown, joined is not None)
         try:
-            record = opened.run(asked.request, listener)
+            with asked.streams.opened():
+                record = asked.streams.told(opened.run(asked.request, listener))
+                asked.streams.send()
+                if asked.streams.any and shown.json not in (None, "-"):
+                    write_file(str(shown.json), encode(record), "--json")
         except VerificationError as error:
             listener.close()
             if error.record is not None:
@@ -91,7 +103,7 @@ def main(name: str, words: list[str], joined: Join | None) -> int:
         finally:
             listener.close()
         try:
-            _tell(record, listener, shown, plain=joined is not None)
+            _tell(record, listener, shown, joined is not None, not asked.streams.stdout)
         except (BrokenPipeError, Interrupted):
             raise
         except (TilewiseError, OSError) as lost:
@@ -134,7 +146,7 @@ class _Terminal(Listener):
             self.held.append(line)
 
 
-def _tell(record: Record, listener: _Terminal, shown: Shown, plain: bool) -> None:
+def _tell(record: Record, listener: _Terminal, shown: Shown, plain: bool, table: bool) -> None:
     _print_record(record, shown)
     if shown.quiet:
         return
@@ -143,7 +155,7 @@ def _tell(record: Record, listener: _Terminal, shown: Shown, plain: bool) -> Non
     for warning in record.warnings:
         # In one piece: an interrupt that comes here has a line of its own.
         sys.stderr.write(f"tilewise: warning: {clean(warning)}\n")
-    if shown.json != "-":
+    if shown.json != "-" and table:
         from tilewise.report.explain import explain
         from tilewise.report.render.terminal import show
 

@@ -50,6 +50,8 @@ def main(words: list[str], joined: Join | None) -> int:
     everything = "--all" in rest
     asked = jobs.asked_of(name, [word for word in rest if word != "--all"])
     if asked is not None:
+        if asked.streams.any:
+            raise UsageError("plan looks at files, and - is standard input or output", "the name of a file")
         output = prepare(asked.request, joined)
         disks = output.rooms()
         every = planned_of(output, asked.request, joined) if asked.shown.json or everything else None

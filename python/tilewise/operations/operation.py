@@ -49,6 +49,7 @@ class Operation(Choices, frozen=True, kw_only=True):
         str,
         Parameter(
             name=["--output", "-o"],
+            stream=True,
             value=MATRIX,
             group=WHAT,
             help="Output file; its extension sets the format.",

@@ -46,6 +46,7 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
         str,
         Parameter(
             name=["--output", "-o"],
+            stream=True,
             value=MATRIX,
             group=WHAT,
             help="Output file; its extension sets the format.",

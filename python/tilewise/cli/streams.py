@@ -1,0 +1,177 @@
+"""`-` as a matrix: standard input and what goes to standard output are files for the time of a job.
+
+    stdin ──▶ .stdin.….npy ──▶ the job ──▶ .stdout.….npy ──▶ stdout
+
+Ranks read and write at any place of a file, in parallel, which no pipe allows. Both files lie beside the
+output, or in the working folder, where all hosts of a job see them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+
+from tilewise.base.declare import WHAT, Parameter, Value
+from tilewise.base.errors import TilewiseError, UsageError, disk_failure
+from tilewise.base.owner import new_owner, part_path
+from tilewise.files.formats import FORMATS
+from tilewise.launch.record import Record, encode
+from tilewise.operations.operation import Operation
+
+_STREAM = "-"
+_KINDS = tuple(ending[1:] for ending in FORMATS if ending != ".tiles")  # which is a folder
+_FORMAT = Value("FORMAT", known=lambda: _KINDS)
+_PIECE = 1 << 20  # bytes
+
+
+def _parse_from(text: str) -> str:
+    return _parse("--from", text)
+
+
+def _parse_to(text: str) -> str:
+    return _parse("--to", text)
+
+
+def _parse(flag: str, text: str) -> str:
+    """A format, perhaps with what stands after the colon of a file's name; UsageError for no format."""
+    if text.partition(":")[0] in _KINDS:
+        return text
+    raise UsageError(f"{flag} {text!r} is unknown; expected one of {', '.join(_KINDS)}")
+
+
+_FROM = Parameter(
+    name="--from",
+    value=_FORMAT,
+    group=WHAT,
+    help="Format of standard input, if an input is -: npy, csv, raw:30x20:float32, …",
+    parse=_parse_from,
+)
+_TO = Parameter(
+    name="--to",
+    value=_FORMAT,
+    group=WHAT,
+    help="Format of standard output, if the output is -.",
+    parse=_parse_to,
+)
+
+
+class From(msgspec.Struct, frozen=True, kw_only=True):
+    """What standard input is."""
+
+    from_: Annotated[str, _FROM] = "npy"
+
+
+class To(msgspec.Struct, frozen=True, kw_only=True):
+    """What standard output gets."""
+
+    to: Annotated[str, _TO] = "npy"
+
+
+class Both(From, frozen=True, kw_only=True):
+    """Both."""
+
+    to: Annotated[str, _TO] = "npy"
+
+
+def flags_of(operation: type[Operation]) -> type[msgspec.Struct]:
+    """The flags for the streams that a job of this kind may have."""
+    if not operation.operands:
+        return To
+    return Both if operation.writes and not operation.several else From
+
+
+class Streams:
+    """Files in the place of `-`: `stdin` and `stdout` are their paths, empty where there is none."""
+
+    def __init__(self, stdin: str = "", stdout: str = "") -> None:
+        self._stdin = stdin
+        self.stdout = stdout
+
+    @property
+    def any(self) -> bool:
+        """Whether there is one."""
+        return bool(self._stdin or self.stdout)
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Stores standard input; nothing is left behind afterwards, and errors call the streams by name."""
+        try:
+            self._receive()
+            yield
+        except TilewiseError as error:
+            error.message, error.advice = self._named(error.message), self._named(error.advice)
+            raise
+        finally:
+            for path in filter(None, (self._stdin, self.stdout)):
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
+
+    def send(self) -> None:
+        """Writes the result to standard output. Raises OSError; BrokenPipeError where nobody reads on."""
+        if not self.stdout:
+            return
+        sys.stdout.flush()
+        with open(self.stdout, "rb") as result:
+            shutil.copyfileobj(result, sys.stdout.buffer, _PIECE)
+        sys.stdout.buffer.flush()
+
+    def told(self, record: Record) -> Record:
+        """`record` with `-` wherever it names a file in its place."""
+        text = encode(record)
+        for path in filter(None, (self._stdin, self.stdout)):
+            text = text.replace(msgspec.json.encode(path), msgspec.json.encode(_STREAM))
+        return msgspec.json.decode(text, type=Record) if self.any else record
+
+    def _receive(self) -> None:
+        if not self._stdin:
+            return
+        if sys.stdin is None or sys.stdin.isatty():
+            what = "standard input is a terminal, but a matrix was expected"
+            raise UsageError(what, "cat A.npy | tilewise …")
+        try:
+            descriptor = os.open(self._stdin, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file, _PIECE)
+        except OSError as error:
+            folder = os.path.dirname(self._stdin)
+            raise disk_failure(f"standard input cannot be stored in {folder}", error) from None
+
+    def _named(self, text: str) -> str:
+        for path, name in ((self._stdin, "standard input"), (self.stdout, "standard output")):
+            text = text.replace(path, name) if path else text
+        return text
+
+
+def replaced(
+    operation: type[Operation], given: dict[str, Any], formats: dict[str, Any]
+) -> tuple[dict[str, Any], Streams]:
+    """What is given to an operation, with files in the place of `-`; UsageError where `-` cannot be."""
+    inputs = [field for field in operation.operands if given.get(field) == _STREAM]
+    outputs = [field for field in ("output", "b") if field not in operation.operands]
+    result = [field for field in outputs if given.get(field) == _STREAM]
+    if not inputs and not result:
+        return given, Streams()
+    if len(inputs) > 1:
+        raise UsageError("standard input can be read once, but two inputs are -")
+    if result and operation.several:
+        raise UsageError("standard output cannot hold a folder", "-o FOLDER")
+    named = [str(given[field]) for field in outputs if given.get(field)]
+    folder = os.getcwd() if result or not named else os.path.dirname(os.path.abspath(named[0]))
+    identity = new_owner().identity
+    paths = {}
+    for fields, name, kind in (
+        (inputs, "stdin", formats.get("from_", "npy")),
+        (result, "stdout", formats.get("to", "npy")),
+    ):
+        ending, colon, member = kind.partition(":")
+        path = part_path(os.path.join(folder, name), identity, f"stream.{ending}")
+        for field in fields:
+            paths[name] = path
+            given = {**given, field: f"{path}{colon}{member}"}
+    return given, Streams(**paths)
