@@ -40,6 +40,9 @@ _TRAPS = (
     *("SLURM_", "SBATCH_", "SALLOC_", "PBS_", "LSB_", "JOB_ID"),  # tests may themselves run in a batch job
 )
 
+for _name in [name for name in os.environ if name.startswith("OPENBLAS_")]:
+    del os.environ[_name]  # which a plan that a test makes by itself would heed, too
+
 
 def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     """Ours without what would change a run: BLAS settings, outer jobs, a stored profile."""

@@ -211,7 +211,7 @@ def test_values_that_are_lists(there: Tilewise) -> None:
     for flags, said in (
         (
             {"weights": [[1, 2], [3, 4]]},
-            "--weights must be a file name, a word or a number, not of type list",
+            "--weights must be a file name, a word or a number, not list",
         ),
         ({"weights": [1, 2, 3]}, r"--weights takes one value, not a list: \[1, 2, 3\]"),
         ({"grid": (1, 2, 3)}, r"--grid takes one value, not a tuple: \(1, 2, 3\)"),

@@ -171,7 +171,7 @@ def test_version(fake: Tilewise) -> None:
         (("generate", "-o", "C.npy"), "--shape"),
         (("generate", "-o", "C.npy", "--shape", "4"), "4096x4096"),
         (("generate", "-o", "C.npy", "--shape", "4x-1"), "4096x4096"),
-        (("generate", "-o", "C.npy", "--shape", "4x4", "--dtype", "double"), "float64"),
+        (("generate", "-o", "C.npy", "--shape", "4x4", "--dtype", "triple"), "float64"),
         (("generate", "-o", "C.npy", "--shape", "4x4", "--kind", "hilbert"), "random, normal"),
         (("generate", "-o", "C.npy", "--shape", "4x4", "--kind", "normal", "--dtype", "int8"), "fractions"),
         (("generate", "-o", "C.npy", "--shape", "4x4", "--algorithm", "summa"), "no sense with generate"),

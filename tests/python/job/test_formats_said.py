@@ -58,7 +58,7 @@ def test_what_is_normal_for_a_format_is_no_warning(tilewise: Tilewise) -> None:
         ("a.npz", "a is compressed"),
         ("a.pgm", "stored as text"),
         ("a.mtx", "stored as symmetric"),
-        ("a.txt", "says the shape, 1×3"),
+        ("a.txt", "read as the shape, 1×3"),
         ("a.h5", "in chunks of 2×2"),
     ):
         record, stderr = done(tilewise, "convert", name, "-o", "b.npy", "--force")

@@ -122,7 +122,7 @@ def test_a_launcher_that_lets_ranks_wait_is_ended(fake: Tilewise) -> None:
     ranks = '[{"rank": 0, "host": "a", "pid": 1}, {"rank": 1, "host": "b", "pid": 1}]'
     script.write_text(
         f"""#!/bin/sh
-sh -c 'sleep 1; exit 0' ssh b hydra_pmi_proxy &
+sh -c 'sleep 5; exit 0' ssh b hydra_pmi_proxy &
 printf '\\036{{"event": "started", "ranks": {ranks}}}\\n'
 exec sleep 120
 """

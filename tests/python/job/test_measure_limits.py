@@ -63,11 +63,11 @@ def test_small_arrays_are_not_run_and_say_why(tilewise: Tilewise) -> None:
     assert result.returncode == 0, result.stderr
     lines = json.loads(result.stdout)["lines"]
     assert {line["bytes"]: line["skipped"] for line in lines if line["threads"] == 1} == {
-        7: "an array has whole numbers of 8 bytes, and 7 bytes are none",
+        7: "the size of an array must be a multiple of 8 bytes, not 7 bytes",
         8: "an array for 1 thread has 64 bytes or more, one cache line each",
         4096: "",
     }
-    assert "nothing of memory" in one_message(tilewise("measure", "memory", "--bytes", "8"), 2)
+    assert "memory cannot run" in one_message(tilewise("measure", "memory", "--bytes", "8"), 2)
 
 
 def test_only_the_launch_that_shares_processors_is_crowded(tmp_path: Path) -> None:
@@ -142,9 +142,7 @@ def test_graphics_processors_that_are_not_there(tilewise: Tilewise) -> None:
         "--blocks-per-rank",
         2,
     )
-    assert "nothing of file can be run: device buffers" in one_message(
-        tilewise(*words, "--buffer", "device"), 2
-    )
+    assert "file cannot run: device buffers" in one_message(tilewise(*words, "--buffer", "device"), 2)
     both = tilewise(*words, "--buffer", "malloc,device")
     assert both.returncode == 0 and "not run" in both.stdout and "device buffers" in both.stdout
 
@@ -173,7 +171,7 @@ def test_what_becomes_the_profile_by_itself(flags: dict[str, Any], kept: bool) -
 
 def test_places_that_cannot_be_written_are_said_before(tilewise: Tilewise) -> None:
     for words, said in (
-        (("--json", "a", "--plots", "a"), "--plots a is also the file of another flag"),
+        (("--json", "a", "--plots", "a"), "--plots a is already used by another flag"),
         (("--tables", ""), "--tables expects a folder"),
         (("--html", "-"), "--html expects a file name, not -"),
         (("--folder", ""), "--folder expects a folder"),

@@ -104,7 +104,7 @@ def test_a_plan_by_other_constants_is_refused(tilewise: Tilewise, tmp_path: Path
     tilewise.environment["TILEWISE_WORKER"] = str(place / worker.NAME)
     result = tilewise("generate", "-o", "A.npy", "--shape", "30x20", "-n", str(ranks))
     message = one_message(result, 2)
-    assert "constants" in message and "install tilewise again" in message
+    assert "constants" in message and "reinstall tilewise" in message
     assert not (tilewise.folder / "A.npy").exists()
 
 

@@ -86,11 +86,11 @@ def test_which_files_there_are(
         ("missing/svd", "missing does not exist", ""),
         ("A.npy/", "exists and is not a folder", ""),
         ("random:3x3", "the name of generated numbers", ""),
-        ("A.npy/svd", "cannot be looked at: Not a directory", ""),
+        ("A.npy/svd", "cannot be inspected: Not a directory", ""),
         ("plain", "exists and is not a folder", ""),
         (".", "exists already", "--force"),
         ("/", "exists already", "--force"),
-        ("x" * 300, "cannot be looked at", ""),
+        ("x" * 300, "cannot be inspected", ""),
     ],
 )
 def test_places_that_are_refused(here: InProcess, fake: Tilewise, name: str, said: str, advice: str) -> None:
@@ -162,7 +162,7 @@ def spoil(folder: Path, how: str) -> None:
     [
         ("foreign", "holds notes.txt, which is not part of it"),
         ("hidden", "holds .notes"),
-        ("none", "without a manifest.json of ours"),
+        ("none", "without a manifest.json by tilewise"),
         ("broken", "not a manifest by tilewise"),
         ("tiles", "not a manifest by tilewise"),
         ("newer", "of version 2, but 1 was expected"),
@@ -311,7 +311,7 @@ def test_a_kill_between_two_renamings_gives_the_old_folder_its_name_again(
 
 def test_a_record_does_not_go_into_the_folder(here: InProcess, old: Path) -> None:
     message = one_message(here(*WORDS, "--force", "--json", "svd/record.json"), 2)
-    assert "--json svd/record.json would lie in a folder" in message
+    assert "--json svd/record.json is in a folder" in message
 
 
 def test_a_disk_that_is_too_small(here: InProcess, mount: Callable[..., Path]) -> None:

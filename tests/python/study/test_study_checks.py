@@ -41,7 +41,7 @@ STENCIL = 'title = "T"\ncommand = "stencil"\nwords = ["A.npy"]\noutput = "C.npy"
         (INPUT + 'inputs.A = { shape = "4x4", dtype = "float65" }', "inputs.A: dtype.*float65"),
         (INPUT + 'inputs.A = { shape = "4x4", seed = -1 }', "inputs.A: .*a seed is a whole number"),
         (INPUT + 'inputs.A = { shape = "4x4", format = "zz" }', "inputs.A: .*unknown extension '.zz'"),
-        (INPUT + 'inputs.A = { shape = "4x4", format = "npz" }', "inputs.A: a .npz file cannot hold float64"),
+        (INPUT + 'inputs.A = { shape = "4x4", format = "png" }', "inputs.A: a .png file cannot hold float64"),
         (INPUT + 'inputs.A = { shape = "4x4", format = "pgm" }', "inputs.A: a .pgm file cannot hold float64"),
         (JOB + "stop.metric = 'seconds.totl.max'", "has no seconds.totl; expected one of .*total"),
         (JOB + "stop.metric = 'nonsense'", "stop.metric asks for 'nonsense', line 5, but .* has no nonsense"),

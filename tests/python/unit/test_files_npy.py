@@ -295,7 +295,7 @@ def test_generated_names() -> None:
         7,
     )
     assert files.inspect("random:4x6").dtype == "float64"
-    for wrong in ("random:", "random:4", "random:4x4:float64:x", "random:4x4:float64:1:2", "random:4x4:f4"):
+    for wrong in ("random:", "random:4", "random:4x4:float64:x", "random:4x4:float64:1:2", "random:4x4:f5"):
         with pytest.raises(UsageError):
             files.inspect(wrong)
 

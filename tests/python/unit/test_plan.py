@@ -282,7 +282,7 @@ def test_generate_plans() -> None:
     assert (plan.job.dtype, plan.dtype, plan.shape) == ("float32", "float16", (5000, 5000))
     made(verify="off", no_verify=True).check()
     for options in ({"verify": "fast"}, {"kernel": "plain"}, {"algorithm": "summa"}, {"repeat": 2}):
-        with pytest.raises(UsageError, match="makes no sense with generate: every rank works for itself"):
+        with pytest.raises(UsageError, match="makes no sense with generate: every rank works on its own"):
             made(**options).check()
 
 
