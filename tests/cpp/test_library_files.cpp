@@ -121,7 +121,7 @@ TEST_CASE("files that are not what they should be are refused on every rank") {
     refuses(npy(1, "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (2,)}", ""), "header");
     refuses(npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3, 4)}", ""), "3 dimensions");
     refuses(npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 9)}", ""), "no array");
-    refuses(npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (-2, 3)}", ""), "no whole number");
+    refuses(npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (-2, 3)}", ""), "a whole number was expected");
     refuses(npy(1, "{'descr': '<f8', 'fortran_order': Maybe, 'shape': (2, 3)}", ""), "neither True nor False");
     refuses(npy(1, "{'descr': '<f8', 'shape': (2, 3)}", bytes_of(six)), "a key is missing");
     refuses(npy(1, "{'descr': '<f8", ""), "does not end");
@@ -156,10 +156,10 @@ TEST_CASE("raw files and folders of tiles") {
     refuses(R"({"file": "r.npy", "rows": [0, 2], "columns": [0, 2]})", "overlap");
     refuses(R"({"file": "r.npy", "rows": [0, 1], "columns": [1, 3]})", "not the tile");
     refuses(R"({"file": "../r.npy", "rows": [0, 2], "columns": [1, 3]})", "outside its own folder");
-    refuses(R"({"file": 7})", "no manifest");
+    refuses(R"({"file": 7})", "is not a manifest");
     refuses(R"({"file": "r.npy", "rows": [0], "columns": [1, 3]})", "two numbers");
     refuses("", "numbers, but 2x3 are 6");
-    refuses("[", "no manifest");
+    refuses("[", "is not a manifest");
 }
 
 TEST_CASE("a new file has its name when the operation has succeeded, and is gone when nobody wrote it") {

@@ -157,7 +157,7 @@ TEST_CASE("what is wrong with a view is said on every rank, though one rank alon
     const auto good = view(square, result.data());
     CHECK(has(refused([&] { transpose(comm, view(square, odd ? nullptr : memory.data()), good); }), "no memory"));
     CHECK(has(refused([&] { transpose(comm, view(square, memory.data(), Order::row_major, odd ? 7 : 8), good); }),
-              "leading dimension is 7"));
+              "leading dimension of a view is 7"));
     CHECK(has(refused([&] {
                   transpose(comm,
                             view(square, Dtype::float64, std::vector<Piece<const void>>(odd ? 2 : 1, {memory.data()})),
@@ -165,7 +165,7 @@ TEST_CASE("what is wrong with a view is said on every rank, though one rank alon
               }),
               "a view of 2 pieces"));
     CHECK(has(refused([&] { transpose(comm, view(Distribution::by_rows(8, 8, ranks + 1), memory.data()), good); }),
-              "dealt out to " + std::to_string(ranks + 1)));
+              "distributed over " + std::to_string(ranks + 1)));
     if (ranks > 1) {
         const Distribution other = odd ? Distribution::by_columns(8, 8, ranks) : square;
         CHECK(has(refused([&] { transpose(comm, view(other, memory.data()), good); }), "different matrices"));
@@ -188,9 +188,10 @@ TEST_CASE("distributions that are none are refused") {
     };
     CHECK(has(blocks({{0, 0, 4, 0, 4}, {1, 3, 4, 3, 4}}), "overlap in row 3"));
     CHECK(has(blocks({{0, 0, 4, 0, 3}}), "hold 12 numbers"));
-    CHECK(has(blocks({{0, 0, 4, 0, 5}}), "leaves the matrix"));
-    CHECK(has(blocks({{2, 0, 4, 0, 4}}), "on its ranks"));
-    CHECK(has(refused([] { Distribution::by_rows(-1, 4, 2); }), "from 0 on"));
-    CHECK(has(refused([] { Distribution::block_cyclic(4, 4, {.grid = {2, 2}, .row_block = 0}); }), "of one number"));
+    CHECK(has(blocks({{0, 0, 4, 0, 5}}), "is outside the matrix"));
+    CHECK(has(blocks({{2, 0, 4, 0, 4}}), "blocks on existing ranks"));
+    CHECK(has(refused([] { Distribution::by_rows(-1, 4, 2); }), "not negative"));
+    CHECK(has(refused([] { Distribution::block_cyclic(4, 4, {.grid = {2, 2}, .row_block = 0}); }),
+              "of at least one number"));
     CHECK(has(refused([] { Distribution::block_cyclic(4, 4, {.grid = {2, 2}, .row_source = 2}); }), "on its grid"));
 }

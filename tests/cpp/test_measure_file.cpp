@@ -219,7 +219,7 @@ TEST_CASE("file: a request that makes no sense is refused on every rank, and tou
         std::ofstream(world.scratch.path) << "mine";
     }
     world.comm.barrier();
-    refused([](Point&) {}, "is there already");
+    refused([](Point&) {}, "already exists");
     CHECK(std::filesystem::file_size(world.scratch.path) == 4);
     world.comm.barrier();
 }

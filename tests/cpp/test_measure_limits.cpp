@@ -58,13 +58,12 @@ TEST_CASE("limits: sizes that arrays, sums and ranks cannot have are skipped") {
     small.threads = 96;
     CHECK(has(skipped(world, small), "fewer cache lines of 64 than there are threads, 96"));
     CHECK(has(skipped(world, point_of("memory", "triad", 8)), "8 bytes has fewer cache lines"));
-    CHECK(has(skipped(world, point_of("memory", "read", 4097)), "4097 bytes are no whole number"));
+    CHECK(has(skipped(world, point_of("memory", "read", 4097)), "4097 bytes are not a whole number"));
     if (world.comm.size() > 1) {
-        CHECK(has(skipped(world, point_of("collective", "allreduce", 12)), "12 bytes are no whole number"));
-        CHECK(
-            has(skipped(world, point_of("collective", "allreduce", std::int64_t{1} << 35)), "no more than 2147483647"));
+        CHECK(has(skipped(world, point_of("collective", "allreduce", 12)), "12 bytes are not a whole number"));
+        CHECK(has(skipped(world, point_of("collective", "allreduce", std::int64_t{1} << 35)), "at most 2147483647"));
     } else {
-        CHECK(has(skipped(world, point_of("collective", "bcast", 8)), "nobody to exchange with"));
+        CHECK(has(skipped(world, point_of("collective", "bcast", 8)), "no partner to exchange with"));
     }
 }
 

@@ -285,14 +285,14 @@ TEST_CASE("numbers that are not finite are counted, and what makes no sense is r
         CHECK_THROWS_WITH_AS(swept(comm, c), doctest::Contains("one rank"), Error);
     }
     c.options.exchange = mpi::ExchangeKind::collective, c.options.halo = stencil::HaloForm::elementwise;
-    CHECK_THROWS_WITH_AS(swept(comm, c), doctest::Contains("elementwise goes with"), Error);
+    CHECK_THROWS_WITH_AS(swept(comm, c), doctest::Contains("elementwise works with"), Error);
     c.options.halo = stencil::HaloForm::packed;
     c.options.planes = 2;
     CHECK_THROWS_WITH_AS(swept(comm, c), doctest::Contains("2 planes"), Error);
     c.options.planes = 1, c.options.repeat = 0;
-    CHECK_THROWS_WITH_AS(swept(comm, c), doctest::Contains("repeated once or more"), Error);
+    CHECK_THROWS_WITH_AS(swept(comm, c), doctest::Contains("at least one repetition"), Error);
     c.options.repeat = 1, c.options.exchange = mpi::ExchangeKind::shared, c.options.halo = stencil::HaloForm::datatype;
-    CHECK_THROWS_WITH_AS(swept(comm, c), doctest::Contains("--halo datatype does not go"), Error);
+    CHECK_THROWS_WITH_AS(swept(comm, c), doctest::Contains("--halo datatype does not work"), Error);
     c.options.halo = stencil::HaloForm::packed;
     c.snapshots = 1;
     CHECK_THROWS_WITH_AS(swept(comm, c), doctest::Contains("snapshots are due"), Error);
