@@ -260,7 +260,7 @@ def test_ranks_that_exist_already(site: Site, second: Host, program: Path, tmp_p
     assert done.returncode == 2, done
     assert "A.npy is not the same file on node1 and node2" in done.stderr
     for host, expected in (
-        (second, "tilewise: the worker is missing on node2, sought first at"),
+        (second, "tilewise: the worker is missing on node2, expected at"),
         (site.made.hosts[0], "tilewise: the worker program is missing, expected at"),
     ):
         with mounted(host, program.parent, "-t", "tmpfs", "none"), within(15):

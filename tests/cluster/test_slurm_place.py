@@ -121,7 +121,7 @@ def test_processors_of_a_task_and_memory_of_a_node(account: Account) -> None:
         numpy.save(account.folder / name, numpy.ones((400, 400)))
     told = record(account, *MULTIPLY, *large, slurm="salloc -Q -N3 -n3 -c2 --mem=1000")
     assert (told["variant"]["ranks"], told["variant"]["threads"]) == (3, 2)
-    assert "2 threads a rank: --cpus-per-task" in told["reasons"]
+    assert "2 threads per rank: --cpus-per-task" in told["reasons"]
     granted = "Slurm grants 2 processors on each of 3 nodes; 1000 MiB of memory on a node"
     assert granted in told["reasons"]
     one = record(account, *MULTIPLY, *large, slurm="salloc -Q -N3 -n3 -c1 --mem-per-cpu=500")

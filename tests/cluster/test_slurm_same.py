@@ -50,7 +50,7 @@ def test_a_worker_that_is_missing_from_a_step(account: Account, program: Path) -
             ["srun", "--mpi=pmi2", "-N3", "-n3", *MULTIPLY[:-1], "C.npy"], account.folder, account.environment
         )
     assert done.returncode != 0
-    assert "tilewise: the worker is missing on n2, sought first at " in done.stderr
+    assert "tilewise: the worker is missing on n2, expected at " in done.stderr
     no_rank_is_left(account)
     assert not list(account.folder.glob("*C.npy*"))
 

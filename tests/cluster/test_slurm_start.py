@@ -202,7 +202,7 @@ def test_ranks_on_open_mpi_by_another_type(open_mpi: Account) -> None:
     open_mpi.site.mpi("none")
     done = run(open_mpi, "srun -Q -N3 -n6", *WORDS)
     assert done.returncode == 2
-    assert "MPI type is none that Open MPI understands\n  try: srun --mpi=pmix -n 6" in done.stderr
+    assert "does not support srun's MPI type\n  try: srun --mpi=pmix -n 6" in done.stderr
 
 
 @pytest.mark.parametrize(

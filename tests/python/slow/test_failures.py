@@ -258,7 +258,7 @@ def _bad(folder: Path) -> None:
     (folder / "lies.npy").write_bytes(lies)
     numpy.save(folder / "object.npy", numpy.array([[{}, 1]], dtype=object), allow_pickle=True)
     numpy.save(folder / "cube.npy", numpy.zeros((2, 3, 4)))
-    numpy.save(folder / "row.npy", numpy.zeros(17))
+    numpy.save(folder / "number.npy", numpy.zeros(()))
     numpy.save(folder / "text.npy", numpy.array([["a", "b"]]))
     (folder / "empty.npy").touch()
     (folder / "noise.npy").write_bytes(bytes(range(256)) * 8)
@@ -273,11 +273,11 @@ BAD = {
     "pipe": (("pipe.npy", "B.npy"), "pipe"),
     "dangling": (("gone.npy", "B.npy"), "link"),
     "truncated": (("short.npy", "B.npy"), "truncated"),
-    "too long": (("long.npy", "B.npy"), "more than its header"),
+    "too long": (("long.npy", "B.npy"), "more data than its header"),
     "lying header": (("lies.npy", "B.npy"), "truncated"),
     "objects": (("object.npy", "B.npy"), "never unpickles"),
     "cube": (("cube.npy", "B.npy"), "3 dimensions"),
-    "row": (("row.npy", "B.npy"), "1 dimension"),
+    "number": (("number.npy", "B.npy"), "a single number"),
     "text": (("text.npy", "B.npy"), "text"),
     "empty": (("empty.npy", "B.npy"), "empty"),
     "noise": (("noise.npy", "B.npy"), "not a readable .npy"),

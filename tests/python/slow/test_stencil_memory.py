@@ -141,7 +141,7 @@ def test_a_check_counts_both_patches_that_are_always_looked_at() -> None:
     small = proof.patches_share(steps, radius, 1e8, cores)
     check = cells / (0.6e9 * cores)
     assert small == pytest.approx(check / (0.15 + 1e8 / (10e9 * cores) + check), rel=0.02)
-    check = proof.SHARE * points / (0.6e9 * cores)
+    check = proof.patches().share * points / (0.6e9 * cores)
     large = proof.patches_share(steps, radius, points, cores)
     assert large == pytest.approx(check / (0.15 + points / (10e9 * cores) + check))
 

@@ -87,9 +87,7 @@ def test_a_launcher_that_hangs_is_ended(fake: Tilewise, monkeypatch: pytest.Monk
         )
     first, *rest = done.stderr.splitlines()
     assert done.returncode == 1 and first.startswith("srun: Job 7 step creation")  # at once, while it waits
-    assert rest[0].startswith(
-        "tilewise: not all ranks had started after 0.7 s: Slurm puts off the step: Busy"
-    )
+    assert rest[0].startswith("tilewise: not all ranks had started after 0.7 s: Slurm delays the step: Busy")
     assert "SLURM_OVERLAP=1" in rest[1] and len(rest) == 2
 
 
