@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -116,6 +115,8 @@ class Streams:
         """Writes the result to standard output. Raises OSError; BrokenPipeError where nobody reads on."""
         if not self.stdout:
             return
+        import shutil
+
         sys.stdout.flush()
         with open(self.stdout, "rb") as result:
             shutil.copyfileobj(result, sys.stdout.buffer, _PIECE)
@@ -134,6 +135,8 @@ class Streams:
         if sys.stdin is None or sys.stdin.isatty():
             what = "standard input is a terminal, but a matrix was expected"
             raise UsageError(what, "cat A.npy | tilewise …")
+        import shutil
+
         try:
             descriptor = os.open(self._stdin, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with open(descriptor, "wb") as file:
