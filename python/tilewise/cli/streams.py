@@ -124,10 +124,12 @@ class Streams:
 
     def told(self, record: Record) -> Record:
         """`record` with `-` wherever it names a file in its place."""
+        if not self.any:
+            return record
         text = encode(record)
         for path in filter(None, (self._stdin, self.stdout)):
             text = text.replace(msgspec.json.encode(path), msgspec.json.encode(_STREAM))
-        return msgspec.json.decode(text, type=Record) if self.any else record
+        return msgspec.json.decode(text, type=Record)
 
     def _receive(self) -> None:
         if not self._stdin:

@@ -89,17 +89,21 @@ def part_of(
     return Part(extents, fortran, tuple(index), rows, columns, first, in_one_piece)
 
 
-def where(part: Part, offset: int, dtype: str, byte_order: str) -> dict[str, Any]:
-    """Fields of the Source for the part of an uncompressed array whose numbers begin at `offset`."""
+def where(part: Part, offset: int, dtype: str, byte_order: str, why: str = "") -> dict[str, Any]:
+    """Fields of the Source for the part of an array whose numbers begin at `offset`.
+
+    `why` is a note on an array that cannot be read where it lies; then it has no offset.
+    """
+    in_place = part.in_one_piece and not why
     return {
         "rows": part.rows,
         "columns": part.columns,
-        "offset": offset + part.first * ITEMSIZE[dtype] if part.in_one_piece else 0,
-        "byte_order": byte_order if part.in_one_piece else "little",
+        "offset": offset + part.first * ITEMSIZE[dtype] if in_place else 0,
+        "byte_order": byte_order if in_place else "little",
         "order": "F" if part.fortran else "C",
-        "encoded": not part.in_one_piece,
+        "encoded": not in_place,
         "part": part,
-        "notes": part.notes,
+        "notes": (*part.notes, why) if why else part.notes,
     }
 
 

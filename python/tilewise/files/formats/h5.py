@@ -6,8 +6,6 @@ import math
 import os
 from typing import TYPE_CHECKING, BinaryIO
 
-import msgspec
-
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
     byte_order,
@@ -178,7 +176,7 @@ def _source(
         require_room(name, size, offset, 1, numbers, number)
     require_inside(dataset, path, name)
     assert isinstance(dataset, h5py.Dataset)
-    found = Source(
+    return Source(
         path=path,
         name=name,
         dtype=number,
@@ -186,12 +184,8 @@ def _source(
         format=kind,
         member=dataset.name,
         warnings=not_applied(dataset.attrs),
-        **where(part, offset, number, byte_order(dtype)),
+        **where(part, offset, number, byte_order(dtype), reason and f"{printable(dataset.name)} is {reason}"),
     )
-    if not reason:
-        return found
-    notes = (*part.notes, f"{printable(dataset.name)} is {reason}")
-    return msgspec.structs.replace(found, offset=0, byte_order="little", encoded=True, notes=notes)
 
 
 def _why_encoded(dataset: h5py.Dataset, numbers: int) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import msgspec
-
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
     byte_order,
@@ -48,7 +46,10 @@ def inspect(path: str, name: str, member: str, size: int, brackets: str | None =
         warnings = not_applied(variables[chosen]._attributes)
     if in_place:
         require_room(name, size, offset, 1, view.size, number)
-    found = Source(
+    why = (
+        "" if in_place else f"the variable {printable(chosen)} is a record variable, interleaved with others"
+    )
+    return Source(
         path=path,
         name=name,
         dtype=number,
@@ -56,13 +57,7 @@ def inspect(path: str, name: str, member: str, size: int, brackets: str | None =
         format="nc",
         member=chosen,
         warnings=warnings,
-        **where(part, offset, number, order),
-    )
-    if in_place:
-        return found
-    note = f"the variable {printable(chosen)} is a record variable, interleaved with others"
-    return msgspec.structs.replace(
-        found, offset=0, byte_order="little", encoded=True, notes=(*part.notes, note)
+        **where(part, offset, number, order, why),
     )
 
 

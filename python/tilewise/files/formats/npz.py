@@ -10,8 +10,6 @@ import zipfile
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, BinaryIO
 
-import msgspec
-
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
     byte_order,
@@ -102,9 +100,8 @@ def encode(raw: Region, path: str, planes: int) -> None:
     """Writes an archive with one array, which is stored as it is."""
     name = split_name(raw.name)[1] or _DEFAULT
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-        entry = zipfile.ZipInfo(
-            f"{name}.npy"
-        )  # with the date that zip files begin at: same numbers, same file
+        # Its date is the first that archives know, so that the same numbers make the same file.
+        entry = zipfile.ZipInfo(f"{name}.npy")
         with archive.open(entry, "w", force_zip64=True) as out, open(raw.path, "rb") as numbers:
             out.write(npy_plain.header_bytes((raw.rows, raw.columns), raw.dtype, "C"))
             shutil.copyfileobj(numbers, out, _CHUNK)
@@ -146,25 +143,20 @@ def _source(
         offset = _data_offset(file, entry, name) + head
         if entry.compress_size != entry.file_size or offset - head + entry.file_size > size:
             raise UsageError(f"{name} has {size} bytes, fewer than its table of contents declares")
-    found = Source(
+    elif not part.in_one_piece:
+        raise UsageError(
+            f"{name} is a slice whose rows lie apart, in a compressed array",
+            "save it with numpy.savez, without compression",
+        )
+    why = "" if stored else f"the array {printable(member)} is compressed"
+    return Source(
         path=path,
         name=name,
         dtype=number,
         file_bytes=size,
         format="npz",
         member=member,
-        **where(part, offset, number, byte_order(dtype)),
-    )
-    if stored:
-        return found
-    if not part.in_one_piece:
-        raise UsageError(
-            f"{name} is a slice whose rows lie apart, in a compressed array",
-            "save it with numpy.savez, without compression",
-        )
-    note = f"the array {printable(member)} is compressed"
-    return msgspec.structs.replace(
-        found, offset=0, byte_order="little", encoded=True, notes=(*part.notes, note)
+        **where(part, offset, number, byte_order(dtype), why),
     )
 
 

@@ -72,19 +72,16 @@ def inspect(path: str, name: str, member: str, part: str | None = None) -> Sourc
         )
     number = _READ[tensor.dtype]
     chosen_part = part_of(tensor.shape, name, part)
-    found = Source(
+    why = f"bfloat16 is read as {number}, which holds all of it" if tensor.dtype in _WIDENED else ""
+    return Source(
         path=path,
         name=name,
         dtype=number,
         file_bytes=size,
         format="safetensors",
         member=chosen,
-        **where(chosen_part, data + tensor.data_offsets[0], number, "little"),
+        **where(chosen_part, data + tensor.data_offsets[0], number, "little", why),
     )
-    if tensor.dtype not in _WIDENED:
-        return found
-    notes = (*chosen_part.notes, f"bfloat16 is read as {number}, which holds all of it")
-    return msgspec.structs.replace(found, offset=0, encoded=True, notes=notes)
 
 
 def decode(source: Source, out: BinaryIO) -> None:
