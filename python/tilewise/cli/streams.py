@@ -20,6 +20,7 @@ from tilewise.base.declare import WHAT, Parameter, Value
 from tilewise.base.errors import TilewiseError, UsageError, disk_failure
 from tilewise.base.owner import new_owner, part_path
 from tilewise.files.formats import FORMATS
+from tilewise.files.target import check_folder
 from tilewise.launch.record import Record, encode
 from tilewise.operations.operation import Operation
 
@@ -139,12 +140,13 @@ class Streams:
             raise UsageError(what, "cat A.npy | tilewise …")
         import shutil
 
+        folder = os.path.dirname(self._stdin)
+        check_folder(folder, "standard input")
         try:
             descriptor = os.open(self._stdin, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with open(descriptor, "wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file, _PIECE)
         except OSError as error:
-            folder = os.path.dirname(self._stdin)
             raise disk_failure(f"standard input cannot be stored in {folder}", error) from None
 
     def _named(self, text: str) -> str:

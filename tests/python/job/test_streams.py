@@ -91,6 +91,7 @@ def test_the_record_names_streams(tilewise: Tilewise) -> None:
         (npy(A), ("plan", "transpose", "-", "-o", "B.npy"), "- is standard input or output"),
         (npy(A), ("svd", "-", "-o", "-"), "-o needs a value"),
         (b"1,2\n3,x\n", ("convert", "-", "-o", "-", "--from", "csv"), "standard input: line 2"),
+        (npy(A), ("transpose", "-", "-o", "nowhere/B.npy"), "nowhere does not exist"),
     ],
 )
 def test_what_is_refused(tilewise: Tilewise, given: bytes, words: tuple[str, ...], said: str) -> None:
