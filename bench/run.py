@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import readme_table
 from cases import (
+    chunks,
     cluster_levels,
     compute,
     files,
@@ -42,7 +43,12 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "two-cores": compute.two_cores,
         "four-ranks": compute.four_ranks,
     },
-    "io": {"strategies": strategies.strategies, "texts": texts.texts, "memory": texts.memory},
+    "io": {
+        "strategies": strategies.strategies,
+        "texts": texts.texts,
+        "chunks": chunks.chunks,
+        "memory": texts.memory,
+    },
     "transpose": {
         "memory": transpose_memory.memory,
         "cached": transpose_files.cached,

@@ -11,7 +11,7 @@ else()
   execute_process(COMMAND "${Python_EXECUTABLE}" -c "import sysconfig; print(sysconfig.get_path('scripts'))"
                   OUTPUT_VARIABLE python_scripts OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   # An isolated build has the wheel in an overlay whose scripts folder leads PATH, hence the last resort.
-  find_program(mpi_wrapper NAMES mpicxx_abi HINTS "${python_scripts}" "${python_bin}" NO_CACHE REQUIRED)
+  find_program(mpi_wrapper NAMES mpicxx_abi HINTS "${TILEWISE_PACKAGES}/bin" "${python_scripts}" "${python_bin}" NO_CACHE REQUIRED)
 endif()
 
 execute_process(COMMAND "${mpi_wrapper}" -show OUTPUT_VARIABLE mpi_line OUTPUT_STRIP_TRAILING_WHITESPACE

@@ -25,15 +25,19 @@ LEFT_OUT = ("output", "json", "quiet", "verbose")  # what a function returns, an
 ARGUMENTS = {"svd": ("values_only",)}  # which a function declares itself, as its return type depends on them
 # Values that say more than the words of a command line.
 TYPES = {
+    "each": "int | str | Sequence[int]",
     "grid": "str | tuple[int, int]",
     "shape": "str | tuple[int, int]",
     "hint": "Sequence[str]",
+    "missing": "str | Sequence[str]",
     "memory": "str | int",
+    **dict.fromkeys(("rows", "columns"), "str | int | slice"),
+    "scale": "str | float",
     "weights": "str | os.PathLike[str] | ArrayLike",
     **dict.fromkeys(("hosts", "trace", "folder"), "str | os.PathLike[str]"),
 }
 # Flags of a job whose words are made into something else.
-WORDS = dict.fromkeys(("io", "dtype"), "str")
+WORDS = dict.fromkeys(("io", "dtype", "separator", "decimal"), "str")
 HEAD = '''"""The options of each function: the flags of its command. Written by tools/api_options.py."""
 
 from __future__ import annotations

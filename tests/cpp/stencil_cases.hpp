@@ -31,7 +31,13 @@ inline kernel::Weights wide() {
     return weights;
 }
 
-inline constexpr std::array boundaries{Boundary::zero, Boundary::fixed, Boundary::periodic, Boundary::reflect};
+inline constexpr std::array<Boundary, 7> boundaries{Boundary::zero,
+                                                    Boundary::fixed,
+                                                    Boundary::periodic,
+                                                    Boundary::reflect,
+                                                    Boundary::mirror,
+                                                    Boundary::nearest,
+                                                    Boundary{Boundary::constant, 0.75}};
 
 struct Case {
     std::int64_t rows = 37, columns = 43;

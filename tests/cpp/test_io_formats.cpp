@@ -1,6 +1,9 @@
 // Tests of texts and tiles: every way to cut a matrix, written and read by any ranks, against what the C++ library
 // reads and writes.
+#include <array>
+#include <cmath>
 #include <complex>
+#include <cstring>
 #include <doctest/doctest.h>
 #include <sstream>
 
@@ -146,6 +149,52 @@ TEST_CASE("complex numbers as pairs, stored by columns") {
     CHECK(data == std::vector<std::complex<double>>{{1, 2}, {3, -4}, {0, 1}, {5, 6}, {7, 8}, {9, 10}});
 }
 
+TEST_CASE("what a text lost is the same on any ranks, however often it was read") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Ledger ledger;
+    ledger.start(Phase::input);
+    Context context{comm, ledger, 2};
+    const Scratch scratch(comm, ".csv");
+    // Four pieces and more: losses on every 1000th line, the first of each kind known.
+    std::string content = "names;are;above\n";
+    for (int line = 2; line <= 60001; ++line) {
+        content += line % 1000 == 7 ? "\t;9007199254740993;1e400\n" : line == 2 ? "NA;1,5;\n" : "0,25;-1e3;1234567\n";
+    }
+    put(scratch, content);
+    io::Region r = text_region(scratch.path, 60000, 3, ';');
+    r.offset = 16;
+    r.file_bytes = static_cast<std::int64_t>(content.size());
+    r.text->decimal = ',';
+    r.text->missing = {"NA"};
+    const auto any_cut = [&](int rank) { return distributions.back()(rank, comm.size(), 60000, 3); };
+    std::vector<double> share(static_cast<std::size_t>(any_cut(comm.rank()).size()));
+    for (const auto strategy : {io::StrategyKind::two_phase, io::StrategyKind::root}) {
+        io::Input(context, r, strategy, {})
+            .load(context, Dtype::float64, any_cut, reinterpret_cast<std::byte*>(share.data()));
+    }
+    std::vector<double> expected;
+    for_elements(any_cut(comm.rank()), [&](std::int64_t i, std::int64_t j) {
+        const bool lost = (i + 2) % 1000 == 7;
+        expected.push_back(j == 0   ? (lost || i == 0 ? NAN : 0.25)
+                           : j == 1 ? (lost     ? 9007199254740992.0
+                                       : i == 0 ? 1.5
+                                                : -1e3)
+                                    : (lost     ? INFINITY
+                                       : i == 0 ? NAN
+                                                : 1234567));
+    });
+    CHECK(std::equal(share.begin(), share.end(), expected.begin(), expected.end(),
+                     [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }));
+    int met = ledger.met_loss() ? 1 : 0, any = 0;
+    mpi::check(MPI_Allreduce(&met, &any, 1, MPI_INT, MPI_MAX, comm.get()), "MPI_Allreduce");
+    CHECK(any == 1);
+    const io::TextLosses losses = io::count_losses(context, r);
+    CHECK(std::array{losses.rounded.count, losses.rounded.line, losses.rounded.column} ==
+          std::array<std::int64_t, 3>{60, 7, 2});
+    CHECK(std::array{losses.overflow.count, losses.overflow.line, losses.overflow.column} ==
+          std::array<std::int64_t, 3>{60, 7, 3});
+}
+
 TEST_CASE("too many lines are found by counting, on every rank, before anything is parsed") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
     Ledger ledger;
@@ -203,4 +252,84 @@ TEST_CASE("tiles are written and read by any ranks in any cut") {
         comm.barrier();
         CHECK_FALSE(output.holds_what_was_written(context));
     }
+}
+
+TEST_CASE("tiles with gaps and tiles without a file are read by any ranks") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    const std::int64_t rows = 17, columns = 11;
+    const double missing = -7;
+    // Numbers from a row to the next, and from one of a row to the next: padded, gaps that are read, and skipped.
+    constexpr std::array<std::array<std::int64_t, 2>, 4> strides{{{16, 1}, {40, 3}, {3000, 1}, {30000, 2000}}};
+    for (const auto& [line, step] : strides) {
+        io::Region r;
+        r.path = r.name = "A.zarr";
+        r.rows = rows;
+        r.columns = columns;
+        r.fill = std::string(reinterpret_cast<const char*>(&missing), sizeof missing);
+        std::vector<std::unique_ptr<Scratch>> files;
+        for (const grid::Block& block : {grid::Block{{0, 9}, {0, 4}}, {{0, 9}, {4, 11}}, {{9, 17}, {4, 11}}}) {
+            files.push_back(std::make_unique<Scratch>(comm, "g" + std::to_string(files.size())));
+            const io::Tile tile{.path = files.back()->path, .offset = 24, .block = block, .line = line, .step = step};
+            std::string bytes(static_cast<std::size_t>(24 + tile.extent() * 8), 'x');
+            for_elements(block, [&](std::int64_t i, std::int64_t j) {
+                const double value = number(i, j);
+                std::memcpy(bytes.data() + 24 + tile.place(i, j) * 8, &value, 8);
+            });
+            put(*files.back(), bytes);
+            r.tiles.push_back(tile);
+        }
+        r.tiles.push_back({.path = "", .block = {{9, 17}, {0, 4}}});
+        for (const Distribution distribution : distributions) {
+            Ledger ledger;
+            ledger.start(Phase::input);
+            Context context{comm, ledger, 3};
+            const auto share_of = [&, distribution](int rank) {
+                return distribution(rank, comm.size(), rows, columns);
+            };
+            std::vector<double> expected;
+            for_elements(share_of(comm.rank()), [&](std::int64_t i, std::int64_t j) {
+                expected.push_back(i >= 9 && j < 4 ? missing : number(i, j));
+            });
+            std::vector<double> read(expected.size());
+            io::Input(context, r, io::StrategyKind::per_rank, {})
+                .load(context, Dtype::float64, share_of, reinterpret_cast<std::byte*>(read.data()));
+            CHECK(read == expected);
+        }
+    }
+}
+
+TEST_CASE("what lies behind the rows of a tile is written as zeros") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Ledger ledger;
+    ledger.start(Phase::input);
+    Context context{comm, ledger, 2};
+    const grid::Block whole{{0, 5}, {0, 7}}, right{{0, 5}, {4, 7}};
+    constexpr std::int64_t bytes = std::int64_t{6} * 4 * 8, written = std::int64_t{19} * 8;
+    const Scratch full(comm, "full"), padded(comm, "padded");
+    put(full, std::string(bytes, 'x'));
+    put(padded, std::string(bytes, 'x'));
+    io::Region r;
+    r.path = r.name = "A.zarr";
+    r.rows = 5;
+    r.columns = 7;
+    r.file_bytes = bytes;
+    r.tiles.push_back({.path = full.path, .block = {{0, 5}, {0, 4}}, .line = 4});
+    r.tiles.push_back({.path = padded.path, .block = right, .line = 4});
+    const auto share_of = [&](int rank) -> grid::Share { return rank == 0 ? whole : grid::Block{}; };
+    std::vector<double> share = numbers_of(share_of(comm.rank()));
+    {
+        io::Output output(context, r, io::StrategyKind::per_rank, {}, true);
+        output.store(context, share_of, reinterpret_cast<std::byte*>(share.data()));
+        output.finish(context, false);
+        CHECK(output.holds_what_was_written(context));
+    }
+    std::vector<double> expected(written / 8);
+    for_elements(right, [&](std::int64_t i, std::int64_t j) {
+        expected[static_cast<std::size_t>(i * 4 + j - 4)] = number(i, j);
+    });
+    CHECK(content_of(padded).substr(0, written) ==
+          std::string(reinterpret_cast<const char*>(expected.data()), written));
+    r.file_bytes = bytes + 1;
+    CHECK_THROWS_WITH_AS(io::Input(context, r, io::StrategyKind::per_rank, {}),
+                         doctest::Contains("has 192 bytes where 193 were expected"), Error);
 }

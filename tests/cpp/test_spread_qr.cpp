@@ -38,8 +38,9 @@ Factored factored(const mpi::Communicator& comm, const Dense& a, const std::vect
         }
     }
     Factored f{Dense(a.rows, n), Dense(n, n), {}};
-    const kernel::SpreadQr qr = pivoted ? kernel::pivoted_spread_qr({mine.columns(), owners}, f.permutation, team, 1)
-                                        : kernel::spread_qr({mine.columns(), owners}, team, 1);
+    const kernel::SpreadColumns spread{mine.columns(), owners};
+    const kernel::SpreadQr qr =
+        pivoted ? kernel::pivoted_spread_qr(spread, f.permutation, team, 1) : kernel::spread_qr(spread, team, 1);
     kernel::apply_q(qr, unit.columns(), team, 1);
     const grid::Partition rows(n, comm.size());
     const kernel::Matrix r = kernel::transposed_triangle(qr, [&](int rank) { return rows[rank]; }, team, 1);

@@ -117,11 +117,15 @@ TEST_CASE("sweeps are those of two loops") {
         const Bytes before = state(0), after = state(1);
         const auto cell = [&](std::int64_t i, std::int64_t j) -> double {
             const bool outside = i < 0 || i >= c.rows || j < 0 || j >= c.columns;
-            if (outside && boundary == Boundary::zero) {
-                return 0;
+            if (outside && boundary == Boundary::constant) {
+                return boundary.value;
             }
             const auto moved = [&](std::int64_t k, std::int64_t count) {
-                return boundary == Boundary::periodic ? (k + count) % count : std::clamp<std::int64_t>(k, 0, count - 1);
+                const std::int64_t fold = k < 0 ? 1 : count - 2;  // next to the outer cell, where that is the mirror
+                return boundary == Boundary::periodic ? (k + count) % count
+                       : boundary == Boundary::mirror && (k < 0 || k >= count)
+                           ? fold
+                           : std::clamp<std::int64_t>(k, 0, count - 1);
             };
             return at(before, moved(i, c.rows) * c.columns + moved(j, c.columns));
         };

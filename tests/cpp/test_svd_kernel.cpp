@@ -330,7 +330,7 @@ TEST_CASE("completed columns are orthonormal and the others stay") {
         const Matrix a = normal_matrix(45, 30);
         Decomposition d = decompose(a, {});
         const Matrix before = copy_of(d.u);
-        complete({d.u.columns(), std::vector<int>(30, 0)}, from, Team(), 2);
+        complete(SpreadColumns{d.u.columns(), std::vector<int>(30, 0)}, from, Team(), 2);
         CHECK(orthogonality(d.u.columns()) <= 1e-13);
         CHECK(std::equal(before.data(), before.column(0) + from * before.stride, d.u.data()));
     }

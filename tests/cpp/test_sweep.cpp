@@ -91,15 +91,24 @@ std::vector<const SweepSet*> sweep_sets() {
 }
 
 constexpr SumForm forms[] = {SumForm::star_symmetric, SumForm::star, SumForm::box_symmetric, SumForm::box};
-constexpr Boundary boundaries[] = {Boundary::zero, Boundary::fixed, Boundary::periodic, Boundary::reflect};
+constexpr Boundary boundaries[] = {Boundary::zero,   Boundary::fixed,   Boundary::periodic,         Boundary::reflect,
+                                   Boundary::mirror, Boundary::nearest, {Boundary::constant, -1.75}};
 
 /// The sweeps as one would write them down, in float64, without margins.
 std::vector<double> written_down(const Weights& weights, Boundary boundary, std::vector<double> cells,
                                  std::int64_t rows, std::int64_t columns, int steps) {
     const int r = weights.radius;
-    const auto mirror = [](std::int64_t i, std::int64_t n) {
+    const auto source = [&](std::int64_t i, std::int64_t n) {
         while (i < 0 || i >= n) {
-            i = i < 0 ? -1 - i : 2 * n - 1 - i;
+            if (boundary == Boundary::reflect) {
+                i = i < 0 ? -1 - i : 2 * n - 1 - i;
+            } else if (boundary == Boundary::mirror && n > 1) {
+                i = i < 0 ? -i : 2 * (n - 1) - i;
+            } else if (boundary == Boundary::periodic) {
+                i += i < 0 ? n : -n;
+            } else {
+                i += i < 0 ? 1 : -1;
+            }
         }
         return i;
     };
@@ -114,17 +123,12 @@ std::vector<double> written_down(const Weights& weights, Boundary boundary, std:
                         std::int64_t y = i + dy, x = j + dx;
                         const bool here = y >= 0 && y < rows && x >= 0 && x < columns;
                         inside = inside && here;
-                        if (!here && (boundary == Boundary::zero || boundary == Boundary::fixed)) {
-                            continue;
-                        }
-                        if (boundary == Boundary::reflect) {
-                            y = mirror(y, rows);
-                            x = mirror(x, columns);
-                        }
-                        y = (y + 8 * rows) % rows;
-                        x = (x + 8 * columns) % columns;
-                        sum += weights.values[static_cast<std::size_t>((dy + r) * (2 * r + 1) + dx + r)] *
-                               cells[static_cast<std::size_t>(y * columns + x)];
+                        y = source(y, rows);
+                        x = source(x, columns);
+                        sum +=
+                            weights.values[static_cast<std::size_t>((dy + r) * (2 * r + 1) + dx + r)] *
+                            (here || boundary != Boundary::constant ? cells[static_cast<std::size_t>(y * columns + x)]
+                                                                    : boundary.value);
                     }
                 }
                 if (boundary != Boundary::fixed || inside) {
@@ -220,7 +224,7 @@ template <class T> void check_fast(Dice& dice, const SweepSet* set, std::int64_t
                                    int most_steps) {
     const int radius = static_cast<int>(dice.roll(1, 4)), steps = static_cast<int>(dice.roll(1, most_steps));
     const SumForm form = forms[dice.roll(0, 3)];
-    const Boundary boundary = boundaries[dice.roll(0, 3)];
+    const Boundary boundary = boundaries[dice.roll(0, 6)];
     const std::int64_t rows = dice.roll(1, most_rows), columns = dice.roll(1, most_columns);
     const std::int64_t margin = std::int64_t{steps} * radius + std::max<std::int64_t>(0, dice.roll(-9, 9));  // or more
     const int threads = static_cast<int>(dice.roll(1, 3));

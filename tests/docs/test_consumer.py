@@ -32,6 +32,7 @@ def run(*words: object) -> str:
 @pytest.mark.skipif(not (BUILD / "build.ninja").exists(), reason="the library is not built: make install")
 def test_the_consumer_builds_against_the_installed_library_and_runs(tmp_path: Path) -> None:
     installed, build = tmp_path / "installed", tmp_path / "build"
+    run("cmake", "--build", BUILD, "--target", "tilewise")
     run("cmake", "--install", BUILD, "--component", "library", "--prefix", installed)
 
     run(

@@ -11,7 +11,8 @@ from tilewise.files.generated import KINDS
 from tilewise.launch.record import Record
 from tilewise.operations import exchanges_of, options_of
 from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
-from tilewise.operations.stencil.options import BOUNDARIES, DECOMPOSITIONS, HALOS
+from tilewise.operations.stencil.boundary import BOUNDARIES
+from tilewise.operations.stencil.options import DECOMPOSITIONS, HALOS
 from tilewise.operations.svd.options import ALGORITHMS as SVD
 from tilewise.operations.svd.options import INNERS, STARTS
 from tilewise.operations.transpose.options import ALGORITHMS as TRANSPOSE
@@ -31,7 +32,7 @@ def section(text: str, heading: str) -> str:
 
 
 def first_column(text: str) -> list[str]:
-    return re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    return re.findall(r"^\| `([\w:]+)` \|", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Dtype dtype = dtypes[data[1] % dtypes.size()].dtype;
     const bool pairs = is_complex(dtype) && (data[0] & 32) != 0;
     TextStyle style{" ,;\t"[data[0] & 3], 1 + ((data[0] >> 2) & 7)};
+    if ((data[0] & 64) != 0 && style.separator != ',') {
+        style.decimal = ',';
+    }
+    if ((data[0] & 128) != 0 && (pairs || !is_complex(dtype))) {  // of a complex number a part may be NaN
+        style.missing = {"none"};
+    }
     const std::int64_t columns = style.line_numbers;
     style.line_numbers *= pairs ? 2 : 1;
     const auto rows = static_cast<std::int64_t>((size - 2) / size_of(dtype)) / columns;
@@ -52,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             store(numbers.data(), i, value);
         }
     });
-    const std::size_t room = static_cast<std::size_t>(rows * columns) * text_width(dtype);
+    const std::size_t room = static_cast<std::size_t>(rows * columns) * text_width(dtype, style);
     const std::unique_ptr<char[]> text(new char[room]);
     const char* end = format_text(numbers.data(), dtype, rows, style, pairs, text.get());
     style.pairs = pairs;

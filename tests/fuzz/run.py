@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 BUILD = Path("build/fuzz")
-CXX = ("text", "format", "job")
+CXX = ("text", "format", "unpack", "job")
 
 
 def build() -> bool:

@@ -63,6 +63,28 @@ def manifests() -> Iterator[bytes]:
     yield from _json(whole, {**whole, "tiles": [up, beside]}, {**whole, "tiles": [tile] * 9})
 
 
+def arrays() -> Iterator[bytes]:
+    """Metadata of Zarr arrays, of both versions."""
+    codec = {"name": "bytes", "configuration": {"endian": "little"}}
+    three = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [4, 3],
+        "data_type": "float64",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
+        "fill_value": "NaN",
+        "codecs": [codec],
+        "attributes": {"scale_factor": 2},
+    }
+    turned = {"name": "transpose", "configuration": {"order": [1, 0]}}
+    packed = {"name": "gzip", "configuration": {"level": 1}}
+    two = {"zarr_format": 2, "shape": [4, 3], "chunks": [2, 3], "dtype": "<f8", "order": "F", "fill_value": 1}
+    two |= {"compressor": {"id": "zlib", "level": 1}, "filters": None, "dimension_separator": "."}
+    yield from _json(three, {**three, "codecs": [turned, codec]}, {**three, "codecs": [codec, packed]})
+    yield from _json(two, {**two, "compressor": None}, {"zarr_format": 3, "node_type": "group"})
+
+
 def listings() -> Iterator[bytes]:
     """Folders of a decomposition."""
     file = {"file": "U.npy", "shape": [4, 3], "dtype": "float64"}

@@ -22,6 +22,7 @@ from rich.console import Console, RenderableType
 from tilewise import files
 from tilewise.base.errors import TilewiseError
 from tilewise.files import folder as folders
+from tilewise.files.contents import contents
 from tilewise.files.decoded import decoded
 from tilewise.launch import events
 from tilewise.launch.hosts import read_hosts
@@ -66,7 +67,7 @@ def _matrix(name: str, folder: Path) -> None:
     source = files.inspect(name)
     for text in (*source.notes, *source.warnings):
         check_terminal(text)
-    if source.encoded and source.bytes <= LARGEST:
+    if source.packed and source.bytes <= LARGEST:
         os.mkdir(folder / "temporary")
         decoded(source, str(folder / "temporary"), "id")
 
@@ -87,6 +88,17 @@ def _tiles(data: bytes, folder: Path) -> None:
     numpy.save(inside / "b.npy", numpy.zeros((4, 3)))
     (inside / "manifest.json").write_bytes(data)
     _matrix(str(inside), folder)
+
+
+def _zarr(data: bytes, folder: Path) -> None:
+    inside = folder / "x.zarr"
+    inside.mkdir()
+    (inside / "c.0.0").write_bytes(bytes(48))
+    (inside / ("zarr.json" if b'"zarr_format":3' in data else ".zarray")).write_bytes(data)
+    contents(str(inside))
+    source = files.inspect(str(inside))
+    for text in (*source.notes, *source.warnings):
+        check_terminal(text)
 
 
 def _svd(data: bytes, folder: Path) -> None:
@@ -189,7 +201,9 @@ TARGETS: dict[str, Target] = {
     "png": Target(_file("x.png"), _whole("png")),
     "jpg": Target(_file("x.jpg"), _whole("jpeg")),
     "petsc": Target(_file("x.petsc"), _whole("petsc")),
+    "mat": Target(_file("x.mat"), _whole("mat", "packed mat", "mat 7.3")),
     "tiles": Target(_tiles, seeds.manifests, structured=True),
+    "zarr": Target(_zarr, seeds.arrays, structured=True),
     "svd": Target(_svd, seeds.listings, structured=True),
     "study": Target(_study, seeds.studies),
     "result": Target(_result, seeds.results, structured=True, seconds=5),
@@ -198,3 +212,9 @@ TARGETS: dict[str, Target] = {
     "events": Target(_events, seeds.events),
     "hosts": Target(_hosts, seeds.hosts),
 }
+if "parquet" in WHOLE:
+    TARGETS |= {
+        "parquet": Target(_file("x.parquet"), _whole("parquet")),
+        "feather": Target(_file("x.feather"), _whole("feather", "packed feather")),
+        "arrow": Target(_file("x.arrow"), _whole("arrow stream")),
+    }

@@ -46,7 +46,8 @@ std::optional<std::vector<std::byte>> parsed(std::string_view text, const TextSt
         const char* end = copy.get() + text.size();
         const std::int64_t count = parse_text(copy.get(), end, style, dtype, out.data(), capacity, 1);
         const std::int64_t parts = is_complex(dtype) && style.pairs ? 2 : 1;
-        require(count * parts == count_lines(copy.get(), end) * style.line_numbers, "as many numbers as lines say");
+        const std::int64_t lines = count_lines(copy.get(), end, style.tabs_are_fields());
+        require(count * parts == lines * style.line_numbers, "as many numbers as lines say");
         out.resize(static_cast<std::size_t>(count) * size_of(dtype));
         return out;
     } catch (const UsageError& error) {
@@ -71,7 +72,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (size < 2) {
         return 0;
     }
-    const TextStyle style{" ,;\t"[data[0] & 3], (data[0] >> 2) & 7, (data[0]& 32) != 0};
+    TextStyle style{" ,;\t"[data[0] & 3], (data[0] >> 2) & 7, (data[0]& 32) != 0};
+    style.decimal = (data[0] & 64) != 0 ? ',' : '.';
+    if ((data[0] & 128) != 0) {
+        style.missing = {"NA", "-9"};
+    }
     const Dtype dtype = dtypes[data[1] % dtypes.size()].dtype;
     const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
     const auto capacity = static_cast<std::int64_t>(text.size() + 1);  // a number takes a character and its separator

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import pytest
 from tilewise import files
+from tilewise.files.formats import format_of
 from tilewise.files.output import Output, create
 from tilewise.files.reading import binary, pieces, rows_of
 from tilewise.files.region import Region
@@ -15,6 +17,12 @@ from tilewise.files.target import check_holds, check_target
 
 SHAPES = [(1, 1), (1, 7), (7, 1), (13, 11), (300, 257)]
 COMPLEX = ["complex64", "complex128"]
+
+
+def require_library(name: str) -> None:
+    """Skips a test of a format whose library is an extra that is not installed."""
+    if format_of(name).table:
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 
 def matrix(shape: tuple[int, int], dtype: str = "float64") -> numpy.ndarray[Any, Any]:
@@ -33,7 +41,7 @@ def loaded(name: object) -> numpy.ndarray[Any, Any]:
         rows = [row.copy() for row in rows_of(region, range(region.rows))]
     found = numpy.array(rows).reshape(source.rows, source.columns)
     assert found.dtype.newbyteorder("=") == numpy.dtype(source.dtype)
-    flat = list(pieces(source)) if not source.encoded else []
+    flat = list(pieces(source)) if not source.packed else []
     assert not flat or sum(piece.size for piece in flat) == found.size
     return found
 
@@ -54,10 +62,12 @@ def filled(region: Region, numbers: numpy.ndarray[Any, Any]) -> None:
         return
     if region.tiles:
         for tile in region.tiles:
-            part = numbers[slice(*tile.rows), slice(*tile.columns)].astype(stored)
-            with open(tile.path, "r+b") as file:
-                file.seek(tile.offset)
-                file.write(part.tobytes())
+            extent = tile.extent(region.order)
+            if extent:
+                flat = numpy.memmap(tile.path, stored, "r+", tile.offset, (extent,))
+                strides = [step * stored.itemsize for step in tile.steps(region.order)]
+                view = numpy.ndarray(tile.shape, stored, flat, strides=strides)
+                view[:] = numbers[slice(*tile.rows), slice(*tile.columns)]
         return
     assert os.path.getsize(region.path) == region.file_bytes
     with open(region.path, "r+b") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import struct
@@ -95,6 +96,55 @@ def mtx(field: str = "real", symmetry: str = "general") -> bytes:
     return file.getvalue()
 
 
+def mat(**options: Any) -> bytes:
+    file = io.BytesIO()
+    scipy.io.savemat(file, {"a": numbers()}, **options)
+    return file.getvalue()
+
+
+def packed_mat(data: bytes) -> bytes:
+    return mat()[:128] + struct.pack("<II", 15, len(data)) + data
+
+
+def mat_7_3(**options: Any) -> bytes:
+    file = io.BytesIO()
+    with h5py.File(file, "w", userblock_size=512) as book:
+        book.create_dataset("a", data=numbers(), **options).attrs["MATLAB_class"] = numpy.bytes_("double")
+    head = b"MATLAB 7.3 MAT-file".ljust(124) + struct.pack("<HH", 0x0200, 0x4D49)
+    return head + file.getvalue()[128:]
+
+
+def columns() -> Any:
+    import pyarrow
+
+    return pyarrow.table({f"c{place}": column for place, column in enumerate(numbers().T)})
+
+
+def parquet(**options: Any) -> bytes:
+    import pyarrow.parquet
+
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(columns(), file, **options)
+    return file.getvalue()
+
+
+def feather(packed: str = "uncompressed") -> bytes:
+    import pyarrow.feather
+
+    file = io.BytesIO()
+    pyarrow.feather.write_feather(columns(), file, compression=packed)
+    return file.getvalue()
+
+
+def stream() -> bytes:
+    import pyarrow
+
+    file = io.BytesIO()
+    with pyarrow.ipc.new_stream(file, columns().schema) as out:
+        out.write_table(columns(), max_chunksize=10)
+    return file.getvalue()
+
+
 PLAIN = (
     b"P2\n18 24\n255\n" + b"\n".join(b" ".join(b"%d" % v for v in row) for row in numbers("uint8")) + b"\n"
 )
@@ -127,7 +177,17 @@ WHOLE: dict[str, tuple[str, Callable[[], bytes]]] = {
     "jpeg": ("x.jpg", lambda: image("JPEG")),
     "petsc": ("x.petsc", petsc),
     "symmetric mtx": ("x.mtx", lambda: mtx(symmetry="symmetric")),
+    "mat": ("x.mat", mat),
+    "packed mat": ("x.mat", lambda: mat(do_compression=True)),
+    "mat 7.3": ("x.mat", mat_7_3),
 }
+if importlib.util.find_spec("pyarrow") is not None:
+    WHOLE |= {
+        "parquet": ("x.parquet", parquet),
+        "feather": ("x.feather", feather),
+        "packed feather": ("x.feather", lambda: feather("lz4")),
+        "arrow stream": ("x.arrow", stream),
+    }
 
 
 # A cut at the very end may leave all numbers there: those formats begin to hurt a little earlier.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zipfile
+import zlib
 
 import h5py
 from malformed_files import (
@@ -16,9 +17,12 @@ from malformed_files import (
     flipped,
     h5,
     image,
+    mat,
+    mat_7_3,
     npy,
     npz,
     numbers,
+    packed_mat,
     petsc,
     png,
     swapped,
@@ -157,14 +161,14 @@ for what, (name, text) in {
     "one blank": ("x.txt", b" "),
     "only comments": ("x.csv", b"# a\n% b\n#c"),
     "only a BOM": ("x.txt", b"\xef\xbb\xbf"),
-    "column names": ("x.csv", b"time,place\n1,2\n"),
-    "quotes": ("x.csv", b'"1","2"\n"3","4"\n'),
+    "column names and units": ("x.csv", b"time,place\ns,m\n1,2\n"),
+    "an open quote": ("x.csv", b'"1","2\n"3","4"\n'),
     "a ragged second line": ("x.txt", b"1 2 3\n4 5\n"),
     "a ragged first line": ("x.csv", b"1\n4,5\n6,7\n"),
     "an empty field": ("x.csv", b"1,,3\n4,5,6\n"),
     "a separator at the end": ("x.tsv", b"1\t2\t\n3\t4\t\n"),
-    "semicolons": ("x.csv", b"1;2\n3;4\n"),
-    "decimal commas": ("x.csv", b"1,5;2,5\n"),
+    "colons": ("x.csv", b"1:2\n3:4\n"),
+    "thousands or decimal commas": ("x.csv", b"1,500;2,500\n"),
     "old Mac line ends": ("x.txt", b"1 2\r3 4\r5 6\r"),
     "UTF-16": ("x.txt", "1 2\n3 4\n".encode("utf-16")),
     "a lie about the shape": ("x.txt", b"7 3\n1 2 3\n4 5 6\n"),
@@ -262,5 +266,38 @@ case(
     "h5 with links in a circle",
     "x.h5:c",
     lambda: book_of(lambda book: book.__setitem__("c", h5py.SoftLink("/c"))),
+)
+# MATLAB: offsets are those of the only variable, a double of 24×18 called a
+for what, at, word in (
+    ("a variable of 4 GB", 132, 2**32 - 1),
+    ("a variable of nothing", 132, 0),
+    ("no variable", 128, 9),
+    ("flags of 2 GB", 140, 2**31 - 1),
+    ("an unknown class", 144, 99),
+    ("a sparse class", 144, 5),
+    ("complex numbers that are not there", 144, 6 | 0x800),
+    ("extents of 2 GB", 156, 2**31 - 1),
+    ("a negative extent", 160, 2**32 - 24),
+    ("enormous extents", 160, 2**31 - 1),
+    ("a dimension only", 156, 4),
+    ("a name of 64 KB", 168, (2**16 - 1) << 16 | 1),
+    ("numbers of an unknown type", 176, 77),
+    ("numbers of a smaller type", 176, 1),
+    ("numbers of 4 GB", 180, 2**32 - 8),
+):
+    data = mat()
+    case(f"mat with {what}", "x.mat", data[:at] + struct.pack("<I", word) + data[at + 4 :])
+case("mat of version 4", "x.mat", struct.pack("<iiiii", 0, 24, 18, 0, 2) + b"a\0" + numbers().tobytes())
+case("mat without byte order", "x.mat", mat()[:126] + b"XX" + mat()[128:])
+case("mat without the member", "x.mat:b", mat())
+case("packed mat that is a bomb", "x.mat", lambda: packed_mat(zlib.compress(bytes(1 << 28), 9)))
+case("packed mat with changed numbers", "x.mat", lambda: flipped(mat(do_compression=True), 260, 20))
+case("packed mat of noise", "x.mat", packed_mat(bytes(i * 89 % 256 for i in range(999))))
+case("packed mat in a packed mat", "x.mat", packed_mat(zlib.compress(mat(do_compression=True)[128:])))
+case("mat 7.3 without the member", "x.mat:b", mat_7_3())
+case(
+    "mat 7.3 with changed chunks",
+    "x.mat",
+    lambda: flipped(mat_7_3(chunks=(24, 18), compression="gzip"), -99, 20),
 )
 case("h5 with changed chunks", "x.h5", lambda: damaged(h5(chunks=(5, 7), compression="gzip")))

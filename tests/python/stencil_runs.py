@@ -9,9 +9,13 @@ import numpy
 from conftest import Tilewise
 from scipy import ndimage
 from stencil_cover import SHAPE
+from tilewise.operations.stencil.boundary import NAMES
 from tilewise.operations.stencil.weights import parse_weights
 
-MODES = {"zero": "constant", "fixed": "constant", "periodic": "wrap", "reflect": "reflect"}
+VALUE = -1.25  # outside, of `constant`
+MODES = {"zero": "constant", "fixed": "constant", "periodic": "wrap"}
+# Each as it is asked for.
+BOUNDARIES = [name.replace(":V", f":{VALUE}") for name in NAMES]
 WEIGHTS = {
     f"w{side}.npy": numpy.random.default_rng(side).uniform(-0.5, 1, (side, side)) / (side * side / 3)
     for side in (3, 5, 7, 9)
@@ -26,7 +30,8 @@ def swept(matrix: Any, weights: str, boundary: str, steps: int) -> Any:
     state = numpy.asarray(matrix, "float64")
     inner = tuple(slice(radius, max(radius, extent - radius)) for extent in state.shape)
     for _ in range(steps):
-        after = ndimage.correlate(state, array, mode=MODES[boundary], cval=0.0)
+        mode, _, value = boundary.partition(":")
+        after = ndimage.correlate(state, array, mode=MODES.get(mode, mode), cval=float(value or 0))
         if boundary == "fixed":
             edged = state.copy()
             edged[inner] = after[inner]

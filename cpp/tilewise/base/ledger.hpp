@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -72,6 +73,9 @@ public:
 
     Counters& count() { return books_.counters; }
     const Counters& count() const { return books_.counters; }
+    /// A text had a number that could not be held as it is written: stays told, whatever is gone back to. Any thread.
+    void tell_loss() { std::atomic_ref(met_loss_).store(true); }
+    bool met_loss() const { return met_loss_; }
     const std::vector<Span>& spans() const { return spans_; }
 
 private:
@@ -83,6 +87,7 @@ private:
     Step step_ = Step::none;
     double started_ = 0, since_ = 0, stopped_ = 0, forgotten_ = 0;
     Books books_;
+    bool met_loss_ = false;
     bool trace_ = false;
     Hook on_enter_;
     std::vector<Span> spans_;

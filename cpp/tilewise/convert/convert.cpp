@@ -24,7 +24,7 @@ public:
           to_(to),
           options_(options),
           transposed_(from.stored_transposed() != to.stored_transposed()),
-          bands_(to, options.grid, elements(), transposed_) {}
+          bands_(to, options.grid, elements(), transposed_, &from) {}
 
     Outcome operator()() {
         const io::Input input = [&] {
@@ -41,7 +41,7 @@ public:
             };
             const std::int64_t size = wanted(context_.comm.rank()).size();
             outcome_.working = outcome_.working || size > 0;
-            read(input, wanted, size);
+            read(input, [&](int rank) { return wanted(rank).moved(options_.first_row, options_.first_column); }, size);
             std::byte* ready = turn(wanted(context_.comm.rank()));
             ready = change(ready, size);
             output.store(context_, wanted, ready);
@@ -87,7 +87,7 @@ private:
     }
 
     std::byte* change(std::byte* data, std::int64_t size) {
-        if (from_.dtype == to_.dtype && from_.swap_bytes == to_.swap_bytes) {
+        if (from_.dtype == to_.dtype && from_.swap_bytes == to_.swap_bytes && !options_.scale) {
             return data;
         }
         const Timed timed(context_.ledger, Phase::output, Step::convert, "convert");
@@ -99,7 +99,7 @@ private:
                             [&](std::int64_t begin, std::int64_t end, int) {
                                 changed_ += kernel::convert(data + begin * from_item, from_.dtype, from_.swap_bytes,
                                                             changed_memory_.data() + begin * to_item, to_.dtype,
-                                                            to_.swap_bytes, end - begin);
+                                                            to_.swap_bytes, end - begin, options_.scale);
                             });
         });
         return changed_memory_.data();
@@ -120,8 +120,12 @@ private:
 };
 
 void check(const Context& context, const io::Region& from, const io::Region& to, const Options& options) {
-    if (from.logical_rows() != to.logical_rows() || from.logical_columns() != to.logical_columns()) {
-        throw UsageError(from.name + " and " + to.name + " are of different shapes");
+    const auto reaches = [](std::int64_t first, std::int64_t count, std::int64_t extent) {
+        return first >= 0 && first <= extent && count <= extent - first;
+    };
+    if (!reaches(options.first_row, to.logical_rows(), from.logical_rows()) ||
+        !reaches(options.first_column, to.logical_columns(), from.logical_columns())) {
+        throw UsageError(from.name + " does not have all rows and columns of " + to.name);
     }
     if (options.grid.size() != context.comm.size()) {
         throw UsageError("the grid has " + std::to_string(options.grid.size()) + " places for " +

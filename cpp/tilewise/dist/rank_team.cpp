@@ -19,7 +19,7 @@ void RankTeam::largest(std::vector<double>& values) const {
     }
 }
 
-void RankTeam::broadcast(double* values, std::int64_t count, int root) const {
+void RankTeam::broadcast_reals(double* values, std::int64_t count, int root) const {
     if (size() == 1) {
         return;
     }
@@ -32,10 +32,10 @@ void RankTeam::broadcast(double* values, std::int64_t count, int root) const {
     }
 }
 
-void RankTeam::gather(const kernel::SpreadColumns& a, std::int64_t begin, std::int64_t end, std::int64_t top,
-                      double* to) const {
+void RankTeam::gather_reals(const kernel::SpreadColumns& a, std::int64_t begin, std::int64_t end, std::int64_t top,
+                            double* to) const {
     if (size() == 1) {
-        Team::gather(a, begin, end, top, to);
+        Team::gather_reals(a, begin, end, top, to);
         return;
     }
     const std::int64_t height = a.mine.rows - top, before = a.of_rank(rank(), 0, begin);
@@ -70,7 +70,7 @@ void RankTeam::gather(const kernel::SpreadColumns& a, std::int64_t begin, std::i
     }
 }
 
-Buffer RankTeam::redistribute(const kernel::SpreadColumns& a, const kernel::WantedBlock& wanted) const {
+Buffer RankTeam::redistribute_reals(const kernel::SpreadColumns& a, const kernel::WantedBlock& wanted) const {
     const Timed timed(context_.ledger, Phase::exchange, "redistribute");
     return redistribute_columns(context_, a.mine, a.owners, wanted);
 }

@@ -15,13 +15,14 @@ public:
     int rank() const override { return context_.comm.rank(); }
     int size() const override { return context_.comm.size(); }
     void largest(std::vector<double>& values) const override;
-    void broadcast(double* values, std::int64_t count, int root) const override;
-    void gather(const kernel::SpreadColumns& a, std::int64_t begin, std::int64_t end, std::int64_t top,
-                double* to) const override;
-    Buffer redistribute(const kernel::SpreadColumns& a, const kernel::WantedBlock& wanted) const override;
     void on_root(const std::function<void(int threads)>& work, int threads) const override;
 
 private:
+    void broadcast_reals(double* values, std::int64_t count, int root) const override;
+    void gather_reals(const kernel::SpreadColumns& a, std::int64_t begin, std::int64_t end, std::int64_t top,
+                      double* to) const override;
+    Buffer redistribute_reals(const kernel::SpreadColumns& a, const kernel::WantedBlock& wanted) const override;
+
     Context& context_;
     const RootTask& root_task_;
 };

@@ -12,7 +12,7 @@
 #include "tilewise/base/array.hpp"
 #include "tilewise/grid/grid.hpp"
 #include "tilewise/grid/partition.hpp"
-#include "tilewise/kernel/jacobi.hpp"
+#include "tilewise/kernel/team.hpp"
 #include "tilewise/mpi/context.hpp"
 
 namespace tilewise::dist {
@@ -31,5 +31,10 @@ using Wanted = std::function<grid::Block(int rank)>;
 /// @note Collective. A rank that throws leaves others waiting: call it where that aborts the job.
 Array<double> redistribute_columns(Context& context, const kernel::Columns& mine, const Owners& owners,
                                    const Wanted& wanted);
+inline Array<kernel::Complex> redistribute_columns(Context& context, const kernel::ColumnsOf<kernel::Complex>& mine,
+                                                   const Owners& owners, const Wanted& wanted) {
+    return Array<kernel::Complex>(
+        redistribute_columns(context, kernel::as_reals(mine), owners, kernel::with_rows(wanted, 2)));
+}
 
 }  // namespace tilewise::dist

@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/lapack_number.hpp"
 #include "tilewise/mpi/datatype.hpp"
 
 namespace tilewise::dist {
@@ -17,7 +17,9 @@ namespace {
 
 using kernel::lapack_int;
 
-template <class T> MPI_Datatype mpi_type() { return sizeof(T) == 4 ? MPI_FLOAT : MPI_DOUBLE; }
+template <class T> MPI_Datatype mpi_type() {
+    return kernel::is_complex_number<T> ? MPI_C_DOUBLE_COMPLEX : sizeof(T) == 4 ? MPI_FLOAT : MPI_DOUBLE;
+}
 
 /// Columns below which the BLAS's threads cost more than they save.
 constexpr std::int64_t wide = 256;
@@ -35,7 +37,7 @@ template <class T> void geqrf(std::int64_t rows, std::int64_t columns, T* a, std
     if constexpr (sizeof(T) == 4) {
         TILEWISE_BLAS(sgeqrf_)(&m, &n, a, &lda, tau, work.data(), &size, &info);
     } else {
-        TILEWISE_BLAS(dgeqrf_)(&m, &n, a, &lda, tau, work.data(), &size, &info);
+        info = kernel::lapack::geqrf(m, n, a, lda, tau, work.data(), size);
     }
     kernel::check_lapack(info, "geqrf");
 }
@@ -52,6 +54,8 @@ template <class T> void ormqr(std::int64_t rows, std::int64_t count, std::int64_
     int info = 0;
     if constexpr (sizeof(T) == 4) {
         TILEWISE_BLAS(sormqr_)("L", "N", &m, &n, &k, a, &lda, tau, c, &ldc, work.data(), &size, &info);
+    } else if constexpr (kernel::is_complex_number<T>) {
+        TILEWISE_BLAS(zunmqr_)("L", "N", &m, &n, &k, a, &lda, tau, c, &ldc, work.data(), &size, &info);
     } else {
         TILEWISE_BLAS(dormqr_)("L", "N", &m, &n, &k, a, &lda, tau, c, &ldc, work.data(), &size, &info);
     }
@@ -258,5 +262,6 @@ template <class T> T* TallQr<T>::apply(int threads) {
 
 template class TallQr<float>;
 template class TallQr<double>;
+template class TallQr<kernel::Complex>;
 
 }  // namespace tilewise::dist

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tilewise/base/array.hpp"
+#include "tilewise/kernel/scalar.hpp"
 #include "tilewise/mpi/context.hpp"
 
 namespace tilewise::dist {
@@ -27,7 +28,7 @@ namespace tilewise::dist {
 /// Rows of a chunk for each column: fewer make more of the work that goes into combining.
 inline constexpr std::int64_t chunk_factor = 4;
 
-/// One rank's rows of a matrix with n = `columns` columns. T is float or double.
+/// One rank's rows of a matrix with n = `columns` columns. T is float, double or complex.
 template <class T> class TallQr {
 public:
     /// `rows` may be 0; over all ranks there are `columns` at least. Memory, in numbers: rows·n for the
@@ -99,5 +100,6 @@ private:
 
 extern template class TallQr<float>;
 extern template class TallQr<double>;
+extern template class TallQr<kernel::Complex>;
 
 }  // namespace tilewise::dist

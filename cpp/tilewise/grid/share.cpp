@@ -61,6 +61,16 @@ std::int64_t Share::total(const std::vector<Range>& ranges) {
 
 Share Share::within(const Block& block) const { return {clipped(rows, block.rows), clipped(columns, block.columns)}; }
 
+Share Share::moved(std::int64_t down, std::int64_t right) const {
+    Share share = *this;
+    for (auto [ranges, distance] : {std::pair(&share.rows, down), std::pair(&share.columns, right)}) {
+        for (Range& range : *ranges) {
+            range = {range.begin + distance, range.end + distance};
+        }
+    }
+    return share;
+}
+
 std::vector<Range> dealt_ranges(std::int64_t count, std::int64_t block, int turn, int turns) {
     std::vector<Range> ranges;
     for (std::int64_t begin = turn * block; begin < count; begin += turns * block) {

@@ -28,9 +28,10 @@ struct Share {
     std::int64_t width() const { return total(columns); }
     std::int64_t size() const { return height() * width(); }
     Share transposed() const { return {columns, rows}; }
-    /// Whether its rows are whole rows of a matrix with that many columns.
     /// The part of it in these rows and columns.
     Share within(const Block& block) const;
+    /// The same, so many rows further down and columns further right.
+    Share moved(std::int64_t down, std::int64_t right) const;
 
 private:
     static std::int64_t total(const std::vector<Range>& ranges);

@@ -79,7 +79,7 @@ void corrupt_for_test(const Context& context, const Region& region) {
         } else {
             const auto last = std::find_if(region.tiles.rbegin(), region.tiles.rend(),
                                            [](const Tile& tile) { return tile.block.size() > 0; });
-            change_byte(last->path, region.name, last->offset + last->block.size() * item - 1);
+            change_byte(last->path, region.name, last->offset + last->extent() * item - 1);
         }
     });
     context.comm.barrier();

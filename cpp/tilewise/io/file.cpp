@@ -95,10 +95,10 @@ std::int64_t PosixFile::size() const {
     return facts.st_size;
 }
 
-void PosixFile::reserve(std::int64_t bytes) const {
+void PosixFile::reserve(std::int64_t offset, std::int64_t bytes) const {
 #ifdef __linux__
-    if (bytes > 0 && uninterrupted([&] { return fallocate(descriptor_, 0, 0, bytes); }) != 0 && errno != EOPNOTSUPP &&
-        errno != ENOSYS) {
+    if (bytes > 0 && uninterrupted([&] { return fallocate(descriptor_, 0, offset, bytes); }) != 0 &&
+        errno != EOPNOTSUPP && errno != ENOSYS) {
         throw system_error(name_ + ": " + std::to_string(bytes) + " bytes of disk space could not be had", errno);
     }
 #endif

@@ -26,8 +26,9 @@ public:
     std::int64_t write(const std::byte* data, std::int64_t bytes, std::int64_t offset) const;
     /// Size in bytes; throws IoError for anything but a regular file.
     std::int64_t size() const;
-    /// Gets the disk space now, where the file system can: a full disk is then found before anybody writes.
-    void reserve(std::int64_t bytes) const;
+    /// Gets the disk space for `bytes` at `offset` now, where the file system can: a full disk is then found before
+    /// anybody writes.
+    void reserve(std::int64_t offset, std::int64_t bytes) const;
     void flush() const;
     /// Keeps other processes that lock too from these bytes; waits for its turn.
     void lock(std::int64_t offset, std::int64_t bytes) const;

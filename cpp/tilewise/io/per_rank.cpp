@@ -4,9 +4,12 @@
 //        A.tiles/   [ tile 0 | tile 1 ]      where rank r's share is exactly tile r, each rank touches one file,
 //                   [ tile 2 | tile 3 ]      front to back; any other share touches what it needs of each
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <vector>
 
 #include "tilewise/base/buffer.hpp"
+#include "tilewise/base/threads.hpp"
 #include "tilewise/io/file.hpp"
 #include "tilewise/io/runs.hpp"
 
@@ -14,66 +17,174 @@ namespace tilewise::io {
 namespace {
 
 constexpr std::int64_t buffer_bytes = std::int64_t{4} << 20;
+constexpr std::int64_t gap_bytes = std::int64_t{8} << 10;  // between wanted numbers: less is read through, not skipped
+constexpr int most_threads = 8;                            // each has a buffer
 
-/// Calls piece(data, bytes, offset in the tile's file) for what `share` has in rows `band` of a tile, in order.
+/// Calls piece(data, count, row, column) for what `share` has in the rows and columns of `block`, run after run.
 template <class Piece>
-void for_pieces(const Transfer& transfer, const grid::Share& share, const Tile& tile, grid::Range band, Piece piece) {
-    const std::int64_t item = transfer.item(), n = transfer.columns(), width = tile.block.columns.size();
-    grid::for_runs(share, n, {band.begin * n, band.end * n},
-                   [&](std::int64_t first, std::int64_t count, std::int64_t local) {
-                       // A run may be several whole rows of the matrix, and a tile narrower than these.
-                       for (std::int64_t at = first; at < first + count; at = (at / n + 1) * n) {
-                           const std::int64_t row = at / n, start = row * n;
-                           const grid::Range own =
-                               grid::common({at, std::min(first + count, start + n)},
-                                            {start + tile.block.columns.begin, start + tile.block.columns.end});
-                           if (own.size() > 0) {
-                               const std::int64_t place =
-                                   (row - tile.block.rows.begin) * width + own.begin - start - tile.block.columns.begin;
-                               piece(transfer.data + (local + own.begin - first) * item, own.size() * item,
-                                     tile.offset + place * item);
-                           }
-                       }
-                   });
+void for_pieces(const Transfer& transfer, const grid::Share& share, const grid::Block& block, Piece piece) {
+    const std::int64_t item = transfer.item(), n = transfer.columns();
+    grid::for_runs(
+        share, n, {block.rows.begin * n, block.rows.end * n},
+        [&](std::int64_t first, std::int64_t count, std::int64_t local) {
+            // A run may be several whole rows of the matrix, and a tile narrower than these.
+            for (std::int64_t at = first; at < first + count; at = (at / n + 1) * n) {
+                const std::int64_t row = at / n, start = row * n;
+                const grid::Range own = grid::common({at, std::min(first + count, start + n)},
+                                                     {start + block.columns.begin, start + block.columns.end});
+                if (own.size() > 0) {
+                    piece(transfer.data + (local + own.begin - first) * item, own.size(), row, own.begin - start);
+                }
+            }
+        });
 }
 
-/// Reads or writes what `share` has of a tile: through a buffer of whole rows, or, to write less than whole rows, piece
-/// by piece, since what is between the pieces belongs to other ranks.
-void move_tile(Counters& count, const Transfer& transfer, const grid::Share& share, const Tile& tile, bool reading) {
+/// The first to the last row and column of a share.
+grid::Block hull_of(const grid::Share& share) {
+    return {{share.rows.front().begin, share.rows.back().end}, {share.columns.front().begin, share.columns.back().end}};
+}
+
+/// Whether a share may have part of a block: most tiles are none of its business.
+bool meets(const grid::Share& share, const grid::Block& block) {
+    if (share.rows.empty() || share.columns.empty()) {
+        return false;
+    }
+    const grid::Block hull = hull_of(share);
+    return grid::common(hull.rows, block.rows).size() > 0 && grid::common(hull.columns, block.columns).size() > 0;
+}
+
+PosixFile opened(const Transfer& transfer, const Tile& tile, PosixFile::Mode mode) {
+    return {tile.path, transfer.region.name + " (" + tile.path + ")", mode};
+}
+
+/// Numbers without a file.
+void fill(const Transfer& transfer, const grid::Share& share, const Tile& tile) {
+    const std::string& number = transfer.region.fill;
+    if (std::ssize(number) != transfer.item()) {
+        throw InternalError(transfer.region.name + ": a tile has neither a file nor a number");
+    }
+    for_pieces(transfer, share, tile.block, [&](std::byte* data, std::int64_t count, std::int64_t, std::int64_t) {
+        for (std::int64_t i = 0; i < count; ++i) {
+            std::memcpy(data + i * transfer.item(), number.data(), number.size());
+        }
+    });
+}
+
+/// Copies `count` items that lie `step` items apart.
+void gather(std::byte* to, const std::byte* from, std::int64_t count, std::int64_t step, std::int64_t item) {
+    const auto size = static_cast<std::size_t>(item);
+    if (step == 1) {
+        std::memcpy(to, from, static_cast<std::size_t>(count) * size);
+        return;
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+        std::memcpy(to + i * item, from + i * step * item, size);
+    }
+}
+
+/// Makes the buffer that large, whatever it holds.
+void require(Buffer& buffer, std::int64_t bytes) {
+    if (buffer.bytes() < static_cast<std::size_t>(bytes)) {
+        buffer = Buffer(static_cast<std::size_t>(bytes));
+    }
+}
+
+/// Reads what `share` has of a tile through a buffer: several rows at once, with what lies between them, where that is
+/// little; numbers that lie far apart one by one.
+void read_tile(Counters& count, Buffer& buffer, const Transfer& transfer, const grid::Share& share, const Tile& tile) {
     const grid::Share part = share.within(tile.block);
     if (part.size() == 0) {
         return;
     }
-    PosixFile file(tile.path, transfer.region.name + " (" + tile.path + ")",
-                   reading ? PosixFile::Mode::read : PosixFile::Mode::write);
-    const std::int64_t row_bytes = tile.block.columns.size() * transfer.item();
-    const std::int64_t height = std::max<std::int64_t>(1, buffer_bytes / row_bytes);
-    const grid::Range rows{part.rows.front().begin, part.rows.back().end};
-    const Buffer buffer(static_cast<std::size_t>(std::min(height, rows.size()) * row_bytes));
-    for (std::int64_t begin = rows.begin; begin < rows.end; begin += height) {
-        const grid::Range band{begin, std::min(begin + height, rows.end)};
-        const std::int64_t start = tile.offset + (band.begin - tile.block.rows.begin) * row_bytes;
-        const std::int64_t bytes = band.size() * row_bytes;
-        const bool whole = part.within({band, tile.block.columns}).size() * transfer.item() == bytes;
-        if (reading) {
-            count.io_calls += file.read(buffer.data(), bytes, start);
+    if (tile.path.empty()) {
+        fill(transfer, share, tile);
+        return;
+    }
+    const PosixFile file = opened(transfer, tile, PosixFile::Mode::read);
+    const grid::Block hull = hull_of(part);
+    const std::int64_t item = transfer.item(), apart = tile.step * item;
+    const std::int64_t group = apart > item + gap_bytes ? 1 : buffer_bytes / apart;
+    const std::int64_t down = tile.down() * item;
+    for (std::int64_t left = hull.columns.begin; left < hull.columns.end; left += group) {
+        const grid::Range columns{left, std::min(left + group, hull.columns.end)};
+        const std::int64_t across = ((columns.size() - 1) * tile.step + 1) * item;
+        const std::int64_t high =
+            down > across + gap_bytes ? 1 : std::clamp<std::int64_t>(buffer_bytes / down, 1, hull.rows.size());
+        require(buffer, (high - 1) * down + across);
+        for (std::int64_t top = hull.rows.begin; top < hull.rows.end; top += high) {
+            const grid::Block block{{top, std::min(top + high, hull.rows.end)}, columns};
+            const std::int64_t first = tile.place(top, left), bytes = (block.rows.size() - 1) * down + across;
+            count.io_calls += file.read(buffer.data(), bytes, tile.offset + first * item);
             count.read += bytes;
-        }
-        for_pieces(transfer, share, tile, band, [&](std::byte* data, std::int64_t size, std::int64_t offset) {
-            if (reading) {
-                std::memcpy(data, buffer.data() + offset - start, static_cast<std::size_t>(size));
-            } else if (whole) {
-                std::memcpy(buffer.data() + offset - start, data, static_cast<std::size_t>(size));
-            } else {
-                count.io_calls += file.write(data, size, offset);
-            }
-        });
-        if (!reading && whole) {
-            count.io_calls += file.write(buffer.data(), bytes, start);
+            for_pieces(transfer, share, block,
+                       [&](std::byte* data, std::int64_t numbers, std::int64_t row, std::int64_t column) {
+                           gather(data, buffer.data() + (tile.place(row, column) - first) * item, numbers, tile.step,
+                                  item);
+                       });
         }
     }
-    if (!reading) {
-        file.close();
+}
+
+/// Writes what `share` has of a tile: through a buffer of whole rows, or, where it has less than these or they are
+/// longer than the buffer, piece by piece, since what is between the pieces belongs to other ranks. What is behind a
+/// row of the tile belongs to nobody.
+void write_tile(Counters& count, Buffer& buffer, const Transfer& transfer, const grid::Share& share, const Tile& tile) {
+    const grid::Share part = share.within(tile.block);
+    if (part.size() == 0) {
+        return;
+    }
+    PosixFile file = opened(transfer, tile, PosixFile::Mode::write);
+    const std::int64_t item = transfer.item(), down = tile.down() * item, across = tile.block.columns.size() * item;
+    const grid::Range rows = hull_of(part).rows;
+    const std::int64_t high =
+        down > across + gap_bytes ? 1 : std::clamp<std::int64_t>(buffer_bytes / down, 1, rows.size());
+    const bool fits = across <= buffer_bytes;
+    if (fits) {
+        require(buffer, (high - 1) * down + across);
+        if (down > across) {  // another tile's numbers may lie in between
+            std::memset(buffer.data(), 0, buffer.bytes());
+        }
+    }
+    for (std::int64_t top = rows.begin; top < rows.end; top += high) {
+        const grid::Block band{{top, std::min(top + high, rows.end)}, tile.block.columns};
+        const std::int64_t first = tile.place(top, tile.block.columns.begin);
+        const bool whole = fits && part.within(band).size() == band.size();
+        for_pieces(
+            transfer, share, band, [&](std::byte* data, std::int64_t numbers, std::int64_t row, std::int64_t column) {
+                const std::int64_t place = tile.place(row, column);
+                if (whole) {
+                    std::memcpy(buffer.data() + (place - first) * item, data, static_cast<std::size_t>(numbers * item));
+                } else {
+                    count.io_calls += file.write(data, numbers * item, tile.offset + place * item);
+                }
+            });
+        if (whole) {
+            count.io_calls +=
+                file.write(buffer.data(), (band.rows.size() - 1) * down + across, tile.offset + first * item);
+        }
+    }
+    file.close();
+}
+
+/// Calls move(counters, tile) for each tile that `share` may have part of, on the threads of the rank.
+template <class Move> void for_tiles(Context& context, const Transfer& transfer, const grid::Share& share, Move move) {
+    std::vector<const Tile*> mine;
+    for (const Tile& tile : transfer.region.tiles) {
+        if (meets(share, tile.block)) {
+            mine.push_back(&tile);
+        }
+    }
+    const bool alone = share.size() * transfer.item() < worth_threads;
+    std::array<Counters, most_threads> counts;
+    std::array<Buffer, most_threads> buffers;
+    parallel_tasks(alone ? 1 : std::min(context.threads, most_threads), std::ssize(mine),
+                   [&](std::int64_t task, int thread) {
+                       const auto own = static_cast<std::size_t>(thread);
+                       move(counts[own], buffers[own], *mine[static_cast<std::size_t>(task)]);
+                   });
+    for (const Counters& count : counts) {
+        context.ledger.count().io_calls += count.io_calls;
+        context.ledger.count().read += count.read;
     }
 }
 
@@ -88,9 +199,9 @@ private:
                           (reading ? "read tiles of " : "write tiles of ") + transfer.region.name);
         const grid::Share share = transfer.share_of(context.comm.rank());
         mpi::together(context.comm, [&] {
-            for (const Tile& tile : transfer.region.tiles) {
-                move_tile(context.ledger.count(), transfer, share, tile, reading);
-            }
+            for_tiles(context, transfer, share, [&](Counters& count, Buffer& buffer, const Tile& tile) {
+                (reading ? read_tile : write_tile)(count, buffer, transfer, share, tile);
+            });
         });
         (reading ? context.ledger.count().useful : context.ledger.count().written) += share.size() * transfer.item();
     }
@@ -99,8 +210,11 @@ private:
 }  // namespace
 
 void read_tiles(Counters& count, const Transfer& transfer, const grid::Share& share) {
+    Buffer buffer;
     for (const Tile& tile : transfer.region.tiles) {
-        move_tile(count, transfer, share, tile, true);
+        if (meets(share, tile.block)) {
+            read_tile(count, buffer, transfer, share, tile);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,14 +11,28 @@
 #include "tilewise/base/dtype.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/grid/share.hpp"
+#include "tilewise/kernel/unpack.hpp"
 
 namespace tilewise::io {
 
-/// A rectangle of a matrix that has a file of its own, row by row from `offset`.
+/// A rectangle of the stored matrix that has a file of its own, or is the same number all over.
+///
+///     file    [ offset | a b c . | d e f . | . . . . ]     2×3 numbers with a `line` of 4, `step` 1
 struct Tile {
-    std::string path;
+    std::string path;  ///< empty: there is no file, and each number is the region's `fill`
     std::int64_t offset = 0;
     grid::Block block;
+    std::int64_t line = 0;  ///< numbers from one stored row to the next; 0: as many as the block is wide
+    std::int64_t step = 1;  ///< numbers from one of a row to the next; of an output 1
+
+    /// Numbers from one stored row to the next.
+    std::int64_t down() const { return line > 0 ? line : block.columns.size(); }
+    /// Where in its file the number in that row and column of the stored matrix lies, in numbers from `offset`.
+    std::int64_t place(std::int64_t row, std::int64_t column) const {
+        return (row - block.rows.begin) * down() + (column - block.columns.begin) * step;
+    }
+    /// Numbers from `offset` to behind the last one.
+    std::int64_t extent() const { return block.size() == 0 ? 0 : place(block.rows.end - 1, block.columns.end - 1) + 1; }
 };
 
 /// Numbers as text: `line_numbers` of them on each line, between separators; a blank stands for any run of blanks.
@@ -25,9 +40,29 @@ struct TextLines {
     char separator = ' ';
     std::int64_t line_numbers = 1;
     bool pairs = false;  ///< complex numbers as two numbers side by side
+    char decimal = '.';
+    std::vector<std::string> missing = {};  ///< words for NaN; with any, an empty field is one too
 
     /// Numbers of the matrix on each line.
     std::int64_t elements() const { return pairs ? line_numbers / 2 : line_numbers; }
+};
+
+/// A matrix in packed pieces that lie in the order of a regular grid over the stored rows and columns. Those at the
+/// edges are as large as all others, and reach beyond the matrix.
+///
+///     chunks   [ 0 | 1 | 2 ]      of an array of more dimensions, a chunk is a block: the matrix's part of it begins
+///              [ 3 | 4 | 5 ]      with number `start`, and has numbers `down` and `across` from each other
+struct Chunks {
+    std::int64_t rows = 1, columns = 1;  ///< of the matrix in each
+    std::int64_t start = 0, down = 1, across = 1;
+    bool clipped = false;  ///< those at the lower edge hold only the rows that there are
+    kernel::Packing packing;
+    std::vector<std::string> paths;            ///< of each; empty: all are in the region's file
+    std::vector<std::int64_t> offsets, bytes;  ///< where each lies; 0 bytes: nowhere, and all numbers are `fill`
+    std::vector<std::uint32_t> skipped;        ///< bit i: its filter i is not to be undone; empty: all are
+    std::vector<std::byte> fill;               ///< one number as the file has it
+
+    std::int64_t across_count(std::int64_t width) const { return (width + columns - 1) / columns; }
 };
 
 struct InMemory;
@@ -40,17 +75,22 @@ struct Region {
     Dtype dtype = Dtype::float64;
     bool swap_bytes = false;
     bool column_major = false;
-    std::int64_t file_bytes = -1;  ///< the size that the file must have; −1: large enough will do
+    std::int64_t file_bytes = -1;  ///< the size that the file must have, with tiles that of each; −1: large enough will
+                                   ///< do, and a tile ends with its last number
     bool transposed = false;       ///< the operation wants the transpose
     std::string generator;
     std::uint64_t seed = 0;
-    std::vector<Tile> tiles;           ///< instead of one file
-    std::optional<TextLines> text;     ///< instead of binary numbers
+    std::vector<Tile> tiles;               ///< instead of one file
+    std::string fill;                      ///< the bytes of a number of tiles without a file
+    std::optional<TextLines> text;         ///< instead of binary numbers
+    std::shared_ptr<const Chunks> chunks;  ///< instead of numbers that lie as they are
     bool proving = false;              ///< an output that a proof reads: what is wrong with it fails the verification
     const InMemory* memory = nullptr;  ///< instead of a file: the ranks' own memory (io/in_memory.hpp)
 
     /// Whether all numbers lie in one file, as bytes.
-    bool is_one_file() const { return generator.empty() && tiles.empty() && !text && memory == nullptr; }
+    bool is_one_file() const {
+        return generator.empty() && tiles.empty() && !text && chunks == nullptr && memory == nullptr;
+    }
 
     /// Rows and columns as the operation sees them.
     std::int64_t logical_rows() const { return transposed ? columns : rows; }
@@ -65,8 +105,8 @@ struct Region {
     grid::Share stored(const grid::Share& wanted) const { return stored_transposed() ? wanted.transposed() : wanted; }
 
     /// The error of a file that is not what it should be; `kind` where it is somebody's input.
-    Error refusal(ErrorKind kind, const std::string& what) const {
-        return Error(proving ? ErrorKind::verification : kind, name + ": " + what);
+    Error refusal(ErrorKind kind, const std::string& what, const std::string& advice = {}) const {
+        return Error(proving ? ErrorKind::verification : kind, name + ": " + what, -1, 0, advice);
     }
 
     std::int64_t bytes() const { return rows * columns * static_cast<std::int64_t>(size_of(dtype)); }

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <limits>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/text.hpp"
+#include "tilewise/io/text_characters.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::io {
@@ -17,66 +16,12 @@ namespace {
 
 using mpi::check;
 
-kernel::TextStyle style_of(const Region& region) {
-    return {
-        .separator = region.text->separator, .line_numbers = region.text->line_numbers, .pairs = region.text->pairs};
-}
-
-/// The characters of a text and the places where its pieces begin.
-class Characters {
-public:
-    explicit Characters(const Region& region)
-        : mapping_(region, Mapping::Access::read),
-          file_(reinterpret_cast<const char*>(mapping_.data())),
-          begin_(file_ + region.offset),
-          end_(file_ + region.file_bytes) {}
-
-    const char* file() const { return file_; }
-    std::int64_t bytes() const { return end_ - begin_; }
-
-    /// The first line that begins in a piece, or at its border; the end of the file for the piece after the last.
-    const char* piece(std::int64_t index) const {
-        if (index == 0) {
-            return begin_;
-        }
-        if (index * TextIndex::piece_bytes >= bytes()) {
-            return end_;
-        }
-        return after_newline(begin_ + index * TextIndex::piece_bytes - 1);
-    }
-
-    /// Gives the pages back from a piece's border to `end`, so that a long text does not fill the resident set;
-    /// touching them again brings them back.
-    void release(std::int64_t piece, const char* end) const {
-        const char* border = begin_ + piece * TextIndex::piece_bytes;
-        mapping_.release(piece == 0 ? border : border - 1, end);  // the byte before was looked at too
-    }
-
-    /// The line that follows `lines` lines of numbers from `at` on, which begins a line.
-    const char* skip(const char* at, std::int64_t lines) const {
-        while (lines > 0 && at < end_) {
-            const char* next = after_newline(at);
-            lines -= kernel::count_lines(at, next);
-            at = next;
-        }
-        return at;
-    }
-
-private:
-    const char* after_newline(const char* at) const {
-        const void* found = std::memchr(at, '\n', static_cast<std::size_t>(end_ - at));
-        return found == nullptr ? end_ : static_cast<const char*>(found) + 1;
-    }
-
-    Mapping mapping_;
-    const char *file_, *begin_, *end_;
-};
-
 class TextElements final : public ElementFile {
 public:
     TextElements(const Transfer& transfer, int threads)
         : region_(transfer.region),
           index_(*transfer.text),
+          style_(style_of(transfer.region)),
           threads_(threads),
           characters_(transfer.region) {}
 
@@ -121,8 +66,9 @@ public:
 private:
     /// Parses whole lines.
     void parse(const char* begin, const char* end, std::int64_t expected, std::byte* out) const {
+        kernel::Losses losses;
         const auto run = [&](std::int64_t first_line) {
-            return kernel::parse_text(begin, end, style_of(region_), region_.dtype, out, expected, first_line);
+            return kernel::parse_text(begin, end, style_, region_.dtype, out, expected, first_line, &losses);
         };
         try {
             if (run(1) != expected) {
@@ -133,26 +79,39 @@ private:
             try {
                 run(1 + std::count(characters_.file(), begin, '\n'));
             } catch (const UsageError& error) {
-                throw region_.refusal(ErrorKind::usage, error.what());
+                throw region_.refusal(ErrorKind::usage, error.what(), error.advice());
             }
             throw region_.refusal(ErrorKind::usage, "changed while it was read");
+        }
+        if (losses.any() && !region_.proving) {
+            index_.tell_loss();
         }
     }
 
     const char* at_line(std::int64_t line) const {
         const std::int64_t piece = index_.piece_of(line);
-        return characters_.skip(characters_.piece(piece), line - index_.lines_before(piece));
+        return characters_.skip(characters_.piece(piece), line - index_.lines_before(piece), style_.tabs_are_fields());
     }
 
     const Region& region_;
     const TextIndex& index_;
+    kernel::TextStyle style_;
     int threads_;
     Characters characters_;
 };
 
 }  // namespace
 
-TextIndex::TextIndex(Context& context, const Region& region) {
+kernel::TextStyle style_of(const Region& region) {
+    const TextLines& text = *region.text;
+    return {.separator = text.separator,
+            .line_numbers = text.line_numbers,
+            .pairs = text.pairs,
+            .decimal = text.decimal,
+            .missing = text.missing};
+}
+
+TextIndex::TextIndex(Context& context, const Region& region) : ledger_(context.ledger) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "count lines of " + region.name);
     const std::int64_t pieces =
         std::max<std::int64_t>(1, (region.file_bytes - region.offset + piece_bytes - 1) / piece_bytes);
@@ -162,9 +121,10 @@ TextIndex::TextIndex(Context& context, const Region& region) {
     mpi::together(context.comm, [&] {
         if (mine.size() > 0) {
             const Characters characters(region);
+            const bool tabs_are_fields = style_of(region).tabs_are_fields();
             parallel_tasks(context.threads, mine.size(), [&](std::int64_t task, int) {
                 const char *begin = characters.piece(mine.begin + task), *end = characters.piece(mine.begin + task + 1);
-                lines[static_cast<std::size_t>(task)] = kernel::count_lines(begin, end);
+                lines[static_cast<std::size_t>(task)] = kernel::count_lines(begin, end, tabs_are_fields);
                 characters.release(mine.begin + task, end);
             });
         }

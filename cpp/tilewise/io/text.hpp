@@ -5,11 +5,15 @@
 #include <memory>
 #include <vector>
 
+#include "tilewise/base/ledger.hpp"
 #include "tilewise/io/elements.hpp"
-#include "tilewise/io/mapped.hpp"
 #include "tilewise/io/read_back.hpp"
+#include "tilewise/kernel/text.hpp"
 
 namespace tilewise::io {
+
+/// How the numbers of a text stand in its lines.
+kernel::TextStyle style_of(const Region& region);
 
 /// How many lines of numbers begin in each piece of the file: found once, by all ranks together, then known to all.
 ///
@@ -28,10 +32,24 @@ public:
     std::int64_t lines_before(std::int64_t piece) const { return lines_before_[static_cast<std::size_t>(piece)]; }
     /// The piece in which a line of numbers begins.
     std::int64_t piece_of(std::int64_t line) const;
+    /// Somebody met a number that the text's type cannot hold; any thread may say so.
+    void tell_loss() const { ledger_.tell_loss(); }
 
 private:
+    Ledger& ledger_;
     std::vector<std::int64_t> lines_before_;
 };
+
+/// What a text has that its type cannot hold, in the whole of it: the same on any number of ranks, however it was read.
+struct TextLoss {
+    std::int64_t count = 0, line = 0, column = 0;  ///< how many numbers; where the first stands, from 1
+};
+struct TextLosses {
+    TextLoss rounded, overflow;
+};
+
+/// Parses each line of the text once more, for a text that somebody met a loss in. @note Collective.
+TextLosses count_losses(Context& context, const Region& region);
 
 /// A text that is there to be read; several ranges can be read at once, each on its own thread.
 std::unique_ptr<ElementFile> open_text(const Transfer& transfer, int threads);

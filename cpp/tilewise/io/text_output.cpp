@@ -38,6 +38,7 @@ struct Formatter {
     const Region& region;
     std::int64_t line = region.text->elements(), item = static_cast<std::int64_t>(size_of(region.dtype));
     std::int64_t chunk_lines = std::max<std::int64_t>(1, chunk_bytes / item / line);
+    kernel::TextStyle style = style_of(region);
 
     std::int64_t chunks(std::int64_t lines) const { return (lines + chunk_lines - 1) / chunk_lines; }
 
@@ -45,11 +46,10 @@ struct Formatter {
     std::int64_t format(std::int64_t index, std::int64_t lines, const std::byte* rows, Buffer& text) const {
         const std::int64_t begin = index * chunk_lines, end = std::min(begin + chunk_lines, lines);
         const std::size_t room =
-            static_cast<std::size_t>((end - begin) * (line + 1)) * kernel::text_width(region.dtype);
+            static_cast<std::size_t>((end - begin) * (line + 1)) * kernel::text_width(region.dtype, style);
         if (text.bytes() < room) {
             text = Buffer(room);
         }
-        const kernel::TextStyle style{.separator = region.text->separator, .line_numbers = region.text->line_numbers};
         char* start = reinterpret_cast<char*>(text.data());
         return kernel::format_text(rows + begin * line * item, region.dtype, end - begin, style, region.text->pairs,
                                    start) -

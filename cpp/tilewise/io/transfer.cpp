@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tilewise/base/names.hpp"
+#include "tilewise/io/chunked.hpp"
 #include "tilewise/io/file.hpp"
 #include "tilewise/io/in_memory.hpp"
 #include "tilewise/kernel/convert.hpp"
@@ -34,6 +35,9 @@ StrategyKind fitting(const Region& region, StrategyKind strategy) {
 }
 
 std::unique_ptr<Strategy> strategy_for(const Region& region, StrategyKind strategy, const Hints& hints) {
+    if (region.chunks != nullptr) {
+        return make_chunked(by_root(strategy));
+    }
     return region.memory != nullptr ? make_in_memory() : make_strategy(fitting(region, strategy), hints);
 }
 
@@ -101,10 +105,13 @@ void check_file(Context& context, const Region& region) {
             return;
         }
         for (const Tile& tile : region.tiles) {
-            check_size(region, tile.path, " (" + tile.path + ")",
-                       tile.offset + tile.block.size() * static_cast<std::int64_t>(size_of(region.dtype)), true);
+            if (!tile.path.empty()) {
+                const std::int64_t end = tile.offset + tile.extent() * static_cast<std::int64_t>(size_of(region.dtype));
+                check_size(region, tile.path, " (" + tile.path + ")", region.file_bytes >= 0 ? region.file_bytes : end,
+                           true);
+            }
         }
-        if (region.tiles.empty()) {
+        if (region.tiles.empty() && (region.chunks == nullptr || region.chunks->paths.empty())) {
             const bool exactly = region.file_bytes >= 0;
             check_size(region, region.path, "", exactly ? region.file_bytes : region.offset + region.bytes(), exactly);
         }
@@ -142,7 +149,9 @@ void Input::load_raw(Context& context, const WantedShare& wanted, std::byte* dat
         return;
     }
     strategy_->read(context, {region_, stored_shares(region_, wanted), data, text_.get()});
-    check_file(context, region_);  // some libraries read stale bytes or zeros where a file was cut short meanwhile
+    if (region_.tiles.empty()) {  // some libraries read stale bytes or zeros where a file was cut short meanwhile
+        check_file(context, region_);
+    }
 }
 
 void Input::load(Context& context, Dtype dtype, const WantedShare& wanted, std::byte* data) const {
@@ -172,7 +181,7 @@ Output::Output(Context& context, const Region& region, StrategyKind strategy, co
             text_ = std::make_unique<TextOutput>(region_, by_root(strategy), read_back_);
         } else if (region.is_one_file() && context.comm.rank() == 0) {
             PosixFile file(region.path, region.name, PosixFile::Mode::write);
-            file.reserve(region.offset + region.bytes());
+            file.reserve(region.offset, region.bytes());
             file.close();
         }
     });
@@ -215,7 +224,9 @@ void Output::finish(Context& context, bool sync) {
                 file.close();
             };
             for (const Tile& tile : region_.tiles) {
-                flush(tile.path);
+                if (!tile.path.empty()) {
+                    flush(tile.path);
+                }
             }
             if (region_.tiles.empty()) {
                 flush(region_.path);

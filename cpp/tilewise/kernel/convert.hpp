@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "tilewise/base/dtype.hpp"
 
@@ -25,9 +26,10 @@ std::int64_t widen(std::byte* buffer, std::int64_t count, Dtype from, bool swap_
 /// cannot hold becomes the nearest number that they can, after its fraction is cut off, and NaN becomes 0; what floats
 /// cannot hold becomes ±inf; all else is rounded once, to nearest. Imaginary parts are dropped. Returns how many
 /// numbers were changed in more than rounding: held to the range of an integer, NaN become 0, finite become infinite,
-/// or with an imaginary part dropped that was not 0.
+/// or with an imaginary part dropped that was not 0. With `scale` each is first multiplied, as float64, or complex128
+/// part by part.
 std::int64_t convert(const std::byte* from, Dtype from_dtype, bool swap_from, std::byte* to, Dtype to_dtype,
-                     bool swap_to, std::int64_t count);
+                     bool swap_to, std::int64_t count, std::optional<double> scale = {});
 
 /// Largest magnitude of `count` 64-bit integers, as a double rounded up.
 double largest_magnitude(const std::byte* data, std::int64_t count, Dtype dtype);

@@ -189,10 +189,46 @@ template <class From, class To> std::int64_t convert_chunk(const std::byte* from
     }
 }
 
+/// In place. Returns how many finite numbers, of so many `parts` each, have a part that became infinite.
+std::int64_t multiply(double* numbers, std::int64_t count, std::int64_t parts, double scale) {
+    std::int64_t overflows = 0;
+    for (std::int64_t i = 0; i < count * parts; i += parts) {
+        bool overflow = false;
+        for (std::int64_t part = i; part < i + parts; ++part) {
+            const bool was_finite = std::isfinite(numbers[part]);
+            numbers[part] *= scale;
+            overflow = overflow || (was_finite && std::isinf(numbers[part]));
+        }
+        overflows += overflow ? 1 : 0;
+    }
+    return overflows;
+}
+
+std::int64_t convert_scaled(const std::byte* from, Dtype from_dtype, bool swap_from, std::byte* to, Dtype to_dtype,
+                            bool swap_to, std::int64_t count, double scale) {
+    const Dtype wide = is_complex(from_dtype) ? Dtype::complex128 : Dtype::float64;
+    const auto from_item = static_cast<std::int64_t>(size_of(from_dtype)),
+               to_item = static_cast<std::int64_t>(size_of(to_dtype));
+    std::array<double, static_cast<std::size_t>(2 * chunk)> numbers;
+    auto* bytes = reinterpret_cast<std::byte*>(numbers.data());
+    std::int64_t lost = 0;
+    for (std::int64_t begin = 0; begin < count; begin += chunk) {
+        const std::int64_t here = std::min(chunk, count - begin);
+        convert(from + begin * from_item, from_dtype, swap_from, bytes, wide, false, here);
+        const std::int64_t overflows = multiply(numbers.data(), here, wide == Dtype::float64 ? 1 : 2, scale);
+        lost += is_integer(to_dtype) ? 0 : overflows;  // an integer is held to its range, and counted there
+        lost += convert(bytes, wide, false, to + begin * to_item, to_dtype, swap_to, here);
+    }
+    return lost;
+}
+
 }  // namespace
 
 std::int64_t convert(const std::byte* from, Dtype from_dtype, bool swap_from, std::byte* to, Dtype to_dtype,
-                     bool swap_to, std::int64_t count) {
+                     bool swap_to, std::int64_t count, std::optional<double> scale) {
+    if (scale) {
+        return convert_scaled(from, from_dtype, swap_from, to, to_dtype, swap_to, count, *scale);
+    }
     if (from_dtype == to_dtype) {
         if (swap_from != swap_to) {
             swap_numbers(from, to, count, from_dtype);

@@ -36,10 +36,10 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 bool is_narrow(std::int64_t count) { return count <= 2 * narrow_block; }
 
 /// Solves pairs in one go, on its own scratch memory.
-class OneGo {
+template <class T> class OneGo {
 public:
     /// False: the pair is wide, and columns of different norms still need rotations that are not small.
-    bool solve(const ColumnPair& x, const ColumnPair& v, double tolerance, int threads, PairOutcome& outcome,
+    bool solve(const ColumnPair<T>& x, const ColumnPair<T>& v, double tolerance, int threads, PairOutcome& outcome,
                PairTally& tally) {
         const std::int64_t count = x.count();
         cosines_.values = gram_.grow(count * count);
@@ -86,7 +86,7 @@ public:
 
 private:
     /// Small rotations between columns of different groups, those within being done.
-    void turn_across(const ColumnPair& x, const ColumnPair& v, const NormGroups& groups, double tolerance,
+    void turn_across(const ColumnPair<T>& x, const ColumnPair<T>& v, const NormGroups& groups, double tolerance,
                      int threads) {
         find_cosines(x, cosines_, threads);
         const Angles angles = find_angles(cosines_, tolerance, work_.square(0, x.count()), threads, &groups);
@@ -96,26 +96,27 @@ private:
     }
 
     /// X ← X·W and V ← V·W, or W added to I.
-    void turn(const ColumnPair& x, const ColumnPair& v, const Rotation& rotation, bool add, int threads) {
+    void turn(const ColumnPair<T>& x, const ColumnPair<T>& v, const Rotation<T>& rotation, bool add, int threads) {
         multiply_columns(x, rotation, add, panel_, threads);
         if (v.count() > 0) {
             multiply_columns(v, rotation, add, panel_, threads);
         }
     }
 
-    Array<double> gram_, panel_;
-    Cosines cosines_;
-    InnerWork work_;
+    Array<T> gram_, panel_;
+    Cosines<T> cosines_;
+    InnerWork<T> work_;
 };
 
 }  // namespace
 
-Matrix::Matrix(std::int64_t row_count, std::int64_t column_count)
+template <class T>
+MatrixOf<T>::MatrixOf(std::int64_t row_count, std::int64_t column_count)
     : rows(row_count),
       count(column_count),
       // Columns begin at cache lines, and not all at the same place in the cache.
       stride((row_count + 7) / 8 * 8 + ((row_count + 7) / 8 * 8 % 512 == 0 ? 8 : 0)),
-      memory(static_cast<std::size_t>(stride * column_count) * sizeof(double)) {}
+      memory(static_cast<std::size_t>(stride * column_count) * sizeof(T)) {}
 
 PairTally& PairTally::operator+=(const PairTally& other) {
     small_angles += other.small_angles;
@@ -156,24 +157,24 @@ double jacobi_tolerance(std::int64_t rows, Inner inner) {
     return std::clamp(1e-15 * root, 1.5e-14, 5e-14);
 }
 
-struct PairSolver::State {
+template <class T> struct PairSolverOf<T>::State {
     Inner inner;
     double tolerance;
     int threads;
-    OneGo whole{};
-    std::vector<OneGo> narrow{};
+    OneGo<T> whole{};
+    std::vector<OneGo<T>> narrow{};
     PairTally tally{};
 
     /// One round robin over narrow blocks of both sides: each meets each other once.
-    PairOutcome sweep(const ColumnPair& x, const ColumnPair& v) {
-        std::vector<Columns> parts, v_parts;
+    PairOutcome sweep(const ColumnPair<T>& x, const ColumnPair<T>& v) {
+        std::vector<ColumnsOf<T>> parts, v_parts;
         for (const bool right : {false, true}) {
-            const Columns &block = right ? x.right : x.left, &v_block = right ? v.right : v.left;
+            const ColumnsOf<T>&block = right ? x.right : x.left, &v_block = right ? v.right : v.left;
             const std::int64_t pieces = (block.count + narrow_block - 1) / narrow_block;
             for (std::int64_t k = 0; k < pieces; ++k) {
                 const std::int64_t begin = block.count * k / pieces, end = block.count * (k + 1) / pieces;
                 parts.push_back(block.part(begin, end - begin));
-                v_parts.push_back(v_block.count > 0 ? v_block.part(begin, end - begin) : Columns{});
+                v_parts.push_back(v_block.count > 0 ? v_block.part(begin, end - begin) : ColumnsOf<T>{});
             }
         }
         if (parts.size() % 2 != 0) {
@@ -206,16 +207,20 @@ struct PairSolver::State {
     }
 };
 
-PairSolver::PairSolver(Inner inner, double tolerance, int threads) : state_(new State{inner, tolerance, threads}) {}
-PairSolver::PairSolver(PairSolver&&) noexcept = default;
-PairSolver& PairSolver::operator=(PairSolver&&) noexcept = default;
-PairSolver::~PairSolver() = default;
+template <class T>
+PairSolverOf<T>::PairSolverOf(Inner inner, double tolerance, int threads)
+    : state_(new State{inner, tolerance, threads}) {}
+template <class T> PairSolverOf<T>::PairSolverOf(PairSolverOf&&) noexcept = default;
+template <class T> PairSolverOf<T>& PairSolverOf<T>::operator=(PairSolverOf&&) noexcept = default;
+template <class T> PairSolverOf<T>::~PairSolverOf() = default;
 
-const PairTally& PairSolver::tally() const { return state_->tally; }
-void PairSolver::use_rotations() { state_->inner = Inner::rotations; }
+template <class T> const PairTally& PairSolverOf<T>::tally() const { return state_->tally; }
+template <class T> void PairSolverOf<T>::use_rotations() { state_->inner = Inner::rotations; }
 
-PairOutcome PairSolver::operator()(Columns x_left, Columns x_right, Columns v_left, Columns v_right) {
-    const ColumnPair x{x_left, x_right}, v{v_left, v_right};
+template <class T>
+PairOutcome PairSolverOf<T>::operator()(ColumnsOf<T> x_left, ColumnsOf<T> x_right, ColumnsOf<T> v_left,
+                                        ColumnsOf<T> v_right) {
+    const ColumnPair<T> x{x_left, x_right}, v{v_left, v_right};
     if (x.count() < 2) {
         return {};
     }
@@ -231,5 +236,10 @@ PairOutcome PairSolver::operator()(Columns x_left, Columns x_right, Columns v_le
     }
     return outcome;
 }
+
+template struct MatrixOf<double>;
+template struct MatrixOf<Complex>;
+template class PairSolverOf<double>;
+template class PairSolverOf<Complex>;
 
 }  // namespace tilewise::kernel

@@ -1,7 +1,7 @@
 // One-sided Jacobi on two blocks of columns: makes all of them orthogonal to each other, one rotation after another or
 // by matrix products.
 //
-//            left  right                     W: orthogonal, from the Gram matrix of both blocks
+//            left  right                     W: orthogonal or unitary, from the Gram matrix of both blocks
 //          [ |||    ||| ]
 //      X = [ |||    ||| ]     [L R] ← [L R]·W,  the same for the columns of V, so that A·V = X stays true
 //          [ |||    ||| ]
@@ -12,30 +12,39 @@
 #include <vector>
 
 #include "tilewise/base/array.hpp"
+#include "tilewise/kernel/scalar.hpp"
 
 namespace tilewise::kernel {
 
 /// Some columns of a matrix, column-major, `stride` elements from one to the next. No rows: the matrix is not wanted.
-struct Columns {
-    double* data = nullptr;
+template <class T> struct ColumnsOf {
+    T* data = nullptr;
     std::int64_t rows = 0, count = 0, stride = 0;
 
-    double* column(std::int64_t index) const { return data + index * stride; }
-    Columns part(std::int64_t begin, std::int64_t width) const { return {column(begin), rows, width, stride}; }
+    T* column(std::int64_t index) const { return data + index * stride; }
+    ColumnsOf part(std::int64_t begin, std::int64_t width) const { return {column(begin), rows, width, stride}; }
 };
+using Columns = ColumnsOf<double>;
+
+/// The same columns as the reals that they are made of.
+inline Columns as_reals(const Columns& columns) { return columns; }
+inline Columns as_reals(const ColumnsOf<Complex>& columns) {
+    return {reals_of(columns.data), 2 * columns.rows, columns.count, 2 * columns.stride};
+}
 
 /// A column-major matrix that owns its memory, zero at first.
-struct Matrix {
-    Matrix() = default;
-    Matrix(std::int64_t row_count, std::int64_t column_count);
+template <class T> struct MatrixOf {
+    MatrixOf() = default;
+    MatrixOf(std::int64_t row_count, std::int64_t column_count);
 
     std::int64_t rows = 0, count = 0, stride = 0;
-    Array<double> memory;
+    Array<T> memory;
 
-    double* data() const { return memory.data(); }
-    double* column(std::int64_t index) const { return data() + index * stride; }
-    Columns columns() const { return {data(), rows, count, stride}; }
+    T* data() const { return memory.data(); }
+    T* column(std::int64_t index) const { return data() + index * stride; }
+    ColumnsOf<T> columns() const { return {data(), rows, count, stride}; }
 };
+using Matrix = MatrixOf<double>;
 
 /// How a pair of blocks is solved: `blocks` by matrix products, `rotations` column by column, kept as reference.
 enum class Inner { blocks, rotations };
@@ -75,20 +84,20 @@ bool has_stalled(const std::vector<double>& off);
 double jacobi_tolerance(std::int64_t rows, Inner inner);
 
 /// Makes the columns of two blocks orthogonal. Owns its scratch memory: one object for each thread that calls.
-class PairSolver {
+template <class T> class PairSolverOf {
 public:
     /// Uses `threads` threads; with 1 the caller sets the BLAS to one thread (`BlasThreads`), as other solvers may run
     /// beside this one.
-    PairSolver(Inner inner, double tolerance, int threads = 1);
-    PairSolver(PairSolver&&) noexcept;
-    PairSolver& operator=(PairSolver&&) noexcept;
-    ~PairSolver();
+    PairSolverOf(Inner inner, double tolerance, int threads = 1);
+    PairSolverOf(PairSolverOf&&) noexcept;
+    PairSolverOf& operator=(PairSolverOf&&) noexcept;
+    ~PairSolverOf();
 
     /// Replaces the columns of X and V by their rotated ones. A pair that a sum of small angles solves keeps its order,
     /// any other has larger norms to the left after. A block may be empty; V with no columns is not wanted. A wide pair
     /// may need several calls. Columns count as orthogonal where every cosine is below the tolerance, and all of
     /// `count` columns in the Frobenius norm below √count times it. No element of X may be larger than 1e100.
-    PairOutcome operator()(Columns x_left, Columns x_right, Columns v_left, Columns v_right);
+    PairOutcome operator()(ColumnsOf<T> x_left, ColumnsOf<T> x_right, ColumnsOf<T> v_left, ColumnsOf<T> v_right);
     /// From now on by rotations; see `has_stalled`.
     void use_rotations();
     const PairTally& tally() const;
@@ -97,5 +106,11 @@ private:
     struct State;
     std::unique_ptr<State> state_;
 };
+using PairSolver = PairSolverOf<double>;
+
+extern template struct MatrixOf<double>;
+extern template struct MatrixOf<Complex>;
+extern template class PairSolverOf<double>;
+extern template class PairSolverOf<Complex>;
 
 }  // namespace tilewise::kernel

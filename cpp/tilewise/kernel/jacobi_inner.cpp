@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/lapack_number.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -21,28 +21,27 @@ constexpr double no_fifth_order = 6e-4, no_fourth_order = 1e-4, no_second_order 
 constexpr std::size_t most_in_group = 30000;
 
 /// The lower triangle of a square from the upper; `sign` −1 for a skew one, whose diagonal becomes 0.
-void reflect(double* square, std::int64_t count, double sign, int threads) {
+template <class T> void reflect(T* square, std::int64_t count, double sign, int threads) {
     constexpr std::int64_t side = 32;
     const std::int64_t tiles = (count + side - 1) / side;
     parallel_tasks(count > 256 ? threads : 1, tiles, [&](std::int64_t tile, int) {
         for (std::int64_t other = 0; other <= tile; ++other) {
             for (std::int64_t c = tile * side; c < std::min(count, (tile + 1) * side); ++c) {
                 for (std::int64_t r = other * side; r < std::min(c, (other + 1) * side); ++r) {
-                    square[c + r * count] = sign * square[r + c * count];
+                    square[c + r * count] = sign * conjugate(square[r + c * count]);
                 }
             }
         }
         for (std::int64_t c = tile * side; sign < 0 && c < std::min(count, (tile + 1) * side); ++c) {
-            square[c * (count + 1)] = 0;
+            square[c * (count + 1)] = T{};
         }
     });
 }
 
-/// C = factor·AᵀA, whole.
-void squared(const double* a, std::int64_t count, double factor, double* c, int threads) {
-    const double zero = 0;
+/// C = factor·AᴴA, whole.
+template <class T> void squared(const T* a, std::int64_t count, double factor, T* c, int threads) {
     const int n = lapack_int(count);
-    TILEWISE_BLAS(dsyrk_)("U", "T", &n, &n, &factor, a, &n, &zero, c, &n);
+    lapack::syrk(n, n, factor, a, n, c, n);
     reflect(c, count, 1, threads);
 }
 
@@ -99,16 +98,19 @@ std::size_t end_of_group(const std::vector<double>& norms, std::size_t used, con
 
 }  // namespace
 
-double* InnerWork::square(int index, std::int64_t count) { return squares_[index].grow(count * count); }
+template <class T> T* InnerWork<T>::square(int index, std::int64_t count) {
+    return squares_[index].grow(count * count);
+}
 
-double* InnerWork::reals(std::int64_t count) { return reals_.grow(count); }
+template <class T> double* InnerWork<T>::reals(std::int64_t count) { return reals_.grow(count); }
 
-int* InnerWork::integers(std::int64_t count) {
+template <class T> int* InnerWork<T>::integers(std::int64_t count) {
     integers_.resize(std::max(integers_.size(), static_cast<std::size_t>(count)));
     return integers_.data();
 }
 
-Angles find_angles(const Cosines& cosines, double tolerance, double* e, int threads, const NormGroups* groups) {
+template <class T>
+Angles find_angles(const Cosines<T>& cosines, double tolerance, T* e, int threads, const NormGroups* groups) {
     const std::int64_t count = cosines.count, strip = 64, strips = (count + strip - 1) / strip;
     std::vector<std::int64_t> ends(static_cast<std::size_t>(count));  // of the rows that each column has angles with
     std::iota(ends.begin(), ends.end(), 0);
@@ -125,23 +127,25 @@ Angles find_angles(const Cosines& cosines, double tolerance, double* e, int thre
         Sum& sum = sums[static_cast<std::size_t>(task)];
         const double *norms = cosines.norms.data(), *inverses = cosines.inverses.data();
         for (std::int64_t c = task * strip; c < std::min(count, (task + 1) * strip); ++c) {
-            const double* cosine = cosines.column(c);
-            double* angle = e + c * count;
+            const T* cosine = cosines.column(c);
+            T* angle = e + c * count;
             const double norm = norms[c], inverse = inverses[c];
             double off = 0, total = 0, scaled = 0;
             const std::int64_t rows = ends[static_cast<std::size_t>(c)];
-            std::fill(angle + rows, angle + c, 0.0);
+            std::fill(angle + rows, angle + c, T{});
             for (std::int64_t r = 0; r < rows; ++r) {
-                const double value = cosine[r], size = std::abs(value);
+                const T value = cosine[r];
+                const double size = std::abs(value);
                 const double up = norm * inverses[r], down = norms[r] * inverse;  // the ratio of norms and its inverse
-                const double slope = 2 * value / (up - down);                     // tan 2θ; ±∞ or NaN for equal norms
-                const double square = slope * slope;
-                const double theta = 0.5 * slope * (1 - square * (1.0 / 3 - 0.2 * square));
+                const T slope = 2.0 * value / (up - down);                        // tan 2θ; ±∞ or NaN for equal norms
+                const double square = square_of(slope);
+                const T theta = 0.5 * slope * (1 - square * (1.0 / 3 - 0.2 * square));
                 const double ratio = std::max(up, down);
                 const bool small = std::abs(slope) <= 2 * largest_angles;
-                const bool none = value == 0 || (size <= tolerance && !(std::abs(slope) * ratio <= 2 * largest_angles));
+                const bool none =
+                    value == T{} || (size <= tolerance && !(std::abs(slope) * ratio <= 2 * largest_angles));
                 const double size_of_angle = small ? std::abs(theta) * ratio : 1.0;
-                angle[r] = none || !small ? 0 : theta;
+                angle[r] = none || !small ? T{} : theta;
                 const double counted = none ? 0 : size_of_angle;
                 off = std::max(off, size);
                 total += size * size;
@@ -162,14 +166,14 @@ Angles find_angles(const Cosines& cosines, double tolerance, double* e, int thre
     return angles;
 }
 
-Rotation small_rotation(InnerWork& work, std::int64_t count, double size, int threads) {
-    double *e = work.square(0, count), *half = work.square(1, count);
+template <class T> Rotation<T> small_rotation(InnerWork<T>& work, std::int64_t count, double size, int threads) {
+    T *e = work.square(0, count), *half = work.square(1, count);
     reflect(e, count, -1, threads);
-    const auto whole = [&](const double* w) { return Rotation{w, {{0, count}}}; };
+    const auto whole = [&](const T* w) { return Rotation<T>{w, {{0, count}}}; };
     if (size <= no_second_order) {
         return whole(e);
     }
-    squared(e, count, -0.5, half, threads);  // E² = −EᵀE
+    squared(e, count, -0.5, half, threads);  // E² = −EᴴE
     const std::int64_t elements = count * count;
     if (size <= no_fourth_order) {
         for (std::int64_t k = 0; k < elements; ++k) {
@@ -177,21 +181,20 @@ Rotation small_rotation(InnerWork& work, std::int64_t count, double size, int th
         }
         return whole(half);
     }
-    double* fourth = work.square(2, count);
+    T* fourth = work.square(2, count);
     squared(half, count, -0.5, fourth, threads);  // −E⁴/8, from the square of E²/2
     for (std::int64_t k = 0; k < elements; ++k) {
         half[k] += e[k];
         e[k] = half[k] + fourth[k];
     }
     if (size > no_fifth_order) {
-        const double one = 1;
         const int n = lapack_int(count);
-        TILEWISE_BLAS(dgemm_)("N", "N", &n, &n, &n, &one, half, &n, fourth, &n, &one, e, &n);
+        lapack::gemm("N", "N", n, n, n, T{1}, half, n, fourth, n, T{1}, e, n);
     }
     return whole(e);
 }
 
-NormGroups norm_groups(const Cosines& cosines, double negligible) {
+template <class T> NormGroups norm_groups(const Cosines<T>& cosines, double negligible) {
     NormGroups groups;
     groups.order.resize(static_cast<std::size_t>(cosines.count));
     std::iota(groups.order.begin(), groups.order.end(), 0);
@@ -237,13 +240,14 @@ NormGroups norm_groups(const Cosines& cosines, double negligible) {
     return groups;
 }
 
-Rotation eigen_rotation(const Cosines& cosines, const NormGroups& groups, InnerWork& work) {
+template <class T>
+Rotation<T> eigen_rotation(const Cosines<T>& cosines, const NormGroups& groups, InnerWork<T>& work) {
     const std::int64_t count = cosines.count;
-    double *g = work.square(0, count), *w = work.square(1, count);
-    Rotation rotation{w, {}, groups.order};
+    T *g = work.square(0, count), *w = work.square(1, count);
+    Rotation<T> rotation{w, {}, groups.order};
     const auto leave = [&](std::size_t begin, std::size_t end) {
         for (auto c = static_cast<std::int64_t>(begin); c < static_cast<std::int64_t>(end); ++c) {
-            w[c * (count + 1)] = 1;
+            w[c * (count + 1)] = 1.0;
             rotation.blocks.push_back({c, c + 1});
         }
     };
@@ -261,16 +265,13 @@ Rotation eigen_rotation(const Cosines& cosines, const NormGroups& groups, InnerW
         };
         for (std::int64_t c = 0; c < width; ++c) {
             for (std::int64_t r = 0; r <= c; ++r) {
-                const auto [row, column] = std::minmax(order[r], order[c]);
-                g[r + c * width] = cosines.column(column)[row] * norm(r) * norm(c);
+                const T cosine = r == c ? cosines.column(order[c])[order[c]] : cosines.between(order[r], order[c]);
+                g[r + c * width] = cosine * norm(r) * norm(c);
             }
         }
-        const int n = lapack_int(width), reals = 1 + 6 * n + 2 * n * n, integers = 3 + 5 * n;
-        double* values = work.reals(width + reals);
-        int info = 0;
-        TILEWISE_BLAS(dsyevd_)
-        ("V", "U", &n, g, &n, values, values + width, &reals, work.integers(integers), &integers, &info);
-        check_lapack(info, "syevd");
+        const int n = lapack_int(width);
+        double* values = work.reals(width + lapack::syevd_reals<T>(width));
+        check_lapack(lapack::syevd(n, g, values, values + width, work.integers(lapack::syevd_integers(n))), "syevd");
         const auto first = static_cast<std::int64_t>(begin);
         for (std::int64_t c = 0; c < width; ++c) {
             std::copy_n(g + (width - 1 - c) * width, width, w + (first + c) * count + first);
@@ -281,12 +282,13 @@ Rotation eigen_rotation(const Cosines& cosines, const NormGroups& groups, InnerW
     return rotation;
 }
 
-Rotation cholesky_rotation(const Cosines& cosines, const NormGroups& groups, InnerWork& work) {
+template <class T>
+Rotation<T> cholesky_rotation(const Cosines<T>& cosines, const NormGroups& groups, InnerWork<T>& work) {
     const std::int64_t count = cosines.count;
     const std::int64_t used = static_cast<std::int64_t>(groups.used);
     const auto at = [&](std::int64_t index) { return groups.order[static_cast<std::size_t>(index)]; };
     const auto norm = [&](std::int64_t c) { return cosines.norms[static_cast<std::size_t>(c)]; };
-    double *r = work.square(0, count), *w = work.square(1, count), *v = work.square(2, count);
+    T *r = work.square(0, count), *w = work.square(1, count), *v = work.square(2, count);
     const int n = lapack_int(used);
     // Rounding leaves the cosines' matrix indefinite by some w·ε where columns are nearly dependent: that much is
     // added.
@@ -294,12 +296,12 @@ Rotation cholesky_rotation(const Cosines& cosines, const NormGroups& groups, Inn
     for (int info = 1; info != 0;) {
         for (std::int64_t c = 0; c < used; ++c) {
             for (std::int64_t k = 0; k < c; ++k) {
-                r[k + c * used] = cosines.column(std::max(at(c), at(k)))[std::min(at(c), at(k))];
-                r[c + k * used] = 0;
+                r[k + c * used] = cosines.between(at(k), at(c));
+                r[c + k * used] = T{};
             }
             r[c * (used + 1)] = 1 + ridge;
         }
-        TILEWISE_BLAS(dpotrf_)("U", &n, r, &n, &info);
+        info = lapack::potrf(n, r, n);
         ridge = std::max(2 * ridge, static_cast<double>(used) * std::numeric_limits<double>::epsilon());
         if (info < 0 || ridge > 1) {
             check_lapack(info < 0 ? info : 1, "potrf");
@@ -311,21 +313,21 @@ Rotation cholesky_rotation(const Cosines& cosines, const NormGroups& groups, Inn
             r[k + c * used] *= scale;
         }
     }
-    int zero = 0, info = 0, reals = std::max(6, 2 * n + 10);
-    double* values = work.reals(count + reals);
-    values[count] = 0;
-    TILEWISE_BLAS(dgesvj_)
-    ("U", "N", "V", &n, &n, r, &n, values, &zero, v, &n, values + count, &reals, &info);
+    double* values = work.reals(count + parts_of<T> * (4 * used + 20));
+    const int info = lapack::gesvj(n, r, values, v, reinterpret_cast<T*>(values + count));
     check_lapack(std::min(info, 0), "gesvj");  // a positive value: not converged, which the next sweep makes good
-    Rotation rotation{w, {{0, used}}, groups.order};
+    Rotation<T> rotation{w, {{0, used}}, groups.order};
     for (std::int64_t c = 0; c < used; ++c) {
         std::copy_n(v + c * used, used, w + c * count);
     }
     for (std::int64_t rest = used; rest < count; ++rest) {
-        w[rest * (count + 1)] = 1;
+        w[rest * (count + 1)] = 1.0;
         rotation.blocks.push_back({rest, rest + 1});
     }
     return rotation;
 }
+
+TILEWISE_INNER(, double)
+TILEWISE_INNER(, Complex)
 
 }  // namespace tilewise::kernel

@@ -11,15 +11,16 @@
 namespace tilewise::kernel {
 
 /// Workspace of the inner solves: grows as needed, kept between calls.
-class InnerWork {
+template <class T> class InnerWork {
 public:
     /// `index`-th square of count×count elements.
-    double* square(int index, std::int64_t count);
+    T* square(int index, std::int64_t count);
     double* reals(std::int64_t count);
     int* integers(std::int64_t count);
 
 private:
-    Array<double> squares_[3], reals_;
+    Array<T> squares_[3];
+    Array<double> reals_;
     std::vector<int> integers_;
 };
 
@@ -33,15 +34,15 @@ struct Angles {
 
 struct NormGroups;
 
-/// E, skew: the Jacobi angle of each pair of columns as if it were alone. Columns that count as orthogonal get none
-/// where it would be large; nor do those of one group, where `groups` are given, whose columns lie side by side. Fills
-/// the upper triangle of `e` (count×count) only.
-Angles find_angles(const Cosines& cosines, double tolerance, double* e, int threads,
-                   const NormGroups* groups = nullptr);
+/// E, skew (of complex numbers E = −Eᴴ): the Jacobi angle of each pair of columns as if it were alone. Columns that
+/// count as orthogonal get none where it would be large; nor do those of one group, where `groups` are given, whose
+/// columns lie side by side. Fills the upper triangle of `e` (count×count) only.
+template <class T>
+Angles find_angles(const Cosines<T>& cosines, double tolerance, T* e, int threads, const NormGroups* groups = nullptr);
 
 /// W − I: W = I + E + E²/2, orthogonal to rounding where |E| is at most 1e-4; times I − E⁴/8 above, up to the limit by
 /// which find_angles calls angles small. Reads the upper triangle of E in work.square(0); memory of `work`.
-Rotation small_rotation(InnerWork& work, std::int64_t count, double size, int threads);
+template <class T> Rotation<T> small_rotation(InnerWork<T>& work, std::int64_t count, double size, int threads);
 
 /// Eigenvectors are orthogonal, but by rounding small columns get a share of large ones: only columns whose norms
 /// differ by less are mixed.
@@ -68,13 +69,25 @@ struct NormGroups {
 
     std::size_t end_of(std::size_t group) const { return group + 1 < begins.size() ? begins[group + 1] : used; }
 };
-NormGroups norm_groups(const Cosines& cosines, double negligible);
+template <class T> NormGroups norm_groups(const Cosines<T>& cosines, double negligible);
 
 /// W: eigenvectors of the Gram matrix of each group, larger values first. Memory of `work`.
-Rotation eigen_rotation(const Cosines& cosines, const NormGroups& groups, InnerWork& work);
+template <class T>
+Rotation<T> eigen_rotation(const Cosines<T>& cosines, const NormGroups& groups, InnerWork<T>& work);
 
 /// W for columns of any scale: Cosines = RᵀR, then rotations on the columns of R·diag(norms) by LAPACK's gesvj. Columns
 /// of zeros go last. Memory of `work`.
-Rotation cholesky_rotation(const Cosines& cosines, const NormGroups& groups, InnerWork& work);
+template <class T>
+Rotation<T> cholesky_rotation(const Cosines<T>& cosines, const NormGroups& groups, InnerWork<T>& work);
+
+#define TILEWISE_INNER(form, T)                                                                    \
+    form template class InnerWork<T>;                                                              \
+    form template Angles find_angles(const Cosines<T>&, double, T*, int, const NormGroups*);       \
+    form template Rotation<T> small_rotation(InnerWork<T>&, std::int64_t, double, int);            \
+    form template NormGroups norm_groups(const Cosines<T>&, double);                               \
+    form template Rotation<T> eigen_rotation(const Cosines<T>&, const NormGroups&, InnerWork<T>&); \
+    form template Rotation<T> cholesky_rotation(const Cosines<T>&, const NormGroups&, InnerWork<T>&);
+TILEWISE_INNER(extern, double)
+TILEWISE_INNER(extern, Complex)
 
 }  // namespace tilewise::kernel

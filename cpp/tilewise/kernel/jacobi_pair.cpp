@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/lapack_number.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -18,25 +18,23 @@ constexpr double least_square = 1e-280, largest_square = 1e280;
 // More columns than this are worth a thread's start.
 constexpr std::int64_t wide = 256;
 
-void syrk(const Columns& x, double* g, std::int64_t stride) {
-    const double one = 1, zero = 0;
-    const int n = lapack_int(x.count), k = lapack_int(x.rows), lda = lapack_int(std::max(x.stride, x.rows)),
-              ldc = lapack_int(stride);
-    if (n > 0) {
-        TILEWISE_BLAS(dsyrk_)("U", "T", &n, &k, &one, x.data, &lda, &zero, g, &ldc);
+template <class T> void syrk(const ColumnsOf<T>& x, T* g, std::int64_t stride) {
+    if (x.count > 0) {
+        lapack::syrk(lapack_int(x.count), lapack_int(x.rows), 1.0, x.data, lapack_int(std::max(x.stride, x.rows)), g,
+                     lapack_int(stride));
     }
 }
 
 /// Both blocks as one, where the right one begins where the left one ends.
-std::optional<Columns> adjacent(const ColumnPair& x) {
+template <class T> std::optional<ColumnsOf<T>> adjacent(const ColumnPair<T>& x) {
     if (x.right.count == 0 || x.left.count == 0) {
         return x.right.count == 0 ? x.left : x.right;
     }
     const bool follows = x.left.stride == x.right.stride && x.left.column(x.left.count) == x.right.data;
-    return follows ? std::optional<Columns>({x.left.data, x.left.rows, x.count(), x.left.stride}) : std::nullopt;
+    return follows ? std::optional<ColumnsOf<T>>({x.left.data, x.left.rows, x.count(), x.left.stride}) : std::nullopt;
 }
 
-void gram(const ColumnPair& x, double* g) {
+template <class T> void gram(const ColumnPair<T>& x, T* g) {
     const std::int64_t count = x.count();
     if (const auto whole = adjacent(x)) {
         return syrk(*whole, g, count);
@@ -44,11 +42,9 @@ void gram(const ColumnPair& x, double* g) {
     syrk(x.left, g, count);
     syrk(x.right, g + x.left.count * (count + 1), count);
     if (x.left.count > 0 && x.right.count > 0) {
-        const double one = 1, zero = 0;
-        const int m = lapack_int(x.left.count), n = lapack_int(x.right.count), k = lapack_int(x.left.rows),
-                  lda = lapack_int(x.left.stride), ldb = lapack_int(x.right.stride), ldc = lapack_int(count);
-        TILEWISE_BLAS(dgemm_)
-        ("T", "N", &m, &n, &k, &one, x.left.data, &lda, x.right.data, &ldb, &zero, g + x.left.count * count, &ldc);
+        lapack::gemm(lapack::adjoint<T>, "N", lapack_int(x.left.count), lapack_int(x.right.count),
+                     lapack_int(x.left.rows), T{1}, x.left.data, lapack_int(x.left.stride), x.right.data,
+                     lapack_int(x.right.stride), T{}, g + x.left.count * count, lapack_int(count));
     }
 }
 
@@ -103,29 +99,30 @@ double norm_of(const double* column, std::int64_t rows) {
     return std::ldexp(std::sqrt(sum), exponent);
 }
 
-void find_cosines(const ColumnPair& x, Cosines& cosines, int threads) {
-    const std::int64_t count = cosines.count = x.count(), rows = x.rows();
+template <class T> void find_cosines(const ColumnPair<T>& x, Cosines<T>& cosines, int threads) {
+    const std::int64_t count = cosines.count = x.count(), reals = parts_of<T> * x.rows();
     const auto size = static_cast<std::size_t>(count);
     cosines.norms.assign(size, 0);
     cosines.inverses.assign(size, 0);
-    double* g = cosines.values;
+    T* g = cosines.values;
     gram(x, g);
     std::vector<int> exponents(size);
     for (std::int64_t c = 0; c < count; ++c) {
-        exponents[static_cast<std::size_t>(c)] = exponent_for(x.column(c), rows, g[c * (count + 1)]);
+        exponents[static_cast<std::size_t>(c)] =
+            exponent_for(reals_of(x.column(c)), reals, real_part(g[c * (count + 1)]));
     }
     if (std::any_of(exponents.begin(), exponents.end(), [](int exponent) { return exponent != 0; })) {
         for (std::int64_t c = 0; c < count; ++c) {
-            scale(x.column(c), rows, exponents[static_cast<std::size_t>(c)]);
+            scale(reals_of(x.column(c)), reals, exponents[static_cast<std::size_t>(c)]);
         }
         gram(x, g);
         for (std::int64_t c = 0; c < count; ++c) {
-            scale(x.column(c), rows, -exponents[static_cast<std::size_t>(c)]);
+            scale(reals_of(x.column(c)), reals, -exponents[static_cast<std::size_t>(c)]);
         }
     }
     std::vector<double> scaled_inverses(size);
     for (std::size_t c = 0; c < size; ++c) {
-        const double norm = std::sqrt(g[static_cast<std::int64_t>(c) * (count + 1)]);
+        const double norm = std::sqrt(real_part(g[static_cast<std::int64_t>(c) * (count + 1)]));
         if (!std::isfinite(norm)) {  // which no comparison after this one would notice
             throw InternalError("a column became infinite or NaN during the sweeps");
         }
@@ -138,20 +135,21 @@ void find_cosines(const ColumnPair& x, Cosines& cosines, int threads) {
     const double* inverses = scaled_inverses.data();
     parallel_tasks(count > wide ? threads : 1, (count + 63) / 64, [&](std::int64_t task, int) {
         for (std::int64_t c = 64 * task; c < std::min(count, 64 * task + 64); ++c) {
-            double* column = g + c * count;
+            T* column = g + c * count;
             const double inverse = inverses[c];
             for (std::int64_t r = 0; r < c; ++r) {
                 column[r] *= inverse * inverses[r];
             }
-            column[c] = inverse > 0 ? 1 : 0;
+            column[c] = inverse > 0 ? 1.0 : 0.0;
         }
     });
 }
 
-void multiply_columns(const ColumnPair& x, const Rotation& rotation, bool add, Array<double>& scratch, int threads) {
+template <class T>
+void multiply_columns(const ColumnPair<T>& x, const Rotation<T>& rotation, bool add, Array<T>& scratch, int threads) {
     const std::int64_t count = x.count(), rows = x.rows(), stride = (std::min(rows, rotated_rows) + 7) / 8 * 8;
-    double* copy = scratch.grow(stride * count);
-    const double one = 1, beta = add ? 1 : 0;
+    T* copy = scratch.grow(stride * count);
+    const T beta = add ? 1.0 : 0.0;
     const int lda = lapack_int(stride), ldb = lapack_int(count);
     const auto whole = adjacent(x);
     for (std::int64_t row = 0; row < rows; row += rotated_rows) {
@@ -163,17 +161,16 @@ void multiply_columns(const ColumnPair& x, const Rotation& rotation, bool add, A
         });
         const int m = lapack_int(here);
         // Of a block's columns those that lie in `to`, whose first column is number `first` of the pair.
-        const auto product = [&](const Rotation::Block& block, const Columns& to, std::int64_t first) {
+        const auto product = [&](const RotationBlock& block, const ColumnsOf<T>& to, std::int64_t first) {
             const std::int64_t begin = std::max(block.begin, first), end = std::min(block.end, first + to.count);
             if (begin < end) {
                 const int n = lapack_int(end - begin), k = lapack_int(block.end - block.begin),
                           ldc = lapack_int(std::max(to.stride, to.rows));
-                TILEWISE_BLAS(dgemm_)
-                ("N", "N", &m, &n, &k, &one, copy + block.begin * stride, &lda,
-                 rotation.w + begin * count + block.begin, &ldb, &beta, to.column(begin - first) + row, &ldc);
+                lapack::gemm("N", "N", m, n, k, T{1}, copy + block.begin * stride, lda,
+                             rotation.w + begin * count + block.begin, ldb, beta, to.column(begin - first) + row, ldc);
             }
         };
-        for (const Rotation::Block& block : rotation.blocks) {
+        for (const RotationBlock& block : rotation.blocks) {
             if (whole) {
                 product(block, *whole, 0);
             } else {
@@ -183,5 +180,8 @@ void multiply_columns(const ColumnPair& x, const Rotation& rotation, bool add, A
         }
     }
 }
+
+TILEWISE_PAIR(, double)
+TILEWISE_PAIR(, Complex)
 
 }  // namespace tilewise::kernel

@@ -10,12 +10,12 @@
 namespace tilewise::kernel {
 
 /// The columns of two blocks, numbered through; the blocks lie anywhere in memory.
-struct ColumnPair {
-    Columns left, right;
+template <class T> struct ColumnPair {
+    ColumnsOf<T> left, right;
 
     std::int64_t rows() const { return left.count > 0 ? left.rows : right.rows; }
     std::int64_t count() const { return left.count + right.count; }
-    double* column(std::int64_t index) const {
+    T* column(std::int64_t index) const {
         return index < left.count ? left.column(index) : right.column(index - left.count);
     }
 };
@@ -26,28 +26,34 @@ constexpr double least_norm = 1e-290;
 
 /// What a pair solver works on: cosines (w×w, upper triangle, diagonal 1, or 0 for a column of zeros) and norms of w
 /// columns.
-struct Cosines {
-    double* values = nullptr;
+template <class T> struct Cosines {
+    T* values = nullptr;
     std::int64_t count = 0;  ///< w, and the stride
     std::vector<double> norms{}, inverses{};
 
-    double* column(std::int64_t index) const { return values + index * count; }
+    T* column(std::int64_t index) const { return values + index * count; }
+    /// That of two different columns in either sequence: xiᴴ·xj / (|xi|·|xj|).
+    T between(std::int64_t i, std::int64_t j) const { return i < j ? column(j)[i] : conjugate(column(i)[j]); }
 };
 
 /// Fills `cosines` (values: count×count elements) from the columns' Gram matrix; neither large nor tiny columns
 /// overflow in it: they are scaled meanwhile, exactly. Throws Error for columns that are not finite. rows·count²
 /// operations, on the BLAS's threads; `threads` for the rest.
-void find_cosines(const ColumnPair& x, Cosines& cosines, int threads);
+template <class T> void find_cosines(const ColumnPair<T>& x, Cosines<T>& cosines, int threads);
 
 /// The norm of a column, whatever its scale; NaN where it has one.
 double norm_of(const double* column, std::int64_t rows);
+inline double norm_of(const Complex* column, std::int64_t rows) { return norm_of(reals_of(column), 2 * rows); }
+
+/// Columns that a rotation mixes with each other alone.
+struct RotationBlock {
+    std::int64_t begin = 0, end = 0;
+};
 
 /// An orthogonal W that mixes columns within blocks only, after they have been put in another order: X ← X·P·W.
-struct Rotation {
-    struct Block {
-        std::int64_t begin = 0, end = 0;
-    };
-    const double* w = nullptr;          ///< count×count; only its diagonal blocks are read
+template <class T> struct Rotation {
+    using Block = RotationBlock;
+    const T* w = nullptr;               ///< count×count; only its diagonal blocks are read
     std::vector<Block> blocks{};        ///< they cover all columns
     std::vector<std::int64_t> order{};  ///< column c of X·P is column order[c] of X; empty: P = I
 
@@ -59,6 +65,13 @@ inline constexpr std::int64_t rotated_rows = 2048;
 
 /// X ← X·P·W, or X ← X + X·P·W (`add`). `scratch` grows as needed. 2·rows·(block's columns)² operations a block, on the
 /// BLAS's threads; `threads` for the rest.
-void multiply_columns(const ColumnPair& x, const Rotation& rotation, bool add, Array<double>& scratch, int threads);
+template <class T>
+void multiply_columns(const ColumnPair<T>& x, const Rotation<T>& rotation, bool add, Array<T>& scratch, int threads);
+
+#define TILEWISE_PAIR(form, T)                                               \
+    form template void find_cosines(const ColumnPair<T>&, Cosines<T>&, int); \
+    form template void multiply_columns(const ColumnPair<T>&, const Rotation<T>&, bool, Array<T>&, int);
+TILEWISE_PAIR(extern, double)
+TILEWISE_PAIR(extern, Complex)
 
 }  // namespace tilewise::kernel

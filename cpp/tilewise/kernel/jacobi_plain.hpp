@@ -7,6 +7,12 @@ namespace tilewise::kernel {
 
 /// Meets each pair of columns once, row by row of the triangle of pairs; of two the longer goes left, and they are
 /// rotated unless their cosine is below the tolerance. V (which may be empty) follows. Some 8·rows operations a pair.
-PairOutcome rotate_columns(const ColumnPair& x, const ColumnPair& v, double tolerance, PairTally& tally);
+template <class T>
+PairOutcome rotate_columns(const ColumnPair<T>& x, const ColumnPair<T>& v, double tolerance, PairTally& tally);
+
+#define TILEWISE_ROTATE(form, T) \
+    form template PairOutcome rotate_columns(const ColumnPair<T>&, const ColumnPair<T>&, double, PairTally&);
+TILEWISE_ROTATE(extern, double)
+TILEWISE_ROTATE(extern, Complex)
 
 }  // namespace tilewise::kernel

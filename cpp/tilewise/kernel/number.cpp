@@ -3,6 +3,7 @@
 #include "tilewise/kernel/number.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -98,6 +99,22 @@ Decimal scan_decimal(const char* at, const char* end) {
     return decimal;
 }
 
+/// The first double beyond which whole numbers lie further apart than 1: 2⁵³.
+constexpr double first_gap = 9007199254740992.0;
+
+/// What `value`, 2⁵³ or more in magnitude, lost of the decimal in [body, end): a fraction or an exponent says that it
+/// is no exact number, and loses nothing.
+[[gnu::noinline, gnu::cold]] Loss loss_of(const char* body, const char* end, double value) {
+    if (!std::all_of(body, end, is_digit)) {
+        return Loss::none;
+    }
+    std::array<char, 320> digits;  // of the largest double, and then some
+    char* stop =
+        std::to_chars(digits.data(), digits.data() + digits.size(), std::abs(value), std::chars_format::fixed, 0).ptr;
+    const char* first = std::find_if(body, end, [](char c) { return c != '0'; });
+    return std::equal(first, end, digits.data(), stop) ? Loss::none : Loss::rounded;
+}
+
 template <class T> Scan scan_float(const char* at, const char* end, T& value) {
     const char* body = at + (at < end && is_sign(*at));
     const bool negative = at < end && *at == '-';
@@ -116,15 +133,22 @@ template <class T> Scan scan_float(const char* at, const char* end, T& value) {
             std::string copy(at, behind);
             copy[static_cast<std::size_t>(stop - at)] = 'e';
             const char* copy_end = copy.data() + copy.size();
-            if (scan_float(copy.data(), copy_end, value).end ==
-                copy_end) {  // else it has two exponents, and is no number
-                return {behind};
+            const Scan result = scan_float(copy.data(), copy_end, value);
+            if (result.end == copy_end) {  // else it has two exponents, and is no number
+                return {behind, Fault::none, result.loss};
             }
         }
     }
     if (error == std::errc::result_out_of_range) {  // the library leaves `value` alone and does not say on which side
-        const T magnitude = scan_decimal(body, end).magnitude > 0 ? std::numeric_limits<T>::infinity() : T{0};
+        const bool large = scan_decimal(body, end).magnitude > 0;
+        const T magnitude = large ? std::numeric_limits<T>::infinity() : T{0};
         value = negative ? -magnitude : magnitude;
+        return {stop, Fault::none, large ? Loss::overflow : Loss::none};
+    }
+    if constexpr (std::is_same_v<T, double>) {
+        if (std::abs(value) >= first_gap) [[unlikely]] {
+            return {stop, Fault::none, loss_of(body, stop, value)};
+        }
     }
     return {stop};
 }
@@ -164,6 +188,7 @@ template <class R> Scan scan_complex(const char* at, const char* end, std::compl
     const bool bracket = at < end && *at == '(';
     R real{}, imaginary{};
     Scan part = scan_float(at + bracket, end, real);
+    const Loss of_real = part.loss;
     if (part.fault != Fault::none) {
         return part;
     }
@@ -183,7 +208,7 @@ template <class R> Scan scan_complex(const char* at, const char* end, std::compl
         return {part.end, Fault::no_number};
     }
     value = {real, imaginary};
-    return {part.end + bracket};
+    return {part.end + bracket, Fault::none, std::max(part.loss, of_real)};
 }
 
 }  // namespace

@@ -9,13 +9,20 @@
 
 namespace tilewise::kernel {
 
-enum class Fault { none, no_number, no_whole_number, beyond_type };
+enum class Fault : std::uint8_t { none, no_number, no_whole_number, beyond_type };
 
-/// What was found: the first character behind the number, whatever it is, and what is wrong with it as a number of its
-/// type.
+/// What a number lost on its way into a float: the last digits of an integer, or all of a magnitude beyond the type.
+enum class Loss : std::uint8_t { none, rounded, overflow };
+
+/// What was found: the first character behind the number, whatever it is, what is wrong with it as a number of its
+/// type, and what a float64, or a part of a complex128, could not hold of it.
 struct Scan {
     const char* end;
     Fault fault = Fault::none;
+    Loss loss = Loss::none;
+
+    /// Whether there is nothing to say of it.
+    bool is_plain() const { return (static_cast<unsigned>(fault) | static_cast<unsigned>(loss)) == 0; }
 };
 
 /// Reads the number that begins at `at`: decimal, with an optional sign, fraction and exponent (`e`, or Fortran's `d`),

@@ -4,76 +4,74 @@
 
 #include <algorithm>
 
-#include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/lapack_number.hpp"
 
 namespace tilewise::kernel {
 namespace {
 
-Array<double> panel_of(const SpreadColumns& a) {
-    return Array<double>(a.mine.rows * std::min(gram_panel_columns, a.count()));
+template <class T> Array<T> panel_of(const SpreadColumnsOf<T>& a) {
+    return Array<T>(a.mine.rows * std::min(gram_panel_columns, a.count()));
 }
 
-/// C = AᵀB or A·B, the latter added to what is there.
-void multiply(const char* transposed, std::int64_t rows, std::int64_t count, std::int64_t inner, const double* a,
-              std::int64_t lda, const double* b, std::int64_t ldb, double* c, std::int64_t ldc) {
-    const double one = 1, kept = *transposed == 'T' ? 0 : 1;
+/// C = AᴴB or A·B, the latter added to what is there.
+template <class T> void multiply(const char* form, std::int64_t rows, std::int64_t count, std::int64_t inner,
+                                 const T* a, std::int64_t lda, const T* b, std::int64_t ldb, T* c, std::int64_t ldc) {
+    const T kept = *form == 'N' ? 1.0 : 0.0;
     const int m = lapack_int(rows), n = lapack_int(count), k = lapack_int(inner), a_stride = lapack_int(lda),
               b_stride = lapack_int(ldb), c_stride = lapack_int(ldc);
     if (m > 0 && n > 0) {
-        TILEWISE_BLAS(dgemm_)
-        (transposed, "N", &m, &n, &k, &one, a, &a_stride, b, &b_stride, &kept, c, &c_stride);
+        lapack::gemm(form, "N", m, n, k, T{1}, a, a_stride, b, b_stride, kept, c, c_stride);
     }
 }
 
 }  // namespace
 
-Matrix gram_on_root(const SpreadColumns& a, const Team& team, int threads) {
+template <class T> MatrixOf<T> gram_on_root(const SpreadColumnsOf<T>& a, const Team& team, int threads) {
     const BlasThreads blas(threads);
-    const Array<double> panel = panel_of(a);
+    const Array<T> panel = panel_of(a);
     const std::int64_t n = a.count(), rows = a.mine.rows;
-    Matrix g(team.rank() == 0 ? n : 0, team.rank() == 0 ? n : 0);
+    MatrixOf<T> g(team.rank() == 0 ? n : 0, team.rank() == 0 ? n : 0);
     for (std::int64_t begin = 0; begin < n; begin += gram_panel_columns) {
         const std::int64_t end = std::min(begin + gram_panel_columns, n), height = end - begin;
         team.gather(a, begin, end, 0, panel.data());
         const std::int64_t before = a.of_rank(team.rank(), 0, begin), count = a.mine.count - before;
-        const Array<double> mine(height * count);
-        multiply("T", height, count, rows, panel.data(), rows, a.mine.column(before), a.mine.stride, mine.data(),
-                 height);
-        const Array<double> got(team.redistribute(
-            {{mine.data(), height, count, height}, {a.owners.begin() + begin, a.owners.end()}},
+        const Array<T> mine(height * count);
+        multiply<T>(lapack::adjoint<T>, height, count, rows, panel.data(), rows, a.mine.column(before), a.mine.stride,
+                    mine.data(), height);
+        const Array<T> got(team.redistribute(
+            SpreadColumnsOf<T>{{mine.data(), height, count, height}, {a.owners.begin() + begin, a.owners.end()}},
             [&](int rank) { return grid::Block{{0, rank == 0 ? height : 0}, {0, rank == 0 ? n - begin : 0}}; }));
         for (std::int64_t c = begin; c < n && team.rank() == 0; ++c) {
-            const double* from = got.data() + (c - begin) * height;
+            const T* from = got.data() + (c - begin) * height;
             for (std::int64_t r = 0; r < height; ++r) {
-                g.column(begin + r)[c] = from[r];
+                g.column(begin + r)[c] = conjugate(from[r]);
             }
         }
     }
     return g;
 }
 
-Tridiagonal reduce(Matrix g, std::int64_t n, const Team& team, int threads) {
-    Tridiagonal t;
+template <class T> Tridiagonal<T> reduce(MatrixOf<T> g, std::int64_t n, const Team& team, int threads) {
+    Tridiagonal<T> t;
     t.diagonal.resize(static_cast<std::size_t>(n));
     t.beside.resize(t.diagonal.size());
     t.q.tau.resize(static_cast<std::size_t>(n - 1));
     team.on_root(
         [&](int all) {
             const BlasThreads blas(all);
-            std::vector<double> work(static_cast<std::size_t>(64 * n));
+            std::vector<T> work(static_cast<std::size_t>(64 * n));
             const int order = lapack_int(n), stride = lapack_int(g.stride), size = lapack_int(std::ssize(work));
-            int info = 0;
-            TILEWISE_BLAS(dsytrd_)
-            ("L", &order, g.data(), &stride, t.diagonal.data(), t.beside.data(), t.q.tau.data(), work.data(), &size,
-             &info);
-            check_lapack(info, "sytrd");
+            check_lapack(lapack::sytrd(order, g.data(), stride, t.diagonal.data(), t.beside.data(), t.q.tau.data(),
+                                       work.data(), size),
+                         "sytrd");
         },
         threads);
     team.broadcast(t.q.tau.data(), n - 1, 0);
     const grid::Partition columns(n - 1, team.size());
-    const Columns below = {team.rank() == 0 ? g.data() + 1 : nullptr, n - 1, n - 1, g.stride};
-    t.memory = Array<double>(team.redistribute({below, std::vector<int>(static_cast<std::size_t>(n - 1), 0)},
-                                               [&](int rank) { return grid::Block{{0, n - 1}, columns[rank]}; }));
+    const ColumnsOf<T> below = {team.rank() == 0 ? g.data() + 1 : nullptr, n - 1, n - 1, g.stride};
+    t.memory =
+        Array<T>(team.redistribute(SpreadColumnsOf<T>{below, std::vector<int>(static_cast<std::size_t>(n - 1), 0)},
+                                   [&](int rank) { return grid::Block{{0, n - 1}, columns[rank]}; }));
     for (int rank = 0; rank < team.size(); ++rank) {
         t.q.columns.owners.insert(t.q.columns.owners.end(), static_cast<std::size_t>(columns[rank].size()), rank);
     }
@@ -81,7 +79,7 @@ Tridiagonal reduce(Matrix g, std::int64_t n, const Team& team, int threads) {
     return t;
 }
 
-std::vector<double> eigenvalues(const Tridiagonal& t) {
+template <class T> std::vector<double> eigenvalues(const Tridiagonal<T>& t) {
     std::vector<double> values = t.diagonal, beside = t.beside;
     const int n = lapack_int(std::ssize(values));
     int info = 0;
@@ -90,7 +88,8 @@ std::vector<double> eigenvalues(const Tridiagonal& t) {
     return values;
 }
 
-Matrix eigenvectors(Tridiagonal t, const std::function<grid::Range(int rank)>& wanted, const Team& team, int threads) {
+template <class T> MatrixOf<T> eigenvectors(Tridiagonal<T> t, const std::function<grid::Range(int rank)>& wanted,
+                                            const Team& team, int threads) {
     const auto count = std::ssize(t.diagonal);
     Matrix z(team.rank() == 0 ? count : 0, team.rank() == 0 ? count : 0);
     team.on_root(
@@ -112,31 +111,36 @@ Matrix eigenvectors(Tridiagonal t, const std::function<grid::Range(int rank)>& w
         return grid::Block{{0, count}, {count - columns.end, count - columns.begin}};
     };
     const std::vector<int> of_root(static_cast<std::size_t>(count), 0);
-    Array<double> got(team.redistribute({z.columns(), of_root}, reversed));
+    Array<double> got(team.redistribute(SpreadColumns{z.columns(), of_root}, reversed));
     z = {};
-    Matrix v(count, wanted(team.rank()).size());
+    MatrixOf<T> v(count, wanted(team.rank()).size());
     for (std::int64_t c = 0; c < v.count; ++c) {
         std::copy_n(got.data() + (v.count - 1 - c) * count, count, v.column(c));
     }
     got = {};
-    apply_q(t.q, {v.count > 0 ? v.data() + 1 : nullptr, count - 1, v.count, v.stride}, team, threads);
+    apply_q(t.q, ColumnsOf<T>{v.count > 0 ? v.data() + 1 : nullptr, count - 1, v.count, v.stride}, team, threads);
     return v;
 }
 
-Matrix product(const SpreadColumns& a, const Matrix& v, const Team& team, int threads) {
+template <class T>
+MatrixOf<T> product(const SpreadColumnsOf<T>& a, const MatrixOf<T>& v, const Team& team, int threads) {
     const BlasThreads blas(threads);
-    const Array<double> panel = panel_of(a);
+    const Array<T> panel = panel_of(a);
     const std::int64_t rows = a.mine.rows;
-    Matrix x(rows, v.count);
+    MatrixOf<T> x(rows, v.count);
     for (std::int64_t begin = 0; begin < a.count(); begin += gram_panel_columns) {
         const std::int64_t end = std::min(begin + gram_panel_columns, a.count());
         team.gather(a, begin, end, 0, panel.data());
         if (x.count == 0) {
             continue;
         }
-        multiply("N", rows, x.count, end - begin, panel.data(), rows, v.data() + begin, v.stride, x.data(), x.stride);
+        multiply<T>("N", rows, x.count, end - begin, panel.data(), rows, v.data() + begin, v.stride, x.data(),
+                    x.stride);
     }
     return x;
 }
+
+TILEWISE_SPREAD_EIGEN(, double)
+TILEWISE_SPREAD_EIGEN(, Complex)
 
 }  // namespace tilewise::kernel

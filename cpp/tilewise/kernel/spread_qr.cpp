@@ -15,29 +15,28 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/lapack_number.hpp"
 #include "tilewise/kernel/transpose.hpp"
 
 namespace tilewise::kernel {
 namespace {
 
-const double zero = 0, one = 1;
+template <class T> int stride_of(const ColumnsOf<T>& m) {
+    return lapack_int(std::max<std::int64_t>({m.stride, m.rows, 1}));
+}
 
-int stride_of(const Columns& m) { return lapack_int(std::max<std::int64_t>({m.stride, m.rows, 1})); }
-
-/// C ← H·C or Hᵀ·C, of the last rows of C: H is the product of a panel's k reflectors, which lie without gaps.
+/// C ← H·C or Hᴴ·C, of the last rows of C: H is the product of a panel's k reflectors, which lie without gaps.
 /// `work`: `applied_reflectors` numbers for each column of C.
-void apply_panel(const char* transposed, const double* panel, std::int64_t rows, std::int64_t k, const double* tau,
-                 const Columns& columns, double* work) {
+template <class T> void apply_panel(const char* form, const T* panel, std::int64_t rows, std::int64_t k, const T* tau,
+                                    const ColumnsOf<T>& columns, T* work) {
     if (columns.count == 0) {
         return;
     }
-    std::array<double, applied_reflectors * applied_reflectors> t;
-    double* c = columns.data + columns.rows - rows;
+    std::array<T, applied_reflectors * applied_reflectors> t;
+    T* c = columns.data + columns.rows - rows;
     const int m = lapack_int(rows), n = lapack_int(columns.count), reflectors = lapack_int(k), ldc = stride_of(columns);
-    TILEWISE_BLAS(dlarft_)("F", "C", &m, &reflectors, panel, &m, tau, t.data(), &reflectors);
-    TILEWISE_BLAS(dlarfb_)
-    ("L", transposed, "F", "C", &m, &n, &reflectors, panel, &m, t.data(), &reflectors, c, &ldc, work, &n);
+    lapack::larft(m, reflectors, panel, m, tau, t.data(), reflectors);
+    lapack::larfb(form, m, n, reflectors, panel, m, t.data(), reflectors, c, ldc, work);
 }
 
 /// The columns of each rank that have no place yet, by the names that they had in A, in the sequence in which the rank
@@ -87,7 +86,7 @@ private:
 };
 
 /// Random signs, column by column: rows×columns, the same on every rank.
-void fill_with_signs(double* to, std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+template <class T> void fill_with_signs(T* to, std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
     for (std::int64_t c = 0; c < columns; ++c) {
         const std::uint64_t key = row_key(seed, static_cast<std::uint64_t>(c));
         for (std::int64_t r = 0; r < rows; ++r, ++to) {
@@ -99,31 +98,27 @@ void fill_with_signs(double* to, std::int64_t rows, std::int64_t columns, std::u
 
 /// Which of the columns that are left come next, as places among them: those that QR with pivots takes first from a
 /// sketch of them, random sums of their rows from `top` on.
-std::vector<double> choose_pivots(const SpreadColumns& left, std::int64_t top, std::int64_t wanted, const Team& team,
-                                  int threads) {
+template <class T> std::vector<double> choose_pivots(const SpreadColumnsOf<T>& left, std::int64_t top,
+                                                     std::int64_t wanted, const Team& team, int threads) {
     const std::int64_t height = left.mine.rows - top, count = left.count(), sums = wanted + sketch_oversampling;
-    const Array<double> signs(sums * height), sketch(sums * left.mine.count);
+    const Array<T> signs(sums * height), sketch(sums * left.mine.count);
     fill_with_signs(signs.data(), sums, height, static_cast<std::uint64_t>(top));
     const int m = lapack_int(sums), n = lapack_int(left.mine.count), k = lapack_int(height), ldc = stride_of(left.mine);
     if (n > 0) {
-        TILEWISE_BLAS(dgemm_)
-        ("N", "N", &m, &n, &k, &one, signs.data(), &m, left.mine.data + top, &ldc, &zero, sketch.data(), &m);
+        lapack::gemm("N", "N", m, n, k, T{1}, signs.data(), m, left.mine.data + top, ldc, T{}, sketch.data(), m);
     }
-    const Array<double> all(
-        team.redistribute({{sketch.data(), sums, left.mine.count, sums}, left.owners},
-                          [&](int rank) { return grid::Block{{0, sums}, {0, rank == 0 ? count : 0}}; }));
+    const Array<T> all(team.redistribute(SpreadColumnsOf<T>{{sketch.data(), sums, left.mine.count, sums}, left.owners},
+                                         [&](int rank) { return grid::Block{{0, sums}, {0, rank == 0 ? count : 0}}; }));
     std::vector<double> chosen(static_cast<std::size_t>(wanted));
     team.on_root(
         [&](int root_threads) {
             const BlasThreads blas(root_threads);
             std::vector<int> pivots(static_cast<std::size_t>(count));
-            std::vector<double> tau(pivots.size()),
+            std::vector<T> tau(pivots.size()),
                 work(static_cast<std::size_t>(2 * count + (count + 1) * factored_columns));
             const int columns = lapack_int(count), size = lapack_int(std::ssize(work));
-            int info = 0;
-            TILEWISE_BLAS(dgeqp3_)
-            (&m, &columns, all.data(), &m, pivots.data(), tau.data(), work.data(), &size, &info);
-            check_lapack(info, "geqp3");
+            check_lapack(lapack::geqp3(m, columns, all.data(), m, pivots.data(), tau.data(), work.data(), size),
+                         "geqp3");
             std::transform(pivots.begin(), pivots.begin() + wanted, chosen.begin(),
                            [](int pivot) { return pivot - 1; });
         },
@@ -135,47 +130,48 @@ std::vector<double> choose_pivots(const SpreadColumns& left, std::int64_t top, s
 /// Before each panel, `choose` may change which columns come next, and so who has them.
 using Choose = std::function<void(std::int64_t begin, std::int64_t end, std::vector<int>& owners)>;
 
-SpreadQr factor(const SpreadColumns& a, const Choose& choose, const Team& team, int threads) {
+template <class T>
+SpreadQrOf<T> factor(const SpreadColumnsOf<T>& a, const Choose& choose, const Team& team, int threads) {
     const BlasThreads blas(threads);
-    const Columns& mine = a.mine;
+    const ColumnsOf<T>& mine = a.mine;
     const std::int64_t n = a.count(), last = std::min(n, mine.rows);
-    SpreadQr qr{a, std::vector<double>(static_cast<std::size_t>(n))};
-    const Array<double> memory(mine.rows * factored_columns), work(mine.count * applied_reflectors);
-    double* panel = memory.data();
-    std::vector<double> space(static_cast<std::size_t>(factored_columns * factored_columns));
+    SpreadQrOf<T> qr{a, std::vector<T>(static_cast<std::size_t>(n))};
+    const Array<T> memory(mine.rows * factored_columns), work(mine.count * applied_reflectors);
+    T* panel = memory.data();
+    std::vector<T> space(static_cast<std::size_t>(factored_columns * factored_columns));
     const int size = lapack_int(std::ssize(space));
     for (std::int64_t begin = 0, done = 0; begin < last; begin += factored_columns) {
         const std::int64_t end = std::min(begin + factored_columns, last), height = mine.rows - begin;
         choose(begin, end, qr.columns.owners);
         team.gather(qr.columns, begin, end, begin, panel);
         const int m = lapack_int(height), k = lapack_int(end - begin);
-        double* tau = qr.tau.data() + begin;
-        int info = 0;
-        TILEWISE_BLAS(dgeqrf_)(&m, &k, panel, &m, tau, space.data(), &size, &info);
-        check_lapack(info, "geqrf");
+        T* tau = qr.tau.data() + begin;
+        check_lapack(lapack::geqrf(m, k, panel, m, tau, space.data(), size), "geqrf");
         for (std::int64_t c = begin; c < end; ++c) {
             if (qr.columns.owners[static_cast<std::size_t>(c)] == team.rank()) {
                 std::copy_n(panel + (c - begin) * height, height, mine.column(done++) + begin);
             }
         }
-        apply_panel("T", panel, height, end - begin, tau, mine.part(done, mine.count - done), work.data());
+        apply_panel<T>(lapack::adjoint<T>, panel, height, end - begin, tau, mine.part(done, mine.count - done),
+                       work.data());
     }
     return qr;
 }
 
 }  // namespace
 
-SpreadQr spread_qr(const SpreadColumns& a, const Team& team, int threads) {
+template <class T> SpreadQrOf<T> spread_qr(const SpreadColumnsOf<T>& a, const Team& team, int threads) {
     return factor(a, [](std::int64_t, std::int64_t, std::vector<int>&) {}, team, threads);
 }
 
-SpreadQr pivoted_spread_qr(const SpreadColumns& a, std::vector<int>& permutation, const Team& team, int threads) {
+template <class T> SpreadQrOf<T> pivoted_spread_qr(const SpreadColumnsOf<T>& a, std::vector<int>& permutation,
+                                                   const Team& team, int threads) {
     Unplaced unplaced(a.owners, team);
     permutation.clear();
     const auto choose = [&](std::int64_t begin, std::int64_t end, std::vector<int>& owners) {
         const std::int64_t done = unplaced.placed(team.rank());
         const std::vector<int> names = unplaced.names(), ranks = unplaced.owners();
-        const SpreadColumns left{a.mine.part(done, a.mine.count - done), ranks};
+        const SpreadColumnsOf<T> left{a.mine.part(done, a.mine.count - done), ranks};
         for (const double pivot : choose_pivots(left, begin, end - begin, team, threads)) {
             const auto which = static_cast<std::size_t>(pivot);
             const std::int64_t next = unplaced.placed(ranks[which]), there = unplaced.place(ranks[which], names[which]);
@@ -189,35 +185,40 @@ SpreadQr pivoted_spread_qr(const SpreadColumns& a, std::vector<int>& permutation
     return factor(a, choose, team, threads);
 }
 
-void apply_q(const SpreadQr& qr, const Columns& c, const Team& team, int threads) {
+template <class T> void apply_q(const SpreadQrOf<T>& qr, const ColumnsOf<T>& c, const Team& team, int threads) {
     const BlasThreads blas(threads);
     const std::int64_t rows = qr.columns.mine.rows, last = std::min(qr.columns.count(), rows);
-    const Array<double> panel(rows * applied_reflectors), work(c.count * applied_reflectors);
+    const Array<T> panel(rows * applied_reflectors), work(c.count * applied_reflectors);
     for (std::int64_t end = last; end > 0;) {
         const std::int64_t begin = (end - 1) / applied_reflectors * applied_reflectors;
         team.gather(qr.columns, begin, end, begin, panel.data());
-        apply_panel("N", panel.data(), rows - begin, end - begin, qr.tau.data() + begin, c, work.data());
+        apply_panel<T>("N", panel.data(), rows - begin, end - begin, qr.tau.data() + begin, c, work.data());
         end = begin;
     }
 }
 
-Matrix transposed_triangle(const SpreadQr& qr, const std::function<grid::Range(int rank)>& wanted, const Team& team,
-                           int threads) {
+template <class T> MatrixOf<T> transposed_triangle(const SpreadQrOf<T>& qr,
+                                                   const std::function<grid::Range(int rank)>& wanted, const Team& team,
+                                                   int threads) {
     const std::int64_t n = qr.columns.count();
     const grid::Range rows = wanted(team.rank());
-    const Array<double> got(team.redistribute(qr.columns, [&](int rank) { return grid::Block{wanted(rank), {0, n}}; }));
+    const Array<T> got(team.redistribute(qr.columns, [&](int rank) { return grid::Block{wanted(rank), {0, n}}; }));
     const std::int64_t height = rows.size();
     for (std::int64_t c = 0; c < n; ++c) {  // without the reflectors
         const std::int64_t first = std::clamp(c + 1 - rows.begin, std::int64_t{0}, height);
-        std::fill(got.data() + c * height + first, got.data() + (c + 1) * height, 0.0);
+        std::fill(got.data() + c * height + first, got.data() + (c + 1) * height, T{});
     }
-    Matrix t(n, height);
+    conjugate_all(got.data(), n * height);
+    MatrixOf<T> t(n, height);
     if (height > 0) {
-        const auto item = static_cast<std::int64_t>(sizeof(double));
-        kernel::transpose(got.raw(), height * item, n, height, sizeof(double), reinterpret_cast<std::byte*>(t.data()),
+        const auto item = static_cast<std::int64_t>(sizeof(T));
+        kernel::transpose(got.raw(), height * item, n, height, sizeof(T), reinterpret_cast<std::byte*>(t.data()),
                           t.stride * item, threads);
     }
     return t;
 }
+
+TILEWISE_SPREAD_QR(, double)
+TILEWISE_SPREAD_QR(, Complex)
 
 }  // namespace tilewise::kernel

@@ -11,12 +11,12 @@ namespace tilewise::kernel {
 namespace {
 
 /// Row i becomes row order[i].
-void put_rows_back(const std::vector<int>& order, Columns u, int threads) {
+template <class T> void put_rows_back(const std::vector<int>& order, ColumnsOf<T> u, int threads) {
     if (order.empty()) {
         return;
     }
     parallel_ranges(u.count > 8 ? threads : 1, u.count, [&](std::int64_t begin, std::int64_t end, int) {
-        std::vector<double> sorted(order.size());
+        std::vector<T> sorted(order.size());
         for (std::int64_t c = begin; c < end; ++c) {
             std::copy_n(u.column(c), u.rows, sorted.begin());
             for (std::size_t i = 0; i < order.size(); ++i) {
@@ -28,19 +28,19 @@ void put_rows_back(const std::vector<int>& order, Columns u, int threads) {
 
 }  // namespace
 
-void finish_columns(const Factors& factors, Columns x, bool with_u, Columns u, double* sigma, const Team& team,
-                    int threads) {
+template <class T> void finish_columns(const FactorsOf<T>& factors, ColumnsOf<T> x, bool with_u, ColumnsOf<T> u,
+                                       double* sigma, const Team& team, int threads) {
     parallel_ranges(x.count > 8 ? threads : 1, x.count, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = begin; c < end; ++c) {
-            const double* column = x.column(c);
+            const T* column = x.column(c);
             const double norm = norm_of(column, x.rows);
             const bool zero = norm < least_norm;
             sigma[c] = zero ? 0 : norm * factors.scale;
             if (with_u) {
-                double* to = u.column(c);
+                T* to = u.column(c);
                 const double inverse = zero ? 0 : 1 / norm;
-                std::transform(column, column + x.rows, to, [&](double value) { return value * inverse; });
-                std::fill(to + x.rows, to + u.rows, 0.0);
+                std::transform(column, column + x.rows, to, [&](const T& value) { return value * inverse; });
+                std::fill(to + x.rows, to + u.rows, T{});
             }
         }
     });
@@ -50,30 +50,34 @@ void finish_columns(const Factors& factors, Columns x, bool with_u, Columns u, d
     }
 }
 
-void turn_back(const Factors& factors, Columns v, const Team& team, int threads) {
+template <class T> void turn_back(const FactorsOf<T>& factors, ColumnsOf<T> v, const Team& team, int threads) {
     if (factors.reflects()) {
         apply_q(factors.q2, v, team, threads);
         put_rows_back(factors.permutation, v, threads);
     }
 }
 
-void complete(const SpreadColumns& u, std::int64_t from, const Team& team, int threads) {
+template <class T> void complete(const SpreadColumnsOf<T>& u, std::int64_t from, const Team& team, int threads) {
     const std::int64_t before = u.of_rank(team.rank(), 0, from), rows = u.mine.rows;
     // The last columns of the Q of the first ones: orthonormal, and orthogonal to them.
-    const Matrix first(rows, before);
+    const MatrixOf<T> first(rows, before);
     for (std::int64_t c = 0; c < before; ++c) {
         std::copy_n(u.mine.column(c), rows, first.column(c));
     }
-    const Columns rest = u.mine.part(before, u.mine.count - before);
+    const ColumnsOf<T> rest = u.mine.part(before, u.mine.count - before);
     std::int64_t c = 0;
     for (std::int64_t place = from; place < u.count(); ++place) {
         if (u.owners[static_cast<std::size_t>(place)] == team.rank()) {
-            std::fill_n(rest.column(c), rows, 0.0);
-            rest.column(c++)[place] = 1;
+            std::fill_n(rest.column(c), rows, T{});
+            rest.column(c++)[place] = 1.0;
         }
     }
-    const SpreadQr q = spread_qr({first.columns(), {u.owners.begin(), u.owners.begin() + from}}, team, threads);
+    const SpreadQrOf<T> q =
+        spread_qr(SpreadColumnsOf<T>{first.columns(), {u.owners.begin(), u.owners.begin() + from}}, team, threads);
     apply_q(q, rest, team, threads);
 }
+
+TILEWISE_SVD_FINISH(, double)
+TILEWISE_SVD_FINISH(, Complex)
 
 }  // namespace tilewise::kernel

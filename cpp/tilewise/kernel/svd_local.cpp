@@ -9,7 +9,7 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/base/error.hpp"
-#include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/lapack_number.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -55,8 +55,8 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
     const Team alone;
     const std::vector<int> owners(static_cast<std::size_t>(a.count), 0);
     SweepStart start = start_sweeps(
-        {a, owners}, {}, options.eigen_start, want_v, [&](int, bool) { return grid::Range{0, a.count}; }, alone,
-        options.threads);
+        SpreadColumns{a, owners}, {}, options.eigen_start, want_v, [&](int, bool) { return grid::Range{0, a.count}; },
+        alone, options.threads);
     if (want_v && !start.eigen) {
         start.v = Matrix(a.count, a.count);
         for (std::int64_t c = 0; c < a.count; ++c) {
@@ -102,14 +102,14 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
     }
     if (u.data != nullptr) {
         arrange(u, order);
-        complete({u, owners}, std::find(sigma, sigma + a.count, 0.0) - sigma, alone, options.threads);
+        complete(SpreadColumns{u, owners}, std::find(sigma, sigma + a.count, 0.0) - sigma, alone, options.threads);
     }
     facts.finish_seconds = seconds_since(begin);
     return facts;
 }
 
-void gesdd(std::int64_t rows, std::int64_t columns, double* a, std::int64_t stride, double* sigma, double* u,
-           double* vt, int threads) {
+template <class T> void gesdd(std::int64_t rows, std::int64_t columns, T* a, std::int64_t stride, double* sigma,
+                              std::type_identity_t<T>* u, std::type_identity_t<T>* vt, int threads) {
     const std::int64_t least = std::min(rows, columns);
     if (least == 0) {
         return;
@@ -125,22 +125,35 @@ void gesdd(std::int64_t rows, std::int64_t columns, double* a, std::int64_t stri
     const int m = lapack_int(rows), n = lapack_int(columns), lda = lapack_int(std::max(stride, rows)), ldu = m,
               ldvt = lapack_int(least), query = -1;
     std::vector<int> integers(static_cast<std::size_t>(8 * least));
-    double wanted = 0;
-    int info = 0;
-    TILEWISE_BLAS(dgesdd_)
-    (job, &m, &n, a, &lda, sigma, u, &ldu, vt, &ldvt, &wanted, &query, integers.data(), &info);
-    const double reals = std::ceil(wanted) + 16;
+    // Complex numbers have reals beside them: 5·least² + 7·least, or what vectors of a long side take.
+    const Array<double> more(
+        is_complex_number<T> ? least * std::max(5 * least + 7, 2 * std::max(rows, columns) + 2 * least + 1) + 16 : 0);
+    const auto call = [&](T* work, int size) {
+        int info = 0;
+        if constexpr (is_complex_number<T>) {
+            TILEWISE_BLAS(zgesdd_)
+            (job, &m, &n, a, &lda, sigma, u, &ldu, vt, &ldvt, work, &size, more.data(), integers.data(), &info);
+        } else {
+            TILEWISE_BLAS(dgesdd_)
+            (job, &m, &n, a, &lda, sigma, u, &ldu, vt, &ldvt, work, &size, integers.data(), &info);
+        }
+        return info;
+    };
+    T wanted{};
+    call(&wanted, query);
+    const double reals = std::ceil(real_part(wanted)) + 16;
     if (reals > std::numeric_limits<int>::max()) {
         refuse_work_space(rows, columns);
     }
-    const Array<double> work(static_cast<std::int64_t>(reals));
-    const int length = static_cast<int>(reals);
-    TILEWISE_BLAS(dgesdd_)
-    (job, &m, &n, a, &lda, sigma, u, &ldu, vt, &ldvt, work.data(), &length, integers.data(), &info);
+    const Array<T> work(static_cast<std::int64_t>(reals));
+    const int info = call(work.data(), static_cast<int>(reals));
     if (info != 0) {
         throw InternalError("LAPACK's gesdd did not converge (info " + std::to_string(info) +
                             "), a finite matrix was expected");
     }
 }
+
+template void gesdd(std::int64_t, std::int64_t, double*, std::int64_t, double*, double*, double*, int);
+template void gesdd(std::int64_t, std::int64_t, Complex*, std::int64_t, double*, Complex*, Complex*, int);
 
 }  // namespace tilewise::kernel

@@ -33,7 +33,9 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
 /// destroyed. U is rows×k with stride `rows`, Vᵀ is k×columns with stride k; both null: singular values only. Throws
 /// Error where LAPACK does not converge, and UsageError where its work space does not fit into 32-bit counts (with
 /// vectors: from about 23000 on).
-void gesdd(std::int64_t rows, std::int64_t columns, double* a, std::int64_t stride, double* sigma, double* u,
-           double* vt, int threads);
+template <class T> void gesdd(std::int64_t rows, std::int64_t columns, T* a, std::int64_t stride, double* sigma,
+                              std::type_identity_t<T>* u, std::type_identity_t<T>* vt, int threads);
+extern template void gesdd(std::int64_t, std::int64_t, double*, std::int64_t, double*, double*, double*, int);
+extern template void gesdd(std::int64_t, std::int64_t, Complex*, std::int64_t, double*, Complex*, Complex*, int);
 
 }  // namespace tilewise::kernel

@@ -28,6 +28,7 @@ constexpr double least_element = 1e-60, largest_element = 1e60;
 // The work space of LAPACK's eigenvectors has 2·columns² elements, counted in 32 bits.
 constexpr std::int64_t most_columns = 30000;
 
+/// Of complex numbers the largest real or imaginary part.
 double largest_element_of(const Columns& a, const Team& team, int threads) {
     std::vector<double> largest(static_cast<std::size_t>(threads));
     parallel_ranges(threads, a.count, [&](std::int64_t begin, std::int64_t end, int thread) {
@@ -45,27 +46,33 @@ double largest_element_of(const Columns& a, const Team& team, int threads) {
 }
 
 /// The place of a rank's first column.
-std::int64_t first_place(const SpreadColumns& a, const Team& team) {
+template <class T> std::int64_t first_place(const SpreadColumnsOf<T>& a, const Team& team) {
     return std::find(a.owners.begin(), a.owners.end(), team.rank()) - a.owners.begin();
+}
+
+double scaled(double value, int exponent) { return std::ldexp(value, exponent); }
+Complex scaled(const Complex& value, int exponent) {
+    return {std::ldexp(value.real(), exponent), std::ldexp(value.imag(), exponent)};
 }
 
 /// A copy of columns divided by a power of two; where orders are given, its element (i, j) is their element
 /// (row_order[i], order[j]).
-Matrix scaled_copy(const Columns& a, double scale, const std::vector<std::int64_t>& order,
-                   const std::vector<int>& row_order, int threads) {
-    Matrix copy(a.rows, a.count);
+template <class T>
+MatrixOf<T> scaled_copy(const ColumnsOf<T>& a, double scale, const std::vector<std::int64_t>& order,
+                        const std::vector<int>& row_order, int threads) {
+    MatrixOf<T> copy(a.rows, a.count);
     const int exponent = std::ilogb(scale);
     parallel_ranges(threads, a.count, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = begin; c < end; ++c) {
-            const double* from = a.column(order.empty() ? c : order[static_cast<std::size_t>(c)]);
+            const T* from = a.column(order.empty() ? c : order[static_cast<std::size_t>(c)]);
             if (!row_order.empty()) {
                 std::transform(row_order.begin(), row_order.end(), copy.column(c),
-                               [&](int row) { return scale == 1 ? from[row] : std::ldexp(from[row], -exponent); });
+                               [&](int row) { return scale == 1 ? from[row] : scaled(from[row], -exponent); });
             } else if (scale == 1) {
                 std::copy_n(from, a.rows, copy.column(c));
             } else {
                 std::transform(from, from + a.rows, copy.column(c),
-                               [&](double value) { return std::ldexp(value, -exponent); });
+                               [&](const T& value) { return scaled(value, -exponent); });
             }
         }
     });
@@ -73,7 +80,7 @@ Matrix scaled_copy(const Columns& a, double scale, const std::vector<std::int64_
 }
 
 /// The largest magnitude in each row. O(rows·columns).
-std::vector<double> largest_of_rows(const Columns& a, const Team& team, int threads) {
+template <class T> std::vector<double> largest_of_rows(const ColumnsOf<T>& a, const Team& team, int threads) {
     std::vector<double> largest(static_cast<std::size_t>(a.rows));
     parallel_ranges(threads, a.rows, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = 0; c < a.count; ++c) {
@@ -88,7 +95,7 @@ std::vector<double> largest_of_rows(const Columns& a, const Team& team, int thre
 }
 
 /// Whether rows that are not zero have largest magnitudes of similar size.
-bool has_balanced_rows(const Columns& a, const Team& team, int threads) {
+template <class T> bool has_balanced_rows(const ColumnsOf<T>& a, const Team& team, int threads) {
     double least = std::numeric_limits<double>::infinity(), most = 0;
     for (const double value : largest_of_rows(a, team, threads)) {
         least = value > 0 ? std::min(least, value) : least;
@@ -98,20 +105,21 @@ bool has_balanced_rows(const Columns& a, const Team& team, int threads) {
 }
 
 /// Fills x and v of `start`; or returns why not, as a sentence.
-std::string eigen_start(const SpreadColumns& a, SweepStart& start, const ColumnsOfRank& wanted, const Team& team,
-                        int threads) {
+template <class T>
+std::string eigen_start(const SpreadColumnsOf<T>& a, SweepStartOf<T>& start, const ColumnsOfRank& wanted,
+                        const Team& team, int threads) {
     const std::int64_t count = a.count();
     if (count > most_columns) {
         return "LAPACK's 32-bit indices limit eigenvectors to " + std::to_string(most_columns) + " columns.";
     }
-    Matrix g = gram_on_root(a, team, threads);
+    MatrixOf<T> g = gram_on_root(a, team, threads);
     std::array<double, 4> facts{};  // least and largest square of a column's norm, and eigenvalue
     double &least = facts[0], &most = facts[1], &least_value = facts[2], &most_value = facts[3];
     if (team.rank() == 0) {
-        least = most = g.data()[0];
+        least = most = real_part(g.data()[0]);
         for (std::int64_t c = 0; c < count; ++c) {
-            least = std::min(least, g.column(c)[c]);
-            most = std::max(most, g.column(c)[c]);
+            least = std::min(least, real_part(g.column(c)[c]));
+            most = std::max(most, real_part(g.column(c)[c]));
         }
     }
     team.broadcast(facts.data(), std::ssize(facts), 0);
@@ -123,7 +131,7 @@ std::string eigen_start(const SpreadColumns& a, SweepStart& start, const Columns
                  << " up to which a start from the eigenvectors of AᵀA is accurate.";
         return sentence.str();
     }
-    Tridiagonal t = reduce(std::move(g), count, team, threads);
+    Tridiagonal<T> t = reduce(std::move(g), count, team, threads);
     if (team.rank() == 0) {
         const std::vector<double> values = eigenvalues(t);
         least_value = values.front();
@@ -150,7 +158,7 @@ std::string eigen_start(const SpreadColumns& a, SweepStart& start, const Columns
 
 /// Whether each diagonal element of R is not much less than what is left of any later column, as pivoting
 /// would have it: then the rows of R are as well-conditioned, up to their scales, as after pivoting.
-bool reveals_rank(const SpreadColumns& r, const Team& team) {
+template <class T> bool reveals_rank(const SpreadColumnsOf<T>& r, const Team& team) {
     constexpr double least = 0.03;
     const std::int64_t n = r.count();
     // At [i], over columns from i on, of their norm below row i; then the diagonal.
@@ -159,11 +167,11 @@ bool reveals_rank(const SpreadColumns& r, const Team& team) {
         if (r.owners[static_cast<std::size_t>(place)] != team.rank()) {
             continue;
         }
-        const double* column = r.mine.column(c++);
+        const T* column = r.mine.column(c++);
         largest[static_cast<std::size_t>(n + place)] = std::abs(column[place]);
         double left = 0;
         for (std::int64_t i = place; i >= 0; --i) {
-            left = std::hypot(left, column[i]);
+            left = std::hypot(left, std::abs(column[i]));
             double& here = largest[static_cast<std::size_t>(i)];
             here = std::max(here, left);
         }
@@ -178,7 +186,7 @@ bool reveals_rank(const SpreadColumns& r, const Team& team) {
 }
 
 /// Rows by their largest magnitude, descending; empty where all are of similar scale. O(rows·columns).
-std::vector<int> order_of_rows(const Columns& a, const Team& team, int threads) {
+template <class T> std::vector<int> order_of_rows(const ColumnsOf<T>& a, const Team& team, int threads) {
     const std::vector<double> largest = largest_of_rows(a, team, threads);
     const auto [least, most] = std::minmax_element(largest.begin(), largest.end());
     std::vector<int> order;
@@ -194,9 +202,10 @@ std::vector<int> order_of_rows(const Columns& a, const Team& team, int threads) 
 
 /// A·P = Q1·R, R = L·Q2, into `start`. Columns sorted by norm need no pivoting where their scales differ much,
 /// which is three times as fast.
-void qr_start(const SpreadColumns& a, Buffer memory, SweepStart& start, const ColumnsOfRank& wanted, const Team& team,
-              int threads) {
-    Factors& f = start.factors;
+template <class T>
+void qr_start(const SpreadColumnsOf<T>& a, Buffer memory, SweepStartOf<T>& start, const ColumnsOfRank& wanted,
+              const Team& team, int threads) {
+    FactorsOf<T>& f = start.factors;
     const std::int64_t count = a.count(), first = first_place(a, team);
     f.row_order = order_of_rows(a.mine, team, threads);
     std::vector<double> norms(static_cast<std::size_t>(count));
@@ -223,13 +232,13 @@ void qr_start(const SpreadColumns& a, Buffer memory, SweepStart& start, const Co
             }
         }
         f.memory1 = scaled_copy(a.mine, f.scale, order, f.row_order, threads);
-        f.q1 = spread_qr({f.memory1.columns(), std::move(owners)}, team, threads);
+        f.q1 = spread_qr(SpreadColumnsOf<T>{f.memory1.columns(), std::move(owners)}, team, threads);
         sorted = reveals_rank(f.q1.columns, team);
     }
     if (!sorted) {
         f.memory1 = {};
         f.memory1 = scaled_copy(a.mine, f.scale, {}, f.row_order, threads);
-        f.q1 = pivoted_spread_qr({f.memory1.columns(), a.owners}, f.permutation, team, threads);
+        f.q1 = pivoted_spread_qr(SpreadColumnsOf<T>{f.memory1.columns(), a.owners}, f.permutation, team, threads);
     }
     memory = Buffer();
     const grid::Partition rows(count, team.size());
@@ -238,7 +247,7 @@ void qr_start(const SpreadColumns& a, Buffer memory, SweepStart& start, const Co
         owners.insert(owners.end(), static_cast<std::size_t>(rows[rank].size()), rank);
     }
     f.memory2 = transposed_triangle(f.q1, [&](int rank) { return rows[rank]; }, team, threads);
-    f.q2 = spread_qr({f.memory2.columns(), std::move(owners)}, team, threads);
+    f.q2 = spread_qr(SpreadColumnsOf<T>{f.memory2.columns(), std::move(owners)}, team, threads);
     start.x = transposed_triangle(f.q2, [&](int rank) { return wanted(rank, false); }, team, threads);
     start.steps = std::string(f.row_order.empty() ? "" : "rows sorted by magnitude, ") +
                   (sorted ? "QR of columns sorted by norm, LQ" : "column-pivoted QR, LQ");
@@ -246,25 +255,26 @@ void qr_start(const SpreadColumns& a, Buffer memory, SweepStart& start, const Co
 
 }  // namespace
 
-SweepStart start_sweeps(const SpreadColumns& a, Buffer memory, bool eigen, bool want_v, const ColumnsOfRank& wanted,
-                        const Team& team, int threads) {
-    SweepStart start;
+template <class T>
+SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>& a, Buffer memory, bool eigen, bool want_v,
+                             const ColumnsOfRank& wanted, const Team& team, int threads) {
+    SweepStartOf<T> start;
     start.factors.rows = a.mine.rows;
     start.factors.columns = a.count();
     if (a.count() == 0) {
         start.steps = "nothing";
         return start;
     }
-    const double largest = largest_element_of(a.mine, team, threads);
+    const double largest = largest_element_of(as_reals(a.mine), team, threads);
     if (largest > 0 && (largest < least_element || largest > largest_element)) {
         start.factors.scale = std::ldexp(1.0, std::ilogb(largest));
     }
     if (eigen) {
         const bool copied = start.factors.scale != 1;
-        const Matrix copy = copied ? scaled_copy(a.mine, start.factors.scale, {}, {}, threads) : Matrix();
-        start.fallback = largest > 0
-                             ? eigen_start({copied ? copy.columns() : a.mine, a.owners}, start, wanted, team, threads)
-                             : "The matrix is zero, so there is nothing to start from.";
+        const MatrixOf<T> copy = copied ? scaled_copy(a.mine, start.factors.scale, {}, {}, threads) : MatrixOf<T>();
+        start.fallback = largest > 0 ? eigen_start(SpreadColumnsOf<T>{copied ? copy.columns() : a.mine, a.owners},
+                                                   start, wanted, team, threads)
+                                     : "The matrix is zero, so there is nothing to start from.";
         start.eigen = start.fallback.empty();
     }
     if (start.eigen) {
@@ -277,5 +287,8 @@ SweepStart start_sweeps(const SpreadColumns& a, Buffer memory, bool eigen, bool 
     qr_start(a, std::move(memory), start, wanted, team, threads);
     return start;
 }
+
+TILEWISE_SVD_START(, double)
+TILEWISE_SVD_START(, Complex)
 
 }  // namespace tilewise::kernel

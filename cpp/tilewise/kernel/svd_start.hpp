@@ -23,26 +23,28 @@ namespace tilewise::kernel {
 
 /// The orthogonal factors on both sides of what is swept, as reflectors that each rank has some of, and the
 /// scale. Without reflectors both are I.
-struct Factors {
+template <class T> struct FactorsOf {
     std::int64_t rows = 0, columns = 0;  ///< of A
     double scale = 1;                    ///< A was divided by this power of two
-    Matrix memory1, memory2;             ///< of this rank's columns of q1 and q2
-    SpreadQr q1, q2;
+    MatrixOf<T> memory1, memory2;        ///< of this rank's columns of q1 and q2
+    SpreadQrOf<T> q1, q2;
     std::vector<int> permutation;  ///< column j of A·P is column permutation[j] of A
     std::vector<int> row_order;    ///< row i of what was factored is row row_order[i] of A; empty: as they are
 
     bool reflects() const { return !q1.tau.empty(); }
 };
+using Factors = FactorsOf<double>;
 
 /// Where the sweeps begin; of X and V the columns of this rank.
-struct SweepStart {
-    Matrix x;  ///< rows×columns (eigen start) or columns×columns
-    Matrix v;  ///< columns×columns, V0; empty where it is I or not wanted
-    Factors factors;
+template <class T> struct SweepStartOf {
+    MatrixOf<T> x;  ///< rows×columns (eigen start) or columns×columns
+    MatrixOf<T> v;  ///< columns×columns, V0; empty where it is I or not wanted
+    FactorsOf<T> factors;
     bool eigen = false;    ///< whether X = A·V0 from eigenvectors
     std::string steps;     ///< what was done, for the record: "column-pivoted QR, LQ"
     std::string fallback;  ///< one sentence: why there was no eigen start although it was asked for
 };
+using SweepStart = SweepStartOf<double>;
 
 /// The columns, one after the other, that a rank is to have of X and V after the one start or the other.
 using ColumnsOfRank = std::function<grid::Range(int rank, bool eigen)>;
@@ -51,20 +53,33 @@ using ColumnsOfRank = std::function<grid::Range(int rank, bool eigen)>;
 /// points into `memory`, or lasts longer where that is empty. O(rows·columns²) operations. `eigen`: try the
 /// fast start, which has AᵀA and what LAPACK needs, 3·columns² numbers, on rank 0. All else is a panel and a
 /// few times the columns of a rank.
-SweepStart start_sweeps(const SpreadColumns& a, Buffer memory, bool eigen, bool want_v, const ColumnsOfRank& wanted,
-                        const Team& team, int threads);
+template <class T> SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>& a, Buffer memory, bool eigen, bool want_v,
+                                                const ColumnsOfRank& wanted, const Team& team, int threads);
 
 /// After the sweeps, of some columns on each rank: σ = |x|·scale, U = Q1·[x/|x|; 0] (rows×count, x itself
 /// where that has as many rows). u without data: not wanted. A σ of 0 (|x| below 1e-290) leaves a column of
 /// zeros in U for `complete`.
-void finish_columns(const Factors& factors, Columns x, bool with_u, Columns u, double* sigma, const Team& team,
-                    int threads);
+template <class T> void finish_columns(const FactorsOf<T>& factors, ColumnsOf<T> x, bool with_u, ColumnsOf<T> u,
+                                       double* sigma, const Team& team, int threads);
 
 /// The same of V, in place: v becomes P·Q2ᵀ·v (columns×count).
-void turn_back(const Factors& factors, Columns v, const Team& team, int threads);
+template <class T> void turn_back(const FactorsOf<T>& factors, ColumnsOf<T> v, const Team& team, int threads);
 
 /// Fills the columns of U at places `from` … so that all are orthonormal, given that those before are. Depends
 /// on nothing but them. O(rows·count²).
-void complete(const SpreadColumns& u, std::int64_t from, const Team& team, int threads);
+template <class T> void complete(const SpreadColumnsOf<T>& u, std::int64_t from, const Team& team, int threads);
+
+#define TILEWISE_SVD_START(form, T)                                                                                 \
+    form template SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>&, Buffer, bool, bool, const ColumnsOfRank&, \
+                                               const Team&, int);
+#define TILEWISE_SVD_FINISH(form, T)                                                                               \
+    form template void finish_columns(const FactorsOf<T>&, ColumnsOf<T>, bool, ColumnsOf<T>, double*, const Team&, \
+                                      int);                                                                        \
+    form template void turn_back(const FactorsOf<T>&, ColumnsOf<T>, const Team&, int);                             \
+    form template void complete(const SpreadColumnsOf<T>&, std::int64_t, const Team&, int);
+TILEWISE_SVD_START(extern, double)
+TILEWISE_SVD_START(extern, Complex)
+TILEWISE_SVD_FINISH(extern, double)
+TILEWISE_SVD_FINISH(extern, Complex)
 
 }  // namespace tilewise::kernel

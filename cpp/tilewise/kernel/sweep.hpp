@@ -8,13 +8,9 @@
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/dtype.hpp"
+#include "tilewise/kernel/boundary.hpp"
 
 namespace tilewise::kernel {
-
-/// What lies beyond the matrix. zero: 0. fixed: cells within `radius` of the edge keep their value. periodic: the other
-/// side (the caller puts it into the margin: the kernel then sees no edge). reflect: mirrored about the edge of the
-/// outer cells, d c b a | a b c d | d c b a.
-enum class Boundary { zero, fixed, periodic, reflect };
 
 /// out[i,j] = Σ values[a,b] · in[i+a−radius, j+b−radius]; (2·radius+1)² numbers row by row, radius 1 … 4.
 struct Weights {
@@ -69,7 +65,8 @@ constexpr int best_steps(int radius, bool star, Dtype dtype) {
 class Sweeper {
 public:
     /// `plain`: the loops of the reference. Throws UsageError for anything but float32 and float64, and for other
-    /// weights than Weights says. `set`: the code of an instruction set that this processor has (see sweep_strip.hpp);
+    /// weights than Weights says. Of a periodic boundary the caller puts the other side into the margin: the sweeps see
+    /// no edge then. `set`: the code of an instruction set that this processor has (see sweep_strip.hpp);
     /// otherwise its best.
     Sweeper(const Weights& weights, Boundary boundary, Dtype dtype, bool plain, const SweepSet* set = nullptr);
 

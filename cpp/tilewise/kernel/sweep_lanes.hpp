@@ -122,7 +122,7 @@ public:
 
 private:
     /// A cell at (or, where the boundary is fixed, beside) an edge of the matrix: its place in a row, and the place of
-    /// the cell or column of the field whose value it has; −1: none, the value is 0.
+    /// the cell or column of the field whose value it has; −1: none, it is the value outside.
     struct EdgeCell {
         std::int64_t to, from;
     };
@@ -158,12 +158,12 @@ private:
                 continue;
             }
             const std::int64_t j = first + outwards * d;
-            const std::int64_t source = mirrored(j, p_.edges.left, p_.edges.right, p_.shape.columns);
+            const std::int64_t source = source_of(p_.boundary, j, p_.edges.left, p_.edges.right, p_.shape.columns);
             if (j < columns_.begin - radius || j >= columns_.begin + lanes * count_ + radius ||
-                (p_.boundary == Boundary::reflect && !holds(source))) {
+                (source != nowhere && !holds(source))) {
                 continue;  // too far away to matter
             }
-            const EdgeCell cell{.to = place(j), .from = p_.boundary == Boundary::reflect ? place(source) : -1};
+            const EdgeCell cell{.to = place(j), .from = source == nowhere ? -1 : place(source)};
             if (holds(j)) {
                 edge_cells_[inner_++] = cell;
             } else {
@@ -173,7 +173,9 @@ private:
     }
 
     [[gnu::always_inline]] void set(T* cells, const T* field, EdgeCell cell) const {
-        cells[cell.to] = cell.from < 0 ? T{0} : p_.boundary == Boundary::reflect ? cells[cell.from] : field[cell.from];
+        cells[cell.to] = cell.from < 0                    ? static_cast<T>(p_.boundary.value)
+                         : p_.boundary == Boundary::fixed ? field[cell.from]
+                                                          : cells[cell.from];
     }
 
     /// Each lane's number to the next lane; the first gets 0.

@@ -110,11 +110,11 @@ private:
     /// The cell's value, also beyond the edges. (Beside fixed cells what lies beyond is not used.)
     T value(const Level& level, std::int64_t i, std::int64_t j) const {
         if (beyond_rows(i) || beyond_columns(j)) {
-            if (p_.boundary != Boundary::reflect) {
-                return 0;
+            i = source_of(p_.boundary, i, p_.edges.top, p_.edges.bottom, p_.shape.rows);
+            j = source_of(p_.boundary, j, p_.edges.left, p_.edges.right, p_.shape.columns);
+            if (i == nowhere || j == nowhere) {
+                return static_cast<T>(p_.boundary.value);
             }
-            i = mirrored(i, p_.edges.top, p_.edges.bottom, p_.shape.rows);
-            j = mirrored(j, p_.edges.left, p_.edges.right, p_.shape.columns);
         }
         return level.origin[i * level.pitch + j];
     }

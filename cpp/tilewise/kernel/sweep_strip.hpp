@@ -64,18 +64,6 @@ constexpr Range widened(std::int64_t begin, std::int64_t end, std::int64_t reach
     return {edge_below ? most(begin - reach, 0) : begin - reach, edge_above ? least(end + reach, n) : end + reach};
 }
 
-/// The cell whose value stands at i, which may lie beyond an edge, when both edges mirror.
-constexpr std::int64_t mirrored(std::int64_t i, bool edge_below, bool edge_above, std::int64_t n) {
-    if (edge_below && edge_above) {
-        const std::int64_t phase = (i % (2 * n) + 2 * n) % (2 * n);
-        return phase < n ? phase : 2 * n - 1 - phase;
-    }
-    if (edge_below && i < 0) {
-        return -1 - i;
-    }
-    return edge_above && i >= n ? 2 * n - 1 - i : i;
-}
-
 /// How large the scratch of a piece is: rows of registers, then one row as it lies in the field.
 struct WaveSize {
     Range columns;           ///< that the strip holds

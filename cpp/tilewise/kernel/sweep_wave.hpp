@@ -15,8 +15,8 @@
 // if it needs them to the end). The last 2·radius are saved, in two places in turn, for the next round too.
 //
 // Scratch holds O(strip's width · (R + steps · radius)) numbers. Rows beyond an edge are not stored: their pointers
-// lead to zeros or to the row that they mirror. Compiled once for each width of registers, so nothing here has a name
-// outside its file.
+// lead to a row of the value outside, or to the row that stands there. Compiled once for each width of registers, so
+// nothing here has a name outside its file.
 #pragma once
 
 #include "tilewise/kernel/sweep_lanes.hpp"
@@ -40,7 +40,9 @@ public:
     }
 
     [[gnu::noinline]] void go() {
-        std::memset(p_.scratch, 0, static_cast<std::size_t>(size_.stride) * width);  // the row of zeros
+        for (std::int64_t x = 0; x < size_.stride; ++x) {  // the row of what lies outside
+            rows_[x] = static_cast<T>(p_.boundary.value) - V{};
+        }
         const std::int64_t first = level_rows(0).begin;
         for (std::int64_t round = 0; first + round * made - p_.steps * radius < p_.part.row_end; ++round) {
             for (int level = 0; level <= p_.steps; ++level) {
@@ -78,7 +80,7 @@ private:
     }
 
     V* row(std::int64_t index) const { return rows_ + index * size_.stride + radius; }
-    V* zeros() const { return row(0); }
+    V* outside() const { return row(0); }
     /// Row q of the block that a level makes in a round.
     V* made_row(int level, std::int64_t round, int q) const {
         if (q < recent) {
@@ -128,11 +130,13 @@ private:
         for (int k = 0; k < made + 2 * radius; ++k) {
             std::int64_t from = k;
             if (beyond(i - radius + k)) {
-                if (p_.boundary == Boundary::zero) {
-                    in[k] = zeros();
+                const std::int64_t source =
+                    source_of(p_.boundary, i - radius + k, p_.edges.top, p_.edges.bottom, p_.shape.rows);
+                if (source == nowhere) {
+                    in[k] = outside();
                     continue;
                 }
-                from = mirrored(i - radius + k, p_.edges.top, p_.edges.bottom, p_.shape.rows) - (i - radius);
+                from = source - (i - radius);
                 if (from < 0 || from >= made + 2 * radius) {
                     from = k;  // only rows that are not needed use it
                 }

@@ -32,8 +32,8 @@ bool at_line_end(const char* at, const char* end) {
     return at == end || *at == '\n';
 }
 
-const char* skip_blanks(const char* at, const char* end) {
-    while (at < end && (*at == ' ' || *at == '\t')) {
+const char* skip_blanks(const char* at, const char* end, bool tabs) {
+    while (at < end && (*at == ' ' || (tabs && *at == '\t'))) {
         ++at;
     }
     return at;
@@ -42,27 +42,44 @@ const char* skip_blanks(const char* at, const char* end) {
 /// Whether a line whose first character that is no blank is at `at` holds numbers.
 bool holds_data(const char* at, const char* end) { return !at_line_end(at, end) && *at != '#' && *at != '%'; }
 
+std::string_view without_blanks(std::string_view text) {
+    constexpr std::string_view blanks = " \t";
+    const auto first = std::min(text.find_first_not_of(blanks), text.size());
+    return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
+}
+
+/// Whether every number is as `scan` reads it, so that only what it refuses must be looked at as a field.
+bool is_plain(const TextStyle& style) {
+    return style.decimal == '.' && std::none_of(style.missing.begin(), style.missing.end(), [](const auto& word) {
+               double value = 0;  // a word such as -999 is a number to others
+               const Scan found = scan(word.data(), word.data() + word.size(), value);
+               return found.fault == Fault::none && found.end == word.data() + word.size() && value == value;
+           });
+}
+
 /// One place in a text, and all that messages need to know about it.
 struct Place {
     const char *line_begin, *end;
-    TextStyle style;
+    const TextStyle& style;
     Dtype dtype;
     std::int64_t line;
+    Losses* losses;
+    char separator = style.separator;
+    bool plain = is_plain(style);
 
-    const char* skip(const char* at) const {
-        while (at < end && (*at == ' ' || (*at == '\t' && style.separator != '\t'))) {
-            ++at;
-        }
-        return at;
-    }
+    const char* skip(const char* at) const { return skip_blanks(at, end, separator != '\t'); }
     bool line_is_over(const char* at) const { return at_line_end(at, end) || *at == '#'; }
-    bool separates(char c) const { return c == style.separator || (style.separator == ' ' && c == '\t'); }
+    bool separates(char c) const { return c == separator || (separator == ' ' && c == '\t'); }
     bool ends_number(const char* at) const {
         return at == end || *at == ' ' || *at == '\t' || separates(*at) || line_is_over(at);
     }
-    /// The field that begins at `at`, without blanks at its end.
+    /// The field that begins at `at`, without blanks at its end, with quotes where it has them.
     std::string_view field(const char* at) const {
         const char* stop = at;
+        if (stop < end && *stop == '"') {
+            while (++stop < end && *stop != '"' && *stop != '\n') {
+            }
+        }
         while (!line_is_over(stop) && !separates(*stop)) {
             ++stop;
         }
@@ -71,28 +88,53 @@ struct Place {
         }
         return {at, static_cast<std::size_t>(stop - at)};
     }
-    std::int64_t count_fields() const {
+    /// Fields that begin before `limit`, or all of the line.
+    std::int64_t count_fields(const char* limit) const {
         std::int64_t count = 0;
-        for (const char* at = skip(line_begin); !line_is_over(at); ++count) {
+        for (const char* at = skip(line_begin); at <= limit && !line_is_over(at); ++count) {
             const std::string_view here = field(at);
             at = skip(here.data() + here.size());
-            if (style.separator != ' ' && !line_is_over(at)) {
+            if (separator != ' ' && !line_is_over(at)) {
                 at = skip(at + 1);
-                count += line_is_over(at);  // a separator at the end has an empty field behind it
+                count += line_is_over(at) && at <= limit;  // a separator at the end has an empty field behind it
             }
         }
         return count;
     }
+    /// The number of the field at `at`, from 1.
+    std::int64_t column(const char* at) const { return std::max<std::int64_t>(1, count_fields(at)); }
 
     [[noreturn]] void fail(const std::string& what) const {
         throw UsageError("line " + std::to_string(line) + ": " + what);
     }
     [[noreturn]] void fail_count() const {
-        const std::int64_t count = count_fields();
+        const std::int64_t count = count_fields(end);
         fail("found " + std::to_string(count) + (count == 1 ? " number" : " numbers") + ", expected " +
              std::to_string(style.line_numbers));
     }
     [[noreturn]] void fail_field(const char* at, Fault fault) const;
+
+    /// The number in the field at `at` where it may be missing, quoted or with another decimal mark; the end is that of
+    /// the field.
+    template <class T> Scan scan_field(const char* at, T& value) const;
+
+    /// What was `found` at `at`, where more is to be said of it than its end. Throws UsageError for what is no number.
+    template <class T> [[gnu::noinline]] Scan settled(Scan found, const char* at, T& value) const {
+        if (plain && (found.fault != Fault::none || !ends_number(found.end))) {
+            found = scan_field(at, value);
+        }
+        if (found.fault != Fault::none) {
+            fail_field(at, found.fault);
+        }
+        if (found.loss != Loss::none && losses != nullptr) {
+            Losses::Kind& kind = found.loss == Loss::rounded ? losses->rounded : losses->overflow;
+            if (kind.count++ == 0) {
+                kind.first = at;
+                kind.column = column(at);
+            }
+        }
+        return found;
+    }
 };
 
 std::string quoted(std::string_view text) {
@@ -118,39 +160,88 @@ std::string range_of(Dtype dtype) {
 }
 
 void Place::fail_field(const char* at, Fault fault) const {
+    const std::string where = "line " + std::to_string(line) + ", column " + std::to_string(column(at)) + ": ";
     const std::string_view text = field(at);
-    if (text.empty()) {
-        const auto before = std::count_if(line_begin, at, [&](char c) { return separates(c); });
-        fail("field " + std::to_string(before + 1) + " is empty where a number was expected");
+    const auto refused = [&](const std::string& what, const std::string& advice = {}) {
+        return UsageError(where + what, -1, 0, advice);
+    };
+    const auto is_missing = [&](const std::string& word) { return word == text; };
+    if (text.empty() && style.missing.empty()) {
+        throw refused("an empty field where a number was expected", "--missing '' reads empty fields as nan");
+    }
+    if (text.empty() || std::any_of(style.missing.begin(), style.missing.end(), is_missing)) {
+        throw refused("a missing number, for which " + std::string(name_of(dtype)) + " has no nan",
+                      "a float, as --dtype float64");
     }
     switch (fault) {
         case Fault::no_whole_number:
-            fail(quoted(text) + " is not a whole number, as " + std::string(name_of(dtype)) + " needs");
+            throw refused(quoted(text) + " is not a whole number, as " + std::string(name_of(dtype)) + " needs");
         case Fault::beyond_type:
-            fail(quoted(text) + " is beyond " + std::string(name_of(dtype)) + ", which holds " + range_of(dtype));
+            throw refused(quoted(text) + " is beyond " + std::string(name_of(dtype)) + ", which holds " +
+                          range_of(dtype));
         default:
-            fail(quoted(text) + " is not a number");
+            throw refused(quoted(text) + " is not a number");
     }
+}
+
+template <class T> void make_nan(T& value) {
+    if constexpr (IsComplex<T>::value) {
+        value = {std::numeric_limits<typename T::value_type>::quiet_NaN(), 0};
+    } else if constexpr (std::is_same_v<T, Half>) {
+        value.bits = double_to_half(std::numeric_limits<double>::quiet_NaN());
+    } else {
+        value = std::numeric_limits<T>::quiet_NaN();
+    }
+}
+
+template <class T> Scan Place::scan_field(const char* at, T& value) const {
+    const std::string_view whole = field(at);
+    const char* stop = whole.data() + whole.size();
+    const bool quoted = whole.size() > 1 && whole.front() == '"' && whole.back() == '"';
+    const std::string_view text = quoted ? without_blanks(whole.substr(1, whole.size() - 2)) : whole;
+    const auto is_missing = [&](const std::string& word) { return word == text || word == whole; };
+    if (!style.missing.empty() &&
+        (text.empty() || std::any_of(style.missing.begin(), style.missing.end(), is_missing))) {
+        if constexpr (std::is_integral_v<T>) {
+            return {stop, Fault::no_number};
+        } else {
+            make_nan(value);
+            return {stop};
+        }
+    }
+    std::string point(text);
+    if (style.decimal != '.') {
+        std::replace(point.begin(), point.end(), '.', '?');  // which is no number
+        std::replace(point.begin(), point.end(), style.decimal, '.');
+    }
+    Scan found = scan(point.data(), point.data() + point.size(), value);
+    if (found.end != point.data() + point.size()) {
+        found.fault = Fault::no_number;
+    }
+    found.end = stop;
+    return found;
 }
 
 /// Parses the data line that begins at `at` into `out`, from number `index` on, and returns the end of its last field.
 template <class T> const char* parse_line(const Place& place, const char* at, std::byte* out, std::int64_t index) {
-    for (std::int64_t field = 0; field < place.style.line_numbers; ++field) {
+    const std::int64_t line_numbers = place.style.line_numbers;
+    const char separator = place.separator;
+    for (std::int64_t field = 0; field < line_numbers; ++field) {
         T value;
-        const Scan found = scan(at, place.end, value);
-        if (found.fault != Fault::none || !place.ends_number(found.end)) [[unlikely]] {
-            place.fail_field(at, place.ends_number(found.end) ? found.fault : Fault::no_number);
+        Scan found = place.plain ? scan(at, place.end, value) : place.scan_field(at, value);
+        if (!found.is_plain() || !place.ends_number(found.end)) [[unlikely]] {
+            found = place.settled(found, at, value);
         }
         store(out, index + field, value);
         const char* next = place.skip(found.end);
         const bool over = place.line_is_over(next);
-        if (place.style.separator == ' ' || over) {
-            if (over != (field + 1 == place.style.line_numbers)) [[unlikely]] {
+        if (separator == ' ' || over) {
+            if (over != (field + 1 == line_numbers)) [[unlikely]] {
                 place.fail_count();
             }
-        } else if (*next != place.style.separator) {
+        } else if (*next != separator) {
             place.fail_field(at, Fault::no_number);  // "1 2,3": what stands between two separators is not one number
-        } else if (field + 1 == place.style.line_numbers) {
+        } else if (field + 1 == line_numbers) {
             place.fail_count();
         } else {
             next = place.skip(next + 1);
@@ -162,11 +253,14 @@ template <class T> const char* parse_line(const Place& place, const char* at, st
 
 template <class T> std::int64_t parse_lines(Place place, std::byte* out, std::int64_t capacity) {
     const std::int64_t line_numbers = place.style.line_numbers;
+    const bool tabs = !place.style.tabs_are_fields();
     std::int64_t count = 0;
+    std::vector<std::byte> unread(out == nullptr ? static_cast<std::size_t>(line_numbers) * sizeof(T) : 0);
+    std::byte* const line_out = out == nullptr ? unread.data() : out;
     for (const char* end = place.end; place.line_begin < end; ++place.line) {
-        const char* at = skip_blanks(place.line_begin, end);
+        const char* at = skip_blanks(place.line_begin, end, tabs);
         if (holds_data(at, end)) {
-            if (place.style.separator == '\t') {
+            if (place.separator == '\t') {
                 at = place.skip(place.line_begin);  // a tab before the first number stands behind an empty field
             }
             if (line_numbers > capacity - count) {
@@ -175,7 +269,7 @@ template <class T> std::int64_t parse_lines(Place place, std::byte* out, std::in
             if (line_numbers == 0) {
                 place.fail_count();
             }
-            at = parse_line<T>(place, at, out, count);
+            at = parse_line<T>(place, at, line_out, out == nullptr ? 0 : count);
             count += line_numbers;
         }
         place.line_begin = behind_line(at, end);
@@ -185,10 +279,10 @@ template <class T> std::int64_t parse_lines(Place place, std::byte* out, std::in
 
 }  // namespace
 
-std::int64_t count_lines(const char* begin, const char* end) {
+std::int64_t count_lines(const char* begin, const char* end, bool tabs_are_fields) {
     std::int64_t count = 0;
     while (begin < end) {
-        const char* at = skip_blanks(begin, end);
+        const char* at = skip_blanks(begin, end, !tabs_are_fields);
         count += holds_data(at, end);
         begin = behind_line(at, end);
     }
@@ -202,9 +296,9 @@ void check_pairs(const TextStyle& style) {
     }
 }
 
-std::int64_t parse_text(const char* begin, const char* end, TextStyle style, Dtype dtype, std::byte* out,
-                        std::int64_t capacity, std::int64_t first_line) {
-    const Place place{begin, end, style, dtype, first_line};
+std::int64_t parse_text(const char* begin, const char* end, const TextStyle& style, Dtype dtype, std::byte* out,
+                        std::int64_t capacity, std::int64_t first_line, Losses* losses) {
+    const Place place{begin, end, style, dtype, first_line, losses};
     return with_file_type(dtype, [&](auto tag) -> std::int64_t {
         using T = typename decltype(tag)::type;
         if constexpr (IsComplex<T>::value) {

@@ -19,10 +19,13 @@ std::string stripped(const std::string& text) {
     return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
+/// Fields without blanks around them. What stands in quotes is of one field.
 std::vector<std::string> split(const std::string& line, char separator) {
     std::vector<std::string> fields(1);
+    bool quoted = false;
     for (const char c : line) {
-        if (c == separator || (separator == ' ' && c == '\t')) {
+        quoted = c == '"' ? !quoted && stripped(fields.back()).empty() : quoted;
+        if (!quoted && (c == separator || (separator == ' ' && c == '\t'))) {
             fields.emplace_back();
         } else {
             fields.back() += c;
@@ -128,11 +131,6 @@ template <class T> T number_in(const std::string& field) {
     return value;
 }
 
-template <class T> void append(std::vector<std::byte>& bytes, const std::string& field) {
-    bytes.resize(bytes.size() + sizeof(T));
-    store(bytes.data() + bytes.size() - sizeof(T), 0, number_in<T>(field));
-}
-
 /// Digits are added until the number reads back as itself.
 template <class T> std::string real_text(T value) {
     if (std::isnan(value)) {
@@ -171,6 +169,24 @@ template <class T> std::string number_text(const T& value) {
     }
 }
 
+/// What a field says, however the style writes it.
+template <class T> T value_in(const std::string& field, const TextStyle& style) {
+    const bool quoted = field.size() > 1 && field.front() == '"' && field.back() == '"';
+    std::string text = quoted ? stripped(field.substr(1, field.size() - 2)) : field;
+    const auto& words = style.missing;
+    if (!words.empty() && (text.empty() || std::count(words.begin(), words.end(), text) > 0 ||
+                           std::count(words.begin(), words.end(), field) > 0)) {
+        if constexpr (std::is_integral_v<T>) {
+            refuse(field);
+        }
+        text = "nan";
+    } else if (style.decimal != '.') {
+        std::replace(text.begin(), text.end(), '.', '?');
+        std::replace(text.begin(), text.end(), style.decimal, '.');
+    }
+    return number_in<T>(text);
+}
+
 /// Calls `f(Tag<T>{})` with what one field holds.
 template <class F> decltype(auto) with_field_type(Dtype dtype, bool pairs, F&& f) {
     const Dtype part = dtype == Dtype::complex64 ? Dtype::float32 : Dtype::float64;
@@ -190,21 +206,23 @@ std::vector<std::byte> plain_parse_text(std::string_view text, const TextStyle& 
         std::string whole(text.substr(0, length));
         whole.resize(whole.find_last_not_of('\r') + 1);
         text.remove_prefix(std::min(length + 1, text.size()));
-        if (stripped(whole).empty() || whole[whole.find_first_not_of(" \t")] == '%') {
+        const bool tabs = style.tabs_are_fields();
+        const std::size_t first = whole.find_first_not_of(tabs ? " " : " \t");
+        if (first == std::string::npos || whole[first] == '%' || whole[first] == '#') {
             continue;
         }
         const std::string data = whole.substr(0, whole.find('#'));
-        if (stripped(data).empty()) {
-            continue;
-        }
         try {
             const auto fields = split(data, style.separator);
             if (static_cast<std::int64_t>(fields.size()) != style.line_numbers) {
                 throw UsageError(std::to_string(fields.size()) + " numbers");
             }
             with_field_type(dtype, style.pairs, [&](auto tag) {
+                using T = typename decltype(tag)::type;
                 for (const auto& field : fields) {
-                    append<typename decltype(tag)::type>(bytes, field);
+                    const T value = value_in<T>(field, style);
+                    bytes.resize(bytes.size() + sizeof(T));
+                    store(bytes.data() + bytes.size() - sizeof(T), 0, value);
                 }
             });
         } catch (const UsageError& error) {
@@ -219,7 +237,12 @@ std::string plain_format_text(const std::byte* data, Dtype dtype, std::int64_t r
     std::string text;
     with_field_type(dtype, pairs, [&](auto tag) {
         for (std::int64_t index = 0; index < rows * style.line_numbers; ++index) {
-            text += number_text(load<typename decltype(tag)::type>(data, index));
+            std::string number = number_text(load<typename decltype(tag)::type>(data, index));
+            if (!style.missing.empty() && number.find("nan") != std::string::npos) {
+                number = style.missing.front();
+            }
+            std::replace(number.begin(), number.end(), '.', style.decimal);
+            text += number;
             text += (index + 1) % style.line_numbers == 0 ? '\n' : style.separator;
         }
     });

@@ -130,8 +130,13 @@ Report call_stencil(MPI_Comm comm, const Matrix& a, const MutableMatrix& b, cons
         const io::Region from = region_of(a, "A"), to = region_of(b, "B");
         const auto is_narrow = [](Dtype dtype) { return dtype == Dtype::float16 || dtype == Dtype::float32; };
         const auto side = static_cast<int>(std::lround(std::sqrt(static_cast<double>(options.weights.size()))));
-        constexpr std::array boundaries{kernel::Boundary::zero, kernel::Boundary::fixed, kernel::Boundary::periodic,
-                                        kernel::Boundary::reflect};
+        const std::array<kernel::Boundary, 7> boundaries{kernel::Boundary::zero,
+                                                         kernel::Boundary::fixed,
+                                                         kernel::Boundary::periodic,
+                                                         kernel::Boundary::reflect,
+                                                         kernel::Boundary::mirror,
+                                                         kernel::Boundary::nearest,
+                                                         kernel::Boundary(kernel::Boundary::constant, options.outside)};
         stencil::Options core;
         core.weights = {(side - 1) / 2, options.weights};
         core.steps = options.steps;
@@ -176,6 +181,7 @@ Svd call_svd(MPI_Comm comm, const Matrix& a, const std::optional<MutableMatrix>&
         }
         const Dtype dtype = u                                                              ? files.u->dtype
                             : vt                                                           ? files.vt->dtype
+                            : is_complex(from.dtype)                                       ? from.dtype
                             : from.dtype == Dtype::float16 || from.dtype == Dtype::float32 ? Dtype::float32
                                                                                            : Dtype::float64;
         Svd result;
@@ -188,7 +194,7 @@ Svd call_svd(MPI_Comm comm, const Matrix& a, const std::optional<MutableMatrix>&
                             {}};
         mpi::together(context.comm, [&] {
             result.values.resize(static_cast<std::size_t>(std::max<std::int64_t>(0, count)));
-            narrow.resize(dtype == Dtype::float32 ? result.values.size() : 0);
+            narrow.resize(svd::real_type(dtype) == Dtype::float32 ? result.values.size() : 0);
         });
         if (context.comm.rank() == 0) {
             void* data = narrow.empty() ? static_cast<void*>(result.values.data()) : narrow.data();
@@ -197,7 +203,7 @@ Svd call_svd(MPI_Comm comm, const Matrix& a, const std::optional<MutableMatrix>&
         files.s.name = std::string("s");
         files.s.rows = 1;
         files.s.columns = count;
-        files.s.dtype = dtype;
+        files.s.dtype = svd::real_type(dtype);
         files.s.memory = &values;
         using Kind = svd::AlgorithmKind;
         constexpr std::array kinds{Kind::jacobi, Kind::jacobi, Kind::randomized, Kind::local};

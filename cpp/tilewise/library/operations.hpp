@@ -27,9 +27,9 @@ Report transpose(MPI_Comm comm, const Matrix& a, const MutableMatrix& b, const T
 /// Collective.
 Report stencil(MPI_Comm comm, const Matrix& a, const MutableMatrix& b, const StencilOptions& options);
 
-/// A = U·diag(values)·Vᵀ. U has as many rows as A, Vᵀ as many columns; both are float32 or float64 and have K
-/// columns or rows. Without them values alone are found. Where the sweeps do not converge, that is thrown as an
-/// Error of kind `verification`. @note Collective.
+/// A = U·diag(values)·Vᵀ. U has as many rows as A, Vᵀ as many columns; both are float32 or float64, of a complex A
+/// complex (and Vᵀ is Vᴴ), and have K columns or rows. Without them values alone are found. Where the sweeps do not
+/// converge, that is thrown as an Error of kind `verification`. @note Collective.
 Svd svd(MPI_Comm comm, const Matrix& a, const std::optional<MutableMatrix>& u, const std::optional<MutableMatrix>& vt,
         const SvdOptions& options = {});
 

@@ -41,12 +41,13 @@ struct TransposeOptions {
 };
 
 /// What lies beyond the matrix: see docs/reference/stencil.md.
-enum class Boundary { zero, fixed, periodic, reflect };
+enum class Boundary { zero, fixed, periodic, reflect, mirror, nearest, constant };
 
 struct StencilOptions {
     std::vector<double> weights = {};  ///< (2r+1)² row by row, r from 1 to 4: out[i,j] = Σ w[a,b]·in[i+a−r,j+b−r]
     std::int64_t steps = 1;
     Boundary boundary = Boundary::zero;
+    double outside = 0;                  ///< of `constant`: the value outside
     Exchange exchange = Exchange::none;  ///< overlap
     ProcessGrid grid = {};
     int depth = 0;  ///< sweeps from one exchange to the next; 0: what suits

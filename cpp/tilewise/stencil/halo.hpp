@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tilewise/grid/grid.hpp"
+#include "tilewise/kernel/boundary.hpp"
 
 namespace tilewise::stencil {
 
@@ -71,7 +72,7 @@ inline std::vector<Stretch> stretches(const grid::Partition& cut, grid::Range ow
             at = at < 0 ? std::min<std::int64_t>(0, limit) : limit;
             continue;
         }
-        const std::int64_t inside = (at % count + count) % count;
+        const std::int64_t inside = kernel::source_of(kernel::Boundary::periodic, at, true, true, count);
         const int part = cut.part_of(inside);
         const std::int64_t length = std::min(limit - at, cut[part].end - inside);
         found.push_back({part,

@@ -20,21 +20,21 @@ struct Shape {
     std::int64_t height() const { return rows + v_rows; }
 };
 
-struct Block {
+template <class T> struct Block {
     int index = 0;
     grid::Range columns;
-    Array<double> memory;
+    Array<T> memory;
 
-    double* data() const { return memory.data(); }
+    T* data() const { return memory.data(); }
     std::int64_t numbers(const Shape& shape) const { return columns.size() * shape.height(); }
-    kernel::Columns x(const Shape& shape) const { return {data(), shape.rows, columns.size(), shape.rows}; }
-    kernel::Columns v(const Shape& shape) const {
+    kernel::ColumnsOf<T> x(const Shape& shape) const { return {data(), shape.rows, columns.size(), shape.rows}; }
+    kernel::ColumnsOf<T> v(const Shape& shape) const {
         return {data() + shape.rows * columns.size(), shape.v_rows, shape.v_rows > 0 ? columns.size() : 0,
                 shape.v_rows};
     }
 };
 
-class Blocks {
+template <class T> class Blocks {
 public:
     /// The first blocks of a rank, their numbers not set.
     Blocks(const grid::Ring& ring, const grid::Partition& cut, const Shape& shape, int rank);
@@ -43,19 +43,19 @@ public:
     const grid::Partition& cut() const { return cut_; }
     /// Takes the columns of the blocks that the rank begins with, one beside the other; X is gone before V is
     /// touched, which is I where it is empty.
-    void fill(kernel::Matrix x, kernel::Matrix v);
+    void fill(kernel::MatrixOf<T> x, kernel::MatrixOf<T> v);
     /// Lets go of memory for blocks to come.
     void end_of_sweeps() { free_.clear(); }
     std::int64_t first_position() const { return positions_.begin; }
     int positions() const { return static_cast<int>(positions_.size()); }
 
-    Block& at(grid::Seat seat) { return blocks_[slot(seat)]; }
+    Block<T>& at(grid::Seat seat) { return blocks_[slot(seat)]; }
     /// Memory for a block that arrives, from those that have left, if one of them is large enough.
-    Block arriving(int index);
+    Block<T> arriving(int index);
     /// Keeps a block's memory for those to come.
-    void left(Block&& block) { free_.push_back(std::move(block.memory)); }
+    void left(Block<T>&& block) { free_.push_back(std::move(block.memory)); }
 
-    std::vector<Block>& all() { return blocks_; }
+    std::vector<Block<T>>& all() { return blocks_; }
 
 private:
     std::size_t slot(grid::Seat seat) const {
@@ -66,8 +66,11 @@ private:
     grid::Partition cut_;
     Shape shape_;
     grid::Range positions_;
-    std::vector<Block> blocks_;
-    std::vector<Array<double>> free_;
+    std::vector<Block<T>> blocks_;
+    std::vector<Array<T>> free_;
 };
+
+extern template class Blocks<double>;
+extern template class Blocks<kernel::Complex>;
 
 }  // namespace tilewise::svd

@@ -19,24 +19,31 @@ namespace {
 using grid::Block;
 using grid::Partition;
 using grid::Range;
-using kernel::Columns;
-using kernel::Matrix;
+using kernel::ColumnsOf;
+using kernel::MatrixOf;
 using mpi::check;
 
-constexpr std::int64_t item = sizeof(double);
-
-void negate_where(const std::vector<double>& signs, const std::vector<std::int64_t>& places, const Columns& columns) {
+/// Multiplies columns by their signs.
+template <class T>
+void turn(const std::vector<T>& signs, const std::vector<std::int64_t>& places, const ColumnsOf<T>& columns) {
     for (std::int64_t j = 0; j < columns.count && columns.rows > 0; ++j) {
-        if (signs[static_cast<std::size_t>(places[static_cast<std::size_t>(j)])] < 0) {
-            double* column = columns.column(j);
-            std::transform(column, column + columns.rows, column, [](double value) { return -value; });
+        if (const T sign = signs[static_cast<std::size_t>(places[static_cast<std::size_t>(j)])]; sign != 1.0) {
+            T* column = columns.column(j);
+            std::transform(column, column + columns.rows, column, [&](const T& value) { return sign * value; });
         }
     }
 }
 
-class Finish {
+template <class T> std::vector<T> conjugated(std::vector<T> numbers) {
+    kernel::conjugate_all(numbers.data(), std::ssize(numbers));
+    return numbers;
+}
+
+template <class T> class Finish {
+    static constexpr std::int64_t item = sizeof(T);
+
 public:
-    Finish(Context& context, const dist::RankTeam& team, const Work& work, Start& start, std::int64_t components,
+    Finish(Context& context, const dist::RankTeam& team, const Work& work, Start<T>& start, std::int64_t components,
            double energy)
         : context_(context),
           team_(team),
@@ -45,10 +52,10 @@ public:
           kept_(components),
           energy_(energy) {}
 
-    SvdFactors operator()(Blocks& blocks, const std::function<Range(int rank)>& columns_of, bool values_only,
-                          double scale) {
+    SvdFactors<T> operator()(Blocks<T>& blocks, const std::function<Range(int rank)>& columns_of, bool values_only,
+                             double scale) {
         sort(blocks, columns_of);
-        SvdFactors factors;
+        SvdFactors<T> factors;
         factors.rank = count_rank();
         factors.left = left_;
         take(blocks, values_only);
@@ -60,6 +67,7 @@ public:
         if (factors.s.back() == 0) {
             complete(factors.s);
         }
+        conjugate_v();
         if (start_.rows_of_q) {
             redistribute_tall(factors);
         } else {
@@ -70,7 +78,7 @@ public:
 
 private:
     /// Puts all columns into their sequence, the same on all ranks.
-    void sort(Blocks& blocks, const std::function<Range(int rank)>& columns_of) {
+    void sort(Blocks<T>& blocks, const std::function<Range(int rank)>& columns_of) {
         const int ranks = context_.comm.size();
         std::vector<int> owner;
         mpi::together(context_.comm, [&] {
@@ -78,8 +86,8 @@ private:
             order_.resize(norms_.size());
             owner.resize(norms_.size());
             places_.reserve(static_cast<std::size_t>(kept_));
-            for (const svd::Block& block : blocks.all()) {
-                const Columns x = block.x(blocks.shape());
+            for (const svd::Block<T>& block : blocks.all()) {
+                const ColumnsOf<T> x = block.x(blocks.shape());
                 for (std::int64_t j = 0; j < x.count; ++j) {
                     norms_[static_cast<std::size_t>(block.columns.begin + j)] = kernel::norm_of(x.column(j), x.rows);
                 }
@@ -127,20 +135,20 @@ private:
     }
 
     /// Copies the columns that are kept, sorted, and lets go of the blocks.
-    void take(Blocks& blocks, bool values_only) {
+    void take(Blocks<T>& blocks, bool values_only) {
         const auto count = std::ssize(places_);
         blocks.end_of_sweeps();
         mpi::together(context_.comm, [&] {
-            x_ = Matrix(blocks.shape().rows, count);
-            v_ = Matrix(values_only ? 0 : blocks.shape().v_rows, values_only ? 0 : count);
-            for (svd::Block& block : blocks.all()) {
+            x_ = MatrixOf<T>(blocks.shape().rows, count);
+            v_ = MatrixOf<T>(values_only ? 0 : blocks.shape().v_rows, values_only ? 0 : count);
+            for (svd::Block<T>& block : blocks.all()) {
                 for (std::int64_t j = 0; j < count; ++j) {
                     const std::int64_t column =
                         order_[static_cast<std::size_t>(places_[static_cast<std::size_t>(j)])] - block.columns.begin;
                     if (column < 0 || column >= block.columns.size()) {
                         continue;
                     }
-                    const Columns x = block.x(blocks.shape()), v = block.v(blocks.shape());
+                    const ColumnsOf<T> x = block.x(blocks.shape()), v = block.v(blocks.shape());
                     std::copy_n(x.column(column), x.rows, x_.column(j));
                     if (v_.rows > 0) {
                         std::copy_n(v.column(column), v.rows, v_.column(j));
@@ -156,12 +164,12 @@ private:
         const Timed timed(context_.ledger, Phase::compute, "vectors");
         const auto count = std::ssize(places_);
         sigma_.resize(places_.size());
-        kernel::Factors& factors = start_.sweeps.factors;
+        kernel::FactorsOf<T>& factors = start_.sweeps.factors;
         const bool reflected = factors.rows > x_.rows;
         if (reflected && !values_only) {
-            u_ = Matrix(factors.rows, count);
+            u_ = MatrixOf<T>(factors.rows, count);
         }
-        const Columns u = reflected ? u_.columns() : x_.columns();
+        const ColumnsOf<T> u = reflected ? u_.columns() : x_.columns();
         kernel::finish_columns(factors, x_.columns(), !values_only, u, sigma_.data(), team_, context_.threads);
         if (!reflected && !values_only) {
             u_ = std::move(x_);
@@ -172,7 +180,7 @@ private:
         factors = {};
     }
 
-    void collect_values(SvdFactors& factors, double scale) {
+    void collect_values(SvdFactors<T>& factors, double scale) {
         const Timed timed(context_.ledger, Phase::exchange, "collect values");
         factors.s.assign(static_cast<std::size_t>(kept_), 0.0);
         for (std::size_t j = 0; j < places_.size(); ++j) {
@@ -186,37 +194,44 @@ private:
         }
     }
 
+    /// What is written of V is its conjugate, whichever way: A = U·Σ·Vᴴ, and A = V̅·Σ·Uᵀ of Aᵀ = U·Σ·Vᴴ.
+    void conjugate_v() {
+        for (std::int64_t j = 0; j < v_.count; ++j) {
+            kernel::conjugate_all(v_.column(j), v_.rows);
+        }
+    }
+
     /// Singular values of 0 have no columns of U yet.
     void complete(const std::vector<double>& s) {
         const Timed timed(context_.ledger, Phase::compute, "complete U");
-        kernel::complete({u_.columns(), owners_}, std::find(s.begin(), s.end(), 0.0) - s.begin(), team_,
-                         context_.threads);
+        kernel::complete(kernel::SpreadColumnsOf<T>{u_.columns(), owners_},
+                         std::find(s.begin(), s.end(), 0.0) - s.begin(), team_, context_.threads);
     }
 
-    void gather_u(Array<double>& to, const dist::Wanted& wanted) const {
+    void gather_u(Array<T>& to, const dist::Wanted& wanted) const {
         const Timed timed(context_.ledger, Phase::exchange, "deal U");
         to = dist::redistribute_columns(context_, u_.columns(), owners_, wanted);
     }
 
-    Array<double> redistribute_v(const dist::Wanted& wanted) const {
+    Array<T> redistribute_v(const dist::Wanted& wanted) const {
         const Timed timed(context_.ledger, Phase::exchange, "deal V");
         return dist::redistribute_columns(context_, v_.columns(), owners_, wanted);
     }
 
     /// By the columns of what is A's U, which ranks have whole.
-    std::vector<double> signs_of_columns(const Columns& columns) const {
-        std::vector<double> all;
+    std::vector<T> signs_of_columns(const ColumnsOf<T>& columns) const {
+        std::vector<T> all;
         mpi::together(context_.comm, [&] {
-            const std::vector<double> mine =
-                signs(Elements<double>{columns.data, columns.rows, columns.count, 1, columns.stride});
-            all.assign(static_cast<std::size_t>(kept_), 0.0);
+            const std::vector<T> mine =
+                signs(Elements<T>{columns.data, columns.rows, columns.count, 1, columns.stride});
+            all.assign(static_cast<std::size_t>(kept_), T{});
             for (std::size_t j = 0; j < places_.size(); ++j) {
                 all[static_cast<std::size_t>(places_[j])] = mine[j];
             }
         });
-        check(
-            MPI_Allreduce(MPI_IN_PLACE, all.data(), static_cast<int>(kept_), MPI_DOUBLE, MPI_SUM, context_.comm.get()),
-            "MPI_Allreduce");
+        check(MPI_Allreduce(MPI_IN_PLACE, all.data(), static_cast<int>(kernel::parts_of<T> * kept_), MPI_DOUBLE,
+                            MPI_SUM, context_.comm.get()),
+              "MPI_Allreduce");
         return all;
     }
 
@@ -232,23 +247,21 @@ private:
     }
 
     /// Column by column to row by row.
-    Array<double> row_by_row(const Array<double>& columns, std::int64_t rows, std::int64_t count) const {
-        Array<double> to(rows * count);
-        kernel::transpose(columns.raw(), rows * item, count, rows, sizeof(double), to.raw(), count * item,
-                          context_.threads);
+    Array<T> row_by_row(const Array<T>& columns, std::int64_t rows, std::int64_t count) const {
+        Array<T> to(rows * count);
+        kernel::transpose(columns.raw(), rows * item, count, rows, sizeof(T), to.raw(), count * item, context_.threads);
         return to;
     }
 
-    void redistribute(SvdFactors& factors) {
+    void redistribute(SvdFactors<T>& factors) {
         const int me = context_.comm.rank();
-        const std::vector<double> way =
-            work_.transposed ? signs_of_columns(v_.columns()) : signs_of_columns(u_.columns());
-        negate_where(way, places_, u_.columns());
-        negate_where(way, places_, v_.columns());
+        const std::vector<T> way = work_.transposed ? signs_of_columns(v_.columns()) : signs_of_columns(u_.columns());
+        turn(work_.transposed ? conjugated(way) : way, places_, u_.columns());
+        turn(work_.transposed ? way : conjugated(way), places_, v_.columns());
         const std::int64_t u_rows = work_.transposed ? work_.n : work_.m,
                            vt_columns = work_.transposed ? work_.m : work_.n;
         const Block u_block = rows_of(u_rows)(me), v_block = columns_of(vt_columns)(me);
-        Array<double> columns;
+        Array<T> columns;
         if (work_.transposed) {
             gather_u(factors.vt, columns_of(vt_columns));
             u_ = {};
@@ -267,9 +280,9 @@ private:
 
     /// U of W is a product of what the ranks' rows were factored into and of U of R, which comes down the tree that R
     /// went up.
-    void redistribute_tall(SvdFactors& factors) {
+    void redistribute_tall(SvdFactors<T>& factors) {
         const int me = context_.comm.rank();
-        Array<double> inner;
+        Array<T> inner;
         gather_u(inner, [&](int rank) {
             const bool here = rank == start_.rows_of_q->root();
             return Block{{0, here ? work_.n : 0}, {0, here ? kept_ : 0}};
@@ -283,18 +296,19 @@ private:
         const Range rows = Partition(work_.m, context_.comm.size())[me];
         mpi::together(context_.comm, [&] {
             const Timed timed(context_.ledger, Phase::compute, "Q·U");
-            const double* product = start_.rows_of_q->apply(context_.threads);
-            factors.u = Array<double>(rows.size() * kept_);
+            const T* product = start_.rows_of_q->apply(context_.threads);
+            factors.u = Array<T>(rows.size() * kept_);
             std::copy_n(product, rows.size() * kept_, factors.u.data());
             start_.rows_of_q.reset();
         });
-        const Elements<double> elements{factors.u.data(), rows.size(), kept_, kept_, 1};
-        const std::vector<double> way =
+        const Elements<T> elements{factors.u.data(), rows.size(), kept_, kept_, 1};
+        const std::vector<T> way =
             work_.transposed ? signs_of_columns(v_.columns()) : signs(context_.comm, elements, rows.begin);
-        negate_where(way, places_, v_.columns());
+        const std::vector<T> way_of_u = work_.transposed ? conjugated(way) : way;
+        turn(work_.transposed ? way : conjugated(way), places_, v_.columns());
         for (std::int64_t i = 0; i < rows.size(); ++i) {
             for (std::int64_t j = 0; j < kept_; ++j) {
-                factors.u.data()[i * kept_ + j] *= way[static_cast<std::size_t>(j)];
+                factors.u.data()[i * kept_ + j] *= way_of_u[static_cast<std::size_t>(j)];
             }
         }
         factors.u_share = Block{rows, {0, kept_}};
@@ -303,7 +317,7 @@ private:
             factors.vt_share = columns_of(work_.n)(me).transposed();
             return;
         }
-        const Array<double> columns = redistribute_v(rows_of(work_.n));
+        const Array<T> columns = redistribute_v(rows_of(work_.n));
         const Range own = rows_of(work_.n)(me).rows;
         mpi::together(context_.comm, [&] {
             factors.vt = row_by_row(factors.u, kept_, rows.size());  // rows of Vᵀ are columns of what was U
@@ -316,23 +330,27 @@ private:
     Context& context_;
     const dist::RankTeam& team_;
     const Work& work_;
-    Start& start_;
+    Start<T>& start_;
     std::int64_t kept_;
     double energy_, left_ = 0;
     std::vector<double> norms_;        // by column
     std::vector<std::int64_t> order_;  // columns, by place
     dist::Owners owners_;
     std::vector<std::int64_t> places_;  // of this rank's columns
-    Matrix x_, v_, u_;
+    MatrixOf<T> x_, v_, u_;
     std::vector<double> sigma_;
 };
 
 }  // namespace
 
-SvdFactors finish(Context& context, const dist::RankTeam& team, const Work& work, Blocks& blocks, Start& start,
-                  const std::function<Range(int rank)>& columns_of, std::int64_t components, double energy,
-                  bool values_only, double scale) {
-    return Finish(context, team, work, start, components, energy)(blocks, columns_of, values_only, scale);
+template <class T> SvdFactors<T> finish(Context& context, const dist::RankTeam& team, const Work& work,
+                                        Blocks<T>& blocks, Start<T>& start,
+                                        const std::function<Range(int rank)>& columns_of, std::int64_t components,
+                                        double energy, bool values_only, double scale) {
+    return Finish<T>(context, team, work, start, components, energy)(blocks, columns_of, values_only, scale);
 }
+
+TILEWISE_FINISH(, double)
+TILEWISE_FINISH(, kernel::Complex)
 
 }  // namespace tilewise::svd

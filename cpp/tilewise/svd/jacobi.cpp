@@ -35,7 +35,7 @@ struct RingCut {
     grid::Partition columns;
 };
 
-class Jacobi {
+template <class T> class Jacobi {
 public:
     Jacobi(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options)
         : context_(context),
@@ -56,7 +56,7 @@ public:
             source_.read(context_, by_rows_first(work_, context_.comm.size()) ? ReadLayout::rows : ReadLayout::stored,
                          a);
         }
-        SvdFactors factors;
+        SvdFactors<T> factors;
         outcome_.samples = mpi::repeat(context_, options_.warmup, options_.repeat, [&](bool last) {
             {
                 const Timed timed(context_.ledger, Phase::compute, "");
@@ -86,15 +86,15 @@ private:
 
     const RingCut& cut_after(bool eigen) const { return eigen ? of_eigen_ : of_qr_; }
 
-    SvdFactors run_once(bool last) {
+    SvdFactors<T> run_once(bool last) {
         const bool eigen = options_.start != StartKind::qr && options_.inner != kernel::Inner::rotations;
-        Start begun = start(
+        Start<T> begun = start(
             context_, team_, source_, work_, eigen, !options_.values_only,
             [this](int rank, bool by_eigen) { return cut_after(by_eigen).columns_of(rank); }, !last);
         cut_ = &cut_after(begun.sweeps.eigen);
         const auto columns = [this](int rank) { return cut_->columns_of(rank); };
         const Shape shape{begun.sweeps.eigen ? begun.sweeps.factors.rows : work_.n, options_.values_only ? 0 : work_.n};
-        std::optional<Blocks> blocks;
+        std::optional<Blocks<T>> blocks;
         std::unique_ptr<mpi::Exchange> exchange;
         mpi::together(context_.comm, [&] {
             blocks.emplace(cut_->ring, cut_->columns, shape, context_.comm.rank());
@@ -102,7 +102,8 @@ private:
         });
         {
             const Timed timed(context_.ledger, Phase::exchange, "prepare");
-            exchange = make_exchange(options_.exchange, context_, cut_->columns.largest() * shape.height());
+            exchange = make_exchange(options_.exchange, context_,
+                                     kernel::parts_of<T> * cut_->columns.largest() * shape.height());
         }
         SweepSetting setting{options_.exchange, options_.inner, options_.tolerance, options_.max_sweeps};
         if (setting.tolerance <= 0) {
@@ -119,7 +120,7 @@ private:
     }
 
     /// What the sweeps say, of all ranks.
-    void note(const Start& begun, const Swept& swept) {
+    void note(const Start<T>& begun, const Swept& swept) {
         Diagnostics& diagnostics = outcome_.diagnostics;
         diagnostics.sweeps = static_cast<int>(swept.off_norm.size());
         diagnostics.off_norm = swept.off_norm;
@@ -141,7 +142,7 @@ private:
         outcome_.working = cut_->columns_of(context_.comm.rank()).size() > 0;
     }
 
-    void describe(const SvdFactors& factors) {
+    void describe(const SvdFactors<T>& factors) {
         Diagnostics& diagnostics = outcome_.diagnostics;
         diagnostics.components = std::ssize(factors.s);
         say_left(diagnostics, factors.left, work_.n);
@@ -171,7 +172,7 @@ private:
         outcome_.warnings.push_back(warning.str());
     }
 
-    void write(SvdFactors& factors) {
+    void write(SvdFactors<T>& factors) {
         const Timed timed(context_.ledger, Phase::output, "output");
         narrow(factors.u.raw(), factors.u_share.size(), dtype_);
         narrow(factors.vt.raw(), factors.vt_share.size(), dtype_);
@@ -190,7 +191,7 @@ private:
     double tolerance_ = 0;
     dist::RootTask root_task_;
     dist::RankTeam team_;
-    Source source_;
+    Source<T> source_;
     Writer writer_;
     Outcome outcome_;
 };
@@ -198,7 +199,8 @@ private:
 }  // namespace
 
 Outcome jacobi(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options) {
-    return Jacobi(context, a, files, dtype, options)(a);
+    return is_complex(a.dtype) ? Jacobi<kernel::Complex>(context, a, files, dtype, options)(a)
+                               : Jacobi<double>(context, a, files, dtype, options)(a);
 }
 
 }  // namespace tilewise::svd

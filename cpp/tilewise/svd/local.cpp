@@ -4,6 +4,8 @@
 //     A row by row = Aᵀ column by column = U'·S·V'ᵀ
 //     U'  column by column (N×K) = Vᵀ row by row
 //     V'ᵀ column by column (K×M) = U  row by row
+//
+// Of complex numbers V'ᴴ, which LAPACK gives, is U as well, and U' is Vᴴ: nothing is conjugated.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -37,7 +39,7 @@ double range_of(const std::vector<double>& magnitudes) {
     return most / least;
 }
 
-class Local {
+template <class T> class Local {
 public:
     Local(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options)
         : context_(context),
@@ -77,25 +79,28 @@ private:
     /// Row by row, whatever the file has.
     void read() {
         const Timed timed(context_.ledger, Phase::input, "input");
-        mpi::together(context_.comm, [&] { matrix_ = Array<double>(m_ * n_); });
+        mpi::together(context_.comm, [&] { matrix_ = Array<T>(m_ * n_); });
         input_.load(
-            context_, Dtype::float64, [this](int) { return grid::Share(grid::Block{{0, m_}, {0, n_}}); },
-            matrix_.raw());
+            context_, kernel::is_complex_number<T> ? Dtype::complex128 : Dtype::float64,
+            [this](int) { return grid::Share(grid::Block{{0, m_}, {0, n_}}); }, matrix_.raw());
         mpi::together(context_.comm, [&] {
             if (a_.stored_transposed()) {
-                Array<double> by_rows(m_ * n_);
-                kernel::transpose(matrix_.raw(), m_ * item, n_, m_, sizeof(double), by_rows.raw(), n_ * item,
+                Array<T> by_rows(m_ * n_);
+                kernel::transpose(matrix_.raw(), m_ * item, n_, m_, sizeof(T), by_rows.raw(), n_ * item,
                                   context_.threads);
                 matrix_ = std::move(by_rows);
             }
             std::vector<double> of_rows(static_cast<std::size_t>(m_)), of_columns(static_cast<std::size_t>(n_));
-            const double* data = matrix_.data();
+            const T* data = matrix_.data();
+            constexpr std::int64_t parts = kernel::parts_of<T>;
             for (std::int64_t i = 0; i < m_; ++i, data += n_) {
-                const bool finite = std::all_of(data, data + n_, [](double value) { return std::isfinite(value); });
+                const double* reals = kernel::reals_of(data);
+                const bool finite =
+                    std::all_of(reals, reals + parts * n_, [](double value) { return std::isfinite(value); });
                 if (!finite) {
                     FirstNotFinite first;
-                    for (std::int64_t j = 0; j < n_; ++j) {
-                        first.note(i * n_ + j, data[j]);
+                    for (std::int64_t j = 0; j < parts * n_; ++j) {
+                        first.note(i * n_ + j / parts, reals[j]);
                     }
                     first.refuse(a_);
                 }
@@ -114,11 +119,11 @@ private:
         if (loses_) {  // as the first round has found
             return;
         }
-        Array<double> work;
+        Array<T> work;
         if (last) {
             work = std::move(matrix_);
         } else {
-            work = Array<double>(m_ * n_);
+            work = Array<T>(m_ * n_);
             std::copy_n(matrix_.data(), m_ * n_, work.data());
         }
         s_.resize(static_cast<std::size_t>(all_));
@@ -127,8 +132,8 @@ private:
             choose();
             return;
         }
-        vt_ = Array<double>(n_ * all_);
-        u_ = Array<double>(m_ * all_);
+        vt_ = Array<T>(n_ * all_);
+        u_ = Array<T>(m_ * all_);
         kernel::gesdd(n_, m_, work.data(), n_, s_.data(), vt_.data(), u_.data(), context_.threads);
         choose();
         point();
@@ -144,24 +149,24 @@ private:
 
     /// Gives every pair of vectors its sign, and keeps the components that are wanted.
     void point() {
-        double* u = u_.data();
-        const std::vector<double> way = signs(Elements<double>{u, m_, all_, all_, 1});
+        T* u = u_.data();
+        const std::vector<T> way = signs(Elements<T>{u, m_, all_, all_, 1});
         for (std::int64_t i = 0; i < m_; ++i) {
             for (std::int64_t j = 0; j < kept_; ++j) {  // never overtaking what is still to be read
                 u[i * kept_ + j] = u[i * all_ + j] * way[static_cast<std::size_t>(j)];
             }
         }
         for (std::int64_t j = 0; j < kept_; ++j) {
-            if (way[static_cast<std::size_t>(j)] < 0) {
-                double* row = vt_.data() + j * n_;
-                std::transform(row, row + n_, row, [](double value) { return -value; });
+            if (const T back = kernel::conjugate(way[static_cast<std::size_t>(j)]); back != 1.0) {
+                T* row = vt_.data() + j * n_;
+                std::transform(row, row + n_, row, [&](const T& value) { return back * value; });
             }
         }
     }
 
     void describe() {
         const auto m = static_cast<double>(std::max(m_, n_)), n = static_cast<double>(all_);
-        outcome_.flops = 4 * m * n * n + 22 * n * n * n;
+        outcome_.flops = (4 * m * n * n + 22 * n * n * n) * kernel::parts_of<T> * kernel::parts_of<T>;
         Diagnostics& diagnostics = outcome_.diagnostics;
         diagnostics.components = kept_;
         say_left(diagnostics, left_, all_);
@@ -188,7 +193,7 @@ private:
         writer_.finish(context_, options_.sync);
     }
 
-    static constexpr auto item = static_cast<std::int64_t>(sizeof(double));
+    static constexpr auto item = static_cast<std::int64_t>(sizeof(T));
 
     Context& context_;
     const io::Region& a_;
@@ -197,7 +202,7 @@ private:
     std::int64_t m_, n_, all_, kept_;
     io::Input input_;
     Writer writer_;
-    Array<double> matrix_, u_, vt_;
+    Array<T> matrix_, u_, vt_;
     std::vector<double> s_;
     bool graded_ = false;  ///< whether rows or columns differ much in scale,
     bool loses_ = false;   ///< and small singular values get lost by that
@@ -208,7 +213,8 @@ private:
 }  // namespace
 
 Outcome local(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options) {
-    if (std::optional<Outcome> done = Local(context, a, files, dtype, options)()) {
+    if (std::optional<Outcome> done = is_complex(a.dtype) ? Local<kernel::Complex>(context, a, files, dtype, options)()
+                                                          : Local<double>(context, a, files, dtype, options)()) {
         return std::move(*done);
     }
     Outcome outcome = jacobi(context, a, files, dtype, options);

@@ -10,6 +10,7 @@
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/convert.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/svd/svd.hpp"
 
 namespace tilewise::svd {
 namespace {
@@ -51,6 +52,11 @@ template <class T> void scale(std::byte* data, std::int64_t count, double factor
     }
 }
 
+void scale(Dtype type, std::byte* data, std::int64_t count, double factor) {
+    const std::int64_t reals = is_complex(type) ? 2 * count : count;
+    real_type(type) == Dtype::float32 ? scale<float>(data, reals, factor) : scale<double>(data, reals, factor);
+}
+
 }  // namespace
 
 struct Panels::Lane {
@@ -80,7 +86,7 @@ Panels::Panels(Context& context, const io::Region& region, Dtype type, const Pan
       threads_(context.threads),
       mapped_(options.read == io::StrategyKind::mapped && region.is_one_file() && region.bytes() > 0) {
     mpi::together(context.comm, [&] {
-        if (is_complex(region.dtype)) {
+        if (is_complex(region.dtype) && !is_complex(type)) {
             throw UsageError(region.name + ": a decomposition needs real numbers, not " +
                              std::string(name_of(region.dtype)));
         }
@@ -217,8 +223,7 @@ void Panels::walk_together(Context& context, std::int64_t chunk, const Use& use)
             }
             if (factor_ != 1) {
                 auto* values = const_cast<std::byte*>(panel.data);
-                type_ == Dtype::float32 ? scale<float>(values, numbers_here, factor_)
-                                        : scale<double>(values, numbers_here, factor_);
+                scale(type_, values, numbers_here, factor_);
             }
             use(0, own, panel);
         });
@@ -318,7 +323,7 @@ kernel::Operand Panels::numbers(Lane& lane, const std::byte* raw, std::int64_t s
         }
     });
     if (factor_ != 1) {
-        type_ == Dtype::float32 ? scale<float>(to, high * wide, factor_) : scale<double>(to, high * wide, factor_);
+        scale(type_, to, high * wide, factor_);
     }
     return {to, wide, by_columns_};
 }

@@ -49,8 +49,8 @@ public:
     /// thread, and meets rows in their order.
     using Use = std::function<void(int lane, grid::Range rows, const kernel::Operand& panel)>;
 
-    /// `type`: float32 or float64. `region` must live as long as this. Throws the same Error on every rank. @note
-    /// Collective.
+    /// `type`: float32 or float64, or a complex one for a complex matrix. `region` must live as long as this. Throws
+    /// the same Error on every rank. @note Collective.
     Panels(Context& context, const io::Region& region, Dtype type, const PanelOptions& options);
     ~Panels();
     Panels(const Panels&) = delete;

@@ -63,7 +63,8 @@ Numbers read_sigma(Context& context, const io::Region& s) {
 }
 
 double difference_of_norms(Context& context, const io::Region& a, const Options& options, const Numbers& sigma) {
-    Panels panels(context, a, Dtype::float64, reading(options, 1));
+    const std::int64_t parts = is_complex(a.dtype) ? 2 : 1;  // complex numbers count as two
+    Panels panels(context, a, parts == 2 ? Dtype::complex128 : Dtype::float64, reading(options, 1));
     const double factor = safe_factor(sigma, Dtype::float64);
     panels.scale_by(factor);
     Numbers sums(static_cast<std::size_t>(panels.lanes()));
@@ -71,8 +72,8 @@ double difference_of_norms(Context& context, const io::Region& a, const Options&
         const std::int64_t runs = panel.transposed ? panels.width() : rows.size(),
                            length = panel.transposed ? rows.size() : panels.width();
         for (std::int64_t run = 0; run < runs; ++run) {
-            const double* data = numbers(panel) + run * panel.stride;
-            sums[static_cast<std::size_t>(lane)] += std::inner_product(data, data + length, data, 0.0);
+            const double* data = numbers(panel) + parts * run * panel.stride;
+            sums[static_cast<std::size_t>(lane)] += std::inner_product(data, data + parts * length, data, 0.0);
         }
     });
     const double norm = std::sqrt(total(context, sums));
@@ -81,16 +82,19 @@ double difference_of_norms(Context& context, const io::Region& a, const Options&
 
 double error_of_scaled(Context& context, const Files& files, const Options& options, const Numbers& sigma) {
     const double factor = safe_factor(sigma, Dtype::float64), norm = norm_of(sigma, factor);
-    Panels scaled(context, *files.us, Dtype::float64, reading(options, PanelAxis::rows, 1, 0));
-    const Panels u(context, *files.u, Dtype::float64, reading(options, PanelAxis::rows, 1, scaled.lanes()));
+    const std::int64_t parts = is_complex(files.us->dtype) ? 2 : 1;
+    const Dtype dtype = parts == 2 ? Dtype::complex128 : Dtype::float64;
+    Panels scaled(context, *files.us, dtype, reading(options, PanelAxis::rows, 1, 0));
+    const Panels u(context, *files.u, dtype, reading(options, PanelAxis::rows, 1, scaled.lanes()));
     Numbers sums(static_cast<std::size_t>(scaled.lanes()));
     scaled.walk(context, scaled.panel_rows(), [&](int lane, grid::Range rows, const kernel::Operand& panel) {
         const kernel::Operand plain = u.take(context, lane, rows);
         for (std::int64_t i = 0; i < rows.size(); ++i) {
-            for (std::int64_t j = 0; j < scaled.width(); ++j) {
-                const double gap = (numbers(panel)[i * panel.stride + j] -
-                                    numbers(plain)[i * plain.stride + j] * sigma[static_cast<std::size_t>(j)]) *
-                                   factor;
+            for (std::int64_t j = 0; j < parts * scaled.width(); ++j) {
+                const double gap =
+                    (numbers(panel)[parts * i * panel.stride + j] -
+                     numbers(plain)[parts * i * plain.stride + j] * sigma[static_cast<std::size_t>(j / parts)]) *
+                    factor;
                 sums[static_cast<std::size_t>(lane)] += gap * gap;
             }
         }

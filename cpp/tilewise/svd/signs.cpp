@@ -12,6 +12,10 @@ using mpi::check;
 
 constexpr double nearly = 1 - 1e-6;
 
+double wide(float value) { return value; }
+double wide(double value) { return value; }
+const kernel::Complex& wide(const kernel::Complex& value) { return value; }
+
 template <class T> std::vector<double> largest(const Elements<T>& u) {
     std::vector<double> found(static_cast<std::size_t>(u.columns), 0.0);
     const bool by_rows = u.column_step < u.row_step;
@@ -19,7 +23,7 @@ template <class T> std::vector<double> largest(const Elements<T>& u) {
         for (std::int64_t inner = 0; inner < (by_rows ? u.columns : u.rows); ++inner) {
             const std::int64_t i = by_rows ? outer : inner, j = by_rows ? inner : outer;
             double& most = found[static_cast<std::size_t>(j)];
-            most = std::max(most, std::abs(static_cast<double>(u.data[i * u.row_step + j * u.column_step])));
+            most = std::max(most, std::abs(wide(u.data[i * u.row_step + j * u.column_step])));
         }
     }
     return found;
@@ -31,9 +35,9 @@ template <class T> std::vector<std::int64_t> first(const Elements<T>& u, const s
     std::vector<std::int64_t> found(static_cast<std::size_t>(u.columns), std::numeric_limits<std::int64_t>::max());
     for (std::int64_t j = 0; j < u.columns; ++j) {
         for (std::int64_t i = 0; i < u.rows; ++i) {
-            const auto value = static_cast<double>(u.data[i * u.row_step + j * u.column_step]);
+            const Sign<T> value = wide(u.data[i * u.row_step + j * u.column_step]);
             if (std::abs(value) >= nearly * most[static_cast<std::size_t>(j)]) {
-                found[static_cast<std::size_t>(j)] = 2 * (first_row + i) + (value < 0 ? 1 : 0);
+                found[static_cast<std::size_t>(j)] = 2 * (first_row + i) + (kernel::real_part(value) < 0 ? 1 : 0);
                 break;
             }
         }
@@ -49,23 +53,49 @@ std::vector<double> signs_of(const std::vector<std::int64_t>& found) {
     return signs;
 }
 
+/// z̅/|z| of each column's element that was found, where it is among these rows: else 0.
+std::vector<kernel::Complex> ways_of(const Elements<kernel::Complex>& u, const std::vector<std::int64_t>& found,
+                                     std::int64_t first_row) {
+    std::vector<kernel::Complex> ways(found.size());
+    for (std::size_t j = 0; j < found.size(); ++j) {
+        const std::int64_t i = found[j] / 2 - first_row;
+        if (i >= 0 && i < u.rows) {
+            const kernel::Complex z = u.data[i * u.row_step + static_cast<std::int64_t>(j) * u.column_step];
+            ways[j] = z == 0.0 ? 1.0 : std::conj(z) / std::abs(z);
+        }
+    }
+    return ways;
+}
+
 }  // namespace
 
-template <class T> std::vector<double> signs(const Elements<T>& all) { return signs_of(first(all, largest(all), 0)); }
+template <class T> std::vector<Sign<T>> signs(const Elements<T>& all) {
+    const std::vector<std::int64_t> found = first(all, largest(all), 0);
+    if constexpr (kernel::is_complex_number<T>) {
+        return ways_of(all, found, 0);
+    } else {
+        return signs_of(found);
+    }
+}
 
-template <class T> std::vector<double> signs(const mpi::Communicator& comm, const Elements<T>& mine,
-                                             std::int64_t first_row) {
+template <class T> std::vector<Sign<T>> signs(const mpi::Communicator& comm, const Elements<T>& mine,
+                                              std::int64_t first_row) {
     std::vector<double> most = largest(mine);
     const auto count = static_cast<int>(most.size());
     check(MPI_Allreduce(MPI_IN_PLACE, most.data(), count, MPI_DOUBLE, MPI_MAX, comm.get()), "MPI_Allreduce");
     std::vector<std::int64_t> found = first(mine, most, first_row);
     check(MPI_Allreduce(MPI_IN_PLACE, found.data(), count, MPI_INT64_T, MPI_MIN, comm.get()), "MPI_Allreduce");
-    return signs_of(found);
+    if constexpr (kernel::is_complex_number<T>) {
+        std::vector<T> ways = ways_of(mine, found, first_row);  // 0 where the element is another rank's
+        check(MPI_Allreduce(MPI_IN_PLACE, ways.data(), 2 * count, MPI_DOUBLE, MPI_SUM, comm.get()), "MPI_Allreduce");
+        return ways;
+    } else {
+        return signs_of(found);
+    }
 }
 
-template std::vector<double> signs(const Elements<float>& all);
-template std::vector<double> signs(const Elements<double>& all);
-template std::vector<double> signs(const mpi::Communicator& comm, const Elements<float>& mine, std::int64_t first_row);
-template std::vector<double> signs(const mpi::Communicator& comm, const Elements<double>& mine, std::int64_t first_row);
+TILEWISE_SIGNS(, float)
+TILEWISE_SIGNS(, double)
+TILEWISE_SIGNS(, kernel::Complex)
 
 }  // namespace tilewise::svd

@@ -18,13 +18,13 @@ using grid::Partition;
 using grid::Range;
 using mpi::check;
 
-constexpr auto item = static_cast<std::int64_t>(sizeof(double));
+template <class T> constexpr auto item = static_cast<std::int64_t>(sizeof(T));
 /// Powers of two that the largest magnitude may be away from 1: the sum of many squares then neither overflows nor
 /// loses what counts.
 constexpr int most_exponent = 128;
 
-Array<double> copy_of(const Array<double>& array, std::int64_t count) {
-    Array<double> copy(count);
+template <class T> Array<T> copy_of(const Array<T>& array, std::int64_t count) {
+    Array<T> copy(count);
     std::copy_n(array.data(), count, copy.data());
     return copy;
 }
@@ -39,11 +39,12 @@ Work::Work(const io::Region& a) : region(a), transposed(a.logical_rows() < a.log
     n = region.logical_columns();
 }
 
-Source::Source(Context& context, const Work& work, io::StrategyKind strategy, const io::Hints& hints) : work_(work) {
+template <class T>
+Source<T>::Source(Context& context, const Work& work, io::StrategyKind strategy, const io::Hints& hints) : work_(work) {
     input_.emplace(context, work.region, strategy, hints);
 }
 
-grid::Share Source::share_of(int rank, int ranks) const {
+template <class T> grid::Share Source<T>::share_of(int rank, int ranks) const {
     const Range all_rows{0, work_.m}, all_columns{0, work_.n};
     if (layout_ == ReadLayout::rows || !work_.by_columns()) {
         return grid::Block{Partition(work_.m, ranks)[rank], all_columns};
@@ -51,27 +52,28 @@ grid::Share Source::share_of(int rank, int ranks) const {
     return grid::Block{all_rows, Partition(work_.n, ranks)[rank]};
 }
 
-Range Source::rows(const Context& context) const {
+template <class T> Range Source<T>::rows(const Context& context) const {
     return Partition(work_.m, context.comm.size())[context.comm.rank()];
 }
 
-void Source::read(Context& context, ReadLayout layout, const io::Region& a) {
+template <class T> void Source<T>::read(Context& context, ReadLayout layout, const io::Region& a) {
     layout_ = layout;
     const auto wanted = [this, ranks = context.comm.size()](int rank) { return share_of(rank, ranks); };
     size_ = wanted(context.comm.rank()).size();
-    mpi::together(context.comm, [&] { share_ = Array<double>(size_); });
-    input_->load(context, Dtype::float64, wanted, share_.raw());
+    mpi::together(context.comm, [&] { share_ = Array<T>(size_); });
+    input_->load(context, kernel::parts_of<T> == 2 ? Dtype::complex128 : Dtype::float64, wanted, share_.raw());
     const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "check");
     check_finite(context, a);
     choose_scale(context);
 }
 
-void Source::check_finite(Context& context, const io::Region& a) const {
+template <class T> void Source<T>::check_finite(Context& context, const io::Region& a) const {
     const std::int64_t columns = a.logical_columns();
-    const double* data = share_.data();
+    constexpr std::int64_t parts = kernel::parts_of<T>;
+    const double* data = kernel::reals_of(share_.data());
     FirstNotFinite first;
     double sum = 0;
-    for (std::int64_t i = 0; i < size_; ++i) {
+    for (std::int64_t i = 0; i < parts * size_; ++i) {
         sum += data[i] * 0;
     }
     if (!(sum == 0)) {
@@ -80,18 +82,19 @@ void Source::check_finite(Context& context, const io::Region& a) const {
         const grid::Share stored = work_.region.stored(share);
         const std::int64_t width = stored.width(), top = stored.rows[0].begin, left = stored.columns[0].begin;
         const bool transposed = work_.by_columns() != work_.transposed;  // what is stored, seen from A
-        for (std::int64_t i = 0; i < size_; ++i) {
-            const std::int64_t down = top + i / width, across = left + i % width;
+        for (std::int64_t i = 0; i < parts * size_; ++i) {
+            const std::int64_t down = top + i / parts / width, across = left + i / parts % width;
             first.note(transposed ? across * columns + down : down * columns + across, data[i]);
         }
     }
     first.refuse(context, a);
 }
 
-void Source::choose_scale(Context& context) {
-    double* data = share_.data();
+template <class T> void Source<T>::choose_scale(Context& context) {
+    double* data = kernel::reals_of(share_.data());
+    const std::int64_t reals = kernel::parts_of<T> * size_;
     double mine = 0, largest = 0;
-    for (std::int64_t i = 0; i < size_; ++i) {
+    for (std::int64_t i = 0; i < reals; ++i) {
         mine = std::max(mine, std::abs(data[i]));
     }
     check(MPI_Allreduce(&mine, &largest, 1, MPI_DOUBLE, MPI_MAX, context.comm.get()), "MPI_Allreduce");
@@ -102,48 +105,48 @@ void Source::choose_scale(Context& context) {
     }
     exponent = std::max(exponent, -1020);  // the scale itself must be a number
     scale_ = std::ldexp(1.0, -exponent);
-    for (std::int64_t i = 0; i < size_; ++i) {
+    for (std::int64_t i = 0; i < reals; ++i) {
         data[i] *= scale_;
     }
 }
 
-void Source::copy_rows(std::int64_t begin, std::int64_t count, double* to) const {
+template <class T> void Source<T>::copy_rows(std::int64_t begin, std::int64_t count, T* to) const {
     if (!work_.by_columns()) {
-        kernel::transpose(share_.raw() + begin * work_.n * item, work_.n * item, count, work_.n, sizeof(double),
-                          reinterpret_cast<std::byte*>(to), count * item, 1);
+        kernel::transpose(share_.raw() + begin * work_.n * item<T>, work_.n * item<T>, count, work_.n, sizeof(T),
+                          reinterpret_cast<std::byte*>(to), count * item<T>, 1);
         return;
     }
     const std::int64_t height = size_ / work_.n;
     for (std::int64_t column = 0; column < work_.n; ++column) {
         std::memcpy(to + column * count, share_.data() + column * height + begin,
-                    static_cast<std::size_t>(count * item));
+                    static_cast<std::size_t>(count * item<T>));
     }
 }
 
-Array<double> Source::columns(Context& context, bool again) {
+template <class T> Array<T> Source<T>::columns(Context& context, bool again) {
     const int ranks = context.comm.size();
     if (work_.by_columns()) {
-        Array<double> copy;
+        Array<T> copy;
         mpi::together(context.comm, [&] { copy = again ? copy_of(share_, size_) : std::move(share_); });
         return copy;
     }
     const Partition all_columns(work_.n, ranks), all_rows(work_.m, ranks);
-    Array<double> parts;  // rows of the columns; with one rank they are what was read
+    Array<T> parts;  // rows of the columns; with one rank they are what was read
     if (ranks > 1) {
         const Timed timed(context.ledger, Phase::exchange, "deal columns");
-        const kernel::Columns mine{share_.data(), work_.n, rows(context).size(), work_.n};  // of Wᵀ
+        const kernel::ColumnsOf<T> mine{share_.data(), work_.n, rows(context).size(), work_.n};  // of Wᵀ
         parts = dist::redistribute_columns(context, mine, dist::owners_of(all_rows),
                                            [&](int rank) { return grid::Block{all_columns[rank], {0, work_.m}}; });
         if (!again) {
             release();
         }
     }
-    const Array<double>& from = ranks > 1 ? parts : share_;
+    const Array<T>& from = ranks > 1 ? parts : share_;
     const std::int64_t width = all_columns[context.comm.rank()].size();
-    Array<double> columns;
+    Array<T> columns;
     mpi::together(context.comm, [&] {
-        columns = Array<double>(work_.m * width);
-        kernel::transpose(from.raw(), width * item, work_.m, width, sizeof(double), columns.raw(), work_.m * item,
+        columns = Array<T>(work_.m * width);
+        kernel::transpose(from.raw(), width * item<T>, work_.m, width, sizeof(T), columns.raw(), work_.m * item<T>,
                           context.threads);
     });
     if (!again) {
@@ -151,5 +154,8 @@ Array<double> Source::columns(Context& context, bool again) {
     }
     return columns;
 }
+
+template class Source<double>;
+template class Source<kernel::Complex>;
 
 }  // namespace tilewise::svd

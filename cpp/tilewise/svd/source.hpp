@@ -7,6 +7,7 @@
 #include "tilewise/base/array.hpp"
 #include "tilewise/grid/partition.hpp"
 #include "tilewise/io/transfer.hpp"
+#include "tilewise/kernel/scalar.hpp"
 
 namespace tilewise::svd {
 
@@ -26,7 +27,7 @@ struct Work {
 /// columns, as they lie in the file.
 enum class ReadLayout { rows, stored };
 
-class Source {
+template <class T> class Source {
 public:
     /// Opens the file. `work` must live as long as this. @note Collective.
     Source(Context& context, const Work& work, io::StrategyKind strategy, const io::Hints& hints);
@@ -42,13 +43,13 @@ public:
 
     /// With `rows`: copies so many of the rank's rows, from its row `begin` on, to `to`, column by column. Not
     /// collective.
-    void copy_rows(std::int64_t begin, std::int64_t count, double* to) const;
+    void copy_rows(std::int64_t begin, std::int64_t count, T* to) const;
     /// Gives the memory back. What columns() handed out stays.
     void release() { share_ = {}; }
     /// The rank's columns of W, nearly as many on each, column by column without gaps. Keeps a copy of what
     /// was read where it is wanted `again`. Memory: where the file has rows, these, what is sent and received,
     /// and the columns. @note Collective; aborts the job where ranks already wait.
-    Array<double> columns(Context& context, bool again);
+    Array<T> columns(Context& context, bool again);
 
 private:
     void check_finite(Context& context, const io::Region& a) const;
@@ -58,9 +59,12 @@ private:
     const Work& work_;
     std::optional<io::Input> input_;
     ReadLayout layout_ = ReadLayout::stored;
-    Array<double> share_;
+    Array<T> share_;
     std::int64_t size_ = 0;
     double scale_ = 1;
 };
+
+extern template class Source<double>;
+extern template class Source<kernel::Complex>;
 
 }  // namespace tilewise::svd

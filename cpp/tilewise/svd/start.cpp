@@ -11,15 +11,16 @@
 namespace tilewise::svd {
 namespace {
 
-std::unique_ptr<dist::TallQr<double>> factor_rows(Context& context, const Source& source, const Work& work) {
-    std::unique_ptr<dist::TallQr<double>> qr;
+template <class T>
+std::unique_ptr<dist::TallQr<T>> factor_rows(Context& context, const Source<T>& source, const Work& work) {
+    std::unique_ptr<dist::TallQr<T>> qr;
     const std::int64_t rows = source.rows(context).size();
     const Timed timed(context.ledger, Phase::compute, "QR of rows");
     mpi::together(context.comm, [&] {
         const std::int64_t shared = (rows + context.threads - 1) / context.threads;
         const std::int64_t chunk =
             std::max<std::int64_t>(1, std::max(std::min(shared, dist::chunk_factor * work.n), work.n));
-        qr = std::make_unique<dist::TallQr<double>>(rows, work.n, chunk);
+        qr = std::make_unique<dist::TallQr<T>>(rows, work.n, chunk);
         const kernel::BlasThreads one(1);
         parallel_tasks(context.threads, qr->chunks(), [&](std::int64_t index, int) {
             source.copy_rows(index * chunk, qr->rows_of(index), qr->chunk(index));
@@ -33,10 +34,10 @@ std::unique_ptr<dist::TallQr<double>> factor_rows(Context& context, const Source
 
 bool by_rows_first(const Work& work, int ranks) { return ranks > 1 && 100 * work.m >= tall_percent * work.n; }
 
-Start start(Context& context, const dist::RankTeam& team, Source& source, const Work& work, bool eigen, bool want_v,
-            const kernel::ColumnsOfRank& wanted, bool again) {
-    Start begun;
-    Array<double> memory;
+template <class T> Start<T> start(Context& context, const dist::RankTeam& team, Source<T>& source, const Work& work,
+                                  bool eigen, bool want_v, const kernel::ColumnsOfRank& wanted, bool again) {
+    Start<T> begun;
+    Array<T> memory;
     const grid::Partition columns(work.n, team.size());
     const bool tall = by_rows_first(work, team.size());
     if (tall) {
@@ -47,7 +48,7 @@ Start start(Context& context, const dist::RankTeam& team, Source& source, const 
         const Timed timed(context.ledger, Phase::exchange, "combine rows");
         begun.rows_of_q->combine(&context.comm, context.threads);
         // Only read, and only on rank 0, which has it.
-        const kernel::Columns r{const_cast<double*>(begun.rows_of_q->r().data()), work.n, work.n, work.n};
+        const kernel::ColumnsOf<T> r{const_cast<T*>(begun.rows_of_q->r().data()), work.n, work.n, work.n};
         memory = dist::redistribute_columns(context, r, dist::Owners(static_cast<std::size_t>(work.n), 0),
                                             [&](int rank) { return grid::Block{{0, work.n}, columns[rank]}; });
         if (!want_v) {
@@ -58,14 +59,15 @@ Start start(Context& context, const dist::RankTeam& team, Source& source, const 
     }
     const Timed timed(context.ledger, Phase::compute, "start");
     const std::int64_t rows = tall ? work.n : work.m;
-    const kernel::SpreadColumns a{{memory.data(), rows, columns[team.rank()].size(), rows}, dist::owners_of(columns)};
+    const kernel::SpreadColumnsOf<T> a{{memory.data(), rows, columns[team.rank()].size(), rows},
+                                       dist::owners_of(columns)};
     begun.sweeps = kernel::start_sweeps(a, std::move(memory), eigen, want_v, wanted, team, context.threads);
     if (tall) {
         begun.sweeps.steps.insert(0, "QR of the ranks' rows, ");
     }
     if (!want_v) {  // without vectors nothing is turned back: of the factors the sizes and the scale are enough
-        kernel::Factors& f = begun.sweeps.factors;
-        kernel::Factors few;
+        kernel::FactorsOf<T>& f = begun.sweeps.factors;
+        kernel::FactorsOf<T> few;
         few.rows = f.rows;
         few.columns = f.columns;
         few.scale = f.scale;
@@ -73,5 +75,8 @@ Start start(Context& context, const dist::RankTeam& team, Source& source, const 
     }
     return begun;
 }
+
+TILEWISE_START(, double)
+TILEWISE_START(, kernel::Complex)
 
 }  // namespace tilewise::svd

@@ -18,9 +18,9 @@
 
 namespace tilewise::svd {
 
-struct Start {
-    kernel::SweepStart sweeps;                        ///< where they begin
-    std::unique_ptr<dist::TallQr<double>> rows_of_q;  ///< of a tall W whose vectors are wanted; else empty
+template <class T> struct Start {
+    kernel::SweepStartOf<T> sweeps;              ///< where they begin
+    std::unique_ptr<dist::TallQr<T>> rows_of_q;  ///< of a tall W whose vectors are wanted; else empty
 };
 
 /// Rows of W, in percent of its columns, from which it counts as tall.
@@ -34,7 +34,13 @@ bool by_rows_first(const Work& work, int ranks);
 /// columns of W. Beside that, on a rank: with eigenvectors its columns of X and V, and on rank 0 3·n² for AᵀA
 /// and LAPACK; with a QR its columns of both factors, of X, and of what is sent and received meanwhile.
 /// @note Collective; throws the same Error on every rank, or aborts the job where ranks already wait.
-Start start(Context& context, const dist::RankTeam& team, Source& source, const Work& work, bool eigen, bool want_v,
-            const kernel::ColumnsOfRank& wanted, bool again);
+template <class T> Start<T> start(Context& context, const dist::RankTeam& team, Source<T>& source, const Work& work,
+                                  bool eigen, bool want_v, const kernel::ColumnsOfRank& wanted, bool again);
+
+#define TILEWISE_START(form, T)                                                                        \
+    form template Start<T> start(Context&, const dist::RankTeam&, Source<T>&, const Work&, bool, bool, \
+                                 const kernel::ColumnsOfRank&, bool);
+TILEWISE_START(extern, double)
+TILEWISE_START(extern, kernel::Complex)
 
 }  // namespace tilewise::svd

@@ -28,18 +28,20 @@ void check_shapes(const io::Region& a, const Files& files, Dtype dtype, const Op
     if (most < 1) {
         throw UsageError(a.name + ": has no numbers, and so no singular values");
     }
-    if (is_complex(a.dtype)) {
-        throw UsageError(a.name + ": a decomposition needs real numbers, not " + std::string(name_of(a.dtype)));
+    if (is_integer(dtype) || dtype == Dtype::float16 || is_complex(dtype) != is_complex(a.dtype)) {
+        throw UsageError(a.name + ": a decomposition of " + std::string(name_of(a.dtype)) + " is " +
+                         (is_complex(a.dtype) ? "complex64 or complex128" : "float32 or float64") + ", not " +
+                         std::string(name_of(dtype)));
     }
-    if (dtype != Dtype::float32 && dtype != Dtype::float64) {
-        throw UsageError("a decomposition is float32 or float64, not " + std::string(name_of(dtype)));
+    if (is_complex(dtype) && options.algorithm == AlgorithmKind::randomized) {
+        throw UsageError(a.name + ": randomized takes real numbers; local and jacobi take complex ones");
     }
     if (options.components < 0 || options.components > most) {
         throw UsageError(a.name + ": has " + std::to_string(most) + " singular values, not " +
                          std::to_string(options.components));
     }
     const std::int64_t k = options.components > 0 ? options.components : most;
-    check_file(files.s, 1, k, dtype);
+    check_file(files.s, 1, k, real_type(dtype));
     if (options.values_only && (files.u || files.vt || files.us)) {
         throw UsageError("with values only there are no vectors to write");
     }
@@ -123,10 +125,11 @@ void say_left(Diagnostics& diagnostics, double left, std::int64_t all) {
 
 void refuse_overflow(const Context& context, const io::Region& a, double largest, Dtype dtype) {
     mpi::together(context.comm, [&] {
-        const double most = dtype == Dtype::float32 ? static_cast<double>(std::numeric_limits<float>::max())
-                                                    : std::numeric_limits<double>::max();
+        const double most = real_type(dtype) == Dtype::float32 ? static_cast<double>(std::numeric_limits<float>::max())
+                                                               : std::numeric_limits<double>::max();
         if (!(largest <= most)) {
-            throw UsageError(a.name + ": its largest singular value is beyond what " + std::string(name_of(dtype)) +
+            throw UsageError(a.name + ": its largest singular value is beyond what " +
+                             std::string(name_of(real_type(dtype))) +
                              " holds; scale its numbers down, by a power of two to keep all digits");
         }
     });

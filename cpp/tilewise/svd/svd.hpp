@@ -98,13 +98,19 @@ struct Outcome {
     Diagnostics diagnostics;
 };
 
-/// A = U·diag(s)·Vᵀ, or its K largest singular values with their vectors. Singular values descend; of each pair of
-/// vectors the sign is such that the element of largest magnitude in the column of U is positive (of several within
-/// 10⁻⁶ the first). `dtype` is float32 or float64, the type of the files, and of the arithmetic of `local` and
-/// `randomized`; `jacobi` computes in float64. Numbers that are not finite are refused with the position of the first.
-/// Where the sweeps run out and `require_converged`, nothing is written, and the verification says so. Throws the same
-/// Error on every rank, or aborts the job where ranks already wait. @note Collective over `context.comm`.
+/// A = U·diag(s)·Vᵀ (of complex numbers Vᴴ), or its K largest singular values with their vectors. Singular values
+/// descend; of each pair of vectors the sign is such that the element of largest magnitude in the column of U is
+/// positive (of several within 10⁻⁶ the first). `dtype` is float32 or float64, the type of the files, and of the
+/// arithmetic of `randomized`; the others compute in float64. Of complex numbers it is complex64 or complex128, s is
+/// real, and `randomized` is refused. Numbers that are not finite are refused with the position of the first. Where the
+/// sweeps run out and `require_converged`, nothing is written, and the verification says so. Throws the same Error on
+/// every rank, or aborts the job where ranks already wait. @note Collective over `context.comm`.
 Outcome decompose(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
+
+/// That of singular values, whose vectors are of type `dtype`.
+constexpr Dtype real_type(Dtype dtype) {
+    return dtype == Dtype::complex64 ? Dtype::float32 : dtype == Dtype::complex128 ? Dtype::float64 : dtype;
+}
 
 /// Throws UsageError for an unknown name, listing the known ones.
 AlgorithmKind algorithm_named(std::string_view name);

@@ -21,9 +21,9 @@ using mpi::check;
 /// Multiplications below which another thread costs more than it saves.
 constexpr double least_work = 4e6;
 
-class Sweeper {
+template <class T> class Sweeper {
 public:
-    Sweeper(Context& context, const grid::Ring& ring, Blocks& blocks, mpi::Exchange& exchange,
+    Sweeper(Context& context, const grid::Ring& ring, Blocks<T>& blocks, mpi::Exchange& exchange,
             const SweepSetting& setting)
         : context_(context),
           ring_(ring),
@@ -58,12 +58,12 @@ public:
             swept.off_norm.push_back(tally.off);
             swept.converged = certainly_converged(tally, setting_.tolerance);
             if (kernel::has_stalled(swept.off_norm)) {
-                for (kernel::PairSolver& solver : solvers_) {
+                for (kernel::PairSolverOf<T>& solver : solvers_) {
                     solver.use_rotations();
                 }
             }
         }
-        for (const kernel::PairSolver& solver : solvers_) {
+        for (const kernel::PairSolverOf<T>& solver : solvers_) {
             swept.tally += solver.tally();
         }
         for (const Tally& tally : tallies_) {
@@ -117,9 +117,9 @@ private:
         });
     }
 
-    void solve_pair(int position, kernel::PairSolver& solver) {
-        const Block* left = &blocks_.at({position, Side::top});
-        const Block* right = &blocks_.at({position, Side::bottom});
+    void solve_pair(int position, kernel::PairSolverOf<T>& solver) {
+        const Block<T>* left = &blocks_.at({position, Side::top});
+        const Block<T>* right = &blocks_.at({position, Side::bottom});
         if (left->index > right->index) {
             std::swap(left, right);
         }
@@ -133,14 +133,14 @@ private:
         tally.sum += outcome;
         const auto width = static_cast<double>(columns);
         const bool rotated = !(outcome.off < setting_.tolerance);
-        tally.flops +=
-            width * width * (static_cast<double>(shape.rows) + (rotated ? 2 * static_cast<double>(shape.height()) : 0));
+        tally.flops += kernel::parts_of<T> * kernel::parts_of<T> * width * width *
+                       (static_cast<double>(shape.rows) + (rotated ? 2 * static_cast<double>(shape.height()) : 0));
     }
 
     /// A block on its way: the side where it arrives tells two blocks apart that come from one neighbour. One without
     /// columns is sent all the same.
-    mpi::Message message(int peer, Side side, const Block& block) const {
-        return {peer, side == Side::top ? 0 : 1, 1, block.numbers(blocks_.shape()),
+    mpi::Message message(int peer, Side side, const Block<T>& block) const {
+        return {peer, side == Side::top ? 0 : 1, 1, kernel::parts_of<T> * block.numbers(blocks_.shape()),
                 reinterpret_cast<std::byte*>(block.data())};
     }
 
@@ -154,7 +154,7 @@ private:
             for (const Side side : {Side::top, Side::bottom}) {
                 const Seat here{position, side};
                 if (const Seat to = ring_.next(here); ring_.rank_of(to.position) != me) {
-                    const Block& block = blocks_.at(here);
+                    const Block<T>& block = blocks_.at(here);
                     set.out.push_back(message(ring_.rank_of(to.position), to.side, block));
                 }
                 if (const Seat from = ring_.before(here); ring_.rank_of(from.position) != me) {
@@ -168,7 +168,7 @@ private:
 
     /// Moves every block to its next place within the rank, and those that came to theirs.
     void settle() {
-        std::vector<Block> moved(blocks_.all().size());
+        std::vector<Block<T>> moved(blocks_.all().size());
         const int me = context_.comm.rank();
         const auto slot = [&](Seat seat) {
             return static_cast<std::size_t>(2 * (seat.position - first()) + (seat.side == Side::bottom ? 1 : 0));
@@ -214,18 +214,18 @@ private:
 
     struct Arrival {
         Seat seat;
-        Block block;
+        Block<T> block;
 
-        Arrival(Seat s, Block&& b) : seat(s), block(std::move(b)) {}
+        Arrival(Seat s, Block<T>&& b) : seat(s), block(std::move(b)) {}
     };
 
     Context& context_;
     const grid::Ring& ring_;
-    Blocks& blocks_;
+    Blocks<T>& blocks_;
     mpi::Exchange& exchange_;
     const SweepSetting& setting_;
     int threads_ = 1;
-    std::vector<kernel::PairSolver> solvers_;
+    std::vector<kernel::PairSolverOf<T>> solvers_;
     std::vector<Tally> tallies_;  ///< by position, so that no thread's haste changes a sum
     std::vector<Arrival> coming_;
 };
@@ -237,10 +237,13 @@ std::unique_ptr<mpi::Exchange> make_exchange(ExchangeKind kind, const Context& c
         kind, {.comm = context.comm, .ledger = context.ledger, .dtype = Dtype::float64, .tags = 2, .largest = largest});
 }
 
-Swept sweep(Context& context, const grid::Ring& ring, Blocks& blocks, mpi::Exchange& exchange,
-            const SweepSetting& setting) {
+template <class T> Swept sweep(Context& context, const grid::Ring& ring, Blocks<T>& blocks, mpi::Exchange& exchange,
+                               const SweepSetting& setting) {
     const kernel::BlasThreads one(1);
-    return Sweeper(context, ring, blocks, exchange, setting)();
+    return Sweeper<T>(context, ring, blocks, exchange, setting)();
 }
+
+template Swept sweep(Context&, const grid::Ring&, Blocks<double>&, mpi::Exchange&, const SweepSetting&);
+template Swept sweep(Context&, const grid::Ring&, Blocks<kernel::Complex>&, mpi::Exchange&, const SweepSetting&);
 
 }  // namespace tilewise::svd

@@ -15,7 +15,7 @@ inline constexpr auto exchange_names =
 /// Throws UsageError for an unknown name.
 inline ExchangeKind exchange_named(std::string_view name) { return mpi::exchange_named(name, exchange_names); }
 
-/// For blocks of at most `largest` numbers. @note Collective; throws the same Error on every rank.
+/// For blocks of at most `largest` reals. @note Collective; throws the same Error on every rank.
 std::unique_ptr<mpi::Exchange> make_exchange(ExchangeKind kind, const Context& context, std::int64_t largest);
 
 struct SweepSetting {
@@ -31,7 +31,7 @@ struct Swept {
     kernel::PairTally tally;  ///< of this rank
     double flops =
         /// of this rank: for a pair of w columns w²·rows for its Gram matrix and, where it was rotated, 2·w²·(rows +
-        /// v_rows)
+        /// v_rows); complex numbers take four times as many
         0;
     std::int64_t sweep_bytes = 0, sweep_messages = 0;  ///< that this rank received in one sweep
 };
@@ -43,7 +43,9 @@ struct Swept {
 /// than threads has all its threads in one pair after the other, else each thread has its own pairs. Cost of a sweep:
 /// up to 2·n²·(3·rows + 2·v_rows) over all ranks (half of it with two blocks), and per rank 2·(blocks − 1) blocks
 /// received. @note Collective. A rank that throws leaves others waiting: call it where that aborts the job.
-Swept sweep(Context& context, const grid::Ring& ring, Blocks& blocks, mpi::Exchange& exchange,
-            const SweepSetting& setting);
+template <class T> Swept sweep(Context& context, const grid::Ring& ring, Blocks<T>& blocks, mpi::Exchange& exchange,
+                               const SweepSetting& setting);
+extern template Swept sweep(Context&, const grid::Ring&, Blocks<double>&, mpi::Exchange&, const SweepSetting&);
+extern template Swept sweep(Context&, const grid::Ring&, Blocks<kernel::Complex>&, mpi::Exchange&, const SweepSetting&);
 
 }  // namespace tilewise::svd

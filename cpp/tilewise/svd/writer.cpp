@@ -30,14 +30,14 @@ std::vector<grid::Share> shares_of_all(const mpi::Communicator& comm, const grid
 
 /// U·diag(s) of some rows of U.
 template <class T> void scale_columns(const std::byte* u, std::byte* us, std::int64_t rows,
-                                      const std::vector<double>& s) {
+                                      const std::vector<double>& s, std::int64_t parts) {
     const auto* from = reinterpret_cast<const T*>(u);
     auto* to = reinterpret_cast<T*>(us);
-    const auto columns = static_cast<std::int64_t>(s.size());
+    const auto columns = parts * static_cast<std::int64_t>(s.size());
     for (std::int64_t i = 0; i < rows; ++i) {
         for (std::int64_t j = 0; j < columns; ++j) {
             to[i * columns + j] =
-                static_cast<T>(static_cast<double>(from[i * columns + j]) * s[static_cast<std::size_t>(j)]);
+                static_cast<T>(static_cast<double>(from[i * columns + j]) * s[static_cast<std::size_t>(j / parts)]);
         }
     }
 }
@@ -45,9 +45,10 @@ template <class T> void scale_columns(const std::byte* u, std::byte* us, std::in
 }  // namespace
 
 void narrow(std::byte* data, std::int64_t count, Dtype to) {
-    if (to != Dtype::float32) {
+    if (real_type(to) != Dtype::float32) {
         return;
     }
+    count *= is_complex(to) ? 2 : 1;
     for (std::int64_t i = 0; i < count; ++i) {
         double value = 0;
         std::memcpy(&value, data + i * 8, 8);
@@ -93,7 +94,6 @@ void Writer::write(Context& context, Part& part) {
         *files_ = cut_to(*files_, std::ssize(part.s));
         open(context);
     }
-    const std::size_t item = size_of(files_->s.dtype);
     const auto count = static_cast<std::int64_t>(files_->s.columns);
     std::vector<double> all;
     mpi::together(context.comm, [&] {
@@ -105,9 +105,11 @@ void Writer::write(Context& context, Part& part) {
         check(MPI_Bcast(all.data(), span.count(), span.type(), 0, context.comm.get()), "MPI_Bcast");
         Buffer scaled;
         mpi::together(context.comm, [&] {
-            scaled = Buffer(std::max<std::size_t>(1, static_cast<std::size_t>(part.u_share.size()) * item));
-            (item == 4 ? scale_columns<float> : scale_columns<double>)(part.u, scaled.data(), part.u_share.height(),
-                                                                       all);
+            const Dtype dtype = files_->us->dtype;
+            scaled = Buffer(std::max<std::size_t>(1, static_cast<std::size_t>(part.u_share.size()) * size_of(dtype)));
+            (real_type(dtype) == Dtype::float32
+                 ? scale_columns<float>
+                 : scale_columns<double>)(part.u, scaled.data(), part.u_share.height(), all, is_complex(dtype) ? 2 : 1);
         });
         store(context, *us_, part.u_share, scaled.data());
     }

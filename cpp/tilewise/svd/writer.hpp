@@ -40,7 +40,7 @@ private:
     std::unique_ptr<io::Output> u_, s_, vt_, us_;
 };
 
-/// Rounds float64 numbers to float32 in place, where `to` is that.
+/// Rounds float64 numbers to float32 in place, where `to` is that, and complex ones to complex64.
 void narrow(std::byte* data, std::int64_t count, Dtype to);
 
 }  // namespace tilewise::svd

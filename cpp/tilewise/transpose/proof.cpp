@@ -52,15 +52,12 @@ private:
 };
 
 /// Numbers of a row that are read at once: as many as make a block with their weights, and what cannot be read in
-/// parts: a line of a text, a row of a tile.
+/// parts: a line of a text.
 std::int64_t widest_piece(const io::Region& region) {
     constexpr std::size_t weight = 8;
     std::int64_t widest = block_bytes / static_cast<std::int64_t>(std::max(size_of(region.dtype), weight));
     if (region.text) {
         widest = std::max(widest, region.text->elements());
-    }
-    for (const io::Tile& tile : region.tiles) {
-        widest = std::max(widest, tile.block.columns.size());
     }
     return widest;
 }

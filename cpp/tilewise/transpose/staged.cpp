@@ -33,10 +33,7 @@ void in_bands(Context& context, const io::Region& from, const io::Region& to, co
 }  // namespace
 
 bool is_plain_turn(const io::Region& from, const io::Region& to) {
-    const auto plain = [](const io::Region& region) {
-        return region.generator.empty() && region.tiles.empty() && !region.text;
-    };
-    return plain(from) && plain(to) && is_transposed(from, to) && from.bytes() > 0;
+    return from.is_one_file() && to.is_one_file() && is_transposed(from, to) && from.bytes() > 0;
 }
 
 Outcome run_staged(Context& context, const io::Region& from, const io::Region& to, const Options& options) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tilewise/dist/tall_qr.hpp"
+#include "tilewise/io/chunked.hpp"
 #include "tilewise/kernel/jacobi_pair.hpp"
 #include "tilewise/kernel/spread_eigen.hpp"
 #include "tilewise/kernel/spread_qr.hpp"
@@ -52,6 +53,7 @@ constexpr Constant constants[] = {
     {"text.complex64", width(Dtype::complex64)},
     {"text.complex128", width(Dtype::complex128)},
     {"text.integer", width(Dtype::int64)},
+    {"chunks.round_bytes", io::chunk_round_bytes},
     {"multiply.panel_width", multiply::Summa::panel_width},
     {"multiply.part_bytes", multiply::EarlyOutput::part_bytes},
     {"multiply.least_rows", multiply::EarlyOutput::least_rows},

@@ -2,7 +2,6 @@
 #include "tilewise/worker/job.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include <nlohmann/json.hpp>
 
@@ -10,6 +9,7 @@
 #include "tilewise/base/names.hpp"
 #include "tilewise/kernel/backend.hpp"
 #include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/number.hpp"
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/mpi/library.hpp"
 #include "tilewise/mpi/mpi.hpp"
@@ -43,9 +43,13 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Site, host, view, made, seen, memory, percent
 
 namespace tilewise::worker {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TileFields, path, offset, rows, columns)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TileFields, path, offset, rows, columns, strides)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FilterFields, name, byte_order, item)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ChunksFields, shape, steps, start, numbers, clipped, filters, paths, offsets, bytes,
+                                   skipped, fill)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegionFields, path, name, offset, rows, columns, dtype, byte_order, order, encoding,
-                                   separator, line_numbers, pairs, tiles, file_bytes, transposed, generator, seed)
+                                   separator, line_numbers, pairs, decimal, missing, tiles, fill, chunks, file_bytes,
+                                   transposed, generator, seed, steps)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, between_nodes, read, write, grid, copies, ranks,
                                    threads, kernel, remainder, root_write, tile, streaming, decomposition, depth, halo,
                                    blocks, start, inner)
@@ -54,15 +58,39 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, bounda
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, energy, power, oversample,
                                    basis, seed, keep_small, require_converged, panel_bytes, qr_blocks, scaled, u, s, vt,
                                    us)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StackFields, extents, apart)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ConvertFields, row, column, scale)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, constants, id, command, inputs, output, variant, stencil, svd,
-                                   measure, dtype, verify, overflow, repeat, warmup, sync, bind, read_back, band_bytes,
-                                   place, hints, trace, site, calibrate, progress, fault)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, constants, id, command, inputs, output, variant, stencil, svd, stack,
+                                   convert, measure, dtype, verify, overflow, repeat, warmup, sync, bind, read_back,
+                                   band_bytes, place, hints, trace, site, calibrate, progress, fault)
 
 namespace {
 
-// In the order of kernel::Boundary.
-constexpr std::array<std::string_view, 4> boundary_names{"zero", "fixed", "periodic", "reflect"};
+/// In the order of kernel::Boundary::Kind, but for the last.
+constexpr std::array<std::string_view, 7> boundary_names{"fixed",   "periodic", "reflect", "mirror",
+                                                         "nearest", "constant", "zero"};
+
+/// A name, of `constant` with a number: `constant:3.5`, `constant:nan`.
+kernel::Boundary boundary_named(const std::string& text) {
+    const std::size_t colon = text.find(':');
+    const std::size_t index = index_of(boundary_names, text.substr(0, colon), "boundary");
+    if (index == boundary_names.size() - 1 && colon == std::string::npos) {
+        return kernel::Boundary::zero;
+    }
+    kernel::Boundary boundary(static_cast<kernel::Boundary::Kind>(index));
+    if ((boundary == kernel::Boundary::constant) != (colon != std::string::npos)) {
+        throw UsageError("boundary '" + text + "': constant takes a number after a colon, and nothing else does");
+    }
+    if (boundary == kernel::Boundary::constant) {
+        const char* end = text.data() + text.size();
+        const kernel::Scan scan = kernel::scan(text.data() + colon + 1, end, boundary.value);
+        if (scan.fault != kernel::Fault::none || scan.end != end) {
+            throw UsageError("boundary '" + text + "': a number must follow the colon");
+        }
+    }
+    return boundary;
+}
 
 /// The table of backends; of the one in use `used` is true.
 nlohmann::json backends() {
@@ -122,8 +150,8 @@ Enum named_or(Enum standard, const Names& names, const std::string& name, std::s
 /// Parses `text`, where only fields that may have fractions have them: the library would make any number a whole one,
 /// somehow.
 nlohmann::json parse_whole_numbers(const std::string& text) {
-    constexpr std::array<std::string_view, 6> fractions{"weights", "until_change", "tolerance",
-                                                        "energy",  "relative",     "seconds"};
+    constexpr std::array<std::string_view, 7> fractions{"weights",  "until_change", "tolerance", "energy",
+                                                        "relative", "seconds",      "scale"};
     std::string key;
     return nlohmann::json::parse(text, [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
         if (event == nlohmann::json::parse_event_t::key) {
@@ -171,41 +199,6 @@ Dtype dtype_of(const std::string& name) {
     return *dtype;
 }
 
-io::Region region_of(const RegionFields& f) {
-    constexpr std::array<std::string_view, 2> byte_orders{"little", "big"}, storage_orders{"C", "F"};
-    constexpr bool big_endian_machine = std::endian::native == std::endian::big;
-    io::Region region{.path = f.path,
-                      .name = f.name,
-                      .offset = f.offset,
-                      .rows = f.rows,
-                      .columns = f.columns,
-                      .dtype = dtype_of(f.dtype),
-                      .swap_bytes = (index_of(byte_orders, f.byte_order, "byte order") == 1) != big_endian_machine,
-                      .column_major = index_of(storage_orders, f.order, "storage order") == 1,
-                      .file_bytes = f.file_bytes,
-                      .transposed = f.transposed,
-                      .generator = f.generator,
-                      .seed = f.seed,
-                      .tiles = {},
-                      .text = {}};
-    if (f.rows < 0 || f.columns < 0 || f.offset < 0) {
-        throw UsageError(f.name + ": negative size or offset");
-    }
-    for (const TileFields& tile : f.tiles) {
-        region.tiles.push_back(
-            {tile.path, tile.offset, {{tile.rows[0], tile.rows[1]}, {tile.columns[0], tile.columns[1]}}});
-    }
-    if (f.encoding == "text") {
-        if (f.separator.size() != 1 || f.line_numbers < 1) {
-            throw UsageError(f.name + ": a text has one separator and at least one number per line");
-        }
-        region.text = io::TextLines{f.separator[0], f.line_numbers, f.pairs};
-    } else if (f.encoding != "binary") {
-        throw UsageError(f.name + ": unknown encoding '" + f.encoding + "'");
-    }
-    return region;
-}
-
 multiply::Options options_of(const Job& job) {
     const VariantFields& v = job.variant;
     multiply::Options options;
@@ -226,6 +219,11 @@ convert::Options convert_options_of(const Job& job) {
     options.grid = {job.variant.grid[0], job.variant.grid[1]};
     options.band_bytes = job.band_bytes;
     options.read_back = job.read_back;
+    if (job.convert) {
+        options.first_row = job.convert->row;
+        options.first_column = job.convert->column;
+        options.scale = job.convert->scale;
+    }
     return options;
 }
 
@@ -262,7 +260,7 @@ stencil::Options stencil_options_of(const Job& job) {
     fill(options, job);
     options.steps = s.steps;
     options.weights = {.radius = s.radius, .values = s.weights};
-    options.boundary = enum_named<kernel::Boundary>(boundary_names, s.boundary, "boundary");
+    options.boundary = boundary_named(s.boundary);
     options.planes = s.planes;
     options.snapshot_every = s.snapshot_every;
     options.until_change = s.until_change;
@@ -331,6 +329,8 @@ static nlohmann::json description() {
             {"variant", field_names<VariantFields>()},
             {"stencil", field_names<StencilFields>()},
             {"svd", field_names<SvdFields>()},
+            {"stack", field_names<StackFields>()},
+            {"convert", field_names<ConvertFields>()},
             {"measure", field_names<MeasureFields>()},
             {"site", field_names<io::Site>()},
             {"made", field_names<io::Made>()},

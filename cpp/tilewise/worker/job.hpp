@@ -20,7 +20,7 @@
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 8;
+inline constexpr int protocol = 9;
 
 /// Bytes of a job that the front sends ahead of what it hears to have been read: half of what a pipe holds.
 inline constexpr std::size_t job_window = 32768;
@@ -28,7 +28,23 @@ inline constexpr std::size_t job_window = 32768;
 struct TileFields {
     std::string path;
     std::int64_t offset = 0;
-    std::array<std::int64_t, 2> rows{}, columns{};
+    std::array<std::int64_t, 2> rows{}, columns{}, strides{};
+};
+
+struct FilterFields {
+    std::string name, byte_order;
+    std::int64_t item = 1;
+};
+
+struct ChunksFields {
+    std::array<std::int64_t, 2> shape{}, steps{};
+    std::int64_t start = 0, numbers = 0;
+    bool clipped = false;
+    std::vector<FilterFields> filters;
+    std::vector<std::string> paths;
+    std::vector<std::int64_t> offsets, bytes;
+    std::vector<std::uint32_t> skipped;
+    std::string fill;  ///< in hexadecimal digits
 };
 
 struct RegionFields {
@@ -37,11 +53,16 @@ struct RegionFields {
     std::string dtype, byte_order, order, encoding, separator;
     std::int64_t line_numbers = 0;
     bool pairs = false;
+    std::string decimal;
+    std::vector<std::string> missing;
     std::vector<TileFields> tiles;
+    std::string fill;
+    std::optional<ChunksFields> chunks;
     std::int64_t file_bytes = -1;
     bool transposed = false;
     std::string generator;
     std::uint64_t seed = 0;
+    std::vector<std::int64_t> steps;  ///< bytes from a slice of a stack to the next, along each of its axes
 };
 
 struct VariantFields {
@@ -87,6 +108,17 @@ struct SvdFields {
     std::optional<RegionFields> u, s, vt, us;
 };
 
+/// An operation that is done for every slice; regions with `steps` are those of the first one.
+struct StackFields {
+    std::vector<std::int64_t> extents;
+    bool apart = false;  ///< each rank does slices of its own; the variant is that of one rank
+};
+
+struct ConvertFields {
+    std::int64_t row = 0, column = 0;  ///< of the input, where the output begins
+    std::optional<double> scale;
+};
+
 struct MeasureFields {
     measure::Stop stop;
     std::vector<int> cpus;  ///< the core of each rank, taken in turn; empty: as `bind` and `place` say
@@ -102,6 +134,8 @@ struct Job {
     VariantFields variant;
     std::optional<StencilFields> stencil;
     std::optional<SvdFields> svd;
+    std::optional<StackFields> stack;
+    std::optional<ConvertFields> convert;
     std::optional<MeasureFields> measure;
     std::string dtype, verify, overflow;
     int repeat = 1, warmup = 0;
@@ -119,6 +153,8 @@ struct Job {
 Job parse_job(const std::string& text);
 
 io::Region region_of(const RegionFields& fields);
+/// Throws UsageError where they do not fit `region`, or each other.
+io::Chunks chunks_of(const ChunksFields& fields, const io::Region& region);
 struct OneToOne {
     io::Region from, to;
 };

@@ -17,6 +17,28 @@ namespace {
 
 using mpi::check;
 
+template <class T> std::vector<T> gather_numbers(const mpi::Communicator& comm, T mine) {
+    std::vector<T> all(static_cast<std::size_t>(comm.rank() == 0 ? comm.size() : 0));
+    check(MPI_Gather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, 0, comm.get()), "MPI_Gather");
+    return all;
+}
+
+/** The most memory this program ever held. getrusage's figure outlives exec: a rank started by a big process, a
+ *  notebook say, would report that process's memory as its own; so it only serves where /proc is missing. */
+std::int64_t peak_rss_bytes() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+        if (line.rfind("VmHWM:", 0) == 0) {
+            return std::stoll(line.substr(6)) * 1024;
+        }
+    }
+    struct rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace
+
 std::vector<std::string> gather_texts(const mpi::Communicator& comm, const std::string& mine) {
     const auto length = static_cast<int>(mine.size());
     const auto ranks = static_cast<std::size_t>(comm.rank() == 0 ? comm.size() : 0);
@@ -38,36 +60,14 @@ std::vector<std::string> gather_texts(const mpi::Communicator& comm, const std::
     return texts;
 }
 
-template <class T> std::vector<T> gather_numbers(const mpi::Communicator& comm, T mine) {
-    std::vector<T> all(static_cast<std::size_t>(comm.rank() == 0 ? comm.size() : 0));
-    check(MPI_Gather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, 0, comm.get()), "MPI_Gather");
-    return all;
-}
-
-/** The most memory this program ever held. getrusage's figure outlives exec: a rank started by a big process, a
- *  notebook say, would report that process's memory as its own; so it only serves where /proc is missing. */
-std::int64_t peak_rss_bytes() {
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);) {
-        if (line.rfind("VmHWM:", 0) == 0) {
-            return std::stoll(line.substr(6)) * 1024;
-        }
-    }
-    struct rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
-}
-
-Json verification_of(const Outcome& outcome) {
-    if (!outcome.verification) {
+Json verification_of(const std::optional<Verification>& verification) {
+    if (!verification) {
         return nullptr;
     }
-    const auto& v = *outcome.verification;
+    const Verification& v = *verification;
     return {
         {"method", v.method}, {"passed", v.passed}, {"share", v.share}, {"error", v.error}, {"tolerance", v.tolerance}};
 }
-
-}  // namespace
 
 std::vector<Json> gather_ranks(const mpi::Communicator& comm, const Binding& binding) {
     const Json mine{{"rank", comm.rank()},
@@ -149,10 +149,12 @@ Json gather_record(const Context& context, const Binding& binding, const Job& jo
         {"io_calls", io_calls},
         {"flops", outcome.flops},
         {"peak_flops", peak_flops > 0 ? Json(peak_flops) : Json()},
-        {"verification", verification_of(outcome)},
+        {"verification", verification_of(outcome.verification)},
         {"result", outcome.result},
+        {"slices", outcome.slices},
         {"exchange", job.variant.exchange},
         {"warnings", outcome.warnings},
+        {"losses", outcome.losses},
         {"environment",
          {{"mpi_library", mpi::library_version()},
           {"mpi_standard", std::to_string(major) + "." + std::to_string(minor)},

@@ -12,6 +12,12 @@
 
 namespace tilewise::worker {
 
+/// The texts of all ranks. @note Collective; only rank 0 gets them.
+std::vector<std::string> gather_texts(const mpi::Communicator& comm, const std::string& mine);
+
+/// What a proof said, or null.
+Json verification_of(const std::optional<Verification>& verification);
+
 /// One rank's line in `ranks`: host, process and cores. @note Collective; only rank 0 gets the list.
 std::vector<Json> gather_ranks(const mpi::Communicator& comm, const Binding& binding);
 

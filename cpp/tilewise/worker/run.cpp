@@ -1,12 +1,14 @@
 // The frame around every command: binding, books, the operation, the record.
 #include "tilewise/worker/run.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
 #include <utility>
 
 #include "tilewise/base/names.hpp"
+#include "tilewise/io/text.hpp"
 #include "tilewise/kernel/backend.hpp"
 #include "tilewise/measure/gemm_rate.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -21,6 +23,7 @@
 #include "tilewise/worker/run_stencil.hpp"
 #include "tilewise/worker/run_svd.hpp"
 #include "tilewise/worker/segments.hpp"
+#include "tilewise/worker/stack.hpp"
 #include "tilewise/worker/trace.hpp"
 
 namespace tilewise::worker {
@@ -84,6 +87,11 @@ Outcome run_convert(Context& context, const Job& job) {
             Verification{.method = "read_back", .passed = *done.holds, .error = *done.holds ? 0.0 : 1.0};
     }
     outcome.result = {{"changed_numbers", done.changed}};
+    if (job.convert) {
+        outcome.result.add("first_row", options.first_row);
+        outcome.result.add("first_column", options.first_column);
+        outcome.result.add("scale", options.scale ? Json(*options.scale) : Json(nullptr));
+    }
     if (done.changed > 0) {
         outcome.warnings.push_back(std::to_string(done.changed) + (done.changed == 1 ? " number is" : " numbers are") +
                                    " beyond the output's type: changed to the nearest value it holds, NaN to 0");
@@ -123,12 +131,43 @@ Outcome run_transpose(Context& context, const Job& job) {
 
 struct Command {
     std::string_view name;
-    Outcome (*run)(Context& context, const Job& job);
+    Operation run;
 };
 constexpr std::array commands{Command{"multiply", run_multiply}, Command{"transpose", run_transpose},
                               Command{"svd", run_svd},           Command{"stencil", run_stencil},
                               Command{"convert", run_convert},   Command{"generate", run_convert},
                               Command{"norm", run_norm},         Command{"measure", run_measure}};
+
+/// What was lost of numbers in texts, of each input that has any. @note Collective.
+std::vector<Json> losses_of(Context& context, const Job& job) {
+    const auto is_text = [](const RegionFields& input) { return input.encoding == "text"; };
+    if (std::none_of(job.inputs.begin(), job.inputs.end(), is_text)) {
+        return {};
+    }
+    const int met = context.ledger.met_loss() ? 1 : 0;
+    int any = 0;
+    mpi::check(MPI_Allreduce(&met, &any, 1, MPI_INT, MPI_MAX, context.comm.get()), "MPI_Allreduce");
+    std::vector<Json> losses;
+    for (std::size_t input = 0; any != 0 && input < job.inputs.size(); ++input) {
+        const io::Region region = region_of(job.inputs[input]);
+        if (!region.text || is_integer(region.dtype)) {  // integers are exact
+            continue;
+        }
+        const io::TextLosses found = io::count_losses(context, region);
+        const auto told = [&](const char* kind, const io::TextLoss& loss) {
+            if (loss.count > 0) {
+                losses.push_back(Json{{"input", input},
+                                      {"kind", kind},
+                                      {"count", loss.count},
+                                      {"line", loss.line},
+                                      {"column", loss.column}});
+            }
+        };
+        told("rounded", found.rounded);
+        told("overflow", found.overflow);
+    }
+    return losses;
+}
 
 /// `asked` as it is done where the ranks are: only now does anybody know whether they share a node.
 Job as_placed(const Job& asked, bool one_node) {
@@ -183,7 +222,8 @@ void run(const mpi::Communicator& comm, const Job& asked) {
     const Tracing tracing(!job.trace.empty(), comm, ledger);
     const Command* command = nullptr;
     mpi::together(comm, [&] { command = &commands.at(index_of(commands, job.command, "command")); });
-    Outcome outcome = command->run(context, job);
+    Outcome outcome = job.stack ? run_stack(context, job, command->run) : command->run(context, job);
+    outcome.losses = losses_of(context, job);
     {
         // What a rank waits for at the end belongs to the last thing that it did.
         const bool proved_last = outcome.verification && (outcome.verification->method == "serial" || !job.output ||

@@ -55,7 +55,7 @@ std::vector<std::string> warnings_of(const stencil::Outcome& done, Dtype dtype, 
         warnings.push_back(numbers(done.input_non_finite, "the input", " is", " are") + " NaN or infinite, " +
                            (done.input_non_finite == 1 ? "and spreads" : "and spread") + " with every sweep");
     }
-    if (done.result.non_finite > 0 && done.input_non_finite == 0) {
+    if (done.result.non_finite > 0 && done.input_non_finite == 0 && std::isfinite(options.boundary.value)) {
         const double growth = std::accumulate(options.weights.values.begin(), options.weights.values.end(), 0.0,
                                               [](double sum, double value) { return sum + std::abs(value); });
         warnings.push_back(

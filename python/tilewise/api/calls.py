@@ -5,13 +5,14 @@
 
 Options are the flags of the command, with `_` for `-`. Each call runs ranks in processes of its own, so that
 it may be made in threads, and in programs that use MPI themselves. UsageError, RunError and VerificationError
-say what went wrong; a KeyboardInterrupt arrives when all ranks are gone.
+say what went wrong; a KeyboardInterrupt arrives when all ranks are gone. With `each=0` they work on every
+slice of a stack of matrices.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
@@ -66,10 +67,11 @@ def multiply(a: Any, b: Any, out: Any = None, **options: Any) -> Any:
     """The product A·B, verified.
 
     `a` is m×k and `b` k×n, of floats, complex or whole numbers; the latter are multiplied in 64 bits.
-    Arrays of one dimension mean what they mean to `a @ b`. Returns an array, or with `out` a record.
+    Arrays of one dimension mean what they mean to `a @ b`. With `each` one or both are stacks, and so is
+    the product. Returns an array, or with `out` a record.
     """
     made = _job("multiply", {"a": a, "b": b}, out, options)
-    if out is not None:
+    if out is not None or options.get("each") is not None:
         return made
     import numpy
 
@@ -153,20 +155,41 @@ def generate(out: Any = None, **options: Any) -> Any:
 
 
 def norm(a: Matrix, **options: Unpack[NormOptions]) -> Norms:
-    """The norms of `a`: `frobenius`, `one` (of columns), `infinity` (of rows) and `max`, as floats."""
+    """The norms of `a`: `frobenius`, `one` (of columns), `infinity` (of rows) and `max`, as floats.
+
+    With `each` they are arrays, with a number for each slice.
+    """
     from tilewise.operations.norm.show import norms_of
 
     with arrays({"a": a}) as call:
-        return norms_of(_run(call, "norm", ("a",), None, {**options}).result)
+        record = _run(call, "norm", ("a",), None, {**options})
+        return norms_of(record.result, record.variant.each)
 
 
-def info(a: Matrix, *, stats: bool = False) -> dict[str, Any]:
+def info(
+    a: Matrix,
+    *,
+    stats: bool = False,
+    header_rows: int | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+    missing: str | Sequence[str] | None = None,
+) -> dict[str, Any]:
     """What is known of a matrix without reading its numbers: shape, dtype, format, order and more.
 
-    `stats` reads all numbers: smallest, largest, mean, and how many are not finite.
+    `stats` reads all numbers: smallest, largest, mean, and how many are not finite. The others say how a text
+    is read.
     """
+    flags = {
+        "stats": stats,
+        "header_rows": header_rows,
+        "separator": separator,
+        "decimal": decimal,
+        "missing": missing,
+    }
     with arrays({"a": a}) as call:
-        facts: dict[str, Any] = said(["info", call.word("a"), *["--stats"] * stats], dict[str, Any])
+        words = command_words("info", (call.word("a"),), None, None, flags)
+        facts: dict[str, Any] = said(words, dict[str, Any])
         return {key: call.named(value) if isinstance(value, str) else value for key, value in facts.items()}
 
 

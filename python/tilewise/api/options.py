@@ -41,6 +41,14 @@ class JobOptions(TypedDict, total=False):
     warmup: int
     # Flush the output to disk before publishing it.
     sync: bool
+    # Skip N lines at the top of a text.
+    header_rows: int
+    # What separates the numbers of a text: ';', '|', tab, …; or READ:WRITE.
+    separator: str
+    # Decimal mark of a text: point or comma; or READ:WRITE.
+    decimal: str
+    # Word that a text has for nan, such as NA; empty fields too.
+    missing: str | Sequence[str]
     # Memory limit for all ranks on a node, such as 4GiB.
     memory: str | int
     # File with one host per line: HOST or HOST:SLOTS.
@@ -66,6 +74,10 @@ class MultiplyOptions(JobOptions, total=False):
     overflow: str
     # What an array with one dimension is.
     as_: str
+    # Do it for every slice along this axis of a stack of matrices; 0,1 along several.
+    each: int | str | Sequence[int]
+    # With --each: apart, each rank does slices of its own; together, all ranks work on each.
+    slices: str
 
 
 class TransposeOptions(JobOptions, total=False):
@@ -77,6 +89,10 @@ class TransposeOptions(JobOptions, total=False):
     root_write: str
     # What an array with one dimension is.
     as_: str
+    # Do it for every slice along this axis of a stack of matrices; 0,1 along several.
+    each: int | str | Sequence[int]
+    # With --each: apart, each rank does slices of its own; together, all ranks work on each.
+    slices: str
 
 
 class StencilOptions(JobOptions, total=False):
@@ -86,7 +102,8 @@ class StencilOptions(JobOptions, total=False):
     # with an odd side of at most 9.
     weights: str | os.PathLike[str] | ArrayLike
     # Values outside the matrix: zero: all 0; fixed: edge cells keep their value; periodic: the opposite
-    # edge; reflect: mirrored about the edge: d c b a | a b c d.
+    # edge; reflect: mirrored about the edge: d c b a | a b c d; mirror: about the outer cells: d c b | a
+    # b c d; nearest: the edge cell repeated; constant:V: all V, any number or nan.
     boundary: str
     # Stop once a sweep changes every element by less than X; exit code 3 on NaN or infinity.
     until_change: float
@@ -106,6 +123,10 @@ class StencilOptions(JobOptions, total=False):
     halo: str
     # What an array with one dimension is.
     as_: str
+    # Do it for every slice along this axis of a stack of matrices; 0,1 along several.
+    each: int | str | Sequence[int]
+    # With --each: apart, each rank does slices of its own; together, all ranks work on each.
+    slices: str
 
 
 class SvdOptions(JobOptions, total=False):
@@ -136,17 +157,31 @@ class SvdOptions(JobOptions, total=False):
     seed: int
     # What an array with one dimension is.
     as_: str
+    # Do it for every slice along this axis of a stack of matrices; 0,1 along several.
+    each: int | str | Sequence[int]
+    # With --each: apart, each rank does slices of its own; together, all ranks work on each.
+    slices: str
 
 
 class ConvertOptions(JobOptions, total=False):
     # Data type of the output: float32, int16, …
     dtype: str
+    # Only these rows, counted from 0: 100:200, :50, -10: or 7.
+    rows: str | int | slice
+    # Only these columns, likewise.
+    columns: str | int | slice
+    # Multiply each number by X, which may be a fraction: 1/255.
+    scale: str | float
     # C: row by row; F: column by column.
     order: str
     # Begin text output with a line: rows columns.
     header: bool
     # What an array with one dimension is.
     as_: str
+    # Do it for every slice along this axis of a stack of matrices; 0,1 along several.
+    each: int | str | Sequence[int]
+    # With --each: apart, each rank does slices of its own; together, all ranks work on each.
+    slices: str
 
 
 class GenerateOptions(JobOptions, total=False):
@@ -167,6 +202,10 @@ class GenerateOptions(JobOptions, total=False):
 class NormOptions(JobOptions, total=False):
     # What an array with one dimension is.
     as_: str
+    # Do it for every slice along this axis of a stack of matrices; 0,1 along several.
+    each: int | str | Sequence[int]
+    # With --each: apart, each rank does slices of its own; together, all ranks work on each.
+    slices: str
 
 
 class MeasureOptions(TypedDict, total=False):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import numbers
+import operator
 import os
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     View = tuple[str, list[str], list[Table], list[str]]  # title, lines, tables, warnings
 
 _PHASES = ("input", "compute", "exchange", "output", "verify", "total")
-_REPEATED = ("hint",)  # flags that are given once for each value
+_LISTED = ("each",)  # flags that take several values in one word
+_REPEATED = ("hint", "missing")  # flags that are given once for each value
 _EXTENTS = ("shape", "grid")  # flags of two numbers with an x between them
 _TALKS = ("info", "show", "plan", "study", "report", "doctor")  # what they say is for people
 
@@ -115,10 +117,10 @@ def run(command: str, *arguments: Any, out: Any = None, timeout: float | None = 
     """Runs a job or `measure` in processes of its own, and returns its record.
 
     `arguments` are its positions, names of files or words; `out` is `--output`. Every other flag goes by its
-    name, with `_` for `-`: `ranks=4`, `sync=True`, `hint=["a=1", "b=2"]`, `grid=(2, 3)`, of `measure` also
-    `bytes=[8, 64]`; None and False are not said. Returns a JobRecord, or of `measure` a MeasurementRecord.
-    Raises UsageError, RunError or VerificationError with the words of the command; a KeyboardInterrupt first
-    ends all ranks.
+    name, with `_` for `-`: `ranks=4`, `sync=True`, `hint=["a=1", "b=2"]`, `grid=(2, 3)`, `rows=slice(5)`, of
+    `measure` also `bytes=[8, 64]`; None and False are not said. Returns a JobRecord, or of `measure` a
+    MeasurementRecord. Raises UsageError, RunError or VerificationError with the words of the command; a
+    KeyboardInterrupt first ends all ranks.
     """
     if not isinstance(command, str):
         raise UsageError(f"tilewise.run expects the name of a command first, not {command!r}")
@@ -198,16 +200,29 @@ def _flag(command: str, name: str, value: Any) -> list[str]:
         return []
     if value is True:
         return [spelt]
+    if isinstance(value, slice):
+        return [f"{spelt}={_range(value, spelt)}"]
     if isinstance(value, (list, tuple)):
         words = [_word(each, spelt) for each in value]
         if name in _REPEATED or not words:
             return [f"{spelt}={word}" for word in words]
         if name in _EXTENTS and len(words) == 2:
             return [f"{spelt}={'x'.join(words)}"]
-        if command != "measure":
+        if command != "measure" and name not in _LISTED:
             raise UsageError(f"{spelt} takes one value, not a {type(value).__name__}: {value!r}")
         return [f"{spelt}={','.join(words)}"]
     return [f"{spelt}={_word(value, spelt)}"]
+
+
+def _range(value: slice, what: str) -> str:
+    """A slice as a word, `100:200`; UsageError for a step, or for ends that are not whole numbers."""
+    try:
+        ends = ["" if end is None else str(operator.index(end)) for end in (value.start, value.stop)]
+    except TypeError:
+        raise UsageError(f"{what} expects a slice of whole numbers, not {value!r}") from None
+    if value.step not in (None, 1):
+        raise UsageError(f"{what} takes no steps, such as the one of {value!r}")
+    return ":".join(ends)
 
 
 def _word(value: Any, what: str) -> str:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+import stat
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -73,6 +74,36 @@ class Staged(msgspec.Struct, kw_only=True):
         except BaseException:
             self.discard()
             raise
+
+
+def name_folder(staged: Staged, new: bool, force: bool, old: Callable[[], None]) -> None:
+    """Gives a folder its name, at once and completely: over nothing, or in exchange with what has the name.
+
+    `old` looks at that before, and raises UsageError where it may not go. Raises OSError too;
+    FileExistsError for a `new` one where somebody made something in the meantime, unless `force`.
+    """
+    path = staged.claim.path
+    if new or not os.path.lexists(path):
+        try:
+            renaming.name_new(staged.part, path)
+            return
+        except FileExistsError:
+            if not force:
+                raise
+    old()
+    os.chmod(staged.part, stat.S_IMODE(os.stat(path).st_mode))
+    renaming.exchange(staged.part, path)
+
+
+def expect_old(staged: Staged, entries: Sequence[str]) -> None:
+    """Behind the exchange the old folder, with these `entries`, lies where the new one was made, or aside."""
+    folders = (staged.part, staged.part + renaming.ASIDE)
+    staged.claim.beside = [path for folder in folders for path in within(folder, entries)]
+
+
+def within(folder: str, entries: Sequence[str]) -> list[str]:
+    """The paths of what lies in a folder, and then its own."""
+    return [*(os.path.join(folder, entry) for entry in entries), folder]
 
 
 @contextlib.contextmanager

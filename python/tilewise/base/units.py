@@ -46,6 +46,17 @@ def parse_shape(text: str, flag: str) -> tuple[int, int]:
     return rows, columns
 
 
+def parse_extents(text: str, flag: str) -> tuple[int, ...]:
+    """The shape of an array of two dimensions or more, written `KxMxN`; as `parse_shape` has two."""
+    fields = re.split(r"\s*[x×*,]\s*", text.strip(), flags=re.IGNORECASE)
+    if len(fields) <= 2 or not all(re.fullmatch("[0-9]{1,18}", field) for field in fields):
+        return parse_shape(text, flag)
+    shape = tuple(map(int, fields))
+    if max(*shape, math.prod(shape) * 16) > _LARGEST:
+        raise UsageError(f"{flag} {text} is larger than any file can be")
+    return shape
+
+
 def bytes_text(count: float) -> str:
     """`count` bytes in binary units with three figures: `1.50 GiB`."""
     for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
@@ -71,9 +82,9 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds:.4f}" if seconds < 0.1 else f"{seconds:.3f}" if seconds < 100 else f"{seconds:.1f}"
 
 
-def shape_text(rows: int, columns: int) -> str:
-    """`4096×512`, the way shapes stand in every message."""
-    return f"{rows}×{columns}"
+def shape_text(*extents: int) -> str:
+    """`4096×512`, the way shapes stand in every message; `(7,)` with one dimension, as in Python."""
+    return "×".join(map(str, extents)) if len(extents) > 1 else str(extents)
 
 
 def plural(count: int, noun: str) -> str:

@@ -9,15 +9,20 @@ import msgspec
 
 from tilewise import __version__, files
 from tilewise.base.declare import JSON, SHOW, WHAT, Parameter
+from tilewise.base.errors import UsageError
 from tilewise.base.units import bytes_text, plural, shape_text
 from tilewise.cli.parse import parse
 from tilewise.files.contents import Content, contents
-from tilewise.files.formats import MATRIX, extension, split_input
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.formats import MATRIX, extension, format_of, split_input
 from tilewise.files.region import Source
+from tilewise.files.style import DECIMAL, HEADER_ROWS, MISSING, PLAIN, SEPARATOR, Style, style_of_words
 from tilewise.launch.join import Join
 from tilewise.machine import storage
 from tilewise.report.render.terminal import Screen, show
 from tilewise.report.table import Cell, Table, text_columns
+
+_SHOWN = 100  # arrays of a file on the terminal
 
 
 def request(
@@ -42,7 +47,11 @@ def request(
             help="File for the same as JSON; - for standard output.",
         ),
     ] = None,
-) -> tuple[str, bool, str | None]:
+    header_rows: Annotated[int | None, HEADER_ROWS] = None,
+    separator: Annotated[str | None, SEPARATOR] = None,
+    decimal: Annotated[str | None, DECIMAL] = None,
+    missing: Annotated[tuple[str, ...], MISSING] = (),
+) -> tuple[str, bool, str | None, Style]:
     """Say what a matrix file is, or what lies in a file with several arrays.
 
     Examples:
@@ -56,7 +65,7 @@ def request(
     from tilewise.engine import side_files
 
     side_files.check("--json", json, [os.path.abspath(split_input(a)[0])], force=False)
-    return a, stats, json
+    return a, stats, json, style_of_words(header_rows, separator, decimal, missing)
 
 
 def main(words: list[str], joined: Join | None) -> int:
@@ -64,8 +73,8 @@ def main(words: list[str], joined: Join | None) -> int:
     asked = parse("info", request, words)
     if asked is None:
         return 0
-    name, stats, json = asked
-    facts, inside = facts_of(name, stats)
+    name, stats, json, style = asked
+    facts, inside = facts_of(name, stats, style)
     if json is not None:
         from tilewise.cli.answers import write_json
 
@@ -80,28 +89,41 @@ def main(words: list[str], joined: Join | None) -> int:
     return 0
 
 
-def facts_of(name: str, stats: bool) -> tuple[dict[str, Any], list[Content]]:
+def facts_of(name: str, stats: bool, style: Style = PLAIN) -> tuple[dict[str, Any], list[Content]]:
     """What is known of the matrix `name`, as `--json` shows it; and all arrays of its file if it has several.
 
     Where none of these, or more than one, is a matrix, only what is true of the whole file is known.
     """
+    files.require_text(name, style)
     inside = contents(name)
     if len(inside) <= 1:
-        return _facts(files.inspect(name), stats), []
+        return _facts(files.inspect(name, style=style), stats), []
+    table = format_of(name).table
     if stats or sum(each.matrix for each in inside) == 1:
-        facts = _facts(files.inspect(name), stats)
+        facts = _facts(files.inspect(name, style=style), stats)
+    elif table:
+        try:
+            facts = _facts(files.inspect(name), stats)
+        except UsageError as error:
+            facts = _whole(name) | {"notes": [error.message]}
     else:
-        path = os.path.abspath(split_input(name)[0])
-        facts = {
-            "tilewise": __version__,
-            "path": path,
-            "format": extension(path)[1:],
-            "member": None,
-            "file_bytes": os.path.getsize(path),
-            **_place(path),
-        }
+        facts = _whole(name)
     facts["members"] = msgspec.to_builtins(inside)
     return facts, inside
+
+
+def _whole(name: str) -> dict[str, Any]:
+    """What is true of a file as a whole."""
+    path = os.path.abspath(split_input(name)[0])
+    return {
+        "tilewise": __version__,
+        "path": path,
+        "format": extension(path)[1:],
+        "member": None,
+        "file_bytes": None if os.path.isdir(path) else os.path.getsize(path),
+        "notes": [],
+        **_place(path),
+    }
 
 
 def _facts(source: Source, stats: bool) -> dict[str, Any]:
@@ -117,27 +139,29 @@ def _facts(source: Source, stats: bool) -> dict[str, Any]:
         "order": source.order,
         "encoding": "encoded" if source.encoded else source.encoding,
         "separator": source.separator or None,
-        "offset": None if source.encoded or source.tiles else source.offset,
+        "decimal": source.decimal if source.encoding == "text" else None,
+        "offset": None if source.packed or source.tiles else source.offset,
         "bytes": source.bytes,
-        "file_bytes": source.file_bytes if source.file_bytes >= 0 else None,
+        "file_bytes": source.file_bytes if source.file_bytes >= 0 and not source.tiles else None,
         "contiguous": in_place,
         "tiles": len(source.tiles) or None,
+        "chunks": len(source.chunks.offsets) if source.chunks else None,
         "generator": source.generator or None,
         "notes": list(source.notes),
         "warnings": list(source.warnings),
     }
     if source.path:
         # A folder says nothing about the files in it.
-        facts |= _place(source.tiles[0].path if source.tiles else source.path)
+        facts |= _place(next((tile.path for tile in source.tiles if tile.path), source.path))
     if stats:
         from tilewise.files.reading import binary
         from tilewise.files.statistics import statistics
 
-        if source.encoded:
+        if source.packed:
             with binary(source) as region:
                 counted = statistics(region)
         else:
-            counted = statistics(source)
+            counted = statistics(source, facts["warnings"].append)
         facts["statistics"] = msgspec.to_builtins(counted)
     return facts
 
@@ -149,10 +173,14 @@ def _place(path: str) -> dict[str, Any]:
 def _table(path: str, inside: list[Content]) -> Table:
     """All arrays of a file, with the name of one for a job."""
     table = Table("members", "what it holds", text_columns("name", "shape", "type", "stored"))
-    for each in inside:
+    for each in inside[:_SHOWN]:
         shape = "×".join(map(str, each.shape)) or "–"
         tone = "" if each.matrix else "faint"
         table.add(*(Cell(text, tone=tone) for text in (each.member, shape, each.dtype, each.layout)))
+    if len(inside) > _SHOWN:
+        table.notes.append(f"and {len(inside) - _SHOWN} more, which --json lists")
+    if format_of(path).table and (some := [each.member for each in inside if each.dtype in ITEMSIZE][:2]):
+        table.notes.append(f"a job takes columns by their names, such as {path}:{','.join(some)}")
     if matrices := [each for each in inside if each.matrix]:
         table.notes.append(f"a job takes a matrix by its name, such as {path}:{matrices[-1].member}")
     return table
@@ -162,7 +190,10 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [("path", facts["path"]), ("format", facts["format"])]
     if "shape" not in facts:
         lies_on = f"{facts['file_system']}, page cache: {facts['cache']}"
-        return [*rows, ("size", bytes_text(facts["file_bytes"])), ("lies on", lies_on)]
+        if facts["file_bytes"] is not None:
+            rows.append(("size", bytes_text(facts["file_bytes"])))
+        rows.append(("lies on", lies_on))
+        return rows + [("note", note) for note in facts["notes"]]
     if facts["member"]:
         rows.append(("member", facts["member"]))
     rows += [
@@ -183,7 +214,8 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
 def _numbers(facts: dict[str, Any]) -> str:
     if facts["encoding"] == "text":
         between = {" ": "blanks", "\t": "tabs"}.get(facts["separator"], repr(facts["separator"]))
-        return f"{facts['dtype']}, as text between {between}"
+        comma = ", with decimal commas" if facts["decimal"] == "," else ""
+        return f"{facts['dtype']}, as text between {between}{comma}"
     if facts["encoding"] == "encoded":
         return f"{facts['dtype']}, decoded into a temporary file before they are read"
     return f"{facts['dtype']}, {facts['byte_order']} endian"
@@ -195,6 +227,8 @@ def _order(facts: dict[str, Any]) -> str:
         return f"{order}, in {plural(facts['tiles'], 'tile')}"
     if facts["encoding"] == "encoded":
         return f"{order}, after decoding"
+    if facts["chunks"] is not None:
+        return f"{order}, in {plural(facts['chunks'], 'chunk')} that all ranks unpack in parallel"
     contiguous = "contiguous, " if facts["contiguous"] else ""
     return f"{order}, {contiguous}from byte {facts['offset']}"
 

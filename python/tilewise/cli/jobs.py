@@ -90,7 +90,7 @@ def main(name: str, words: list[str], joined: Join | None) -> int:
         shown = asked.shown
         listener = _Terminal(shown, joined is not None)
         try:
-            with asked.streams.opened():
+            with asked.streams.opened(lambda: _foresee(asked)):
                 record = asked.streams.told(opened.run(asked.request, listener))
                 asked.streams.send()
                 if asked.streams.any and shown.json not in (None, "-"):
@@ -113,6 +113,13 @@ def main(name: str, words: list[str], joined: Join | None) -> int:
                 "check where standard output goes",
             ) from None
     return 0
+
+
+def _foresee(asked: Asked) -> None:
+    """Refuses what can be refused before standard input is read."""
+    from tilewise.engine.prepare import foresee
+
+    foresee(asked.request, asked.streams.fields, asked.shown.json)
 
 
 class _Terminal(Listener):

@@ -7,9 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tilewise.base.declare import WHAT, Parameter
-from tilewise.base.errors import UsageError
 from tilewise.cli.parse import parse
 from tilewise.files.formats import MATRIX
+from tilewise.files.style import DECIMAL, HEADER_ROWS, MISSING, SEPARATOR, Style, style_of_words
 from tilewise.launch.join import Join
 
 if TYPE_CHECKING:
@@ -32,7 +32,12 @@ def request(
         Parameter(name="COLUMNS", group=WHAT, help="Columns, likewise."),
     ] = None,
     /,
-) -> tuple[str, str | None, str | None]:
+    *,
+    header_rows: Annotated[int | None, HEADER_ROWS] = None,
+    separator: Annotated[str | None, SEPARATOR] = None,
+    decimal: Annotated[str | None, DECIMAL] = None,
+    missing: Annotated[tuple[str, ...], MISSING] = (),
+) -> tuple[str, str | None, str | None, Style]:
     """Print elements of a matrix: its corners, or the given rows and columns, in full precision.
 
     Examples:
@@ -41,7 +46,7 @@ def request(
         tilewise show A.npy 0:3 -2:
             The first three rows of the last two columns.
     """
-    return a, rows, columns
+    return a, rows, columns, style_of_words(header_rows, separator, decimal, missing)
 
 
 def main(words: list[str], joined: Join | None) -> int:
@@ -50,21 +55,27 @@ def main(words: list[str], joined: Join | None) -> int:
     if asked is None:
         return 0
     from tilewise import files
+    from tilewise.files.ranges import selection
     from tilewise.files.reading import binary, rows_of
 
-    name, rows, columns = asked
+    name, rows, columns, style = asked
     most = needed(rows) if rows is not None else None
-    source = files.inspect(name, most)
+    files.require_text(name, style)
+    source = files.inspect(name, most, style=style)
     extents = (source.rows, source.columns)
+
+    def warn(said: str) -> None:
+        sys.stderr.write(f"tilewise: warning: {name}: {said}\n")
+
     if rows is None:
-        with binary(source) as region:
+        with binary(source, warn=warn) as region:
             _print(corners(region))
         return 0
     picked = range(extents[0])[selection(rows, extents[0], "row")]
     across = selection(columns or ":", extents[1], "column")
     if not picked:
         return 0
-    with binary(source, max(picked) + 1) as region:
+    with binary(source, max(picked) + 1, warn) as region:
         for row in rows_of(region, picked):
             sys.stdout.write(
                 " ".join(
@@ -73,25 +84,6 @@ def main(words: list[str], joined: Join | None) -> int:
                 + "\n"
             )
     return 0
-
-
-def selection(text: str, extent: int, what: str) -> slice:
-    """The slice that `text` means; one number picks one row or column. UsageError for anything else."""
-    fields = text.split(":")
-    try:
-        numbers = [int(field) if field.strip() else None for field in fields]
-    except ValueError:
-        numbers = []
-    if not 1 <= len(numbers) <= 3 or (len(numbers) == 3 and numbers[2] == 0) or numbers == [None]:
-        raise UsageError(f"{text!r} is not a range of {what}s; write 3, 0:5, -2: or ::10")
-    if len(numbers) == 1:
-        index = numbers[0]
-        assert index is not None
-        if not -extent <= index < extent:
-            raise UsageError(f"there is no {what} {index}: the matrix has {extent} {what}s, counted from 0")
-        index %= extent
-        return slice(index, index + 1)
-    return slice(*numbers)
 
 
 def needed(rows: str) -> int | None:

@@ -2,8 +2,9 @@
 
     stdin ──▶ .stdin.….npy ──▶ the job ──▶ .stdout.….npy ──▶ stdout
 
-Ranks read and write at any place of a file, in parallel, which no pipe allows. Both files lie beside the
-output, or in the working folder, where all hosts of a job see them.
+A file that is standard input, as with `< A.npy`, is linked instead. Ranks read and write at any place of a
+file, in parallel, which no pipe allows. Both files lie beside the output, or in the working folder, where all
+hosts of a job see them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -19,15 +20,15 @@ import msgspec
 from tilewise.base.declare import WHAT, Parameter, Value
 from tilewise.base.errors import TilewiseError, UsageError, disk_failure
 from tilewise.base.owner import new_owner, part_path
+from tilewise.base.pipes import pour
 from tilewise.files.formats import FORMATS
 from tilewise.files.target import check_folder
 from tilewise.launch.record import Record, encode
 from tilewise.operations.operation import Operation
 
 _STREAM = "-"
-_KINDS = tuple(ending[1:] for ending in FORMATS if ending != ".tiles")  # which is a folder
+_KINDS = tuple(ending[1:] for ending in FORMATS if ending not in (".tiles", ".zarr"))  # which are folders
 _FORMAT = Value("FORMAT", known=lambda: _KINDS)
-_PIECE = 1 << 20  # bytes
 
 
 def _parse_from(text: str) -> str:
@@ -89,9 +90,10 @@ def flags_of(operation: type[Operation]) -> type[msgspec.Struct]:
 class Streams:
     """Files in the place of `-`: `stdin` and `stdout` are their paths, empty where there is none."""
 
-    def __init__(self, stdin: str = "", stdout: str = "") -> None:
+    def __init__(self, stdin: str = "", stdout: str = "", fields: Sequence[str] = ()) -> None:
         self._stdin = stdin
         self.stdout = stdout
+        self.fields = fields  # of the operation, that are standard input
 
     @property
     def any(self) -> bool:
@@ -99,10 +101,15 @@ class Streams:
         return bool(self._stdin or self.stdout)
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator[None]:
-        """Stores standard input; nothing is left behind afterwards, and errors call the streams by name."""
+    def opened(self, check: Callable[[], None]) -> Iterator[None]:
+        """Stores standard input once `check` has returned; nothing is left behind afterwards.
+
+        Errors call the streams by name, also those of `check`.
+        """
         try:
-            self._receive()
+            if self._stdin:
+                check()
+                self._receive()
             yield
         except TilewiseError as error:
             error.message, error.advice = self._named(error.message), self._named(error.advice)
@@ -116,12 +123,9 @@ class Streams:
         """Writes the result to standard output. Raises OSError; BrokenPipeError where nobody reads on."""
         if not self.stdout:
             return
-        import shutil
-
         sys.stdout.flush()
         with open(self.stdout, "rb") as result:
-            shutil.copyfileobj(result, sys.stdout.buffer, _PIECE)
-        sys.stdout.buffer.flush()
+            pour(result.fileno(), sys.stdout.fileno())
 
     def told(self, record: Record) -> Record:
         """`record` with `-` wherever it names a file in its place."""
@@ -130,22 +134,25 @@ class Streams:
         text = encode(record)
         for path in filter(None, (self._stdin, self.stdout)):
             text = text.replace(msgspec.json.encode(path), msgspec.json.encode(_STREAM))
-        return msgspec.json.decode(text, type=Record)
+        told: Record = msgspec.json.decode(text, type=Record)
+        for sentences in (told.warnings, told.reasons):
+            sentences[:] = map(self._named, sentences)
+        return told
 
     def _receive(self) -> None:
-        if not self._stdin:
-            return
         if sys.stdin is None or sys.stdin.isatty():
             what = "standard input is a terminal, but a matrix was expected"
             raise UsageError(what, "cat A.npy | tilewise …")
-        import shutil
-
         folder = os.path.dirname(self._stdin)
         check_folder(folder, "standard input")
+        source = sys.stdin.fileno()
         try:
+            if path := _whole_file(source):
+                os.symlink(path, self._stdin)
+                return
             descriptor = os.open(self._stdin, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with open(descriptor, "wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file, _PIECE)
+                pour(source, file.fileno())
         except OSError as error:
             raise disk_failure(f"standard input cannot be stored in {folder}", error) from None
 
@@ -153,6 +160,17 @@ class Streams:
         for path, name in ((self._stdin, "standard input"), (self.stdout, "standard output")):
             text = text.replace(path, name) if path else text
         return text
+
+
+def _whole_file(descriptor: int) -> str:
+    """The path of the regular file that is open, if nothing of it has been read; else empty."""
+    try:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        same = os.path.samestat(os.stat(path), os.fstat(descriptor)) and os.path.isfile(path)
+        unread = same and os.lseek(descriptor, 0, os.SEEK_CUR) == 0
+        return path if unread and os.access(path, os.R_OK) else ""
+    except OSError:
+        return ""
 
 
 def replaced(
@@ -181,4 +199,4 @@ def replaced(
         for field in fields:
             paths[name] = path
             given = {**given, field: f"{path}{colon}{member}"}
-    return given, Streams(**paths)
+    return given, Streams(**paths, fields=inputs)

@@ -43,11 +43,12 @@ class Decoding:
             if isinstance(source, Source) and source.encoded:
                 from tilewise.files.decoded import decoded
 
-                raw = decoded(source, self._folder, self._identity)
+                raw: Region = decoded(source, self._folder, self._identity)
                 self._made.append(raw.path)
-                regions.append(msgspec.structs.replace(raw, transposed=source.transposed))
+                raw = msgspec.structs.replace(raw, transposed=source.transposed)
             else:
-                regions.append(source)
+                raw = source
+            regions.append(_said_of_slices(raw, source))
         self.seconds = time.perf_counter() - begin if self._made else 0.0
         return regions
 
@@ -57,3 +58,10 @@ class Decoding:
             with contextlib.suppress(OSError):
                 os.unlink(path)
         self._made = []
+
+
+def _said_of_slices(region: Region, source: Region) -> Region:
+    """`region` by the name that ranks give to a slice of `source`, where that is a stack."""
+    if not isinstance(source, Source) or not source.stack or source.part is None:
+        return region
+    return msgspec.structs.replace(region, name=source.part.slice_name(source.name))

@@ -8,25 +8,31 @@ may it be there?   what make may     part files, under  numbers come in, and all
 from __future__ import annotations
 
 import os
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
 from tilewise.base.claim import Claim
 from tilewise.base.units import plural
 from tilewise.files import folder, output, sweep
-from tilewise.files.folder import Folder
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.folder import Folder, Piece
 from tilewise.files.formats import format_name
 from tilewise.files.output import Run, needed_bytes
 from tilewise.files.outputs import Form, Outputs, create_all, snapshot_name
-from tilewise.files.region import is_encoded
+from tilewise.files.region import Region, Source, is_encoded
 from tilewise.files.room import DECODE_ELSEWHERE, OUTPUT_ELSEWHERE, Room, Want, rooms
-from tilewise.files.target import Target, find_target, module_of, require_replaceable
+from tilewise.files.slices import Part, part_of
+from tilewise.files.stacks import dense_steps, of_stack
+from tilewise.files.target import Target, base_of, find_target, module_of, require_replaceable
 from tilewise.launch.job import Job
 from tilewise.launch.record import Matrix
 from tilewise.operations.operation import Operation
 from tilewise.planning import grid
 from tilewise.planning.plan import Plan
+
+if TYPE_CHECKING:
+    from tilewise.files.gaps import Gaps
 
 Made = TypeVar("Made", Outputs, Folder)
 
@@ -82,7 +88,8 @@ class JobOutput(Generic[Made]):
         """
         wants = self._wants()
         for source in filter(is_encoded, self.plan.job.inputs):
-            wants.append(Want(self.folder, source.bytes, f"the decoded {source.name}"))
+            assert isinstance(source, Source)
+            wants.append(Want(self.folder, source.all_bytes, f"the decoded {source.name}"))
         return rooms(wants, OUTPUT_ELSEWHERE if self.target is not None else DECODE_ELSEWHERE)
 
     def _wants(self) -> list[Want]:
@@ -150,8 +157,19 @@ class FileOutput(JobOutput[Outputs]):
         last = max(plan.snapshots, default=0)
         names = [snapshot_name(target.name, steps, last) for steps in plan.snapshots]
         self._targets = [*(find_target(name, colours) for name in names), target]
-        # A folder of tiles is cut as the ranks share the result.
-        self._cut = grid.rectangles(plan.shape, plan.job.variant.grid, plan.job.variant.remainder)
+        shares = grid.rectangles(plan.shape, plan.job.variant.grid, plan.job.variant.remainder)
+        self._cut = output.cut_of(target, plan.shape, plan.dtype, shares)
+        self._shape = plan.shape
+        self._part: Part | None = None  # of a stack, where its first slice lies
+        self._gaps: Gaps | None = None
+        if plan.each is not None:
+            self._shape = (plan.each.count * plan.shape[0], plan.shape[1])
+            whole = plan.each.shape(*plan.shape)
+            self._part = part_of(whole, target.name, of_stack(None, plan.each.axes), plan.order == "F")
+            if not self._part.in_one_piece:
+                from tilewise.files.gaps import Gaps
+
+                self._gaps = Gaps(target.path, target.name, plan.job.id, self._part, plan.dtype)
 
     def paths(self) -> list[str]:
         return [each.path for each in self._targets]
@@ -163,38 +181,56 @@ class FileOutput(JobOutput[Outputs]):
     def _wants(self) -> list[Want]:
         target, plan, count = self.target, self.plan, len(self._targets)
         name = f"{target.name} and {plural(count - 1, 'snapshot')}" if count > 1 else target.name
-        return [
-            Want(self.folder, count * needed_bytes(target, plan.shape, plan.dtype), name, target.format.text)
-        ]
+        size = count * needed_bytes(target, self._shape, plan.dtype)
+        wants = [Want(self.folder, size, name, target.format.text)]
+        if self._gaps is not None:
+            wants.append(Want(self.folder, self._gaps.bytes, f"the slices of {target.name}"))
+        return wants
 
     @property
     def claims(self) -> list[Claim]:
+        gaps = [self._gaps.claim] if self._gaps is not None else []
         if self._made is not None:
-            return self._made.claims
-        return [output.claim_of(each, self.plan.job.id, self._cut) for each in self._targets]
+            return [*self._made.claims, *gaps]
+        return [*(output.claim_of(each, self.plan.job.id, self._cut) for each in self._targets), *gaps]
 
     def sweep(self) -> None:
         super().sweep()
-        if self.target.format.folder:
+        if self.target.format.folder and not self.target.format.whole:
             module_of(self.target).sweep(self.target.path)
 
     def make(self) -> None:
         plan = self.plan
         form = Form(
-            shape=plan.shape,
+            shape=self._shape,
+            extents=self._part.shape if self._part is not None else (),
             dtype=plan.dtype,
             order=plan.order,
             header=plan.header,
+            style=plan.choices.written_style,
             rectangles=self._cut,
             planes=plan.planes,
         )
         self._made = create_all(self.target, self._targets[:-1], form, plan.job.id)
+        if self._gaps is not None:
+            self._gaps.make()
 
     def told(self, job: Job) -> Job:
         stencil = job.stencil
         if stencil is not None:
             stencil = msgspec.structs.replace(stencil, snapshots=self.made.snapshot_regions)
-        return msgspec.structs.replace(job, output=self.made.output.region, stencil=stencil)
+        return msgspec.structs.replace(job, output=self._told_region(), stencil=stencil)
+
+    def _told_region(self) -> Region:
+        """Where the result goes, or its first slice."""
+        whole, part = self.made.output.region, self._part
+        if part is None or part.slices is None:
+            return whole
+        name = part.slice_name(whole.name)
+        if self._gaps is not None:
+            return msgspec.structs.replace(self._gaps.region(), name=name)
+        steps = [step * ITEMSIZE[whole.dtype] for step in part.slices.steps]
+        return msgspec.structs.replace(whole, name=name, rows=part.rows, columns=part.columns, steps=steps)
 
     def name_snapshot(self, index: int, force: bool) -> None:
         self.made.name_snapshot(index, self.plan.choices.sync, force)
@@ -203,13 +239,30 @@ class FileOutput(JobOutput[Outputs]):
         return self.made.keep(len(result.get("snapshots", [])))
 
     def pack(self, run: Run) -> bool:
-        return self.made.pack(self.plan.choices.sync, run)
+        sync, gaps = self.plan.choices.sync, self._gaps
+        if gaps is not None:
+            run(lambda: gaps.fill(self.made.output.region, sync))
+            gaps.discard()
+        return self.made.pack(sync, run) or gaps is not None
+
+    def discard(self) -> list[str]:
+        left = self._gaps.discard() if self._gaps is not None else []
+        return [*left, *super().discard()]
 
     def matrices(self) -> list[Matrix]:
         plan = self.plan
-        shape = (plan.shape[0] // plan.planes, plan.shape[1])
+        shape: tuple[int, ...] = (plan.shape[0] // plan.planes, plan.shape[1])
+        if self._part is not None:
+            shape = self._part.shape
         return [
-            Matrix(each.path, format_name(each.name), shape, plan.dtype, plan.order, plan.planes)
+            Matrix(
+                os.path.realpath(base_of(each)),
+                format_name(each.name),
+                shape,
+                plan.dtype,
+                plan.order,
+                plan.planes,
+            )
             for each in (self.target, *(snapshot.target for snapshot in self.made.snapshots))
         ]
 
@@ -224,6 +277,12 @@ class FolderOutput(JobOutput[Folder]):
         self.target = target
         svd = plan.job.svd
         self._cut = svd is not None and svd.energy > 0  # how many components there are is known at the end
+        self._pieces = list(plan.pieces)
+        if plan.each is not None:  # as numpy.linalg has it, slices come first
+            stack = plan.each.extents
+            self._pieces = [
+                msgspec.structs.replace(piece, shape=(*stack, *piece.shape)) for piece in plan.pieces
+            ]
 
     def paths(self) -> list[str]:
         return [self.target.path]
@@ -232,24 +291,42 @@ class FolderOutput(JobOutput[Folder]):
         folder.require_replaceable(self.target, force, self.plan.job.inputs)
 
     def _wants(self) -> list[Want]:
-        size = sum(piece.bytes for piece in self.plan.pieces)
+        size = sum(piece.bytes for piece in self._pieces)
         return [] if self._cut else [Want(self.folder, size, self.target.name)]
 
     @property
     def claims(self) -> list[Claim]:
         if self._made is not None:
             return [self._made.claim]
-        return [folder.claim_of(self.target, self.plan.pieces, self.plan.job.id)]
+        return [folder.claim_of(self.target, self._pieces, self.plan.job.id)]
 
     def make(self) -> None:
         job = self.plan.job
-        self._made = folder.create(self.target, list(self.plan.pieces), job.command, job.id, self._cut)
+        self._made = folder.create(self.target, self._pieces, job.command, job.id, self._cut)
 
     def told(self, job: Job) -> Job:
         assert job.svd is not None
-        pieces = zip(self.made.listing.files, self.made.regions, strict=True)
-        regions = {os.path.splitext(piece.file)[0].lower(): region for piece, region in pieces}
+        pieces = zip(self.plan.pieces, self.made.regions, strict=True)
+        regions = {
+            os.path.splitext(piece.file)[0].lower(): self._told_region(piece, region)
+            for piece, region in pieces
+        }
         return msgspec.structs.replace(job, svd=msgspec.structs.replace(job.svd, **regions))
+
+    def _told_region(self, piece: Piece, region: Region) -> Region:
+        """Where the factor goes that is `piece` of one matrix: `region`, or its first slice in there."""
+        each = self.plan.each
+        if each is None:
+            return region
+        rows, columns = piece.rows_columns
+        stars = ",".join("*" * len(each.extents))
+        return msgspec.structs.replace(
+            region,
+            name=f"{region.name}[{stars}]",
+            rows=rows,
+            columns=columns,
+            steps=list(dense_steps(each.extents, piece.bytes)),
+        )
 
     def settle(self, result: dict[str, Any]) -> list[str]:
         if self._cut:

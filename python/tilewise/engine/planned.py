@@ -34,7 +34,7 @@ class Planned(msgspec.Struct, frozen=True):
     tilewise: str
     command: str
     outputs: list[str]
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     dtype: str
     variants: list[PlannedVariant]
     chosen_by: str
@@ -53,11 +53,11 @@ def planned_of(output: JobOutput[Any], request: Request, joined: Join | None = N
         tilewise=__version__,
         command=plan.job.command,
         outputs=output.paths(),
-        shape=(plan.shape[0] // plan.planes, plan.shape[1]),
+        shape=plan.each.shape(*plan.shape) if plan.each else (plan.shape[0] // plan.planes, plan.shape[1]),
         dtype=plan.dtype,
         variants=[
             PlannedVariant(
-                variant=record_variant(each.variant),
+                variant=record_variant(each.variant, each.stack, plan.each),
                 memory_bytes=each.need.node,
                 fits=each.refusal is None,
                 chosen=each is ways[0],

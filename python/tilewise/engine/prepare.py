@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from tilewise.base.errors import UsageError
 from tilewise.engine import side_files
 from tilewise.engine.job_output import JobOutput, find_place, output_of
 from tilewise.engine.request import Request
-from tilewise.files.region import Source
-from tilewise.files.target import Target, written_warnings
+from tilewise.files import folder
+from tilewise.files.formats import format_of
+from tilewise.files.region import Region, Source
+from tilewise.files.style import PLAIN
+from tilewise.files.target import Target, require_replaceable, written_warnings
 from tilewise.launch.join import Join
 from tilewise.machine.facts import of_ranks
+from tilewise.operations.operation import Operation
 from tilewise.planning.plan import Plan
+
+
+def foresee(request: Request, unknown: Sequence[str], record: str | None) -> None:
+    """Raises UsageError for what is refused whatever the inputs in the fields `unknown` will turn out to be.
+
+    `record` names a file for the record. Changes nothing.
+    """
+    operation = request.operation
+    target = find_place(operation)
+    known = [getattr(operation, field) for field in operation.operands if field not in unknown]
+    named = [*([target.path] if target else []), *(operation.input(name).path for name in known)]
+    for flag, path in (("--json", record), ("--trace", request.trace)):
+        side_files.check(flag, path, named, request.force)
+    if target is not None:
+        (folder.require_replaceable if operation.several else require_replaceable)(target, request.force)
 
 
 def prepare(request: Request, joined: Join | None = None) -> JobOutput[Any]:
@@ -24,10 +45,11 @@ def prepare(request: Request, joined: Join | None = None) -> JobOutput[Any]:
     operation = request.operation
     inputs = operation.inspect()
     target = find_place(operation)
+    _check_style(operation, inputs, target)
     named = [*([target.path] if target else []), *(region.path for region in inputs)]
     side_files.check("--json", request.record, named)
     side_files.check("--trace", request.trace, [*named, request.record or ""])
-    planned = operation.plan(inputs, target, of_ranks(), joined)
+    planned = operation.plan_all(inputs, target, of_ranks(), joined)
     plan = _with_notes(planned.required(lambda: operation.what_fits(planned, joined)), target)
     output = output_of(operation, target, plan)
     for flag, path in (("--json", request.record), ("--trace", request.trace)):
@@ -37,13 +59,29 @@ def prepare(request: Request, joined: Join | None = None) -> JobOutput[Any]:
     return output
 
 
+def _check_style(operation: Operation, inputs: list[Region], target: Target | None) -> None:
+    """Raises UsageError for flags that say how a text is read or written where there is none."""
+    given = operation.read_style
+    if given == PLAIN:
+        return
+    read = any(region.path and format_of(region.name).styled for region in inputs)
+    written = target is not None and not operation.several and target.format.styled
+    if given.header_rows is not None and not read:
+        raise UsageError("--header-rows makes no sense: no input is a .csv, .tsv or .txt file")
+    if not (read or written):
+        flags = {"--separator": given.separator, "--decimal": given.decimal, "--missing": given.missing}
+        flag = next(name for name, value in flags.items() if value)
+        raise UsageError(f"{flag} makes no sense: neither input nor output is a .csv, .tsv or .txt file")
+
+
 def _with_notes(plan: Plan, target: Target | None) -> Plan:
     """`plan` with what there is to say of its files, as reasons and as warnings."""
     inputs = [source for source in plan.job.inputs if isinstance(source, Source)]
     notes = [f"{source.name}: {note}" for source in inputs for note in source.notes]
     warnings = [f"{source.name}: {warning}" for source in inputs for warning in source.warnings]
     if target is not None and not plan.pieces:
-        said = written_warnings(target, plan.shape, plan.dtype, plan.order)
+        shape = plan.each.shape(*plan.shape) if plan.each else plan.shape
+        said = written_warnings(target, shape, plan.dtype, plan.order)
         warnings += [f"{target.name}: {warning}" for warning in said]
     return msgspec.structs.replace(
         plan, reasons=[*notes, *plan.reasons], warnings=[*warnings, *plan.warnings]

@@ -13,9 +13,11 @@ from tilewise.base.units import listing, plural
 from tilewise.engine.environment import environment_of
 from tilewise.engine.job_output import JobOutput
 from tilewise.files.formats import format_name
+from tilewise.files.losses import loss_text
 from tilewise.files.region import Region, Source
+from tilewise.files.stacks import whole_shape
 from tilewise.launch.events import Done
-from tilewise.launch.job import Job, Variant
+from tilewise.launch.job import Job, Stack, Variant
 from tilewise.launch.launcher import Start
 from tilewise.launch.record import (
     Bytes,
@@ -28,12 +30,13 @@ from tilewise.launch.record import (
     Record,
     RecordVariant,
     Seconds,
+    Slices,
     Spread,
     Storage,
 )
 from tilewise.planning.need import Need
 from tilewise.planning.placed import misplaced
-from tilewise.planning.plan import Plan
+from tilewise.planning.plan import Each, Plan
 from tilewise.planning.rule import SHARED
 
 
@@ -67,7 +70,7 @@ def record_of(
         command=sent.command,
         inputs=[_matrix(region) for region in plan.job.inputs],
         outputs=output.matrices(),
-        variant=record_variant(variant),
+        variant=record_variant(variant, sent.stack, plan.each),
         chosen_by=plan.chosen_by,
         fixed=plan.fixed,
         reasons=_reasons(done, plan),
@@ -87,7 +90,11 @@ def record_of(
         predicted_seconds=None,
         verification=done.verification,
         result=done.result,
-        warnings=list(dict.fromkeys([*plan.warnings, *warnings, *_placed(done, plan), *done.warnings])),
+        warnings=list(
+            dict.fromkeys(
+                [*plan.warnings, *_lost(done, plan), *warnings, *_placed(done, plan), *done.warnings]
+            )
+        ),
         environment=environment_of(
             done,
             plan.facts,
@@ -131,6 +138,16 @@ def _as_done(plan: Plan, variant: Variant, done: Done) -> tuple[Need, Variant]:
     return need, variant
 
 
+def _lost(done: Done, plan: Plan) -> list[str]:
+    """Warnings of numbers in texts that could not be held as they are written."""
+    warnings = []
+    for loss in done.losses:
+        source = plan.job.inputs[loss.input]
+        said = loss_text(loss.kind, loss.count, loss.line, loss.column, source.dtype)
+        warnings.append(f"{source.name}: {said}")
+    return warnings
+
+
 def _placed(done: Done, plan: Plan) -> list[str]:
     """Warnings of ranks that are not where the plan wanted them, or too many where a launcher put them."""
     warnings = []
@@ -155,17 +172,21 @@ def _matrix(region: Region) -> Matrix:
     path = region.path or region.name
     kind = "generated" if region.generator else format_name(region.name)
     planes = region.planes if isinstance(region, Source) else 1
-    shape = (region.rows // planes, region.columns)
+    shape: tuple[int, ...] = (region.rows // planes, region.columns)
+    if isinstance(region, Source) and region.part is not None and region.part.slices is not None:
+        shape = whole_shape(region.stack, region.part.slices.axes, region.rows // planes, region.columns)
     return Matrix(path, kind, shape, region.dtype, region.order, planes)
 
 
-def record_variant(variant: Variant) -> RecordVariant:
-    """The variant as the record shows it: null where the worker was told nothing."""
-    said = {name: getattr(variant, name) for name in RecordVariant.__struct_fields__ if name != "io"}
+def record_variant(variant: Variant, stack: Stack | None = None, each: Each | None = None) -> RecordVariant:
+    """The variant as the record shows it: null where the worker was told nothing. Of a stack with `each`."""
+    names = (name for name in RecordVariant.__struct_fields__ if name not in ("io", "each"))
+    said = {name: getattr(variant, name) for name in names}
     for field in msgspec.structs.fields(RecordVariant):
-        if field.default is None and said[field.name] in ("", 0, (0, 0)):
+        if field.default is None and said.get(field.name) in ("", 0, (0, 0)):
             said[field.name] = None
-    return RecordVariant(io=f"{variant.read}:{variant.write}", **said)
+    slices = Slices(each.axes, each.extents, each.count, stack.apart) if stack and each else None
+    return RecordVariant(io=f"{variant.read}:{variant.write}", each=slices, **said)
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -109,10 +109,11 @@ class Session:
                 raise error
             assert outcome.record is not None
             decoding.remove()
-            warnings = [*output.settle(outcome.record.result), *inputs.warnings()]
-            packing = _pack(output, outcome.record, request.timeout, caught, deadline)
+            done = _gathered(outcome.record, plan)
+            warnings = [*output.settle(done.result), *inputs.warnings()]
+            packing = _pack(output, done, request.timeout, caught, deadline)
             record = record_of(
-                outcome.record,
+                done,
                 sent,
                 output,
                 start,
@@ -179,6 +180,15 @@ class Session:
             on_snapshot=name_snapshot,
         )
         return supervisor.run(job.encode(sent))
+
+
+def _gathered(done: Done, plan: Plan) -> Done:
+    """What the ranks said; of a stack, of all slices together."""
+    if plan.each is None:
+        return done
+    from tilewise.engine.slices import gathered
+
+    return gathered(done, plan.each)
 
 
 def _pack(

@@ -63,7 +63,9 @@ def _outputs(final: Job) -> Iterator[tuple[str, str]]:
         regions += final.stencil.snapshots
     for region in regions:
         if region is not None:
-            yield from ((path, region.name) for path in [t.path for t in region.tiles] or [region.path])
+            yield from (
+                (path, region.name) for path in [t.path for t in region.tiles if t.path] or [region.path]
+            )
 
 
 def _one_a_folder(files: Iterator[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from tilewise.planning.plan import Plan
 
 def failure(record: Record, plan: Plan) -> VerificationError | None:
     """What a job of `plan` fails with; None where its result was proved, or nobody asked for a proof."""
-    proof, show = record.verification, show_of(record.command)
+    proof, show = record.verification, show_of(record.command, record.variant.each)
     if proof is None or proof.passed:
         return None
     if proof.method == "convergence":
@@ -18,7 +18,12 @@ def failure(record: Record, plan: Plan) -> VerificationError | None:
     numbers = ""
     if proof.error is not None and proof.tolerance is not None:
         numbers = f": error {proof.error:.2e}, allowed {proof.tolerance:.2e}"
+    which = "the result"
+    if record.variant.each is not None:
+        from tilewise.operations.show_stack import failed
+
+        which = f"{failed(record)} of the result"
     return VerificationError(
-        f"the result failed its {proof.method} verification{numbers}; it was discarded",
+        f"{which} failed its {proof.method} verification{numbers}; it was discarded",
         show.tolerated(plan) or "--verify serial to be sure, and tilewise doctor",
     )

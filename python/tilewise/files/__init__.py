@@ -5,25 +5,31 @@ from __future__ import annotations
 import os
 from types import ModuleType
 
-import msgspec
-
 from tilewise.base.errors import UsageError
-from tilewise.files.formats import FORMATS, ending_of, extension, format_module, split_input
+from tilewise.files.formats import FORMATS, ending_of, extension, format_module, format_of, split_input
 from tilewise.files.generated import parse_name
 from tilewise.files.guard import guarded
 from tilewise.files.region import Source
-from tilewise.files.regular import open_regular, require_utf8
+from tilewise.files.regular import open_regular, refuse_url, require_utf8
+from tilewise.files.stacks import NoStackError, of_stack
+from tilewise.files.style import PLAIN, Style
 
 
 def inspect(
-    name: str, most: int | None = None, planes: tuple[int, ...] = (1,), lists_are_rows: bool = False
+    name: str,
+    most: int | None = None,
+    planes: tuple[int, ...] = (1,),
+    lists_are_rows: bool = False,
+    style: Style = PLAIN,
+    each: tuple[int, ...] = (),
 ) -> Source:
     """The matrix that the user calls `name`: a path, one with a member, or `random:64x64:float64`.
 
     With `most` a text may be taken for its first `most` rows only, which spares counting all of its lines.
     Of a coloured picture the grey value is taken, or as many `planes` of it as are of use. Of an array with
     more dimensions the name says which slice is meant, `A.npy[3]`; one with a single dimension is a column,
-    or a row with `lists_are_rows`.
+    or a row with `lists_are_rows`. `style` says how a text is read. With `each` it is a stack along these
+    axes, of which the first slice is returned; NoStackError where it has too few dimensions.
 
     Raises UsageError, in one sentence with what was expected, for everything that cannot be read as a matrix.
     """
@@ -31,12 +37,15 @@ def inspect(
         raise UsageError("an input has an empty name, but a path was expected")
     region = parse_name(name)
     if region is not None:
+        if each:
+            raise NoStackError(f"{name} is no stack: numbers that are made by rule have two dimensions")
         fields = {field: getattr(region, field) for field in region.__struct_fields__}
         return Source(**fields, format="generated")
     require_utf8(name)
+    refuse_url(name)
     base, member, part = split_input(name)
     path = os.path.abspath(base)
-    if ending_of(base) not in FORMATS:
+    if ending_of(base) not in FORMATS and ".zarr/" not in base:
         # A missing file or a folder is worth saying before its extension is.
         open_regular(path, base)[0].close()
     module = format_module(base)
@@ -45,19 +54,39 @@ def inspect(
         require_member(module, name, base, member)
     with guarded(f"{name} is not a readable {kind} file"):
         facts, more = module.FORMAT, dict[str, object]()
-        if most is not None and facts.lines == "row":  # only counting its lines tells how many there are
-            more["most"] = most
+        if facts.styled:
+            more["style"] = style
+            if most is not None:  # only counting its lines tells how many there are
+                more["most"] = most
         if planes != (1,) and facts.picture:
             more["planes"] = planes
+        if each and not facts.sliced:
+            raise NoStackError(
+                f"--each makes no sense: {name} is no stack, as a {kind} file has two dimensions only",
+                "omit --each",
+            )
+        part = of_stack(part, each)
         if part is not None:
             if not facts.sliced:
                 raise UsageError(f"{name} names a slice, but a {kind} file has two dimensions only")
             more["part"] = part
         found: Source = module.inspect(path, name, member, **more)
     if lists_are_rows and found.part is not None and found.part.is_list:
-        notes = tuple(note.replace("column", "row") for note in found.notes)
-        return msgspec.structs.replace(found, rows=1, columns=found.rows, notes=notes)
+        return found.turned
     return found
+
+
+def require_text(name: str, style: Style) -> None:
+    """Raises UsageError where flags say how `name` is read, and it is not a text that has a style."""
+    if style != PLAIN and (parse_name(name) is not None or not format_of(name).styled):
+        flags = {
+            "--header-rows": style.header_rows is not None,
+            "--separator": style.separator,
+            "--decimal": style.decimal,
+            "--missing": style.missing,
+        }
+        flag = next(flag for flag, given in flags.items() if given)
+        raise UsageError(f"{flag} makes no sense: {name} is no .csv, .tsv or .txt file")
 
 
 def require_member(module: ModuleType, name: str, base: str, member: str) -> None:

@@ -49,31 +49,40 @@ def require_shape(shape: tuple[int, ...], name: str) -> None:
         raise UsageError(f"{name} declares the shape {shape}, which no array can have")
 
 
-def numbers_bytes(rows: int, columns: int, dtype: str, name: str) -> int:
-    """Bytes of the numbers alone; UsageError for extents that no file can have."""
+def numbers_bytes(rows: int, columns: int, dtype: str, name: str, shape: Sequence[int] = ()) -> int:
+    """Bytes of the numbers alone; UsageError for extents that no file can have.
+
+    Messages show `shape`, here as below, where the array is no matrix.
+    """
     size = rows * columns * ITEMSIZE[dtype]
     if min(rows, columns) < 0 or max(rows, columns, size) > LARGEST:
-        raise UsageError(f"{name} declares the shape {shape_text(rows, columns)}, which no array can have")
+        shown = shape_text(*(shape or (rows, columns)))
+        raise UsageError(f"{name} declares the shape {shown}, which no array can have")
     return size
 
 
-def require_size(name: str, size: int, offset: int, rows: int, columns: int, dtype: str) -> None:
+def require_size(
+    name: str, size: int, offset: int, rows: int, columns: int, dtype: str, shape: Sequence[int] = ()
+) -> None:
     """Raises UsageError unless a file of `size` bytes ends exactly where its header says."""
-    expected = offset + numbers_bytes(rows, columns, dtype, name)
+    expected = offset + numbers_bytes(rows, columns, dtype, name, shape)
     if size != expected:
         what = "it is truncated" if size < expected else "it has more data than its header declares"
         raise UsageError(
-            f"{name} has {size} bytes, but its header ({shape_text(rows, columns)} {dtype} from byte "
-            f"{offset}) promises {expected}: {what}"
+            f"{name} has {size} bytes, but its header ({shape_text(*(shape or (rows, columns)))} {dtype} "
+            f"from byte {offset}) promises {expected}: {what}"
         )
 
 
-def require_room(name: str, size: int, offset: int, rows: int, columns: int, dtype: str) -> None:
+def require_room(
+    name: str, size: int, offset: int, rows: int, columns: int, dtype: str, shape: Sequence[int] = ()
+) -> None:
     """Raises UsageError unless the numbers from byte `offset` on end within a file of `size` bytes."""
-    end = offset + numbers_bytes(rows, columns, dtype, name)
+    end = offset + numbers_bytes(rows, columns, dtype, name, shape)
     if offset < 0 or end > size:
+        shown = shape_text(*(shape or (rows, columns)))
         raise UsageError(
-            f"{name} has {size} bytes, but its {shape_text(rows, columns)} {dtype} from byte {offset} on "
+            f"{name} has {size} bytes, but its {shown} {dtype} from byte {offset} on "
             f"would end at byte {end}: it is truncated"
         )
 

@@ -37,7 +37,8 @@ def contents(name: str) -> list[Content]:
     if member or part is not None or not hasattr(module, "contents"):
         return []
     path = os.path.abspath(base)
-    open_regular(path, name)[0].close()
+    if not module.FORMAT.folder:
+        open_regular(path, name)[0].close()
     with guarded(f"{name} is not a readable {ending_of(base)} file"):
         found: list[Content] = module.contents(path, name)
     return found

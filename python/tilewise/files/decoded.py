@@ -22,7 +22,7 @@ def decoded(source: Source, folder: str, identity: str) -> Region:
     The caller removes that file. Raises RunError when the disk is too full, UsageError when the input
     turns out to be broken; no file is left behind then.
     """
-    require_free(folder, source.bytes, f"the decoded {source.name}")
+    require_free(folder, source.all_bytes, f"the decoded {source.name}")
     staged, descriptor = _new_file(folder, os.path.basename(source.path), identity, source.name)
     with (
         staged.or_none(),
@@ -32,9 +32,9 @@ def decoded(source: Source, folder: str, identity: str) -> Region:
         format_module(source.path).decode(source, out)
         out.flush()
         size = os.fstat(out.fileno()).st_size
-        if size != source.bytes:
+        if size != source.all_bytes:
             raise UsageError(
-                f"{source.name} holds {size} bytes of numbers, but its header promises {source.bytes}"
+                f"{source.name} holds {size} bytes of numbers, but its header promises {source.all_bytes}"
             )
     return Region(
         path=staged.part,
@@ -43,7 +43,8 @@ def decoded(source: Source, folder: str, identity: str) -> Region:
         columns=source.columns,
         dtype=source.dtype,
         order=source.order,
-        file_bytes=source.bytes,
+        file_bytes=source.all_bytes,
+        steps=source.steps,
     )
 
 

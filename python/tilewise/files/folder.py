@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import stat
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from tilewise.base.claim import Claim
 from tilewise.base.errors import RunError, UsageError, disk_failure
 from tilewise.base.owner import part_path
 from tilewise.base.seal import Seal
-from tilewise.base.staging import Staged, naming, sync_path, synced
+from tilewise.base.staging import Staged, expect_old, name_folder, naming, sync_path, synced, within
 from tilewise.files.checks import printable
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import FORMATS, npy
@@ -40,8 +41,8 @@ class Piece(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def rows_columns(self) -> tuple[int, int]:
-        """The same as a matrix: a list is one row."""
-        return (self.shape[0], self.shape[1]) if len(self.shape) == 2 else (1, self.shape[0])
+        """The same as a matrix: a list is one row, and slices lie one above the other."""
+        return math.prod(self.shape[:-1]), self.shape[-1]
 
     @property
     def bytes(self) -> int:
@@ -91,7 +92,7 @@ class Folder(Staged, kw_only=True):
         """
         try:
             with naming(self.target.name, force):
-                self._take_name(force)
+                name_folder(self, self.target.mode is None and not force, force, self._expect_old)
         except UsageError as error:  # it became foreign while the ranks worked
             raise RunError(error.message, error.advice) from None
 
@@ -120,24 +121,8 @@ class Folder(Staged, kw_only=True):
             ) from None
         self.listing.files = pieces
 
-    def _take_name(self, force: bool) -> None:
-        path = self.target.path
-        if (self.target.mode is None and not force) or not os.path.lexists(path):
-            try:
-                renaming.name_new(self.part, path)
-                return
-            except FileExistsError:
-                if not force:
-                    raise
-        self._expect_old()
-        os.chmod(self.part, stat.S_IMODE(os.stat(path).st_mode))
-        renaming.exchange(self.part, path)
-
     def _expect_old(self) -> None:
-        """Behind the exchange the old folder lies where the new one was made, or aside."""
-        known = _replaceable(self.target)
-        folders = (self.part, self.part + renaming.ASIDE)
-        self.claim.beside = [path for folder in folders for path in _within(folder, known)]
+        expect_old(self, sorted(_replaceable(self.target)))
 
     def _list(self, sync: bool) -> None:
         path = os.path.join(self.part, MANIFEST)
@@ -247,12 +232,8 @@ def create(target: Target, pieces: list[Piece], command: str, identity: str, cut
 def claim_of(target: Target, pieces: list[Piece], identity: str) -> Claim:
     """What `create` will make, for whoever clears up after a death in the midst of it."""
     part = part_path(target.path, identity)
-    undo = _within(part, {*(piece.file for piece in pieces), MANIFEST})
+    undo = within(part, [*(piece.file for piece in pieces), MANIFEST])
     return Claim(target.path, target.name, undo=undo, aside=part + renaming.ASIDE)
-
-
-def _within(folder: str, names: set[str]) -> list[str]:
-    return [*(os.path.join(folder, name) for name in sorted(names)), folder]
 
 
 def read_listing(path: str, name: str) -> Listing:

@@ -23,7 +23,7 @@ def raw_beside(new: New) -> Region:
     path = new.path + ENDING
     with open(path, "xb") as file:
         file.truncate(new.bytes)
-    return new.region(path=path, file_bytes=new.bytes)
+    return new.region(path=path, order=new.order, file_bytes=new.bytes)
 
 
 def put_head(path: str, head: bytes) -> None:

@@ -24,14 +24,16 @@ from tilewise.base.errors import (
     disk_failure,
     one_line,
 )
+from tilewise.base.owner import part_path
 from tilewise.base.seal import Seal
-from tilewise.base.staging import Staged, naming, sync_path, synced
+from tilewise.base.staging import Staged, expect_old, name_folder, naming, sync_path, synced
 from tilewise.base.units import bytes_text, listing
 from tilewise.files import container
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.headed import ENDING
 from tilewise.files.region import New, Rectangle, Region, Tile
 from tilewise.files.room import require_free
+from tilewise.files.style import PLAIN, Style
 from tilewise.files.target import Target, check_holds, check_order, module_of
 
 _NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)
@@ -48,14 +50,16 @@ class Output(Staged, kw_only=True):
     """A part file beside its future name: header written, full size, waiting for its numbers.
 
     `region` is where the numbers go: the part file, the raw file beside it of a format that packs them, or
-    tiles in their folder; then `part` is their future manifest. A dataset goes into a copy of the file it is
-    added to, which had the `version` then; `None` where there was none.
+    tiles in their folder; then `part` is their future manifest, or the `whole` folder. A dataset goes into a
+    copy of the file it is added to, which had the `version` then; `None` where there was none.
     """
 
     target: Target
     region: Region
     planes: int = 1
+    extents: tuple[int, ...] = ()
     version: tuple[int, int, int] | None = None
+    whole: bool = False
     tidied: bool = False
 
     @property
@@ -88,7 +92,12 @@ class Output(Staged, kw_only=True):
                 self._require_ours()
             if self.target.container:
                 self._require_version()
-            if self.region.tiles:
+            if self.whole:
+                module_of(self.target).complete(self.target, self.region, self.part, sync)
+                if os.path.lexists(self.target.path):
+                    with contextlib.suppress(UsageError):  # the naming says it
+                        self._expect_old()
+            elif self.region.tiles:
                 self.claim.beside = [*module_of(self.target).replaced(self.region), self.part]
                 if sync:
                     sync_path(self.part)
@@ -101,8 +110,15 @@ class Output(Staged, kw_only=True):
         Raises RunError when that fails; the old file, if there was one, is still there then. So is one that
         somebody made in the meantime, unless `force`.
         """
-        with naming(self.target.name, force):
-            self.take_name((self.target.mode is None and not force) or self._first_of_container())
+        new = (self.target.mode is None and not force) or self._first_of_container()
+        try:
+            with naming(self.target.name, force):
+                if self.whole:
+                    name_folder(self, new, force, self._expect_old)
+                else:
+                    self.take_name(new)
+        except UsageError as error:  # it became foreign while the ranks worked
+            raise RunError(error.message, error.advice) from None
 
     def tidy(self, sync: bool = False) -> list[str]:
         """What is left to do under the new name, once; warnings where it fails."""
@@ -128,7 +144,8 @@ class Output(Staged, kw_only=True):
     def _encode(self, sync: bool) -> None:
         target = self.target
         try:
-            module_of(target).encode(self.region, self.part, self.planes)
+            more = (self.extents,) if self.extents else ()
+            module_of(target).encode(self.region, self.part, self.planes, *more)
             if sync:
                 sync_path(self.part)
             os.unlink(self.region.path)
@@ -139,11 +156,15 @@ class Output(Staged, kw_only=True):
         except Exception as error:  # whatever the library says about these numbers
             raise RunError(f"{target.name} cannot be packed: {one_line(error)}", "a .npy file") from None
 
+    def _expect_old(self) -> None:
+        """Behind the exchange the old folder lies where the new one was made, or aside."""
+        expect_old(self, module_of(self.target).old_entries(self.target.path, self.target.name))
+
     def _require_ours(self) -> None:
         region = self.region
         sizes: list[int | None]
         if region.tiles:
-            sizes = [None, *(tile.offset + _tile_bytes(tile, region.dtype) for tile in region.tiles)]
+            sizes = [None, *(_tile_bytes(tile, region) for tile in region.tiles if tile.path)]
         elif self.packed:
             sizes = [None, region.bytes][: len(self.seals)]
         elif region.encoding == "text":
@@ -182,14 +203,17 @@ def create(
     order: str,
     identity: str,
     header: bool = False,
+    style: Style = PLAIN,
     rectangles: list[Rectangle] | None = None,
     planes: int = 1,
+    extents: tuple[int, ...] = (),
 ) -> Output:
     """Makes the part file for a `shape` matrix of `dtype` beside `target`, named with the job's `identity`.
 
-    `header` asks a text for a first line with its shape. `rectangles` says how a folder of tiles is cut; one
-    tile without it. A picture has `planes`, one above the other in the rows of `shape`. Raises RunError when
-    the disk has too little space, with both numbers, or when the file cannot be made, UsageError for what the
+    `header` asks a text for a first line with its shape, `style` how it is written. `rectangles` says how a
+    folder of tiles is cut; one tile without it, or as its format likes. A picture has `planes`, one above the
+    other in the rows of `shape`; a stack `extents`, with as many numbers as `shape`. Raises RunError when the
+    disk has too little space, with both numbers, or when the file cannot be made, UsageError for what the
     format cannot hold, in type or order, and for a container that another job writes to; nothing is left
     behind then.
     """
@@ -198,9 +222,10 @@ def create(
     folder = os.path.dirname(target.path)
     size = needed_bytes(target, shape, dtype)
     require_free(folder, size, target.name)
-    cut = rectangles if rectangles is not None else [((0, shape[0]), (0, shape[1]))]
     if target.format.folder:
-        return _create_tiles(target, shape, dtype, identity, cut, size)
+        uncut = [((0, shape[0]), (0, shape[1]))]
+        cut = rectangles if rectangles is not None else cut_of(target, shape, dtype, uncut)
+        return _create_tiles(target, shape, dtype, order, identity, cut, size)
     staged = _staged(target, identity)
     part, seals = staged.part, staged.seals
     try:
@@ -228,7 +253,9 @@ def create(
             dtype=dtype,
             order=order,
             header=header,
+            style=style,
             planes=planes,
+            extents=extents,
         )
         region: Region = module_of(target).create(new)
         seals.append(Seal(part, target.name, region.offset if region.path == part else 0))
@@ -247,6 +274,7 @@ def create(
         target=target,
         region=region,
         planes=planes,
+        extents=extents,
         version=version,
     )
 
@@ -254,9 +282,17 @@ def create(
 def claim_of(target: Target, identity: str, rectangles: list[Rectangle]) -> Claim:
     """What `create` will make, for whoever clears up after a death in the midst of it."""
     if target.format.folder:
-        claim: Claim = module_of(target).claim_of(target.path, target.name, len(rectangles), identity)
+        claim: Claim = module_of(target).claim_of(target, rectangles, identity)
         return claim
     return _staged(target, identity).claim
+
+
+def cut_of(target: Target, shape: tuple[int, int], dtype: str, shares: list[Rectangle]) -> list[Rectangle]:
+    """How a folder is cut: into the ranks' `shares` of the result, unless its format has rules."""
+    if not target.format.whole:
+        return shares
+    cut: list[Rectangle] = module_of(target).rectangles(shape, dtype)
+    return cut
 
 
 def _staged(target: Target, identity: str) -> Staged:
@@ -269,28 +305,30 @@ def needed_bytes(target: Target, shape: tuple[int, int], dtype: str) -> int:
     return target.format.least_bytes(shape, dtype) + kept
 
 
-def _tile_bytes(tile: Tile, dtype: str) -> int:
-    rows, columns = tile.rows, tile.columns
-    return (rows[1] - rows[0]) * (columns[1] - columns[0]) * ITEMSIZE[dtype]
+def _tile_bytes(tile: Tile, region: Region) -> int:
+    """Of its file."""
+    if region.file_bytes >= 0:
+        return region.file_bytes
+    return tile.offset + tile.extent(region.order) * ITEMSIZE[region.dtype]
 
 
 def _create_tiles(
     target: Target,
     shape: tuple[int, int],
     dtype: str,
+    order: str,
     identity: str,
     rectangles: list[Rectangle],
     size: int,
 ) -> Output:
     claim = claim_of(target, identity, rectangles)
-    staged = Staged(part=claim.beside[0], claim=claim)
+    whole = target.format.whole
+    staged = Staged(part=part_path(target.path, identity) if whole else claim.beside[0], claim=claim)
     part, seals = staged.part, staged.seals
     try:
-        region: Region = module_of(target).create_tiles(
-            target.path, target.name, shape, dtype, rectangles, identity
-        )
+        region: Region = module_of(target).create_tiles(target, shape, dtype, order, rectangles, identity)
         seals.append(Seal(part, target.name))
-        seals += [Seal(tile.path, target.name, tile.offset) for tile in region.tiles]
+        seals += [Seal(tile.path, target.name, tile.offset) for tile in region.tiles if tile.path]
     except BaseException as error:
         staged.discard()
         # Tiles are made and given their size in one go; what is no matter of size is about the folder.
@@ -300,7 +338,7 @@ def _create_tiles(
             raise no_size(error, target, size) from None
         raise
     claim.inode = seals[0].inode
-    return Output(part=part, claim=claim, seals=seals, target=target, region=region)
+    return Output(part=part, claim=claim, seals=seals, target=target, region=region, whole=whole)
 
 
 def no_size(error: Exception, target: Target, size: int) -> TilewiseError:

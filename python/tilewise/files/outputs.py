@@ -13,6 +13,7 @@ from tilewise.files.formats import split_name
 from tilewise.files.output import Output, Run, create, directly, needed_bytes
 from tilewise.files.region import Rectangle, Region
 from tilewise.files.room import require_free
+from tilewise.files.style import Style
 from tilewise.files.target import Target
 
 DIGITS = 6
@@ -25,8 +26,10 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str
     order: str
     header: bool = False
+    style: Style = Style()
     rectangles: list[Rectangle] | None = None
     planes: int = 1
+    extents: tuple[int, ...] = ()
 
 
 class Outputs(msgspec.Struct):
@@ -125,8 +128,10 @@ def create_all(target: Target, snapshots: Sequence[Target], form: Form, identity
                     form.order,
                     identity,
                     header=form.header,
+                    style=form.style,
                     rectangles=form.rectangles,
                     planes=form.planes,
+                    extents=form.extents,
                 )
             )
     except BaseException:

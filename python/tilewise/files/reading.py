@@ -12,7 +12,7 @@ import msgspec
 import numpy
 
 from tilewise.base.errors import UsageError
-from tilewise.files.formats.text_parsing import numbers_of_text
+from tilewise.files.formats.text_parsing import Warn, numbers_of_text
 from tilewise.files.region import Region, Source, Tile
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
@@ -20,24 +20,25 @@ PIECE = 16 << 20  # bytes
 
 
 @contextlib.contextmanager
-def binary(source: Source, most: int | None = None) -> Iterator[Region]:
+def binary(source: Source, most: int | None = None, warn: Warn | None = None) -> Iterator[Region]:
     """A Region whose numbers are binary: in the file itself, or in a temporary one while this lasts.
 
     Of a text whose lines are rows, it may end behind the first `most` of them, so that no others are parsed.
+    `warn` hears what its numbers lost.
 
     Raises UsageError for a generator's name, and whatever decoding raises.
     """
     _require_file(source)
-    if not source.encoded and source.encoding == "binary":
+    if not source.packed and source.encoding == "binary":
         yield source
         return
     with tempfile.TemporaryDirectory(prefix="tilewise-") as folder:
-        if source.encoded:
+        if source.packed:
             from tilewise.files.decoded import decoded
 
             yield decoded(source, folder, "look")
         else:
-            yield _parsed(source, folder, most)
+            yield _parsed(source, folder, most, warn)
 
 
 def mapped(region: Region) -> Array:
@@ -66,7 +67,9 @@ def rows_of(region: Region, picked: range) -> Iterator[Array]:
             or _ragged(region)
         ):
             open_tiles = [
-                (tile, _tile(region, tile)) for tile in region.tiles if tile.rows[0] <= row < tile.rows[1]
+                (tile, tile_numbers(region, tile))
+                for tile in region.tiles
+                if tile.rows[0] <= row < tile.rows[1]
             ]
         line = numpy.empty(region.columns, _stored(region))
         for tile, numbers in open_tiles:
@@ -74,15 +77,21 @@ def rows_of(region: Region, picked: range) -> Iterator[Array]:
         yield line
 
 
-def pieces(source: Region) -> Iterator[Array]:
-    """All numbers once, as flat arrays of at most 16 MiB, in the order they are stored in."""
+def pieces(source: Region, warn: Warn | None = None) -> Iterator[Array]:
+    """All numbers once, as flat arrays of at most 16 MiB, in the order they are stored in.
+
+    `warn` hears what those of a text lost.
+    """
     _require_file(source)
     if source.encoding == "text":
-        yield from numbers_of_text(source)
+        yield from numbers_of_text(source, warn=warn)
     elif source.tiles:
         for tile in source.tiles:
-            count = (tile.rows[1] - tile.rows[0]) * (tile.columns[1] - tile.columns[0])
-            yield from _pieces(tile.path, tile.offset, count, source)
+            numbers = tile_numbers(source, tile)
+            stored = numbers if source.order == "C" else numbers.T
+            high = max(1, PIECE // max(1, stored.shape[1] * stored.itemsize))
+            for row in range(0, stored.shape[0], high):
+                yield numpy.ravel(stored[row : row + high])
     else:
         yield from _pieces(source.path, source.offset, source.rows * source.columns, source)
 
@@ -99,7 +108,7 @@ def _pieces(path: str, offset: int, left: int, region: Region) -> Iterator[Array
             yield piece
 
 
-def _parsed(source: Source, folder: str, most: int | None) -> Region:
+def _parsed(source: Source, folder: str, most: int | None, warn: Warn | None) -> Region:
     """A raw file with the numbers of a text, in the order that the text has them in."""
     only_top = most is not None and source.order == "C"
     if most is not None and only_top:
@@ -107,7 +116,7 @@ def _parsed(source: Source, folder: str, most: int | None) -> Region:
     path = os.path.join(folder, "numbers.raw")
     native = numpy.dtype(source.dtype).newbyteorder("<")
     with open(path, "wb") as out:
-        for piece in numbers_of_text(source, only_top):
+        for piece in numbers_of_text(source, only_top, warn):
             out.write(piece.astype(native, copy=False).data)
     return Region(
         path=path,
@@ -126,9 +135,18 @@ def _mapped(path: str, offset: int, shape: tuple[int, int], stored: numpy.dtype[
     return numpy.memmap(path, stored, "r", offset, shape, order)
 
 
-def _tile(region: Region, tile: Tile) -> Array:
-    shape = (tile.rows[1] - tile.rows[0], tile.columns[1] - tile.columns[0])
-    return _mapped(tile.path, tile.offset, shape, _stored(region), "C")
+def tile_numbers(region: Region, tile: Tile) -> Array:
+    """The numbers of a tile as a read-only array; only pages that are looked at are read."""
+    stored, extent = _stored(region), tile.extent(region.order)
+    if not tile.path and extent:
+        return numpy.broadcast_to(numpy.frombuffer(bytes.fromhex(region.fill), stored), tile.shape)
+    flat = _mapped(tile.path, tile.offset, (extent, 1), stored, "C")
+    down, across = (stride * stored.itemsize for stride in tile.steps(region.order))
+    return (
+        numpy.ndarray(tile.shape, stored, flat, strides=(down, across))
+        if extent
+        else flat.reshape(tile.shape)
+    )
 
 
 def _ragged(region: Region) -> bool:

@@ -2,22 +2,82 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
 
 from tilewise.files.slices import Part
+from tilewise.files.style import Style
 
 Rectangle = tuple[tuple[int, int], tuple[int, int]]  # rows and columns [begin, end)
 
 
 class Tile(msgspec.Struct, frozen=True, kw_only=True):
-    """One rectangle of a matrix in a file of its own, row by row: rows and columns [begin, end)."""
+    """One rectangle of a matrix, in a file of its own: rows and columns [begin, end).
+
+    `strides` are the numbers in the file from one row to the next, and from one column to the next; (0, 0) is
+    without gaps, in the region's order. Without a `path` each number is the region's `fill`.
+    """
 
     path: str
     offset: int
     rows: tuple[int, int]
     columns: tuple[int, int]
+    strides: tuple[int, int] = (0, 0)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns that it has."""
+        return self.rows[1] - self.rows[0], self.columns[1] - self.columns[0]
+
+    def steps(self, order: str) -> tuple[int, int]:
+        """The strides in a region of that order of storage, gaps or not."""
+        if self.strides != (0, 0):
+            return self.strides
+        return (self.shape[1], 1) if order == "C" else (1, self.shape[0])
+
+    def extent(self, order: str) -> int:
+        """Numbers from `offset` to behind the last one."""
+        (rows, columns), (down, across) = self.shape, self.steps(order)
+        return (rows - 1) * down + (columns - 1) * across + 1 if rows and columns else 0
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """What undoes a step of packing, by name; `item` is the bytes of the numbers that it works on."""
+
+    name: str
+    item: int = 1
+    byte_order: str = "little"
+
+
+class Chunks(msgspec.Struct, frozen=True, kw_only=True):
+    """A matrix in packed pieces of one `shape`, in the order of a grid over its stored rows and columns.
+
+    A piece unpacks to `numbers` numbers by `filters`, in the order in which they are undone. The part of it
+    that is the matrix's begins with number `start`, with `steps` from row to row and from column to column.
+    Those at the edges are as large as all others; where `clipped`, the lowest lack the rows beyond the end.
+    `offsets` and `bytes` say where each lies in its file: the region's, or that of `paths`. 0 bytes: nowhere,
+    and all its numbers are `fill` (the file's bytes of one, in hexadecimal digits); -1: up to the file's end.
+    Bit i in `skipped`: filter i is not to be undone in that piece; empty: all are in all.
+    """
+
+    shape: tuple[int, int]
+    steps: tuple[int, int]
+    start: int = 0
+    numbers: int
+    clipped: bool = False
+    filters: list[Filter] = []
+    paths: list[str] = []
+    offsets: list[int]
+    bytes: list[int]
+    skipped: list[int] = []
+    fill: str
+
+    @property
+    def turned(self) -> Chunks:
+        """Those of a column as those of the row that it also is."""
+        return msgspec.structs.replace(self, shape=self.shape[::-1], steps=self.steps[::-1])
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,9 +85,12 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
 
     `rows` and `columns` are the file's own; `transposed` says that the operation wants the transpose.
     `file_bytes` is the size the file must have (-1: do not check). With a `generator` there is no file and
-    `path` is empty; with `tiles` there is a file for each and `path` is their folder. In a `text` a line
-    holds `line_numbers` numbers between `separator`s (a blank stands for any run of blanks); with `pairs` a
-    complex number is two of these.
+    `path` is empty. With `tiles` there is a file for each, `path` is their folder, and `file_bytes` the size
+    of each (-1: it ends with its last number); `fill` is the bytes, in hexadecimal digits, of each number of
+    tiles without a file. The `encoding` is `binary`, `text`, or `chunks`. In a `text` a line holds
+    `line_numbers` numbers between `separator`s (a blank stands for any run of blanks); with `pairs` a complex
+    number is two of these. With words for `missing` numbers an empty field is one too. Of a stack it is the
+    first slice, and `steps` are the bytes from one to the next along each axis of the stack.
     """
 
     path: str
@@ -42,11 +105,21 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     separator: str = ""
     line_numbers: int = 0
     pairs: bool = False
+    decimal: str = "."
+    missing: list[str] = []
     tiles: list[Tile] = []
+    fill: str = ""
+    chunks: Chunks | None = None
     file_bytes: int = -1
     transposed: bool = False
     generator: str = ""
     seed: int = 0
+    steps: list[int] = []
+
+    @property
+    def tabs_are_fields(self) -> bool:
+        """Whether a line of nothing but tabs is one of numbers, which all are missing."""
+        return self.separator == "\t" and bool(self.missing)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -65,16 +138,20 @@ class New(msgspec.Struct, frozen=True, kw_only=True):
     """A matrix that a new file will hold: the file at `path` is there, and empty but for a container's copy.
 
     `name` is what the user wrote, `member` what stands in it behind the colon. `header` asks a text for a
-    first line with its shape. A picture has `planes`, one above the other in the rows of `shape`.
+    first line with its shape, and `style` says how else it is written. A picture has `planes`, one above the
+    other in the rows of `shape`. A stack has `extents`, all of its dimensions; `shape` has no more than as
+    many numbers.
     """
 
     path: str
     name: str
     member: str = ""
     shape: tuple[int, int]
+    extents: tuple[int, ...] = ()
     dtype: str
     order: str = "C"
     header: bool = False
+    style: Style = Style()
     planes: int = 1
 
     @property
@@ -83,6 +160,11 @@ class New(msgspec.Struct, frozen=True, kw_only=True):
         from tilewise.files.dtypes import ITEMSIZE
 
         return self.shape[0] * self.shape[1] * ITEMSIZE[self.dtype]
+
+    @property
+    def array_shape(self) -> tuple[int, ...]:
+        """That of the array in the file."""
+        return self.extents or self.shape
 
     def region(self, **facts: Any) -> Region:
         """Where its numbers go: row by row into `path` unless `facts` say otherwise."""
@@ -93,10 +175,10 @@ class New(msgspec.Struct, frozen=True, kw_only=True):
 class Source(Region, frozen=True, kw_only=True):
     """A Region that was found in an input, with what only the front needs.
 
-    `member` is the dataset or variable inside the file. What is `encoded` (a compressed image, a chunked
-    dataset) must be decoded into a raw file before anybody can read it in parallel. Of a picture whose
+    `member` is the dataset or variable inside the file. What is `encoded` (a picture, a dataset whose packing
+    ranks do not know) must be decoded into a raw file before ranks can read it. Of a picture whose
     colours are taken, `planes` lie one above the other, and `rows` counts those of all. `part` says which
-    matrix of an array it is.
+    matrix of an array it is; of a stack it is the first slice, and there are so many as `stack` says.
 
     What the user should know comes as sentences of two kinds. `warnings`: the numbers that are taken may not
     be those that are meant, because something is dropped, is not applied, or can be read in another way.
@@ -109,8 +191,41 @@ class Source(Region, frozen=True, kw_only=True):
     encoded: bool = False
     planes: int = 1
     part: Part | None = None
+    stack: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def all_bytes(self) -> int:
+        """Bytes of the numbers of all slices."""
+        return self.bytes * math.prod(self.stack)
+
+    @property
+    def span(self) -> int:
+        """Bytes in the file from the first number to the last of all slices."""
+        last = sum((extent - 1) * step for extent, step in zip(self.stack, self.steps, strict=True))
+        return self.bytes + last if self.all_bytes else 0
+
+    @property
+    def turned(self) -> Source:
+        """A column as the row that it also is."""
+        tiles = [
+            msgspec.structs.replace(tile, rows=tile.columns, columns=tile.rows, strides=tile.strides[::-1])
+            for tile in self.tiles
+        ]
+        return msgspec.structs.replace(
+            self,
+            rows=self.columns,
+            columns=self.rows,
+            tiles=tiles,
+            chunks=self.chunks and self.chunks.turned,
+            notes=tuple(note.replace("column", "row") for note in self.notes),
+        )
+
+    @property
+    def packed(self) -> bool:
+        """Whether its numbers lie in no file as they are, binary or as text."""
+        return self.encoded or self.chunks is not None
 
     def region(self) -> Region:
         """What the worker is told."""

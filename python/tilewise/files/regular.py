@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import stat
 from typing import BinaryIO
 
@@ -79,6 +80,12 @@ def require_utf8(path: str) -> None:
     except UnicodeEncodeError:
         shown = path.encode(errors="surrogateescape").decode(errors="replace")
         raise UsageError(f"the name {shown} is not valid UTF-8; rename the file") from None
+
+
+def refuse_url(name: str) -> None:
+    """Raises UsageError for the address of something elsewhere."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name) and not os.path.lexists(name):
+        raise UsageError(f"{name} is a URL, but a file was expected", "copy it to a file system here first")
 
 
 def _neighbour(path: str) -> str:

@@ -17,6 +17,7 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
 from tilewise.files.checks import require_shape
 from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.stacks import Slices, dense_steps, places_of, slice_name, split_stack, write_slices
 
 if TYPE_CHECKING:
     import numpy
@@ -27,7 +28,8 @@ _PANEL = 32 << 20  # bytes
 class Part(msgspec.Struct, frozen=True):
     """A matrix in an array of `shape`: `index` has a number for each dimension that is fixed, else None.
 
-    `first` numbers lie before the matrix, which is `in_one_piece` where nothing lies between its rows.
+    `first` numbers lie before the matrix, which is `in_one_piece` where nothing lies between its rows. Of a
+    stack it is the first of `slices`.
     """
 
     shape: tuple[int, ...]
@@ -37,11 +39,16 @@ class Part(msgspec.Struct, frozen=True):
     columns: int
     first: int
     in_one_piece: bool
+    slices: Slices | None = None
 
     @property
     def is_list(self) -> bool:
         """Whether it has one dimension, so that it could also be a row."""
         return self.index.count(None) == 1
+
+    def slice_name(self, name: str) -> str:
+        """`name` with a star for each number that a slice of a stack has: `A.npy[:,*]`."""
+        return name if self.slices is None else slice_name(name, self.index, self.slices)
 
     @property
     def selection(self) -> tuple[int | slice, ...]:
@@ -63,7 +70,11 @@ class Part(msgspec.Struct, frozen=True):
         """What the user should know of it."""
         if self.is_list:
             return ("one dimension, taken as a column",)
-        return () if self.in_one_piece else ("a slice whose rows lie apart, copied before it is read",)
+        if self.in_one_piece:
+            return ()
+        if self.slices is not None:
+            return ("slices whose rows lie apart, copied before they are read",)
+        return ("a slice whose rows lie apart, copied before it is read",)
 
 
 def part_of(
@@ -71,12 +82,27 @@ def part_of(
 ) -> Part:
     """The matrix that `brackets` name in an array of `shape`; UsageError where that is none.
 
-    `how` shows how a file with a reshaped array is made.
+    Of a stack (`of_stack`) the first slice. `how` shows how a file with a reshaped array is made.
     """
     extents = tuple(int(extent) for extent in shape)
     require_shape(extents, name)
-    index = [None] * len(extents) if brackets is None else _index(brackets, extents, name)
+    brackets, axes = split_stack(brackets)
+    index: list[int | None] = [None] * len(extents)
+    if brackets is not None:
+        index = _index(brackets, extents, name)
+    left = [place for place, fixed in enumerate(index) if fixed is None]
+    axes = places_of(axes, left, name) if axes else ()
+    places = tuple(left[axis] for axis in axes)
+    for place in places:
+        index[place] = 0
     whole = [extents[place] for place, fixed in enumerate(index) if fixed is None]
+    if axes and len(whole) != 2:
+        said = ",".join(map(str, axes))
+        more = ",".join(map(str, range(len(left) - 2)))
+        raise UsageError(
+            f"--each {said} leaves {plural(len(whole), 'dimension')} of {name}, but a matrix has 2",
+            f"--each {more}",
+        )
     if len(whole) not in (1, 2):
         raise _not_a_matrix(extents, len(whole), brackets, name, how)
     rows, columns = (whole[0], 1) if len(whole) == 1 else (whole[0], whole[1])
@@ -85,8 +111,12 @@ def part_of(
     kept = [stride for fixed, stride in zip(index, strides, strict=True) if fixed is None]
     expected = _strides(tuple(whole), fortran)
     moved = [(have, want) for have, want, extent in zip(kept, expected, whole, strict=True) if extent > 1]
-    in_one_piece = 0 in whole or all(have == want for have, want in moved)
-    return Part(extents, fortran, tuple(index), rows, columns, first, in_one_piece)
+    in_one_piece = 0 in extents or all(have == want for have, want in moved)
+    slices = None
+    if axes:
+        many, steps = (tuple(each[place] for place in places) for each in (extents, strides))
+        slices = Slices(axes, places, many, steps)
+    return Part(extents, fortran, tuple(index), rows, columns, first, in_one_piece, slices)
 
 
 def where(part: Part, offset: int, dtype: str, byte_order: str, why: str = "") -> dict[str, Any]:
@@ -95,15 +125,20 @@ def where(part: Part, offset: int, dtype: str, byte_order: str, why: str = "") -
     `why` is a note on an array that cannot be read where it lies; then it has no offset.
     """
     in_place = part.in_one_piece and not why
+    stack: dict[str, Any] = {}
+    if (slices := part.slices) is not None:
+        steps = slices.steps if in_place else dense_steps(slices.extents, part.rows * part.columns)
+        stack = {"steps": [step * ITEMSIZE[dtype] for step in steps], "stack": slices.extents}
     return {
         "rows": part.rows,
         "columns": part.columns,
         "offset": offset + part.first * ITEMSIZE[dtype] if in_place else 0,
         "byte_order": byte_order if in_place else "little",
-        "order": "F" if part.fortran else "C",
+        "order": "F" if part.fortran and (in_place or not stack) else "C",
         "encoded": not in_place,
         "part": part,
         "notes": (*part.notes, why) if why else part.notes,
+        **stack,
     }
 
 
@@ -120,6 +155,15 @@ def copy_out(
 
     order: Literal["C", "F"] = "F" if part.fortran else "C"
     array: Any = numpy.memmap(path, stored, "r", offset, part.shape, order)
+    write_part(part, array, out, changed)
+
+
+def write_part(part: Part, array: Any, out: BinaryIO, changed: Callable[[Any], Any] | None = None) -> None:
+    """The same for an array that is there, of the shape of `part`."""
+    if part.slices is not None:
+        item = array.dtype.itemsize
+        write_slices(array.__getitem__, part.shape, part.index, part.slices, item, out, changed)
+        return
     view = array[part.selection].reshape(part.rows, part.columns)
     write_matrix(view.T if part.fortran else view, out, changed)
 
@@ -132,6 +176,44 @@ def write_matrix(view: Any, out: BinaryIO, changed: Callable[[Any], Any] | None 
     for row in range(0, view.shape[0], high):
         panel = view[row : row + high] if changed is None else changed(view[row : row + high])
         out.write(numpy.ascontiguousarray(panel, panel.dtype.newbyteorder("<")).data)
+
+
+def write_blocks(
+    part: Part,
+    chunks: Sequence[int],
+    dtype: str,
+    out: BinaryIO,
+    read: Callable[[tuple[int | slice, ...]], Any],
+) -> None:
+    """Writes the matrix row by row and little-endian, in blocks; `read` gives a selection of the array.
+
+    Blocks have 32 MiB where chunks are smaller, and are cut where the chunks are: each is unpacked once.
+    """
+    import numpy
+
+    native = numpy.dtype(dtype).newbyteorder("<")
+    high, wide = _block(part, chunks, native.itemsize)
+    for row in range(0, part.rows, high):
+        for column in range(0, part.columns, wide):
+            across = min(wide, part.columns - column)
+            chosen = part.block(slice(row, row + high), slice(column, column + across))
+            block = numpy.ascontiguousarray(read(chosen), native).reshape(-1, across)
+            if wide >= part.columns:
+                out.write(block.data)
+                continue
+            for line, numbers in enumerate(block):
+                out.seek(((row + line) * part.columns + column) * native.itemsize)
+                out.write(numbers.data)
+
+
+def _block(part: Part, chunks: Sequence[int], itemsize: int) -> tuple[int, int]:
+    """Rows and columns to read at once."""
+    row_bytes = max(1, part.columns * itemsize)
+    high, wide = (max(1, extent) for extent in part.of_matrix(chunks))
+    if high * row_bytes > _PANEL:
+        wide *= max(1, _PANEL // max(1, high * wide * itemsize))
+        return high, wide
+    return high * max(1, _PANEL // (high * row_bytes)), max(1, part.columns)
 
 
 def _index(brackets: str, shape: tuple[int, ...], name: str) -> list[int | None]:

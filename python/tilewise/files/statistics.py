@@ -8,6 +8,7 @@ import msgspec
 import numpy
 
 from tilewise.files.dtypes import is_integer
+from tilewise.files.formats.text_parsing import Warn
 from tilewise.files.reading import pieces
 from tilewise.files.region import Region
 
@@ -21,13 +22,13 @@ class Statistics(msgspec.Struct, frozen=True):
     non_finite: int
 
 
-def statistics(region: Region) -> Statistics:
-    """Reads all numbers of a region, binary or text, once."""
+def statistics(region: Region, warn: Warn | None = None) -> Statistics:
+    """Reads all numbers of a region, binary or text, once; `warn` hears what those of a text lost."""
     low: float | int | None = None
     high: float | int | None = None
     total: complex = 0.0
     count = bad = 0
-    for piece in pieces(region):
+    for piece in pieces(region, warn):
         numbers = piece
         if not is_integer(region.dtype):
             finite = numpy.isfinite(piece)

@@ -16,6 +16,8 @@ from tilewise.base.renaming import ASIDE
 
 _ENDING = re.compile(r"part(\.raw|\.gz)?|(\d+\.)?raw|stream\.\w+")
 
+_MADE = re.compile(r"manifest\.json|zarr\.json|c(\.\d+)+|.*\.npy")
+
 
 def sweep(folder: str) -> None:
     """Looks through `folder`, once; raises nothing."""
@@ -38,11 +40,12 @@ def sweep(folder: str) -> None:
 
 
 def _remove(path: str) -> None:
-    """A file, or a folder with nothing but files in it, as a decomposition makes it; OSError."""
+    """A file, or a folder with nothing in it but what we make; OSError."""
     if not stat.S_ISDIR(os.lstat(path).st_mode):
         os.unlink(path)
         return
-    for file in os.listdir(path):
-        if file == "manifest.json" or file.endswith(".npy"):
-            os.unlink(os.path.join(path, file))
+    for entry in os.listdir(path):
+        inner = os.path.join(path, entry)
+        if _MADE.fullmatch(entry) or stat.S_ISDIR(os.lstat(inner).st_mode):
+            _remove(inner)
     os.rmdir(path)

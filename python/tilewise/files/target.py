@@ -12,7 +12,7 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import listing
 from tilewise.files import require_member
 from tilewise.files.formats import Format, extension, format_module, split_input, split_name
-from tilewise.files.regular import require_utf8
+from tilewise.files.regular import refuse_url, require_utf8
 
 _ORDERS = {"C": "row by row", "F": "column by column"}
 
@@ -63,6 +63,7 @@ def find_target(name: str, colours: bool = False) -> Target:
     if not name:
         raise UsageError("the output has an empty name, but a path was expected")
     require_utf8(name)
+    refuse_url(name)
     base, member = split_name(name)
     if name.endswith("]") and split_input(name)[2] is not None:
         whole = split_input(name)[0]
@@ -75,6 +76,9 @@ def find_target(name: str, colours: bool = False) -> Target:
     if member:
         require_member(module, name, base, member)
     path = os.path.realpath(base)
+    if module.FORMAT.whole:
+        target: Target = module.place(path, name, member)
+        return target
     folder = os.path.dirname(path)
     old = look_at(path, name)
     check_folder(folder, f"the output {name}")
@@ -113,7 +117,7 @@ def require_replaceable(target: Target, force: bool) -> None:
         raise UsageError(f"the output {name} exists already", "--force replaces it")
 
 
-def written_warnings(target: Target, shape: tuple[int, int], dtype: str, order: str) -> tuple[str, ...]:
+def written_warnings(target: Target, shape: tuple[int, ...], dtype: str, order: str) -> tuple[str, ...]:
     """What the user should know of a file that is written so, in sentences."""
     say = getattr(module_of(target), "written_warnings", None)
     return tuple(say(target.name, shape, dtype, order)) if say is not None else ()
@@ -126,7 +130,7 @@ def check_holds(target: Target, dtype: str) -> None:
         raise UsageError(
             f"the output {target.name} cannot hold {dtype}: a {extension(base_of(target))} file holds "
             f"{listing(known, 'or')}",
-            f"--dtype {known[0]} with convert, or a .npy file",
+            f"--dtype {'float64' if 'float64' in known else known[0]} with convert, or a .npy file",
         )
 
 

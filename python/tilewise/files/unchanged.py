@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tilewise.files.region import Region
+from tilewise.files.region import Region, Source
 
 PAGES = 16  # of a file: the first, and then evenly from the first number to the last
 _PAGE = 4096
@@ -69,17 +69,15 @@ def _pieces(region: Region) -> list[tuple[str, int, int]]:
     item = ITEMSIZE[region.dtype]
     if region.tiles:
         return [
-            (tile.path, tile.offset, tile.offset + _cells(tile.rows) * _cells(tile.columns) * item)
+            (tile.path, tile.offset, tile.offset + tile.extent(region.order) * item)
             for tile in region.tiles
+            if tile.path
         ]
     if not region.path:
         return []
-    whole = region.encoding == "text" or getattr(region, "encoded", False)
-    return [(region.path, region.offset, 1 << 62 if whole else region.offset + region.bytes)]
-
-
-def _cells(span: tuple[int, int]) -> int:
-    return span[1] - span[0]
+    whole = region.encoding != "binary" or getattr(region, "encoded", False)
+    span = region.span if isinstance(region, Source) else region.bytes
+    return [(region.path, region.offset, 1 << 62 if whole else region.offset + span)]
 
 
 def look(path: str, begin: int, end: int) -> Look | None:

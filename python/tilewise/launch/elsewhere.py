@@ -1,7 +1,7 @@
 """Ranks on other hosts: a start that says what is missing there.
 
 On other hosts the launcher starts a shell, which is everywhere, and that becomes the worker once it has seen
-that the worker can run. A launcher by itself waits for ever for a rank that never came, or names no host.
+that the worker can run. A launcher by itself waits forever for a rank that never came, or names no host.
 """
 
 from __future__ import annotations

@@ -98,8 +98,30 @@ class Verification(msgspec.Struct):
         return "passed" if self.share >= 1 else f"{share_text(self.share)} passed"
 
 
+class Loss(msgspec.Struct):
+    """What the numbers of a text lost, which is one of the job's inputs; `line` and `column` of the first.
+
+    `kind`: integers beyond 2⁵³ were `rounded`, or numbers beyond the type became infinite (`overflow`).
+    """
+
+    input: int
+    kind: str
+    count: int
+    line: int
+    column: int
+
+
+class SliceDone(msgspec.Struct):
+    """What there is to say of one slice of a stack."""
+
+    result: dict[str, Any] = {}
+    verification: Verification | None = None
+    warnings: list[str] = []
+
+
 class Done(msgspec.Struct, tag="record", tag_field="event"):
-    """What was done; lists have one number a rank, times are seconds. `exchange` is the one that was used."""
+    """What was done; lists have one number a rank, times are seconds. `exchange` is the one that was used.
+    Of a stack, `slices` have what is said of each."""
 
     ranks: list[RankFacts]
     seconds: dict[str, list[float]]
@@ -111,8 +133,10 @@ class Done(msgspec.Struct, tag="record", tag_field="event"):
     peak_flops: float | None = None
     verification: Verification | None = None
     result: dict[str, Any] = {}
+    slices: list[SliceDone] = []
     exchange: str = ""
     warnings: list[str] = []
+    losses: list[Loss] = []
     environment: dict[str, str] = {}
     oversubscribed: bool = False
 

@@ -7,7 +7,7 @@ import msgspec
 from tilewise.files.region import Region, Source
 from tilewise.launch import constants
 
-PROTOCOL = 8
+PROTOCOL = 9
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +94,28 @@ class Svd(msgspec.Struct, frozen=True, kw_only=True):
     s: Region | None = None
     vt: Region | None = None
     us: Region | None = None
+
+
+class Stack(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that is done for every slice of a stack with so many slices along each of its axes.
+
+    Regions with `steps` are those of the first slice, all others the same for every one. `apart`: each rank
+    does slices of its own, by the variant of one rank; else all ranks work on one after another.
+    """
+
+    extents: list[int]
+    apart: bool = False
+
+
+class Convert(msgspec.Struct, frozen=True, kw_only=True):
+    """What of its input a conversion takes: from `row` and `column` on, as much as the output has room for.
+
+    Each number is multiplied by `scale`, None: stays as it is.
+    """
+
+    row: int = 0
+    column: int = 0
+    scale: float | None = None
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,6 +231,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str
     stencil: Stencil | None = None
     svd: Svd | None = None
+    stack: Stack | None = None
+    convert: Convert | None = None
     measure: Measure | None = None
     verify: str = "off"
     overflow: str = "refuse"

@@ -13,7 +13,7 @@ YIELDING = {
     "OMPI_MCA_mpi_yield_when_idle": "true",
 }
 
-# These choose how ranks talk: all must have the same, or they wait for each other for ever. So they are only
+# These choose how ranks talk: all must have the same, or they wait for each other forever. So they are only
 # for a job that we start ourselves, not for ranks that exist already.
 ALGORITHMS = {
     "MPIR_CVAR_BARRIER_POSIX_INTRA_ALGORITHM": "mpir",

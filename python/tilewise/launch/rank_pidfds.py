@@ -4,8 +4,8 @@
                       └─ ssh node2 hydra_pmi_proxy …  ── ranks on node2
 
 A child of hydra's mpiexec lives as long as the ranks of its host. When a rank dies, hydra ends the others;
-but now and then it only closes the connection to that rank's host, and all others wait for ever (MPICH
-5.0.2). And where such a child dies before it has called back, mpiexec itself waits for ever.
+but now and then it only closes the connection to that rank's host, and all others wait forever (MPICH
+5.0.2). And where such a child dies before it has called back, mpiexec itself waits forever.
 """
 
 from __future__ import annotations

@@ -89,12 +89,25 @@ class Matrix(msgspec.Struct, frozen=True):
     planes: int = 1
 
 
+class Slices(msgspec.Struct, frozen=True):
+    """The slices of a stack that the job was done for: how many along which axes, and who did them.
+
+    `apart`: each rank did some of them, with the variant of one rank; else all ranks worked on each.
+    """
+
+    axes: tuple[int, ...]
+    extents: tuple[int, ...]
+    slices: int
+    apart: bool
+
+
 class RecordVariant(msgspec.Struct, frozen=True):
     """How it was done. `io` is `READ:WRITE`; `copies` counts the layers of `replicated`.
 
     Of a transposition: how rank 0 of `gather` wrote, and the tile measured for this machine; of a stencil:
     how the matrix was cut, sweeps for each exchange, how halos got into messages; of `svd` by `jacobi`: how
-    many column blocks there were, what it was to start from and how pairs were solved; else null.
+    many column blocks there were, what it was to start from and how pairs were solved; of a stack
+    `each`; else null.
     """
 
     algorithm: str
@@ -114,6 +127,7 @@ class RecordVariant(msgspec.Struct, frozen=True):
     blocks: int | None = None
     start: str | None = None
     inner: str | None = None
+    each: Slices | None = None
 
 
 class Place(msgspec.Struct, frozen=True):

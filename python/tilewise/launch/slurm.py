@@ -44,7 +44,7 @@ def of_the_job(environment: dict[str, str], outer: Mapping[str, str]) -> None:
     """Makes `environment`, where `outer` is that of a step, one of the whole job: all its nodes are ours."""
     if not in_step(outer):
         return
-    environment["SLURM_OVERLAP"] = "1"  # else an inner srun waits for ever for what our step holds
+    environment["SLURM_OVERLAP"] = "1"  # else an inner srun waits forever for what our step holds
     environment.pop("SLURM_MPI_TYPE", None)  # the step's own
     for key in ("SLURM_NTASKS", "SLURM_NPROCS"):
         environment.pop(key, None)

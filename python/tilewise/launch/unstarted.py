@@ -11,10 +11,10 @@ from tilewise.base.units import bytes_text, plural
 from tilewise.launch import advice, causes, slurm
 from tilewise.launch.launcher import NAMES, Start
 from tilewise.launch.outcome import Outcome
+from tilewise.machine.memory import SHARED_OF_RANK
 
 _NO_MPI = re.compile(r"Abort\(\d+\) on node (\d+).*?: Fatal error in (?:internal|PMPI|MPI)_Init")
 _SHARED = "/dev/shm"
-_SHARED_OF_RANK = 6 << 20  # bytes that MPICH and UCX want there at the start, for each rank
 
 
 def too_late(outcome: Outcome, begun: str, start: Start | None) -> RunError:
@@ -99,10 +99,10 @@ def short_of(outcome: Outcome, message: str) -> RunError:
     except OSError:
         return RunError(message, advice.START)
     free = room.f_bavail * room.f_frsize
-    if free >= _SHARED_OF_RANK * max(outcome.ranks, 2):
+    if free >= SHARED_OF_RANK * max(outcome.ranks, 2):
         return RunError(message, advice.START)
     return RunError(
         f"{message}; {_SHARED} has {bytes_text(free)} free, and MPI needs about "
-        f"{bytes_text(_SHARED_OF_RANK)} of it for each of {plural(outcome.ranks, 'rank')}",
+        f"{bytes_text(SHARED_OF_RANK)} of it for each of {plural(outcome.ranks, 'rank')}",
         f"a larger one (mount -o remount,size=1G {_SHARED}; docker run --shm-size=1g), or fewer ranks",
     )

@@ -33,6 +33,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     elsewhere: bool = False
     memory_known: bool = True
 
+    def shared_left(self, ranks: int) -> int:
+        """Bytes of shared memory for matrices, where MPI takes its own for so many ranks."""
+        return max(0, self.shared_memory - ranks * memory.SHARED_OF_RANK)
+
 
 def gather() -> Facts:
     """Looks at this node; takes a few milliseconds."""

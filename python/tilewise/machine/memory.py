@@ -6,6 +6,7 @@ import os
 
 _PROC = "/proc"
 _CGROUP = "/sys/fs/cgroup"
+SHARED_OF_RANK = 6 << 20  # bytes that MPICH and UCX want in /dev/shm at the start, for each rank
 _UNLIMITED = 1 << 60  # version 1 writes a huge number for "no limit"
 
 

@@ -33,8 +33,15 @@ def options_of(name: str) -> type[Operation]:
     return kind
 
 
-def show_of(name: str) -> Show:
-    """What is said of jobs of the operation called `name`, which may be one that another version knew."""
+def show_of(name: str, each: object = None) -> Show:
+    """What is said of jobs of the operation called `name`, which may be one that another version knew.
+
+    With `each`, what a record or a plan says of slices, of one that was done for all of these.
+    """
+    if each is not None:
+        from tilewise.operations.show_stack import ShowStack
+
+        return ShowStack(show_of(name))
     if name not in OPERATIONS:
         from tilewise.operations.show import Show
 

@@ -10,7 +10,7 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.files.target import Target
-from tilewise.launch.job import Variant
+from tilewise.launch.job import Stack, Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.operation import Operation
@@ -27,6 +27,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     variant: Variant
+    stack: Stack | None
     need: Need
     reasons: list[str]
     refusal: Refusal | None = None
@@ -45,7 +46,7 @@ def candidates(
     ways = {_key(chosen.job.variant): _candidate(chosen)}
     for options in _alternatives(operation, chosen.job.variant, chosen.facts):
         with contextlib.suppress(UsageError):
-            plan = options.plan(chosen.job.inputs, target, chosen.facts, joined)
+            plan = options.plan_all(chosen.job.inputs, target, chosen.facts, joined)
             ways.setdefault(_key(plan.job.variant), _candidate(plan))
     return list(ways.values())
 
@@ -56,7 +57,13 @@ def _key(variant: Variant) -> bytes:
 
 
 def _candidate(plan: Plan) -> Candidate:
-    return Candidate(variant=plan.job.variant, need=plan.need, reasons=plan.reasons, refusal=plan.refusal)
+    return Candidate(
+        variant=plan.job.variant,
+        stack=plan.job.stack,
+        need=plan.need,
+        reasons=plan.reasons,
+        refusal=plan.refusal,
+    )
 
 
 def _alternatives(operation: Operation, chosen: Variant, facts: Facts) -> Iterator[Operation]:

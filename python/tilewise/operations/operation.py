@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from tilewise import files
-from tilewise.base.declare import WHAT, Parameter, declared
+from tilewise.base.declare import HOW, WHAT, Parameter, Value, declared
 from tilewise.base.errors import UsageError
 from tilewise.files.formats import MATRIX
 from tilewise.files.region import Region, Source
+from tilewise.files.stacks import parse_axes
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.planning.choices import Choices
@@ -37,13 +38,15 @@ class Operation(Choices, frozen=True, kw_only=True):
     The result may be a picture with `colours`, or `several` files in a folder. An operation that `writes` no
     file has its result in the record; its `output` is empty, and no flag. Fields are flags of the command,
     whose help begins with the first paragraph of the class's docstring. `limits` says why some flags of other
-    commands do not apply; `operands` are the fields that name its inputs.
+    commands do not apply; `operands` are the fields that name its inputs, and `not_of_stacks` those that make
+    no sense with --each, and why.
     """
 
     limits: ClassVar[str] = ""
     operands: ClassVar[tuple[str, ...]] = ()
     colours: ClassVar[bool] = False
     several: ClassVar[bool] = False
+    not_of_stacks: ClassVar[dict[str, str]] = {}
 
     output: Annotated[
         str,
@@ -80,6 +83,10 @@ class Operation(Choices, frozen=True, kw_only=True):
         if self.warmup < 0:
             raise UsageError(f"--warmup {self.warmup} makes no sense; it must be 0 or more")
 
+    def input(self, name: str, planes: tuple[int, ...] = (1,)) -> Source:
+        """One of the inputs; UsageError for what is none."""
+        raise NotImplementedError
+
     def inspect(self) -> Inputs:
         """The inputs; UsageError for what is no matrix."""
         raise NotImplementedError
@@ -90,6 +97,10 @@ class Operation(Choices, frozen=True, kw_only=True):
         `target` is None where nothing is written. `joined` tells of ranks that exist already.
         """
         raise NotImplementedError
+
+    def plan_all(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
+        """The same for whatever the inputs are, be it stacks."""
+        return self.plan(inputs, target, facts, joined)
 
     def what_fits(self, refused: Plan, joined: Join | None) -> str:
         """Flags with which a job fits in memory, where `refused` does not; empty where none are known."""
@@ -122,9 +133,45 @@ class OfOneInput(Operation, frozen=True, kw_only=True):
         ),
     ] = "column"
 
+    each: Annotated[
+        tuple[int, ...],
+        Parameter(
+            name="--each",
+            value=Value("AXIS"),
+            group=WHAT,
+            help="Do it for every slice along this axis of a stack of matrices; 0,1 along several.",
+            parse=parse_axes,
+            default="one matrix",
+        ),
+    ] = ()
+    slices: Annotated[
+        str,
+        Parameter(
+            name="--slices",
+            group=HOW,
+            help="With --each: apart, each rank does slices of its own; together, all ranks work on each.",
+            choices=("auto", "apart", "together"),
+        ),
+    ] = "auto"
+
+    def __post_init__(self) -> None:
+        """Raises UsageError where something is said of slices, and there are none."""
+        super().__post_init__()
+        if self.slices != "auto" and not self.each:
+            raise UsageError(f"--slices {self.slices} makes no sense without --each", "--each 0")
+
     def input(self, name: str, planes: tuple[int, ...] = (1,)) -> Source:
-        """The matrix `name`; UsageError for what is none."""
-        return files.inspect(name, planes=planes, lists_are_rows=self.as_ == "row")
+        """The matrix `name`, or the first slice of a stack; UsageError for what is neither."""
+        return files.inspect(
+            name, planes=planes, lists_are_rows=self.as_ == "row", style=self.read_style, each=self.each
+        )
 
     def inspect(self) -> Inputs:
         return [self.input(self.a)]
+
+    def plan_all(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
+        if not self.each:
+            return self.plan(inputs, target, facts, joined)
+        from tilewise.operations.stacked import plan_slices
+
+        return plan_slices(self, inputs, target, facts, joined)

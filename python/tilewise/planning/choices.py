@@ -9,6 +9,15 @@ import msgspec
 from tilewise.base.declare import FILE, HOW, SIZE, WHERE, Parameter, Value
 from tilewise.base.errors import UsageError
 from tilewise.base.units import parse_pair, parse_size
+from tilewise.files.style import (
+    DECIMAL,
+    HEADER_ROWS,
+    MISSING,
+    SEPARATOR,
+    Marks,
+    Style,
+    check_header_rows,
+)
 from tilewise.planning.names import EXCHANGES, IO, KERNELS, PLACES, REMAINDERS, VERIFY, Algorithm
 
 NO_PROOFS = ("auto", "off")  # what --verify may be where there is nothing to verify
@@ -243,6 +252,10 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             applies=_writes,
         ),
     ] = False
+    header_rows: Annotated[int | None, HEADER_ROWS] = None
+    separator: Annotated[Marks, SEPARATOR] = Marks()
+    decimal: Annotated[Marks, DECIMAL] = Marks()
+    missing: Annotated[tuple[str, ...], MISSING] = ()
     memory: Annotated[
         int | None,
         Parameter(
@@ -280,7 +293,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
 
     def __post_init__(self) -> None:
-        """Raises UsageError where --no-verify and --verify contradict each other."""
+        """Raises UsageError where flags contradict each other, or cannot be."""
+        check_header_rows(self.header_rows)
         if self.no_verify:
             if self.verify not in ("auto", "off"):
                 raise UsageError(f"--no-verify and --verify {self.verify} contradict each other")
@@ -296,6 +310,16 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     def again(self) -> bool:
         """Whether what is done in memory is done more than once."""
         return self.repeat > 1 or self.warmup > 0
+
+    @property
+    def read_style(self) -> Style:
+        """How texts are read."""
+        return Style(self.header_rows, self.separator.read, self.decimal.read, self.missing)
+
+    @property
+    def written_style(self) -> Style:
+        """How texts are written."""
+        return Style(None, self.separator.write, self.decimal.write, self.missing)
 
     def fixed(self) -> list[str]:
         """Names of the flags that were given, out of those a plan chooses."""

@@ -16,7 +16,7 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.base.units import listing, rate_text
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.region import Region
+from tilewise.files.region import Region, is_encoded
 from tilewise.files.target import Target, check_order
 from tilewise.launch.job import Variant
 from tilewise.machine import probe, storage
@@ -35,6 +35,7 @@ HINTS = {
     "romio_ds_write": "disable",
 }
 _VIEWS = ("collective", "split_collective", "independent")
+SHORT_ROW = 16 << 10  # bytes; of longer ones a part is read sooner by a call of its own (measured)
 _FLOPS = 50e9  # a core, each second
 
 
@@ -85,7 +86,8 @@ def fitting(choices: Choices, inputs: Sequence[Region], target: Target | None) -
 
     A folder of tiles is read and written `per_rank`, whatever is asked for the other side, and `per_rank`
     takes nothing else. A text is parsed and formatted by all ranks in panels (`two_phase`) unless rank 0 is
-    to do it alone. Raises UsageError where `per_rank` meets no tiles.
+    to do it alone, and packed chunks are unpacked so. Raises UsageError where `per_rank` meets no tiles, or
+    where chunks are to be read in another way.
     """
     files = [region for region in inputs if not region.generator]
     to_tiles = target is not None and target.format.folder
@@ -95,18 +97,32 @@ def fitting(choices: Choices, inputs: Sequence[Region], target: Target | None) -
         names = [region.name for region in files] + ([target.name] if target is not None else [])
         raise UsageError(
             f"--io per_rank expects a folder of tiles, but there is only {listing(names, 'and')}",
-            "a name that ends in .tiles, or --io positioned",
+            "a name that ends in .tiles or .zarr, or --io positioned",
         )
 
-    def side(choice: str | None, tiles: bool, text: bool) -> str:
+    def side(choice: str | None, tiles: bool, parsed: bool) -> str:
         if tiles:
             return "per_rank"
         wanted = "positioned" if choice in (None, "per_rank") else choice
-        return "two_phase" if text and wanted not in ("root", "root_collective") else wanted
+        return "two_phase" if parsed and wanted not in ("root", "root_collective") else wanted
 
     all_tiles = bool(files) and all(region.tiles for region in files)
-    all_text = bool(files) and all(region.encoding == "text" for region in files)
-    return side(choices.io.read, all_tiles, all_text), side(choices.io.write, to_tiles, to_text)
+    parsed = bool(files) and all(region.encoding != "binary" for region in files)
+    return side(choices.io.read, all_tiles, parsed), side(choices.io.write, to_tiles, to_text)
+
+
+def of_parts(ways: tuple[str, str], choices: Choices, source: Region, why: list[str]) -> tuple[str, str]:
+    """`ways` where only parts of the stored rows are read, and the user leaves it open; adds its reason.
+
+    A call for each row costs more than the bytes between them where rows are short.
+    """
+    stored_columns = source.rows if source.order == "F" else source.columns
+    short = stored_columns * ITEMSIZE[source.dtype] < SHORT_ROW
+    if choices.io.read is not None or ways[0] != "positioned" or source.generator or not short:
+        return ways
+    read = "mapped" if not is_encoded(source) and storage.is_local(source.path) else "sieve"
+    why.append(f"read {read}: parts of many short rows")
+    return read, ways[1]
 
 
 def hints(variant: Variant, given: dict[str, str]) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from tilewise.base.units import bytes_text
@@ -61,17 +63,15 @@ def characters(dtype: str) -> int:
 
 
 def longest_line(region: Region) -> int:
-    """Numbers that are read together however many they are: on a line of a text, in a row of a tile."""
-    if region.tiles:
-        return max(tile.columns[1] - tile.columns[0] for tile in region.tiles)
+    """Numbers that are read together however many they are: on a line of a text."""
     return region.line_numbers // (1 + region.pairs)
 
 
 def whole_lines(region: Region) -> int:
-    """Bytes on each rank of a row of a tile, or of lines of a text, as they are read."""
-    numbers, item = longest_line(region), ITEMSIZE[region.dtype]
+    """Bytes on each rank of lines of a text, as they are read."""
     if region.encoding != "text":
-        return numbers * item
+        return 0
+    numbers, item = longest_line(region), ITEMSIZE[region.dtype]
     lines = max(1, region.rows * region.columns // max(1, numbers))
     return parsed(numbers, item, region.file_bytes // lines)
 
@@ -82,19 +82,42 @@ def parsed(numbers: int, item: int, text: int) -> int:
 
 
 def written_whole(kind: Format, stored: tuple[int, int], dtype: str, variant: Variant) -> int:
-    """Bytes on each rank of lines that are formatted whole, and of rows of a tile.
+    """Bytes on each rank of lines that are formatted whole.
 
     `kind` is the format, `stored` the rows and columns of the matrix as the file stores them.
     """
     item = ITEMSIZE[dtype]
-    if kind.folder:
-        return -(-stored[1] // variant.grid[1]) * item
     line = kind.line_numbers(stored[1])
     if not line:
         return 0
     gathered = 2 * line * item if variant.ranks > 1 else 0
     at_once = min(variant.threads, max(1, stored[0] * stored[1] // line))
     return gathered + at_once * line * characters(dtype)
+
+
+class Rounds(msgspec.Struct, frozen=True):
+    """The worker's."""
+
+    round_bytes: int  # of chunks that a rank has unpacked before it sends them, if not one for each thread
+
+
+def unpacking(inputs: Sequence[Region], variant: Variant) -> int:
+    """Bytes on each rank for chunks: packed, in two steps of unpacking, as sent and as received."""
+    most = 0
+    for region in inputs:
+        if region.chunks is not None:
+            chunk = region.chunks.numbers * ITEMSIZE[region.dtype]
+            at_once = max(variant.threads * chunk, constants("chunks", Rounds).round_bytes)
+            most = max(most, 3 * variant.threads * chunk + (2 * at_once if variant.ranks > 1 else 0))
+    return most
+
+
+def with_unpacking(need: Need, inputs: Sequence[Region], variant: Variant, on_node: int) -> Need:
+    """`need`, and what unpacking takes of it."""
+    more = unpacking(inputs, variant)
+    return msgspec.structs.replace(
+        need, rank=need.rank + more, node=need.node + on_node * more, buffers=need.buffers + more
+    )
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -105,13 +128,13 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 def misfit(
-    need: Need, cap: int | None, facts: Facts, *, sure: bool = True, exchange: str = "shared"
+    need: Need, cap: int | None, facts: Facts, on_node: int, *, sure: bool = True, exchange: str = "shared"
 ) -> Refusal | None:
     """With both numbers, that `need` is over `cap`, or over 80 % of what is available; None where it fits.
 
     What nobody has looked at refuses nothing, and where it is not `sure` which ranks share a node, one rank
     is what a node must have room for: ranks look for themselves when they start. `exchange` is what takes
-    room in /dev/shm.
+    room in /dev/shm, beside MPI itself for `on_node` ranks.
     """
     node, available = need.node if sure else need.rank, facts.memory_available
     limit = cap if cap is not None else int(available * SHARE)
@@ -122,10 +145,12 @@ def misfit(
     if cap is not None and node > available and facts.memory_known:
         needed, there = _apart(node, available)
         return Refusal(f"this needs {needed} of memory on a node, but only {there} is available")
-    if need.shared > facts.shared_memory and not facts.elsewhere:
-        needed, left = _apart(need.shared, facts.shared_memory)
+    left = facts.shared_left(on_node)
+    if need.shared > left and not facts.elsewhere:
+        needed, there = _apart(need.shared, left)
         return Refusal(
-            f"--exchange {exchange} needs {needed} in /dev/shm, which has {left} left", "--exchange overlap"
+            f"--exchange {exchange} needs {needed} in /dev/shm, which has {there} left beside MPI's own",
+            "--exchange overlap",
         )
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from tilewise.base.errors import UsageError
 from tilewise.base.owner import new_owner
 from tilewise.files.folder import Piece
 from tilewise.files.region import Region
+from tilewise.files.stacks import whole_shape
 from tilewise.launch import environment
 from tilewise.launch.constants import constants
 from tilewise.launch.job import Job, Variant
@@ -19,9 +21,10 @@ from tilewise.machine import profile
 from tilewise.machine.facts import Facts
 from tilewise.planning import io
 from tilewise.planning.choices import Choices
-from tilewise.planning.need import Need, Refusal, misfit
+from tilewise.planning.need import Need, Refusal, misfit, with_unpacking
 from tilewise.planning.where import Spread
 
+UNPACKED = "chunks are unpacked by all ranks, each once, and sent to who wants them"
 CALIBRATE_FROM = 1e11  # operations from which a measurement of gemm's peak is lost in the noise of the run
 _MEASURED = ("float32", "float64", "complex64", "complex128")
 
@@ -46,6 +49,26 @@ class Fallback(msgspec.Struct, frozen=True):
     need: Need
 
 
+class Each(msgspec.Struct, frozen=True, kw_only=True):
+    """The slices of a stack that a job is done for: along which axes, and how many along each of them."""
+
+    axes: tuple[int, ...]
+    extents: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.extents)
+
+    @property
+    def said(self) -> str:
+        """`0,1`, as --each has it."""
+        return ",".join(map(str, self.axes))
+
+    def shape(self, rows: int, columns: int) -> tuple[int, ...]:
+        """That of an array of results: slices stand where those of the input stood."""
+        return whole_shape(self.extents, self.axes, rows, columns)
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What will be done. `job.output` is still empty: making files is not planning.
 
@@ -53,7 +76,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Of a stencil: the result has `planes` in the rows of `shape`, and is also kept after `snapshots` sweeps.
     `pieces` are the files of a result that is a folder; `shape` is that of the first one then.
 
-    `writes_early`: ranks write while they still compute.
+    `writes_early`: ranks write while they still compute. With `each` shapes and needs are those of one slice.
 
     `refusal` says why there is no room for it. `fixed` are the flags that were given; `oversubscribed` may be
     wrong where `spread` is not sure; `peak` is what is stored under `peak_key`, and `keeps_peak` marks a
@@ -77,6 +100,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     pieces: list[Piece] = []
     fallback: Fallback | None = None
     writes_early: bool = False
+    each: Each | None = None
 
     refusal: Refusal | None
     fixed: list[str]
@@ -144,14 +168,11 @@ def plan_of(
     first input unless `more` has others.
     """
     over = bool(spread.crowded)
-    notes = list(warnings)
-    if over and spread.sure:
-        notes.append(
-            f"oversubscribed: {spread.crowded}: ranks take turns, and the times reveal "
-            "little about the algorithm"
-        )
-    if spread.beyond:
-        notes.append(f"more ranks than slots: {spread.beyond}")
+    notes = [*warnings, *crowding(spread)]
+    need = with_unpacking(need, inputs, variant, spread.on_node)
+    if fallback is not None:
+        other = with_unpacking(fallback.need, inputs, variant, spread.on_node)
+        fallback = msgspec.structs.replace(fallback, need=other)
     if flops > 0 and gemm:
         notes.extend(environment.blas_warnings(os.environ, facts))
     key = peak_key(facts, variant, compute_type)
@@ -160,10 +181,12 @@ def plan_of(
     calibrates = gemm and telling and _may_calibrate(variant, choices, facts, spread.on_node)
     fixed = [*choices.fixed(), *also_fixed]
     refusals = (
-        misfit(each, choices.memory, facts, sure=spread.sure, exchange=variant.exchange)
+        misfit(each, choices.memory, facts, spread.on_node, sure=spread.sure, exchange=variant.exchange)
         for each in (need, *([fallback.need] if fallback else []))
     )
     source = inputs[0]
+    if any(region.chunks for region in inputs):
+        reasons = [*reasons, UNPACKED]
     return Plan(
         job=Job(
             id=new_owner().identity,
@@ -198,6 +221,19 @@ def plan_of(
         keeps_peak=gemm and telling,
         **{"shape": (source.rows, source.columns), "dtype": source.dtype, **more},
     )
+
+
+def crowding(spread: Spread) -> list[str]:
+    """Warnings of more ranks than there is room for."""
+    notes = []
+    if spread.crowded and spread.sure:
+        notes.append(
+            f"oversubscribed: {spread.crowded}: ranks take turns, and the times reveal "
+            "little about the algorithm"
+        )
+    if spread.beyond:
+        notes.append(f"more ranks than slots: {spread.beyond}")
+    return notes
 
 
 def peak_key(facts: Facts, variant: Variant, dtype: str) -> str:

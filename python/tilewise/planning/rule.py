@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 
+import msgspec
+
 from tilewise.base.errors import UsageError
 from tilewise.base.units import bytes_text, plural
 from tilewise.launch.join import Join
@@ -60,17 +62,19 @@ def spread(
     )
     bound = where.bound_alone(facts, joined)
     if choices.threads is not None or work < SMALL:
-        return where.place(ground, ranks, choices, threads=choices.threads or 1, bound=bound)
+        placed = where.place(ground, ranks, choices, threads=choices.threads or 1, bound=bound)
+        return msgspec.structs.replace(placed, work=work)
     if each is not None and joined is not None:
         why.append(f"{plural(each, 'thread')} per rank: --cpus-per-task")
-        return where.place(ground, ranks, choices, threads=each, bound=bound)
+        placed = where.place(ground, ranks, choices, threads=each, bound=bound)
+        return msgspec.structs.replace(placed, work=work)
     placed = where.place(ground, ranks, choices, most=each, bound=bound)
     if each == placed.threads:
         why.append(f"{plural(each, 'thread')} per rank: --cpus-per-task")
     else:
         shared_out = f"{plural(placed.on_node, 'rank')} a node on {plural(min(ground.cores), 'core')}"
         why.append(f"{plural(placed.threads, 'thread')} per rank: {shared_out}")
-    return placed
+    return msgspec.structs.replace(placed, work=work)
 
 
 def exchange(
@@ -101,7 +105,7 @@ def exchange(
         return choices.exchange, ""
     if not chosen.exchanges:
         return "none", ""
-    if spread.nodes == 1 and shared_bytes <= facts.shared_memory:
+    if spread.nodes == 1 and shared_bytes <= facts.shared_left(spread.ranks):
         why.append(f"{SHARED} all ranks are on one node and /dev/shm has space for {what}")
         return "shared", "overlap"
     if shared_bytes == math.inf:

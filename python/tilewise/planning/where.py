@@ -55,7 +55,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
     `hosts`: of each rank; empty on this host, and where a launcher decides. `nodes` hosts have ranks, and
     `on_node` is the most on one. `crowded`: why ranks must take turns, `beyond`: where there are more than
-    slots; else empty. `sure`: ranks will be there, as far as the plan can say.
+    slots; else empty. `sure`: ranks will be there, as far as the plan can say. They do `work` multiply-adds.
     """
 
     ranks: int
@@ -66,6 +66,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     crowded: str = ""
     beyond: str = ""
     sure: bool = True
+    work: float = 0.0
 
 
 def ground(choices: Choices, facts: Facts, joined: Join | None = None) -> Ground:

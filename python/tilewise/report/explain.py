@@ -22,7 +22,7 @@ def explain(record: Record) -> Screen:
 
 def variant_line(record: Record) -> str:
     """`summa · shared · positioned · 1×2 grid · 2 ranks × 1 thread (plan)`."""
-    variant, say = record.variant, show_of(record.command)
+    variant, say = record.variant, show_of(record.command, record.variant.each)
     words = say.variant(variant)
     if variant.exchange != "none":
         words.append(variant.exchange)
@@ -73,7 +73,7 @@ def closing_lines(record: Record) -> list[tuple[str, ...]]:
     if record.verification is not None:
         lines.append(_verdict(record))
     lines.append(("how", variant_line(record)))
-    say = show_of(record.command)
+    say = show_of(record.command, record.variant.each)
     lines += say.result(record)
     if where := say.where(record):
         lines.append(("result", where))
@@ -84,7 +84,7 @@ def _verdict(record: Record) -> tuple[str, str, str]:
     """`verified by Freivalds' check: error 8e-16 ≤ 3e-14`, or how much of the result was."""
     proof = record.verification
     assert proof is not None
-    how = show_of(record.command).method(record)
+    how = show_of(record.command, record.variant.each).method(record)
     bound = ""
     if proof.error is not None and proof.tolerance is not None:
         sign = "≤" if proof.passed else ">"
@@ -114,7 +114,7 @@ def _written(record: Record) -> str:
 
 
 def _arithmetic(record: Record) -> str:
-    if own := show_of(record.command).rate(record):
+    if own := show_of(record.command, record.variant.each).rate(record):
         return own
     rate = record.rates.flops_per_second
     if not rate:

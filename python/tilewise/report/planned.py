@@ -55,7 +55,9 @@ def _rows(plan: Plan, target: str, disks: Sequence[str]) -> list[tuple[str, str]
     rows += [("input", _input(region)) for region in plan.job.inputs]
     shape = (plan.shape[0] // plan.planes, plan.shape[1])
     colours = f" × {plan.planes} planes" if plan.planes > 1 else ""
-    if plan.pieces:
+    if plan.each is not None and target:
+        rows.append(("result", f"{target}: {_stacked(plan)}, {plan.dtype}"))
+    elif plan.pieces:
         files = [f"{piece.file} {'×'.join(map(str, piece.shape))}" for piece in plan.pieces]
         rows.append(("result", f"{target}/: {', '.join(files)}, {plan.dtype}"))
     elif target:
@@ -63,7 +65,7 @@ def _rows(plan: Plan, target: str, disks: Sequence[str]) -> list[tuple[str, str]
     rows.append(("ranks", f"{plural(variant.ranks, 'rank')} × {plural(variant.threads, 'thread')}"))
     if plan.spread.hosts:
         rows.append(("where", counted(plan.spread.hosts)))
-    rows += show_of(plan.job.command).planned(plan)
+    rows += show_of(plan.job.command, plan.each).planned(plan)
     memory = f"{bytes_text(plan.need.rank)} on the largest rank, {bytes_text(plan.need.node)} on a node"
     if plan.fallback is not None:
         when = "jacobi takes over" if plan.job.variant.algorithm == "local" else "eigenvectors cost accuracy"
@@ -77,12 +79,27 @@ def _rows(plan: Plan, target: str, disks: Sequence[str]) -> list[tuple[str, str]
     return rows
 
 
+def _stacked(plan: Plan) -> str:
+    """The shapes of all slices together."""
+    assert plan.each is not None
+    if not plan.pieces:
+        return "×".join(map(str, plan.each.shape(*plan.shape)))
+    shapes = ((*plan.each.extents, *piece.shape) for piece in plan.pieces)
+    names = (piece.file for piece in plan.pieces)
+    return ", ".join(f"{name} {'×'.join(map(str, shape))}" for name, shape in zip(names, shapes, strict=True))
+
+
 def _input(region: Region) -> str:
     planes = region.planes if isinstance(region, Source) else 1
     text = f"{region.name}: {shape_text(region.rows // planes, region.columns)}"
     text += f" × {planes} planes {region.dtype}" if planes > 1 else f" {region.dtype}"
+    if isinstance(region, Source) and region.stack:
+        many, one = "×".join(map(str, region.stack)), shape_text(region.rows, region.columns)
+        text = f"{region.name}: {many} slices of {one} {region.dtype}"
     if region.encoding == "text":
         text += " as text"
+    elif region.chunks is not None:
+        text += f", in {plural(len(region.chunks.offsets), 'chunk')}"
     elif not region.generator:
         text += f", {region.order} order, {region.byte_order} endian"
     return text + (", transposed" if region.transposed else "")

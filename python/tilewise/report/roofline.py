@@ -41,7 +41,7 @@ def work_of(record: Record) -> Work | None:
     Its peak is that of all ranks together.
     """
     rate, variant = record.rates.flops_per_second, record.variant
-    traffic = show_of(record.command).traffic(record)
+    traffic = show_of(record.command, record.variant.each).traffic(record)
     if not record.flops or not rate or traffic.bytes <= 0:
         return None
     shape = "×".join(map(str, record.outputs[0].shape)) if record.outputs else ""

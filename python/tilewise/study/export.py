@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from tilewise.base.errors import UsageError
+from tilewise.base.extras import optional
 from tilewise.study import store
 from tilewise.study.store import Entry
 
@@ -91,13 +91,7 @@ def as_csv(made: list[dict[str, Any]]) -> bytes:
 
 def as_parquet(made: list[dict[str, Any]]) -> bytes:
     """The rows as Parquet; a column of several types becomes texts. UsageError without pyarrow."""
-    try:
-        import pyarrow  # type: ignore[import-not-found, unused-ignore]
-        from pyarrow import parquet  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        raise UsageError(
-            "Parquet needs the package pyarrow, which is not installed", "pip install pyarrow"
-        ) from None
+    parquet, pyarrow = (optional(module, "arrow", "Parquet") for module in ("pyarrow.parquet", "pyarrow"))
     columns = {}
     for key in made[0] if made else ():
         values = [row[key] for row in made]

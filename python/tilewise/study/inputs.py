@@ -17,7 +17,7 @@ from tilewise.base.errors import RunError, UsageError
 from tilewise.base.units import parse_shape
 from tilewise.engine.child import Ended, run_words
 from tilewise.files.dtypes import parse_dtype
-from tilewise.files.formats import format_of, split_name
+from tilewise.files.formats import format_of, split_input
 from tilewise.files.generated import generated, parse_seed
 from tilewise.files.target import check_folder
 from tilewise.study import stamps, sweeping
@@ -48,8 +48,8 @@ def resolve(name: str, wanted: Input, fill: Callable[[str], str], study_path: st
         path = os.path.join(
             os.path.dirname(os.path.abspath(study_path)), os.path.expanduser(fill(wanted.path))
         )
-        base, member = split_name(path)
-        return _file(name, base, member)
+        base, *_ = split_input(path)
+        return _file(name, base, path[len(base) :])
     shape, kind, dtype = fill(wanted.shape), fill(wanted.kind), fill(wanted.dtype)
     seed, ending = fill(str(wanted.seed)), fill(wanted.format).lstrip(".")
     return _generated(name, shape, kind, dtype, seed, ending, study_path)
@@ -112,8 +112,8 @@ def plain_name(output: str, where: str) -> str:
 _identities: dict[tuple[str, int, int], str] = {}
 
 
-def _file(name: str, path: str, member: str) -> PreparedInput:
-    """The input that is the file or folder at `path`, or the `member` of it, such as a dataset."""
+def _file(name: str, path: str, part: str) -> PreparedInput:
+    """The input that is the file or folder at `path`, or a `part` of it: `:/dataset`, `[3]`, or both."""
     try:
         status = os.stat(path)
         count = status.st_size
@@ -127,9 +127,7 @@ def _file(name: str, path: str, member: str) -> PreparedInput:
             identity = _identities.get(key) or _identities.setdefault(key, _content(path, status))
     except OSError as error:
         raise UsageError(f"the input {name!r} cannot be read at {path}: {error.strerror or error}") from None
-    if member:
-        path, identity = f"{path}:{member}", f"{identity}:{member}"
-    return PreparedInput(name=name, word=path, identity=identity, bytes=count)
+    return PreparedInput(name=name, word=path + part, identity=identity + part, bytes=count)
 
 
 def _content(path: str, status: os.stat_result) -> str:

@@ -15,6 +15,7 @@ import pytest
 import scipy.io
 import tifffile
 from conftest import Done, Tilewise, one_message
+from format_files import require_library
 from PIL import Image
 from tilewise.planning.names import ONE_FILE
 
@@ -32,8 +33,12 @@ WRITTEN = (
     "nc",
     "safetensors",
     "tif",
+    "mat",
+    "parquet",
+    "feather",
     "petsc",
     "tiles",
+    "zarr",
 )
 REAL = ("float64",)  # what .bin and .petsc hold
 
@@ -74,11 +79,18 @@ def load(path: Path, shape: tuple[int, int], dtype: str) -> Any:
         length = int.from_bytes(path.read_bytes()[:8], "little")
         assert json.loads(path.read_bytes()[8 : 8 + length])["matrix"]["shape"] == list(shape)
         return numpy.fromfile(name, dtype, offset=8 + length).reshape(shape)
+    if kind == "mat":
+        return scipy.io.loadmat(name)["matrix"]
+    if kind in ("parquet", "feather"):
+        table = pytest.importorskip(f"pyarrow.{kind}").read_table(name)
+        return numpy.stack([column.to_numpy() for column in table.columns], axis=1)
     if kind == "tif":
         return tifffile.imread(name)
     if kind == "petsc":
         assert numpy.fromfile(name, ">i4", 4).tolist() == [1211216, *shape, -1]
         return numpy.fromfile(name, ">c16" if dtype.startswith("c") else ">f8", offset=16).reshape(shape)
+    if kind == "zarr":
+        return pytest.importorskip("zarr").open_array(name, mode="r")[:]
     assert kind == "tiles"
     manifest = json.loads((path / "manifest.json").read_text())
     whole = numpy.empty(shape, manifest["dtype"])
@@ -97,6 +109,7 @@ def holds(kind: str, dtype: str) -> bool:
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_there_and_back(tilewise: Tilewise, done: Done, kind: str, ranks: int) -> None:
     """To a format and back on one rank more; type, order and shape are drawn, the same for one case."""
+    require_library(f"B.{kind}")
     draw = random.Random(f"{kind} {ranks}")
     dtypes = [d for d in ("float64", "float32", "int64", "complex128", "uint8", "float16") if holds(kind, d)]
     dtype, shape = draw.choice(dtypes), draw.choice(SHAPES)

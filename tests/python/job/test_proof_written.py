@@ -11,7 +11,7 @@ from oracle import matrix, save
 from tilewise import files
 
 TEXTS = ("C.txt", "C.csv", "C.tsv", "C.mtx")
-OTHERS = ("C.npy", "C.raw", "C.tiles", "C.h5:/x/C", "C.nc", "C.png", "C.pgm", "C.tif")
+OTHERS = ("C.npy", "C.raw", "C.tiles", "C.zarr", "C.h5:/x/C", "C.nc", "C.png", "C.pgm", "C.tif")
 COMMANDS = {
     "multiply": ("multiply", "A.npy", "B.npy"),
     "transpose": ("transpose", "A.npy"),

@@ -45,7 +45,7 @@ def test_jobs_and_plans_refuse_alike(
     needed: int | None,
 ) -> None:
     with h5py.File("P.h5", "w") as file:
-        file.create_dataset("A", data=numpy.arange(24.0).reshape(6, 4), compression="gzip", chunks=(2, 2))
+        file.create_dataset("A", data=numpy.arange(24.0).reshape(6, 4), compression="lzf", chunks=(2, 2))
     with h5py.File("K.h5", "w") as file:
         file["old"] = numpy.arange(100.0)
     if needed is None:

@@ -15,11 +15,13 @@ from tilewise.files.region import Region
 from tilewise.launch import worker
 from tilewise.launch.job import (
     PROTOCOL,
+    Convert,
     Job,
     Measure,
     Point,
     Seen,
     Site,
+    Stack,
     StagedOutput,
     Stencil,
     Stop,
@@ -29,7 +31,8 @@ from tilewise.launch.job import (
     quit_job,
 )
 from tilewise.operations import OPERATIONS, exchanges_of, options_of
-from tilewise.operations.stencil.options import BOUNDARIES, HALOS
+from tilewise.operations.stencil.boundary import NAMES
+from tilewise.operations.stencil.options import HALOS
 from tilewise.planning.names import IO
 
 
@@ -51,6 +54,8 @@ def described(tilewise: Tilewise) -> dict[str, object]:
         ("variant", Variant),
         ("stencil", Stencil),
         ("svd", Svd),
+        ("stack", Stack),
+        ("convert", Convert),
         ("measure", Measure),
         ("site", Site),
         ("made", StagedOutput),
@@ -75,7 +80,7 @@ def test_both_sides_have_the_same_names(described: dict[str, object]) -> None:
         "svd": ["none", *exchanges_of("svd")],
     }
     assert described["halos"] == list(HALOS)
-    assert described["boundaries"] == list(BOUNDARIES)
+    assert set(described["boundaries"]) == {name.partition(":")[0] for name in NAMES}
     assert described["io"] == list(IO)
     assert described["dtypes"] == list(ITEMSIZE)
 

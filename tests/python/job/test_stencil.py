@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy
 import pytest
 from conftest import Done, Tilewise
-from stencil_cover import Way, cover
-from stencil_runs import WEIGHTS, numbers, result, save, swept
-from tilewise.operations.stencil.options import BOUNDARIES
+from stencil_cover import CHOICES, Way, cover
+from stencil_runs import BOUNDARIES, WEIGHTS, numbers, result, save, swept
 from tilewise.planning.names import EXCHANGES
 
 JOB = ("stencil", "--force")
@@ -45,7 +46,7 @@ def words_of(way: Way) -> tuple[object, ...]:
 WAYS = list(cover())
 
 
-@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.parametrize("boundary", CHOICES["boundary"])
 def test_bits_are_the_same_in_every_way(tilewise: Tilewise, done: Done, boundary: str) -> None:
     """Any two values of any two choices meet somewhere; each way is compared with plain loops on one rank."""
     save(tilewise)
@@ -93,7 +94,7 @@ def test_nothing_is_lost_where_it_goes_round(tilewise: Tilewise, done: Done) -> 
 
 
 def test_mirrored_input_gives_mirrored_output(tilewise: Tilewise, done: Done) -> None:
-    for weights, boundary in zip(("star5", "star9", "box3", "star5"), BOUNDARIES, strict=True):
+    for weights, boundary in zip(itertools.cycle(("star5", "star9", "box3")), BOUNDARIES, strict=False):
         states = []
         for mirror in (slice(None), slice(None, None, -1)):
             numpy.save(tilewise.folder / "M.npy", numbers()[mirror, ::-1])
@@ -234,7 +235,7 @@ def test_messages_by_halo(tilewise: Tilewise, done: Done) -> None:
 def test_results_are_proved(tilewise: Tilewise, done: Done, method: str) -> None:
     save(tilewise)
     numpy.save(tilewise.folder / "A8.npy", numbers(dtype="uint8"))
-    for name, boundary in zip(("A8.npy", "A32.npy", "F64.npy", "A32.npy"), BOUNDARIES, strict=True):
+    for name, boundary in zip(itertools.cycle(("A32.npy", "F64.npy", "A8.npy")), BOUNDARIES, strict=False):
         for more in (("-n", 1), ("-n", 4, "--decomposition", "grid", "--depth", 3)):
             words = ("--steps", 11, "--boundary", boundary, "--verify", method)
             record = done(name, "-o", "B.npy", *words, *more)

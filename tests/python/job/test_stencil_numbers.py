@@ -9,8 +9,7 @@ import numpy
 import pytest
 from conftest import Done, InProcess, Tilewise, one_message
 from scipy import ndimage
-from stencil_runs import numbers, result
-from tilewise.operations.stencil.options import BOUNDARIES
+from stencil_runs import BOUNDARIES, numbers, result
 from tilewise.planning.names import EXCHANGES
 
 JOB = ("stencil", "--force")
@@ -55,7 +54,7 @@ def test_results_with_nan_are_proved(tilewise: Tilewise, done: Done, dtype: str,
 def test_strange_numbers_come_out_the_same_in_every_way(tilewise: Tilewise, done: Done) -> None:
     numpy.save(tilewise.folder / "A.npy", strange())
     for at, exchange in enumerate(EXCHANGES):
-        boundary, weights = list(BOUNDARIES)[at % len(BOUNDARIES)], ("star5", "star9", "box3")[at % 3]
+        boundary, weights = BOUNDARIES[at % len(BOUNDARIES)], ("star5", "star9", "box3")[at % 3]
         words = ("--steps", 4, "--weights", weights, "--boundary", boundary)
         done("A.npy", "-o", "P.npy", *words, "--kernel", "plain", "-n", 1)
         ranks = 2 + at % 3

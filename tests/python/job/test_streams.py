@@ -128,3 +128,65 @@ def test_what_a_killed_job_stored_goes_with_the_next(tilewise: Tilewise) -> None
     assert len(tilewise.files()) == 2
     assert tilewise("transpose", "A.npy", "-o", "B.npy").returncode == 0
     assert tilewise.files() == {"A.npy", "B.npy"}
+
+
+def test_what_can_be_refused_is_refused_before_standard_input_is_read(tilewise: Tilewise) -> None:
+    """Nobody writes to the pipe, and nobody closes it."""
+    numpy.save(tilewise.folder / "A.npy", A)
+    (tilewise.folder / "mine.json").write_text("{}")
+    (tilewise.folder / "old").mkdir()
+    before = tilewise.files()
+    source, target = os.pipe()
+    for words, said in (
+        (("transpose", "-", "-o", "A.npy"), "A.npy exists already"),
+        (("svd", "-", "-o", "old"), "old exists already"),
+        (("multiply", "-", "none.npy", "-o", "B.npy"), "none.npy does not exist"),
+        (("transpose", "-", "-o", "B.npy", "--json", "mine.json"), "was not written by tilewise"),
+        (("convert", "-", "-o", "-", "--trace", "none/t.json"), "none does not exist"),
+    ):
+        done = subprocess.run(
+            tilewise.command(*words),
+            cwd=tilewise.folder,
+            env=tilewise.environment,
+            stdin=source,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert said in one_message(done, 2), words
+        assert tilewise.files() == before
+    os.close(source)
+    os.close(target)
+
+
+def test_files_as_streams(tilewise: Tilewise) -> None:
+    """`< A.npy` is read where it lies, unless some of it was read before; `>> B` adds to what is there."""
+    folder = tilewise.folder
+    numpy.save(folder / "A.npy", A)
+    (folder / "behind").write_bytes(b"12345" + npy(A))
+    (folder / "B").write_bytes(b"12345")
+    for name, start in (("A.npy", 0), ("behind", 5)):
+        with open(folder / name, "rb") as given, open(folder / "B", "ab") as taken:
+            os.lseek(given.fileno(), start, os.SEEK_SET)
+            command = tilewise.command("transpose", "-", "-o", "-", "-n", "2", "--json", "r.json")
+            subprocess.run(
+                command,
+                cwd=folder,
+                env=tilewise.environment,
+                stdin=given,
+                stdout=taken,
+                check=True,
+                timeout=60,
+            )
+        written = (folder / "B").read_bytes()
+        assert written[:5] == b"12345" and numpy.array_equal(numpy.load(io.BytesIO(written[5:])), A.T)
+        (folder / "B").write_bytes(b"12345")
+        assert json.loads((folder / "r.json").read_text())["inputs"][0]["path"] == "-"
+    assert tilewise.files() == {"A.npy", "behind", "B", "r.json"}
+    assert numpy.array_equal(numpy.load(folder / "A.npy"), A)
+
+
+def test_more_than_a_pipe_holds(tilewise: Tilewise) -> None:
+    numbers = numpy.random.default_rng(2).random((1500, 1111))
+    assert numpy.array_equal(result(piped(tilewise, npy(numbers), "transpose", "-", "-o", "-")), numbers.T)

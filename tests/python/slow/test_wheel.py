@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,9 @@ def interpreter(minor: int) -> str:
 
 def wheel() -> Path:
     """The newest wheel that was built; skips the test where there is none."""
-    built = sorted((ROOT / "dist").glob("tilewise-*-manylinux*.whl"), key=os.path.getmtime)
+    built = sorted(
+        (ROOT / "dist").glob(f"tilewise-*-manylinux*_{platform.machine()}.whl"), key=os.path.getmtime
+    )
     if not built:
         pytest.skip("no wheel was built. Try: make wheel")
     return built[-1]

@@ -112,22 +112,24 @@ def test_files_count_as_input_bytes(tmp_path: Path) -> None:
     assert not point.reason
 
 
-def test_an_input_may_be_a_dataset(tilewise: Tilewise) -> None:
+def test_an_input_may_be_a_slice_of_a_dataset(tilewise: Tilewise) -> None:
     a, b = numpy.random.default_rng(1).random((2, 5, 5))
     with h5py.File(tilewise.folder / "both.h5", "w") as book:
-        book["A"], book["g/B"] = a, b
+        book["A"], book["g/B"] = numpy.stack([b, a]), b
     (tilewise.folder / "s.toml").write_text(
         'title = "T"\ncommand = "multiply"\noutput = "C.npy"\n'
-        'inputs.A.path = "both.h5:/A"\ninputs.B.path = "both.h5:g/B"\n'
+        'inputs.A.path = "both.h5:/A[1]"\ninputs.B.path = "both.h5:g/B"\n'
     )
     done = tilewise("study", "run", "s.toml", "--into", "r")
     assert done.returncode == 0, done.stderr
     (line,) = lines(tilewise.folder / "r")
     folder = tilewise.folder
-    assert line["command"][1:3] == [f"{folder}/both.h5:/A", f"{folder}/both.h5:g/B"]
+    assert line["command"][1:3] == [f"{folder}/both.h5:/A[1]", f"{folder}/both.h5:g/B"]
     assert line["status"] == "done" and [each["shape"] for each in line["record"]["inputs"]] == [[5, 5]] * 2
     text = (tilewise.folder / "s.toml").read_text()
-    (tilewise.folder / "s.toml").write_text(text.replace("both.h5:/A", "both.h5:/B").replace("both", "none"))
+    (tilewise.folder / "s.toml").write_text(
+        text.replace("both.h5:/A[1]", "both.h5:/B").replace("both", "none")
+    )
     assert "none.h5: No such file" in one_message(tilewise("study", "run", "s.toml"), 2)
 
 

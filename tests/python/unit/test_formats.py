@@ -16,7 +16,7 @@ import numpy
 import pytest
 import scipy.io
 import tifffile
-from format_files import COMPLEX, SHAPES, filled, loaded, matrix, written
+from format_files import COMPLEX, SHAPES, filled, loaded, matrix, require_library, written
 from PIL import Image
 from tilewise import files
 from tilewise.base.errors import Interrupted, RunError, UsageError
@@ -59,6 +59,19 @@ def read_text(separator: str | None) -> Callable[[Path], Any]:
     return lambda path: numpy.loadtxt(path, delimiter=separator, ndmin=2)
 
 
+def read_parquet(path: Path) -> Any:
+    return columns_of(pytest.importorskip("pyarrow.parquet").read_table(path))
+
+
+def read_feather(path: Path) -> Any:
+    return columns_of(pytest.importorskip("pyarrow.feather").read_table(path))
+
+
+def columns_of(table: Any) -> Any:
+    assert table.column_names == [f"c{place}" for place in range(table.num_columns)]
+    return numpy.stack([column.to_numpy() for column in table.columns], axis=1)
+
+
 READERS: dict[str, Callable[[Path], Any]] = {
     ".npy": read_npy,
     ".bin": read_bin,
@@ -66,6 +79,10 @@ READERS: dict[str, Callable[[Path], Any]] = {
     ".h5": read_h5,
     ".hdf5": read_h5,
     ".nc": read_h5,
+    ".parquet": read_parquet,
+    ".feather": read_feather,
+    ".arrow": read_feather,
+    ".mat": lambda path: scipy.io.loadmat(path)["matrix"],
     ".safetensors": read_safetensors,
     ".mtx": scipy.io.mmread,
     ".txt": read_text(None),
@@ -76,11 +93,13 @@ READERS: dict[str, Callable[[Path], Any]] = {
     ".pgm": lambda path: numpy.asarray(Image.open(path)),
     ".pnm": lambda path: numpy.asarray(Image.open(path)),
     ".png": lambda path: numpy.asarray(Image.open(path)),
+    ".zarr": lambda path: pytest.importorskip("zarr").open_array(path, mode="r")[:],
 }
 
 
 @pytest.mark.parametrize("extension", READERS)
 def test_what_we_write_is_read_by_us_and_by_others(tmp_path: Path, extension: str) -> None:
+    require_library("x" + extension)
     for dtype in format_of("x" + extension).numbers:
         for shape in SHAPES:
             path = tmp_path / f"a{dtype}{shape[0]}x{shape[1]}{extension}"
@@ -107,6 +126,7 @@ def test_every_format_is_tried() -> None:
 
 @pytest.mark.parametrize("extension", FORMATS)
 def test_a_new_file_is_what_its_formats_facts_say(tmp_path: Path, extension: str) -> None:
+    require_library("x" + extension)
     facts = format_of("x" + extension)
     for dtype, order in itertools.product(facts.numbers, facts.orders):
         target = find_target(str(tmp_path / f"a{extension}"), colours=True)

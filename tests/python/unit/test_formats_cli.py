@@ -15,7 +15,7 @@ import safetensors.numpy
 import tifffile
 from conftest import InProcess, one_message
 from PIL import Image
-from scipy.io import netcdf_file
+from scipy.io import netcdf_file, savemat
 from tilewise.files.output import create
 from tilewise.files.target import check_target
 
@@ -70,7 +70,7 @@ def test_info_says_what_a_file_is(here: InProcess, name: str) -> None:
     assert (found["min"], found["max"], found["non_finite"]) == (1, 60, 0)
     assert found["mean"] == pytest.approx(30.5)
     assert facts["shape"] == [12, 5] and facts["format"] == name.split(":", maxsplit=1)[0].rsplit(".", 1)[1]
-    assert facts["encoding"] in ("binary", "text", "encoded")
+    assert facts["encoding"] in ("binary", "text", "encoded", "chunks")
     assert facts["tiles"] == (4 if name == "a.tiles" else None)
     assert facts["member"] == {"a": "a", "b": "a"}.get(name.removesuffix(".npz"), facts["member"])
 
@@ -90,7 +90,13 @@ def several(folder: Path) -> dict[str, dict[str, tuple[Any, ...]]]:
         book.createDimension("columns", 5)
         book.createVariable("rows", "f8", ("rows",))[:] = 0
         book.createVariable("a", "f8", ("rows", "columns"))[:] = NUMBERS
+    savemat(folder / "s.mat", {"a": floats, "b": NUMBERS, "c": "text"})
     return {
+        "s.mat": {
+            "a": ([3, 4], "float32", True),
+            "b": ([12, 5], "float64", True),
+            "c": ([1, 4], "char", False),
+        },
         "s.h5": {
             "/cube": ([1, 3, 4], "float32", False),
             "/empty": ([], "nothing", False),
@@ -142,11 +148,27 @@ def test_a_working_folder_that_is_gone(here: InProcess, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "advised"), [("a,b", True), ('"x","y"', True), ("_x,3", False), ("1,b", False), (",,2", False)]
+    ("line", "names"),
+    [
+        ("a,b", "a, b"),
+        ('"x, 1","y"', "x, 1, y"),
+        (",b", ", b"),
+        ("_x,3", ""),
+        ("1,b", ""),
+        ("a,b,c", ""),
+        ("a", ""),
+    ],
 )
-def test_column_names_are_thought_of_where_there_are_words(here: InProcess, line: str, advised: bool) -> None:
+def test_column_names_are_left_out_where_they_are_certain(here: InProcess, line: str, names: str) -> None:
+    """Every field of the first line is a name, and every field of the next a number."""
     Path("a.csv").write_text(f"{line}\n1,2\n")
-    assert ("column names" in one_message(here("info", "a.csv"), 2)) == advised
+    result = here("info", "a.csv")
+    if names:
+        assert f"its first line is read as column names: {names}\n" in result.stdout
+        assert "1×2" in result.stdout
+    else:
+        assert "--header-rows 1" in one_message(result, 2)
+        assert "1×2" in here("info", "a.csv", "--header-rows", 1).stdout
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -85,7 +85,7 @@ def test_hdf5_members_links_and_what_is_no_matrix(tmp_path: Path) -> None:
 def test_hdf5_chunks_larger_than_a_panel_are_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tilewise.files.formats.h5._PANEL", 4096)
+    monkeypatch.setattr("tilewise.files.slices._PANEL", 4096)
     numbers = matrix((211, 97))
     with h5py.File(tmp_path / "a.h5", "w") as book:
         for chunks in ((64, 8), (1, 97), (211, 97), (7, 5), (200, 1)):

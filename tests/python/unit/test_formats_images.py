@@ -70,7 +70,7 @@ def test_plain_tiff_lies_in_place(tmp_path: Path, dtype: str, mark: str) -> None
 def test_packed_tiff_is_decoded(tmp_path: Path, options: dict[str, Any], dtype: str, mark: str) -> None:
     numbers = numpy.arange(61 * 45).reshape(61, 45).astype(dtype)
     tifffile.imwrite(tmp_path / "a.tif", numbers, photometric="minisblack", byteorder=mark, **options)
-    assert files.inspect(str(tmp_path / "a.tif")).encoded
+    assert files.inspect(str(tmp_path / "a.tif")).packed
     assert numpy.array_equal(loaded(tmp_path / "a.tif"), numbers)
 
 

@@ -22,7 +22,7 @@ ROUNDS = 15  # changes of each seed that is a tree
 
 def test_each_kept_input_has_a_target() -> None:
     kept = {path.name for path in (FUZZ / "corpus").iterdir()}
-    assert kept <= {*targets.TARGETS, "text", "format", "job"}
+    assert kept <= {*targets.TARGETS, "text", "format", "unpack", "job"}
 
 
 @pytest.mark.parametrize("name", targets.TARGETS)

@@ -32,11 +32,18 @@ TILES = {  # the same with a matrix that is a folder of tiles, for `per_rank`
     "svd": ["T.tiles", "-o", "svd"],
     "norm": ["T.tiles"],
 }
+STACKS = {  # the same with a stack of matrices, for `slices`
+    "multiply": ["S.npy", "random:48x64:int64:2", "-o", "C.npy"],
+    "stencil": ["S.npy", "--steps", "3", "-o", "C.npy"],
+    "svd": ["S.npy", "-o", "svd"],
+    "norm": ["S.npy"],
+}
 # A choice may want something else besides; one of these must do.
 BESIDES = {
     "algorithm": [["-n", "1"], ["-n", "4"], ["--components", "3"]],
     "exchange": [["-n", "4"], *(["-n", "4", "--algorithm", name] for name in ("cannon", "summa", "swap"))],
     "io": [[]],
+    "slices": [["--each", "0"]],
     "halo": [["-n", "2", "--exchange", "blocking"]],
     "root_write": [["--algorithm", "gather"]],
     "inner": [["--algorithm", "jacobi"]],
@@ -59,10 +66,13 @@ def with_choices() -> Iterator[tuple[str, Argument]]:
 )
 def test_each_choice_of_a_job_is_taken_by_its_plan(name: str, flag: Argument, here: InProcess) -> None:
     written(Path("T.tiles").resolve(), numpy.ones((64, 48)))
+    numpy.save("S.npy", numpy.ones((3, 64, 48)))
     for choice in flag.choices:
         spelt = flag.parameter.spellings[0]
         if choice == "per_rank":
             words = TILES.get(name, ["T.tiles", "-o", "C.npy"])
+        elif flag.field == "slices":
+            words = STACKS.get(name, ["S.npy", "-o", "C.npy"])
         else:
             words = WORDS.get(name, OTHERS)
         refusals = []

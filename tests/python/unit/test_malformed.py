@@ -29,7 +29,7 @@ def test_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wh
     Path(name.partition(":")[0]).write_bytes(make())
     with within(5), pytest.raises(UsageError) as refused:
         source = files.inspect(name)
-        assert source.encoded, f"{what} was taken for {source}"
+        assert source.packed, f"{what} was taken for {source}"
         decoded(source, str(tmp_path), "id")
     assert name.partition(":")[0] in refused.value.message
     assert "\n" not in refused.value.text().replace("\n  try: ", "") and refused.value.message.isprintable()

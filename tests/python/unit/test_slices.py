@@ -69,7 +69,7 @@ def test_slices_are_numpys(tmp_path: Path, name: str) -> None:
             continue
         expected = CUBE[index]
         assert numpy.array_equal(loaded(path), expected.reshape(len(expected), -1))
-        assert files.inspect(path).encoded == (gaps or name in ("z.npz", "c.h5:/k", "u.nc:x"))
+        assert files.inspect(path).packed == (gaps or name in ("z.npz", "c.h5:/k", "u.nc:x"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -125,3 +125,12 @@ def test_an_output_is_no_slice(tmp_path: Path) -> None:
     fill(tmp_path)
     with pytest.raises(UsageError, match="is a slice, but a whole file is written"):
         check_target(f"{tmp_path}/c.npy[0]", True)
+
+
+@pytest.mark.parametrize(("shape", "said"), [((4, 3, 5), "4×3×5 float64"), ((7,), r"\(7,\) float64")])
+def test_a_truncated_array_is_refused_with_its_own_shape(tmp_path: Path, shape: Any, said: str) -> None:
+    path = tmp_path / "c.npy"
+    numpy.save(path, numpy.zeros(shape))
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(UsageError, match=rf"\({said} from byte 128\) promises .*truncated"):
+        files.inspect(f"{path}[0]" if len(shape) > 2 else str(path))

@@ -94,7 +94,6 @@ def test_what_is_refused(
 @pytest.mark.parametrize(
     ("name", "array", "said", "advice"),
     [
-        ("c.npy", numpy.ones((3, 3), "complex64"), "c.npy holds complex64", "convert c.npy"),
         ("h.npy", numpy.ones((3, 3), "float16"), "h.npy holds float16", "--dtype float32"),
         ("e.npy", numpy.ones((0, 3)), "e.npy is 0×3: it has no numbers", ""),
         ("v.npy", numpy.ones((3, 3, 3)), "v.npy has 3 dimensions", "v.npy[0]"),

@@ -6,18 +6,22 @@ To add one, write its module beside this one, and a line in `FORMATS`. The modul
         the facts: what it can hold, in which orders, whether it is text, a picture, a folder
     inspect(path, name, member) -> Source
         looks at headers only; `name` is what the user wrote and goes into messages. Where a line is a row it
-        takes `most`, and then says no more rows than that; of a picture `planes`, all numbers of planes that
-        are of use (`colours.py`); where the format is `sliced`, `part`, what stands in brackets (`slices.py`)
+        takes `style`, how it is read, and `most`, and then says no more rows than that; of a picture
+        `planes`, all numbers of planes that are of use (`colours.py`); where the format is `sliced`, `part`,
+        what stands in brackets (`slices.py`), and which axes make it a stack (`stacks.py`)
     decode(source, out) -> None
         only where `inspect` says `encoded`: writes the numbers little-endian in `source.order`, in panels
     create(new) -> Region
         only where it can be written: gives the empty file at `new.path` its headers and its full size
     create_tiles, claim_of, replaced, sweep, check_folder
         in its place where a matrix is a folder; see `tiles.py`
+    create_tiles, claim_of, complete, old_entries, check_folder, rectangles, place
+        where a new folder gets its name as a whole; see `zarr_new.py`
     contents(path, name) -> list[Content]
         only where a file can hold several arrays: all of them, for `tilewise info`
     encode(raw, path, planes) -> None
-        only where `create` sends the numbers to another, raw file: packs that file into `path`
+        only where `create` sends the numbers to another, raw file: packs that file into `path`; where the
+        format is `stacked` it takes `extents`, which a stack has
     check_member(path, name, member, force) -> None
         only where a matrix can be added to an old file: raises UsageError where it may not be
     written_warnings(name, shape, dtype, order) -> tuple[str, ...]
@@ -55,6 +59,10 @@ FORMATS = {  # the module of each extension
     ".h5": "h5",
     ".hdf5": "h5",
     ".nc": "nc",
+    ".mat": "mat",
+    ".parquet": "parquet",
+    ".feather": "feather",
+    ".arrow": "feather",
     ".safetensors": "safetensors",
     ".tif": "tiff",
     ".tiff": "tiff",
@@ -66,6 +74,7 @@ FORMATS = {  # the module of each extension
     ".jpeg": "jpeg",
     ".petsc": "petsc",
     ".tiles": "tiles",
+    ".zarr": "zarr",
 }
 _SLICE = re.compile(r"(?P<name>.+)\[(?P<slice>[^\[\]]*)\]", re.DOTALL)
 MATRIX = Value("FILE", tuple(FORMATS))
@@ -78,8 +87,10 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     `numbers`: the dtypes that a new file can hold; empty where it is only read. `member`: what a name behind
     the colon means ("dataset", "page"); empty where there is none. `orders`: the orders of storage that a new
     file can have, its natural one first. `byte_order`: that of the numbers which ranks write. `lines`: of a
-    text, what stands on a line. `folder`: a tile of the matrix is a file of its own. `headed`: the file
-    itself says shape and order. `sliced`: a name may say in brackets which slice of an array is meant.
+    text, what stands on a line. `folder`: a tile of the matrix is a file of its own; `whole`: a new folder
+    gets its name when all is in it, and is cut as the format likes. `headed`: the file itself says shape and
+    order. `sliced`: a name may say in brackets which slice of an array is meant. `stacked`: a new file can
+    hold an array of more dimensions. `table`: its members are columns, several of which make a matrix.
     `picture`: it may hold colours, and a new one as many `planes` as these. `reproducible`: the same matrix
     makes the same bytes.
     """
@@ -90,8 +101,11 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     byte_order: Literal["little", "big"] = "little"
     lines: Literal["", "row", "number"] = ""
     folder: bool = False
+    whole: bool = False
     headed: bool = True
     sliced: bool = False
+    stacked: bool = False
+    table: bool = False
     picture: bool = False
     planes: tuple[int, ...] = (1,)
     reproducible: bool = True
@@ -100,6 +114,11 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     def text(self) -> bool:
         """Whether numbers are written as text, so that their bytes are known when they are."""
         return bool(self.lines)
+
+    @property
+    def styled(self) -> bool:
+        """Whether lines are rows, whose separators and other marks may be chosen."""
+        return self.lines == "row"
 
     @property
     def one_array(self) -> bool:
@@ -174,9 +193,16 @@ def extension(path: str) -> str:
     ending = ending_of(path)
     if ending in FORMATS:
         return ending
+    if path.lower().endswith(".zarr.zip"):
+        raise UsageError(
+            f"{path} is a zipped Zarr store, but a folder was expected", f"unzip {path} -d {path[:-4]}"
+        )
     known = ", ".join(FORMATS)
     what = f"the unknown extension {ending!r}" if ending else "no extension"
-    raise UsageError(f"{path} has {what}; expected one of {known}")
+    store, inside, member = path.partition(".zarr/")
+    raise UsageError(
+        f"{path} has {what}; expected one of {known}", f"{store}.zarr:/{member}" if inside and member else ""
+    )
 
 
 def ending_of(path: str) -> str:

@@ -1,10 +1,11 @@
-"""The HDF5 format: contiguous datasets are read and written in place, all others are decoded by h5py."""
+"""The HDF5 format: contiguous datasets are read and written in place, ranks or h5py unpack chunks."""
 
 from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, BinaryIO
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
@@ -17,22 +18,24 @@ from tilewise.files.checks import (
 )
 from tilewise.files.dtypes import ALL, ITEMSIZE
 from tilewise.files.formats import Format
+from tilewise.files.formats.h5_chunks import chunks_of
 from tilewise.files.formats.h5_elsewhere import require_inside
 from tilewise.files.formats.h5_names import choose, datasets, find
 from tilewise.files.guard import guarded
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
-from tilewise.files.slices import Part, part_of, where
+from tilewise.files.slices import Part, part_of, where, write_blocks
+from tilewise.files.stacks import write_slices
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped,unused-ignore]
+    import numpy
 
     from tilewise.files.contents import Content
 
-FORMAT = Format(numbers=ALL, member="dataset", sliced=True, reproducible=False)
+FORMAT = Format(numbers=ALL, member="dataset", sliced=True, stacked=True, reproducible=False)
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 DEFAULT = "/matrix"
-_PANEL = 32 << 20  # bytes
 _ALIGNED_FROM = 64 << 10  # bytes; smaller objects are not put at the begin of a page
 
 
@@ -47,32 +50,43 @@ def inspect_kind(path: str, name: str, member: str, kind: str, part: str | None 
     file.close()
     if size == 0:
         raise UsageError(f"{name} is empty, but a .{kind} file was expected")
-    with _opened(path, "r") as book:
+    with opened(path, "r") as book:
         dataset = choose(book, name, path, member)
         return _source(dataset, path, name, size, kind, part)
 
 
 def decode(source: Source, out: BinaryIO) -> None:
-    """Reads blocks of at most 32 MiB, cut where the chunks are, so that each chunk is unpacked once."""
+    """Unpacks the part of the dataset, or all slices of a stack."""
+    assert source.part is not None
+    with opened(source.path, "r") as book:
+        write_part(find(book, source.name, source.member), source.part, source.dtype, out)
+
+
+def write_part(dataset: h5py.Dataset, part: Part, dtype: str, out: BinaryIO) -> None:
+    """Writes the part row by row, or one slice behind the other; each chunk is unpacked once."""
+    read = reader(dataset, dtype)
+    chunks = dataset.chunks or (1,) * len(part.shape)
+    if (slices := part.slices) is not None:
+        together = chunks[slices.places[0]]
+        write_slices(read, part.shape, part.index, slices, ITEMSIZE[dtype], out, together=together)
+        return
+    write_blocks(part, chunks, dtype, out, read)
+
+
+def reader(dataset: h5py.Dataset, dtype: str) -> Callable[[tuple[int | slice, ...]], Any]:
+    """What reads the numbers of an index, little-endian."""
     import numpy
 
-    with _opened(source.path, "r") as book:
-        dataset = find(book, source.name, source.member)
-        native = numpy.dtype(source.dtype).newbyteorder("<")
-        part = source.part
-        assert part is not None
-        high, wide = _block(dataset, part)
-        for row in range(0, part.rows, high):
-            for column in range(0, part.columns, wide):
-                across = min(wide, part.columns - column)
-                chosen = part.block(slice(row, row + high), slice(column, column + across))
-                block = numpy.ascontiguousarray(dataset[chosen], native).reshape(-1, across)
-                if wide >= part.columns:
-                    out.write(block.data)
-                    continue
-                for line, numbers in enumerate(block):
-                    out.seek(((row + line) * part.columns + column) * native.itemsize)
-                    out.write(numbers.data)
+    native = numpy.dtype(dtype).newbyteorder("<")
+
+    def read(chosen: tuple[int | slice, ...]) -> Any:
+        numbers = dataset[chosen]
+        if numbers.dtype.names:  # a complex number as a record of two
+            order = numbers.dtype[0].str[0]
+            numbers = numpy.ascontiguousarray(numbers).view(f"{order}c{numbers.dtype.itemsize}")
+        return numbers.astype(native, copy=False)
+
+    return read
 
 
 def contents(path: str, name: str) -> list[Content]:
@@ -81,12 +95,12 @@ def contents(path: str, name: str) -> list[Content]:
 
     from tilewise.files.contents import content
 
-    with _opened(path, "r") as book:
+    with opened(path, "r") as book:
         found = []
         for member in datasets(book):
             dataset = book[member]
             strings = h5py.check_string_dtype(dataset.dtype) is not None
-            layout = _why_encoded(dataset, dataset.size or 0) or "in one piece"
+            layout = why_encoded(dataset, dataset.size or 0) or "in one piece"
             kind = "strings" if strings else "nothing" if dataset.shape is None else ""
             found.append(content(member, dataset.shape or (), dataset.dtype, layout, kind))
         return found
@@ -99,7 +113,6 @@ def create(new: New) -> Region:
 
 def create_kind(new: New, netcdf: bool) -> Region:
     """The same; for `netcdf` the dataset gets two named dimensions."""
-    import h5py
     import numpy
 
     from tilewise.files.formats.nc import forget_dimensions, name_dimensions
@@ -107,29 +120,36 @@ def create_kind(new: New, netcdf: bool) -> Region:
     member = "/" + "/".join(part for part in (new.member or DEFAULT).split("/") if part)
     if member == "/":
         raise UsageError(f"the output {new.name} is the root group, but a dataset was expected")
-    with _opened(new.path, "r+" if os.path.getsize(new.path) else "w", netcdf) as book:
+    with opened(new.path, "r+" if os.path.getsize(new.path) else "w", netcdf) as book:
         if member in book:
             if netcdf:
                 forget_dimensions(book[member])
             del book[member]
-        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        properties.set_layout(h5py.h5d.CONTIGUOUS)
-        properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-        properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-        links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
-        links.set_create_intermediate_group(True)
-        number = h5py.h5t.py_create(numpy.dtype(new.dtype).newbyteorder("<"), logical=True)
-        space = h5py.h5s.create_simple(new.shape)
-        made = h5py.h5d.create(book.id, member.encode(), number, space, properties, lcpl=links)
+        dataset = contiguous(book, member, new.array_shape, numpy.dtype(new.dtype).newbyteorder("<"))
         if netcdf:
-            name_dimensions(book, h5py.Dataset(made))
-        offset = made.get_offset() or 0
+            name_dimensions(book, dataset)
+        offset = dataset.id.get_offset() or 0
     return new.region(offset=offset, file_bytes=os.path.getsize(new.path))
+
+
+def contiguous(book: h5py.File, member: str, shape: tuple[int, ...], dtype: numpy.dtype[Any]) -> h5py.Dataset:
+    """A new dataset in one piece, whose place in the file is known at once."""
+    import h5py
+
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_layout(h5py.h5d.CONTIGUOUS)
+    properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
+    links.set_create_intermediate_group(True)
+    number = h5py.h5t.py_create(dtype, logical=True)
+    space = h5py.h5s.create_simple(shape)
+    return h5py.Dataset(h5py.h5d.create(book.id, member.encode(), number, space, properties, lcpl=links))
 
 
 def check_member(path: str, name: str, member: str, force: bool) -> None:
     """Raises UsageError unless `member` may be written into the existing file at `path`."""
-    with guarded(f"the output {name} cannot be added to {path}"), _opened(path, "r") as book:
+    with guarded(f"the output {name} cannot be added to {path}"), opened(path, "r") as book:
         import h5py
 
         old = find(book, name, member, must_exist=False)
@@ -139,7 +159,8 @@ def check_member(path: str, name: str, member: str, force: bool) -> None:
             raise UsageError(f"the output {name} exists already", "--force replaces this dataset only")
 
 
-def _opened(path: str, mode: str, netcdf: bool = False) -> h5py.File:
+def opened(path: str, mode: str, netcdf: bool = False) -> h5py.File:
+    """The file, locked against other programs where the file system can do that."""
     import h5py
 
     if mode == "r":
@@ -168,14 +189,26 @@ def _source(
     how = f"book.create_dataset({dataset.name!r}, data=a.reshape(…))"
     part = part_of(dataset.shape, name, brackets, how=how)
     numbers = math.prod(part.shape)
-    bytes_ = numbers_bytes(1, numbers, number, name)
-    reason = _why_encoded(dataset, bytes_)
+    bytes_ = numbers_bytes(1, numbers, number, name, part.shape)
+    reason = why_encoded(dataset, bytes_)
     offset = 0
     if not reason and bytes_:
         offset = dataset.id.get_offset()
-        require_room(name, size, offset, 1, numbers, number)
+        require_room(name, size, offset, 1, numbers, number, part.shape)
     require_inside(dataset, path, name)
     assert isinstance(dataset, h5py.Dataset)
+    note = reason and f"{printable(dataset.name)} is {reason}"
+    place = where(part, offset, number, byte_order(dtype), note)
+    unpacked = chunks_of(dataset, part, name, size) if reason and part.slices is None else None
+    if unpacked is not None:
+        own = part.notes if part.is_list else ()
+        place |= {
+            "encoded": False,
+            "encoding": "chunks",
+            "chunks": unpacked,
+            "byte_order": byte_order(dtype),
+            "notes": (*own, note),
+        }
     return Source(
         path=path,
         name=name,
@@ -184,11 +217,11 @@ def _source(
         format=kind,
         member=dataset.name,
         warnings=not_applied(dataset.attrs),
-        **where(part, offset, number, byte_order(dtype), reason and f"{printable(dataset.name)} is {reason}"),
+        **place,
     )
 
 
-def _why_encoded(dataset: h5py.Dataset, numbers: int) -> str:
+def why_encoded(dataset: h5py.Dataset, numbers: int) -> str:
     """Why the numbers cannot be read where they lie; empty when they can."""
     import h5py
 
@@ -209,16 +242,3 @@ def _why_encoded(dataset: h5py.Dataset, numbers: int) -> str:
     if numbers and (dataset.id.get_offset() is None or dataset.id.get_storage_size() == 0):
         return "not written yet"
     return ""
-
-
-def _block(dataset: h5py.Dataset, part: Part) -> tuple[int, int]:
-    """Rows and columns to read at once."""
-    itemsize = dataset.dtype.itemsize
-    row_bytes = max(1, part.columns * itemsize)
-    if not dataset.chunks:
-        return max(1, _PANEL // row_bytes), max(1, part.columns)
-    high, wide = part.of_matrix(dataset.chunks)
-    if high * row_bytes > _PANEL:
-        wide *= max(1, _PANEL // max(1, high * wide * itemsize))
-        return high, wide
-    return high * max(1, _PANEL // (high * row_bytes)), max(1, part.columns)

@@ -12,7 +12,7 @@ _JPEG = PillowFormat("JPEG", extent_max=65500, options={"quality": _QUALITY})  #
 inspect, decode, create, encode = _JPEG.inspect, _JPEG.decode, _JPEG.create, _JPEG.encode
 
 
-def written_warnings(name: str, shape: tuple[int, int], dtype: str, order: str) -> tuple[str, ...]:
+def written_warnings(name: str, shape: tuple[int, ...], dtype: str, order: str) -> tuple[str, ...]:
     """That the numbers change a little, whatever they are."""
     return (
         f"a JPEG image stores the numbers only approximately (quality {_QUALITY}); .png keeps them exactly",

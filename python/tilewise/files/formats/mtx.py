@@ -90,7 +90,9 @@ def decode(source: Source, out: BinaryIO) -> None:
     count = size * (size - 1) // 2 if skew else size * (size + 1) // 2
     # The same text, seen as one column.
     pairs = source.dtype == "complex128"
-    column = msgspec.structs.replace(source, rows=count, columns=1, line_numbers=1 + pairs, pairs=pairs)
+    column = msgspec.structs.replace(
+        source, rows=count, columns=1, separator=" ", line_numbers=1 + pairs, pairs=pairs
+    )
     half = numpy.concatenate([numpy.empty(0, source.dtype), *numbers_of_text(column)])
     full = numpy.zeros((size, size), numpy.dtype(source.dtype).newbyteorder("<"))
     begin = 0

@@ -19,6 +19,7 @@ FORMAT = Format(
     numbers=tuple(dtype for dtype in ALL if dtype not in ("float16", "complex64", "complex128")),
     member="variable",
     sliced=True,
+    stacked=True,
     reproducible=False,
 )
 check_member = h5.check_member
@@ -59,7 +60,7 @@ def contents(path: str, name: str) -> list[Content]:
 
 
 def create(new: New) -> Region:
-    """Makes a NetCDF-4 variable with two named dimensions."""
+    """Makes a NetCDF-4 variable with named dimensions."""
     return h5.create_kind(new, netcdf=True)
 
 
@@ -74,7 +75,9 @@ def name_dimensions(book: h5py.File, variable: h5py.Dataset) -> None:
     """Gives `variable` its dimensions, as datasets that are marked as such and take no room."""
     group, leaf = variable.parent, variable.name.rsplit("/", 1)[1]
     number = _free_number(book)
-    for axis, what in enumerate(("rows", "columns")):
+    dimensions = len(variable.shape)
+    names = ("rows", "columns") if dimensions == 2 else (f"dimension_{axis}" for axis in range(dimensions))
+    for axis, what in enumerate(names):
         wanted = name = f"{leaf}_{what}"
         attempt = 1
         while name in group and group[name].shape != (variable.shape[axis],):

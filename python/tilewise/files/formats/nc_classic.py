@@ -17,7 +17,7 @@ from tilewise.files.checks import (
     require_room,
 )
 from tilewise.files.region import Source
-from tilewise.files.slices import part_of, where, write_matrix
+from tilewise.files.slices import part_of, where, write_part
 
 if TYPE_CHECKING:
     import numpy
@@ -39,13 +39,13 @@ def inspect(path: str, name: str, member: str, size: int, brackets: str | None =
         view = views[chosen]
         number = number_type(view.dtype, name)
         part = part_of(view.shape, name, brackets)
-        numbers_bytes(1, view.size, number, name)
+        numbers_bytes(1, view.size, number, name, view.shape)
         in_place = bool(view.flags.c_contiguous)
         offset = _offset(view) if in_place and view.size else 0
         order = byte_order(view.dtype)
         warnings = not_applied(variables[chosen]._attributes)
     if in_place:
-        require_room(name, size, offset, 1, view.size, number)
+        require_room(name, size, offset, 1, view.size, number, view.shape)
     why = (
         "" if in_place else f"the variable {printable(chosen)} is a record variable, interleaved with others"
     )
@@ -69,7 +69,7 @@ def decode(source: Source, out: BinaryIO) -> None:
         view = _views(_variables(file))[source.member]
         if view.shape != part.shape:
             raise UsageError(f"{source.name} changed while it was read")
-        write_matrix(view[part.selection].reshape(part.rows, part.columns), out)
+        write_part(part, view, out)
 
 
 def contents(path: str, name: str) -> list[Content]:

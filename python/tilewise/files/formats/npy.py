@@ -32,7 +32,7 @@ from tilewise.files.slices import copy_out, part_of, where
 if TYPE_CHECKING:
     import numpy
 
-FORMAT = Format(numbers=ALL, orders=("C", "F"), sliced=True)
+FORMAT = Format(numbers=ALL, orders=("C", "F"), sliced=True, stacked=True)
 
 
 def inspect(path: str, name: str, member: str = "", part: str | None = None) -> Source:
@@ -56,11 +56,11 @@ def inspect(path: str, name: str, member: str = "", part: str | None = None) -> 
 
 def create(new: New) -> Region:
     """Gives the empty file its header and its full size."""
-    return create_headed(new, npy_plain.header_bytes(new.shape, new.dtype, new.order))
+    return create_headed(new, npy_plain.header_bytes(new.array_shape, new.dtype, new.order))
 
 
 def create_array(path: str, name: str, shape: tuple[int, ...], dtype: str) -> Region:
-    """The same, row by row, where `shape` may also have one extent; such a file's numbers are one row."""
+    """The same, row by row, where `shape` may have any number of extents; all but the last are rows."""
     new = New(path=path, name=name, shape=_rows_columns(shape), dtype=dtype)
     return create_headed(new, npy_plain.header_bytes(shape, dtype, "C"))
 
@@ -76,7 +76,7 @@ def cut_array(region: Region, shape: tuple[int, ...]) -> Region:
 
 
 def _rows_columns(shape: tuple[int, ...]) -> tuple[int, int]:
-    return (shape[0], shape[1]) if len(shape) == 2 else (1, shape[0])
+    return math.prod(shape[:-1]), shape[-1]
 
 
 def decode(source: Source, out: BinaryIO) -> None:
@@ -94,7 +94,7 @@ def _source(path: str, name: str, file: IO[bytes], brackets: str | None, size: i
     shape, fortran, dtype = read_header(file, name)
     number = number_type(dtype, name)
     part = part_of(shape, name, brackets, fortran, f"numpy.save({name!r}, a.reshape(…))")
-    require_size(name, size, file.tell(), 1, math.prod(shape), number)
+    require_size(name, size, file.tell(), 1, math.prod(shape), number, shape)
     return Source(
         path=path,
         name=name,

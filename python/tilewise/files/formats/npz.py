@@ -25,12 +25,13 @@ from tilewise.files.formats.npy import read_header
 from tilewise.files.headed import raw_beside
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
-from tilewise.files.slices import copy_out, part_of, where
+from tilewise.files.slices import Part, copy_out, part_of, where
+from tilewise.files.stacks import dense_steps
 
 if TYPE_CHECKING:
     from tilewise.files.contents import Content
 
-FORMAT = Format(numbers=ALL, member="array", sliced=True)
+FORMAT = Format(numbers=ALL, member="array", sliced=True, stacked=True)
 _DEFAULT = "arr_0"  # as numpy.savez calls an array without a name
 _LOCAL_HEADER = 30  # bytes before the name in the header that precedes each entry
 _CHUNK = 4 << 20
@@ -82,8 +83,9 @@ def decode(source: Source, out: BinaryIO) -> None:
                 return
             native = numpy.dtype(source.dtype).newbyteorder("<")
             before = part.first * native.itemsize
-            behind = math.prod(part.shape) * native.itemsize - before - source.bytes
-            for wanted, left in ((False, before), (True, source.bytes), (False, behind)):
+            wanted_bytes = source.all_bytes
+            behind = math.prod(part.shape) * native.itemsize - before - wanted_bytes
+            for wanted, left in ((False, before), (True, wanted_bytes), (False, behind)):
                 for chunk in _chunks(stream, left, source.name):
                     if wanted:
                         out.write(numpy.frombuffer(chunk, dtype).astype(native, copy=False).data)
@@ -96,15 +98,21 @@ def create(new: New) -> Region:
     return raw_beside(new)
 
 
-def encode(raw: Region, path: str, planes: int) -> None:
+def encode(raw: Region, path: str, planes: int, extents: tuple[int, ...] = ()) -> None:
     """Writes an archive with one array, which is stored as it is."""
     name = split_name(raw.name)[1] or _DEFAULT
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         # Its date is the first that archives know, so that the same numbers make the same file.
         entry = zipfile.ZipInfo(f"{name}.npy")
         with archive.open(entry, "w", force_zip64=True) as out, open(raw.path, "rb") as numbers:
-            out.write(npy_plain.header_bytes((raw.rows, raw.columns), raw.dtype, "C"))
+            out.write(npy_plain.header_bytes(extents or (raw.rows, raw.columns), raw.dtype, "C"))
             shutil.copyfileobj(numbers, out, _CHUNK)
+
+
+def _in_sequence(part: Part) -> bool:
+    """Whether the slices of a stack lie one behind the other."""
+    slices = part.slices
+    return slices is None or slices.steps == dense_steps(slices.extents, part.rows * part.columns)
 
 
 def _chunks(stream: IO[bytes], left: int, name: str) -> Iterator[bytes]:
@@ -133,7 +141,7 @@ def _source(
     number = number_type(dtype, name)
     how = f"numpy.savez({os.path.basename(path)!r}, a=a.reshape(…))"
     part = part_of(shape, name, brackets, fortran, how)
-    promised = head + numbers_bytes(1, math.prod(shape), number, name)
+    promised = head + numbers_bytes(1, math.prod(shape), number, name, shape)
     if promised != entry.file_size:
         raise UsageError(
             f"{name} holds {entry.file_size} bytes of {printable(member)}, but its header promises {promised}"
@@ -143,7 +151,7 @@ def _source(
         offset = _data_offset(file, entry, name) + head
         if entry.compress_size != entry.file_size or offset - head + entry.file_size > size:
             raise UsageError(f"{name} has {size} bytes, fewer than its table of contents declares")
-    elif not part.in_one_piece:
+    elif not (part.in_one_piece and _in_sequence(part)):
         raise UsageError(
             f"{name} is a slice whose rows lie apart, in a compressed array",
             "save it with numpy.savez, without compression",

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+import math
 import re
+from typing import BinaryIO
 
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.base.units import parse_shape, shape_text
+from tilewise.base.units import parse_extents
 from tilewise.files.checks import numbers_bytes, require_room
 from tilewise.files.dtypes import ALL, parse_dtype
 from tilewise.files.formats import Format
 from tilewise.files.headed import create_headed
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
+from tilewise.files.slices import copy_out, part_of, where
 
-FORMAT = Format(numbers=ALL, member="shape", orders=("C", "F"), headed=False)
+FORMAT = Format(numbers=ALL, member="shape", orders=("C", "F"), headed=False, sliced=True, stacked=True)
 _FORM = "4096x4096:float64[:F][:offset in bytes], where >float64 means big endian, F column by column"
 
 
 class Said(msgspec.Struct, frozen=True):
     """What stands behind the name of a file; `order` and `offset` (bytes) are None where nothing is said."""
 
-    rows: int
-    columns: int
+    shape: tuple[int, ...]
     dtype: str
     byte_order: str
     order: str | None
     offset: int | None
 
 
-def inspect(path: str, name: str, member: str) -> Source:
-    """The numbers at `path` as `member` describes them.
+def inspect(path: str, name: str, member: str, part: str | None = None) -> Source:
+    """The numbers at `path` as `member` describes them, or a slice of these.
 
     Without an offset the file must hold exactly these numbers, with one others may follow.
     """
@@ -43,26 +45,34 @@ def inspect(path: str, name: str, member: str) -> Source:
             f"{name}:ROWSxCOLUMNS:float64, for example {name}:4096x4096:float64",
         )
     said = parse_member(member, name)
-    numbers = numbers_bytes(said.rows, said.columns, said.dtype, name)
+    found = part_of(said.shape, name, part, said.order == "F")
+    count = math.prod(said.shape)
+    numbers = numbers_bytes(1, count, said.dtype, name)
     if said.offset is None and size != numbers:
         raise UsageError(
-            f"{name} has {size} bytes, but {shape_text(said.rows, said.columns)} {said.dtype} are {numbers}; "
+            f"{name} has {size} bytes, but {_text(said.shape)} {said.dtype} are {numbers}; "
             "if the numbers do not begin at byte 0, add their offset as the last field"
         )
-    require_room(name, size, said.offset or 0, said.rows, said.columns, said.dtype)
+    require_room(name, size, said.offset or 0, 1, count, said.dtype)
     return Source(
         path=path,
         name=name,
-        offset=said.offset or 0,
-        rows=said.rows,
-        columns=said.columns,
         dtype=said.dtype,
-        byte_order=said.byte_order,
-        order=said.order or "C",
         file_bytes=size,
         format="raw",
         member=member,
+        **where(found, said.offset or 0, said.dtype, said.byte_order),
     )
+
+
+def decode(source: Source, out: BinaryIO) -> None:
+    """Copies slices whose rows do not lie in one piece."""
+    import numpy
+
+    assert source.part is not None
+    said = parse_member(source.member, source.name)
+    stored = numpy.dtype(said.dtype).newbyteorder("<" if said.byte_order == "little" else ">")
+    copy_out(source.part, source.path, said.offset or 0, stored, out)
 
 
 def create(new: New) -> Region:
@@ -70,25 +80,24 @@ def create(new: New) -> Region:
     if new.member:
         said = parse_member(new.member, new.name)
         # What the name leaves open may be anything.
-        asked = Said(*new.shape, new.dtype, "little", said.order and new.order, said.offset and 0)
+        asked = Said(new.array_shape, new.dtype, "little", said.order and new.order, said.offset and 0)
         if said != asked:
             raise UsageError(
                 f"{new.name} names a different layout than the result has: "
-                f"{shape_text(*new.shape)} {new.dtype}, little endian, "
+                f"{_text(new.array_shape)} {new.dtype}, little endian, "
                 f"{'row by row' if new.order == 'C' else 'column by column'}"
             )
     return create_headed(new, b"")
 
 
-def written_warnings(name: str, shape: tuple[int, int], dtype: str, order: str) -> tuple[str, ...]:
+def written_warnings(name: str, shape: tuple[int, ...], dtype: str, order: str) -> tuple[str, ...]:
     """The name that a file in F order must be read by: without it, its numbers come out in other places."""
     if order == "C":
         return ()
     from tilewise.files.formats import split_name
 
-    return (
-        f"it is stored column by column: read it as {split_name(name)[0]}:{shape[0]}x{shape[1]}:{dtype}:F",
-    )
+    said = f"{split_name(name)[0]}:{'x'.join(map(str, shape))}:{dtype}:F"
+    return (f"it is stored column by column: read it as {said}",)
 
 
 def order_of_member(member: str, name: str) -> str | None:
@@ -99,7 +108,7 @@ def order_of_member(member: str, name: str) -> str | None:
 def parse_member(member: str, name: str) -> Said:
     """What `shape[:dtype[:order][:offset]]` says."""
     fields = member.split(":")
-    rows, columns = parse_shape(fields[0], f"{name}: the shape")
+    shape = parse_extents(fields[0], f"{name}: the shape")
     kind = fields[1] if len(fields) > 1 else "float64"
     dtype = parse_dtype(kind[1:] if kind[:1] in ("<", ">") else kind, f"{name}: the type")
     rest = fields[2:]
@@ -111,4 +120,8 @@ def parse_member(member: str, name: str) -> Said:
             f"{name}: the offset is a whole number of bytes, not {rest[0]!r}; the form is {_FORM}"
         )
     offset = int(rest[0]) if rest else None
-    return Said(rows, columns, dtype, "big" if kind.startswith(">") else "little", order, offset)
+    return Said(shape, dtype, "big" if kind.startswith(">") else "little", order, offset)
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return "×".join(map(str, shape))

@@ -25,7 +25,9 @@ from tilewise.files.slices import copy_out, part_of, where
 if TYPE_CHECKING:
     from tilewise.files.contents import Content
 
-FORMAT = Format(numbers=tuple(dtype for dtype in ALL if dtype != "complex128"), member="tensor", sliced=True)
+FORMAT = Format(
+    numbers=tuple(dtype for dtype in ALL if dtype != "complex128"), member="tensor", sliced=True, stacked=True
+)
 _HEADER_MAX = 100 << 20  # bytes, as the format's own reader has it
 _DTYPES = {
     "F64": "float64",
@@ -129,7 +131,7 @@ def contents(path: str, name: str) -> list[Content]:
 
 def create(new: New) -> Region:
     """Writes a header for one tensor; blanks behind it make the numbers begin at a multiple of 64 bytes."""
-    tensor = _Tensor(_CODES[new.dtype], list(new.shape), (0, new.bytes))
+    tensor = _Tensor(_CODES[new.dtype], list(new.array_shape), (0, new.bytes))
     text = msgspec.json.encode({new.member or "matrix": tensor})
     step = PAGE if new.bytes >= PAGE_ALIGNED_FROM else 64
     offset = -(-(8 + len(text)) // step) * step

@@ -13,21 +13,24 @@ _PIECE = 256 << 10
 _MARKS = b"#%"  # a line that begins with one is a comment
 _BOM = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r\v\f"
+SEPARATORS = ";,\t|"  # that are looked for, beside blanks
 _LINE_FEED, _RETURN = 10, 13
 _INDENT = 64  # blanks before a number that are skipped for all lines together
 _NUMBER = re.compile(rb"[^\S\n]*[^\s#%]")
+_FIELD = re.compile(rb"[ \r\v\f]*[^ \n\r\v\f#%]")  # where a tab is no blank
 _FORTRAN_EXPONENT = re.compile(rb"(?<=[0-9.])[dD](?=[+-]?[0-9])")
 
 
 class Line:
     """A line of numbers: where it begins (bytes), its first 64 KiB, and how many fields it has in all."""
 
-    def __init__(self, begin: int) -> None:
+    def __init__(self, begin: int, number: int, separators: str = "") -> None:
         self.begin = begin
+        self.number = number  # of all lines of the file, from 1
         self.sample = b""
         self.whole = True
-        self._fields = {" ": 0, ",": 1, ";": 1, "\t": 1}
-        self._in_field = False
+        self._fields = {**dict.fromkeys(SEPARATORS + separators, 1), " ": 0}
+        self._in_field = self._quoted = False
 
     def fields(self, separator: str) -> int:
         """How many numbers the line has when they stand between `separator`s."""
@@ -38,8 +41,14 @@ class Line:
         if len(self.sample) + len(piece) > SAMPLE:
             self.whole = False
         self.sample += piece[: max(0, SAMPLE - len(self.sample))]
-        for separator in ",;\t":
-            self._fields[separator] += piece.count(separator.encode())
+        if self._quoted or b'"' in piece:
+            parts = piece.split(b'"')
+            inside = self._quoted
+            self._quoted ^= len(parts) % 2 == 0
+            piece = b"0".join(parts[inside::2])  # what stands in quotes is of one field
+        for separator in self._fields:
+            if separator != " ":
+                self._fields[separator] += piece.count(separator.encode())
         self._fields[" "] += len(piece.split())
         if piece:
             if self._in_field and not piece[:1].isspace():
@@ -52,35 +61,52 @@ def plain_exponents(text: bytes) -> bytes:
     return _FORTRAN_EXPONENT.sub(b"e", text) if b"d" in text or b"D" in text else text
 
 
-def top(text: bytes, count: int) -> tuple[bytes, int]:
+def top(text: bytes, count: int, tabs_are_fields: bool = False) -> tuple[bytes, int]:
     """The first `count` data lines of `text`, which begins and ends with a line, or all; and how many."""
     if text.count(b"\n") < count:
-        return text, _count(text if text.endswith(b"\n") else text + b"\n")
+        return text, _count(text if text.endswith(b"\n") else text + b"\n", tabs_are_fields)
+    data = _FIELD if tabs_are_fields else _NUMBER
     numbers = end = 0
     while numbers < count and end < len(text):
         begin, end = end, text.find(b"\n", end) + 1 or len(text)
-        numbers += _NUMBER.match(text, begin, end) is not None
+        numbers += data.match(text, begin, end) is not None
     return text[:end], numbers
 
 
-def data_lines(file: BinaryIO, count: int) -> list[Line | None]:
-    """The first `count` lines of `file` that hold data; None for each that is not there."""
-    file.seek(0)
-    if file.read(len(_BOM)) != _BOM:
+def skip_lines(file: BinaryIO, count: int, name: str) -> None:
+    """Moves `file` from its beginning behind its first `count` lines; UsageError where that is all."""
+    for _ in range(count):
+        while (piece := file.readline(_PIECE)) and not piece.endswith(b"\n"):
+            pass
+        if not piece:
+            raise UsageError(f"{name} has no numbers behind the lines that --header-rows {count} skips")
+
+
+def data_lines(
+    file: BinaryIO, count: int, separators: str = "", tabs_are_fields: bool = False, skipped: int = 0
+) -> list[Line | None]:
+    """The first `count` lines of `file` that hold data; None for each that is not there.
+
+    It begins behind so many `skipped` lines. `separators` may stand between fields beside the usual ones.
+    """
+    if not skipped:
         file.seek(0)
+        if file.read(len(_BOM)) != _BOM:
+            file.seek(0)
     lines: list[Line | None] = []
     line: Line | None = None
     skipping = False
+    number = skipped + 1
     begin = file.tell()  # of the current line
     while len(lines) < count:
         at = file.tell()
         piece = file.readline(_PIECE)
         if not skipping and line is None:
-            bare = piece.lstrip()
-            if bare[:1] and bare[:1] in b"#%":
+            bare = piece.lstrip(_blanks(tabs_are_fields) + b"\n")
+            if bare[:1] and bare[:1] in _MARKS:
                 skipping = True
             elif bare:
-                line = Line(begin)
+                line = Line(begin, number, separators)
         comment = piece.find(b"#")
         if line is not None and not skipping:
             line.add((piece[:comment] if comment >= 0 else piece).rstrip(b"\r\n"))
@@ -89,12 +115,15 @@ def data_lines(file: BinaryIO, count: int) -> list[Line | None]:
             if line is not None:
                 lines.append(line)
             line, skipping, begin = None, False, at + len(piece)
+            number += 1
         if not piece:
             break
     return lines + [None] * (count - len(lines))
 
 
-def count_data_lines(file: BinaryIO, begin: int, name: str, most: int | None = None) -> int:
+def count_data_lines(
+    file: BinaryIO, begin: int, name: str, most: int | None = None, tabs_are_fields: bool = False
+) -> int:
     """Lines that hold data from byte `begin` on; UsageError for files with the line ends of old Macs.
 
     With `most` it reads no further than to a chunk in which there are so many, and returns `most` or more.
@@ -112,8 +141,8 @@ def count_data_lines(file: BinaryIO, begin: int, name: str, most: int | None = N
             count += kind == "data"
             chunk = chunk[end + 1 :]
         last = chunk.rfind(b"\n") + 1
-        count += _count(chunk[:last])
-        rest = chunk[last:].lstrip()
+        count += _count(chunk[:last], tabs_are_fields)
+        rest = chunk[last:].lstrip(_blanks(tabs_are_fields))
         kind = "" if not rest else "comment" if rest[0] in _MARKS else "data"
         if most is not None and count >= most:
             return count
@@ -122,7 +151,11 @@ def count_data_lines(file: BinaryIO, begin: int, name: str, most: int | None = N
     return count + (kind == "data")
 
 
-def _count(body: bytes) -> int:
+def _blanks(tabs_are_fields: bool) -> bytes:
+    return _BLANKS.replace(b"\t", b"") if tabs_are_fields else _BLANKS
+
+
+def _count(body: bytes, tabs_are_fields: bool = False) -> int:
     """Data lines of `body`, which begins and ends with a line: those whose first mark is of a number."""
     import numpy
 
@@ -134,15 +167,16 @@ def _count(body: bytes) -> int:
     begins[0], begins[1:] = 0, ends[:-1] + 1
     # Blanks and the two marks of comments come before all digits and signs.
     open_ = begins[letters[begins] <= max(_MARKS)]
+    blanks, data = _blanks(tabs_are_fields), _FIELD if tabs_are_fields else _NUMBER
     count = int(ends.size - open_.size)
     for _ in range(_INDENT):
         if not open_.size:
             return count
         here = letters[open_]
-        blank = _is_one_of(here, _BLANKS)
+        blank = _is_one_of(here, blanks)
         count += int(here.size - numpy.count_nonzero(blank | _is_one_of(here, b"\n" + _MARKS)))
         open_ = open_[blank] + 1
-    return count + sum(_NUMBER.match(body, begin) is not None for begin in open_.tolist())
+    return count + sum(data.match(body, begin) is not None for begin in open_.tolist())
 
 
 def _is_one_of(letters: Any, some: bytes) -> Any:

@@ -4,54 +4,158 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy
 
 from tilewise.base.errors import UsageError
+from tilewise.files.checks import printable
+from tilewise.files.dtypes import is_integer
 from tilewise.files.formats.text_lines import plain_exponents, top
+from tilewise.files.formats.text_losses import Losses
+from tilewise.files.formats.text_style import bare, fields_of, is_missing, number_type
 from tilewise.files.region import Region
+from tilewise.files.style import Style
 
 _BLOCK = 4 << 20  # bytes
 _COMMENT = re.compile(rb"#[^\n]*|^[ \t]*%[^\n]*", re.MULTILINE)
 
+Numbers = numpy.ndarray[Any, numpy.dtype[Any]]
+Warn = Callable[[str], None]
 
-def numbers_of_text(region: Region, only_top: bool = False) -> Iterator[numpy.ndarray[Any, numpy.dtype[Any]]]:
+
+class Block(NamedTuple):
+    """Whole lines of a text; `line` is the number of the first, from 1."""
+
+    text: bytes
+    line: int
+
+
+def numbers_of_text(region: Region, only_top: bool = False, warn: Warn | None = None) -> Iterator[Numbers]:
     """Flat arrays of numbers, line by line; UsageError where one is none, or for too many or too few.
 
     With `only_top` there may be more lines behind those of the region, where a line is a row; they are not
-    looked at.
+    looked at. `warn` hears in the end what the numbers lost.
     """
     left = region.rows * region.columns
-    for text in _top(region) if only_top else _blocks(region):
-        plain = _COMMENT.sub(b"", text) if b"#" in text or b"%" in text else text
-        if region.separator.strip() or region.separator == "\t":
-            plain = plain.replace(region.separator.encode(), b" ")
-        numbers = _parse(plain_exponents(plain), region)
+    losses = Losses(region)
+    for block in _top(region) if only_top else _blocks(region):
+        numbers = _numbers(block, region)
+        losses.look(block.text, block.line, numbers)
         left -= numbers.size
         if left < 0:
             break
         if numbers.size:
             yield numbers
     if left:
+        if not only_top:
+            _refuse_lines(region)
         what = "fewer" if left > 0 else "more"
         raise UsageError(f"{region.name} has {what} than {region.rows}×{region.columns} numbers")
+    if warn is not None:
+        for said in losses.said():
+            warn(said)
 
 
-def _parse(text: bytes, region: Region) -> numpy.ndarray[Any, numpy.dtype[Any]]:
-    try:
-        if region.dtype.startswith("complex"):
-            if region.pairs:
-                parts = _real(text, numpy.dtype("float64"))
-                return parts.view(numpy.complex128).astype(region.dtype, copy=False)
-            return numpy.array([complex(token.decode("latin1")) for token in text.split()], region.dtype)
-        return _real(text, numpy.dtype(region.dtype))
-    except (ValueError, DeprecationWarning):
-        raise UsageError(f"{region.name} has text in its lines that is not a {region.dtype} number") from None
+def _numbers(block: Block, region: Region) -> Numbers:
+    """What a block holds: as a whole where it is plain, else field by field, with the place of a mistake."""
+    text, mark = block.text, region.separator.encode()
+    plain = _COMMENT.sub(b"", text) if b"#" in text or b"%" in text else text
+    styled = region.decimal != "." or region.missing or b'"' in plain
+    if not styled and (region.separator == " " or not _has_empty(plain, mark)):
+        if region.separator != " ":
+            plain = plain.replace(mark, b" ")
+        try:
+            return _parse(plain_exponents(plain), region)
+        except (ValueError, DeprecationWarning):
+            pass  # which field by field has its place
+    rows = [_line(line, number, region) for number, line in enumerate(text.split(b"\n"), block.line)]
+    kept = [row for row in rows if row is not None]
+    parts = numpy.array([number for row in kept for number in row], _part_type(region))
+    return parts.view(region.dtype) if _is_pairs(region) else parts
 
 
-def _real(text: bytes, dtype: numpy.dtype[Any]) -> numpy.ndarray[Any, numpy.dtype[Any]]:
+def _refuse_lines(region: Region) -> None:
+    """Raises UsageError for the first line that is not as long as it should be."""
+    for block in _blocks(region):
+        for number, line in enumerate(block.text.split(b"\n"), block.line):
+            _line(line, number, region)
+
+
+def _has_empty(text: bytes, mark: bytes) -> bool:
+    mark = re.escape(mark)
+    blanks = rb" *" if mark == rb"\t" else rb"[ \t]*"
+    empty = mark + blanks + rb"(?:" + mark + rb"|\r*$)|^" + blanks + mark
+    return re.search(empty, text, re.MULTILINE) is not None
+
+
+def _is_pairs(region: Region) -> bool:
+    return region.pairs and region.dtype.startswith("complex")
+
+
+def _part_type(region: Region) -> str:
+    return "float64" if _is_pairs(region) else region.dtype
+
+
+def _line(line: bytes, number: int, region: Region) -> list[Any] | None:
+    """The numbers of one line; None where it has none."""
+    data = line.split(b"#")[0].rstrip(b"\r")
+    bare_line = data.strip(b" " if region.tabs_are_fields else b" \t")
+    if not bare_line or bare_line.startswith(b"%"):
+        return None
+    fields = fields_of(data if region.separator == "\t" else bare_line, region.separator)
+    style = Style(missing=tuple(region.missing))
+    row = []
+    for column, field in enumerate(fields, 1):
+        token = bare(field)
+        if is_missing(token, style) or is_missing(field, style):
+            row.append(float("nan"))
+            continue
+        value = _value(token, region)
+        if value is None:
+            what = f'"{printable(field.decode("latin1"))}" is not a {region.dtype} number'
+            if not field:
+                what = "an empty field where a number was expected"
+            raise UsageError(
+                f"{region.name}: line {number}, column {column}: {what}",
+                "" if field else "--missing '' reads empty fields as nan",
+            )
+        row.append(value)
+    if len(row) != region.line_numbers:
+        raise UsageError(
+            f"{region.name}: line {number}: found {len(row)} numbers, expected {region.line_numbers}"
+        )
+    return row
+
+
+def _value(token: bytes, region: Region) -> Any:
+    """The number in a field without its quotes, None where it is none."""
+    dtype = _part_type(region)
+    found = number_type(token, region.decimal)
+    if not found or (found == "complex128" and not dtype.startswith("complex")):
+        return None
+    text = plain_exponents(token).decode("latin1").replace(region.decimal, ".")
+    if is_integer(dtype):
+        from decimal import Decimal
+
+        exact = Decimal(text)
+        limits = numpy.iinfo(dtype)
+        whole = exact.is_finite() and limits.min <= exact <= limits.max and exact == int(exact)
+        return int(exact) if whole else None
+    return complex(text) if found == "complex128" else float(text)
+
+
+def _parse(text: bytes, region: Region) -> Numbers:
+    if region.dtype.startswith("complex"):
+        if region.pairs:
+            parts = _real(text, numpy.dtype("float64"))
+            return parts.view(numpy.complex128).astype(region.dtype, copy=False)
+        return numpy.array([complex(token.decode("latin1")) for token in text.split()], region.dtype)
+    return _real(text, numpy.dtype(region.dtype))
+
+
+def _real(text: bytes, dtype: numpy.dtype[Any]) -> Numbers:
     if not text.strip():
         return numpy.empty(0, dtype)
     with warnings.catch_warnings():
@@ -59,20 +163,24 @@ def _real(text: bytes, dtype: numpy.dtype[Any]) -> numpy.ndarray[Any, numpy.dtyp
         return numpy.fromstring(text, dtype, sep=" ")
 
 
-def _top(region: Region) -> Iterator[bytes]:
+def _top(region: Region) -> Iterator[Block]:
     """The lines of the region's rows, in the same blocks."""
     left = region.rows
     for block in _blocks(region) if left else ():
-        text, lines = top(block, left)
+        text, lines = top(block.text, left, region.tabs_are_fields)
         left -= lines
-        yield text
+        yield Block(text, block.line)
         if left <= 0:
             break
 
 
-def _blocks(region: Region) -> Iterator[bytes]:
+def _blocks(region: Region) -> Iterator[Block]:
     """The text from the first number on, in blocks that end with a line."""
     with open(region.path, "rb") as file:
-        file.seek(region.offset)
-        while block := file.read(_BLOCK):
-            yield block + file.readline()
+        line = 1
+        while at := min(_BLOCK, region.offset - file.tell()):
+            line += file.read(at).count(b"\n")
+        while text := file.read(_BLOCK):
+            text += file.readline()
+            yield Block(text, line)
+            line += text.count(b"\n")

@@ -1,4 +1,4 @@
-"""The .tif format: plain grey pages are read and written in place, packed and coloured ones are not."""
+"""The .tif format: plain grey pages are read and written in place, ranks unpack most others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilewise.files.checks import (
     require_room,
 )
 from tilewise.files.dtypes import ALL, ITEMSIZE
-from tilewise.files.formats import Format, orientation
+from tilewise.files.formats import Format, orientation, tiff_chunks
 from tilewise.files.headed import raw_beside
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
@@ -204,6 +204,10 @@ def _source(
     if photometric == _WHITE_IS_ZERO:
         warnings.append("its numbers are read as stored; 0 is white")
     warnings += orientation.ignored(page.tags.valueof(orientation.TAG))
+    grey = planes == 1 and samples <= 2 and photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO)
+    packed = tiff_chunks.chunks_of(page, path, dtype, order) if grey and not plain else None
+    if packed is not None:
+        order = packed[1]
     return Source(
         path=path,
         name=name,
@@ -211,11 +215,13 @@ def _source(
         rows=planes * rows,
         columns=columns,
         dtype=dtype,
-        byte_order=order if plain and ITEMSIZE[dtype] > 1 else "little",
+        byte_order=order if (plain or packed) and ITEMSIZE[dtype] > 1 else "little",
         file_bytes=size,
         format=os.path.splitext(path)[1].lower()[1:],
         member=member,
-        encoded=not plain,
+        encoded=not plain and packed is None,
+        encoding="binary" if packed is None else "chunks",
+        chunks=packed and packed[0],
         planes=planes,
         notes=tuple(notes),
         warnings=tuple(warnings),

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import stat
+from typing import TYPE_CHECKING
 
 from tilewise.base.claim import Claim
 from tilewise.base.errors import UsageError
@@ -18,6 +19,9 @@ from tilewise.files.formats import tiles_manifest as manifest
 from tilewise.files.formats.tiles_manifest import Manifest, Piece
 from tilewise.files.region import New, Rectangle, Region, Source, Tile
 from tilewise.files.regular import cannot_read
+
+if TYPE_CHECKING:
+    from tilewise.files.target import Target
 
 FORMAT = Format(numbers=ALL, folder=True, reproducible=False)
 _TILE = re.compile(r"tile-(?:([0-9A-Za-z_]+)-)?[0-9]{6,}\.npy")
@@ -79,29 +83,29 @@ def check_folder(path: str, name: str, force: bool) -> None:
         )
 
 
-def claim_of(folder: str, name: str, count: int, identity: str) -> Claim:
+def claim_of(target: Target, cut: list[Rectangle], identity: str) -> Claim:
     """What `create_tiles` will make, for whoever clears up after a death in the midst of it."""
+    folder = target.path
     part = manifest.part_of(folder, identity)
-    new = [os.path.join(folder, _tile_name(identity, index)) for index in range(count)]
+    new = [os.path.join(folder, _tile_name(identity, index)) for index in range(len(cut))]
     at = os.path.join(folder, manifest.FILE)
-    return Claim(at, name, undo=[*new, part], beside=[part], empty=folder)
+    return Claim(at, target.name, undo=[*new, part], beside=[part], empty=folder)
 
 
 def create_tiles(
-    folder: str, name: str, shape: tuple[int, int], dtype: str, rectangles: list[Rectangle], identity: str
+    target: Target, shape: tuple[int, int], dtype: str, order: str, cut: list[Rectangle], identity: str
 ) -> Region:
-    """Makes a file with header and full size for each rectangle, in `folder`, which is made where missing.
+    """Makes a file with header and full size for each rectangle of `cut`, in a folder that may be new.
 
     The new files have names of their own, so that an old matrix in the folder stays whole; the manifest that
     lists them waits under the name of a part. Raises OSError when one cannot be made; what there is by then
     is the caller's to remove.
     """
-    manifest.require_cover(shape, rectangles, name)
+    folder, name = target.path, target.name
+    manifest.require_cover(shape, cut, name)
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder)
-    pieces = [
-        Piece(_tile_name(identity, index), rows, columns) for index, (rows, columns) in enumerate(rectangles)
-    ]
+    pieces = [Piece(_tile_name(identity, index), rows, columns) for index, (rows, columns) in enumerate(cut)]
     manifest.write(folder, Manifest(manifest.VERSION, shape, dtype, pieces), identity)
     tiles: list[Tile] = []
     for piece in pieces:
@@ -111,7 +115,9 @@ def create_tiles(
         extents = (piece.rows[1] - piece.rows[0], piece.columns[1] - piece.columns[0])
         made = npy.create(New(path=path, name=name, shape=extents, dtype=dtype))
         tiles.append(Tile(path=path, offset=made.offset, rows=piece.rows, columns=piece.columns))
-    return Region(path=folder, name=name, rows=shape[0], columns=shape[1], dtype=dtype, tiles=tiles)
+    return Region(
+        path=folder, name=name, rows=shape[0], columns=shape[1], dtype=dtype, order=order, tiles=tiles
+    )
 
 
 def replaced(region: Region) -> list[str]:

@@ -6,8 +6,11 @@ from tilewise.launch.job import Variant
 from tilewise.planning.need import FIXED, Need, staging
 
 
-def convert_need(band_bytes: int, bands: int, variant: Variant, on_node: int) -> Need:
-    """What conversion takes, whatever the matrix: a band as read, where needed also turned and converted."""
-    buffers = bands * band_bytes
+def convert_need(band_bytes: int, bands: int, variant: Variant, on_node: int, lines: int = 0) -> Need:
+    """What conversion takes, whatever the matrix: a band as read, where needed also turned and converted.
+
+    `lines` are the bytes of a text's whole lines, of which only some columns are wanted.
+    """
+    buffers = bands * band_bytes + lines
     rank = buffers + staging(variant) + FIXED
     return Need(rank=rank, node=on_node * rank, shared=0, blocks=0, buffers=buffers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
@@ -10,6 +11,7 @@ from tilewise.base.declare import WHAT, Parameter, Value
 from tilewise.base.errors import UsageError
 from tilewise.files.dtypes import ALL, is_integer, parse_dtype
 from tilewise.files.formats import MATRIX
+from tilewise.files.ranges import parse_range
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.operations.operation import BAND_AFTER_BAND, HEADER, ORDER, OfOneInput
@@ -25,6 +27,26 @@ def parse_type(word: str) -> str:
     return parse_dtype(word, "--dtype")
 
 
+def _parse_rows(word: str) -> str:
+    return parse_range(word, "--rows")
+
+
+def _parse_columns(word: str) -> str:
+    return parse_range(word, "--columns")
+
+
+def parse_scale(word: str) -> float:
+    """The number, or quotient of two, that `word` is; UsageError for anything else, infinity among it."""
+    above, bar, below = word.partition("/")
+    try:
+        scale = float(above) / (float(below) if bar else 1.0)
+    except (ValueError, ZeroDivisionError):
+        scale = math.inf
+    if not math.isfinite(scale):
+        raise UsageError(f"--scale expects a number such as 0.5 or 1/255, not {word!r}")
+    return scale
+
+
 class Convert(OfOneInput, frozen=True, kw_only=True):
     """Convert a matrix to another format, type or order. The output's extension sets the format.
 
@@ -33,6 +55,8 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
             Text becomes a NumPy file.
         tilewise convert A.npy -o A.h5:/A --dtype float32
             A dataset of an HDF5 file, in single precision.
+        tilewise convert photo.png -o A.npy --rows 10:20 --columns :5 --scale 1/255
+            Rows 10 to 19 of the first five columns, from 0 to 1.
     """
 
     limits: ClassVar[str] = BAND_AFTER_BAND
@@ -63,6 +87,39 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
             parse=parse_type,
         ),
     ] = None
+    rows: Annotated[
+        str | None,
+        Parameter(
+            name="--rows",
+            value=Value("FROM:TO"),
+            group=WHAT,
+            help="Only these rows, counted from 0: 100:200, :50, -10: or 7.",
+            default="all",
+            parse=_parse_rows,
+        ),
+    ] = None
+    columns: Annotated[
+        str | None,
+        Parameter(
+            name="--columns",
+            value=Value("FROM:TO"),
+            group=WHAT,
+            help="Only these columns, likewise.",
+            default="all",
+            parse=_parse_columns,
+        ),
+    ] = None
+    scale: Annotated[
+        float | None,
+        Parameter(
+            name="--scale",
+            value=Value("X"),
+            group=WHAT,
+            help="Multiply each number by X, which may be a fraction: 1/255.",
+            default="none",
+            parse=parse_scale,
+        ),
+    ] = None
     order: Annotated[str | None, ORDER] = None
     header: Annotated[bool, HEADER] = False
 
@@ -77,13 +134,20 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "b", None)
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
-        from tilewise.operations.convert.variants import plan_convert
+        from tilewise.files.ranges import taken
+        from tilewise.operations.convert.variants import Cut, plan_convert
 
         assert target is not None
-        plan = plan_convert(inputs[0], target, self, facts, joined)
+        a = inputs[0]
+        first_row, end_row, *fewer = taken(self.rows, a.rows, "row", a.name)
+        first_column, end_column, narrower = taken(self.columns, a.columns, "column", a.name)
+        cut = Cut((first_row, end_row), (first_column, end_column))
+        plan = plan_convert(a, target, self, facts, joined, cut, self.scale)
         source = plan.job.inputs[0]  # as planned: of a text, wide integers are read as such
-        if is_integer(source.dtype) or not is_integer(plan.dtype):
-            return plan
-        types = f"{source.name} is {source.dtype}, {target.name} gets {plan.dtype}"
-        cut = f"float→integer truncates fractions: {types}"
-        return msgspec.structs.replace(plan, warnings=[cut, *plan.warnings])
+        warnings = [warning for warning in (*fewer, narrower) if warning]
+        if is_integer(plan.dtype) and (self.scale is not None or not is_integer(source.dtype)):
+            how = "float→integer" if self.scale is None else f"--scale {self.scale:g}"
+            warnings.append(
+                f"{how} truncates fractions: {source.name} is {source.dtype}, {target.name} gets {plan.dtype}"
+            )
+        return msgspec.structs.replace(plan, warnings=[*warnings, *plan.warnings])

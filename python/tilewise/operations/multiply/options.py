@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import msgspec
 
 from tilewise.base.declare import WHAT, Parameter
+from tilewise.base.errors import UsageError
 from tilewise.files.formats import MATRIX
+from tilewise.files.region import Source
+from tilewise.files.stacks import NoStackError
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.operations.operation import OfOneInput
@@ -85,7 +88,23 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
 
     def inspect(self) -> Inputs:
         operands = ((self.a, self.transpose_a), (self.b, self.transpose_b))
-        return [msgspec.structs.replace(self.input(name), transposed=turned) for name, turned in operands]
+        found = [self.input(name) for name, _ in operands]
+        if self.each and not any(each.stack for each in found):
+            raise UsageError(
+                f"--each makes no sense: neither {self.a} nor {self.b} is a stack", "omit --each"
+            )
+        turns = (turned for _, turned in operands)
+        return [
+            msgspec.structs.replace(each, transposed=turned)
+            for each, turned in zip(found, turns, strict=True)
+        ]
+
+    def input(self, name: str, planes: tuple[int, ...] = (1,)) -> Source:
+        """A stack, or a single matrix, which is multiplied with every slice of the other operand."""
+        try:
+            return super().input(name, planes)
+        except NoStackError:
+            return msgspec.structs.replace(self, each=(), slices="auto").input(name, planes)
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         from tilewise.operations.multiply.variants import plan_multiply

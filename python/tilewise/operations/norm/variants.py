@@ -10,13 +10,13 @@ from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.convert.variants import TEXT_BAND, band_bytes
 from tilewise.operations.norm.need import norm_need, sums
-from tilewise.planning import io, rule
+from tilewise.planning import io, need, rule
 from tilewise.planning.plan import Plan, plan_of, variant_of
 
 if TYPE_CHECKING:
     from tilewise.operations.norm.options import Norm
 
-_WORK = {"text": 100, "binary": 10}  # multiply-adds that one number is worth
+_WORK = {"text": 100, "chunks": 50, "binary": 10}  # multiply-adds that one number is worth
 
 
 def plan_norm(source: Region, options: Norm, facts: Facts, joined: Join | None = None) -> Plan:
@@ -32,7 +32,8 @@ def plan_norm(source: Region, options: Norm, facts: Facts, joined: Join | None =
         (spread.ranks, 1),
     )
     item = ITEMSIZE[source.dtype]
-    band = band_bytes(spread.on_node, options.memory, buffers=1, beside=sums(source, variant))
+    beside = sums(source, variant) + need.unpacking([source], variant)
+    band = band_bytes(spread.on_node, options.memory, buffers=1, beside=beside)
     if source.encoding == "text":
         band = max(min(band, TEXT_BAND), source.columns * item)
     # A matrix smaller than its bands needs no more than itself.

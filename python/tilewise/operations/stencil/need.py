@@ -40,7 +40,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
         return self.source.order != self.order
 
     def beside(self, variant: Variant) -> int:
-        """Bytes on each rank of lines and rows of tiles that are read and written whole."""
+        """Bytes on each rank of lines that are read and written whole."""
         written = need.written_whole(self.kind, self._written, self.source.dtype, variant)
         return need.whole_lines(self.source) + written
 

@@ -11,6 +11,7 @@ from tilewise.files.formats import MATRIX, format_of
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.operations.operation import HEADER, ORDER, OfOneInput
+from tilewise.operations.stencil.boundary import BOUNDARIES, parse_boundary
 from tilewise.operations.stencil.weights import NAMES, named_weights
 from tilewise.planning.choices import between
 from tilewise.planning.names import DESCRIBED_ONCE, EXCHANGES, Algorithm, any_count, described, table
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 CHECK_EVERY = 16
 STEPS_MAX = 10**9
+BOUNDARY = Value("BOUNDARY", (), lambda: tuple(name.partition(":")[0] for name in BOUNDARIES))
 WEIGHTS = Value("WEIGHTS", MATRIX.endings, lambda: tuple(NAMES))
 SNAPSHOTS_MAX = 10_000
 _IN_FLOAT32 = ("float32", "int8", "int16", "uint8", "uint16")
@@ -38,12 +40,6 @@ DECOMPOSITIONS = {
     "rows": "whole rows per rank",
     "columns": "whole columns per rank",
     "grid": "a rectangle per rank",
-}
-BOUNDARIES = {
-    "zero": "all 0",
-    "fixed": "edge cells keep their value",
-    "periodic": "the opposite edge",
-    "reflect": "mirrored about the edge: d c b a | a b c d",
 }
 _MESSAGES = ("synchronous", "blocking", "nonblocking", "overlap")
 # How a halo gets into messages, and the exchanges that can do it so.
@@ -73,6 +69,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
     colours: ClassVar[bool] = True
+    not_of_stacks: ClassVar[dict[str, str]] = {"snapshot_every": "slices are done one after another"}
 
     steps: Annotated[int, Parameter(name="--steps", group=WHAT, help="Number of sweeps over the matrix.")]
     weights: Annotated[
@@ -90,8 +87,8 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
         Parameter(
             name="--boundary",
             group=WHAT,
+            value=BOUNDARY,
             help=f"Values outside the matrix: {described(BOUNDARIES)}.",
-            choices=tuple(BOUNDARIES),
         ),
     ] = "zero"
     until_change: Annotated[
@@ -154,6 +151,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
     def check(self) -> None:
         super().check()
         named_weights(self.weights)  # a file is read when sweeps are planned
+        parse_boundary(self.boundary)
         between("--steps", self.steps, 0, STEPS_MAX)
         between("--depth", self.depth, 1, 1_000_000)
         between("--snapshot-every", self.snapshot_every, 1, STEPS_MAX)

@@ -62,6 +62,9 @@ class ShowStencil(Show):
         if given:
             why = f"{plural(given, 'number')} of {record.inputs[0].path} were so in the input, and spread"
             advice = "replace them in the input with finite numbers"
+        elif plan.job.stencil.boundary.endswith(("nan", "inf")):
+            why = f"so is what lies outside, by --boundary {plan.job.stencil.boundary}, and it spread"
+            advice = "take a finite number for what lies outside"
         elif growth > 1:
             why = f"the weights' magnitudes add up to {growth:.6g}, and over 1 sweeps may grow"
             advice = f"divide the weights by {growth:.6g}"

@@ -21,6 +21,7 @@ from tilewise.launch import job
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.stencil import cut
+from tilewise.operations.stencil.boundary import for_worker
 from tilewise.operations.stencil.cut import Cut
 from tilewise.operations.stencil.need import Files, stencil_need
 from tilewise.operations.stencil.options import ALGORITHMS, CHECK_EVERY, Stencil, swept_type
@@ -89,7 +90,7 @@ def plan_stencil(
         steps=options.steps,
         radius=weights.radius,
         weights=list(weights.values),
-        boundary=options.boundary,
+        boundary=for_worker(options.boundary, source.dtype),
         planes=planes,
         snapshot_every=options.snapshot_every or 0,
         until_change=options.until_change or 0.0,

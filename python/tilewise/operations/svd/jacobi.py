@@ -8,7 +8,6 @@ from tilewise.operations.svd.shape import Shape
 from tilewise.operations.svd.sizes import sizes
 from tilewise.planning.grid import part
 
-DOUBLE = 8
 _SQUARES = 6  # of a pair: its cosines, three of the solver and LAPACK's two
 _WINDOWS = 4  # blocks that neighbours can put into one rank's window
 
@@ -20,7 +19,7 @@ def jacobi_window(shape: Shape, variant: Variant, options: Svd) -> int:
     n = shape.least
     h = n if variant.start == "qr" or is_tall(shape, variant) else shape.most
     widest = part(n, variant.blocks, variant.remainder)
-    return DOUBLE * _WINDOWS * widest * (h + (0 if options.values_only else n))
+    return shape.number * _WINDOWS * widest * (h + (0 if options.values_only else n))
 
 
 def is_tall(shape: Shape, variant: Variant) -> bool:
@@ -67,7 +66,7 @@ def jacobi_stages(shape: Shape, variant: Variant, options: Svd, again: bool, lea
     blocks = 2 * positions * widest * column
     # A rank at an end of the line sends one block and gets one, any other two.
     arriving = (0 if ranks == 1 else 1 if ranks == 2 or leader else 2) * widest * column
-    window = jacobi_window(shape, variant, options) // DOUBLE
+    window = jacobi_window(shape, variant, options) // shape.number
     solvers = variant.threads if positions >= variant.threads else 1
     pair = min(n, 2 * widest)
     solving = 0 if variant.inner == "rotations" else pair * (_SQUARES * pair + min(x_rows, size.rotated_rows))
@@ -82,7 +81,7 @@ def jacobi_stages(shape: Shape, variant: Variant, options: Svd, again: bool, lea
         stages += _given_tall(shape, options, variant, kept, chunk, stack, lasting)
     elif vectors:
         stages += _given(shape, options, variant, kept)
-    return [DOUBLE * (stage + again * share) for stage in stages]
+    return [shape.number * (stage + again * share) for stage in stages]
 
 
 def _moved(numbers: int, ranks: int) -> int:

@@ -118,5 +118,7 @@ def _local(shape: Shape, source: Region, options: Svd, again: bool) -> int:
     scaled = shape.rows * shape.components * options.scaled
     factors = 0 if options.values_only else m * n + n * n
     squares = 0 if options.values_only else 4 if 6 * m + 6 >= 11 * n else 3  # as gesdd asks for
+    if shape.number > DOUBLE and squares:
+        squares = 5  # with the reals beside them
     most = max(read, m * n + factors + squares * n * n, factors + scaled)
-    return DOUBLE * (most + again * m * n)
+    return shape.number * (most + again * m * n)

@@ -86,28 +86,28 @@ def proof_need(
 ) -> int:
     """Bytes of `fast` on each rank, after all else is gone; the panels of each matrix have `room`.
 
-    Across the panels of A there are vectors in float64 and in A's type. A thread has a panel of A, the same
-    rows of U or of Vᵀ, and products of both with the vectors; before that panels of the other factor, and
-    its products. What has K numbers a vector is small.
+    Across the panels of A there are vectors in float64 (or complex128) and in A's type. A thread has a
+    panel of A, the same rows of U or of Vᵀ, and products of both with the vectors; before that panels of
+    the other factor, and its products. What has K numbers a vector is small.
     """
     probes = sizes().probes
-    item, vectors = ITEMSIZE[dtype], 2 * probes
+    item, vectors, number = ITEMSIZE[dtype], 2 * probes, shape.number
     a = panels_of_input(source, dtype, variant, vectors, room)
     held = a.width * (item + ITEMSIZE[source.dtype])
     if values_only:
         return a.lanes * a.rows * held
     k = shape.components
-    stored = DOUBLE + (item if item != DOUBLE else 0)  # of a number of U or Vᵀ, as read and as used
+    stored = number + (item if item != number else 0)  # of a number of U or Vᵀ, as read and as used
     other = panels_of_factor(a.width, k, a.height == shape.rows, dtype, variant, vectors, room)
-    along = a.rows * (held + k * stored + vectors * (DOUBLE + item) + probes * DOUBLE)
-    across = other.rows * (k * stored + 2 * vectors * DOUBLE)
-    small = vectors * k * DOUBLE
-    passed = probes * a.width * DOUBLE
+    along = a.rows * (held + k * stored + vectors * (number + item) + probes * number)
+    across = other.rows * (k * stored + 2 * vectors * number)
+    small = vectors * k * number
+    passed = probes * a.width * number
     messages = passed + min(passed, SUMMED) if variant.ranks > 1 else 0
     return (
         a.lanes * (along + small)
         + other.lanes * (across + small)
-        + a.width * vectors * (DOUBLE + item)
+        + a.width * vectors * (number + item)
         + messages
         + 5 * small
     )

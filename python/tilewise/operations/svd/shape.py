@@ -13,11 +13,12 @@ from tilewise.operations.svd.sizes import sizes
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows and columns of A as stored, and how many components are options."""
+    """Rows and columns of A as stored, how many components are options, and bytes of a number in memory."""
 
     rows: int
     columns: int
     components: int
+    number: int = 8  # float64; 16 for complex numbers
 
     @property
     def least(self) -> int:
@@ -74,8 +75,9 @@ def panels_of_input(source: Region, dtype: str, variant: Variant, vectors: int, 
 def panels_of_factor(
     length: int, count: int, by_columns: bool, stored: str, variant: Variant, vectors: int, room: int
 ) -> Panels:
-    """The same for U (`length` rows of `count` numbers) or Vᵀ (columns), which are read as float64."""
-    return _cut((length, count), by_columns, stored, "float64", variant, vectors, room, False)
+    """The same for U (`length` rows of `count` numbers) or Vᵀ (columns), read as float64 or complex128."""
+    dtype = "complex128" if stored.startswith("complex") else "float64"
+    return _cut((length, count), by_columns, stored, dtype, variant, vectors, room, False)
 
 
 def _cut(

@@ -28,7 +28,7 @@ from tilewise.launch import environment, job
 from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
-from tilewise.operations.svd.need import full_bytes, most_components, svd_need
+from tilewise.operations.svd.need import DOUBLE, full_bytes, most_components, svd_need
 from tilewise.operations.svd.options import ALGORITHMS, OVERSAMPLE, SWEEPS, Svd, refuse_foreign_flags
 from tilewise.operations.svd.shape import Shape
 from tilewise.planning import io, need, rule
@@ -45,6 +45,7 @@ FULL = 20  # operations of a full decomposition, over M·N·min(M, N)
 READINGS = 20  # of the file, that `randomized` is expected to take
 READ = 30  # operations that could be done while a number is read
 PAIRS_TO_OVERLAP = 3  # of a rank: two at its ends, and one that is solved while their blocks travel
+REAL = {"complex64": "float32", "complex128": "float64"}  # of singular values
 USUAL = 20  # components that are advised where none were asked for
 
 
@@ -54,6 +55,8 @@ def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = N
     shape = _shape(source, options)
     why: list[str] = []
     algorithm = _algorithm(shape, options, facts, joined, why)
+    if algorithm.name == "randomized" and shape.number > DOUBLE:
+        raise _only_real(source, options)
     chosen = msgspec.structs.replace(options, algorithm=algorithm.name)
     refuse_foreign_flags(algorithm, options)
     spread = _ranks(shape, chosen, algorithm, facts, joined, why)
@@ -127,7 +130,7 @@ def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = N
         compute_type=dtype,
         choosable=(*flags, "exchange", "block-columns", "start") if algorithm.name == "jacobi" else flags,
         warnings=environment.blas_warnings(os.environ, facts),
-        flops=4.0 * shape.rows * shape.columns * shape.least,
+        flops=4.0 * (shape.number // DOUBLE) ** 2 * shape.rows * shape.columns * shape.least,
         gemm=False,
         also_fixed=options.given(),
         fallback=fallback,
@@ -139,18 +142,30 @@ def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = N
 
 
 def result_type(source: Region) -> str:
-    """The type of the factors; UsageError for numbers that have none."""
+    """The type of the vectors; UsageError for numbers that have none."""
     if source.dtype.startswith("complex"):
-        raise UsageError(
-            f"{source.name} holds {source.dtype}, but svd works on real numbers",
-            f"tilewise convert {source.name} -o real.npy --dtype float64 takes the real parts",
-        )
+        return source.dtype
     if source.dtype == "float16":
         raise UsageError(
             f"{source.name} holds float16, whose factors would be good to 3 digits",
             f"tilewise convert {source.name} -o A32.npy --dtype float32",
         )
     return "float32" if source.dtype == "float32" else "float64"
+
+
+def _only_real(source: Region, options: Svd) -> UsageError:
+    """That `randomized`, or a flag which only it knows, takes no complex numbers."""
+    flags = options.of_randomized() if options.algorithm is None else []
+    named = (
+        f"{listing(flags)} {'is' if len(flags) == 1 else 'are'} for randomized, which"
+        if flags
+        else "randomized"
+    )
+    return UsageError(
+        f"{source.name} holds {source.dtype}: {named} takes real numbers only; "
+        "local and jacobi take complex ones",
+        f"omit {listing(flags)}" if flags else "--algorithm jacobi",
+    )
 
 
 def _shape(source: Region, options: Svd) -> Shape:
@@ -163,7 +178,8 @@ def _shape(source: Region, options: Svd) -> Shape:
             f"--components {options.components} is more than a {shape_text(rows, columns)} matrix has",
             f"--components {least}, or omit it for all",
         )
-    return Shape(rows=rows, columns=columns, components=options.components or least)
+    number = 2 * DOUBLE if source.dtype.startswith("complex") else DOUBLE
+    return Shape(rows=rows, columns=columns, components=options.components or least, number=number)
 
 
 def _algorithm(shape: Shape, options: Svd, facts: Facts, joined: Join | None, why: list[str]) -> Algorithm:
@@ -183,7 +199,7 @@ def _algorithm(shape: Shape, options: Svd, facts: Facts, joined: Join | None, wh
     if jacobi:
         why.append(f"jacobi: {listing(jacobi)} {'requires' if len(jacobi) == 1 else 'require'} it")
         return ALGORITHMS["jacobi"]
-    if options.components is not None or options.energy is not None:
+    if (options.components is not None or options.energy is not None) and shape.number == DOUBLE:
         room = options.memory if options.memory is not None else int(facts.memory_available * need.SHARE)
         pays = options.components is not None and _few(shape)
         if (pays or options.energy is not None) and (full := full_bytes(shape)) > room:
@@ -298,7 +314,7 @@ def _blocks(variant: Variant, columns: int, options: Svd, why: list[str]) -> Var
 def _pieces(shape: Shape, options: Svd, dtype: str) -> list[Piece]:
     """The files of the folder."""
     k = shape.components
-    values = Piece("s.npy", (k,), dtype)
+    values = Piece("s.npy", (k,), REAL.get(dtype, dtype))
     if options.values_only:
         return [values]
     left = Piece("U.npy", (shape.rows, k), dtype)
@@ -318,7 +334,7 @@ def what_fits(options: Svd, refused: Plan, joined: Join | None) -> str:
     said = "" if options.components or options.energy else f" --components {components}"
     ways = [("-n 1", one)] if ranks > 1 and joined is None else []
     few_enough = _few(msgspec.structs.replace(shape, components=components))
-    if (few_enough or options.energy) and options.algorithm != "randomized":
+    if (few_enough or options.energy) and options.algorithm != "randomized" and shape.number == DOUBLE:
         ways.append((f"--algorithm randomized{said}: it reads the file in panels", few))
     for advice, asked in ways:
         with contextlib.suppress(UsageError):

@@ -167,14 +167,13 @@ def _writing(files: Files, variant: Variant) -> int:
 def _proving(files: Files, variant: Variant, verify: str) -> int:
     """Bytes on each rank when both files are read again.
 
-    Lines of a text and rows of a tile are read whole; each stands beside its numbers and their weights.
+    Lines of a text are read whole; each stands beside its numbers and their weights.
     """
     if verify in ("auto", "off"):
         return 0
     source, item = files.source, ITEMSIZE[files.source.dtype]
     stages = need.STAGING // 2 if files.line or source.encoding == "text" else 0
     text = files.line * need.characters(source.dtype)
-    tile = -(-files.written[1] // variant.grid[1]) if files.kind.folder else 0
-    whole = max(need.whole_lines(source), need.parsed(files.line, item, text), tile * item)
-    longest = max(need.longest_line(source), files.line, tile)
+    whole = max(need.whole_lines(source), need.parsed(files.line, item, text))
+    longest = max(need.longest_line(source), files.line)
     return PROOF + stages + whole + longest * (item + max(item, WEIGHT))

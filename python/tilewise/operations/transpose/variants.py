@@ -3,8 +3,9 @@
 The stated rule. Where both files store their numbers in the same sequence (one column by column, the other
 its transpose row by row) nothing is turned and bytes are copied. Else `staged`: on one node out of mapped
 pages, in whole rows of the result, while both files fit half of the memory that is available and the cap; in
-tiles past the page cache beyond that. A text is read once, so it takes `reread` where its numbers fit in
-memory. An exchange or `--root-write` that is given leads to the algorithm that has it.
+tiles past the page cache beyond that. A text and packed chunks are read once, so they take `reread`
+where their numbers fit in memory. An exchange or `--root-write` that is given leads to the algorithm that
+has it.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def plan_transpose(
             )
         if files.plain and spread.nodes == 1:
             variant = _touching(variant, files, target, options, facts, why)
-        room = _room(options, facts) // spread.on_node
+        room = _room(options, facts) // spread.on_node - need.unpacking([source], variant)
         stage, required = transpose_need.staged(files, variant, room, spread.on_node, options.verify)
     else:
         stage = transpose_need.BAND
@@ -156,7 +157,7 @@ def _algorithm(files: Files, options: Transpose, facts: Facts, why: list[str]) -
         )
         return ALGORITHMS["staged"]
     held = 3 * source.bytes + need.FIXED + need.STAGING + need.whole_lines(source)
-    if options.again or (source.encoding == "text" and held <= _room(options, facts)):
+    if options.again or (source.encoding != "binary" and held <= _room(options, facts)):
         why.append("reread: the input is read once, and its numbers fit in memory")
         return ALGORITHMS["reread"]
     why.append("staged: memory is bounded, whatever the size")

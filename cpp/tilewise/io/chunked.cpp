@@ -1,0 +1,377 @@
+// Rounds of a few chunks on each rank: unpacked on all threads, put or packed where they belong, then exchanged.
+#include "tilewise/io/chunked.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <string>
+
+#include "tilewise/base/array.hpp"
+#include "tilewise/base/threads.hpp"
+#include "tilewise/io/elements.hpp"
+#include "tilewise/mpi/datatype.hpp"
+#include "tilewise/mpi/together.hpp"
+
+namespace tilewise::io {
+namespace {
+
+using mpi::check;
+
+grid::Range united(grid::Range a, grid::Range b) {
+    return a.size() == 0 ? b : b.size() == 0 ? a : grid::Range{std::min(a.begin, b.begin), std::max(a.end, b.end)};
+}
+
+grid::Range span_of(const std::vector<grid::Range>& ranges) {
+    return ranges.empty() ? grid::Range{} : grid::Range{ranges.front().begin, ranges.back().end};
+}
+
+std::int64_t count_within(const std::vector<grid::Range>& ranges, grid::Range within) {
+    std::int64_t sum = 0;
+    for (const grid::Range& range : ranges) {
+        sum += grid::common(range, within).size();
+    }
+    return sum;
+}
+
+std::int64_t count_within(const grid::Share& share, const grid::Block& block) {
+    return count_within(share.rows, block.rows) * count_within(share.columns, block.columns);
+}
+
+/// Calls piece(row, columns, local) for each row's pieces of what a share has in a block, in order; `local` is where
+/// it lies in the share's memory.
+template <class Piece> void for_pieces(const grid::Share& share, const grid::Block& block, Piece piece) {
+    const std::int64_t width = share.width();
+    std::int64_t rows_before = 0;
+    for (const grid::Range& rows : share.rows) {
+        const grid::Range down = grid::common(rows, block.rows);
+        for (std::int64_t row = down.begin; row < down.end; ++row) {
+            std::int64_t local = (rows_before + row - rows.begin) * width;
+            for (const grid::Range& columns : share.columns) {
+                if (const grid::Range some = grid::common(columns, block.columns); some.size() > 0) {
+                    piece(row, some, local + some.begin - columns.begin);
+                }
+                local += columns.size();
+            }
+        }
+        rows_before += rows.size();
+    }
+}
+
+template <class T> void gather(const std::byte* from, std::int64_t count, std::int64_t step, std::byte* to) {
+    for (std::int64_t i = 0; i < count; ++i) {
+        std::memcpy(to + i * static_cast<std::int64_t>(sizeof(T)), from + i * step, sizeof(T));
+    }
+}
+
+void copy_numbers(const std::byte* from, std::int64_t count, std::int64_t across, std::int64_t item, std::byte* to) {
+    if (across == 1) {
+        std::memcpy(to, from, static_cast<std::size_t>(count * item));
+        return;
+    }
+    const std::int64_t step = across * item;
+    switch (item) {
+        case 1:
+            return gather<std::uint8_t>(from, count, step, to);
+        case 2:
+            return gather<std::uint16_t>(from, count, step, to);
+        case 4:
+            return gather<std::uint32_t>(from, count, step, to);
+        case 8:
+            return gather<std::uint64_t>(from, count, step, to);
+        default:
+            return gather<std::array<std::uint64_t, 2>>(from, count, step, to);
+    }
+}
+
+/// The memory of one thread.
+struct Bench {
+    Array<std::byte> packed, first, second;
+};
+
+class Reading {
+public:
+    Reading(Context& context, const Transfer& transfer, bool by_root)
+        : context_(context),
+          transfer_(transfer),
+          region_(transfer.region),
+          chunks_(*region_.chunks),
+          by_root_(by_root),
+          item_(transfer.item()),
+          across_(chunks_.across_count(transfer.columns())),
+          me_(context.comm.rank()) {
+        for (int rank = 0; rank < context.comm.size(); ++rank) {
+            shares_.push_back(transfer.share_of(rank));
+        }
+    }
+
+    void operator()() {
+        share_out();
+        if (wanted_.empty()) {
+            return;
+        }
+        if (chunks_.paths.empty()) {
+            file_ = std::make_unique<PosixFile>(region_.path, region_.name, PosixFile::Mode::read);
+        }
+        const std::int64_t chunk_bytes = std::max<std::int64_t>(1, chunks_.rows * chunks_.columns * item_);
+        const std::int64_t at_once = std::max<std::int64_t>(context_.threads, chunk_round_bytes / chunk_bytes);
+        std::int64_t rounds = 0;
+        for (const auto& list : lists_) {
+            rounds = std::max(rounds, (static_cast<std::int64_t>(list.size()) + at_once - 1) / at_once);
+        }
+        benches_.resize(static_cast<std::size_t>(context_.threads));
+        for (std::int64_t round = 0; round < rounds; ++round) {
+            unpack_round(of_round(me_, round, at_once));
+            exchange_round(round, at_once);
+            context_.report(context_.ledger.phase(), static_cast<double>(round + 1) / static_cast<double>(rounds));
+        }
+    }
+
+private:
+    struct Range {
+        const std::int64_t *begin, *end;
+        std::int64_t size() const { return end - begin; }
+    };
+
+    grid::Block block_of(std::int64_t chunk) const {
+        const std::int64_t row = chunk / across_ * chunks_.rows, column = chunk % across_ * chunks_.columns;
+        return {{row, std::min(row + chunks_.rows, transfer_.rows())},
+                {column, std::min(column + chunks_.columns, transfer_.columns())}};
+    }
+
+    Range of_round(int rank, std::int64_t round, std::int64_t at_once) const {
+        const auto& list = lists_[static_cast<std::size_t>(rank)];
+        const auto size = static_cast<std::int64_t>(list.size());
+        return {list.data() + std::min(size, round * at_once), list.data() + std::min(size, (round + 1) * at_once)};
+    }
+
+    const grid::Share& share(int rank) const { return shares_[static_cast<std::size_t>(rank)]; }
+
+    /// All ranks come to the same lists: each knows who wants most of each chunk.
+    void share_out() {
+        grid::Range rows, columns;
+        for (const grid::Share& each : shares_) {
+            if (each.size() > 0) {
+                rows = united(rows, span_of(each.rows));
+                columns = united(columns, span_of(each.columns));
+            }
+        }
+        lists_.resize(shares_.size());
+        if (rows.size() == 0 || columns.size() == 0) {
+            return;
+        }
+        std::vector<std::int64_t> candidates, most;
+        constexpr std::int64_t rank_bits = 24, rank_mask = (std::int64_t{1} << rank_bits) - 1;
+        for (std::int64_t i = rows.begin / chunks_.rows; i * chunks_.rows < rows.end; ++i) {
+            for (std::int64_t j = columns.begin / chunks_.columns; j * chunks_.columns < columns.end; ++j) {
+                candidates.push_back(i * across_ + j);
+                most.push_back(count_within(share(me_), block_of(candidates.back())) << rank_bits | (rank_mask - me_));
+            }
+        }
+        if (context_.comm.size() > 1) {
+            constexpr std::size_t at_once = std::size_t{1} << 24;
+            for (std::size_t begin = 0; begin < most.size(); begin += at_once) {
+                check(MPI_Allreduce(MPI_IN_PLACE, most.data() + begin,
+                                    static_cast<int>(std::min(at_once, most.size() - begin)), MPI_INT64_T, MPI_MAX,
+                                    context_.comm.get()),
+                      "MPI_Allreduce");
+            }
+        }
+        std::vector<int> owners;
+        for (std::size_t i = 0; i < candidates.size(); ++i) {
+            if (most[i] >> rank_bits > 0) {
+                wanted_.push_back(candidates[i]);
+                owners.push_back(by_root_ ? 0 : static_cast<int>(rank_mask - (most[i] & rank_mask)));
+            }
+        }
+        const std::size_t even = by_root_ ? wanted_.size() : (wanted_.size() + shares_.size() - 1) / shares_.size();
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < wanted_.size(); ++i) {
+            auto owner = static_cast<std::size_t>(owners[i]);
+            if (lists_[owner].size() >= even) {
+                while (lists_[next].size() >= even) {
+                    ++next;
+                }
+                owner = next;
+            }
+            lists_[owner].push_back(wanted_[i]);
+        }
+    }
+
+    /// Unpacks chunks, puts what is this rank's into its share, and packs for the others, chunk after chunk.
+    void unpack_round(Range round) {
+        const Timed timed(context_.ledger, context_.ledger.phase(), Step::convert, "unpack " + region_.name);
+        const std::size_t ranks = shares_.size();
+        outgoing_.assign(ranks + 1, 0);
+        places_.assign(static_cast<std::size_t>(round.size()) * ranks, 0);
+        std::int64_t own = 0, place = 0;
+        for (std::size_t rank = 0; rank < ranks; ++rank) {
+            outgoing_[rank] = place;
+            for (std::int64_t i = 0; i < round.size(); ++i) {
+                const std::int64_t count = count_within(shares_[rank], block_of(round.begin[i]));
+                if (static_cast<int>(rank) == me_) {
+                    own += count;
+                } else {
+                    places_[static_cast<std::size_t>(i) * ranks + rank] = place;
+                    place += count;
+                }
+            }
+        }
+        outgoing_[ranks] = place;
+        if (place > 0) {
+            sent_.grow(place * item_);
+        }
+        std::atomic<std::int64_t> read = 0, calls = 0;
+        parallel_tasks(context_.threads, round.size(), [&](std::int64_t task, int thread) {
+            const std::int64_t chunk = round.begin[task];
+            const grid::Block block = block_of(chunk);
+            const std::byte* numbers = unpacked(chunk, block, benches_[static_cast<std::size_t>(thread)], read, calls);
+            for (std::size_t rank = 0; rank < ranks; ++rank) {
+                std::byte* packed = sent_.raw() + places_[static_cast<std::size_t>(task) * ranks + rank] * item_;
+                for_pieces(shares_[rank], block, [&](std::int64_t row, grid::Range columns, std::int64_t local) {
+                    const std::int64_t at = chunks_.start + (row - block.rows.begin) * chunks_.down +
+                                            (columns.begin - block.columns.begin) * chunks_.across;
+                    const bool mine = static_cast<int>(rank) == me_;
+                    copy_numbers(numbers + at * item_, columns.size(), chunks_.across, item_,
+                                 mine ? transfer_.data + local * item_ : packed);
+                    packed += mine ? 0 : columns.size() * item_;
+                });
+            }
+        });
+        context_.ledger.count().read += read;
+        context_.ledger.count().io_calls += calls;
+        context_.ledger.count().useful += (own + place) * item_;
+    }
+
+    void exchange_round(std::int64_t round, std::int64_t at_once) {
+        const int ranks = context_.comm.size();
+        const Timed timed(context_.ledger, context_.ledger.phase(), Step::move, "exchange chunks");
+        const MPI_Datatype type = mpi::type_of(region_.dtype);
+        std::vector<MPI_Request> requests;
+        for (int i = 1; i < ranks; ++i) {
+            const int rank = (me_ + i) % ranks;
+            const std::int64_t begin = outgoing_[static_cast<std::size_t>(rank)],
+                               count = outgoing_[static_cast<std::size_t>(rank) + 1] - begin;
+            if (count > 0) {
+                requests.push_back(MPI_REQUEST_NULL);
+                check(MPI_Isend(sent_.raw() + begin * item_, static_cast<int>(count), type, rank, 0,
+                                context_.comm.get(), &requests.back()),
+                      "MPI_Isend");
+            }
+        }
+        for (int i = 1; i < ranks; ++i) {  // one after the other, so that there is memory for one
+            const int rank = (me_ + ranks - i) % ranks;
+            const Range its = of_round(rank, round, at_once);
+            std::int64_t count = 0;
+            for (const std::int64_t* chunk = its.begin; chunk < its.end; ++chunk) {
+                count += count_within(share(me_), block_of(*chunk));
+            }
+            if (count == 0) {
+                continue;
+            }
+            received_.grow(count * item_);
+            check(MPI_Recv(received_.raw(), static_cast<int>(count), type, rank, 0, context_.comm.get(),
+                           MPI_STATUS_IGNORE),
+                  "MPI_Recv");
+            const std::byte* from = received_.raw();
+            for (const std::int64_t* chunk = its.begin; chunk < its.end; ++chunk) {
+                for_pieces(share(me_), block_of(*chunk), [&](std::int64_t, grid::Range columns, std::int64_t local) {
+                    const auto bytes = static_cast<std::size_t>(columns.size() * item_);
+                    std::memcpy(transfer_.data + local * item_, from, bytes);
+                    from += bytes;
+                });
+            }
+        }
+        check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    }
+
+    /// All numbers of a chunk.
+    const std::byte* unpacked(std::int64_t chunk, const grid::Block& block, Bench& bench,
+                              std::atomic<std::int64_t>& read, std::atomic<std::int64_t>& calls) const {
+        const auto index = static_cast<std::size_t>(chunk);
+        const kernel::Packing& packing = chunks_.packing;
+        std::int64_t stored = chunks_.bytes[index];
+        if (stored == 0) {
+            bench.first.grow(packing.room());
+            for (std::int64_t at = 0; at < packing.bytes; at += item_) {
+                std::memcpy(bench.first.raw() + at, chunks_.fill.data(), static_cast<std::size_t>(item_));
+            }
+            return bench.first.raw();
+        }
+        const auto fail = [&](const std::string& what) -> Error {
+            const auto range = [](grid::Range its) {
+                return std::to_string(its.begin) + ":" + std::to_string(its.end);
+            };
+            return region_.refusal(ErrorKind::usage, "the chunk of rows " + range(block.rows) + " and columns " +
+                                                         range(block.columns) + " at byte " +
+                                                         std::to_string(chunks_.offsets[index]) + " " + what);
+        };
+        const std::uint32_t skipped = chunks_.skipped.empty() ? 0 : chunks_.skipped[index];
+        std::unique_ptr<PosixFile> own;
+        if (!chunks_.paths.empty()) {
+            own = std::make_unique<PosixFile>(chunks_.paths[index], region_.name, PosixFile::Mode::read);
+        }
+        const PosixFile& file = own ? *own : *file_;
+        if (stored < 0) {
+            stored = file.size() - chunks_.offsets[index];
+        }
+        const std::uint32_t all = (1U << packing.filters.size()) - 1;
+        if ((skipped & all) == all) {
+            stored = std::min(stored, packing.bytes);
+        }
+        if (stored > 2 * packing.bytes + 4096) {  // nothing packs so badly
+            throw fail("has " + std::to_string(stored) + " packed bytes for " + std::to_string(packing.bytes));
+        }
+        bench.packed.grow(std::max(stored, packing.room()));
+        calls += file.read(bench.packed.raw(), stored, chunks_.offsets[index]);
+        read += stored;
+        bench.first.grow(packing.room());
+        bench.second.grow(packing.filters.size() > 1 ? packing.room() : 0);
+        kernel::Unpacked found;
+        try {
+            found = kernel::unpack(packing, skipped, bench.packed.raw(), stored, bench.first.raw(), bench.second.raw());
+        } catch (const UsageError& error) {
+            throw fail(error.what());
+        }
+        const std::int64_t expected =
+            chunks_.clipped ? packing.bytes / chunks_.rows * block.rows.size() : packing.bytes;
+        if (found.bytes < expected) {
+            throw fail("unpacks to " + std::to_string(found.bytes) + " bytes where " + std::to_string(expected) +
+                       " were expected");
+        }
+        return found.data;
+    }
+
+    Context& context_;
+    const Transfer& transfer_;
+    const Region& region_;
+    const Chunks& chunks_;
+    bool by_root_;
+    std::int64_t item_, across_;
+    int me_;
+    std::vector<grid::Share> shares_;
+    std::vector<std::int64_t> wanted_;              ///< chunks that somebody wants
+    std::vector<std::vector<std::int64_t>> lists_;  ///< of them, those that each rank unpacks
+    std::vector<std::int64_t> outgoing_, places_;   ///< where in `sent_`, in numbers: of ranks; of chunks and ranks
+    std::unique_ptr<PosixFile> file_;
+    std::vector<Bench> benches_;
+    Array<std::byte> sent_, received_;
+};
+
+class Chunked final : public Strategy {
+public:
+    explicit Chunked(bool by_root) : by_root_(by_root) {}
+
+    void read(Context& context, const Transfer& transfer) const override {
+        mpi::no_return(context.comm, [&] { Reading(context, transfer, by_root_)(); });
+    }
+    void write(Context&, const Transfer&) const override { throw InternalError("packed chunks are not written"); }
+
+private:
+    bool by_root_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_chunked(bool by_root) { return std::make_unique<Chunked>(by_root); }
+
+}  // namespace tilewise::io

@@ -1,0 +1,190 @@
+"""What the first lines of a text say of its style: separator, decimal mark, and whether names come first.
+
+What can be read in the way that the extension means, is. Else another way is taken where all fields of the
+first lines are numbers in it, and with notes that say so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from tilewise.base.errors import UsageError
+from tilewise.files.checks import printable
+from tilewise.files.formats.text_lines import SEPARATORS, Line, plain_exponents
+from tilewise.files.style import Style
+
+_TRIED = 1000  # numbers of the first line that are looked at
+_TRIED_BELOW = 300  # and of those below it
+_QUOTED_OR_BARE = re.compile(rb"\"[^\"]*\"|[^\s\"]+")
+_THOUSANDS = re.compile(rb"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+")
+_EMPTY = "--missing '' reads empty fields as nan"
+_WORDS = re.compile(rb"[^\s,;|\"]+")
+_USUAL_WORDS = re.compile(rb"(?i)n/?a|null|none|missing|nil|void|undefined|[-.?*]+")
+
+
+class Reading(NamedTuple):
+    """A way to read lines."""
+
+    separator: str
+    decimal: str
+
+
+def reading_of(lines: Sequence[Line], usual: str, style: Style) -> Reading | None:
+    """How `lines` are to be read; None where not even the first one holds numbers in any certain way.
+
+    `usual` is the separator where the lines do not contradict, or `style`.
+    """
+    if style.decimal == usual and b'"' not in lines[0].sample:
+        usual = ";"  # the comma is taken
+    separators = [style.separator] if style.separator else [usual, *(SEPARATORS + " ").replace(usual, "")]
+    if any(b"\t" in line.sample for line in lines):
+        separators = [
+            each for each in separators if each != " " or each == separators[0]
+        ]  # it hides empty fields
+    readings = [
+        Reading(separator, decimal)
+        for separator in separators
+        # What separates nothing would be a guess.
+        if separator == separators[0] or lines[0].fields(separator) > 1
+        for decimal in ([style.decimal] if style.decimal else ".,")
+    ]
+    for looked_at in (
+        lines,
+        lines[:1],
+    ):  # where a later line is wrong, the place will be said when it is parsed
+        for reading in readings:
+            certain = style.decimal or not _may_be_thousands(looked_at, reading)
+            if certain and _fits(looked_at, reading, style):
+                return reading
+    return None
+
+
+def names_in(first: Line, second: Line, reading: Reading) -> list[str] | None:
+    """The column names in a `first` line above a `second` one of numbers; None where that is not certain."""
+    if not first.whole or first.fields(reading.separator) != second.fields(reading.separator):
+        return None
+    names = [bare(field) for field in fields_of(first.sample, reading.separator)]
+    if not any(names) or any(number_type(name, decimal) for name in names for decimal in ".,"):
+        return None
+    return [printable(name.decode("utf-8", "replace")) for name in names]
+
+
+def refused(name: str, lines: Sequence[Line], usual: str, style: Style) -> UsageError:
+    """Why the first line cannot be read, and what helps."""
+    reading = Reading(style.separator or usual, style.decimal or ".")
+    first = lines[0]
+    where = "its first line" if style.header_rows is None else f"line {first.number}"
+    token = next(field for field in _tokens(first, reading, _TRIED) if not _is_held(field, reading, style))
+    what = repr(printable(token.decode("latin1"))) if token else "nothing between two separators"
+    return UsageError(
+        f"{name} has {what} in {where}, but a number was expected", _advice(token, lines, usual, style)
+    )
+
+
+def _advice(token: bytes, lines: Sequence[Line], usual: str, style: Style) -> str:
+    if not token:
+        return _EMPTY
+    if _USUAL_WORDS.fullmatch(token):
+        return f"--missing={token.decode('latin1')} reads such fields as nan"
+    if _THOUSANDS.fullmatch(token) and style.decimal is None:
+        return "--decimal , if the comma is a decimal mark"
+    found = {word for line in lines for word in _WORDS.findall(line.sample)}
+    words = sorted(filter(_USUAL_WORDS.fullmatch, found))
+    missing = (*style.missing, *(word.decode("latin1") for word in words)) or ("",)
+    relaxed = replace(style, missing=missing)
+    for below in filter(None, (lines, lines[1:])):  # perhaps of column names
+        if reading_of(below, usual, style) is None and reading_of(below, usual, relaxed) is not None:
+            return f"--missing={missing[-1]} reads such fields as nan" if words else _EMPTY
+    if style.header_rows is None:
+        for at in range(1, len(lines)):
+            if reading_of(lines[at:], usual, style) is not None:
+                return f"--header-rows {lines[at].number - 1} skips all above the numbers"
+    return ""
+
+
+def number_type(field: bytes, decimal: str) -> str:
+    """float64 or complex128, as which `field` is read; empty where it is no number."""
+    if decimal == ",":
+        if b"." in field:
+            return ""
+        field = field.replace(b",", b".")
+    text = plain_exponents(field).decode("latin1")
+    if "_" in text:
+        return ""
+    try:
+        if text.startswith("(") or text.endswith(("j", "J")):
+            complex(text)
+            return "complex128"
+        float(text)
+    except ValueError:
+        return ""
+    return "float64"
+
+
+def dtype_of(line: Line, reading: Reading) -> str:
+    """complex128 where the first numbers of `line` have a complex one, else float64."""
+    found = (number_type(field, reading.decimal) for field in _tokens(line, reading, _TRIED))
+    return "complex128" if "complex128" in found else "float64"
+
+
+def fields_of(line: bytes, separator: str) -> list[bytes]:
+    """The fields of a line without a comment, which keep their quotes; without blanks around."""
+    if b'"' not in line:
+        return [field.strip() for field in line.split(None if separator == " " else separator.encode())]
+    if separator == " ":
+        return _QUOTED_OR_BARE.findall(line)
+    mark = re.escape(separator.encode())
+    blanks = rb"[ ]*" if separator == "\t" else rb"[ \t]*"
+    pattern = blanks + rb"(\"[^\"]*\"[^" + mark + rb"]*|[^" + mark + rb"]*)(" + mark + rb"|$)"
+    fields, at = [], 0
+    while (match := re.compile(pattern).match(line, at)) is not None:
+        fields.append(match[1].strip())
+        at = match.end()
+        if not match[2]:
+            break
+    return fields
+
+
+def bare(field: bytes) -> bytes:
+    """A field without its quotes."""
+    quoted = len(field) > 1 and field.startswith(b'"') and field.endswith(b'"')
+    return field[1:-1].strip() if quoted else field
+
+
+def _tokens(line: Line, reading: Reading, most: int) -> Iterator[bytes]:
+    fields = fields_of(line.sample, reading.separator)
+    return map(bare, (fields if line.whole else fields[:-1])[:most])
+
+
+def is_missing(field: bytes, style: Style) -> bool:
+    """Whether a field without its quotes stands for a number that is missing."""
+    return bool(style.missing) and (not field or field.decode("utf-8", "replace") in style.missing)
+
+
+def _is_held(field: bytes, reading: Reading, style: Style) -> bool:
+    return is_missing(field, style) or bool(number_type(field, reading.decimal))
+
+
+def _fits(lines: Sequence[Line], reading: Reading, style: Style) -> bool:
+    """Whether all that is looked at of `lines` is numbers, or missing, and the lines are equally long."""
+    if len({line.fields(reading.separator) for line in lines}) > 1:
+        return False
+    left = _TRIED
+    for line in lines:
+        for field in _tokens(line, reading, left):
+            if not _is_held(field, reading, style):
+                return False
+        left = _TRIED_BELOW
+    return True
+
+
+def _may_be_thousands(lines: Sequence[Line], reading: Reading) -> bool:
+    """Whether commas may part thousands, as in 1,234, since none of them shows that it does not."""
+    if reading.decimal != ",":
+        return False
+    marked = [field for line in lines for field in _tokens(line, reading, _TRIED_BELOW) if b"," in field]
+    return bool(marked) and all(map(_THOUSANDS.fullmatch, marked))

@@ -1,0 +1,134 @@
+"""Style: how the lines of a text hold its numbers, as flags say it; the rest is found in the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from tilewise.base.declare import HOW, Parameter, Value
+from tilewise.base.errors import UsageError
+
+_NAMED = {"tab": "\t", r"\t": "\t", "space": " ", "blank": " "}
+_MARK = rf"(?:{'|'.join(map(re.escape, _NAMED))}|.)"
+_BOTH = re.compile(rf"({_MARK})(?::({_MARK}))?", re.DOTALL)
+_DECIMALS = (".", ",")
+_OF_NUMBERS = '+-.#%"()_'  # what a number, a comment or a quoted field may begin with or hold
+LONGEST_WORD = 11  # characters: no more than the shortest type of number may take in a text
+
+
+class Style(msgspec.Struct, frozen=True):
+    """How one text is read, or written; None is what its first lines say, or what its extension means.
+
+    `missing` are words in the place of a number that is missing, and an empty field is one too where there
+    are any; NaN is written as the first.
+    """
+
+    header_rows: int | None = None
+    separator: str | None = None
+    decimal: str | None = None
+    missing: tuple[str, ...] = ()
+
+
+PLAIN = Style()
+
+
+class Marks(NamedTuple):
+    """A mark in texts that are read, and in those that are written; None where it is found."""
+
+    read: str | None = None
+    write: str | None = None
+
+
+def parse_separator(word: str) -> Marks:
+    """The separators out of `C` or `READ:WRITE`; UsageError for what cannot separate numbers."""
+    marks = _marks(word, "--separator")
+    for mark in filter(None, marks):
+        if not (mark in " \t" or (mark.isascii() and mark.isprintable() and not mark.isalnum())) or (
+            mark in _OF_NUMBERS
+        ):
+            raise UsageError(
+                f"--separator {word!r} cannot separate numbers", "--separator ';', ',', '|', tab or space"
+            )
+    return marks
+
+
+def parse_decimal(word: str) -> Marks:
+    """The decimal marks out of `C` or `READ:WRITE`; UsageError for all but a point and a comma."""
+    marks = _marks(word, "--decimal")
+    if not set(marks) <= set(_DECIMALS):
+        raise UsageError(f"--decimal {word!r} is unknown; expected one of {' '.join(_DECIMALS)}")
+    return marks
+
+
+def parse_missing(words: Sequence[str]) -> tuple[str, ...]:
+    """Words for missing numbers; UsageError for those that no field can be."""
+    for word in words:
+        if re.search(r"[\"#\x00-\x1f]", word) or word.startswith("%") or word != word.strip():
+            raise UsageError(
+                f"--missing {word!r} cannot be a field: it has a comment mark, a quote or blanks around it"
+            )
+        if len(word.encode()) > LONGEST_WORD:
+            raise UsageError(f"--missing {word!r} is longer than {LONGEST_WORD} characters")
+    return tuple(words)
+
+
+def _marks(word: str, flag: str) -> Marks:
+    match = _BOTH.fullmatch(word)
+    if match is None:
+        raise UsageError(f"{flag} expects one character, or READ:WRITE, not {word!r}")
+    read, write = match[1], match[2] or match[1]
+    return Marks(_NAMED.get(read, read), _NAMED.get(write, write))
+
+
+HEADER_ROWS = Parameter(
+    name="--header-rows",
+    group=HOW,
+    help="Skip N lines at the top of a text.",
+    default="column names are found",
+)
+SEPARATOR = Parameter(
+    name="--separator",
+    value=Value("C"),
+    group=HOW,
+    help="What separates the numbers of a text: ';', '|', tab, …; or READ:WRITE.",
+    default="found",
+    parse=parse_separator,
+)
+DECIMAL = Parameter(
+    name="--decimal",
+    value=Value("C"),
+    group=HOW,
+    help="Decimal mark of a text: point or comma; or READ:WRITE.",
+    default="found",
+    parse=parse_decimal,
+)
+MISSING = Parameter(
+    name="--missing",
+    value=Value("WORD"),
+    group=HOW,
+    help="Word that a text has for nan, such as NA; empty fields too.",
+    parse=parse_missing,
+    several=True,
+)
+
+
+def check_header_rows(count: int | None) -> None:
+    """Raises UsageError for a negative number."""
+    if count is not None and count < 0:
+        raise UsageError(f"--header-rows {count} makes no sense; it must be 0 or more")
+
+
+def style_of_words(
+    header_rows: int | None, separator: str | None, decimal: str | None, missing: Sequence[str]
+) -> Style:
+    """How a text is read, out of the words of a command line; UsageError for what makes no sense."""
+    check_header_rows(header_rows)
+    return Style(
+        header_rows,
+        parse_separator(separator).read if separator is not None else None,
+        parse_decimal(decimal).read if decimal is not None else None,
+        parse_missing(missing),
+    )
