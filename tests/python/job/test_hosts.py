@@ -119,11 +119,12 @@ def test_a_lost_host_is_named() -> None:
 def test_a_launcher_that_lets_ranks_wait_is_ended(fake: Tilewise) -> None:
     """Its child for the other host goes, as hydra's does, and nothing else happens."""
     script = fake.folder / "mpiexec"
-    ranks = '[{"rank": 0, "host": "a", "pid": 1}, {"rank": 1, "host": "b", "pid": 1}]'
+    ranks = [{"rank": 0, "host": "a", "pid": 1}, {"rank": 1, "host": "b", "pid": 1}]
+    started = json.dumps({"event": "started", "ranks": ranks})
+    # The child itself says that the ranks run: what is not yet running could not be watched.
     script.write_text(
         f"""#!/bin/sh
-sh -c 'sleep 5; exit 0' ssh b hydra_pmi_proxy &
-printf '\\036{{"event": "started", "ranks": {ranks}}}\\n'
+sh -c 'printf "\\036%s\\n" "$2"; sleep 5; exit 0' ssh b '{started}' hydra_pmi_proxy &
 exec sleep 120
 """
     )
