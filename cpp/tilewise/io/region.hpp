@@ -60,7 +60,7 @@ struct Chunks {
     std::vector<std::string> paths;            ///< of each; empty: all are in the region's file
     std::vector<std::int64_t> offsets, bytes;  ///< where each lies; 0 bytes: nowhere, and all numbers are `fill`
     std::vector<std::uint32_t> skipped;        ///< bit i: its filter i is not to be undone; empty: all are
-    std::vector<std::byte> fill;               ///< one number as the file has it
+    std::string fill;                          ///< the bytes of one number as the file has it
 
     std::int64_t across_count(std::int64_t width) const { return (width + columns - 1) / columns; }
 };

@@ -10,21 +10,6 @@ namespace {
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 31;  // of a chunk
 
-std::vector<std::byte> bytes_of(const std::string& digits) {
-    const auto value = [](char digit) {
-        const int letter = digit | 32;
-        return digit >= '0' && digit <= '9' ? digit - '0' : letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
-    };
-    std::vector<std::byte> bytes;
-    for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
-        if (value(digits[i]) < 0 || value(digits[i + 1]) < 0) {
-            return {};
-        }
-        bytes.push_back(static_cast<std::byte>(value(digits[i]) * 16 + value(digits[i + 1])));
-    }
-    return bytes;
-}
-
 }  // namespace
 
 io::Chunks chunks_of(const ChunksFields& f, const io::Region& region) {
@@ -66,7 +51,7 @@ io::Chunks chunks_of(const ChunksFields& f, const io::Region& region) {
                       .offsets = f.offsets,
                       .bytes = f.bytes,
                       .skipped = f.skipped,
-                      .fill = bytes_of(f.fill)};
+                      .fill = bytes_of_hex(f.fill)};
     require(static_cast<std::int64_t>(chunks.fill.size()) == item, "another fill value than one number");
     constexpr std::array<std::string_view, 2> byte_orders{"little", "big"};
     for (const FilterFields& filter : f.filters) {

@@ -155,6 +155,9 @@ Job parse_job(const std::string& text);
 io::Region region_of(const RegionFields& fields);
 /// Throws UsageError where they do not fit `region`, or each other.
 io::Chunks chunks_of(const ChunksFields& fields, const io::Region& region);
+
+/// The bytes that `text` is in hexadecimal digits, two each. Throws UsageError for anything else.
+std::string bytes_of_hex(const std::string& text);
 struct OneToOne {
     io::Region from, to;
 };

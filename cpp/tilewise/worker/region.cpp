@@ -9,20 +9,6 @@
 namespace tilewise::worker {
 namespace {
 
-/// The bytes that `text` has in hexadecimal digits, two each.
-std::string bytes_of(const std::string& text) {
-    std::string bytes(text.size() / 2, '\0');
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-        unsigned value = 0;
-        const char* const first = text.data() + 2 * i;
-        if (std::from_chars(first, first + 2, value, 16).ptr != first + 2) {
-            throw UsageError("the job is not readable: '" + text + "' are no hexadecimal digits");
-        }
-        bytes[i] = static_cast<char>(value);
-    }
-    return bytes;
-}
-
 /// The tile in the coordinates of the stored matrix.
 io::Tile tile_of(const TileFields& fields, bool column_major) {
     const grid::Range rows{fields.rows[0], fields.rows[1]}, columns{fields.columns[0], fields.columns[1]};
@@ -42,6 +28,19 @@ io::Tile tile_of(const TileFields& fields, bool column_major) {
 }
 
 }  // namespace
+
+std::string bytes_of_hex(const std::string& text) {
+    std::string bytes(text.size() / 2, '\0');
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        unsigned value = 0;
+        const char* const first = text.data() + 2 * i;
+        if (text.size() % 2 != 0 || std::from_chars(first, first + 2, value, 16).ptr != first + 2) {
+            throw UsageError("the job is not readable: '" + text + "' are no bytes in hexadecimal digits");
+        }
+        bytes[i] = static_cast<char>(value);
+    }
+    return bytes;
+}
 
 io::Region region_of(const RegionFields& f) {
     constexpr std::array<std::string_view, 2> byte_orders{"little", "big"}, storage_orders{"C", "F"};
@@ -68,7 +67,7 @@ io::Region region_of(const RegionFields& f) {
     for (const TileFields& tile : f.tiles) {
         region.tiles.push_back(tile_of(tile, region.column_major));
     }
-    region.fill = bytes_of(f.fill);
+    region.fill = bytes_of_hex(f.fill);
     if (f.encoding == "text") {
         if (f.separator.size() != 1 || f.decimal.size() != 1 || f.line_numbers < 1) {
             throw UsageError(f.name + ": a text has one separator, one decimal mark and at least one number per line");

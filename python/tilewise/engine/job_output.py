@@ -23,7 +23,7 @@ from tilewise.files.outputs import Form, Outputs, create_all, snapshot_name
 from tilewise.files.region import Region, Source, is_encoded
 from tilewise.files.room import DECODE_ELSEWHERE, OUTPUT_ELSEWHERE, Room, Want, rooms
 from tilewise.files.slices import Part, part_of
-from tilewise.files.stacks import dense_steps, of_stack
+from tilewise.files.stacks import Selection, dense_steps
 from tilewise.files.target import Target, base_of, find_target, module_of, require_replaceable
 from tilewise.launch.job import Job
 from tilewise.launch.record import Matrix
@@ -165,7 +165,7 @@ class FileOutput(JobOutput[Outputs]):
         if plan.each is not None:
             self._shape = (plan.each.count * plan.shape[0], plan.shape[1])
             whole = plan.each.shape(*plan.shape)
-            self._part = part_of(whole, target.name, of_stack(None, plan.each.axes), plan.order == "F")
+            self._part = part_of(whole, target.name, Selection(axes=plan.each.axes), plan.order == "F")
             if not self._part.in_one_piece:
                 from tilewise.files.gaps import Gaps
 

@@ -11,7 +11,7 @@ from tilewise.files.generated import parse_name
 from tilewise.files.guard import guarded
 from tilewise.files.region import Source
 from tilewise.files.regular import open_regular, refuse_url, require_utf8
-from tilewise.files.stacks import NoStackError, of_stack
+from tilewise.files.stacks import NoStackError, Selection
 from tilewise.files.style import PLAIN, Style
 
 
@@ -65,11 +65,10 @@ def inspect(
                 f"--each makes no sense: {name} is no stack, as a {kind} file has two dimensions only",
                 "omit --each",
             )
-        part = of_stack(part, each)
-        if part is not None:
+        if part is not None or each:
             if not facts.sliced:
                 raise UsageError(f"{name} names a slice, but a {kind} file has two dimensions only")
-            more["part"] = part
+            more["selection"] = Selection(part, each)
         found: Source = module.inspect(path, name, member, **more)
     if lists_are_rows and found.part is not None and found.part.is_list:
         return found.turned

@@ -17,7 +17,7 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
 from tilewise.files.checks import require_shape
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.stacks import Slices, dense_steps, places_of, slice_name, split_stack, write_slices
+from tilewise.files.stacks import Selection, Slices, dense_steps, places_of, slice_name, write_slices
 
 if TYPE_CHECKING:
     import numpy
@@ -78,15 +78,19 @@ class Part(msgspec.Struct, frozen=True):
 
 
 def part_of(
-    shape: Sequence[int], name: str, brackets: str | None = None, fortran: bool = False, how: str = ""
+    shape: Sequence[int],
+    name: str,
+    selection: Selection | None = None,
+    fortran: bool = False,
+    how: str = "",
 ) -> Part:
-    """The matrix that `brackets` name in an array of `shape`; UsageError where that is none.
+    """The matrix that is selected of an array of `shape`, or of a stack the first slice; UsageError.
 
-    Of a stack (`of_stack`) the first slice. `how` shows how a file with a reshaped array is made.
+    `how` shows how a file with a reshaped array is made.
     """
     extents = tuple(int(extent) for extent in shape)
     require_shape(extents, name)
-    brackets, axes = split_stack(brackets)
+    brackets, axes = (selection.brackets, selection.axes) if selection is not None else (None, ())
     index: list[int | None] = [None] * len(extents)
     if brackets is not None:
         index = _index(brackets, extents, name)
@@ -185,12 +189,17 @@ def write_blocks(
     out: BinaryIO,
     read: Callable[[tuple[int | slice, ...]], Any],
 ) -> None:
-    """Writes the matrix row by row and little-endian, in blocks; `read` gives a selection of the array.
+    """Writes the matrix row by row and little-endian, in blocks, or all slices of a stack.
 
-    Blocks have 32 MiB where chunks are smaller, and are cut where the chunks are: each is unpacked once.
+    `read` has the numbers for an index of the array. Blocks have 32 MiB where chunks are smaller, and are cut
+    where the chunks are: each is unpacked once.
     """
     import numpy
 
+    if (slices := part.slices) is not None:
+        together = chunks[slices.places[0]]
+        write_slices(read, part.shape, part.index, slices, ITEMSIZE[dtype], out, together=together)
+        return
     native = numpy.dtype(dtype).newbyteorder("<")
     high, wide = _block(part, chunks, native.itemsize)
     for row in range(0, part.rows, high):

@@ -17,11 +17,17 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
 
 _PANEL = 32 << 20  # bytes
-_EACH = "|"  # parts the axes of a stack from what stands in brackets; in there it is refused
 
 
 class NoStackError(UsageError):
     """What was to be a stack of matrices has too few dimensions."""
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """What is asked for of an array: what stands in brackets behind its name, and the axes of a stack."""
+
+    brackets: str | None = None
+    axes: tuple[int, ...] = ()
 
 
 class Slices(msgspec.Struct, frozen=True):
@@ -48,21 +54,6 @@ def parse_axes(word: str) -> tuple[int, ...]:
     except ValueError:
         raise UsageError(f"--each expects an axis such as 0, or several such as 0,1, not {word!r}") from None
     return axes
-
-
-def of_stack(brackets: str | None, axes: tuple[int, ...]) -> str | None:
-    """What formats are told in the place of `brackets`, where the array is a stack along `axes`."""
-    if brackets is not None and _EACH in brackets:
-        raise UsageError(f"[{brackets}] is no slice that is read; write a number or : for each dimension")
-    return f"{brackets or ''}{_EACH}{','.join(map(str, axes))}" if axes else brackets
-
-
-def split_stack(told: str | None) -> tuple[str | None, tuple[int, ...]]:
-    """Brackets and axes out of what `of_stack` made."""
-    brackets, bar, axes = (told or "").partition(_EACH)
-    if not bar:
-        return told, ()
-    return brackets or None, tuple(map(int, axes.split(",")))
 
 
 def places_of(axes: tuple[int, ...], left: Sequence[int], name: str) -> tuple[int, ...]:

@@ -7,8 +7,8 @@ To add one, write its module beside this one, and a line in `FORMATS`. The modul
     inspect(path, name, member) -> Source
         looks at headers only; `name` is what the user wrote and goes into messages. Where a line is a row it
         takes `style`, how it is read, and `most`, and then says no more rows than that; of a picture
-        `planes`, all numbers of planes that are of use (`colours.py`); where the format is `sliced`, `part`,
-        what stands in brackets (`slices.py`), and which axes make it a stack (`stacks.py`)
+        `planes`, all numbers of planes that are of use (`colours.py`); where the format is `sliced`, a
+        `selection`: what stands in brackets (`slices.py`), and which axes make it a stack (`stacks.py`)
     decode(source, out) -> None
         only where `inspect` says `encoded`: writes the numbers little-endian in `source.order`, in panels
     create(new) -> Region

@@ -25,7 +25,7 @@ from tilewise.files.guard import guarded
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
 from tilewise.files.slices import Part, part_of, where, write_blocks
-from tilewise.files.stacks import write_slices
+from tilewise.files.stacks import Selection
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped,unused-ignore]
@@ -39,12 +39,12 @@ DEFAULT = "/matrix"
 _ALIGNED_FROM = 64 << 10  # bytes; smaller objects are not put at the begin of a page
 
 
-def inspect(path: str, name: str, member: str, part: str | None = None) -> Source:
+def inspect(path: str, name: str, member: str, selection: Selection | None = None) -> Source:
     """The dataset called `member`, or the only 2-D one."""
-    return inspect_kind(path, name, member, os.path.splitext(path)[1].lower()[1:], part)
+    return inspect_kind(path, name, member, os.path.splitext(path)[1].lower()[1:], selection)
 
 
-def inspect_kind(path: str, name: str, member: str, kind: str, part: str | None = None) -> Source:
+def inspect_kind(path: str, name: str, member: str, kind: str, selection: Selection | None = None) -> Source:
     """The same for a file that is called `kind`."""
     file, size = open_regular(path, name)
     file.close()
@@ -52,7 +52,7 @@ def inspect_kind(path: str, name: str, member: str, kind: str, part: str | None 
         raise UsageError(f"{name} is empty, but a .{kind} file was expected")
     with opened(path, "r") as book:
         dataset = choose(book, name, path, member)
-        return _source(dataset, path, name, size, kind, part)
+        return _source(dataset, path, name, size, kind, selection)
 
 
 def decode(source: Source, out: BinaryIO) -> None:
@@ -66,10 +66,6 @@ def write_part(dataset: h5py.Dataset, part: Part, dtype: str, out: BinaryIO) -> 
     """Writes the part row by row, or one slice behind the other; each chunk is unpacked once."""
     read = reader(dataset, dtype)
     chunks = dataset.chunks or (1,) * len(part.shape)
-    if (slices := part.slices) is not None:
-        together = chunks[slices.places[0]]
-        write_slices(read, part.shape, part.index, slices, ITEMSIZE[dtype], out, together=together)
-        return
     write_blocks(part, chunks, dtype, out, read)
 
 
@@ -176,7 +172,7 @@ def opened(path: str, mode: str, netcdf: bool = False) -> h5py.File:
 
 
 def _source(
-    dataset: h5py.Dataset, path: str, name: str, size: int, kind: str, brackets: str | None
+    dataset: h5py.Dataset, path: str, name: str, size: int, kind: str, selection: Selection | None
 ) -> Source:
     import h5py
 
@@ -187,7 +183,7 @@ def _source(
         raise UsageError(f"{name} holds strings, but numbers were expected: {', '.join(ITEMSIZE)}")
     number = number_type(dtype, name)
     how = f"book.create_dataset({dataset.name!r}, data=a.reshape(…))"
-    part = part_of(dataset.shape, name, brackets, how=how)
+    part = part_of(dataset.shape, name, selection, how=how)
     numbers = math.prod(part.shape)
     bytes_ = numbers_bytes(1, numbers, number, name, part.shape)
     reason = why_encoded(dataset, bytes_)

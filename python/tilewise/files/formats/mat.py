@@ -15,6 +15,7 @@ from tilewise.files.formats.mat_variables import CLASSES, Variable, real_of
 from tilewise.files.headed import put_head, raw_beside
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
+from tilewise.files.stacks import Selection
 
 if TYPE_CHECKING:
     from tilewise.files.contents import Content
@@ -33,13 +34,13 @@ _TYPES = {dtype: number for number, dtype in STORED.items()}
 _CHUNK = 1 << 20  # numbers
 
 
-def inspect(path: str, name: str, member: str, part: str | None = None) -> Source:
+def inspect(path: str, name: str, member: str, selection: Selection | None = None) -> Source:
     """The variable called `member`, or the only matrix."""
     file, size = open_regular(path, name)
     with file:
         if _is_hdf5(file, size, name):
-            return mat_hdf5.inspect(path, name, member, size, part)
-        return mat_elements.inspect(path, name, member, file, size, part)
+            return mat_hdf5.inspect(path, name, member, size, selection)
+        return mat_elements.inspect(path, name, member, file, size, selection)
 
 
 def decode(source: Source, out: BinaryIO) -> None:

@@ -23,7 +23,7 @@ from tilewise.files.formats.mat_cursor import Cursor, Numbers, padded
 from tilewise.files.formats.mat_variables import Variable, choose, numbers_of
 from tilewise.files.region import Source
 from tilewise.files.slices import Part, part_of, where
-from tilewise.files.stacks import write_slices
+from tilewise.files.stacks import Selection, write_slices
 
 if TYPE_CHECKING:
     import numpy
@@ -62,11 +62,13 @@ class Inside(msgspec.Struct, frozen=True):
         return found.newbyteorder("<" if self.mark == "<" else ">")
 
 
-def inspect(path: str, name: str, member: str, file: BinaryIO, size: int, brackets: str | None) -> Source:
+def inspect(
+    path: str, name: str, member: str, file: BinaryIO, size: int, selection: Selection | None
+) -> Source:
     """The variable called `member`, or the only matrix."""
     found = choose(variables(file, size, name), name, path, member)
     inside: Inside = found.inside
-    part = part_of(found.shape, name, brackets, fortran=True)
+    part = part_of(found.shape, name, selection, fortran=True)
     if inside.packed and (part.slices is not None or not part.in_one_piece):
         what = "a stack" if part.slices is not None else "a slice whose columns lie apart,"
         raise UsageError(

@@ -21,7 +21,7 @@ from tilewise.files.formats.mat_variables import CLASSES, TYPES, Variable, choos
 from tilewise.files.headed import put_head
 from tilewise.files.region import New, Region, Source
 from tilewise.files.slices import Part, part_of, where
-from tilewise.files.stacks import write_slices
+from tilewise.files.stacks import Selection, write_slices
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped,unused-ignore]
@@ -32,11 +32,11 @@ _LISTED = 10_000  # variables
 _DIMENSIONS = 64
 
 
-def inspect(path: str, name: str, member: str, size: int, brackets: str | None) -> Source:
+def inspect(path: str, name: str, member: str, size: int, selection: Selection | None) -> Source:
     """The variable called `member`, or the only matrix."""
     with h5.opened(path, "r") as book:
         found = choose(_variables(book, name), name, path, member)
-        part = part_of(found.shape, name, brackets, fortran=True)
+        part = part_of(found.shape, name, selection, fortran=True)
         count = math.prod(found.shape)
         bytes_ = numbers_bytes(1, count, found.dtype, name)
         dataset = find(book, name, found.name)

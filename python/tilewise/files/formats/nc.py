@@ -9,6 +9,7 @@ from tilewise.files.dtypes import ALL
 from tilewise.files.formats import Format, h5, nc_classic
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
+from tilewise.files.stacks import Selection
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped,unused-ignore]
@@ -27,13 +28,13 @@ _NUMBER = "_Netcdf4Dimid"  # the attribute that numbers the dimensions of a whol
 _NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable.%10d"  # fixed by the format
 
 
-def inspect(path: str, name: str, member: str, part: str | None = None) -> Source:
+def inspect(path: str, name: str, member: str, selection: Selection | None = None) -> Source:
     """The variable called `member`, or the only 2-D one."""
     file, size = open_regular(path, name)
     with file:
         magic = file.read(8)
     if magic == h5.SIGNATURE:
-        return h5.inspect_kind(path, name, member, "nc", part)
+        return h5.inspect_kind(path, name, member, "nc", selection)
     if magic[:4] == b"CDF\x05":
         raise UsageError(
             f"{name} is a CDF-5 file, but only classic NetCDF and NetCDF-4 are supported",
@@ -42,7 +43,7 @@ def inspect(path: str, name: str, member: str, part: str | None = None) -> Sourc
     if magic[:4] not in (b"CDF\x01", b"CDF\x02"):
         what = "is empty" if size == 0 else "has no NetCDF signature"
         raise UsageError(f"{name} {what}, but a .nc file was expected")
-    return nc_classic.inspect(path, name, member, size, part)
+    return nc_classic.inspect(path, name, member, size, selection)
 
 
 def decode(source: Source, out: BinaryIO) -> None:

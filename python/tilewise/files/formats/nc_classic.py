@@ -18,6 +18,7 @@ from tilewise.files.checks import (
 )
 from tilewise.files.region import Source
 from tilewise.files.slices import part_of, where, write_part
+from tilewise.files.stacks import Selection
 
 if TYPE_CHECKING:
     import numpy
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 
-def inspect(path: str, name: str, member: str, size: int, brackets: str | None = None) -> Source:
+def inspect(path: str, name: str, member: str, size: int, selection: Selection | None = None) -> Source:
     """The variable called `member`, or the only matrix; record variables between others are decoded."""
     with _Bounded(path, size) as file:
         variables = _variables(file)
@@ -38,7 +39,7 @@ def inspect(path: str, name: str, member: str, size: int, brackets: str | None =
         chosen = member or pick(name, path, "variable", matrices or (list(views) if len(views) == 1 else []))
         view = views[chosen]
         number = number_type(view.dtype, name)
-        part = part_of(view.shape, name, brackets)
+        part = part_of(view.shape, name, selection)
         numbers_bytes(1, view.size, number, name, view.shape)
         in_place = bool(view.flags.c_contiguous)
         offset = _offset(view) if in_place and view.size else 0

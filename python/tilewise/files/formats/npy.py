@@ -28,6 +28,7 @@ from tilewise.files.headed import create_headed, put_head
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
 from tilewise.files.slices import copy_out, part_of, where
+from tilewise.files.stacks import Selection
 
 if TYPE_CHECKING:
     import numpy
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
 FORMAT = Format(numbers=ALL, orders=("C", "F"), sliced=True, stacked=True)
 
 
-def inspect(path: str, name: str, member: str = "", part: str | None = None) -> Source:
+def inspect(path: str, name: str, member: str = "", selection: Selection | None = None) -> Source:
     """The matrix in the .npy file at `path`; `name` is what the user wrote, for messages.
 
-    Of an array with more dimensions `part` says which slice. Reads the header only and never unpickles.
+    Of an array with more dimensions `selection` says which slice. Reads the header only and never unpickles.
     Raises UsageError where that is no matrix of numbers, or where the file has another size than its header
     promises.
     """
@@ -46,10 +47,10 @@ def inspect(path: str, name: str, member: str = "", part: str | None = None) -> 
     with file:
         if size == 0:
             raise UsageError(f"{name} is empty, but a .npy file was expected")
-        header = npy_plain.parse(file.read(PAGE)) if part is None else None
+        header = npy_plain.parse(file.read(PAGE)) if selection is None else None
         if header is None:
             file.seek(0)
-            return _source(path, name, file, part, size)
+            return _source(path, name, file, selection, size)
     require_size(name, size, header.offset, header.rows, header.columns, header.dtype)
     return Source(path=path, name=name, **header._asdict(), file_bytes=size, format="npy")
 
@@ -89,11 +90,11 @@ def decode(source: Source, out: BinaryIO) -> None:
         copy_out(source.part, source.path, file.tell(), numpy.dtype(dtype), out)
 
 
-def _source(path: str, name: str, file: IO[bytes], brackets: str | None, size: int) -> Source:
+def _source(path: str, name: str, file: IO[bytes], selection: Selection | None, size: int) -> Source:
     """What numpy says of the header of `file`."""
     shape, fortran, dtype = read_header(file, name)
     number = number_type(dtype, name)
-    part = part_of(shape, name, brackets, fortran, f"numpy.save({name!r}, a.reshape(…))")
+    part = part_of(shape, name, selection, fortran, f"numpy.save({name!r}, a.reshape(…))")
     require_size(name, size, file.tell(), 1, math.prod(shape), number, shape)
     return Source(
         path=path,

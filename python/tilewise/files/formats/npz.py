@@ -26,7 +26,7 @@ from tilewise.files.headed import raw_beside
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
 from tilewise.files.slices import Part, copy_out, part_of, where
-from tilewise.files.stacks import dense_steps
+from tilewise.files.stacks import Selection, dense_steps
 
 if TYPE_CHECKING:
     from tilewise.files.contents import Content
@@ -38,7 +38,7 @@ _CHUNK = 4 << 20
 _LISTED = 1000  # entries that are looked into to find the matrices
 
 
-def inspect(path: str, name: str, member: str, part: str | None = None) -> Source:
+def inspect(path: str, name: str, member: str, selection: Selection | None = None) -> Source:
     """The array called `member` in the archive at `path`, or its only matrix."""
     file, size = open_regular(path, name)
     with file:
@@ -49,7 +49,7 @@ def inspect(path: str, name: str, member: str, part: str | None = None) -> Sourc
             if member and member not in entries:
                 raise missing(name, "array", member, sorted(entries))
             chosen = member or pick(name, path, "array", _matrices(archive, entries, name))
-            return _source(path, name, chosen, archive, entries[chosen], file, size, part)
+            return _source(path, name, chosen, archive, entries[chosen], file, size, selection)
 
 
 def contents(path: str, name: str) -> list[Content]:
@@ -130,7 +130,7 @@ def _source(
     entry: zipfile.ZipInfo,
     file: BinaryIO,
     size: int,
-    brackets: str | None,
+    selection: Selection | None,
 ) -> Source:
     if entry.flag_bits & 1:
         raise UsageError(f"{name} is encrypted, which is not supported")
@@ -140,7 +140,7 @@ def _source(
         head = stream.tell()
     number = number_type(dtype, name)
     how = f"numpy.savez({os.path.basename(path)!r}, a=a.reshape(…))"
-    part = part_of(shape, name, brackets, fortran, how)
+    part = part_of(shape, name, selection, fortran, how)
     promised = head + numbers_bytes(1, math.prod(shape), number, name, shape)
     if promised != entry.file_size:
         raise UsageError(

@@ -17,6 +17,7 @@ from tilewise.files.headed import create_headed
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
 from tilewise.files.slices import copy_out, part_of, where
+from tilewise.files.stacks import Selection
 
 FORMAT = Format(numbers=ALL, member="shape", orders=("C", "F"), headed=False, sliced=True, stacked=True)
 _FORM = "4096x4096:float64[:F][:offset in bytes], where >float64 means big endian, F column by column"
@@ -32,7 +33,7 @@ class Said(msgspec.Struct, frozen=True):
     offset: int | None
 
 
-def inspect(path: str, name: str, member: str, part: str | None = None) -> Source:
+def inspect(path: str, name: str, member: str, selection: Selection | None = None) -> Source:
     """The numbers at `path` as `member` describes them, or a slice of these.
 
     Without an offset the file must hold exactly these numbers, with one others may follow.
@@ -45,7 +46,7 @@ def inspect(path: str, name: str, member: str, part: str | None = None) -> Sourc
             f"{name}:ROWSxCOLUMNS:float64, for example {name}:4096x4096:float64",
         )
     said = parse_member(member, name)
-    found = part_of(said.shape, name, part, said.order == "F")
+    found = part_of(said.shape, name, selection, said.order == "F")
     count = math.prod(said.shape)
     numbers = numbers_bytes(1, count, said.dtype, name)
     if said.offset is None and size != numbers:

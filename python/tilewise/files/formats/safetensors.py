@@ -21,6 +21,7 @@ from tilewise.files.headed import create_headed
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
 from tilewise.files.slices import copy_out, part_of, where
+from tilewise.files.stacks import Selection
 
 if TYPE_CHECKING:
     from tilewise.files.contents import Content
@@ -55,7 +56,7 @@ class _Tensor(msgspec.Struct):
     data_offsets: tuple[int, int]
 
 
-def inspect(path: str, name: str, member: str, part: str | None = None) -> Source:
+def inspect(path: str, name: str, member: str, selection: Selection | None = None) -> Source:
     """The tensor called `member`, or the only matrix; all tensors must lie as the format demands."""
     file, size = open_regular(path, name)
     with file:
@@ -73,7 +74,7 @@ def inspect(path: str, name: str, member: str, part: str | None = None) -> Sourc
             f"it reads {', '.join(_READ)}"
         )
     number = _READ[tensor.dtype]
-    chosen_part = part_of(tensor.shape, name, part)
+    chosen_part = part_of(tensor.shape, name, selection)
     why = f"bfloat16 is read as {number}, which holds all of it" if tensor.dtype in _WIDENED else ""
     return Source(
         path=path,

@@ -29,7 +29,7 @@ from tilewise.files.formats.zarr_new import (
 from tilewise.files.formats.zarr_store import arrays, choose, folder_of, root
 from tilewise.files.region import Source, Tile
 from tilewise.files.slices import part_of, where, write_blocks
-from tilewise.files.stacks import write_slices
+from tilewise.files.stacks import Selection
 
 if TYPE_CHECKING:
     from tilewise.files.contents import Content
@@ -55,12 +55,12 @@ _CHUNK_MAX = 1 << 31  # bytes; it is unpacked as a whole in the memory of the fr
 _SHARD_MAX = 256 << 20  # bytes; of a larger one only the chunks that are read
 
 
-def inspect(path: str, name: str, member: str, part: str | None = None) -> Source:
+def inspect(path: str, name: str, member: str, selection: Selection | None = None) -> Source:
     """The array called `member`, or the only 2-D one; each of its plain chunks must have the right size."""
     member, stored = choose(path, name, member)
     if not stored.dtype:
         raise UsageError(f"{name} holds {stored.kind}, but numbers were expected: {', '.join(ITEMSIZE)}")
-    matrix = part_of(stored.shape, name, part)
+    matrix = part_of(stored.shape, name, selection)
     numbers_bytes(1, math.prod(stored.shape), stored.dtype, name)
     packed, count = stored.packed, chunks.count_of(stored, matrix)
     if not packed and count > chunks.TILES_MAX:
@@ -110,11 +110,6 @@ def decode(source: Source, out: BinaryIO) -> None:
             f"{source.name} is packed in chunks of {bytes_text(size)}, which is too large to unpack"
         )
     cut = shard if math.prod(shard) * item <= _SHARD_MAX else chunk
-    if (slices := source.part.slices) is not None:
-        together = cut[slices.places[0]]
-        shape, index = source.part.shape, source.part.index
-        write_slices(lambda chosen: array[chosen], shape, index, slices, item, out, together=together)
-        return
     write_blocks(source.part, cut, source.dtype, out, lambda selection: array[selection])
 
 
