@@ -118,7 +118,8 @@ docs: $(VENV)/.tools  ## the documentation as a site in build/site, which needs 
 notebook: $(VENV)/.installed $(VENV)/.testers  ## run the tutorial's notebook, and write its page and pictures
 	$(BIN)/python tools/notebook_page.py
 
-bench: bench-multiply bench-io bench-transpose bench-stencil bench-svd bench-measure  ## every benchmark
+bench: bench-multiply bench-io bench-transpose bench-stencil bench-svd bench-measure  ## every benchmark, and where we lose
+	@$(BIN)/python bench/losses.py
 
 bench-multiply: $(VENV)/.installed  ## the multiply figures beside their peers; ARGS="--quick --only NAME --runs N"
 	$(BIN)/python bench/run.py multiply $(ARGS)

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tilewise.machine.cpu import model_and_flags
 from tilewise.statistics.intervals import ratio_interval
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -126,18 +127,10 @@ def say(text: str) -> None:
 
 def environment(work: Path) -> dict[str, Any]:
     """What the figures depend on."""
-    cpu = next(
-        (
-            line.split(":")[1].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if "model name" in line
-        ),
-        platform.processor(),
-    )
     mount = run(["df", "--output=fstype", work]).split()[-1]
     return {
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "cpu": cpu,
+        "cpu": model_and_flags()[0],
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "load_at_start": os.getloadavg()[0],

@@ -9,12 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import losses
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench/results"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- figures: make bench -->", "<!-- end of figures -->"
 HEAD = "| task | tilewise | compared with | times faster |\n|---|---|---|---|"
-OURS = ("tilewise", "2 ranks", "2 threads", "below")  # names of our side in a row's medians
 
 Results = Mapping[str, Mapping[str, Any]]
 
@@ -77,7 +78,9 @@ def table(results: Results) -> str:
 
 def _shown(line: Line, row: Mapping[str, Any]) -> str:
     """One line: both sides, and the ratio of their medians with its interval, above 1 where we are faster."""
-    ours, theirs = sorted(row["medians"].items(), key=lambda side: side[0] not in OURS)
+    both = losses.sides(row)
+    assert both is not None, f"{line.row} has not two sides"
+    ours, theirs = both
     ratio = theirs[1] / ours[1]
     interval = row["low"], row["high"]
     low, high = interval if _is_speed(row, ratio) else (1 / interval[1], 1 / interval[0])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import losses
 import readme_table
 from cases import (
     chunks,
@@ -125,6 +126,8 @@ def main() -> None:
     output.write_text(json.dumps(result, indent=2) + "\n")
     if output.parent == readme_table.RESULTS:
         readme_table.main()
+    if lost := losses.losses(result["rows"]):
+        print(f"{lost}\n")
     print(table(rows))
     print(f"Results, with every sample: {output}")
 

@@ -10,6 +10,7 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 import harness
+import losses
 import readme_table
 from cases import small
 
@@ -74,6 +75,21 @@ def test_no_variable_that_chooses_a_kernel_reaches_either_side(monkeypatch: pyte
 def test_own_volumes() -> None:
     assert small.cannon_volume(6, 2) == 2 * 3 * 3
     assert small.summa_volume(6, 2, 3) == 3 * 6 * 2 / 3 + 6 * 2 * 1 / 2
+
+
+def test_what_is_slower_is_said_first_and_the_worst_of_it() -> None:
+    def row(what: str, **medians: float) -> dict[str, object]:
+        return {"what": what, "medians": medians}
+
+    rows = [row("won", tilewise=1, peer=2), row("lost", peer=3, tilewise=4), row("worse", below=2, above=1)]
+    unlike = [row("a bound", tilewise=9, copy=1), row("no peer", seconds=1), row("strategies", a=1, b=2)]
+
+    assert losses.losses(rows + unlike).splitlines() == [
+        "Slower in 2 comparisons:",
+        "   0.50 times as fast: worse",
+        "   0.75 times as fast: lost",
+    ]
+    assert losses.losses(rows[:1]) == ""
 
 
 def shown(medians: dict[str, float], ratio: float, low: float, high: float) -> str:

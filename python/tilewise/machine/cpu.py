@@ -6,6 +6,7 @@ import os
 import platform
 
 from tilewise.base.errors import Interrupted
+from tilewise.machine.microarchitecture import design
 
 _SYS = "/sys/devices/system"
 
@@ -60,18 +61,21 @@ def numa_nodes(cpus: set[int], sys: str = _SYS) -> list[set[int]]:
 
 
 def model_and_flags(path: str = "/proc/cpuinfo") -> tuple[str, frozenset[str]]:
-    """The processor's name and its feature flags; archspec's name where the kernel tells none, as on Arm."""
-    model, flags = "", frozenset[str]()
+    """The processor's name, with its design where we know it, and its feature flags.
+
+    `AMD EPYC (Zen 5)`; archspec's name where the kernel tells none, as on Arm.
+    """
+    told: dict[str, str] = {}
     for line in text_of(path, 65536).splitlines():
         key, _, value = line.partition(":")
-        key = key.strip()
-        if key == "model name" and not model:
-            model = value.strip()
-        elif key in ("flags", "Features") and not flags:
-            flags = frozenset(value.split())
-        if model and flags:
-            break
-    return model or _archspec_name(), flags
+        if not line.strip() and told:
+            break  # the first processor's lines end
+        told.setdefault(key.strip(), value.strip())
+    name = told.get("model name", "") or _archspec_name()
+    numbers = told.get("cpu family", ""), told.get("model", "")
+    known = design(told.get("vendor_id", ""), *map(int, numbers)) if all(map(str.isdigit, numbers)) else ""
+    flags = frozenset((told.get("flags") or told.get("Features", "")).split())
+    return f"{name} ({known})" if known else name, flags
 
 
 def cache_bytes(level: int, sys: str = _SYS) -> int:

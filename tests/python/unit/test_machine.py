@@ -28,6 +28,22 @@ def test_cpu_lists() -> None:
     assert cpu.cpu_list("\n") == set()
 
 
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        ("vendor_id: AuthenticAMD\ncpu family: 26\nmodel: 2\nmodel name: AMD EPYC", "AMD EPYC (Zen 5)"),
+        ("vendor_id: AuthenticAMD\ncpu family: 25\nmodel: 17\nmodel name: AMD EPYC", "AMD EPYC (Zen 4)"),
+        ("vendor_id: GenuineIntel\ncpu family: 6\nmodel: 143\nmodel name: Xeon", "Xeon (Sapphire Rapids)"),
+        ("vendor_id: GenuineIntel\ncpu family: 6\nmodel: 250\nmodel name: Xeon", "Xeon"),
+        ("vendor_id: Other\ncpu family: x\nmodel: 1\nmodel name: Some", "Some"),
+    ],
+)
+def test_a_processor_is_named_with_its_design(tmp_path: Path, lines: str, name: str) -> None:
+    second = lines.replace("name: ", "name: not ")
+    (tmp_path / "cpuinfo").write_text(f"{lines}\nflags\t: fma avx2\n\n{second}\nflags: none\n")
+    assert cpu.model_and_flags(str(tmp_path / "cpuinfo")) == (name, frozenset({"fma", "avx2"}))
+
+
 def test_siblings_count_once(tmp_path: Path) -> None:
     write(tmp_path, {f"cpu/cpu{n}/topology/thread_siblings_list": f"{n % 2},{n % 2 + 2}\n" for n in range(4)})
     assert cpu.physical_cores({0, 1, 2, 3}, str(tmp_path)) == 2
