@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from tilewise.files.contents import Content, contents
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import MATRIX, extension, format_of, split_input
 from tilewise.files.region import Source
+from tilewise.files.slices import ManyDimensionsError
 from tilewise.files.style import DECIMAL, HEADER_ROWS, MISSING, PLAIN, SEPARATOR, Style, style_of_words
 from tilewise.launch.join import Join
 from tilewise.machine import storage
@@ -97,7 +99,7 @@ def facts_of(name: str, stats: bool, style: Style = PLAIN) -> tuple[dict[str, An
     files.require_text(name, style)
     inside = contents(name)
     if len(inside) <= 1:
-        return _facts(files.inspect(name, style=style), stats), []
+        return _inspected(name, stats, style), []
     table = format_of(name).table
     if stats or sum(each.matrix for each in inside) == 1:
         facts = _facts(files.inspect(name, style=style), stats)
@@ -110,6 +112,24 @@ def facts_of(name: str, stats: bool, style: Style = PLAIN) -> tuple[dict[str, An
         facts = _whole(name)
     facts["members"] = msgspec.to_builtins(inside)
     return facts, inside
+
+
+def _inspected(name: str, stats: bool, style: Style) -> dict[str, Any]:
+    """Facts of a matrix, or of an array with more dimensions as far as these need no numbers."""
+    try:
+        return _facts(files.inspect(name, style=style), stats)
+    except ManyDimensionsError as error:
+        if stats:
+            raise
+        axes = tuple(range(len(error.shape) - 2))
+        facts = _facts(files.inspect(name, each=axes), stats)
+        every = ",".join(map(str, axes))
+        facts["shape"] = list(error.shape)
+        facts["bytes"] *= math.prod(error.shape[:-2])
+        facts["notes"].insert(
+            0, f"a job takes a slice, such as {error.first_slice}, or all with --each {every}"
+        )
+        return facts
 
 
 def _whole(name: str) -> dict[str, Any]:
@@ -196,8 +216,9 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         return rows + [("note", note) for note in facts["notes"]]
     if facts["member"]:
         rows.append(("member", facts["member"]))
+    meaning = " (rows × columns)" if len(facts["shape"]) == 2 else ""
     rows += [
-        ("shape", f"{shape_text(*facts['shape'])} (rows × columns)"),
+        ("shape", f"{shape_text(*facts['shape'])}{meaning}"),
         ("numbers", _numbers(facts)),
         ("size", bytes_text(facts["bytes"])),
     ]

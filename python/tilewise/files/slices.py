@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 _PANEL = 32 << 20  # bytes
 
 
+class ManyDimensionsError(UsageError):
+    """What was to be a matrix has more dimensions, of extents `shape`; `first_slice` is the name of one."""
+
+    def __init__(self, message: str, shape: tuple[int, ...], first_slice: str) -> None:
+        super().__init__(message, f"name a slice of it: {first_slice}")
+        self.shape = shape
+        self.first_slice = first_slice
+
+
 class Part(msgspec.Struct, frozen=True):
     """A matrix in an array of `shape`: `index` has a number for each dimension that is fixed, else None.
 
@@ -108,7 +117,7 @@ def part_of(
             f"--each {more}",
         )
     if len(whole) not in (1, 2):
-        raise _not_a_matrix(extents, len(whole), brackets, name, how)
+        raise _not_a_matrix(extents, tuple(whole), brackets, name, how)
     rows, columns = (whole[0], 1) if len(whole) == 1 else (whole[0], whole[1])
     strides = _strides(extents, fortran)
     first = sum(fixed * stride for fixed, stride in zip(index, strides, strict=True) if fixed is not None)
@@ -258,8 +267,9 @@ def _strides(shape: tuple[int, ...], fortran: bool) -> list[int]:
 
 
 def _not_a_matrix(
-    shape: tuple[int, ...], whole: int, brackets: str | None, name: str, how: str
+    shape: tuple[int, ...], left: tuple[int, ...], brackets: str | None, name: str, how: str
 ) -> UsageError:
+    whole = len(left)
     if whole == 0:
         reshape = f"reshape it to (1, 1): {how}" if how else "reshape it to (1, 1)"
         advice = reshape if brackets is None else "write : for a whole dimension"
@@ -267,7 +277,8 @@ def _not_a_matrix(
     shown = str(shape) if len(shape) <= 8 else f"({', '.join(map(str, shape[:8]))}, …)"
     bare = name if brackets is None else name.removesuffix(f"[{brackets}]")
     of = "" if brackets is None else "of "
-    return UsageError(
+    return ManyDimensionsError(
         f"{name} has {whole} dimensions {of}{shown}, but a matrix has 2",
-        f"name a slice of it: {bare}[{','.join(['0'] * (len(shape) - 2))}]",
+        left,
+        f"{bare}[{','.join(['0'] * (len(shape) - 2))}]",
     )

@@ -135,6 +135,21 @@ def test_info_lists_what_a_file_holds(here: InProcess) -> None:
             assert "members" not in json.loads(here("info", f"{name}:{member}", "--json", "-").stdout)
 
 
+@pytest.mark.parametrize("name", ["k.npy", "f.npy", "k.h5", "k.h5:/k"])
+def test_info_of_an_array_with_more_dimensions(here: InProcess, name: str) -> None:
+    array = numpy.arange(120.0).reshape(2, 3, 4, 5)
+    numpy.save("k.npy", array)
+    numpy.save("f.npy", numpy.asfortranarray(array))
+    with h5py.File("k.h5", "w") as book:
+        book.create_dataset("k", data=array)
+    facts = json.loads(here("info", name, "--json", "-").stdout)
+    assert (facts["shape"], facts["bytes"], facts["dtype"]) == ([2, 3, 4, 5], array.nbytes, "float64")
+    assert facts["notes"][0] == f"a job takes a slice, such as {name}[0,0], or all with --each 0,1"
+    assert "2×3×4×5\n" in here("info", name).stdout
+    assert f"{name}[0,0]" in one_message(here("info", name, "--stats"), 2)
+    assert json.loads(here("info", f"{name}[1]", "--json", "-").stdout)["shape"] == [3, 4, 5]
+
+
 def test_a_working_folder_that_is_gone(here: InProcess, tmp_path: Path) -> None:
     """What needs it says so; paths from the root need none."""
     fill(Path.cwd())
