@@ -1,5 +1,6 @@
 // Tests of base: books that add up, memory that is aligned, half precision against the compiler's, threads that report
 // failure.
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/base/error.hpp"
@@ -117,6 +119,22 @@ TEST_CASE("rounding to half precision is the compiler's") {
     }
 }
 #endif
+
+TEST_CASE("threads that are kept serve calls within calls, and calls from several threads at once") {
+    std::atomic<int> sum = 0;
+    const auto nested = [&] {
+        for (int round = 0; round < 50; ++round) {
+            parallel(3, [&](int outer) { parallel(2, [&](int inner) { sum += 10 * outer + inner; }); });
+        }
+    };
+    {
+        std::vector<std::jthread> callers;
+        for (int caller = 0; caller < 3; ++caller) {
+            callers.emplace_back(nested);
+        }
+    }
+    CHECK(sum == 3 * 50 * (2 * 10 + 2 * 20 + 3));
+}
 
 TEST_CASE("an exception on a helper thread reaches the caller") {
     CHECK_THROWS_WITH(parallel(3,

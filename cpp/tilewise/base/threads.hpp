@@ -11,8 +11,13 @@
 
 namespace tilewise {
 
+/// Calls work(0) here and work(1) … work(helpers) on threads that are kept for it; returns when all are done. `work`
+/// may not throw.
+void run_on_helpers(int helpers, const std::function<void(int thread)>& work);
+
 /// Calls `work(thread)` for thread = 0 … threads−1, each on its own thread, the caller being thread 0; returns when
-/// all are done. Rethrows the first exception. Starting a thread costs some 20 µs, so give each at least a millisecond.
+/// all are done. Rethrows the first exception. To wake a thread costs some 20 µs, so give each a tenth of a millisecond
+/// or more.
 template <class Work> void parallel(int threads, const Work& work) {
     if (threads <= 1) {
         work(0);
@@ -26,14 +31,7 @@ template <class Work> void parallel(int threads, const Work& work) {
             failures[static_cast<std::size_t>(thread)] = std::current_exception();
         }
     };
-    {
-        std::vector<std::jthread> helpers;
-        helpers.reserve(static_cast<std::size_t>(threads) - 1);
-        for (int thread = 1; thread < threads; ++thread) {
-            helpers.emplace_back(guarded, thread);
-        }
-        guarded(0);
-    }
+    run_on_helpers(threads - 1, std::cref(guarded));
     for (const auto& failure : failures) {
         if (failure) {
             std::rethrow_exception(failure);

@@ -2,7 +2,7 @@
 //
 //     name       a word for TILEWISE_KERNELS, which forces it: in tests, and where a processor says more than it can
 //     versions   which of the versions of plain loops (see versions.hpp) are called
-//     transpose, sweep, gemm, …   kernels of its own; where one is missing, what all share does its work
+//     transpose, sweep, thin, gemm, …   kernels of its own; where one is missing, what all share does its work
 //
 // Each kernel has a plain reference beside it, which the tests hold all rows of this table against.
 #pragma once
@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "tilewise/kernel/sweep_strip.hpp"
+#include "tilewise/kernel/thin_strip.hpp"
 #include "tilewise/kernel/transpose_strip.hpp"
 
 namespace tilewise::kernel {
@@ -24,6 +25,7 @@ struct Backend {
     Instructions versions;
     void (*transpose)(std::size_t item, const TransposeStrip& strip);
     const SweepSet* sweep;
+    const ThinSet* thin;
     bool gemm;  ///< whether TiledGemm can be used: products of real numbers, else BLAS's
 };
 

@@ -1,9 +1,13 @@
-// Cuts C into tiles and computes each with one single-threaded kernel: our own, BLAS, or plain loops.
+// Gives each thread parts of a product, and each part to one single-threaded kernel: our own, BLAS, or plain loops.
 //
 //        threads = 4:      B       Each thread packs only what its tiles need, and no thread waits for another,
 //                        [ | ]     which is as fast as the BLAS's own threads on large blocks. The BLAS itself
 //             A  [---]   [0|1]  C  runs with one thread, and gets one tile a thread; for our own kernel there are
 //                [   ]   [2|3]     more, which threads take in turn.
+//
+//        small C:       [ 0 ]      Where C is too small for that, k is cut into pieces, each with a C of its own, and
+//                       [ 1 ]      these are added in their sequence. How many there are depends on the shape alone.
+//             A [0|1|2] [ 2 ]  B
 #include "tilewise/kernel/gemm.hpp"
 
 #include <algorithm>
@@ -11,51 +15,24 @@
 #include <atomic>
 #include <complex>
 #include <limits>
-#include <memory>
-#include <mutex>
-#include <vector>
 
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/names.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/blas.hpp"
+#include "tilewise/kernel/gemm_cuts.hpp"
 #include "tilewise/kernel/gemm_loops.hpp"
 #include "tilewise/kernel/gemm_tiled.hpp"
 #include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/lent.hpp"
+#include "tilewise/kernel/thin.hpp"
 
 namespace tilewise::kernel {
 namespace {
 
 constexpr std::int64_t int_max = std::numeric_limits<int>::max();
-
-/// The same operand, beginning at (row, column) of the matrix that it stands for.
-Operand at(const Operand& operand, std::int64_t row, std::int64_t column, std::size_t size) {
-    const std::int64_t elements = operand.transposed ? column * operand.stride + row : row * operand.stride + column;
-    return {operand.data + elements * static_cast<std::int64_t>(size), operand.stride, operand.transposed};
-}
-
-Product tile(const Product& whole, std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
-    const std::size_t size = size_of(whole.dtype);
-    Product part = whole;
-    part.m = rows;
-    part.n = columns;
-    part.a = at(whole.a, row, 0, size);
-    part.b = at(whole.b, 0, column, size);
-    if (whole.c != nullptr) {
-        part.c = whole.c + (row * whole.c_stride + column) * static_cast<std::int64_t>(size);
-    }
-    return part;
-}
-
-Product slice_of_k(const Product& whole, std::int64_t begin, std::int64_t width) {
-    const std::size_t size = size_of(whole.dtype);
-    Product part = whole;
-    part.k = width;
-    part.a = at(whole.a, 0, begin, size);
-    part.b = at(whole.b, begin, 0, size);
-    part.accumulate = whole.accumulate || begin > 0;
-    return part;
-}
+constexpr std::int64_t least_tile = 192 * 192;  // elements of C that are work enough for a thread
 
 // BLAS takes 32-bit integers: tiles and slices are cut below that, a stride cannot be.
 bool blas_takes(const Product& p) {
@@ -90,39 +67,6 @@ void blas_gemm(const Product& p) {
     }
 }
 
-/// Takes a workspace from a stock that lives as long as the process: fresh memory for each call would be touched for
-/// the first time each time.
-template <class T> class Lent {
-public:
-    Lent() {
-        const std::lock_guard lock(mutex());
-        if (!stock().empty()) {
-            item_ = std::move(stock().back());
-            stock().pop_back();
-        } else {
-            item_ = std::make_unique<T>();
-        }
-    }
-    Lent(const Lent&) = delete;
-    Lent& operator=(const Lent&) = delete;
-    ~Lent() {
-        const std::lock_guard lock(mutex());
-        stock().push_back(std::move(item_));
-    }
-    T& operator*() const { return *item_; }
-
-private:
-    static std::mutex& mutex() {
-        static std::mutex one;
-        return one;
-    }
-    static std::vector<std::unique_ptr<T>>& stock() {
-        static std::vector<std::unique_ptr<T>> all;
-        return all;
-    }
-    std::unique_ptr<T> item_;
-};
-
 /// `tiled`: by our own kernel; decided for the whole product, so that its bits do not depend on how it is cut.
 void one_tile(const Product& p, Kernel kernel, bool tiled, const Between& between, std::int64_t slice) {
     const bool blas = kernel != Kernel::plain && blas_takes(p);
@@ -150,60 +94,11 @@ void one_tile(const Product& p, Kernel kernel, bool tiled, const Between& betwee
     }
 }
 
-/// Columns of C at `columns_border(0)`, `(1)`, … and as many rows: tiles that threads take in turn.
-struct Cuts {
-    std::int64_t rows, columns;
-    std::int64_t column_unit = 1;  ///< borders between columns fall on multiples of it
-
-    grid::Range row(std::int64_t index, std::int64_t m) const { return {m * index / rows, m * (index + 1) / rows}; }
-    grid::Range column(std::int64_t index, std::int64_t n) const {
-        const std::int64_t units = (n + column_unit - 1) / column_unit;
-        const auto border = [&](std::int64_t i) { return std::min(n, units * i / columns * column_unit); };
-        return {border(index), border(index + 1)};
-    }
-};
-
-// Near-square tiles: the least of A and B to pack for each thread.
-Cuts cuts_for(std::int64_t m, std::int64_t n, int threads) {
-    Cuts best{1, threads};
-    double least = std::numeric_limits<double>::infinity();
-    for (int rows = 1; rows <= threads; ++rows) {
-        if (threads % rows == 0) {
-            const int columns = threads / rows;
-            const double packed = static_cast<double>(m) / rows + static_cast<double>(n) / columns;
-            if (packed < least) {
-                least = packed;
-                best = {rows, columns};
-            }
-        }
-    }
-    return best;
-}
-
-// Our own kernel packs B for so many columns at a time anyway, so that tiles as wide cost nothing; more of them than
-// threads let a thread whose core is taken away for a while do less. Only rows are cut finer for that: what an element
-// is does not depend on its tile.
-Cuts cuts_for_tiles(std::int64_t m, std::int64_t n, int threads) {
-    constexpr std::int64_t height = 1024, least_height = 192, tiles_each = 4;
-    const std::int64_t columns = (n + tiled_gemm_columns - 1) / tiled_gemm_columns;
-    const std::int64_t for_all = std::min((tiles_each * threads + columns - 1) / columns, m / least_height);
-    return {std::max({std::int64_t{1}, m / height, for_all}), columns, tiled_gemm_columns};
-}
-
-}  // namespace
-
-Product rows_of(const Product& whole, grid::Range rows) { return tile(whole, rows.begin, rows.size(), 0, whole.n); }
-
-void gemm(const Product& product, int threads, Kernel kernel, const Between& between, std::int64_t slice) {
-    if (product.m == 0 || product.n == 0) {
-        return;
-    }
-    if (TILEWISE_BLAS(openblas_set_num_threads) != nullptr) {
-        TILEWISE_BLAS(openblas_set_num_threads)(1);
-    }
+/// C in tiles, which threads take in turn.
+void by_tiles(const Product& product, int threads, Kernel kernel, bool tiled, const Between& between,
+              std::int64_t slice) {
     const bool tiny =
         2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k) < 4e6;
-    const bool tiled = kernel == Kernel::fast && tiled_gemm_suits(product);
     const bool dynamic = !tiny && threads > 1 && tiled;
     const Cuts wanted = tiny      ? Cuts{1, 1}
                         : dynamic ? cuts_for_tiles(product.m, product.n, threads)
@@ -228,9 +123,87 @@ void gemm(const Product& product, int threads, Kernel kernel, const Between& bet
                     between(std::clamp((before + of_tile * workers) / static_cast<double>(tiles), 0.0, 1.0));
                 };
             }
-            one_tile(tile(product, rows.begin, rows.size(), columns.begin, columns.size()), kernel, tiled, mine, slice);
+            one_tile(tile_of(product, rows, columns), kernel, tiled, mine, slice);
         }
     });
+}
+
+/// C = the first + the others, in their sequence.
+template <class T> void add_pieces(const Product& c, const T* others, std::int64_t count, int threads) {
+    const std::int64_t size = c.m * c.n;
+    parallel_ranges(size * count < (1 << 20) ? 1 : threads, c.m, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t i = begin; i < end; ++i) {
+            T* row = reinterpret_cast<T*>(c.c) + i * c.c_stride;
+            for (std::int64_t piece = 0; piece < count; ++piece) {
+                const T* other = others + piece * size + i * c.n;
+                for (std::int64_t j = 0; j < c.n; ++j) {
+                    row[j] += other[j];
+                }
+            }
+        }
+    });
+}
+
+/// k in `pieces`, which threads take in turn. The first is computed in C, the others each beside it.
+void by_pieces(const Product& product, std::int64_t pieces, int threads, const Between& between,
+               const std::function<void(const Product& piece, int threads)>& compute) {
+    const std::size_t bytes = static_cast<std::size_t>(product.m * product.n) * size_of(product.dtype);
+    const Lent<Buffer> lent;
+    Buffer& others = *lent;
+    if (others.bytes() < static_cast<std::size_t>(pieces - 1) * bytes) {
+        others = Buffer(static_cast<std::size_t>(pieces - 1) * bytes);
+    }
+    const int threads_each = std::max(1, threads / static_cast<int>(pieces));
+    std::atomic<std::int64_t> done = 0;
+    parallel_tasks(threads, pieces, [&](std::int64_t index, int thread) {
+        const std::int64_t begin = product.k * index / pieces, end = product.k * (index + 1) / pieces;
+        Product piece = slice_of_k(product, begin, end - begin);
+        if (index > 0) {
+            piece.c = others.data() + static_cast<std::size_t>(index - 1) * bytes;
+            piece.c_stride = product.n;
+            piece.accumulate = false;
+        }
+        compute(piece, threads_each);
+        const std::int64_t now = ++done;
+        if (thread == 0 && between) {
+            between(static_cast<double>(now) / static_cast<double>(pieces));
+        }
+    });
+    // Whole numbers may wrap.
+    with_compute_type(product.dtype == Dtype::int64 ? Dtype::uint64 : product.dtype, [&](auto tag) {
+        add_pieces(product, reinterpret_cast<const typename decltype(tag)::type*>(others.data()), pieces - 1, threads);
+    });
+    if (between) {
+        between(1);
+    }
+}
+
+}  // namespace
+
+Product rows_of(const Product& whole, grid::Range rows) { return tile_of(whole, rows, {0, whole.n}); }
+
+void gemm(const Product& product, int threads, Kernel kernel, const Between& between, std::int64_t slice) {
+    if (product.m == 0 || product.n == 0) {
+        return;
+    }
+    if (TILEWISE_BLAS(openblas_set_num_threads) != nullptr) {
+        TILEWISE_BLAS(openblas_set_num_threads)(1);
+    }
+    // All is decided for the whole product, so that its bits do not depend on how threads share it out.
+    const bool thin = kernel == Kernel::fast && thin_gemm_suits(product);
+    const bool tiled = kernel == Kernel::fast && tiled_gemm_suits(product);
+    const std::int64_t parts = thin ? thin_gemm_parts(product) : product.m * product.n / least_tile;
+    const auto compute = [&](const Product& part, int its_threads, const Between& its_between) {
+        thin ? thin_gemm(part, its_threads, its_between)
+             : by_tiles(part, its_threads, kernel, tiled, its_between, slice);
+    };
+    const std::int64_t pieces = kernel == Kernel::plain ? 1 : pieces_of_k(parts, product.k);
+    if (pieces > 1) {
+        by_pieces(product, pieces, threads, between,
+                  [&](const Product& piece, int its_threads) { compute(piece, its_threads, {}); });
+    } else {
+        compute(product, threads, between);
+    }
 }
 
 Kernel kernel_named(std::string_view name) {
