@@ -32,6 +32,7 @@ namespace tilewise::kernel {
 namespace {
 
 constexpr std::int64_t int_max = std::numeric_limits<int>::max();
+constexpr std::int64_t outer_product = 64;      // so small is k where reading A and B is little beside writing C
 constexpr std::int64_t least_tile = 192 * 192;  // elements of C that are work enough for a thread
 
 // BLAS takes 32-bit integers: tiles and slices are cut below that, a stride cannot be.
@@ -100,9 +101,11 @@ void by_tiles(const Product& product, int threads, Kernel kernel, bool tiled, co
     const bool tiny =
         2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k) < 4e6;
     const bool dynamic = !tiny && threads > 1 && tiled;
-    const Cuts wanted = tiny      ? Cuts{1, 1}
-                        : dynamic ? cuts_for_tiles(product.m, product.n, threads)
-                                  : cuts_for(product.m, product.n, threads);
+    // Where k is small, C is what takes time: each thread writes rows of its own.
+    const Cuts wanted = tiny                         ? Cuts{1, 1}
+                        : dynamic                    ? cuts_for_tiles(product.m, product.n, threads)
+                        : product.k <= outer_product ? Cuts{std::min<std::int64_t>(threads, product.m), 1}
+                                                     : cuts_for(product.m, product.n, threads);
     // BLAS counts in 32 bits, so a side of 2³¹ or more is cut further.
     const Cuts cuts{std::max(wanted.rows, product.m / (int_max / 2) + 1),
                     std::max(wanted.columns, product.n / (int_max / 2) + 1), wanted.column_unit};

@@ -64,8 +64,12 @@ Cuts cuts_for_tiles(std::int64_t m, std::int64_t n, int threads) {
 }
 
 std::int64_t pieces_of_k(std::int64_t parts, std::int64_t k) {
-    constexpr std::int64_t wanted = 32, least_depth = 2048;
-    return std::max<std::int64_t>(1, std::min(wanted / std::max<std::int64_t>(1, parts), k / least_depth));
+    constexpr std::int64_t enough = 32, least_depth = 2048;
+    std::int64_t pieces = 1;  // powers of two: any other number would leave one of two threads idle
+    while (pieces * parts < enough && 2 * pieces * least_depth <= k) {
+        pieces *= 2;
+    }
+    return std::min(pieces, enough);
 }
 
 }  // namespace tilewise::kernel

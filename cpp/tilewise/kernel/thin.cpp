@@ -46,10 +46,14 @@ template <class T>
 void pack(const Roles& roles, std::int64_t begin, std::int64_t count, std::int64_t stride, std::vector<T>& packed) {
     packed.resize(static_cast<std::size_t>(roles.columns * stride));
     const T* from = reinterpret_cast<const T*>(roles.y.data) + begin * roles.y.stride;
-    for (std::int64_t c = 0; c < roles.columns; ++c) {
-        T* to = packed.data() + c * stride;
-        for (std::int64_t l = 0; l < count; ++l) {
-            to[l] = from[l * roles.y.stride + c];
+    constexpr std::int64_t block = 32;  // so many short rows stay in the first-level cache
+    for (std::int64_t l = 0; l < count; l += block) {
+        const std::int64_t end = std::min(l + block, count);
+        for (std::int64_t c = 0; c < roles.columns; ++c) {
+            T* to = packed.data() + c * stride;
+            for (std::int64_t i = l; i < end; ++i) {
+                to[i] = from[i * roles.y.stride + c];
+            }
         }
     }
 }
@@ -96,10 +100,14 @@ void rows_of_thread(const Product& p, const Roles& roles, grid::Range rows, cons
 }  // namespace
 
 bool thin_gemm_suits(const Product& p) {
+    // Measured on Zen 5, beside its BLAS: columns of Y up to which one pass over X is faster than packing X. Rows that
+    // begin anywhere in a cache line are loaded at half speed, and BLAS is slow at few columns in double precision.
+    const std::int64_t few = std::min(p.m, p.n), many = std::max(p.m, p.n);
+    const bool rows = !roles_of(p).x.transposed;
+    const std::int64_t most = !rows ? most_thin_columns : few_columns(p) && p.dtype == Dtype::float64 ? 20 : 8;
     // Shorter rows end before sums of them in registers have begun to pay, and packing Y takes its share of X's pass.
     constexpr std::int64_t least_depth = 32, least_ratio = 8;
-    const std::int64_t few = std::min(p.m, p.n), many = std::max(p.m, p.n);
-    return (p.dtype == Dtype::float32 || p.dtype == Dtype::float64) && p.k >= least_depth && few <= most_thin_columns &&
+    return (p.dtype == Dtype::float32 || p.dtype == Dtype::float64) && p.k >= least_depth && few <= most &&
            (few == 1 || many >= least_ratio * few);
 }
 

@@ -26,8 +26,8 @@ template <class T, std::size_t width> class Thin {
     typedef T V __attribute__((vector_size(width)));
     typedef T Unaligned __attribute__((vector_size(width), aligned(sizeof(T)), may_alias));
     static constexpr std::int64_t lanes = width / sizeof(T);
-#if defined(__x86_64__)
-    static constexpr bool many_registers = width == 64;
+#if defined(__x86_64__) && !defined(__AVX512VL__)
+    static constexpr bool many_registers = false;
 #else
     static constexpr bool many_registers = true;
 #endif
@@ -64,11 +64,11 @@ public:
                                            columns = p.columns * (group + 1) / groups - first;
                         const T* y = p.y + first * p.y_stride + at;
                         V* to = sums + first * rows_at_once;
-                        if (group == 0) {
-                            dots<true>(rows, columns, x, y, p.y_stride, count, to, ahead);
-                        } else {
-                            dots<false>(rows, columns, x, y, p.y_stride, count, to, 0);
-                        }
+                        // Of the next rows' numbers, each group asks for its share.
+                        const std::int64_t asks = rows_at_once * group / groups,
+                                           asked = rows_at_once * (group + 1) / groups;
+                        const auto call = groups == 1 ? dots<true> : dots<false>;
+                        call(rows, columns, x, y, p.y_stride, count, to, {asks, asked, ahead});
                     }
                 }
                 add_lanes(p, row, rows, begin > 0 || p.accumulate, sums);
@@ -128,23 +128,28 @@ private:
         }
     }
 
-    template <bool asks>
-    static void dots(std::int64_t rows, std::int64_t columns, const T* const* x, const T* y, std::int64_t y_stride,
-                     std::int64_t count, V* sums, std::int64_t ahead) {
+    /// Rows [begin, end) of those at hand, of which numbers `ahead` are wanted soon.
+    struct Asking {
+        std::int64_t begin, end, ahead;
+    };
+
+    template <bool alone> static void dots(std::int64_t rows, std::int64_t columns, const T* const* x, const T* y,
+                                           std::int64_t y_stride, std::int64_t count, V* sums, const Asking& asking) {
         constexpr std::int64_t all = rows_at_once, half = all / 2;
-        const auto call = rows <= half   ? columns == 1   ? dot<half, 1, asks>
-                                           : columns == 2 ? dot<half, 2, asks>
-                                                          : dot<half, 3, asks>
-                          : columns == 1 ? dot<all, 1, asks>
-                          : columns == 2 ? dot<all, 2, asks>
-                                         : dot<all, 3, asks>;
-        call(x, y, y_stride, count, sums, ahead);
+        const auto call = rows <= half   ? columns == 1   ? dot<half, 1, alone>
+                                           : columns == 2 ? dot<half, 2, alone>
+                                                          : dot<half, 3, alone>
+                          : columns == 1 ? dot<all, 1, alone>
+                          : columns == 2 ? dot<all, 2, alone>
+                                         : dot<all, 3, alone>;
+        call(x, y, y_stride, count, sums, asking);
     }
 
     /// sums[c][r] += Σ x_r·y_c over `count` numbers.
-    template <std::int64_t rows, std::int64_t columns, bool asks>
+    /// `alone`: there is one group, which asks for all.
+    template <std::int64_t rows, std::int64_t columns, bool alone>
     static void dot(const T* const* x, const T* y, std::int64_t y_stride, std::int64_t count, V* sums,
-                    std::int64_t ahead) {
+                    const Asking& asking) {
         V sum[extent(columns)][extent(rows)];
         V factor[extent(columns)];
 #pragma GCC unroll 4
@@ -156,6 +161,11 @@ private:
         }
         const std::int64_t whole = count / lanes * lanes;
         for (std::int64_t at = 0; at < whole; at += lanes) {
+            if constexpr (!alone) {
+                for (std::int64_t r = asking.begin; r < asking.end; ++r) {
+                    __builtin_prefetch(x[r] + at + asking.ahead);
+                }
+            }
 #pragma GCC unroll 4
             for (std::int64_t c = 0; c < columns; ++c) {
                 factor[c] = load(y + c * y_stride + at);
@@ -163,8 +173,8 @@ private:
 #pragma GCC unroll 8
             for (std::int64_t r = 0; r < rows; ++r) {
                 const V value = load(x[r] + at);
-                if constexpr (asks) {
-                    __builtin_prefetch(x[r] + at + ahead);
+                if constexpr (alone) {
+                    __builtin_prefetch(x[r] + at + asking.ahead);
                 }
 #pragma GCC unroll 4
                 for (std::int64_t c = 0; c < columns; ++c) {

@@ -45,18 +45,24 @@ def show_results(folder: str) -> None:
     for place in range(len(evaluated.tables)):
         screen.table(figures([evaluated], place)[0])
         screen.line()
-    for verdict in evaluated.verdicts:
-        screen.line(_said(verdict))
+    for own in (False, True):
+        mine = [verdict for verdict in evaluated.verdicts if verdict.own == own]
+        if mine and own:
+            screen.line()
+            screen.line("of the source's own numbers:")
+        for verdict in mine:
+            screen.line(_said(verdict))
     show(screen)
 
 
 def _said(verdict: Verdict) -> str:
-    from tilewise.report.study_format import number
+    from tilewise.report.study_claims import figure_text
+    from tilewise.study.claims import VERDICTS
 
-    figure = "" if verdict.figure is None else f" ({f'{number(verdict.figure)} {verdict.unit}'.rstrip()})"
+    figure = "" if verdict.figure is None else f" [{figure_text(verdict)}]"
     reason = f": {verdict.reason}" if verdict.reason else ""
     note = f"; {verdict.note}" if verdict.note else ""
-    return f"{verdict.verdict}{figure}{reason}: {verdict.text}{note}"
+    return f"{VERDICTS[verdict.verdict]}{figure}{reason}: {verdict.text}{note}"
 
 
 def tell_notes(notes: list[str], before: str = "") -> None:

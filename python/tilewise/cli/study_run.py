@@ -7,16 +7,18 @@ import os
 import re
 import shlex
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from tilewise.base.declare import FOLDER, HOW, SHOW, WHAT, WHERE, Parameter, Value
+from tilewise.base.declare import WHAT, Parameter, Value
 from tilewise.base.errors import Interrupted, UsageError, clean
 from tilewise.base.units import plural
 from tilewise.cli.flags import check_words, flags_of
 from tilewise.cli.parse import parse
 from tilewise.cli.study_results import show_results, tell, tell_notes
+from tilewise.cli.study_run_flags import RunFlags
 
 if TYPE_CHECKING:
     from tilewise.launch.signals import Signals
@@ -117,96 +119,13 @@ def show_request(
     return name, scale
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RunFlags:
-    """The flags of `study run`."""
-
-    scale: Annotated[
-        str,
-        Parameter(name="--scale", group=WHAT, help="Its size.", choices=("tiny", "default", "report")),
-    ] = "default"
-    only: Annotated[
-        tuple[str, ...],
-        Parameter(
-            name="--only",
-            value=Value("K=V[,V…]"),
-            group=WHAT,
-            help="Only points with these values of an axis: AXIS=VALUE[,VALUE…].",
-        ),
-    ] = ()
-    point: Annotated[
-        str,
-        Parameter(name="--point", value=Value("KEY"), group=WHAT, help="Only the point with this key."),
-    ] = ""
-    resume: Annotated[
-        bool, Parameter(name="--resume", group=HOW, help="Continue the newest run of this study.")
-    ] = False
-    retry: Annotated[
-        bool, Parameter(name="--retry", group=HOW, help="With --resume: run failed points again.")
-    ] = False
-    dry_run: Annotated[
-        bool, Parameter(name="--dry-run", group=HOW, help="Print every command line and run nothing.")
-    ] = False
-    results: Annotated[
-        str,
-        Parameter(name="--results", value=FOLDER, group=WHERE, help="Write to STUDY/DATE in here."),
-    ] = "results"
-    into: Annotated[
-        str | None,
-        Parameter(
-            name="--into", value=FOLDER, group=WHERE, help="Write to this folder; continue if it has results."
-        ),
-    ] = None
-    work: Annotated[
-        str | None,
-        Parameter(
-            name="--work",
-            value=FOLDER,
-            group=WHERE,
-            help="Folder for the matrices.",
-            default="work, next to the points",
-        ),
-    ] = None
-    keep: Annotated[bool, Parameter(name="--keep", group=WHERE, help="Keep the generated matrices.")] = False
-    machine: Annotated[
-        str,
-        Parameter(name="--machine", group=WHERE, help="Use one name for hosts that are alike."),
-    ] = ""
-    part: Annotated[
-        str,
-        Parameter(name="--part", group=WHERE, help="Write points.NAME.jsonl; several may run."),
-    ] = ""
-    submit: Annotated[
-        str | None,
-        Parameter(name="--submit", choices=("slurm",), group=WHERE, help="Write batch scripts; run nothing."),
-    ] = None
-    per_point: Annotated[
-        bool, Parameter(name="--per-point", group=WHERE, help="With --submit: one script per point.")
-    ] = False
-    go: Annotated[
-        bool, Parameter(name="--go", group=WHERE, help="With --submit: submit them with sbatch.")
-    ] = False
-    account: Annotated[str, Parameter(name="--account", group=WHERE, help="For the batch scripts.")] = ""
-    partition: Annotated[str, Parameter(name="--partition", group=WHERE, help="For the batch scripts.")] = ""
-    time: Annotated[
-        str,
-        Parameter(
-            name="--time", value=Value("TIME"), group=WHERE, help="Time limit in the scripts: 01:00:00."
-        ),
-    ] = ""
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=SHOW, help="Print errors only.")] = False
-    verbose: Annotated[
-        bool, Parameter(name=["--verbose", "-v"], group=SHOW, help="Print each command line as it ends.")
-    ] = False
-
-
 def run_request(
     name: Annotated[
         str, Parameter(name="NAME", value=STUDY, group=WHAT, help="A built-in study, or a TOML file.")
     ],
     /,
     *,
-    flags: Annotated[RunFlags, Parameter(name="*", group=WHAT)] = RunFlags(),
+    flags: Annotated[RunFlags, Parameter(name="*", group=WHAT)] = RunFlags(),  # noqa: B008 - a frozen value
 ) -> tuple[str, RunFlags]:
     """Run every point of a study, store each result as it arrives, and show the tables.
 
@@ -217,6 +136,8 @@ def run_request(
             The command lines that it would run.
         tilewise study run quick --resume
             Go on with what was interrupted.
+        tilewise study run quick --until-decided 10
+            Repeat launches until the claims are decided.
     """
     return name, flags
 
@@ -232,6 +153,8 @@ def run(words: list[str]) -> int:
     from tilewise.study.local_points import existing, picked, points_of
     from tilewise.study.study import NAME, read
 
+    if wanted.until_decided < 0:
+        raise UsageError(f"--until-decided expects a number of launches, not {wanted.until_decided}")
     if "" in (wanted.into, wanted.work):
         raise UsageError("--into and --work want the name of a folder, and got nothing")
     if wanted.part and not re.fullmatch(NAME, wanted.part):
@@ -277,8 +200,9 @@ def _run(
     caught: Signals,
 ) -> int:
     from tilewise.report.progress import progress
+    from tilewise.study import evaluation, store
     from tilewise.study import run as running
-    from tilewise.study import store
+    from tilewise.study.deciding import until_decided
     from tilewise.study.inputs import Work
     from tilewise.study.store import Store
     from tilewise.study.sweeping import own, sweep
@@ -315,15 +239,31 @@ def _run(
         outcome = running.run(
             study, points, kept, work, environment, progress=bar.update, retry=wanted.retry, told=told
         )
+        if wanted.until_decided:
+            again = partial(
+                running.run, study, points, kept, work, environment, progress=bar.update, told=told
+            )
+            more = until_decided(
+                wanted.until_decided,
+                lambda: evaluation.load(folder),
+                lambda keys: again(once_more=keys),
+                lambda said: None if wanted.quiet else tell_notes([said]),
+            )
+            if more is not None:
+                more.launched += outcome.launched
+                more.reused, more.notes = outcome.reused, outcome.notes
+                outcome = more
     except (Interrupted, KeyboardInterrupt):
-        again = shlex.join(["tilewise", *_words(wanted, name, folder, wanted.work)])
+        command = shlex.join(["tilewise", *_words(wanted, name, folder, wanted.work)])
         count = plural(ended, "result")
-        raise Interrupted(f"interrupted; {count} of this run are kept in {folder}", again) from None
+        raise Interrupted(f"interrupted; {count} of this run are kept in {folder}", command) from None
     finally:
         bar.close()
         work.close()
         kept.close()
     tell_notes(outcome.notes)
+    if study.file.claims:
+        evaluation.keep_claims(evaluation.load(folder))
     if not wanted.quiet and not wanted.part:
         tell(folder, outcome)
     error = running.errors_of(outcome, folder)
@@ -343,6 +283,7 @@ def _words(wanted: RunFlags, name: str, folder: str, work: str | None) -> list[s
         ("part", wanted.part),
         ("point", wanted.point),
         ("work", work),
+        ("until-decided", str(wanted.until_decided or "")),
     ):
         words += [f"--{flag}", value] if value else []
     words += [f"--{flag}" for flag in ("keep", "retry") if getattr(wanted, flag)]

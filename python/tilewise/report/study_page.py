@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 
 from tilewise.base.units import plural
 from tilewise.launch.record import Record
-from tilewise.report import study_tables
+from tilewise.report import study_claims, study_tables
 from tilewise.report.page import Fact, Page, Section, section
 from tilewise.report.roofline import roofline
 from tilewise.report.study_labels import date, labels, last
 from tilewise.report.study_paths import paths, timelines
 from tilewise.report.study_plots import declared, phases
-from tilewise.study.claims import FAILS, HOLDS, UNTESTABLE
+from tilewise.study.claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE
 from tilewise.study.evaluation import Evaluated
 
 
@@ -40,10 +40,10 @@ def study_page(studies: Sequence[Evaluated]) -> Page:
 def _facts(studies: Sequence[Evaluated]) -> Iterator[Fact]:
     names = labels(studies)
     for each, name in zip(studies, names, strict=True):
-        told = study_tables.counts(each.verdicts)
-        if each.verdicts:
-            note = f"{told[FAILS]} do not, {told[UNTESTABLE]} not testable here"
-            yield Fact(f"Claims that hold {name or 'here'}", f"{told[HOLDS]} of {len(each.verdicts)}", note)
+        told = study_claims.counts(each.verdicts)
+        if total := sum(told.values()):
+            note = f"{told[FAILS]} do not, {told[UNDECIDED]} undecided, {told[UNTESTABLE]} not testable here"
+            yield Fact(f"Claims that hold {name or 'here'}", f"{told[HOLDS]} of {total}", note)
         points = each.results.points
         ran = sum(bool(point.entries) for point in points)
         failed = sum(point.reason.startswith("failed") for point in points)
@@ -64,7 +64,8 @@ def _sections(studies: Sequence[Evaluated]) -> Iterator[Section]:
     around = study_tables.environment(studies)
     around.folded = len(studies) == 1
     yield section("about", "About this study", words, around)
-    yield section("claims", "Claims", [], study_tables.claims(studies))
+    own = study_claims.claims(studies, own=True)
+    yield section("claims", "Claims", [], study_claims.claims(studies), own)
     plots = [plot for place in range(len(file.plots)) for plot in declared(studies, place)]
     yield section("plots", "Figures", [], *plots)
     tables = [table for place in range(len(file.tables)) for table in study_tables.figures(studies, place)]

@@ -1,4 +1,4 @@
-"""Tables of a study's page: figures with their bases, claims with verdicts, what was not run, all points."""
+"""Tables of a study's page: figures with their bases, what was not run, all points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tilewise.report.study_format import (
     base_place,
     is_further,
     look,
-    number,
     plain,
     reasons,
     short,
@@ -23,13 +22,11 @@ from tilewise.report.table import Cell, Column, Table, number_columns, quantity,
 from tilewise.statistics.summary import aggregate
 from tilewise.study import tables as study
 from tilewise.study.cells import Cell as Figure
-from tilewise.study.claims import FAILS, HOLDS, UNTESTABLE, Verdict, spelled
 from tilewise.study.evaluation import Evaluated
 from tilewise.study.paths import figure_of
 from tilewise.study.results import Measured
 from tilewise.study.schema import Reference, TableWanted
 
-_TONE = {HOLDS: "good", FAILS: "bad", UNTESTABLE: "faint"}
 _PHASES = ("input", "compute", "exchange", "output", "total")
 
 
@@ -139,43 +136,6 @@ def _reference(beside: study.Table, told: Reference) -> Table:
         table.add(*cells, *[""] * (len(table.columns) - len(cells)))
     table.notes = [told.note] if told.note else []
     return table
-
-
-def claims(studies: Sequence[Evaluated]) -> Table | None:
-    """Every claim of the source with its verdict and the figure that decides; None without any."""
-    verdicts = [each.verdicts for each in studies]
-    if not verdicts[0]:
-        return None
-    names = labels(studies)
-    table = Table("claims", "What the source claims", text_columns("claim"))
-    for name in names:
-        table.columns += text_columns(name or "verdict")
-        table.columns += number_columns("figure" + (f" · {name}" if name else ""))
-    table.columns += text_columns("decided by", "place in the source, notes")
-    file = studies[0].results.study.file
-    for place, first in enumerate(verdicts[0]):
-        nothing = Verdict(text=first.text, verdict=UNTESTABLE)
-        ours = [each[place] if place < len(each) else nothing for each in verdicts]
-        cells = [Cell(first.text)]
-        for verdict in ours:
-            words = _short(verdict, bool(names[0]))
-            unit = f" {verdict.unit}" if verdict.unit and verdict.figure is not None else ""
-            cells.append(Cell(words, hint=verdict.reason, tone=_TONE[verdict.verdict]))
-            cells.append(Cell(f"{number(verdict.figure, 3)}{unit}", verdict.figure))
-        reason = next((verdict.reason for verdict in ours if verdict.reason), "")
-        hint = "\n".join(spelled(file, file.claims[place].figure))
-        notes = filter(None, (first.source, reason if first.holds else "", first.note))
-        table.add(*cells, Cell(first.holds or reason, hint=hint), "; ".join(notes))
-    return table
-
-
-def _short(verdict: Verdict, many: bool) -> str:
-    return verdict.verdict.removesuffix(" here") if many else verdict.verdict
-
-
-def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """How many claims have each verdict."""
-    return {name: sum(each.verdict == name for each in verdicts) for name in (HOLDS, FAILS, UNTESTABLE)}
 
 
 def missing(studies: Sequence[Evaluated]) -> Table | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tilewise.report.numbers import finite, significant
 
@@ -29,7 +29,7 @@ class Cell:
 
     `value` is the number behind the text, in base units (for sorting and CSV), `hint` what a page shows when
     the pointer is there, `mark` the footnote's sign, `tone` one of "", "faint", "good", "bad", "strong"; a
-    terminal knows "warning" and "bar" besides.
+    terminal knows "warning" and "bar" besides. `data` is what a page says of it to programs, as `data-…`.
     """
 
     text: str
@@ -37,6 +37,7 @@ class Cell:
     hint: str = ""
     mark: str = ""
     tone: str = ""
+    data: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass

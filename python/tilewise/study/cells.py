@@ -15,6 +15,7 @@ from tilewise.base.errors import UsageError
 from tilewise.statistics.intervals import Interval, interval_of
 from tilewise.statistics.summary import aggregate
 from tilewise.study.expression import Missing
+from tilewise.study.moves import Moves
 from tilewise.study.observations import Bases, Lost, Observation, fits, unknown
 from tilewise.study.paths import parsed, reason_of
 from tilewise.study.schema import Figures
@@ -26,8 +27,8 @@ class Cell(msgspec.Struct, kw_only=True):
     """A figure of `n` samples; `low` and `high` bound it with 95 % confidence, by a figure of each launch.
 
     `base` is what it was compared with: the bounds then hold what its launches differ by as well. They are
-    None where one of the two has a single launch. `chosen` says which point was the best; `reason` why
-    `value` is None.
+    None where one of the two has a single launch. `moves` has, by point, what `value` would be with one of
+    its launches alone. `chosen` says which point was the best; `reason` why `value` is None.
     """
 
     value: float | None = None
@@ -37,6 +38,7 @@ class Cell(msgspec.Struct, kw_only=True):
     base: float | None = None
     chosen: str = ""
     reason: str = ""
+    moves: Moves = {}
 
 
 def unit_shown(wanted: Figures, unit: str) -> str:
@@ -133,14 +135,24 @@ def cell(
     )
     if wanted.base or wanted.cell:
         return _compared(made, one, bases, wanted, own, where)
-    return _bounded(made, interval_of(lambda figure: figure, _figures(one, wanted)))
+    figures = _figures(one, wanted)
+    _move(made, one, figures)
+    return _bounded(made, interval_of(lambda figure: figure, figures))
 
 
 def _figures(one: Observation, wanted: Figures) -> list[float]:
     """One figure of each launch, each an estimate of the cell's: of a sum, the whole if all were like it."""
     launches = [each for each in one.launches if each]
+    if len(one.inner) > len(launches) and wanted.aggregate != "sum":
+        launches = one.inner
     times = len(launches) if wanted.aggregate == "sum" else 1
     return [times * aggregate(each, wanted.aggregate) for each in launches]
+
+
+def _move(made: Cell, one: Observation, moved: list[float]) -> None:
+    """Adds what single launches of `one` make of the cell; a count that was counted once does not move."""
+    if len(moved) > 1 or not one.counts:
+        made.moves = {**made.moves, one.key: moved}
 
 
 def _bounded(made: Cell, interval: Interval | None) -> Cell:
@@ -177,17 +189,23 @@ def _compared(
         return rule.number(look)
 
     assert made.value is not None
+    value = made.value
     try:
-        made.value = at(made.value)
+        made.value = at(value)
     except Missing as missing:
         return Cell(reason=reason_of(missing), n=made.n, base=made.base)
     figures = _figures(one, wanted)
     with contextlib.suppress(Missing, UsageError):  # what can be computed at the figure, and not beside it
         if base is None or "base" not in rule.names:
+            _move(made, one, [at(each) for each in figures])
             return _bounded(made, interval_of(at, figures))
         if base is one:
+            _move(made, one, [at(each, each) for each in figures])
             return _bounded(made, interval_of(lambda figure: at(figure, figure), figures))
-        return _bounded(made, interval_of(at, figures, _figures(base, wanted)))
+        bases_ = _figures(base, wanted)
+        _move(made, one, [at(each) for each in figures])
+        _move(made, base, [at(value, each) for each in bases_])
+        return _bounded(made, interval_of(at, figures, bases_))
     return made
 
 

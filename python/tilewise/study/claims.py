@@ -1,44 +1,68 @@
-"""What a source claims, one by one: it holds here, does not, or cannot be tested; and by which figure.
+"""What a source claims, one by one: whether it holds here, fails, is undecided or cannot be tested, and why.
 
 holds = "at('speedup', size=2048, ranks=4) > 2"      a cell of a table
         "all(column('share', 'collective') < 0.5)"   a column of it
         "value('seconds.input.max', run='text', size=largest) > 1"      a figure of points
 
-Names such as `largest` stand for expressions, which the study has under `names`.
+Names such as `largest` stand for expressions, which the study has under `names`. A figure has an interval,
+of all launches of all points that it is made of (`tilewise.statistics.decisions`); a claim that is true of a
+part of it is undecided.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.statistics.summary import aggregate as aggregated
+from tilewise.base.units import plural
+from tilewise.statistics.decisions import DRIFT, decided, moved_interval
 from tilewise.study import claims_check
-from tilewise.study.cells import Cell
-from tilewise.study.expression import Expression, Missing, Scope
-from tilewise.study.observations import observe
+from tilewise.study.claim_figures import Looked
+from tilewise.study.expression import Expression, Missing, Scope, short
+from tilewise.study.moves import moves_of
 from tilewise.study.paths import reason_of
 from tilewise.study.results import Results
-from tilewise.study.schema import Claim, Figures, File
+from tilewise.study.schema import Claim, File
 from tilewise.study.tables import Table
 
-HOLDS, FAILS, UNTESTABLE = "holds here", "does not hold here", "not testable here"
+HOLDS, FAILS, UNDECIDED, UNTESTABLE = "holds", "fails", "undecided", "untestable"
+VERDICTS = {
+    HOLDS: "holds here",
+    FAILS: "does not hold here",
+    UNDECIDED: "undecided here",
+    UNTESTABLE: "not testable here",
+}
+"""Every verdict, with the words that people read."""
+
+_AGREEING = 6  # launches that all agree have less than 5 % to do so by chance: 2 · 2⁻⁶
 
 
 class Verdict(msgspec.Struct, kw_only=True):
-    """`verdict` is one of the three; `figure` is what decided, in `unit`; `reason` why it is untestable."""
+    """`verdict` is one of `VERDICTS`; `figure` is what decided, in `unit`; `reason` why nothing is decided.
+
+    `low` and `high` bound the figure with 95 % confidence. `n` are the launches of the point with fewest, of
+    those that move the figure; None where it is made of none. `threshold` is the nearest number that the
+    figure is compared with. `own`: all is computed from the source's own numbers. `points` are those whose
+    launches move the figure.
+    """
 
     text: str
     verdict: str
     source: str = ""
     figure: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    threshold: float | None = None
     unit: str = ""
     holds: str = ""
     reason: str = ""
     note: str = ""
+    own: bool = False
+    points: list[str] = []
 
 
 def judge(results: Results, tables: list[Table], claim: Claim) -> Verdict:
@@ -54,41 +78,169 @@ def judge(results: Results, tables: list[Table], claim: Claim) -> Verdict:
     if claim.untestable:
         made.reason = claim.untestable
         return made
-    functions = _functions(results, tables)
-    cores = results.sessions[-1].environment.cores if results.sessions else 1
-    names: dict[str, Any] = {"cores": cores}
-    shared = results.study.file.names
-    where = f"{results.study.path}: claim {claim.text[:40]!r}"
-
-    def look(name: str) -> Any:
-        if name not in names and name in shared:
-            names[name] = Expression(shared[name], where, functions).value(above(name))
-        if name not in names:
-            known = ", ".join((*names, *shared))
-            raise UsageError(f"{where}: there is no name {name!r}; expected one of {known}, functions")
-        return names[name]
-
-    def above(name: str) -> Scope:
-        """What the expression of a name may use: those that stand above it, so that none goes round."""
-        earlier = ["cores", *list(shared)[: list(shared).index(name)]]
-
-        def look_above(other: str) -> Any:
-            if other not in earlier:
-                raise UsageError(f"{where}: {name} asks for {other!r}; expected one of {', '.join(earlier)}")
-            return look(other)
-
-        return look_above
-
+    made.own = _own(results.study.file, claim)
     try:
-        if claim.needs and not (needs := Expression(claim.needs, where, functions)).holds(look):
-            made.reason = needs.explained(look)
-            return made
-        if claim.figure:
-            names["figure"] = made.figure = Expression(claim.figure, where, functions).number(look)
-        made.verdict = HOLDS if Expression(claim.holds, where, functions).holds(look) else FAILS
+        _Judgement(results, tables, claim, made).judge()
     except (Missing, UsageError) as error:
-        made.verdict, made.reason = UNTESTABLE, reason_of(error, where)
+        made.verdict, made.reason = UNTESTABLE, reason_of(error, _where(results, claim))
     return made
+
+
+def _where(results: Results, claim: Claim) -> str:
+    return f"{results.study.path}: claim {claim.text[:40]!r}"
+
+
+class _Judgement:
+    """One claim's figure and condition, with all launches or with one of a point alone."""
+
+    def __init__(self, results: Results, tables: list[Table], claim: Claim, made: Verdict) -> None:
+        self._made = made
+        self._looked = Looked(results, tables)
+        self._functions = self._looked.functions()
+        self._cores = results.sessions[-1].environment.cores if results.sessions else 1
+        self._where = _where(results, claim)
+        self._shared = results.study.file.names
+        self._parsed: dict[str, Expression] = {}
+        self._needs = self._read(claim.needs) if claim.needs else None
+        self._figure = self._read(claim.figure) if claim.figure else None
+        self._holds = self._read(claim.holds)
+
+    def _read(self, text: str) -> Expression:
+        if text not in self._parsed:
+            self._parsed[text] = Expression(text, self._where, self._functions)
+        return self._parsed[text]
+
+    def judge(self) -> None:
+        """Fills in the verdict; Missing or UsageError where it cannot be computed."""
+        made = self._made
+        scope = self._scope()
+        if self._needs is not None and not self._needs.holds(scope):
+            made.reason = self._needs.explained(scope)
+            return
+        self._looked.forget()
+        if self._figure is not None:
+            made.figure = self._figure.number(scope)
+        scope = self._scope(made.figure)
+        holds = self._holds.holds(scope)
+        made.verdict = HOLDS if holds else FAILS
+        if made.figure is not None:
+            figure, thresholds = made.figure, self._holds.thresholds("figure", scope)
+            made.threshold = min(thresholds, key=lambda each: abs(each - figure), default=None)
+            self._decide(figure, thresholds)
+        elif (ratio := self._holds.ratio(scope)) is not None:
+            self._decide(ratio, [1.0])
+        else:
+            self._agree(holds)
+
+    def _scope(self, figure: float | None = None) -> Scope:
+        """Names of expressions as they are now; one may use those above it, so that none goes round."""
+        names: dict[str, Any] = {"cores": self._cores, **({} if figure is None else {"figure": figure})}
+        order = list(self._shared)
+
+        def look(name: str) -> Any:
+            if name not in names and name in self._shared:
+                names[name] = self._read(self._shared[name]).value(above(name))
+            if name not in names:
+                known = ", ".join((*names, *order))
+                raise UsageError(
+                    f"{self._where}: there is no name {name!r}; expected one of {known}, functions"
+                )
+            return names[name]
+
+        def above(name: str) -> Scope:
+            earlier = ["cores", *order[: order.index(name)]]
+
+            def look_above(other: str) -> Any:
+                if other not in earlier:
+                    raise UsageError(
+                        f"{self._where}: {name} asks for {other!r}; expected one of {', '.join(earlier)}"
+                    )
+                return look(other)
+
+            return look_above
+
+        return look
+
+    def _decide(self, figure: float, thresholds: list[float]) -> None:
+        """By the interval of the figure, or of the ratio of both sides where a condition has no figure."""
+        made = self._made
+        sides = self._sides(figure, self._number)
+        interval = moved_interval(figure, list(sides.values()), DRIFT)
+        if interval is None:
+            single = sum(len(side) < 2 for side in sides.values())
+            said = f"a single launch of {plural(single, 'point')} does not show how launches differ"
+            self._undecided(said if single else "its launches give no finite interval")
+            return
+        if self._figure is not None:
+            made.low, made.high = interval
+        if decided(self._true_of, figure, interval, thresholds) is None:
+            low, high = (short(float(f"{end:.3g}")) for end in interval)
+            what = "the figure" if self._figure is not None else "left over right"
+            self._undecided(f"it is true of a part only of the 95 % interval of {what}, {low} to {high}")
+
+    def _agree(self, holds: bool) -> None:
+        """Where there is no number to bound: by whether every launch alone says the same, of enough."""
+        sides = self._sides(float(holds), lambda: float(self._holds.holds(self._scope())))
+        if any(value != float(holds) for side in sides.values() for value in side):
+            self._undecided("single launches do not agree")
+        elif self._made.n is not None and self._made.n < _AGREEING:
+            self._undecided(
+                f"fewer than {_AGREEING} launches may agree by chance, and the claim has no figure to bound"
+            )
+
+    def _sides(self, figure: float, again: Callable[[], float]) -> dict[str, list[float]]:
+        """What the figure is with each launch of each point alone, for points that move it."""
+
+        def moved(point: str, launch: int) -> float:
+            self._looked.launch = (point, launch)
+            try:
+                return float(again())
+            finally:
+                self._looked.launch = None
+
+        every = moves_of(moved, self._looked.cells)
+        if self._figure is None and self._holds.ratio(self._scope()) is None:
+            sides = every  # a condition that no launch turns is none that no launch moves
+        else:
+            sides = {point: side for point, side in every.items() if len(side) < 2 or set(side) != {figure}}
+        self._made.points = sorted({point.partition(" ")[0] for point in sides})
+        self._made.n = min(map(len, (sides or every).values()), default=None)
+        return sides
+
+    def _number(self) -> float:
+        if self._figure is not None:
+            return self._figure.number(self._scope())
+        ratio = self._holds.ratio(self._scope())
+        if ratio is None:
+            raise Missing("one side of it is not positive in each launch")
+        return ratio
+
+    def _true_of(self, figure: float) -> bool:
+        if self._figure is None:
+            return self._holds.compares(figure)
+        return self._holds.holds(self._scope(figure))
+
+    def _undecided(self, reason: str) -> None:
+        self._made.verdict, self._made.reason = UNDECIDED, reason
+
+
+def _own(file: File, claim: Claim) -> bool:
+    """Whether nothing that was measured here is asked for."""
+    texts = [claim.figure, claim.holds, claim.needs]
+    asked = set(_called(texts))
+    for name, text in reversed(file.names.items()):  # each may use those above it
+        if name in {each for given in texts for each in _names(given)}:
+            texts.append(text)
+            asked |= set(_called([text]))
+    return not asked & set(claims_check.NAMES)
+
+
+def _called(texts: Iterable[str]) -> Iterable[str]:
+    for text in filter(None, texts):
+        try:
+            yield from (call.function for call in claims_check.read(text, "claims").calls)
+        except UsageError:  # which the verdict tells
+            continue
 
 
 def spelled(file: File, figure: str) -> list[str]:
@@ -107,88 +259,3 @@ def _names(text: str) -> set[str]:
         return claims_check.read(text, "claims").names
     except UsageError:  # which the verdict tells
         return set()
-
-
-def _functions(results: Results, tables: list[Table]) -> dict[str, Callable[..., Any]]:
-    named = {table.name: table for table in tables}
-
-    def table_of(name: str) -> Table:
-        if name not in named:
-            raise UsageError(f"there is no table {name!r}; tables: {', '.join(named)}")
-        return named[name]
-
-    def cell(table: str, row: Any, column: Any = None) -> float:
-        return _figure(table_of(table), table_of(table).look(row, [] if column is None else column))
-
-    def at(table: str, **labels: Any) -> float:
-        whole = table_of(table)
-        row = [_take(labels, name, whole.name) for name in whole.row_names]
-        names = whole.column_names or (["column"] if any(whole.columns) else [])
-        column = [_take(labels, name, whole.name) for name in names]
-        if labels:
-            raise ValueError(f"table {table} has no axis {next(iter(labels))!r}")
-        return cell(table, row, column)
-
-    def column(table: str, label: Any) -> list[float]:
-        whole = table_of(table)
-        return _there(whole, [whole.look(row, label) for row in whole.rows])
-
-    def row(table: str, label: Any) -> list[float]:
-        whole = table_of(table)
-        return _there(whole, [whole.look(label, each) for each in whole.columns])
-
-    def cells(table: str) -> list[float]:
-        whole = table_of(table)
-        return _there(whole, [each for line in whole.cells for each in line])
-
-    def value(path: str, aggregate: str = "median", **labels: Any) -> float:
-        points = [p for p in results.points if _called(p.run, p.axes, labels)]
-        seen = observe(points, Figures(name="claim"), path)
-        there = [each for each in seen if each.samples()]
-        if not there:
-            raise Missing(
-                next((each.reason for each in seen if each.reason), f"there is no point with {labels}")
-            )
-        if len(there) > 1:
-            raise ValueError(f"{len(there)} points have {labels}")
-        return aggregated(there[0].samples(), aggregate)
-
-    def axis(name: str, **labels: Any) -> list[Any]:
-        points = [p for p in results.points if p.entries and _called(p.run, p.axes, labels)]
-        values = [value for value in results.order(name) if any(p.axes.get(name) == value for p in points)]
-        if not values:
-            raise Missing(f"nothing was measured that has {name}")
-        return values
-
-    return {
-        "cell": cell,
-        "at": at,
-        "column": column,
-        "row": row,
-        "cells": cells,
-        "value": value,
-        "axis": axis,
-    }
-
-
-def _called(run: str, axes: dict[str, Any], labels: dict[str, Any]) -> bool:
-    return all((run if name == "run" else axes.get(name)) == value for name, value in labels.items())
-
-
-def _take(labels: dict[str, Any], name: str, table: str) -> Any:
-    if name not in labels:
-        raise ValueError(f"table {table} also has {name!r}")
-    return labels.pop(name)
-
-
-def _figure(table: Table, cell: Cell) -> float:
-    if cell.value is None:
-        raise Missing(f"table {table.name}: {cell.reason}")
-    return cell.value
-
-
-def _there(table: Table, cells: list[Cell]) -> list[float]:
-    values = [cell.value for cell in cells if cell.value is not None]
-    if not values:
-        raise Missing(f"table {table.name}: {cells[0].reason if cells else 'no cells'}")
-    return values

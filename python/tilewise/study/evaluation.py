@@ -1,9 +1,16 @@
-"""Everything there is to show of a results folder, in one call: for the terminal and for reports."""
+"""Everything there is to show of a results folder, in one call: for terminal, reports and programs.
+
+claims.json      a list of verdicts, beside the points
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+
 import msgspec
 
+from tilewise.base.staging import replace
 from tilewise.study import claims_check, plots, results, tables
 from tilewise.study.claims import Verdict, judge
 from tilewise.study.plots import Plot, draw
@@ -11,6 +18,8 @@ from tilewise.study.points import Point
 from tilewise.study.results import Results
 from tilewise.study.study import Study
 from tilewise.study.tables import Table, evaluate
+
+CLAIMS = "claims.json"
 
 
 class Evaluated(msgspec.Struct, kw_only=True):
@@ -44,3 +53,31 @@ def load(folder: str) -> Evaluated:
         plots=[draw(loaded, wanted) for wanted in file.plots],
         verdicts=[judge(loaded, made, claim) for claim in file.claims],
     )
+
+
+def keep_claims(found: Evaluated) -> None:
+    """Writes the verdicts into the results folder; nothing where it cannot be written, or has no claims."""
+    results = found.results
+    scale = results.sessions[-1].scale if results.sessions else "default"
+    listed = [
+        {
+            "study": results.study.name,
+            "claim": each.text,
+            "source": each.source,
+            "verdict": each.verdict,
+            "figure": each.figure,
+            "low": each.low,
+            "high": each.high,
+            "n": each.n,
+            "threshold": each.threshold,
+            "reason": each.reason,
+            "unit": each.unit,
+            "scale": scale,
+            "own_numbers": each.own,
+        }
+        for each in found.verdicts
+    ]
+    if listed:
+        with contextlib.suppress(OSError):
+            text = msgspec.json.format(msgspec.json.encode(listed), indent=1) + b"\n"
+            replace(os.path.join(results.folder, CLAIMS), text)

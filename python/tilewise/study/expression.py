@@ -9,6 +9,7 @@ Where an operand is a list, arithmetic and comparison go element by element.
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 import operator
 import statistics
@@ -157,6 +158,35 @@ class Expression:
             return f"{self.text} does not hold here: {short(left)} against {short(right)}"
         return f"{self.text} does not hold here"
 
+    def thresholds(self, name: str, scope: Scope) -> list[float]:
+        """What `name` is compared with, sorted; or its distance to a number: `abs(name - 5) < 1` has 4, 6."""
+        found: list[float] = []
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.Compare):
+                sides = [node.left, *node.comparators]
+                for one, two in [*itertools.pairwise(sides), *itertools.pairwise(sides[::-1])]:
+                    if isinstance(one, ast.Name) and one.id == name:
+                        found.append(float(self._value(two, scope)))
+                    elif (centre := _distance_from(one, name)) is not None:
+                        middle, far = float(self._value(centre, scope)), float(self._value(two, scope))
+                        found += [middle - far, middle + far]
+        return sorted(set(found))
+
+    def ratio(self, scope: Scope) -> float | None:
+        """Left over right of what is one comparison of two positive numbers; None of anything else."""
+        tree = self._tree
+        if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
+            return None
+        left, right = self._value(tree.left, scope), self._value(tree.comparators[0], scope)
+        if not all(isinstance(each, (int, float)) and each > 0 for each in (left, right)):
+            return None
+        return float(left) / float(right)
+
+    def compares(self, ratio: float) -> bool:
+        """Whether a comparison that has a `ratio` holds where that is another one."""
+        assert isinstance(self._tree, ast.Compare)
+        return bool(_COMPARE[type(self._tree.ops[0])](ratio, 1.0))
+
     def _failed(self, error: Exception) -> UsageError:
         return UsageError(f"{self.where}: {self.text!r} cannot be computed: {error}")
 
@@ -271,6 +301,18 @@ class Expression:
                 return False
             left = right
         return truth
+
+
+def _distance_from(node: ast.expr, name: str) -> ast.expr | None:
+    """What is taken from `name` in `abs(name - …)`."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "abs"):
+        return None
+    (inner,) = node.args if len(node.args) == 1 else (None,)
+    if not (
+        isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub) and isinstance(inner.left, ast.Name)
+    ):
+        return None
+    return inner.right if inner.left.id == name else None
 
 
 def _elementwise(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,15 +13,31 @@ from tilewise.study.expression import Expression, Missing
 from tilewise.study.paths import follow, lines_of, numbers, parsed, reason_of, scope_for
 from tilewise.study.results import Measured
 from tilewise.study.schema import Figures
+from tilewise.study.store import Entry
+
+_COUNTS = ("messages", "bytes", "flops", "io_calls", "ranks_working")  # of a record
 
 
 class Observation(msgspec.Struct):
-    """What was seen of one point, or of one of its lines: samples by launch, and names to call it by."""
+    """What was seen of one point, or of one of its lines: samples by launch, and names to call it by.
+
+    A line is measured in several launches itself: `inner` has the figure of each, where it can be told.
+    `counts`: the figure counts what a program does, which is the same in every launch.
+    """
 
     point: Measured
     line: Mapping[str, Any] | None
     launches: list[list[float]]
     reason: str = ""
+    inner: list[list[float]] = []
+    counts: bool = False
+
+    @property
+    def key(self) -> str:
+        """Whose launches these are."""
+        if self.line is None:
+            return self.point.key
+        return f"{self.point.key} {self.line.get('key')} {self.line.get('series')}"
 
     def label(self, name: str) -> Any:
         """The value of an axis, of `run`, or of a field of the line (also as `line.field`); else Missing."""
@@ -46,7 +63,7 @@ def observe(points: list[Measured], wanted: Figures, value: str) -> list[Observa
         if wanted.lines and point.entries:
             seen += _lines(point, wanted.lines, figure)
             continue
-        made = Observation(point, None, [], point.reason)
+        made = Observation(point, None, [], point.reason, counts=counted(figure))
         for entry in point.entries:
             _sample(made, figure, scope_for(entry))
         seen.append(made)
@@ -64,6 +81,7 @@ def _lines(point: Measured, wanted: Mapping[str, Any], figure: Expression) -> li
                 made.reason = f"not run: {line['skipped']}"
                 continue
             _sample(made, figure, scope_for(entry, line))
+            _sample_inner(made, figure, entry, line)
     return list(of_key.values())
 
 
@@ -72,6 +90,27 @@ def _sample(made: Observation, figure: Expression, scope: Any) -> None:
         made.launches.append(numbers(figure.value(scope)))
     except (Missing, UsageError) as error:
         made.reason = made.reason or reason_of(error)
+
+
+def _sample_inner(made: Observation, figure: Expression, entry: Entry, line: Mapping[str, Any]) -> None:
+    """The figure of each launch of the line itself, where no other statistic than the median is asked for."""
+    launches, summary = line.get("launches"), line.get("summary")
+    asked = {name.removeprefix("line.") for name in figure.names}
+    if not isinstance(launches, list) or not isinstance(summary, Mapping):
+        return
+    if any(name.startswith("summary.") and name != "summary.median" for name in asked):
+        return
+    try:
+        for launch in filter(None, launches):
+            own = {**line, "summary": {**summary, "median": statistics.median(numbers(launch))}}
+            made.inner.append(numbers(figure.value(scope_for(entry, own))))
+    except (Missing, UsageError):
+        made.inner.clear()
+
+
+def counted(figure: Expression) -> bool:
+    """Whether all that it is made of are counts, which do not differ from launch to launch."""
+    return bool(figure.names) and all(name.partition(".")[0] in _COUNTS for name in figure.names)
 
 
 class Lost:

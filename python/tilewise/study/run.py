@@ -10,7 +10,7 @@ at the end, since that other part may have died meanwhile. Whoever is last finds
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -58,9 +58,13 @@ def run(
     runner: Runner = run_words,
     retry: bool = False,
     told: Callable[[Entry], None] = lambda entry: None,
+    once_more: Collection[str] = (),
 ) -> Outcome:
-    """Runs what `kept` does not have yet; returns how all points ended. Failures are kept, not raised."""
-    schedule = _Schedule(study, kept.entries, environment, retry)
+    """Runs what `kept` does not have yet; returns how all points ended. Failures are kept, not raised.
+
+    With keys of points in `once_more` only these run, each of them once, however many launches it has.
+    """
+    schedule = _Schedule(study, kept.entries, environment, retry, once_more)
     outcome = Outcome()
     _keep_not_run(points, kept, environment)
     there = [point for point in points if not point.reason]
@@ -137,17 +141,27 @@ def unfinished(
 
 
 class _Schedule:
-    """Which launches a point still needs, by what is kept."""
+    """Which launches a point still needs, by what is kept; or one more of the points in `once_more` alone."""
 
-    def __init__(self, study: Study, kept: list[Entry], environment: Environment, retry: bool) -> None:
+    def __init__(
+        self,
+        study: Study,
+        kept: list[Entry],
+        environment: Environment,
+        retry: bool,
+        once_more: Collection[str] = (),
+    ) -> None:
         self._runs = {each.name: each for each in study.runs}
         self._environment = environment
         self._entries: dict[str, Entry] = {}
         self._of_point: dict[str, dict[int, Entry]] = {}
         self._blind: dict[str, str] = {}
+        self._more: dict[str, int] = {}
         for entry in kept:
             if entry.status == DONE or (entry.status == FAILED and not retry):
                 self.add(entry)
+        for key in once_more:
+            self._more[key] = max(self._of_point.get(key, {}), default=-1) + 1
 
     def add(self, entry: Entry) -> None:
         if entry.status == NOT_RUN:
@@ -183,11 +197,14 @@ class _Schedule:
         return f"{point.key[:16]}.json.gz" if run.trace and launch == warmups_of(run) - 1 else ""
 
     def most(self, point: Point) -> int:
+        if self._more:
+            return self._more.get(point.key, -1) + 1
         return warmups_of(self._runs[point.run]) + launches_of(self._runs[point.run])[1]
 
     def expected(self, point: Point) -> int:
         """Launches that are left if the least number is enough."""
-        count = warmups_of(self._runs[point.run]) + launches_of(self._runs[point.run])[0]
+        least = warmups_of(self._runs[point.run]) + launches_of(self._runs[point.run])[0]
+        count = self.most(point) if self._more else least
         return sum(self.wanted(point, launch) for launch in range(count))
 
     def open(self, point: Point) -> bool:
@@ -198,6 +215,8 @@ class _Schedule:
         """A point that has failed once is left alone, and so is one whose interval is narrow enough."""
         if self.has(point, launch) or launch >= self.most(point) or self.failure(point) is not None:
             return False
+        if self._more:
+            return launch == self._more[point.key]
         least, _, stop = launches_of(self._runs[point.run])
         counted = [
             e for e in self._of_point.get(point.key, {}).values() if not e.warmup and e.launch < launch

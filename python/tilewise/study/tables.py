@@ -6,6 +6,7 @@ observations (a point, or a line of one, with the samples of all launches)
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -26,6 +27,7 @@ from tilewise.study.cells import (
     unit_shown,
 )
 from tilewise.study.expression import Expression, Missing
+from tilewise.study.moves import moves_of, placed
 from tilewise.study.observations import Bases, Lost, Observation, observe
 from tilewise.study.paths import parsed, reason_of
 from tilewise.study.points import Point
@@ -142,10 +144,16 @@ def _made(rule: Expression, row: dict[str, Any], there: dict[str, Cell]) -> Cell
             raise Missing(f"there is no column {name!r} here")
         return there[name].value if name in there else row[name]
 
+    def moved(point: str, launch: int) -> float:
+        return rule.number(lambda name: placed(there[name], point, launch) if name in there else row[name])
+
     try:
-        return Cell(value=rule.number(look), n=min((cell.n for cell in cells), default=0))
+        made = Cell(value=rule.number(look), n=min((cell.n for cell in cells), default=0))
     except (Missing, UsageError) as error:
         return Cell(reason=reason_of(error))
+    with contextlib.suppress(Missing, UsageError):  # what can be computed of all launches, and not of each
+        made.moves = moves_of(moved, cells)
+    return made
 
 
 def check(study: Study, points: list[Point], wanted: TableWanted) -> None:

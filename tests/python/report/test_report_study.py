@@ -61,13 +61,18 @@ def test_claims_stand_before_figures_and_tables(page: Page) -> None:
     keys = [section.key for section in page.sections]
     assert keys.index("about") < keys.index("claims") < keys.index("plots") < keys.index("tables")
     (first, second, third) = tables(page)["claims"].rows
-    assert [first[1].text, first[1].tone] == ["holds here", "good"]
+    assert [first[1].text, first[1].tone] == ["undecided here", "strong"]
+    assert first[1].data == {"claim": "Two ranks are <i>faster</i>", "verdict": "undecided"}
     assert first[2].value == pytest.approx(13.0 / 7.0, rel=0.3)
-    assert first[2].text == f"{first[2].value:.2f} ×"
-    assert first[3].text == "figure > 1" and "at('speedup'" in first[3].hint and first[4].text == "page 3"
+    assert first[2].text.startswith(f"{first[2].value:.2f} × (") and first[2].text.endswith(", n = 2)")
+    assert first[3].text == "figure > 1" and "at('speedup'" in first[3].hint
+    assert first[4].text.startswith("page 3; it is true of a part only of the 95 % interval")
     assert [second[1].text, second[1].tone] == ["not testable here", "faint"] and "8" in second[4].text
     assert [third[1].text, third[1].tone] == ["does not hold here", "bad"]
-    assert {fact.name: fact.value for fact in page.facts}["Claims that hold here"] == "1 of 3"
+    facts = {fact.name: fact for fact in page.facts}
+    assert facts["Claims that hold here"].value == "0 of 3"
+    assert facts["Claims that hold here"].note == "1 do not, 1 undecided, 1 not testable here"
+    assert 'data-claim="Two ranks are &lt;i&gt;faster&lt;/i&gt;" data-verdict="undecided"' in html(page)
 
 
 def test_a_ratio_stands_beside_its_base(page: Page) -> None:

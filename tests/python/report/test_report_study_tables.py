@@ -10,8 +10,9 @@ from studies import Runner, run
 from tilewise.report.page import Page, Section
 from tilewise.report.render.html import html
 from tilewise.report.render.text import as_csv, as_markdown
+from tilewise.report.study_claims import claims
 from tilewise.report.study_labels import base_unit
-from tilewise.report.study_tables import claims, figures
+from tilewise.report.study_tables import figures
 from tilewise.report.table import Table
 from tilewise.study import evaluation
 from tilewise.study.schema import TableWanted, Value
@@ -100,7 +101,7 @@ def test_gaps_and_counts(tmp_path: Path) -> None:
     assert [cell.text for cell in table.rows[0]] == ["a", "1000000", "2000000", "not run"]
     assert [cell.text for cell in table.rows[1]] == ["b", "1000000", "–", "–"]
     assert table.notes[-1] == "– means that the study has no such point"
-    said = claims([evaluation.load(str(tmp_path))])
+    said = claims([evaluation.load(str(tmp_path))], own=True)
     assert said is not None and said.rows[0][2].text == "4 of 8"
 
 
