@@ -35,6 +35,15 @@ extern "C" {
                                   void*, const int*, void*, const int*, void*, const int*, int*);                     \
     void TILEWISE_BLAS(p##gesdd_)(const char*, const int*, const int*, void*, const int*, void*, void*, const int*,   \
                                   void*, const int*, void*, const int*, int*, int*);                                  \
+    void TILEWISE_BLAS(p##trmm_)(const char*, const char*, const char*, const char*, const int*, const int*,          \
+                                 const void*, const void*, const int*, void*, const int*);                            \
+    void TILEWISE_BLAS(p##geqrt3_)(const int*, const int*, void*, const int*, void*, const int*, int*);               \
+    void TILEWISE_BLAS(p##bdsdc_)(const char*, const char*, const int*, void*, void*, void*, const int*, void*,       \
+                                  const int*, void*, int*, void*, int*, int*);                                        \
+    void TILEWISE_BLAS(p##lasd0_)(const int*, const int*, void*, void*, void*, const int*, void*, const int*,         \
+                                  const int*, int*, void*, int*);                                                     \
+    void TILEWISE_BLAS(p##lasd4_)(const int*, const int*, const void*, const void*, void*, const void*, void*, void*, \
+                                  int*);                                                                              \
     void TILEWISE_BLAS(p##gejsv_)(const char*, const char*, const char*, const char*, const char*, const char*,       \
                                   const int*, const int*, void*, const int*, void*, void*, const int*, void*,         \
                                   const int*, void*, const int*, int*, int*);

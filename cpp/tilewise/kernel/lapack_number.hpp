@@ -119,6 +119,13 @@ inline int geqp3(int m, int n, Complex* a, int lda, int* pivots, Complex* tau, C
     return info;
 }
 
+/// QR with T of its block reflector, by halves.
+inline int geqrt3(int m, int n, double* a, int lda, double* t, int ldt) {
+    int info = 0;
+    TILEWISE_BLAS(dgeqrt3_)(&m, &n, a, &lda, t, &ldt, &info);
+    return info;
+}
+
 /// Singular values and V of an upper triangle; `work` has 4·n + 20 numbers.
 inline int gesvj(int n, double* a, double* values, double* v, double* work) {
     int zero = 0, info = 0;

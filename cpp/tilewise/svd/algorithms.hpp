@@ -17,6 +17,7 @@ inline constexpr std::array algorithms{
     Algorithm{"jacobi", jacobi},
     Algorithm{"randomized", randomized},
     Algorithm{"local", local},
+    Algorithm{"two_stage", local},
 };
 
 }  // namespace tilewise::svd

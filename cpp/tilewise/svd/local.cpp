@@ -1,5 +1,5 @@
-// LAPACK on one rank, in float64 whatever the files hold. What lies row by row is the transpose column by column, and
-// so is what LAPACK finds:
+// The whole matrix on rank 0, in float64 whatever the files hold, by LAPACK or in two stages; with more ranks these
+// leave it the cores of their node. What lies row by row is the transpose column by column, and so is what is found:
 //
 //     A row by row = Aᵀ column by column = U'·S·V'ᵀ
 //     U'  column by column (N×K) = Vᵀ row by row
@@ -7,13 +7,17 @@
 //
 // Of complex numbers V'ᴴ, which LAPACK gives, is U as well, and U' is Vᴴ: nothing is conjugated.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string>
 
 #include "tilewise/base/array.hpp"
+#include "tilewise/dist/root_task.hpp"
 #include "tilewise/kernel/svd_local.hpp"
 #include "tilewise/kernel/transpose.hpp"
+#include "tilewise/kernel/two_stage.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/energy.hpp"
@@ -25,7 +29,7 @@
 namespace tilewise::svd {
 namespace {
 
-// gesdd errs in each singular value by rounding of the largest one: one smaller by more than this loses the thirteenth
+// Both err in each singular value by rounding of the largest one: one smaller by more than this loses the thirteenth
 // digit, which the algorithm jacobi keeps where rows or columns differ as much in scale.
 constexpr double most_range = 1e3;
 
@@ -46,10 +50,13 @@ public:
           a_(a),
           options_(options),
           dtype_(dtype),
+          two_stage_(options.algorithm == AlgorithmKind::two_stage),
           m_(a.logical_rows()),
           n_(a.logical_columns()),
           all_(std::min(m_, n_)),
           kept_(options.components > 0 ? options.components : all_),
+          by_columns_(two_stage_ && m_ > n_),
+          root_task_(context),
           input_(context, a, options.read, options.hints),
           writer_(reserve(files)) {}
 
@@ -58,9 +65,9 @@ public:
     std::optional<Outcome> operator()() {
         read();
         outcome_.samples = mpi::repeat(context_, options_.warmup, options_.repeat, [&](bool last) {
-            const Timed timed(context_.ledger, Phase::compute, "gesdd");
-            mpi::together(context_.comm, [&] { run_once(last); });
+            root_task_.run([&](int threads) { run_once(last, threads); });
         });
+        tell();
         if (loses_) {
             return std::nullopt;
         }
@@ -76,47 +83,75 @@ private:
         return {context_, files, options_};
     }
 
-    /// Row by row, whatever the file has.
+    bool alone() const { return context_.comm.rank() == 0; }
+    /// On rank 0 all of a result or of the input, elsewhere nothing.
+    grid::Block share(int rank, std::int64_t rows, std::int64_t columns) const {
+        return rank == 0 ? grid::Block{{0, rows}, {0, columns}} : grid::Block{};
+    }
+
+    /// Row by row, whatever the file has; column by column where that is what the algorithm takes.
     void read() {
         const Timed timed(context_.ledger, Phase::input, "input");
-        mpi::together(context_.comm, [&] { matrix_ = Array<T>(m_ * n_); });
+        mpi::together(context_.comm, [&] { matrix_ = Array<T>(alone() ? m_ * n_ : 0); });
         input_.load(
             context_, kernel::is_complex_number<T> ? Dtype::complex128 : Dtype::float64,
-            [this](int) { return grid::Share(grid::Block{{0, m_}, {0, n_}}); }, matrix_.raw());
+            [this](int rank) { return grid::Share(share(rank, m_, n_)); }, matrix_.raw());
         mpi::together(context_.comm, [&] {
-            if (a_.stored_transposed()) {
-                Array<T> by_rows(m_ * n_);
-                kernel::transpose(matrix_.raw(), m_ * item, n_, m_, sizeof(T), by_rows.raw(), n_ * item,
-                                  context_.threads);
-                matrix_ = std::move(by_rows);
+            if (alone()) {
+                lay_out();
+                check_numbers();
             }
-            std::vector<double> of_rows(static_cast<std::size_t>(m_)), of_columns(static_cast<std::size_t>(n_));
-            const T* data = matrix_.data();
-            constexpr std::int64_t parts = kernel::parts_of<T>;
-            for (std::int64_t i = 0; i < m_; ++i, data += n_) {
-                const double* reals = kernel::reals_of(data);
-                const bool finite =
-                    std::all_of(reals, reals + parts * n_, [](double value) { return std::isfinite(value); });
-                if (!finite) {
-                    FirstNotFinite first;
-                    for (std::int64_t j = 0; j < parts * n_; ++j) {
-                        first.note(i * n_ + j / parts, reals[j]);
-                    }
-                    first.refuse(a_);
-                }
-                double& of_row = of_rows[static_cast<std::size_t>(i)];
-                for (std::int64_t j = 0; j < n_; ++j) {
-                    double& of_column = of_columns[static_cast<std::size_t>(j)];
-                    of_row = std::max(of_row, std::abs(data[j]));
-                    of_column = std::max(of_column, std::abs(data[j]));
-                }
-            }
-            graded_ = std::max(range_of(of_rows), range_of(of_columns)) > most_range;
         });
     }
 
-    void run_once(bool last) {
+    void lay_out() {
+        if (a_.stored_transposed() != by_columns_) {
+            const std::int64_t lines = by_columns_ ? m_ : n_, length = by_columns_ ? n_ : m_;
+            Array<T> turned(m_ * n_);
+            kernel::transpose(matrix_.raw(), length * item, lines, length, sizeof(T), turned.raw(), lines * item,
+                              context_.threads);
+            matrix_ = std::move(turned);
+        }
+    }
+
+    /// Refuses what is not finite, and notes whether rows or columns differ much in scale.
+    void check_numbers() {
+        const std::int64_t lines = by_columns_ ? n_ : m_, length = by_columns_ ? m_ : n_;
+        std::vector<double> of_lines(static_cast<std::size_t>(lines)), across(static_cast<std::size_t>(length));
+        const T* data = matrix_.data();
+        constexpr std::int64_t parts = kernel::parts_of<T>;
+        FirstNotFinite first;
+        bool finite = true;
+        for (std::int64_t i = 0; i < lines; ++i, data += length) {
+            const double* reals = kernel::reals_of(data);
+            if (!std::all_of(reals, reals + parts * length, [](double value) { return std::isfinite(value); })) {
+                finite = false;
+                for (std::int64_t j = 0; j < parts * length; ++j) {
+                    first.note(by_columns_ ? j / parts * n_ + i : i * n_ + j / parts, reals[j]);
+                }
+            }
+            double& of_line = of_lines[static_cast<std::size_t>(i)];
+            for (std::int64_t j = 0; j < length; ++j) {
+                double& of_other = across[static_cast<std::size_t>(j)];
+                of_line = std::max(of_line, std::abs(data[j]));
+                of_other = std::max(of_other, std::abs(data[j]));
+            }
+        }
+        if (!finite) {
+            first.refuse(a_);
+        }
+        range_ = std::max(range_of(of_lines), range_of(across));
+    }
+
+    void run_once(bool last, int threads) {
         if (loses_) {  // as the first round has found
+            return;
+        }
+        // Norms of rows and columns differ by no less than their largest elements, but for the root of their length:
+        // what takes long is not begun where all its values would be judged lost.
+        if (two_stage_ && options_.keep_small && kept_ == all_ &&
+            range_ > most_range * std::sqrt(static_cast<double>(std::max(m_, n_)))) {
+            loses_ = true;
             return;
         }
         Array<T> work;
@@ -126,17 +161,40 @@ private:
             work = Array<T>(m_ * n_);
             std::copy_n(matrix_.data(), m_ * n_, work.data());
         }
+        if (two_stage_) {
+            if constexpr (!kernel::is_complex_number<T>) {
+                in_two_stages(std::move(work), threads);
+            }
+        } else {
+            by_gesdd(work, threads);
+        }
+    }
+
+    void by_gesdd(const Array<T>& work, int threads) {
         s_.resize(static_cast<std::size_t>(all_));
         if (options_.values_only) {
-            kernel::gesdd(n_, m_, work.data(), n_, s_.data(), nullptr, nullptr, context_.threads);
+            kernel::gesdd(n_, m_, work.data(), n_, s_.data(), nullptr, nullptr, threads);
             choose();
             return;
         }
         vt_ = Array<T>(n_ * all_);
         u_ = Array<T>(m_ * all_);
-        kernel::gesdd(n_, m_, work.data(), n_, s_.data(), vt_.data(), u_.data(), context_.threads);
+        kernel::gesdd(n_, m_, work.data(), n_, s_.data(), vt_.data(), u_.data(), threads);
         choose();
-        point();
+        point(all_);
+    }
+
+    /// A wide A lies row by row, which is its transpose column by column: U and V change places.
+    void in_two_stages(Array<T> work, int threads) {
+        kernel::TwoStageSvd svd(std::move(work), std::max(m_, n_), all_, !options_.values_only, threads);
+        s_ = svd.sigma();
+        choose();
+        if (options_.values_only || loses_) {
+            return;
+        }
+        u_ = by_columns_ ? svd.left(kept_, true) : svd.right(kept_, true);
+        vt_ = by_columns_ ? svd.right(kept_, false) : svd.left(kept_, false);
+        point(kept_);
     }
 
     /// How many are kept: known once the values are, where they are to have a share of the matrix.
@@ -144,16 +202,17 @@ private:
         const std::vector<double> sigma(s_.begin(), s_.end());
         kept_ = options_.energy > 0 ? std::min(kept_, components_with(sigma, options_.energy)) : kept_;
         left_ = left_by(sigma, kept_);
-        loses_ = options_.keep_small && graded_ && s_[0] > most_range * s_[static_cast<std::size_t>(kept_ - 1)];
+        loses_ =
+            options_.keep_small && range_ > most_range && s_[0] > most_range * s_[static_cast<std::size_t>(kept_ - 1)];
     }
 
-    /// Gives every pair of vectors its sign, and keeps the components that are wanted.
-    void point() {
+    /// Gives every pair of vectors its sign, and keeps of the `found` components those that are wanted.
+    void point(std::int64_t found) {
         T* u = u_.data();
-        const std::vector<T> way = signs(Elements<T>{u, m_, all_, all_, 1});
+        const std::vector<T> way = signs(Elements<T>{u, m_, found, found, 1});
         for (std::int64_t i = 0; i < m_; ++i) {
             for (std::int64_t j = 0; j < kept_; ++j) {  // never overtaking what is still to be read
-                u[i * kept_ + j] = u[i * all_ + j] * way[static_cast<std::size_t>(j)];
+                u[i * kept_ + j] = u[i * found + j] * way[static_cast<std::size_t>(j)];
             }
         }
         for (std::int64_t j = 0; j < kept_; ++j) {
@@ -164,9 +223,25 @@ private:
         }
     }
 
+    /// All ranks know what rank 0 found.
+    void tell() {
+        std::array<std::int64_t, 2> facts{kept_, loses_ ? 1 : 0};
+        mpi::check(MPI_Bcast(facts.data(), 2, MPI_INT64_T, 0, context_.comm.get()), "MPI_Bcast");
+        kept_ = facts[0];
+        loses_ = facts[1] != 0;
+        s_.resize(static_cast<std::size_t>(all_));
+        mpi::check(MPI_Bcast(s_.data(), static_cast<int>(all_), MPI_DOUBLE, 0, context_.comm.get()), "MPI_Bcast");
+        mpi::check(MPI_Bcast(&left_, 1, MPI_DOUBLE, 0, context_.comm.get()), "MPI_Bcast");
+        outcome_.working = alone();
+    }
+
     void describe() {
         const auto m = static_cast<double>(std::max(m_, n_)), n = static_cast<double>(all_);
         outcome_.flops = (4 * m * n * n + 22 * n * n * n) * kernel::parts_of<T> * kernel::parts_of<T>;
+        if (two_stage_) {
+            outcome_.flops =
+                options_.values_only ? 4 * m * n * n - 4.0 / 3 * n * n * n : 8 * m * n * n + 16.0 / 3 * n * n * n;
+        }
         Diagnostics& diagnostics = outcome_.diagnostics;
         diagnostics.components = kept_;
         say_left(diagnostics, left_, all_);
@@ -174,21 +249,19 @@ private:
         diagnostics.rank = std::count_if(s_.begin(), s_.end(), [&](double value) { return value > limit; });
         diagnostics.sigma_max = s_[0];
         diagnostics.sigma_min = s_[static_cast<std::size_t>(kept_ - 1)];
-        diagnostics.start = "LAPACK gesdd";
+        diagnostics.start = two_stage_ ? "full to band, band to bidiagonal, divide and conquer" : "LAPACK gesdd";
         diagnostics.reads = 1;
     }
 
     void write() {
         const Timed timed(context_.ledger, Phase::output, "output");
-        if (!options_.values_only) {
+        const int rank = context_.comm.rank();
+        if (!options_.values_only && alone()) {
             narrow(u_.raw(), m_ * kept_, dtype_);
             narrow(vt_.raw(), kept_ * n_, dtype_);
         }
-        Part part{{s_.begin(), s_.begin() + kept_},
-                  u_.raw(),
-                  grid::Block{{0, m_}, {0, kept_}},
-                  vt_.raw(),
-                  grid::Block{{0, kept_}, {0, n_}}};
+        Part part{
+            {s_.begin(), s_.begin() + kept_}, u_.raw(), share(rank, m_, kept_), vt_.raw(), share(rank, kept_, n_)};
         writer_.write(context_, part);
         writer_.finish(context_, options_.sync);
     }
@@ -199,13 +272,16 @@ private:
     const io::Region& a_;
     const Options& options_;
     Dtype dtype_;
+    bool two_stage_;
     std::int64_t m_, n_, all_, kept_;
+    bool by_columns_;  ///< how A lies in memory
+    dist::RootTask root_task_;
     io::Input input_;
     Writer writer_;
     Array<T> matrix_, u_, vt_;
     std::vector<double> s_;
-    bool graded_ = false;  ///< whether rows or columns differ much in scale,
-    bool loses_ = false;   ///< and small singular values get lost by that
+    double range_ = 1;    ///< by how much rows or columns differ in scale;
+    bool loses_ = false;  ///< small singular values get lost by that
     double left_ = 0;
     Outcome outcome_;
 };
@@ -217,10 +293,15 @@ Outcome local(Context& context, const io::Region& a, const Files& files, Dtype d
                                                           : Local<double>(context, a, files, dtype, options)()) {
         return std::move(*done);
     }
-    Outcome outcome = jacobi(context, a, files, dtype, options);
+    Options kept = options;
+    if (context.comm.size() > 1) {
+        kept.exchange = mpi::ExchangeKind::nonblocking;
+    }
+    Outcome outcome = jacobi(context, a, files, dtype, kept);
     outcome.diagnostics.algorithm = "jacobi";
-    outcome.diagnostics.fallback =
-        "Rows or columns differ so much in scale that gesdd would lose small singular values.";
+    outcome.diagnostics.fallback = std::string("Rows or columns differ so much in scale that ") +
+                                   (options.algorithm == AlgorithmKind::two_stage ? "two_stage" : "gesdd") +
+                                   " would lose small singular values.";
     outcome.diagnostics.reads += 1;
     return outcome;
 }

@@ -33,8 +33,10 @@ void check_shapes(const io::Region& a, const Files& files, Dtype dtype, const Op
                          (is_complex(a.dtype) ? "complex64 or complex128" : "float32 or float64") + ", not " +
                          std::string(name_of(dtype)));
     }
-    if (is_complex(dtype) && options.algorithm == AlgorithmKind::randomized) {
-        throw UsageError(a.name + ": randomized takes real numbers; local and jacobi take complex ones");
+    if (is_complex(dtype) &&
+        (options.algorithm == AlgorithmKind::randomized || options.algorithm == AlgorithmKind::two_stage)) {
+        throw UsageError(a.name + ": " + std::string(algorithms.at(static_cast<std::size_t>(options.algorithm)).name) +
+                         " takes real numbers; local and jacobi take complex ones");
     }
     if (options.components < 0 || options.components > most) {
         throw UsageError(a.name + ": has " + std::to_string(most) + " singular values, not " +
@@ -109,7 +111,7 @@ Outcome run(Context& context, const io::Region& a, const Files& files, Dtype dty
 
 }  // namespace
 
-static_assert(algorithms[static_cast<std::size_t>(AlgorithmKind::local)].name == "local");
+static_assert(algorithms[static_cast<std::size_t>(AlgorithmKind::two_stage)].name == "two_stage");
 
 AlgorithmKind algorithm_named(std::string_view name) {
     return enum_named<AlgorithmKind>(algorithms, name, "algorithm");

@@ -15,7 +15,7 @@
 
 namespace tilewise::svd {
 
-enum class AlgorithmKind { jacobi, randomized, local };
+enum class AlgorithmKind { jacobi, randomized, local, two_stage };
 /// What the sweeps begin with: eigenvectors of AᵀA, where that is safe, or a QR decomposition with pivots.
 enum class StartKind { eigen, qr };
 inline constexpr std::array<std::string_view, 2> start_names{"eigen", "qr"}, inner_names{"blocks", "rotations"};
@@ -43,8 +43,8 @@ struct Options {
     std::int64_t basis = 0;  ///< of `randomized`: most columns of its space, three blocks at least; 0: as it likes
     std::uint64_t seed = 0;
     bool keep_small =
-        /// of `local`: jacobi takes over where rows or columns differ so much in scale that gesdd would lose small
-        /// values
+        /// of `local` and `two_stage`: jacobi takes over where rows or columns differ so much in scale that these would
+        /// lose small values
         false;
     bool require_converged = true;  ///< else what there is after the last sweep is written, with a warning
     std::int64_t panel_bytes = 0;   ///< of `randomized`: most bytes of the matrix in a node's memory; 0: as it likes

@@ -9,11 +9,13 @@
 
 #include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/io/chunked.hpp"
+#include "tilewise/kernel/chased_back.hpp"
 #include "tilewise/kernel/jacobi_pair.hpp"
 #include "tilewise/kernel/spread_eigen.hpp"
 #include "tilewise/kernel/spread_qr.hpp"
 #include "tilewise/kernel/sweep.hpp"
 #include "tilewise/kernel/text.hpp"
+#include "tilewise/kernel/two_stage.hpp"
 #include "tilewise/measure/gemm_rate.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/multiply/algorithms.hpp"
@@ -77,6 +79,9 @@ constexpr Constant constants[] = {
     {"svd.rotated_rows", kernel::rotated_rows},
     {"svd.factored_columns", kernel::factored_columns},
     {"svd.applied_reflectors", kernel::applied_reflectors},
+    {"svd.band_width", kernel::band_width},
+    {"svd.slab_columns", kernel::slab_columns},
+    {"svd.sweeps_in_block", kernel::sweeps_in_block},
     {"svd.sketch_oversampling", kernel::sketch_oversampling},
     {"svd.gram_panel_columns", kernel::gram_panel_columns},
     {"svd.lane_panel_bytes", svd::Panels::lane_panel_bytes},

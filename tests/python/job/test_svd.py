@@ -24,7 +24,7 @@ EXCHANGES = SVD["jacobi"].exchanges
     rows=st.integers(1, 40),
     columns=st.integers(1, 40),
     kind=st.sampled_from(KINDS),
-    way=st.sampled_from([("jacobi", 1), ("jacobi", 1), ("jacobi", 2), ("local", 1)]),
+    way=st.sampled_from([("jacobi", 1), ("jacobi", 2), ("local", 1), ("two_stage", 1), ("two_stage", 2)]),
     exponent=st.sampled_from([0, 0, -150, 150]),
     seed=st.integers(0, 99),
 )

@@ -37,7 +37,7 @@ from tilewise.planning.plan import Plan
         (("--seed", -1), "--seed -1 makes no sense", ""),
         (("--inner", "outer"), "expected one of auto, blocks, rotations", ""),
         (("--start", "half"), "expected one of auto, eigen, qr", ""),
-        (("--algorithm", "qr"), "expected one of auto, jacobi, randomized, local", ""),
+        (("--algorithm", "qr"), "expected one of auto, jacobi, randomized, local, two_stage", ""),
         (("--kernel", "blas"), "--kernel blas makes no sense with svd", "--kernel fast"),
         (("--kernel", "plain", "--inner", "blocks"), "contradict", "--inner rotations"),
         (("--start", "eigen", "--inner", "rotations"), "--start eigen and --inner rotations", "--start qr"),
@@ -134,13 +134,13 @@ def planned(
 
 def test_few_components_of_a_large_matrix_are_sampled() -> None:
     assert planned(components=20).job.variant.algorithm == "randomized"
-    assert planned(components=491).job.variant.algorithm == "jacobi"  # with 10 more it is over a quarter
-    assert planned(components=20, shape=(900, 900)).job.variant.algorithm == "jacobi"  # and this is quick
+    assert planned(components=491).job.variant.algorithm == "two_stage"  # with 10 more it is over a quarter
+    assert planned(components=20, shape=(900, 900)).job.variant.algorithm == "two_stage"  # and this is quick
     assert planned(components=20, shape=(900, 900), available=100 << 20).job.variant.algorithm == "randomized"
 
 
 def test_how_many_have_a_share_is_found_by_a_full_decomposition_where_it_fits() -> None:
-    assert planned(energy=0.9).job.variant.algorithm == "jacobi"
+    assert planned(energy=0.9).job.variant.algorithm == "two_stage"
     assert planned(energy=0.9, shape=(900, 300)).job.variant.algorithm == "local"
     small = planned(energy=0.9, available=110 << 20)
     assert small.job.variant.algorithm == "randomized" and small.job.svd is not None
@@ -152,7 +152,7 @@ def test_small_matrices_go_to_lapack_unless_ranks_are_asked_for() -> None:
     most = planning.LOCAL_MAX
     assert planned(shape=(9 * most, most)).job.variant.algorithm == "local"
     assert planned(shape=(most, 9 * most)).job.variant.algorithm == "local"
-    assert planned(shape=(most + 1, most + 1)).job.variant.algorithm == "jacobi"
+    assert planned(shape=(most + 1, most + 1)).job.variant.algorithm == "two_stage"
     assert planned(shape=(50, 50), ranks=2).job.variant.algorithm == "jacobi"
     assert planned(shape=(50, 50), ranks=1).job.variant.algorithm == "local"
 

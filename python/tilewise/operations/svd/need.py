@@ -10,6 +10,7 @@ from tilewise.operations.svd.jacobi import jacobi_stages, jacobi_window
 from tilewise.operations.svd.options import Svd
 from tilewise.operations.svd.panels import basis_of, panel_bytes, proof_need, sketch_need
 from tilewise.operations.svd.shape import Shape, panels_of_input
+from tilewise.operations.svd.sizes import sizes
 from tilewise.planning import need
 from tilewise.planning.need import Need
 
@@ -50,6 +51,8 @@ def svd_need(
         leader = others = [sketch + panel_bytes(shape, dtype, source, variant, options, panels // on_node)]
     elif variant.algorithm == "local":
         leader = others = [_local(shape, source, options, again)]
+    elif variant.algorithm == "two_stage":
+        leader, others = [two_stage_bytes(shape, source, options, again, variant.threads * on_node)], [0]
     else:
         window = jacobi_window(shape, variant, options)
         leader, others = (
@@ -109,6 +112,25 @@ def full_bytes(shape: Shape) -> int:
         start="qr",
     )
     return max(jacobi_stages(shape, one, _ALL, again=False, leader=True)) + need.FIXED
+
+
+def two_stage_bytes(shape: Shape, source: Region, options: Svd, again: bool, threads: int) -> int:
+    """A as it is turned; A, reflectors of both stages, both factors and a square more; what is written."""
+    m, n, k, size = shape.most, shape.least, shape.components, sizes()
+    read = m * n * (2 if (source.order == "F") != (shape.rows > shape.columns) else 1)
+    width = min(size.band_width, n)
+    kept = m * n + 4 * n * width + (n * n + 2 * n * width if 3 * m >= 5 * n else 0)
+    band = kept + (4 * m + 6 * n) * width
+    if options.values_only:
+        return DOUBLE * (max(read, band) + again * m * n)
+    kept += n * n
+    slabs = threads * (m + n) * (size.slab_columns + width)
+    divided = kept + 3 * n * n + slabs
+    copies = 0 if m == n == k and shape.rows <= shape.columns else (m + n) * k
+    blocks = n * n * size.sweeps_in_block // (2 * width) + n * size.sweeps_in_block
+    turned = kept + 2 * n * n + copies + blocks + slabs
+    written = (m + n) * k + shape.rows * k * options.scaled
+    return DOUBLE * (max(read, band + n * width, divided, turned, written) + again * m * n)
 
 
 def _local(shape: Shape, source: Region, options: Svd, again: bool) -> int:

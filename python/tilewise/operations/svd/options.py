@@ -29,6 +29,13 @@ ALGORITHMS = table(
         "randomized", "the K largest, from a few passes over the file", (), any_count, "any rank count"
     ),
     Algorithm("local", "LAPACK's gesdd on one rank", (), lambda n: n == 1, "1 rank only"),
+    Algorithm(
+        "two_stage",
+        "full to band to bidiagonal, on rank 0 with all cores of its node",
+        (),
+        any_count,
+        "any rank count",
+    ),
 )
 STARTS = {
     "eigen": "from the eigenvectors of AᵀA if accurate enough, else as qr",
@@ -242,9 +249,9 @@ def refuse_foreign_flags(algorithm: Algorithm, options: Svd) -> None:
             f"{options.of_randomized()[0]} makes no sense with {name}",
             "--algorithm randomized --components 20",
         )
-    if name == "local" and options.tolerance is not None:
+    if name in ("local", "two_stage") and options.tolerance is not None:
         raise UsageError(
-            "--tolerance makes no sense with local, which works to rounding", "--algorithm jacobi"
+            f"--tolerance makes no sense with {name}, which works to rounding", "--algorithm jacobi"
         )
     if name != "randomized":
         return

@@ -102,6 +102,8 @@ def done_by(record: Record) -> str:
     result, algorithm = record.result, record.variant.algorithm
     if algorithm == "local":
         return "local: LAPACK's gesdd in float64"
+    if algorithm == "two_stage":
+        return f"two_stage: {result.get('start') or ''}"
     if algorithm == "randomized":
         count = int(result.get("reads") or 0) - (record.verification is not None)
         reads = plural(count, "reading")

@@ -16,6 +16,9 @@ class Sizes(msgspec.Struct, frozen=True):
     rotated_rows: int  # of a pair of blocks, that are multiplied at once
     factored_columns: int  # of a panel of the QR
     applied_reflectors: int  # at once
+    band_width: int  # of two_stage: diagonals above the main one
+    slab_columns: int  # of U or V that a thread makes at a time
+    sweeps_in_block: int  # of bulge chasing, whose reflectors are applied at once
     sketch_oversampling: int  # rows of a sketch beyond the columns that are chosen by it
     gram_panel_columns: int  # of A, that all ranks multiply with at once
     lane_panel_bytes: int  # of a panel that a thread has for itself

@@ -5,12 +5,14 @@ wanted and a full decomposition would not fit in memory, or would be long and co
 readings of the file with blocks of K + oversample vectors. How many readings it takes depends on the
 singular values, which nobody knows before: 3 where they fall fast, 20 to 40 where they hardly do; it goes on
 until all are exact. A full one is exact at once, and is taken where it is short, and with `--energy`, where
-K is not known. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`, and `jacobi`
-for all others. Ranks and threads as for products: one rank with a thread for each core, or a rank for each
-memory domain or node. Blocks: two a rank; four on a lone one that starts by `eigen`, for which narrow pairs
-do as well, and more for `qr` where memory is short. Exchange: `overlap` where a rank has three pairs of
-blocks or more, and so something to do while those at its ends travel, else `nonblocking`. Proof: `fast`,
-always, for it says how good the factors are and costs one more reading of the file.
+K is not known. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`; above that `two_stage` for
+real numbers on one node where it fits in memory; and `jacobi` for all others, and, once they are read, for
+matrices of which the others would lose small singular values. Ranks and threads as for products: one rank
+with a thread for each core, or a rank for each memory domain or node. Blocks: two a rank; four on a lone one
+that starts by `eigen`, for which narrow pairs do as well, and more for `qr` where memory is short. Exchange:
+`overlap` where a rank has three pairs of blocks or more, and so something to do while those at its ends
+travel, else `nonblocking`. Proof: `fast`, always, for it says how good the factors are and costs one more
+reading of the file.
 """
 
 from __future__ import annotations
@@ -28,17 +30,15 @@ from tilewise.launch import environment, job
 from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
-from tilewise.operations.svd.need import DOUBLE, full_bytes, most_components, svd_need
+from tilewise.operations.svd.need import DOUBLE, full_bytes, most_components, svd_need, two_stage_bytes
 from tilewise.operations.svd.options import ALGORITHMS, OVERSAMPLE, SWEEPS, Svd, refuse_foreign_flags
 from tilewise.operations.svd.shape import Shape
-from tilewise.planning import io, need, rule
+from tilewise.planning import io, need, rule, where
 from tilewise.planning.names import Algorithm
 from tilewise.planning.plan import Fallback, Plan, plan_of, variant_of
 from tilewise.planning.where import Spread
 
-# The shorter side up to which one rank takes gesdd, which is faster than jacobi at every size there, but
-# whose small singular values are not accurate relative to themselves. Above it that accuracy, and ranks that
-# share the work, are what `auto` prefers.
+# The shorter side up to which one rank takes gesdd, which is the fastest there; above it two stages are.
 LOCAL_MAX = 512
 LONG = 5e9  # M·N·min(M, N) from which a full decomposition for a few components is a waste: seconds
 FULL = 20  # operations of a full decomposition, over M·N·min(M, N)
@@ -54,9 +54,9 @@ def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = N
     dtype = result_type(source)
     shape = _shape(source, options)
     why: list[str] = []
-    algorithm = _algorithm(shape, options, facts, joined, why)
-    if algorithm.name == "randomized" and shape.number > DOUBLE:
-        raise _only_real(source, options)
+    algorithm = _algorithm(shape, source, options, facts, joined, why)
+    if algorithm.name in ("randomized", "two_stage") and shape.number > DOUBLE:
+        raise _only_real(source, options, algorithm.name)
     chosen = msgspec.structs.replace(options, algorithm=algorithm.name)
     refuse_foreign_flags(algorithm, options)
     spread = _ranks(shape, chosen, algorithm, facts, joined, why)
@@ -96,9 +96,10 @@ def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = N
         else:
             blocks = by_qr
         variant = msgspec.structs.replace(variant, blocks=blocks)
-    elif algorithm.name == "local" and options.algorithm is None:
-        # What jacobi takes over; where that does not fit, gesdd does what it can.
-        taken_over = Fallback(blocks=2, need=needs("qr", 2, "jacobi")[2])
+    elif algorithm.name in ("local", "two_stage") and options.algorithm is None:
+        # What jacobi takes over; where that does not fit, they do what they can.
+        pairs = 2 * ranks
+        taken_over = Fallback(blocks=pairs, need=needs("qr", pairs, "jacobi")[2])
         fallback = taken_over if taken_over.need.node <= room else None
     panels, basis, required = needs(variant.start, variant.blocks)
     payload = job.Svd(
@@ -111,7 +112,7 @@ def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = N
         oversample=OVERSAMPLE if options.oversample is None else options.oversample,
         basis=basis,
         seed=options.seed or 0,
-        keep_small=algorithm.name == "local" and fallback is not None,
+        keep_small=algorithm.name != "jacobi" and fallback is not None,
         require_converged=verify != "off",
         panel_bytes=panels,
         qr_blocks=fallback.blocks if fallback else 0,
@@ -153,14 +154,10 @@ def result_type(source: Region) -> str:
     return "float32" if source.dtype == "float32" else "float64"
 
 
-def _only_real(source: Region, options: Svd) -> UsageError:
-    """That `randomized`, or a flag which only it knows, takes no complex numbers."""
+def _only_real(source: Region, options: Svd, name: str) -> UsageError:
+    """That an algorithm, or a flag which only `randomized` knows, takes no complex numbers."""
     flags = options.of_randomized() if options.algorithm is None else []
-    named = (
-        f"{listing(flags)} {'is' if len(flags) == 1 else 'are'} for randomized, which"
-        if flags
-        else "randomized"
-    )
+    named = f"{listing(flags)} {'is' if len(flags) == 1 else 'are'} for randomized, which" if flags else name
     return UsageError(
         f"{source.name} holds {source.dtype}: {named} takes real numbers only; "
         "local and jacobi take complex ones",
@@ -182,7 +179,9 @@ def _shape(source: Region, options: Svd) -> Shape:
     return Shape(rows=rows, columns=columns, components=options.components or least, number=number)
 
 
-def _algorithm(shape: Shape, options: Svd, facts: Facts, joined: Join | None, why: list[str]) -> Algorithm:
+def _algorithm(
+    shape: Shape, source: Region, options: Svd, facts: Facts, joined: Join | None, why: list[str]
+) -> Algorithm:
     """The algorithm that was asked for, that flags lead to, or that the rule picks."""
     if options.algorithm is not None:
         return ALGORITHMS[options.algorithm]
@@ -199,8 +198,8 @@ def _algorithm(shape: Shape, options: Svd, facts: Facts, joined: Join | None, wh
     if jacobi:
         why.append(f"jacobi: {listing(jacobi)} {'requires' if len(jacobi) == 1 else 'require'} it")
         return ALGORITHMS["jacobi"]
+    room = options.memory if options.memory is not None else int(facts.memory_available * need.SHARE)
     if (options.components is not None or options.energy is not None) and shape.number == DOUBLE:
-        room = options.memory if options.memory is not None else int(facts.memory_available * need.SHARE)
         pays = options.components is not None and _few(shape)
         if (pays or options.energy is not None) and (full := full_bytes(shape)) > room:
             why.append(f"randomized: all components would take {bytes_text(full)} of memory")
@@ -222,11 +221,20 @@ def _algorithm(shape: Shape, options: Svd, facts: Facts, joined: Join | None, wh
     if options.tolerance is not None:
         why.append("jacobi: --tolerance applies to it and to randomized")
         return ALGORITHMS["jacobi"]
-    why.append(
-        f"jacobi: {plural(ranks, 'rank')} share it"
-        if ranks is not None and ranks > 1
-        else f"jacobi: more than {LOCAL_MAX} columns, and small singular values as accurate as large ones"
-    )
+    if shape.number > DOUBLE:
+        why.append("jacobi: two_stage takes real numbers only")
+    elif (nodes := where.ground(options, facts, joined).count) > 1:
+        why.append(f"jacobi: {plural(nodes, 'node')} share it")
+    elif shape.least <= LOCAL_MAX:
+        why.append(f"jacobi: {plural(ranks or 1, 'rank')} share it")
+    elif (full := two_stage_bytes(shape, source, options, options.again, facts.cores)) > room:
+        why.append(f"jacobi: two_stage would take {bytes_text(full)} of memory")
+    else:
+        why.append(
+            f"two_stage: it is the fastest for more than {LOCAL_MAX} columns; jacobi takes over where rows or "
+            "columns differ so much in scale that small singular values would be lost"
+        )
+        return ALGORITHMS["two_stage"]
     return ALGORITHMS["jacobi"]
 
 
