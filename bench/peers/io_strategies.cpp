@@ -197,8 +197,9 @@ int main(int argc, char** argv) {
             }
         }
         print(job, sides);
-    } catch (...) {
-        mpi::abort_with_error_in_flight(MPI_COMM_WORLD);
+    } catch (const std::exception& error) {
+        std::cerr << "io_strategies: " << error.what() << '\n';
+        MPI_Abort(MPI_COMM_WORLD, 1);
     }
     MPI_Finalize();
     return 0;

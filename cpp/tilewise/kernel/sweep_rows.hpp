@@ -24,10 +24,77 @@ template <int radius, SumForm form, bool many_registers> constexpr int rows_toge
     return radius == 1 && many_registers ? 2 : 1;
 }
 
+/// Whether the registers hold the sums of mirrored rows for all columns that a cell's sum takes.
+template <class V, int radius, SumForm form> constexpr bool keeps_pairs() {
+    return form == SumForm::box_symmetric && radius <= (sizeof(V) == 64 ? 2 : 1);
+}
+
 /// Whether sum_rows takes every cell to the west of x from registers and not from memory, so that out[q] may be in[q +
 /// 2·radius].
-template <int radius, SumForm form> constexpr bool sums_in_place() {
-    return is_star(form) || (is_symmetric(form) && radius <= 2);
+template <class V, int radius, SumForm form> constexpr bool sums_in_place() {
+    return is_star(form) || keeps_pairs<V, radius, form>();
+}
+
+constexpr int registers_across = 4;  ///< of a row, whose sums are made side by side where sum_registers makes them
+
+/// The sums of `across` registers of each row from x on, where there are more cells than registers. Cells (or sums of
+/// mirrored rows) go into all sums that take them while they are in a register, and there are so many sums that none
+/// waits for its last addition.
+template <int radius, SumForm form, int together, int across, class V>
+[[gnu::always_inline]] inline void sum_registers(const V* w, const V* const* row, V* const* to, std::int64_t x) {
+    constexpr int around = 2 * radius, all = together + around;
+    V sum[together][across];
+    if constexpr (is_symmetric(form)) {
+#pragma GCC unroll 4
+        for (int q = 0; q < together; ++q) {
+#pragma GCC unroll 5
+            for (int a = 0; a <= radius; ++a) {
+                V pair[across + around];
+#pragma GCC unroll 12
+                for (int d = 0; d < across + around; ++d) {
+                    const std::int64_t at = x + d - radius;
+                    pair[d] = a == 0 ? row[q + radius][at] : row[q + radius - a][at] + row[q + radius + a][at];
+                }
+#pragma GCC unroll 5
+                for (int b = 0; b <= radius; ++b) {
+                    const V weight = w[a * (radius + 1) + b];
+#pragma GCC unroll 4
+                    for (int k = 0; k < across; ++k) {
+                        const V* centre = pair + k + radius;
+                        const V both = b == 0 ? *centre : centre[-b] + centre[b];
+                        sum[q][k] = a == 0 && b == 0 ? weight * both : multiply_add(weight, both, sum[q][k]);
+                    }
+                }
+            }
+        }
+    } else {
+#pragma GCC unroll 12
+        for (int i = 0; i < all; ++i) {
+#pragma GCC unroll 9
+            for (int d = 0; d <= around; ++d) {
+#pragma GCC unroll 4
+                for (int q = 0; q < together; ++q) {
+                    const int tap = (i - q) * (around + 1) + d;  // taken in order, as sum_of_cells does
+                    if (i < q || i > q + around) {
+                        continue;
+                    }
+                    const V weight = w[tap];
+#pragma GCC unroll 4
+                    for (int k = 0; k < across; ++k) {
+                        const V cell = row[i][x + k + d - radius];
+                        sum[q][k] = tap == 0 ? weight * cell : multiply_add(weight, cell, sum[q][k]);
+                    }
+                }
+            }
+        }
+    }
+#pragma GCC unroll 4
+    for (int q = 0; q < together; ++q) {
+#pragma GCC unroll 4
+        for (int k = 0; k < across; ++k) {
+            to[q][x + k] = sum[q][k];
+        }
+    }
 }
 
 /// `in[i]` is row i − radius, each with `radius` registers before and behind its `count` ones; `out[q]` is row q. No
@@ -93,7 +160,7 @@ template <int radius, SumForm form, int together, class V> [[gnu::noinline]] voi
                 }
             }
         }
-    } else if constexpr (is_symmetric(form) && radius <= 2) {
+    } else if constexpr (keeps_pairs<V, radius, form>()) {
         V pairs[together][radius + 1]
                [around + 1];  // of each row the centre and the sums of mirrored rows, x − radius … x + radius
         const auto take = [&](std::int64_t x) TILEWISE_INLINE_LAMBDA {
@@ -137,40 +204,13 @@ template <int radius, SumForm form, int together, class V> [[gnu::noinline]] voi
             }
             shift();
         }
-    } else if constexpr (
-        form == SumForm::box) {  // a cell is loaded once for each column, and goes into the sums of all rows around it
-        for (std::int64_t x = 0; x < count; ++x) {
-            V sum[together];
-#pragma GCC unroll 12
-            for (int i = 0; i < all; ++i) {
-#pragma GCC unroll 9
-                for (int d = 0; d <= around; ++d) {
-                    const V cell = row[i][x + d - radius];
-#pragma GCC unroll 4
-                    for (int q = 0; q < together; ++q) {
-                        const int tap = (i - q) * (around + 1) + d;  // taken in order, as sum_of_cells does
-                        if (tap == 0) {
-                            sum[q] = w[0] * cell;
-                        } else if (i >= q && i <= q + around) {
-                            sum[q] = multiply_add(w[tap], cell, sum[q]);
-                        }
-                    }
-                }
-            }
-#pragma GCC unroll 4
-            for (int q = 0; q < together; ++q) {
-                to[q][x] = sum[q];
-            }
+    } else {
+        std::int64_t x = 0;
+        for (; x + registers_across <= count; x += registers_across) {
+            sum_registers<radius, form, together, registers_across>(w, row, to, x);
         }
-    } else {  // more cells than registers: loaded again for each use
-        for (std::int64_t x = 0; x < count; ++x) {
-#pragma GCC unroll 4
-            for (int q = 0; q < together; ++q) {
-                const auto at = [&](int dy, int dx) TILEWISE_INLINE_LAMBDA { return row[q + dy + radius][x + dx]; };
-                to[q][x] = sum_of_pairs<radius, form>(w, [&](int a, int dx) TILEWISE_INLINE_LAMBDA {
-                    return a == 0 ? at(0, dx) : at(-a, dx) + at(a, dx);
-                });
-            }
+        for (; x < count; ++x) {
+            sum_registers<radius, form, together, 1>(w, row, to, x);
         }
     }
 }
@@ -184,11 +224,12 @@ template <class T, std::size_t width> struct RowSums {
     bool in_place;
 };
 template <class T, std::size_t width, int radius, SumForm form> constexpr RowSums<T, width> row_sums() {
+    using V = typename Numbers<T, width>::type;
     constexpr int together = rows_together<radius, form, width == 64>();
     return {.several = sum_rows<radius, form, together>,
             .one = sum_rows<radius, form, 1>,
             .together = together,
-            .in_place = sums_in_place<radius, form>()};
+            .in_place = sums_in_place<V, radius, form>()};
 }
 
 }  // namespace

@@ -29,34 +29,43 @@ constexpr std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? 
 
 constexpr bool turns_in_registers(std::size_t item) { return (item & (item - 1)) == 0; }
 
-/// A whole line, past the caches or not. Both ends lie at multiples of 64 bytes.
-template <bool streaming> [[gnu::always_inline]] inline void put_line(std::byte* to, const std::byte* from) {
-    if constexpr (streaming) {
-#if defined(__AVX512F__)
-        _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_load_si512(from));
-#elif defined(__x86_64__)
-        for (std::int64_t at = 0; at < cache_line; at += 16) {
-            _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
-                             _mm_load_si128(reinterpret_cast<const __m128i*>(from + at)));
-        }
-#else
-        std::memcpy(to, from, cache_line);
-#endif
-    } else {
-        std::memcpy(to, from, cache_line);
-    }
-}
-
-/// A register to the target: past the caches where it is a whole line of it.
-template <std::size_t width, bool streaming> [[gnu::always_inline]] inline void put_register(
+/// A register to a multiple of its width, past the caches where the instruction set can.
+template <std::size_t width> [[gnu::always_inline]] inline void stream_register(
     std::byte* to, const typename Register<width>::type& value) {
+#if defined(__x86_64__)
+    if constexpr (width == 16) {
+        _mm_stream_si128(reinterpret_cast<__m128i*>(to), (__m128i)value);
+        return;
+    }
+#endif
+#if defined(__AVX2__)
+    if constexpr (width == 32) {
+        _mm256_stream_si256(reinterpret_cast<__m256i*>(to), (__m256i)value);
+        return;
+    }
+#endif
 #if defined(__AVX512F__)
-    if constexpr (streaming && width == 64) {
+    if constexpr (width == 64) {
         _mm512_stream_si512(reinterpret_cast<__m512i*>(to), (__m512i)value);
         return;
     }
 #endif
     std::memcpy(to, &value, width);
+}
+
+/// A whole line, past the caches or not. Both ends lie at multiples of 64 bytes.
+template <std::size_t width, bool streaming> [[gnu::always_inline]] inline void put_line(std::byte* to,
+                                                                                         const std::byte* from) {
+    if constexpr (streaming) {
+#pragma GCC unroll 4
+        for (std::size_t at = 0; at < cache_line; at += width) {
+            typename Register<width>::type value;
+            std::memcpy(&value, from + at, width);
+            stream_register<width>(to + at, value);
+        }
+    } else {
+        std::memcpy(to, from, cache_line);
+    }
 }
 
 template <std::size_t width, std::size_t item, bool staged, bool streaming> class Walk {
@@ -92,7 +101,11 @@ public:
 private:
     static constexpr auto size = static_cast<std::int64_t>(item);
     static constexpr bool in_registers = turns_in_registers(item);
-    static constexpr std::int64_t block_rows = in_registers ? static_cast<std::int64_t>(width / item) : 16;
+    /// Registers side by side in a row of a turned block: what goes past the caches by itself is a whole line, so that
+    /// memory never sees a part of one.
+    static constexpr std::int64_t beside = streaming && !staged ? cache_line / static_cast<std::int64_t>(width) : 1;
+    static constexpr std::int64_t register_rows = static_cast<std::int64_t>(width / item);
+    static constexpr std::int64_t block_rows = in_registers ? beside * register_rows : 16;
     static constexpr std::int64_t block_columns = in_registers ? cache_line / size : 16;
     static constexpr std::int64_t lane_columns = in_registers ? 16 / size : 1;
 
@@ -153,7 +166,7 @@ private:
     [[gnu::always_inline]] void arrive(std::int64_t i, std::int64_t j, std::int64_t j_end) const {
         for (std::int64_t column = j; i > 0 && column < j_end; ++column) {
             if (behind(column) > 0) {
-                put_line<false>(staging(column), carried(column));
+                put_line<width, false>(staging(column), carried(column));
             }
         }
     }
@@ -177,15 +190,22 @@ private:
             }
 #pragma GCC unroll 4
             for (std::int64_t lane = 0; lane < 4; ++lane) {
-                typename Register<width>::type transposed[lane_columns];
-                turn<width, item>(from + lane * 16, stride, transposed);
+                typename Register<width>::type transposed[beside][lane_columns];
+#pragma GCC unroll 4
+                for (std::int64_t h = 0; h < beside; ++h) {
+                    turn<width, item>(from + h * register_rows * stride + lane * 16, stride, transposed[h]);
+                }
 #pragma GCC unroll 16
                 for (std::int64_t k = 0; k < lane_columns; ++k) {
                     const std::int64_t column = j + lane * lane_columns + k;
-                    if constexpr (staged) {
-                        std::memcpy(staging(column) + behind(column) + (b - i) * size, &transposed[k], width);
-                    } else {
-                        put_register<width, streaming>(target(b, column), transposed[k]);
+                    std::byte* to = staged ? staging(column) + behind(column) + (b - i) * size : target(b, column);
+#pragma GCC unroll 4
+                    for (std::int64_t h = 0; h < beside; ++h, to += width) {
+                        if constexpr (streaming && !staged) {
+                            stream_register<width>(to, transposed[h][k]);
+                        } else {
+                            std::memcpy(to, &transposed[h][k], width);
+                        }
                     }
                 }
             }
@@ -201,12 +221,15 @@ private:
             std::memcpy(block_ + (row - b) * cache_line, source(row, j), static_cast<std::size_t>((j_end - j) * size));
         }
         for (std::int64_t column = j; column < j_end; column += lane_columns) {
-            typename Register<width>::type transposed[lane_columns];
-            turn<width, item>(block_ + (column - j) * size, cache_line, transposed);
-            for (std::int64_t k = 0; k < smaller(lane_columns, j_end - column); ++k) {
-                std::byte* to =
-                    staged ? staging(column + k) + behind(column + k) + (b - i) * size : target(b, column + k);
-                std::memcpy(to, &transposed[k], static_cast<std::size_t>((b_end - b) * size));
+            for (std::int64_t row = b; row < b_end; row += register_rows) {
+                typename Register<width>::type transposed[lane_columns];
+                turn<width, item>(block_ + (row - b) * cache_line + (column - j) * size, cache_line, transposed);
+                const auto bytes = static_cast<std::size_t>(smaller(register_rows, b_end - row) * size);
+                for (std::int64_t k = 0; k < smaller(lane_columns, j_end - column); ++k) {
+                    std::memcpy(
+                        staged ? staging(column + k) + behind(column + k) + (row - i) * size : target(row, column + k),
+                        &transposed[k], bytes);
+                }
             }
         }
     }
@@ -233,13 +256,13 @@ private:
             std::memcpy(row + first, staged_row + first, static_cast<std::size_t>(at - first));
         }
         for (; at + cache_line <= stop; at += cache_line) {
-            put_line<streaming>(row + at, staged_row + at);
+            put_line<width, streaming>(row + at, staged_row + at);
         }
         if (at < stop) {
             if (end == s_.rows) {
                 std::memcpy(row + at, staged_row + at, static_cast<std::size_t>(stop - at));
             } else {
-                put_line<false>(carried(j), staged_row + at);
+                put_line<width, false>(carried(j), staged_row + at);
             }
         }
     }
@@ -250,10 +273,8 @@ template <std::size_t width, std::size_t item> void walk(const TransposeStrip& s
         if (!strip.streaming) {
             return Walk<width, item, false, false>(strip).go();
         }
-        if constexpr (width == cache_line) {
-            if (strip.lined_up) {
-                return Walk<width, item, false, true>(strip).go();
-            }
+        if (strip.lined_up) {
+            return Walk<width, item, false, true>(strip).go();
         }
         return Walk<width, item, true, true>(strip).go();
     } else if (strip.streaming) {
