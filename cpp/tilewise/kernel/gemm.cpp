@@ -185,6 +185,8 @@ void by_pieces(const Product& product, std::int64_t pieces, int threads, const B
 
 Product rows_of(const Product& whole, grid::Range rows) { return tile_of(whole, rows, {0, whole.n}); }
 
+Product part_of(const Product& whole, const grid::Block& block) { return tile_of(whole, block.rows, block.columns); }
+
 void gemm(const Product& product, int threads, Kernel kernel, const Between& between, std::int64_t slice) {
     if (product.m == 0 || product.n == 0) {
         return;

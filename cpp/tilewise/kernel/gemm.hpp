@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "tilewise/base/dtype.hpp"
-#include "tilewise/grid/partition.hpp"
+#include "tilewise/grid/grid.hpp"
 
 namespace tilewise::kernel {
 
@@ -36,8 +36,9 @@ struct Product {
     bool accumulate = false;
 };
 
-/// The same product, of these rows of C only.
+/// The same product, of these rows or of this rectangle of C only.
 Product rows_of(const Product& whole, grid::Range rows);
+Product part_of(const Product& whole, const grid::Block& block);
 
 /// Called now and then by the thread that called `gemm`, with the share of its work that is done.
 using Between = std::function<void(double done)>;

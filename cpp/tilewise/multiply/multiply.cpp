@@ -8,11 +8,13 @@
 #include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/io/transfer.hpp"
+#include "tilewise/kernel/symmetric.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/as_stored.hpp"
 #include "tilewise/multiply/early_output.hpp"
 #include "tilewise/multiply/layers.hpp"
+#include "tilewise/multiply/swap_halves.hpp"
 
 namespace tilewise::multiply {
 namespace {
@@ -26,6 +28,10 @@ grid::Layout arrange(const Context& context, const io::Region& a, const io::Regi
     if (a.logical_columns() != b.logical_rows()) {
         throw UsageError("the shapes do not match: " + a.name + " has " + std::to_string(a.logical_columns()) +
                          " columns and " + b.name + " has " + std::to_string(b.logical_rows()) + " rows");
+    }
+    if (options.symmetric && (a.logical_rows() != b.logical_columns() ||
+                              a.stored_transposed() == b.stored_transposed() || options.copies > 1)) {
+        throw UsageError("a symmetric product is that of one matrix and its transpose, on one copy of the grid");
     }
     mpi::require_taken(options.exchange, exchange_names);
     const AlgorithmEntry& algorithm = algorithms.at(static_cast<std::size_t>(options.algorithm));
@@ -114,12 +120,19 @@ private:
                 check_ = make_random_check(dtype_, layout_.shape(), options_.kernel);
             }
         });
+        if (options_.symmetric) {
+            half_ = grid::symmetric_part(layout_, rank_);
+            for (const grid::Block& part : half_.computed) {
+                computed_.push_back(grid::within(part, c));
+            }
+        }
         outcome_.working = c.size() > 0 && !steps_.empty();
         outcome_.ideal_exchanged = grid::received_elements(steps_, layer_.rank(), c.rows.size(), c.columns.size()) *
                                    static_cast<std::int64_t>(size_of(dtype_));
         const grid::Shape shape = layout_.shape();
-        outcome_.flops = (is_complex(dtype_) ? 8.0 : 2.0) * static_cast<double>(shape.m) *
-                         static_cast<double>(shape.n) * static_cast<double>(shape.k);
+        const double elements = options_.symmetric ? static_cast<double>(shape.m) * static_cast<double>(shape.m + 1) / 2
+                                                   : static_cast<double>(shape.m) * static_cast<double>(shape.n);
+        outcome_.flops = (is_complex(dtype_) ? 8.0 : 2.0) * elements * static_cast<double>(shape.k);
     }
 
     void read() {
@@ -133,7 +146,8 @@ private:
             load(a_, &grid::Layout::a, exchange_->a_block());
         }
         context_.report(Phase::input, 0.5);
-        if (!borrow(b_, b_map_, &Exchange::borrow_b)) {
+        b_is_a_ = options_.symmetric && exchange_->borrow_b(block_data(true));
+        if (!b_is_a_ && !borrow(b_, b_map_, &Exchange::borrow_b)) {
             load(b_, &grid::Layout::b, exchange_->b_block());
         }
         context_.report(Phase::input, 1);
@@ -149,11 +163,15 @@ private:
 
     /// This rank's block of A or B, before anything moves.
     Part loaded(bool is_a) {
-        const auto& map = is_a ? a_map_ : b_map_;
-        const std::byte* data = map ? map->data() : is_a ? exchange_->a_block() : exchange_->b_block();
         const grid::Block block = is_a ? layout_.a(rank_) : layout_.b(rank_);
         const grid::Range inner{0, is_a ? block.columns.size() : block.rows.size()};
-        return {side(is_a ? a_ : b_, is_a).in_block(data, layer_.rank(), inner), block};
+        return {side(is_a ? a_ : b_, is_a).in_block(block_data(is_a), layer_.rank(), inner), block};
+    }
+
+    const std::byte* block_data(bool is_a) {
+        const bool in_a = is_a || b_is_a_;
+        const auto& map = in_a ? a_map_ : b_map_;
+        return map ? map->data() : in_a ? exchange_->a_block() : exchange_->b_block();
     }
 
     /// With `mapped` on one rank, numbers of the right type are computed with where the page cache has them: nothing is
@@ -182,7 +200,7 @@ private:
     /// whatever its size.
     bool streams() const {
         return c_ != nullptr && options_.write == io::StrategyKind::uncached && layout_.size() == 1 &&
-               c_->is_one_file() && !c_->column_major && !c_->swap_bytes;
+               !options_.symmetric && c_->is_one_file() && !c_->column_major && !c_->swap_bytes;
     }
 
     void write() {
@@ -219,6 +237,9 @@ private:
             return;
         }
         multiply_steps();
+        if (options_.symmetric) {
+            mirror();
+        }
         add_layers(context_, layout_, dtype_, c_memory_.data());
     }
 
@@ -258,7 +279,11 @@ private:
                                           .c = c_memory_.data(),
                                           .c_stride = c.columns.size(),
                                           .accumulate = index > 0};
-            kernel::gemm(product, context_.threads, options_.kernel, between, slice);
+            if (options_.symmetric) {
+                kernel::gemm_parts(product, computed_, context_.threads, options_.kernel, between, slice);
+            } else {
+                kernel::gemm(product, context_.threads, options_.kernel, between, slice);
+            }
             done += share;
         }
         {
@@ -268,6 +293,17 @@ private:
         if (steps_.empty()) {  // k = 0: an empty sum
             std::memset(c_memory_.data(), 0, static_cast<std::size_t>(c.size()) * size_of(dtype_));
         }
+    }
+
+    /// C has what `half_` says, and becomes its own transpose.
+    void mirror() {
+        const grid::Block c = layout_.c(rank_);
+        {
+            const Timed timed(context_.ledger, Phase::compute, "mirror");
+            kernel::mirror(c_memory_.data(), c, size_of(dtype_), half_.mirrored, context_.threads);
+        }
+        const Timed timed(context_.ledger, Phase::exchange, "swap halves");
+        swap_halves(context_, half_, c, dtype_, c_memory_.data());
     }
 
     /// One rank, part after part of C's rows: compute, show to the check, hand over to be written.
@@ -341,6 +377,9 @@ private:
     std::vector<grid::Step> steps_;
     std::unique_ptr<Exchange> exchange_;
     std::optional<io::Mapping> a_map_, b_map_;
+    bool b_is_a_ = false;                      // B is computed with where A lies
+    grid::SymmetricPart half_;                 // what this rank computes of a symmetric C …
+    std::vector<grid::Block> computed_;        // … counted from where its block begins
     Buffer c_memory_;                          // the rank's block of C …
     Buffer c_transposed_;                      // the same, transposed for a file that is stored column by column
     std::optional<EarlyOutput> early_output_;  // … or what it is streamed through

@@ -25,6 +25,7 @@ struct Options {
     kernel::Kernel kernel = kernel::Kernel::fast;
     Verify verify = Verify::fast;
     Overflow overflow = Overflow::refuse;
+    bool symmetric = false;  ///< B is the transpose of A, as the caller knows: half of C is computed, the rest mirrored
     int repeat = 1, warmup = 0;
     bool sync = false;
     bool read_back = false;  ///< compare the file with what was written, by checksum
@@ -41,6 +42,8 @@ struct Outcome {
 /// C = A·B. `a` and `b` may be in any order of storage and wanted transposed; they are converted to `dtype`, which is
 /// C's type too. `c` is a part file that exists with its full size, or nothing to compute only. When the verification
 /// fails, nothing is written.
+///
+/// With `symmetric`, which takes one copy of the grid, C is its own transpose bit by bit.
 ///
 /// Memory per rank: its blocks of A, B and C, and what the exchange keeps (see `exchange.hpp`). Time is booked in
 /// `context.ledger`, which must be started. Throws UsageError, MemoryError, IoError on every rank alike; past the

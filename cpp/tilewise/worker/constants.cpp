@@ -21,6 +21,7 @@
 #include "tilewise/multiply/algorithms.hpp"
 #include "tilewise/multiply/early_output.hpp"
 #include "tilewise/multiply/layers.hpp"
+#include "tilewise/multiply/swap_halves.hpp"
 #include "tilewise/stencil/proof.hpp"
 #include "tilewise/svd/panels.hpp"
 #include "tilewise/svd/proof_measures.hpp"
@@ -61,6 +62,7 @@ constexpr Constant constants[] = {
     {"multiply.least_rows", multiply::EarlyOutput::least_rows},
     {"multiply.row_multiple", multiply::EarlyOutput::row_multiple},
     {"multiply.layer_piece_bytes", multiply::layer_piece_bytes},
+    {"multiply.swap_piece_bytes", multiply::swap_piece_bytes},
     {"transpose.mapped_strip_bytes", transpose::mapped_strip_bytes},
     {"transpose.bounce_bytes", transpose::bounce_bytes},
     {"transpose.requests_in_flight", transpose::requests_in_flight},

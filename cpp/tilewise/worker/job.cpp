@@ -62,8 +62,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StackFields, extents, apart)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ConvertFields, row, column, scale)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, constants, id, command, inputs, output, variant, stencil, svd, stack,
-                                   convert, measure, dtype, verify, overflow, repeat, warmup, sync, bind, read_back,
-                                   band_bytes, place, hints, trace, site, calibrate, progress, fault)
+                                   convert, measure, dtype, verify, overflow, symmetric, repeat, warmup, sync, bind,
+                                   read_back, band_bytes, place, hints, trace, site, calibrate, progress, fault)
 
 namespace {
 
@@ -209,6 +209,7 @@ multiply::Options options_of(const Job& job) {
     options.copies = v.copies;
     options.kernel = kernel::kernel_named(v.kernel);
     options.overflow = enum_named<multiply::Overflow>(multiply::overflow_names, job.overflow, "overflow mode");
+    options.symmetric = job.symmetric;
     options.read_back = job.read_back;
     return options;
 }

@@ -139,7 +139,7 @@ struct Job {
     std::optional<MeasureFields> measure;
     std::string dtype, verify, overflow;
     int repeat = 1, warmup = 0;
-    bool sync = false, bind = false, read_back = false;
+    bool symmetric = false, sync = false, bind = false, read_back = false;
     std::int64_t band_bytes = 0;
     std::string place;
     std::map<std::string, std::string> hints;

@@ -57,7 +57,7 @@ Outcome run_multiply(Context& context, const Job& job) {
     outcome.working = done.working;
     outcome.verification = done.verification;
     outcome.samples = done.samples;
-    outcome.result = {{"exchanged_ideal_max_rank", most}};
+    outcome.result = {{"exchanged_ideal_max_rank", most}, {"symmetric", options.symmetric}};
     if (done.verification && done.verification->share < 1) {
         const double all = static_cast<double>(a.logical_rows()) * static_cast<double>(b.logical_columns());
         const auto unchecked = std::llround((1 - done.verification->share) * all);

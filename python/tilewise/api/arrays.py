@@ -33,6 +33,7 @@ class Arrays:
         self._folder = ""
         self._held = -1  # keeps the folder from being swept
         self._names: dict[str, str] = {}  # path: what the caller calls it
+        self._saved: dict[int, str] = {}  # an array by its identity: where it was copied to
 
     def word(self, name: str, row: bool = False) -> Any:
         """What the command line says for an input: an array by the name of a file, all else as it is.
@@ -49,12 +50,18 @@ class Arrays:
         if path := _file_of(value):
             return path
         path = self._path(f"{name}.npy", name)
+        whole = value is self._inputs[name]  # not a column or a row just made of it
         try:
-            numpy.save(path, value)
+            if whole and id(value) in self._saved:
+                os.link(self._saved[id(value)], path)
+            else:
+                numpy.save(path, value)
         except OSError as error:
             raise disk_failure(
                 f"{name} cannot be passed to the ranks in {os.path.dirname(path)}", error
             ) from None
+        if whole:
+            self._saved.setdefault(id(value), path)
         return path
 
     def result(self, name: str) -> str:
@@ -109,6 +116,16 @@ def arrays(inputs: dict[str, Any]) -> Iterator[Arrays]:
         raise
     finally:
         call.remove()
+
+
+def is_transpose(a: Any, b: Any) -> bool:
+    """Whether both are arrays of two dimensions in the same memory, and one is the other's transpose."""
+    import numpy
+
+    if not (isinstance(a, numpy.ndarray) and isinstance(b, numpy.ndarray)) or a.ndim != 2:
+        return False
+    where, there = a.T.__array_interface__, b.__array_interface__
+    return all(where[key] == there[key] for key in ("data", "typestr", "shape")) and a.T.strides == b.strides
 
 
 def load(path: str) -> Any:

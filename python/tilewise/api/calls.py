@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from tilewise.api.arrays import Arrays, arrays, load
+from tilewise.api.arrays import Arrays, arrays, is_transpose, load
 from tilewise.api.run import JobRecord, MeasurementRecord, PlanRecord, command_words, run, said
 from tilewise.operations import OPERATIONS, options_of
 
@@ -67,9 +67,13 @@ def multiply(a: Any, b: Any, out: Any = None, **options: Any) -> Any:
     """The product A·B, verified.
 
     `a` is m×k and `b` k×n, of floats, complex or whole numbers; the latter are multiplied in 64 bits.
-    Arrays of one dimension mean what they mean to `a @ b`. With `each` one or both are stacks, and so is
-    the product. Returns an array, or with `out` a record.
+    Arrays of one dimension mean what they mean to `a @ b`. Of `a.T` and `a` half is computed, and the result
+    is symmetric. With `each` one or both are stacks, and so is the product. Returns an array, or with `out` a
+    record.
     """
+    if options.get("each") is None and is_transpose(a, b):  # one matrix, passed once, as it lies
+        a, b, turned = (b, b, "transpose_a") if b.flags.c_contiguous else (a, a, "transpose_b")
+        options = {**options, turned: not options.get(turned, False)}
     made = _job("multiply", {"a": a, "b": b}, out, options)
     if out is not None or options.get("each") is not None:
         return made

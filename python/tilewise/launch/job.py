@@ -236,6 +236,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     measure: Measure | None = None
     verify: str = "off"
     overflow: str = "refuse"
+    symmetric: bool = False
     repeat: int = 1
     warmup: int = 0
     sync: bool = False

@@ -21,6 +21,7 @@ class Sizes(msgspec.Struct, frozen=True):
     least_rows: int  # of a part, rounded up to a multiple
     row_multiple: int
     layer_piece_bytes: int  # sent at a time, and received
+    swap_piece_bytes: int  # the same, of the halves of a symmetric product
 
 
 def multiply_need(
@@ -33,6 +34,7 @@ def multiply_need(
     on_node: int | None = None,
     in_place: tuple[bool, bool] = (False, False),
     turned: bool = False,
+    symmetric: bool = False,
 ) -> Need:
     """What an m×k · k×n product in `dtype` takes.
 
@@ -40,7 +42,8 @@ def multiply_need(
     take, and the node with most of them has `on_node` ranks (None: all). The layers of `replicated` share out
     k, so that a node's sum counts A and B once, C once a layer, and the rest once a rank. On one rank,
     operands used `in_place` are pages of their files and take nothing, and C is streamed through two buffers
-    where it is written `uncached`. `turned`: it is stored column by column.
+    where it is written `uncached`. `turned`: it is stored column by column. `symmetric`: B is
+    the transpose of A, which one rank holds once; C is then mirrored in memory before it is written.
     """
     sizes = constants("multiply", Sizes)
     p, q = variant.grid
@@ -59,9 +62,13 @@ def multiply_need(
     operands, result = (m * k + k * n) * item, m * n * item
     if turned:  # for a file that is stored column by column, a second copy of C
         c, result = 2 * c, 2 * result
+    if symmetric and variant.ranks > 1:
+        buffers += 2 * sizes.swap_piece_bytes
     if variant.algorithm == "local":
         a, b = (0 if free else size for size, free in zip((a, b), in_place, strict=True))
-        if variant.write == "uncached":  # through two buffers
+        if symmetric:
+            b = 0
+        if variant.write == "uncached" and not symmetric:  # through two buffers
             fewest = (sizes.least_rows + sizes.row_multiple) * columns * item
             c = min(c, 2 * max(sizes.part_bytes, fewest))
         operands, result = a + b, c

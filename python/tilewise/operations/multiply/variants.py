@@ -10,6 +10,7 @@ from tilewise.base.units import listing, shape_text
 from tilewise.files.dtypes import ITEMSIZE, of_product
 from tilewise.files.formats import Format
 from tilewise.files.region import Region
+from tilewise.files.same import are_transposes
 from tilewise.files.target import Target, check_holds
 from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
@@ -66,7 +67,12 @@ def plan_multiply(
     if target is not None:
         folder = os.path.dirname(target.path)
         variant = io.choose(variant, (left, right), dtype, options, facts, folder, why, plain)
-    flops = (8 if dtype.startswith("complex") else 2) * work
+    symmetric = variant.copies == 1 and are_transposes(left, right)
+    if symmetric:
+        why.append(
+            "symmetric: B is the transpose of A, so half of the product is computed and the rest copied"
+        )
+    flops = (8 if dtype.startswith("complex") else 2) * (m * (m + 1) / 2 * k if symmetric else work)
     warnings: list[str] = []
     share = proof.fast_share(
         m * k + 2 * k * n + m * n,  # B twice: its norms come first
@@ -78,7 +84,16 @@ def plan_multiply(
     verify = proof.choose(options.verify, share, warnings)
     lies = [variant.read == "mapped" and io.in_place(region, dtype) for region in (left, right)]
     wanted = multiply_need(
-        m, k, n, dtype, variant, verify, spread.on_node, in_place=(lies[0], lies[1]), turned=order == "F"
+        m,
+        k,
+        n,
+        dtype,
+        variant,
+        verify,
+        spread.on_node,
+        in_place=(lies[0], lies[1]),
+        turned=order == "F",
+        symmetric=symmetric,
     )
     flags = ("ranks", "threads", "algorithm", "io")
     return plan_of(
@@ -96,13 +111,14 @@ def plan_multiply(
         job={
             "verify": verify,
             "overflow": options.overflow,
+            "symmetric": symmetric,
             "read_back": verify == "fast"
             and (options.verify == "fast" or _cheap_to_read(variant, m * n * item, flops)),
         },
         shape=(m, n),
         dtype=dtype,
         order=order,
-        writes_early=variant.write == "uncached" and variant.copies == 1 and flops > 0,
+        writes_early=variant.write == "uncached" and variant.copies == 1 and flops > 0 and not symmetric,
     )
 
 

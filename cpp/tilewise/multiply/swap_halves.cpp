@@ -1,0 +1,75 @@
+// Pairs of ranks swap rectangles in pieces, all in the same order of pairs, so that no waits form a circle.
+#include "tilewise/multiply/swap_halves.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tilewise/base/buffer.hpp"
+#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/mpi/datatype.hpp"
+#include "tilewise/mpi/together.hpp"
+
+namespace tilewise::multiply {
+namespace {
+
+/// In how many pieces a rectangle and its answer go: both partners find the same.
+std::int64_t pieces_of(const grid::SymmetricPart::Swap& swap, std::int64_t item) {
+    const std::int64_t most = std::max(swap.sent.size(), swap.filled.size()) * item;
+    return (most + swap_piece_bytes - 1) / swap_piece_bytes;
+}
+
+/// Rows of a rectangle, as many as piece `index` has.
+grid::Block piece_of(const grid::Block& block, std::int64_t index, std::int64_t pieces) {
+    const std::int64_t rows = block.rows.size();
+    return {{block.rows.begin + rows * index / pieces, block.rows.begin + rows * (index + 1) / pieces}, block.columns};
+}
+
+std::size_t largest_piece(const grid::SymmetricPart& part, std::int64_t item) {
+    std::int64_t most = 0;
+    for (const auto& swap : part.swaps) {
+        const std::int64_t pieces = std::max<std::int64_t>(1, pieces_of(swap, item));
+        for (const grid::Block& block : {swap.sent, swap.filled.transposed()}) {
+            most = std::max(most, (block.rows.size() + pieces - 1) / pieces * block.columns.size() * item);
+        }
+    }
+    return static_cast<std::size_t>(most);
+}
+
+}  // namespace
+
+void swap_halves(Context& context, const grid::SymmetricPart& part, const grid::Block& block, Dtype dtype,
+                 std::byte* c) {
+    const auto item = static_cast<std::int64_t>(size_of(dtype));
+    const std::int64_t stride = block.columns.size() * item;
+    const auto at = [&](const grid::Block& rectangle) {
+        return c + (rectangle.rows.begin - block.rows.begin) * stride +
+               (rectangle.columns.begin - block.columns.begin) * item;
+    };
+    Buffer out, in;
+    mpi::together(context.comm, [&] {
+        out = Buffer(largest_piece(part, item));
+        in = Buffer(largest_piece(part, item));
+    });
+    for (const auto& swap : part.swaps) {
+        const std::int64_t pieces = pieces_of(swap, item);
+        for (std::int64_t index = 0; index < pieces; ++index) {
+            const grid::Block sent = piece_of(swap.sent, index, pieces),
+                              arriving = piece_of(swap.filled.transposed(), index, pieces);
+            const std::int64_t width = sent.columns.size() * item;
+            for (std::int64_t row = 0; row < sent.rows.size(); ++row) {
+                std::memcpy(out.data() + row * width, at(sent) + row * stride, static_cast<std::size_t>(width));
+            }
+            const mpi::Span leaves(sent.size(), mpi::type_of(dtype)), comes(arriving.size(), mpi::type_of(dtype));
+            mpi::check(
+                MPI_Sendrecv(out.data(), leaves.count(), leaves.type(), swap.partner, 0, in.data(), comes.count(),
+                             comes.type(), swap.partner, 0, context.comm.get(), MPI_STATUS_IGNORE),
+                "MPI_Sendrecv");
+            kernel::transpose(in.data(), arriving.columns.size() * item, arriving.rows.size(), arriving.columns.size(),
+                              static_cast<std::size_t>(item), at(arriving.transposed()), stride, context.threads);
+            context.ledger.count().exchanged += arriving.size() * item;
+            context.ledger.count().messages += 1;
+        }
+    }
+}
+
+}  // namespace tilewise::multiply
