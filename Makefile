@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-io bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-products bench-io bench-stencil bench-svd bench-transpose clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -118,11 +118,14 @@ docs: $(VENV)/.tools  ## the documentation as a site in build/site, which needs 
 notebook: $(VENV)/.installed $(VENV)/.testers  ## run the tutorial's notebook, and write its page and pictures
 	$(BIN)/python tools/notebook_page.py
 
-bench: bench-multiply bench-io bench-transpose bench-stencil bench-svd bench-measure  ## every benchmark, and where we lose
+bench: bench-multiply bench-products bench-io bench-transpose bench-stencil bench-svd bench-measure  ## every benchmark, and where we lose
 	@$(BIN)/python bench/losses.py
 
 bench-multiply: $(VENV)/.installed  ## the multiply figures beside their peers; ARGS="--quick --only NAME --runs N"
 	$(BIN)/python bench/run.py multiply $(ARGS)
+
+bench-products: $(VENV)/.installed  ## the product kernel alone beside numpy: squares, 200 random shapes, tiles beside BLAS
+	$(BIN)/python bench/run.py products $(ARGS)
 
 bench-io: $(VENV)/.installed  ## every way of reading and writing beside the limit, text beside numpy and pandas
 	@$(PIP_INSTALL) pandas

@@ -45,7 +45,7 @@ void check_parts(std::int64_t n, grid::Grid grid, grid::Remainder remainder) {
     Seen seen(n);
     std::map<std::pair<int, int>, std::vector<SymmetricPart::Swap>> sent;
     for (int rank = 0; rank < grid.size(); ++rank) {
-        const SymmetricPart part = symmetric_part(layout, rank);
+        const SymmetricPart part = symmetric_part(layout, rank, 1 + rank % 3);
         std::int64_t work = 0;
         for (const Block& block : part.computed) {
             CHECK(lies_in(block, layout.c(rank)));
@@ -114,7 +114,7 @@ TEST_CASE("half of a product and its mirror image are the product") {
                                     .b = {data, stride, !transposed},
                                     .c = reinterpret_cast<std::byte*>(c.data()),
                                     .c_stride = n};
-            const auto part = symmetric_part(grid::Layout({n, n, k}, {1, 1}, 1, grid::summa), 0);
+            const auto part = symmetric_part(grid::Layout({n, n, k}, {1, 1}, 1, grid::summa), 0, 2);
             double last = 0;
             kernel::gemm_parts(product, part.computed, 2, kernel::Kernel::fast, [&](double done) {
                 CHECK(done >= last);

@@ -7,10 +7,10 @@
 namespace tilewise::grid {
 namespace {
 
-constexpr std::int64_t diagonal_side = 96;                    // computed whole, for a few percent of too much
-constexpr std::int64_t least_side = 192;                      // below, cutting costs more than half of the work
-constexpr std::int64_t most_rows = 768, most_columns = 1056;  // of a rectangle: enough of them for many threads
-constexpr std::int64_t unit = 48;                             // whole tiles of registers, wide ones too
+constexpr std::int64_t diagonal_side = 96;                     // computed whole, for a few percent of too much
+constexpr std::int64_t least_side = 192;                       // below, cutting costs more than half of the work
+constexpr std::int64_t most_rows = 1536, most_columns = 1056;  // of a rectangle
+constexpr std::int64_t unit = 48;                              // whole tiles of registers, wide ones too
 
 /// The middle, where both sides are whole units if there are enough.
 std::int64_t middle(Range range) {
@@ -29,25 +29,35 @@ std::vector<Range> cut(Range range, std::int64_t most) {
     return all;
 }
 
-void add_rectangle(std::vector<Block>& to, const Block& block) {
-    for (const Range columns : cut(block.columns, most_columns)) {
-        for (const Range rows : cut(block.rows, most_rows)) {
-            to.push_back({rows, columns});
+/// Rectangles of C as its threads take them.
+class Parts {
+public:
+    /// None is much more than half of a thread's share of a symmetric n × n.
+    Parts(std::int64_t n, int ranks, int threads) : most_(n * n * 2 / 7 / ranks / threads) {}
+
+    void add(std::vector<Block>& to, const Block& block) const {
+        for (const Range columns : cut(block.columns, most_columns)) {
+            for (const Range rows : cut(block.rows, std::clamp(most_ / columns.size(), least_side, most_rows))) {
+                to.push_back({rows, columns});
+            }
         }
     }
-}
 
-/// On and above the diagonal: two triangles, halved again and again, and the rectangle between them.
-void add_triangle(std::vector<Block>& to, Range side) {
-    if (side.size() <= diagonal_side) {
-        to.push_back({side, side});
-        return;
+    /// On and above the diagonal: two triangles, halved again and again, and the rectangle between them.
+    void add_triangle(std::vector<Block>& to, Range side) const {
+        if (side.size() <= diagonal_side) {
+            to.push_back({side, side});
+            return;
+        }
+        const Range upper{side.begin, middle(side)}, lower{upper.end, side.end};
+        add(to, {upper, lower});
+        add_triangle(to, upper);
+        add_triangle(to, lower);
     }
-    const Range upper{side.begin, middle(side)}, lower{upper.end, side.end};
-    add_rectangle(to, {upper, lower});
-    add_triangle(to, upper);
-    add_triangle(to, lower);
-}
+
+private:
+    std::int64_t most_;
+};
 
 /// Two halves of a rectangle, cut across its longer side.
 std::array<Block, 2> halves(const Block& block) {
@@ -88,7 +98,8 @@ std::vector<Segment> segments(const Layout& layout) {
 
 }  // namespace
 
-SymmetricPart symmetric_part(const Layout& layout, int rank) {
+SymmetricPart symmetric_part(const Layout& layout, int rank, int threads) {
+    const Parts parts(layout.shape().m, layout.grid().size(), threads);
     const std::vector<Segment> sides = segments(layout);
     const auto owner = [&](const Segment& row, const Segment& column) {
         return layout.grid().rank({row.row, column.column});
@@ -97,14 +108,14 @@ SymmetricPart symmetric_part(const Layout& layout, int rank) {
     for (std::size_t i = 0; i < sides.size(); ++i) {
         if (owner(sides[i], sides[i]) == rank) {
             const Range side = sides[i].range;
-            side.size() <= least_side ? part.mirrored.push_back({side, side}) : add_triangle(part.mirrored, side);
+            side.size() <= least_side ? part.mirrored.push_back({side, side}) : parts.add_triangle(part.mirrored, side);
         }
         for (std::size_t j = i + 1; j < sides.size(); ++j) {
             const int upper = owner(sides[i], sides[j]), lower = owner(sides[j], sides[i]);
             const Block block{sides[i].range, sides[j].range};
             const auto [first, second] = halves(block);
             if (upper == rank && lower == rank) {
-                add_rectangle(part.mirrored, block);
+                parts.add(part.mirrored, block);
             } else if (upper == rank) {
                 part.swaps.push_back({lower, first, second});
             } else if (lower == rank) {
@@ -114,7 +125,7 @@ SymmetricPart symmetric_part(const Layout& layout, int rank) {
     }
     part.computed = part.mirrored;
     for (const auto& swap : part.swaps) {
-        add_rectangle(part.computed, swap.sent);
+        parts.add(part.computed, swap.sent);
     }
     // The largest first, so that threads end together.
     std::stable_sort(part.computed.begin(), part.computed.end(),

@@ -33,7 +33,7 @@ inline Block within(const Block& rectangle, const Block& block) {
             {columns.begin - block.columns.begin, columns.end - block.columns.begin}};
 }
 
-/// `layout` must have one layer and a square C.
-SymmetricPart symmetric_part(const Layout& layout, int rank);
+/// `layout` must have one layer and a square C. There are as many rectangles as `threads` of each rank need.
+SymmetricPart symmetric_part(const Layout& layout, int rank, int threads);
 
 }  // namespace tilewise::grid

@@ -27,12 +27,12 @@ bool has_avx512() {
 
 const std::array rows{
 #if defined(__x86_64__)
-    Backend{"avx512", has_avx512, Instructions::avx512, transpose_strip_64, &sweep_set_64, &thin_set_64, true},
-    Backend{"avx2", has_avx2, Instructions::avx2, transpose_strip_32, &sweep_set_32, &thin_set_32, false},
+    Backend{"avx512", has_avx512, Instructions::avx512, transpose_strip_64, &sweep_set_64, &thin_set_64, &gemm_set_64},
+    Backend{"avx2", has_avx2, Instructions::avx2, transpose_strip_32, &sweep_set_32, &thin_set_32, &gemm_set_32},
 #elif defined(__aarch64__)
-    Backend{"neon", always, Instructions::baseline, transpose_strip_16, &sweep_set_16, &thin_set_16, false},
+    Backend{"neon", always, Instructions::baseline, transpose_strip_16, &sweep_set_16, &thin_set_16, &gemm_set_16},
 #endif
-    Backend{"baseline", always, Instructions::baseline, transpose_strip_16, &sweep_set_16, &thin_set_16, false}};
+    Backend{"baseline", always, Instructions::baseline, transpose_strip_16, &sweep_set_16, &thin_set_16, nullptr}};
 
 const Backend& chosen() {
     const char* forced = std::getenv("TILEWISE_KERNELS");

@@ -11,6 +11,7 @@
 #include <span>
 #include <string_view>
 
+#include "tilewise/kernel/gemm_set.hpp"
 #include "tilewise/kernel/sweep_strip.hpp"
 #include "tilewise/kernel/thin_strip.hpp"
 #include "tilewise/kernel/transpose_strip.hpp"
@@ -26,7 +27,7 @@ struct Backend {
     void (*transpose)(std::size_t item, const TransposeStrip& strip);
     const SweepSet* sweep;
     const ThinSet* thin;
-    bool gemm;  ///< whether TiledGemm can be used: products of real numbers, else BLAS's
+    const GemmSet* gemm;  ///< products of real numbers; null: BLAS's
 };
 
 /// Every row, the best first. The last is supported everywhere.

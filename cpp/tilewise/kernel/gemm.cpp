@@ -73,13 +73,16 @@ void one_tile(const Product& p, Kernel kernel, bool tiled, const Between& betwee
     const bool blas = kernel != Kernel::plain && blas_takes(p);
     const Lent<TiledGemm> tiled_gemm;
     // BLAS sums all of k in one go where C is small; in slices, rounding errors that all point one way stay few.
-    const std::int64_t width = tiled && !between ? std::max<std::int64_t>(p.k, 1) : slice;
+    const auto width = [&](std::int64_t begin) {
+        return !tiled ? std::min(slice, p.k - begin) : between ? tiled_gemm_slice(p.dtype, slice, p.k - begin) : p.k;
+    };
     if (p.k == 0 && !p.accumulate) {
         plain_gemm(p);  // an empty sum is zero
         return;
     }
-    for (std::int64_t begin = 0; begin < p.k; begin += width) {
-        const Product part = slice_of_k(p, begin, std::min(width, p.k - begin));
+    for (std::int64_t begin = 0, steps = 0; begin < p.k; begin += steps) {
+        steps = width(begin);
+        const Product part = slice_of_k(p, begin, steps);
         if (tiled) {
             (*tiled_gemm)(part);
         } else if (blas) {
@@ -103,12 +106,12 @@ void by_tiles(const Product& product, int threads, Kernel kernel, bool tiled, co
     const bool dynamic = !tiny && threads > 1 && tiled;
     // Where k is small, C is what takes time: each thread writes rows of its own.
     const Cuts wanted = tiny                         ? Cuts{1, 1}
-                        : dynamic                    ? cuts_for_tiles(product.m, product.n, threads)
+                        : dynamic                    ? tiled_gemm_cuts(product, threads)
                         : product.k <= outer_product ? Cuts{std::min<std::int64_t>(threads, product.m), 1}
                                                      : cuts_for(product.m, product.n, threads);
     // BLAS counts in 32 bits, so a side of 2³¹ or more is cut further.
     const Cuts cuts{std::max(wanted.rows, product.m / (int_max / 2) + 1),
-                    std::max(wanted.columns, product.n / (int_max / 2) + 1), wanted.column_unit};
+                    std::max(wanted.columns, product.n / (int_max / 2) + 1), wanted.row_unit, wanted.column_unit};
     const std::int64_t tiles = cuts.rows * cuts.columns;
     const int workers = tiny ? 1 : static_cast<int>(std::min<std::int64_t>(threads, tiles));
     std::atomic<std::int64_t> next = workers;  // each thread has one to begin with
@@ -222,7 +225,7 @@ std::string gemm_kernel_name(Kernel kernel, Dtype dtype) {
         return "plain loops";
     }
     if (kernel == Kernel::fast && tiled_gemm_suits(large)) {
-        return std::string(tiled_gemm_name);
+        return std::string(tiled_gemm_name());
     }
     return is_integer(dtype) ? "tilewise integer tiles" : "BLAS " + blas_facts().kernel;
 }

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "tilewise/kernel/gemm_tiled.hpp"
-
 namespace tilewise::kernel {
 namespace {
 
@@ -54,13 +52,6 @@ Cuts cuts_for(std::int64_t m, std::int64_t n, int threads) {
         }
     }
     return best;
-}
-
-Cuts cuts_for_tiles(std::int64_t m, std::int64_t n, int threads) {
-    constexpr std::int64_t height = 1024, least_height = 192, tiles_each = 4;
-    const std::int64_t columns = (n + tiled_gemm_columns - 1) / tiled_gemm_columns;
-    const std::int64_t for_all = std::min((tiles_each * threads + columns - 1) / columns, m / least_height);
-    return {std::max({std::int64_t{1}, m / height, for_all}), columns, tiled_gemm_columns};
 }
 
 std::int64_t pieces_of_k(std::int64_t parts, std::int64_t k) {

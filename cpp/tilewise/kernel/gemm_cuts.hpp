@@ -1,6 +1,7 @@
 // Cuts products into smaller ones: by rows and columns of C, and by k.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tilewise/grid/partition.hpp"
@@ -17,23 +18,21 @@ Product slice_of_k(const Product& whole, std::int64_t begin, std::int64_t width)
 /// Columns of C at `columns_border(0)`, `(1)`, … and as many rows: tiles that threads take in turn.
 struct Cuts {
     std::int64_t rows, columns;
-    std::int64_t column_unit = 1;  ///< borders between columns fall on multiples of it
+    std::int64_t row_unit = 1, column_unit = 1;  ///< borders fall on multiples of them
 
-    grid::Range row(std::int64_t index, std::int64_t m) const { return {m * index / rows, m * (index + 1) / rows}; }
-    grid::Range column(std::int64_t index, std::int64_t n) const {
-        const std::int64_t units = (n + column_unit - 1) / column_unit;
-        const auto border = [&](std::int64_t i) { return std::min(n, units * i / columns * column_unit); };
+    grid::Range row(std::int64_t index, std::int64_t m) const { return part(index, rows, m, row_unit); }
+    grid::Range column(std::int64_t index, std::int64_t n) const { return part(index, columns, n, column_unit); }
+
+private:
+    static grid::Range part(std::int64_t index, std::int64_t parts, std::int64_t whole, std::int64_t unit) {
+        const std::int64_t units = (whole + unit - 1) / unit;
+        const auto border = [&](std::int64_t i) { return std::min(whole, units * i / parts * unit); };
         return {border(index), border(index + 1)};
     }
 };
 
 /// Near-square tiles, one a thread: the least of A and B to pack for each.
 Cuts cuts_for(std::int64_t m, std::int64_t n, int threads);
-
-/// Our own kernel packs B for so many columns at a time anyway, so that tiles as wide cost nothing; more of them than
-/// threads let a thread whose core is taken away for a while do less. Only rows are cut finer for that: what an element
-/// is does not depend on its tile.
-Cuts cuts_for_tiles(std::int64_t m, std::int64_t n, int threads);
 
 /// Into how many parts k is cut, each with a C of its own, where all of C has work for few threads only; 1: not at all.
 /// `parts` is how many pieces C itself would fall into. Depends on the shape alone, as the result's bits do.

@@ -1,152 +1,61 @@
-// A packed, three-level blocked product with an in-register tile of 8 rows by 3 vectors.
+// A packed, blocked product, from caches down to tiles in registers.
 //
-//        B, packed: depth × columns of it       [ | | | ]  panels of 3 vectors, one row of a panel after the other:
-//                   stay in the third-level               stays in the first- and second-level cache while all of A's
-//                   cache                                  panels pass by
+//        B, packed: depth × columns of it       [ | | | ]  panels as wide as a tile, one row of a panel after the
+//                   stay in the third-level               other: each passes by all of A's panels
+//                   cache
 //
-//   A, packed: rows × depth of it    [ = ]      [ # . . ]  C: a tile # of 8 × 3 vectors is in 24 of the 32 registers
-//              stay in the second-   [ = ]      [ . . . ]     for the whole depth: 24 multiply-adds for 3 loads and
-//              level cache           [ = ]      [ . . . ]     8 broadcasts
+//   A, packed: rows × depth of it    [ = ]      [ # . . ]  C: a tile # is in registers for the whole depth
+//              stay in the second-   [ = ]      [ . . . ]
+//              level cache           [ = ]      [ . . . ]
 //
 // K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008; F. Van Zee and R. van de
 // Geijn, "BLIS", 2015.
 #include "tilewise/kernel/gemm_tiled.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
+#include <limits>
 
 #include "tilewise/kernel/backend.hpp"
 
 namespace tilewise::kernel {
 namespace {
 
-constexpr std::int64_t tile_rows = 8, tile_vectors = 3;
-constexpr std::int64_t depth = 384, block_rows = 128, block_columns = tiled_gemm_columns;
-
-template <class T> constexpr std::int64_t lanes = 64 / static_cast<std::int64_t>(sizeof(T));
-template <class T> constexpr std::int64_t tile_columns = tile_vectors * lanes<T>;
-
-#if defined(__x86_64__)
-
-template <class T> struct Vector {
-    typedef T type __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
-};
-
-// C tile (8 × 3 vectors, rows `stride` apart) = or += the product of one packed panel of A and one of B.
-template <class T>
-__attribute__((target("avx512f,avx512vl,avx512dq,fma"), noinline)) void tile(std::int64_t k, const T* a, const T* b,
-                                                                             T* c, std::int64_t stride,
-                                                                             bool accumulate) {
-    using V = typename Vector<T>::type;
-    V sum[tile_rows][tile_vectors];
-#pragma GCC unroll 8
-    for (std::int64_t r = 0; r < tile_rows; ++r) {
-        sum[r][0] = sum[r][1] = sum[r][2] = V{};
-        __builtin_prefetch(c + r * stride, 1);
-        __builtin_prefetch(c + r * stride + lanes<T>, 1);
-        __builtin_prefetch(c + r * stride + 2 * lanes<T>, 1);
-    }
-    for (std::int64_t p = 0; p < k; ++p) {
-        const V* b_row = reinterpret_cast<const V*>(b);
-        const V b0 = b_row[0], b1 = b_row[1], b2 = b_row[2];
-#pragma GCC unroll 8
-        for (std::int64_t r = 0; r < tile_rows; ++r) {
-            const V factor = V{} + a[r];
-            sum[r][0] += factor * b0;
-            sum[r][1] += factor * b1;
-            sum[r][2] += factor * b2;
-        }
-        a += tile_rows;
-        b += tile_columns<T>;
-    }
-#pragma GCC unroll 8
-    for (std::int64_t r = 0; r < tile_rows; ++r) {
-        V* row = reinterpret_cast<V*>(c + r * stride);
-        if (accumulate) {
-            sum[r][0] += row[0];
-            sum[r][1] += row[1];
-            sum[r][2] += row[2];
-        }
-        row[0] = sum[r][0];
-        row[1] = sum[r][1];
-        row[2] = sum[r][2];
-    }
+template <class T> Blocking blocking_of(const GemmSet& set) {
+    const auto& tiles = set.tiles<T>();
+    return blocking_for(processor().caches, tiles.rows, tiles.columns, sizeof(T));
 }
 
-#else
+/// Steps of k that are taken together where `left` are left: `depth`, or up to half as many more at the end, as so few
+/// are not worth another pass over C.
+std::int64_t depth_here(std::int64_t depth, std::int64_t left) { return left <= depth + depth / 2 ? left : depth; }
 
-template <class T> void tile(std::int64_t, const T*, const T*, T*, std::int64_t, bool) {}
-
-#endif
-
-/// Panels of `width` along the outer side, each as [depth][width], padded with zeros. `along` is the distance between
-/// neighbours on the outer side, `down` between those on the inner side; one of the two is 1.
-template <class T, std::int64_t width>
-void pack(const T* from, std::int64_t outer, std::int64_t inner, std::int64_t along, std::int64_t down, T* to) {
-    for (std::int64_t begin = 0; begin < outer; begin += width, to += width * inner) {
-        const std::int64_t here = std::min(width, outer - begin);
-        const T* panel = from + begin * along;
-        for (std::int64_t p = 0; p < inner; ++p) {
-            T* row = to + p * width;
-            if (here == width && along == 1) {
-                std::memcpy(row, panel + p * down, width * sizeof(T));
-            } else if (here == width) {
-                for (std::int64_t i = 0; i < width; ++i) {
-                    row[i] = panel[i * along + p * down];
-                }
-            } else {
-                for (std::int64_t i = 0; i < width; ++i) {
-                    row[i] = i < here ? panel[i * along + p * down] : T{};
-                }
-            }
-        }
-    }
+/// Sides of equal blocks of at most `most`, rounded up to whole tiles.
+std::int64_t evenly(std::int64_t whole, std::int64_t most, std::int64_t unit) {
+    const std::int64_t blocks = (whole + most - 1) / most, side = (whole + blocks - 1) / blocks;
+    return (side + unit - 1) / unit * unit;
 }
 
-template <class T> void tile_at_edge(std::int64_t k, const T* a, const T* b, T* c, std::int64_t stride, bool accumulate,
-                                     std::int64_t rows, std::int64_t columns) {
-    alignas(64) std::array<T, static_cast<std::size_t>(tile_rows * tile_columns<T>)> whole;
-    tile(k, a, b, whole.data(), tile_columns<T>, false);
-    for (std::int64_t r = 0; r < rows; ++r) {
-        for (std::int64_t j = 0; j < columns; ++j) {
-            const T value = whole[static_cast<std::size_t>(r * tile_columns<T> + j)];
-            c[r * stride + j] = accumulate ? c[r * stride + j] + value : value;
-        }
-    }
-}
-
-template <class T> void multiply_block(const T* a, const T* b, T* c, std::int64_t stride, std::int64_t m,
-                                       std::int64_t n, std::int64_t k, bool accumulate) {
-    for (std::int64_t j = 0; j < n; j += tile_columns<T>) {
-        const T* b_panel = b + j * k;
-        const std::int64_t columns = std::min(tile_columns<T>, n - j);
-        for (std::int64_t i = 0; i < m; i += tile_rows) {
-            const T* a_panel = a + i * k;
-            const std::int64_t rows = std::min(tile_rows, m - i);
-            if (rows == tile_rows && columns == tile_columns<T>) {
-                tile(k, a_panel, b_panel, c + i * stride + j, stride, accumulate);
-            } else {
-                tile_at_edge(k, a_panel, b_panel, c + i * stride + j, stride, accumulate, rows, columns);
-            }
-        }
-    }
-}
-
-template <class T> void multiply(const Product& p, T* a_panels, T* b_panels) {
+template <class T> void multiply(const Product& p, const GemmTiles<T>& tiles, const Blocking& blocking, T* a_panels,
+                                 T* b_panels) {
     const auto *a = reinterpret_cast<const T*>(p.a.data), *b = reinterpret_cast<const T*>(p.b.data);
     auto* c = reinterpret_cast<T*>(p.c);
     const std::int64_t a_row = p.a.transposed ? 1 : p.a.stride, a_column = p.a.transposed ? p.a.stride : 1;
     const std::int64_t b_row = p.b.transposed ? 1 : p.b.stride, b_column = p.b.transposed ? p.b.stride : 1;
-    for (std::int64_t j = 0; j < p.n; j += block_columns) {
-        const std::int64_t n = std::min(block_columns, p.n - j);
-        for (std::int64_t l = 0; l < p.k; l += depth) {
-            const std::int64_t k = std::min(depth, p.k - l);
-            pack<T, tile_columns<T>>(b + l * b_row + j * b_column, n, k, b_column, b_row, b_panels);
-            for (std::int64_t i = 0; i < p.m; i += block_rows) {
-                const std::int64_t m = std::min(block_rows, p.m - i);
-                pack<T, tile_rows>(a + i * a_row + l * a_column, m, k, a_row, a_column, a_panels);
-                multiply_block(a_panels, b_panels, c + i * p.c_stride + j, p.c_stride, m, n, k, p.accumulate || l > 0);
+    const std::int64_t columns = evenly(p.n, blocking.columns, tiles.columns);
+    for (std::int64_t j = 0; j < p.n; j += columns) {
+        const std::int64_t n = std::min(columns, p.n - j);
+        for (std::int64_t l = 0, k = 0; l < p.k; l += k) {
+            k = depth_here(blocking.depth, p.k - l);
+            tiles.pack_b({b + l * b_row + j * b_column, n, k, b_column, b_row}, b_panels);
+            // The deeper, the fewer rows fill the second-level cache; the shallower, the more.
+            const std::int64_t most =
+                std::max(tiles.rows, blocking.rows * blocking.depth / k / tiles.rows * tiles.rows);
+            const std::int64_t rows = evenly(p.m, most, tiles.rows);
+            for (std::int64_t i = 0; i < p.m; i += rows) {
+                const std::int64_t m = std::min(rows, p.m - i);
+                tiles.pack_a({a + i * a_row + l * a_column, m, k, a_row, a_column}, a_panels);
+                tiles.multiply(k, a_panels, b_panels,
+                               {c + i * p.c_stride + j, p.c_stride, m, n, p.accumulate || l > 0});
             }
         }
     }
@@ -155,22 +64,68 @@ template <class T> void multiply(const Product& p, T* a_panels, T* b_panels) {
 }  // namespace
 
 bool tiled_gemm_suits(const Product& p) {
-#if defined(__x86_64__)
-    static const bool able = backend().gemm && __builtin_cpu_is("amd") != 0;
-    return able && (p.dtype == Dtype::float32 || p.dtype == Dtype::float64) && p.m >= 64 && p.n >= 96 && p.k >= 64;
-#else
-    return false;
-#endif
+    const OwnTiles& own = processor().own;
+    const bool type = (p.dtype == Dtype::float32 && own.float32) || (p.dtype == Dtype::float64 && own.float64);
+    return type && backend().gemm != nullptr && p.m >= 64 && p.n >= 96 && p.k >= 64;
 }
 
-void TiledGemm::operator()(const Product& product) {
-    if (a_panels_.data() == nullptr) {
-        a_panels_ = Buffer(static_cast<std::size_t>(block_rows * depth) * sizeof(double));
-        b_panels_ = Buffer(static_cast<std::size_t>((block_columns + 2 * tile_columns<float>)*depth) * sizeof(double));
-    }
+std::string_view tiled_gemm_name() { return backend().gemm != nullptr ? backend().gemm->name : ""; }
+
+std::int64_t tiled_gemm_slice(Dtype dtype, std::int64_t wanted, std::int64_t left) {
+    const std::int64_t depth =
+        (dtype == Dtype::float32 ? blocking_of<float>(*backend().gemm) : blocking_of<double>(*backend().gemm)).depth;
+    const std::int64_t slice = std::max<std::int64_t>(1, wanted / depth) * depth;
+    return left <= slice + depth / 2 ? left : slice;
+}
+
+Cuts tiled_gemm_cuts(const Product& p, int threads) {
+    // Seconds of a multiply-add are the unit: packing a number takes as long as 20, and whoever is the last to finish
+    // lets the others wait for a twentieth of a part.
+    constexpr double packing = 20, waiting = 0.05;
+    constexpr std::int64_t parts_each = 4;
+    const auto for_type = [&]<class T>(T) {
+        const auto& tiles = backend().gemm->tiles<T>();
+        const std::int64_t block = blocking_of<T>(*backend().gemm).columns;
+        const std::int64_t high = (p.m + tiles.rows - 1) / tiles.rows, wide = (p.n + tiles.columns - 1) / tiles.columns;
+        Cuts best{1, 1, tiles.rows, tiles.columns};
+        double least = std::numeric_limits<double>::infinity();
+        for (std::int64_t rows = 1; rows <= std::min(high, parts_each * threads); ++rows) {
+            for (std::int64_t columns = 1; columns <= std::min(wide, parts_each * threads / rows); ++columns) {
+                const std::int64_t m = std::min(p.m, (high + rows - 1) / rows * tiles.rows),
+                                   n = std::min(p.n, (wide + columns - 1) / columns * tiles.columns);
+                const auto blocks = static_cast<double>((n + block - 1) / block);
+                const double part = static_cast<double>(m) * static_cast<double>(n) +
+                                    packing * (static_cast<double>(m) * blocks + static_cast<double>(n));
+                const auto turns = static_cast<double>((rows * columns + threads - 1) / threads);
+                if (const double time = part * (turns + waiting); time < least) {
+                    least = time;
+                    best.rows = rows;
+                    best.columns = columns;
+                }
+            }
+        }
+        return best;
+    };
+    return p.dtype == Dtype::float32 ? for_type(float{}) : for_type(double{});
+}
+
+void TiledGemm::operator()(const Product& product) { (*this)(product, *backend().gemm); }
+
+void TiledGemm::operator()(const Product& product, const GemmSet& set) {
     const auto run = [&](auto zero) {
         using T = decltype(zero);
-        multiply(product, reinterpret_cast<T*>(a_panels_.data()), reinterpret_cast<T*>(b_panels_.data()));
+        const auto& tiles = set.tiles<T>();
+        const Blocking blocking = blocking_of<T>(set);
+        const auto need = [](Buffer& buffer, std::int64_t numbers) {
+            if (buffer.bytes() < static_cast<std::size_t>(numbers) * sizeof(T)) {
+                buffer = Buffer(static_cast<std::size_t>(numbers) * sizeof(T));
+            }
+        };
+        // Both with room for the last slice of k, which may be half as deep again.
+        need(a_panels_, (blocking.rows + tiles.rows) * blocking.depth * 3 / 2);
+        need(b_panels_, (blocking.columns + tiles.columns) * blocking.depth * 3 / 2);
+        multiply(product, tiles, blocking, reinterpret_cast<T*>(a_panels_.data()),
+                 reinterpret_cast<T*>(b_panels_.data()));
     };
     product.dtype == Dtype::float32 ? run(float{}) : run(double{});
 }

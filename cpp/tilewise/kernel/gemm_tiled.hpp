@@ -1,29 +1,38 @@
-// Our own product kernel for AVX-512, for processors on which it is faster than BLAS.
+// Our own product kernel: real numbers in tiles of registers, for processors on which it is faster than BLAS.
 #pragma once
 
-#include <memory>
+#include <cstdint>
 #include <string_view>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/gemm_blocking.hpp"
+#include "tilewise/kernel/gemm_cuts.hpp"
+#include "tilewise/kernel/gemm_set.hpp"
 
 namespace tilewise::kernel {
 
-/// What the record calls it.
-inline constexpr std::string_view tiled_gemm_name = "tilewise AVX-512 8x3 vectors";
-
-/// Columns of B that are packed at a time.
-inline constexpr std::int64_t tiled_gemm_columns = 1056;
-
-/// Whether this processor and this product are better served by `TiledGemm` than by BLAS: real numbers, AVX-512 by AMD
-/// (where OpenBLAS reaches 80 % of peak and this 93 %), and enough of everything to fill tiles. Depends on nothing that
-/// changes from run to run, so that results do not either.
+/// Whether this processor and this product are better served by `TiledGemm` than by BLAS, as the table of processors
+/// says, and there is enough of everything to fill tiles. Depends on nothing that changes from run to run, so that
+/// results do not either.
 bool tiled_gemm_suits(const Product& product);
 
-/// One thread's workspace (4 MB), reusable for any number of products. Compared with `plain_gemm` by the tests.
+/// What the record calls the tiles in use.
+std::string_view tiled_gemm_name();
+
+/// Steps of k that can be given to `TiledGemm` at a time without changing a bit of the result: a multiple of its depth
+/// near `wanted`, or all that is `left`.
+std::int64_t tiled_gemm_slice(Dtype dtype, std::int64_t wanted, std::int64_t left);
+
+/// How C is cut into parts that threads take in turn; borders fall on multiples of a tile's sides.
+Cuts tiled_gemm_cuts(const Product& product, int threads);
+
+/// One thread's workspace (some 6 MB), reusable for any number of products. Compared with `plain_gemm` by the tests.
 class TiledGemm {
 public:
     void operator()(const Product& product);
+    /// The same with these tiles, which the processor must support.
+    void operator()(const Product& product, const GemmSet& set);
 
 private:
     Buffer a_panels_, b_panels_;

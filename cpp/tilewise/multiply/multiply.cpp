@@ -121,7 +121,7 @@ private:
             }
         });
         if (options_.symmetric) {
-            half_ = grid::symmetric_part(layout_, rank_);
+            half_ = grid::symmetric_part(layout_, rank_, context_.threads);
             for (const grid::Block& part : half_.computed) {
                 computed_.push_back(grid::within(part, c));
             }

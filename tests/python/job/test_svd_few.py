@@ -41,7 +41,7 @@ def test_normal_numbers(tilewise: Tilewise, done: Done, words: tuple[object, ...
     assert degrees(u, left[:, :10]) < 0.1 and degrees(vt.T, right[:10].T) < 0.1
     assert record["result"]["converged"]
     assert (record["verification"]["passed"], record["verification"]["share"]) == (True, 1)
-    assert record["variant"]["algorithm"] == ("randomized" if words else "jacobi")
+    assert record["variant"]["algorithm"] == ("randomized" if words else "two_stage")
     tail = numpy.linalg.norm(expected[10:]) / numpy.linalg.norm(expected)
     assert record["result"]["error_estimate"] == pytest.approx(tail, rel=1e-12)
 

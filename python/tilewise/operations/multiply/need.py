@@ -11,6 +11,8 @@ from tilewise.planning.grid import part
 from tilewise.planning.need import FIXED, Need, staging
 
 PACKING = 4 << 20  # what gemm packs A and B into, each thread
+PIECES = 32  # of k, at most, each with a C of its own where C is small: fewer than PIECES tiles
+TILE, DEPTH = 192 * 192, 2048  # numbers of such a tile, and of k in a piece at least
 
 
 class Sizes(msgspec.Struct, frozen=True):
@@ -59,6 +61,8 @@ def multiply_need(
         fixed += (9 * m + 5 * n + 7 * k) * (16 if dtype.startswith("complex") else 8)
     if dtype in ("int64", "uint64"):  # sums that bound what could overflow
         fixed += 32 * max(m, n) + 16 * k
+    if rows * columns < PIECES * TILE and layer >= 2 * DEPTH:
+        fixed += min(PIECES * rows * columns, 2 * PIECES * TILE) * item
     operands, result = (m * k + k * n) * item, m * n * item
     if turned:  # for a file that is stored column by column, a second copy of C
         c, result = 2 * c, 2 * result

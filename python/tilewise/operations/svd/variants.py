@@ -231,7 +231,7 @@ def _algorithm(
         why.append(f"jacobi: two_stage would take {bytes_text(full)} of memory")
     else:
         why.append(
-            f"two_stage: it is the fastest for more than {LOCAL_MAX} columns; jacobi takes over where rows or "
+            f"two_stage: the fastest for more than {LOCAL_MAX} columns; jacobi takes over where rows or "
             "columns differ so much in scale that small singular values would be lost"
         )
         return ALGORITHMS["two_stage"]

@@ -1,0 +1,64 @@
+// Times the product kernel alone: reads `TYPE M N K KERNEL THREADS` from standard input line by line, and answers each
+// with the seconds of one product of matrices that lie in memory. Ends at the end of input.
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <string>
+
+#include "tilewise/base/buffer.hpp"
+#include "tilewise/base/dtype.hpp"
+#include "tilewise/kernel/gemm.hpp"
+
+namespace {
+
+using namespace tilewise;
+
+template <class T> void fill(Buffer& buffer, std::size_t count) {
+    if (buffer.bytes() < count * sizeof(T)) {
+        buffer = Buffer(count * sizeof(T));
+    }
+    auto* numbers = reinterpret_cast<T*>(buffer.data());
+    std::uint64_t state = 1;
+    for (std::size_t i = 0; i < count; ++i) {
+        state = state * 6364136223846793005U + 1442695040888963407U;
+        numbers[i] = static_cast<T>(static_cast<double>(state >> 40U) * 0x1p-24);
+    }
+}
+
+}  // namespace
+
+int main() {
+    std::string type, kernel, last;
+    std::int64_t m = 0, n = 0, k = 0;
+    int threads = 0;
+    Buffer a, b, c;
+    while (std::cin >> type >> m >> n >> k >> kernel >> threads) {
+        const Dtype dtype = type == "float32" ? Dtype::float32 : Dtype::float64;
+        if (const std::string shape = type + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+            shape != last) {
+            const auto filled = [&](Buffer& buffer, std::int64_t count) {
+                dtype == Dtype::float32 ? fill<float>(buffer, static_cast<std::size_t>(count))
+                                        : fill<double>(buffer, static_cast<std::size_t>(count));
+            };
+            filled(a, m * k);
+            filled(b, k * n);
+            filled(c, m * n);
+            last = shape;
+        }
+        const kernel::Product product{.dtype = dtype,
+                                      .m = m,
+                                      .n = n,
+                                      .k = k,
+                                      .a = {.data = a.data(), .stride = k},
+                                      .b = {.data = b.data(), .stride = n},
+                                      .c = c.data(),
+                                      .c_stride = n};
+        const auto start = std::chrono::steady_clock::now();
+        kernel::gemm(product, threads, kernel::kernel_named(kernel));
+        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+        std::cout << seconds.count() << ' ' << kernel::gemm_kernel_name(kernel::kernel_named(kernel), dtype)
+                  << std::endl;
+    }
+}
