@@ -37,11 +37,14 @@ def show_results(folder: str) -> None:
     from tilewise.report.render.terminal import Screen, show
     from tilewise.report.study_tables import figures
     from tilewise.study.evaluation import load
+    from tilewise.study.labels import band
 
     evaluated = load(folder)
     screen = Screen()
     for note in evaluated.results.notes:
         screen.line(f"note: {note}")
+    if told := band(evaluated.results.points):
+        screen.line(f"note: {told}")
     for place in range(len(evaluated.tables)):
         screen.table(figures([evaluated], place)[0])
         screen.line()

@@ -136,8 +136,6 @@ def run_request(
             The command lines that it would run.
         tilewise study run quick --resume
             Go on with what was interrupted.
-        tilewise study run quick --until-decided 10
-            Repeat launches until the claims are decided.
     """
     return name, flags
 

@@ -34,6 +34,7 @@ from tilewise.launch.record import (
     Spread,
     Storage,
 )
+from tilewise.machine.disturbance import Disturbance
 from tilewise.planning.need import Need
 from tilewise.planning.placed import misplaced
 from tilewise.planning.plan import Each, Plan
@@ -51,11 +52,12 @@ def record_of(
     packing: float,
     wall: float,
     warnings: Sequence[str],
+    disturbance: Disturbance,
 ) -> Record:
     """The record of a job that ended well: `done` is what the ranks said of what was `sent` to them.
 
     Of all seconds the front took `decoding` and `packing` for files that ranks cannot read or write in
-    parallel. `warnings` came up after the planning.
+    parallel. `warnings` came up after the planning; `disturbance` is what else happened meanwhile.
     """
     _count_front(done, decoding, packing)
     plan = output.plan
@@ -65,6 +67,15 @@ def record_of(
     # What a job reached is no more than the machine can: a measurement that was disturbed is raised by it.
     peak = max(measured, compute_rate or 0.0) if measured else None
     need, variant = _as_done(plan, sent.variant, done)
+    environment = environment_of(
+        done,
+        plan.facts,
+        start,
+        bind=sent.bind,
+        storage=storage,
+        oversubscribed=plan.oversubscribed and plan.spread.sure,
+    )
+    disturbance.oversubscribed = environment.oversubscribed
     return Record(
         tilewise=tilewise.__version__,
         command=sent.command,
@@ -95,14 +106,9 @@ def record_of(
                 [*plan.warnings, *_lost(done, plan), *warnings, *_placed(done, plan), *done.warnings]
             )
         ),
-        environment=environment_of(
-            done,
-            plan.facts,
-            start,
-            bind=sent.bind,
-            storage=storage,
-            oversubscribed=plan.oversubscribed and plan.spread.sure,
-        ),
+        environment=environment,
+        labels=disturbance.words(),
+        disturbance=disturbance,
     )
 
 

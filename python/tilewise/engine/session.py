@@ -30,6 +30,7 @@ from tilewise.launch.outcome import Outcome
 from tilewise.launch.record import Record, encode
 from tilewise.launch.supervise import Supervisor
 from tilewise.machine import profile
+from tilewise.machine.disturbance import Watch
 from tilewise.planning.placed import misplaced
 from tilewise.planning.plan import Plan
 
@@ -101,7 +102,14 @@ class Session:
                 trace.reserve()
                 sent = msgspec.structs.replace(sent, site=site_of(plan, sent, inputs))
             deadline = time.monotonic() + request.timeout if request.timeout is not None else None
+            watch = Watch(light=True)
             outcome = self._supervise(start, sent, request, output, listener)
+            disturbance = watch.seen(
+                launch=0,
+                what=sent.command,
+                oversubscribed=plan.oversubscribed,
+                ours=self._joined is None and not start.elsewhere,
+            )
             error = diagnose.error_of(outcome, request.timeout, start)
             if error is not None:
                 if outcome.started is not None and (wrong := misplaced(plan.spread, outcome.started.ranks)):
@@ -122,6 +130,7 @@ class Session:
                 packing=packing,
                 wall=time.perf_counter() - self._begin,
                 warnings=warnings,
+                disturbance=disturbance,
             )
             caught.check()
             with caught.hold():

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tilewise.launch.events import Verification
+from tilewise.machine.disturbance import Disturbance
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -200,6 +201,8 @@ class Record(msgspec.Struct, kw_only=True):
     result: dict[str, Any]
     warnings: list[str]
     environment: Environment
+    labels: list[str] = []
+    disturbance: Disturbance | None = None
 
 
 def encode(record: Record) -> bytes:

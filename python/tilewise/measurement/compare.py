@@ -20,6 +20,7 @@ import msgspec
 
 from tilewise.measurement import line_tests
 from tilewise.measurement.result import Line, Measurement
+from tilewise.statistics.decisions import DRIFT
 from tilewise.statistics.variances import Pair, false_discovery
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ LEAST = 0.05
 FALSE = 0.05
 """At most this share of the lines that are said to differ do not (expected; Benjamini and Hochberg, 1995)."""
 
-DRIFT = 0.03
 VIRTUAL_DRIFT = {"ping": 0.25, "collective": 0.25, "file": 0.15, "memory": 0.15, "compute": 0.15}
 """Standard deviation of what all lines of a kind share in one measurement and not in the next. A virtual
 machine's cores are moved about: latencies of the same program were 1.4 to 1.7 times as long ten minutes later

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from tilewise.machine.disturbance import Disturbance
 from tilewise.machine.model import Model
 from tilewise.statistics.summary import Summary
 
@@ -87,25 +88,6 @@ class Matrix(msgspec.Struct, kw_only=True):
     level: str = ""
     ranks: list[str]
     seconds: list[list[float | None]]
-
-
-class Disturbance(msgspec.Struct, kw_only=True):
-    """What else happened during a launch; None where this machine does not say.
-
-    `stolen` and `others` are shares of the cores' time; `slowdown` is the yardstick's greatest over its
-    least, less 1; `switches` are those that took a core away from a rank.
-    """
-
-    launch: int
-    what: str
-    seconds: float
-    stolen: float | None = None
-    others: float | None = None
-    slowdown: float | None = None
-    switches: float | None = None
-    megahertz: tuple[float, float] | None = None
-    oversubscribed: bool = False
-    labels: list[str] = []
 
 
 class Measurement(msgspec.Struct, kw_only=True):

@@ -21,9 +21,8 @@ from tilewise.launch.events import Done
 from tilewise.launch.signals import Signals
 from tilewise.launch.supervise import Supervisor
 from tilewise.machine import allocation, host
-from tilewise.measurement.disturbance import Watch
+from tilewise.machine.disturbance import Disturbance, Watch
 from tilewise.measurement.points import Launch, PlannedPoint
-from tilewise.measurement.result import Disturbance
 
 _MESSAGES = ("ping", "collective", "matrix")
 

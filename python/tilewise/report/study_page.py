@@ -17,6 +17,7 @@ from tilewise.report.study_paths import paths, timelines
 from tilewise.report.study_plots import declared, phases
 from tilewise.study.claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE
 from tilewise.study.evaluation import Evaluated
+from tilewise.study.labels import band
 
 
 def study_page(studies: Sequence[Evaluated]) -> Page:
@@ -33,8 +34,15 @@ def study_page(studies: Sequence[Evaluated]) -> Page:
         subtitle=" · ".join(filter(None, words)),
         sections=list(_sections(studies)),
         facts=list(_facts(studies)),
-        warnings=list(dict.fromkeys(note for each in studies for note in each.results.notes)),
+        warnings=list(dict.fromkeys(note for each in studies for note in _warnings(each))),
     )
+
+
+def _warnings(each: Evaluated) -> Iterator[str]:
+    """Notes on the results, and the band of labels."""
+    yield from each.results.notes
+    if told := band(each.results.points):
+        yield told
 
 
 def _facts(studies: Sequence[Evaluated]) -> Iterator[Fact]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,11 +19,12 @@ from tilewise.report.study_format import (
     short,
 )
 from tilewise.report.study_labels import date, labels, last, named
-from tilewise.report.table import Cell, Column, Table, number_columns, quantity, text_columns
+from tilewise.report.table import Cell, Column, Marks, Table, number_columns, quantity, text_columns
 from tilewise.statistics.summary import aggregate
 from tilewise.study import tables as study
 from tilewise.study.cells import Cell as Figure
 from tilewise.study.evaluation import Evaluated
+from tilewise.study.labels import labels_of
 from tilewise.study.paths import figure_of
 from tilewise.study.results import Measured
 from tilewise.study.schema import Reference, TableWanted
@@ -63,6 +65,7 @@ def _joined(mine: Sequence[study.Table], wanted: TableWanted, names: Sequence[st
             table.columns.append(scales.column(each, column, heading))
             if where == "cell" and not is_further(each, column):
                 table.columns.append(scales.base(f"its base{f' · {name}' if name else ''}"))
+    marks, everywhere = Marks(), _everywhere(mine)
     for row in rows:
         cells = [_label(value) for value in row]
         for each, where in zip(mine, places, strict=True):
@@ -70,13 +73,24 @@ def _joined(mine: Sequence[study.Table], wanted: TableWanted, names: Sequence[st
         for column in columns:
             for each, where in zip(mine, places, strict=True):
                 cell = look(each, row, column)
-                cells.append(_figure(cell, each, column, scales, chosen_by))
+                figure = _figure(cell, each, column, scales, chosen_by)
+                sign = marks.sign(*(label for label in cell.labels if label not in everywhere))
+                cells.append(dataclasses.replace(figure, mark=sign))
                 if where == "cell" and not is_further(each, column):
                     cells.append(scales.base_cell(cell.base))
         table.rows.append(cells)
     table.notes = list(dict.fromkeys(note for each in mine for note in each.notes))
-    table.notes += reasons(mine)
+    table.notes += [f"all figures: {', '.join(everywhere)}"] if everywhere else []
+    table.notes += [*marks.notes(), *reasons(mine)]
     return table
+
+
+def _everywhere(mine: Sequence[study.Table]) -> list[str]:
+    """Labels that all figures have: these are said once."""
+    every = [cell for each in mine for row in each.cells for cell in row[: len(row) - len(each.also)]]
+    figures = [cell.labels for cell in every if cell.value is not None]
+    first = figures[0] if figures else []
+    return [label for label in first if all(label in each for each in figures)]
 
 
 def _chosen_by(tables: Sequence[study.Table]) -> str:
@@ -163,6 +177,7 @@ def points(studies: Sequence[Evaluated]) -> Table:
     table.columns = text_columns("run", *(axis.replace("_", " ") for axis in axes))
     table.columns += text_columns("where") if names[0] else []
     table.columns += number_columns("launches") + number_columns("command", *_PHASES, unit="s")
+    table.columns += text_columns("labels")
     for each, name in zip(studies, names, strict=True):
         for point in each.results.points:
             if point.entries:
@@ -173,6 +188,7 @@ def points(studies: Sequence[Evaluated]) -> Table:
                     len(point.entries),
                     quantity(aggregate([entry.seconds for entry in point.entries], "median")),
                     *[_median(point, f"seconds.{phase}.max") for phase in _PHASES],
+                    ", ".join(labels_of(point)),
                 )
     return table
 

@@ -15,6 +15,7 @@ from tilewise.base.errors import UsageError
 from tilewise.statistics.intervals import Interval, interval_of
 from tilewise.statistics.summary import aggregate
 from tilewise.study.expression import Missing
+from tilewise.study.labels import cores_of, labels_of, of_ratio
 from tilewise.study.moves import Moves
 from tilewise.study.observations import Bases, Lost, Observation, fits, unknown
 from tilewise.study.paths import parsed, reason_of
@@ -28,7 +29,8 @@ class Cell(msgspec.Struct, kw_only=True):
 
     `base` is what it was compared with: the bounds then hold what its launches differ by as well. They are
     None where one of the two has a single launch. `moves` has, by point, what `value` would be with one of
-    its launches alone. `chosen` says which point was the best; `reason` why `value` is None.
+    its launches alone. `chosen` says which point was the best; `reason` why `value` is None;
+    `labels` what a reader must know beside it.
     """
 
     value: float | None = None
@@ -39,6 +41,7 @@ class Cell(msgspec.Struct, kw_only=True):
     chosen: str = ""
     reason: str = ""
     moves: Moves = {}
+    labels: list[str] = []
 
 
 def unit_shown(wanted: Figures, unit: str) -> str:
@@ -132,9 +135,15 @@ def cell(
         value=aggregate(samples, wanted.aggregate),
         n=len(samples),
         chosen=_chosen(one, observations) if wanted.best else "",
+        labels=_labels(one),
     )
     if wanted.base or wanted.cell:
-        return _compared(made, one, bases, wanted, own, where)
+        made = _compared(made, one, bases, wanted, own, where)
+        if made.value is not None and made.base is not None:
+            over_ranks = "ranks" in wanted.base and not wanted.cell
+            interval = None if made.low is None or made.high is None else (made.low, made.high)
+            made.labels += of_ratio(made.value, interval, cores_of(one.point), over_ranks)
+        return made
     figures = _figures(one, wanted)
     _move(made, one, figures)
     return _bounded(made, interval_of(lambda figure: figure, figures))
@@ -147,6 +156,11 @@ def _figures(one: Observation, wanted: Figures) -> list[float]:
         launches = one.inner
     times = len(launches) if wanted.aggregate == "sum" else 1
     return [times * aggregate(each, wanted.aggregate) for each in launches]
+
+
+def _labels(one: Observation) -> list[str]:
+    """Of its launches; what is counted does not suffer from others."""
+    return [] if one.counts else labels_of(one.point)
 
 
 def _move(made: Cell, one: Observation, moved: list[float]) -> None:
@@ -176,6 +190,7 @@ def _compared(
             said = next((each.reason for each in candidates if each.reason), NOWHERE)
             return Cell(reason=f"no base: {said}", n=made.n)
         made.base = aggregate(base.samples(), wanted.aggregate)
+        made.labels += [each for each in _labels(base) if each not in made.labels]
     rule = parsed(wanted.cell or "base / value")
 
     def at(value: float, base: float | None = made.base) -> float:

@@ -15,7 +15,7 @@ import studies
 from tilewise.base.errors import UsageError
 from tilewise.launch import worker
 from tilewise.study import shipped
-from tilewise.study.claims import FAILS, HOLDS, UNTESTABLE
+from tilewise.study.claims import FAILS, UNDECIDED, UNTESTABLE, VERDICTS
 from tilewise.study.derived import beside
 from tilewise.study.evaluation import load
 from tilewise.study.store import DONE
@@ -124,12 +124,12 @@ def test_runs_at_its_tiny_scale(name: str, tmp_path: Path) -> None:
     figures = [cell for table in found.tables for row in table.cells for cell in row]
     assert sum(cell.value is not None for cell in figures) >= 8
     verdicts = {verdict.verdict for verdict in found.verdicts}
-    assert verdicts <= {HOLDS, FAILS, UNTESTABLE} and len(found.verdicts) == len(raw(name)["claims"])
+    assert verdicts <= set(VERDICTS) and len(found.verdicts) == len(raw(name)["claims"])
     for verdict in found.verdicts:
-        assert verdict.verdict != UNTESTABLE or verdict.reason
+        assert verdict.verdict not in (UNDECIDED, UNTESTABLE) or verdict.reason
     for text, figure in REFUTED.get(name, {}).items():
         (one,) = [each for each in found.verdicts if text in each.text]
-        assert one.verdict == FAILS and one.figure == pytest.approx(figure, rel=0.02)
+        assert one.own and one.verdict == FAILS and one.figure == pytest.approx(figure, rel=0.02)
     assert any(plot.series for plot in found.plots)
     assert not re.search(r"cannot be computed", said.stderr)
 

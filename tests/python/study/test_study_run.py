@@ -312,7 +312,7 @@ def test_study_of_real_jobs(tilewise: Tilewise) -> None:
     again = tilewise("study", "run", "quick", "--scale", "tiny", "--resume", timeout=150)
     assert "0 launches, 28 reused, 12 points done" in again.stdout
     (folder,) = (tilewise.folder / "results/quick").iterdir()
-    assert {p.name for p in folder.iterdir()} == BESIDE | {"traces"}
+    assert {p.name for p in folder.iterdir()} == BESIDE | {"traces", "claims.json"}
     traced = [entry for entry in lines(folder) if entry["trace"]]
     assert len(traced) == 4 and all(entry["warmup"] and entry["run"] == "multiply" for entry in traced)
     for entry in traced:

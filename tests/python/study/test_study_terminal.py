@@ -16,6 +16,7 @@ from tilewise.study import evaluation
 # 12 s / ranks, and through the root 1 s more; `input` is a quarter of it.
 AXES = (
     'command = "multiply"\naxes.ranks = [1, 2, 4]\naxes.io = ["sieve", "root"]\nlimits = ["ranks < 4"]\n'
+    "launches = 2\n"
     "[[tables]]\nname = 't'\ntitle = 'T'\n"
 )
 AWAY = "  not run: ranks < 4 does not hold here: 4 against 4"

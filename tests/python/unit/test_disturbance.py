@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tilewise.measurement.disturbance import Watch, own_seconds
-from tilewise.measurement.result import Disturbance
+from tilewise.machine.disturbance import Disturbance, Watch, own_seconds
 
 QUIET = {"before": [3.25e-3, 3.30e-3], "after": [3.33e-3, 3.28e-3]}
 
@@ -56,13 +55,14 @@ class Node:
             self.put("proc/cpuinfo", "\n\n".join(each))
         self.put("sys/online", f"0-{self.cores - 1}")
 
-    def watch(self, cpus: set[int] | None = None) -> Watch:
+    def watch(self, cpus: set[int] | None = None, light: bool = False) -> Watch:
         return Watch(
             str(self.proc),
             str(self.sys),
             set(range(self.cores)) if cpus is None else cpus,
             lambda: self.clock,
             lambda: self.own,
+            light,
         )
 
     def run(self, seconds: float = 1.0, own: float = 1.9, others: float = 0.0, core: int = 0) -> None:
@@ -127,6 +127,49 @@ def test_kernel_threads_write_our_files_and_are_no_other_programs(node: Node) ->
     node.run(own=1.0, others=0.8)
     disturbance = seen(watch)
     assert disturbance.labels == [] and disturbance.others == pytest.approx(0.0, abs=0.01)
+
+
+def test_a_light_look_leaves_out_the_kernel_and_the_clock_of_cores(node: Node) -> None:
+    """Of made-up cores all changes are of the first field: what programs do outside the kernel."""
+    watch = node.watch(light=True)
+    (node.proc / "2" / "stat").unlink()
+    node.megahertz = 900.0
+    node.run(own=1.5, others=0.5)
+    disturbance = watch.seen(launch=0, what="multiply")
+    assert disturbance.labels == ["other programs busy (0.5 cores)"] and disturbance.words() == ["busy"]
+    assert disturbance.megahertz is None and disturbance.others == pytest.approx(0.25, abs=0.01)
+
+
+def test_ranks_that_others_started_are_not_taken_for_others(node: Node) -> None:
+    watch = node.watch(light=True)
+    node.stolen[1] += 0.5
+    node.run(own=0.1, others=1.8)
+    disturbance = watch.seen(launch=0, what="multiply", ours=False, oversubscribed=True)
+    assert disturbance.others is None
+    assert disturbance.words() == ["oversubscribed", "stolen"]
+
+
+def test_cores_that_are_too_hot(node: Node) -> None:
+    node.put("sys/cpu1/thermal_throttle/core_throttle_count", "7")
+    node.put("sys/cpu1/thermal_throttle/package_throttle_count", "2")
+    watch = node.watch(light=True)
+    node.run()
+    assert watch.seen(launch=0, what="multiply").throttled == 0
+    node.put("sys/cpu1/thermal_throttle/core_throttle_count", "10")
+    disturbance = watch.seen(launch=0, what="multiply")
+    assert disturbance.labels == ["cores too hot (slowed down 3 times)"]
+    assert disturbance.words() == ["frequency"] and disturbance.throttled == 3
+
+
+def test_a_light_look_takes_less_than_a_millisecond_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few files, however many threads the kernel and however many cores the node has."""
+    from tilewise.machine import cpu
+
+    asked: list[Path] = []
+    text_of = cpu.text_of
+    monkeypatch.setattr(cpu, "text_of", lambda path: asked.append(path) or text_of(path))  # type: ignore[func-returns-value]
+    Watch(cpus=range(512), light=True)
+    assert 2 <= len(asked) <= 2 + 32
 
 
 def test_only_cores_that_we_may_use_count(tmp_path: Path) -> None:

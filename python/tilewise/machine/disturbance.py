@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from tilewise.machine import cpu
-from tilewise.measurement.result import Disturbance
 
 _TICK = 0.01  # seconds of a unit in /proc/stat, as Linux tells them to programs on every processor
 
@@ -29,6 +28,46 @@ _PRESSURE = 0.4
 _STOLEN = 0.02
 _FREQUENCY = 0.1
 _SLOWER = 0.1
+_MOST_ASKED = 16  # cores whose throttling is asked for: each is a file
+_WORDS = {
+    "oversubscribed": "oversubscribed",
+    "other programs busy": "busy",
+    "core stolen": "stolen",
+    "frequency changed": "frequency",
+    "cores too hot": "frequency",
+    "cores slowed down": "slow",
+}
+
+
+class Disturbance(msgspec.Struct, kw_only=True):
+    """What else happened during a launch; None where this machine does not say.
+
+    `stolen` and `others` are shares of the cores' time; `slowdown` is the yardstick's greatest over its
+    least, less 1; `switches` are those that took a core away from a rank; `throttled` counts how often
+    cores were slowed down because of their heat.
+    """
+
+    launch: int
+    what: str
+    seconds: float
+    stolen: float | None = None
+    others: float | None = None
+    slowdown: float | None = None
+    switches: float | None = None
+    megahertz: tuple[float, float] | None = None
+    throttled: int | None = None
+    oversubscribed: bool = False
+    labels: list[str] = []
+
+    def words(self) -> list[str]:
+        """A word for each label, for programs: `oversubscribed`, `busy`, `stolen`, `frequency`, `slow`."""
+        return words(self.labels, self.oversubscribed)
+
+
+def words(labels: Iterable[str], oversubscribed: bool = False) -> list[str]:
+    """The word that stands for each of `labels`, once and sorted."""
+    said = [*labels, *(["oversubscribed"] if oversubscribed else [])]
+    return sorted({word for label in said for begin, word in _WORDS.items() if label.startswith(begin)})
 
 
 class _Reading(msgspec.Struct, frozen=True):
@@ -43,6 +82,7 @@ class _Reading(msgspec.Struct, frozen=True):
     pressure: float | None
     runnable: int | None
     megahertz: float | None
+    throttled: int | None
 
 
 def own_seconds() -> float:
@@ -51,12 +91,19 @@ def own_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in spent)
 
 
+def own_user_seconds() -> float:
+    """The same without what the kernel did for them."""
+    return sum(resource.getrusage(who).ru_utime for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
 class Watch:
     """Looks at this node when it is made, and again when it is asked what it has seen.
 
-    Takes a few milliseconds each time. Only cores that this process may use count. What other nodes of the
-    launch do is not seen, but for the ranks' own yardsticks. Clock, files, cores and own time are parameters
-    so that tests can make them up.
+    Takes a few milliseconds each time; with `light` 0.2 ms, for what may not take longer: then only what
+    programs do outside the kernel counts, in which the kernel's own threads have no part, and cores are not
+    asked for their frequency. Only cores that this process may use count. What other nodes of the launch do
+    is not seen, but for the ranks' own yardsticks. Clock, files, cores and own time are parameters so that
+    tests can make them up.
     """
 
     def __init__(
@@ -65,11 +112,13 @@ class Watch:
         sys: str = "/sys/devices/system/cpu",
         cpus: Collection[int] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        own: Callable[[], float] = own_seconds,
+        own: Callable[[], float] | None = None,
+        light: bool = False,
     ) -> None:
         self._proc, self._sys = Path(proc), Path(sys)
         self._cpus = set(cpu.allowed_cpus() if cpus is None else cpus)
-        self._clock, self._own = clock, own
+        self._light = light
+        self._clock, self._own = clock, own or (own_user_seconds if light else own_seconds)
         self._begin = self._read()
 
     def seen(
@@ -80,11 +129,13 @@ class Watch:
         oversubscribed: bool = False,
         yardstick: Mapping[str, Sequence[float]] | None = None,
         switches: Sequence[float] = (),
+        ours: bool = True,
     ) -> Disturbance:
         """What happened since. `yardstick`: seconds on each rank, `before` and `after` the points.
 
-        `switches`: how often a rank's core was taken away. Where ranks share cores (`oversubscribed`), slow
-        yardsticks and waiting are their own doing, and are not labelled.
+        `switches`: how often a rank's core was taken away. Ranks that are not `ours`, as another program
+        started them, cannot be told from others. Where ranks share cores (`oversubscribed`), slow yardsticks
+        and waiting are their own doing, and are not labelled.
         """
         first, last = self._begin, self._read()
         seconds = last.clock - first.clock
@@ -101,14 +152,14 @@ class Watch:
         there = last.all - first.all
         if there > 0 and seconds > 0:
             disturbance.stolen = max(0.0, (last.stolen - first.stolen) / there)
-            not_ours = (last.own - first.own) + max(0.0, last.kernel - first.kernel)
-            others = max(0.0, last.busy - first.busy - not_ours)
-            disturbance.others = min(1.0, others / there)
+            not_theirs = (last.own - first.own) + max(0.0, last.kernel - first.kernel)
+            others = max(0.0, last.busy - first.busy - not_theirs) if ours else 0.0
+            disturbance.others = min(1.0, others / there) if ours else None
             if disturbance.stolen >= _STOLEN:
                 disturbance.labels.append(f"core stolen by the hypervisor ({100 * disturbance.stolen:.0f} %)")
             if others / seconds >= _OTHERS_CORES and others >= _OTHERS_SECONDS:
                 disturbance.labels.append(f"other programs busy ({others / seconds:.1f} cores)")
-            elif why := self._waiting(first, last, oversubscribed):
+            elif ours and (why := self._waiting(first, last, oversubscribed)):
                 disturbance.labels.append(f"other programs busy ({why})")
         change = _change(before, after)
         disturbance.slowdown = (
@@ -120,6 +171,10 @@ class Watch:
                 disturbance.labels.append(
                     f"frequency changed ({first.megahertz / 1000:.2f} to {last.megahertz / 1000:.2f} GHz)"
                 )
+        if first.throttled is not None and last.throttled is not None:
+            disturbance.throttled = max(0, last.throttled - first.throttled)
+            if disturbance.throttled:
+                disturbance.labels.append(f"cores too hot (slowed down {disturbance.throttled} times)")
         slower = max(change, _unevenness(before, after) if self._alike() else 0.0)
         # A core that was taken away for a while shows in the yardstick as well, and is labelled above.
         taken = oversubscribed or any(
@@ -156,10 +211,11 @@ class Watch:
             busy=busy,
             stolen=stolen,
             own=self._own(),
-            kernel=self._kernel_threads(),
+            kernel=0.0 if self._light else self._kernel_threads(),
             pressure=self._pressure(),
             runnable=runnable,
-            megahertz=self._megahertz(),
+            megahertz=None if self._light else self._megahertz(),
+            throttled=self._throttled(),
         )
 
     def _times(self) -> tuple[float, float, float, int | None]:
@@ -176,7 +232,7 @@ class Watch:
             elif name.startswith("cpu") and name[3:].isdigit() and int(name[3:]) in self._cpus:
                 ticks = [int(field) for field in fields[:8]] + [0] * (8 - len(fields))
                 all_ += _TICK * sum(ticks)  # guests, which come after, are in the first field
-                busy += _TICK * sum(ticks[:3])
+                busy += _TICK * sum(ticks[: 2 if self._light else 3])
                 stolen += _TICK * ticks[7]
         return all_, busy, stolen, runnable
 
@@ -213,6 +269,16 @@ class Watch:
                 elif key.strip() == "cpu MHz" and number in self._cpus:
                     megahertz.append(float(value))
         return sum(megahertz) / len(megahertz) if megahertz else None
+
+    def _throttled(self) -> int | None:
+        """How often cores were slowed down because of heat, theirs or their package's; None where unknown."""
+        counts = [
+            cpu.text_of(self._sys / f"cpu{number}" / "thermal_throttle" / name)
+            for number in sorted(self._cpus)[:_MOST_ASKED]
+            for name in ("core_throttle_count", "package_throttle_count")
+        ]
+        told = [int(text) for text in counts if text.isdigit()]
+        return sum(told) if told else None
 
     def _alike(self) -> bool:
         """Whether our cores are of one kind, as far as the system tells."""
