@@ -25,6 +25,7 @@ from cases import (
     products,
     small,
     stencil_sweeps,
+    strassen,
     strategies,
     svd_accuracy,
     svd_files,
@@ -49,6 +50,7 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "thin": thin.named,
         "thin-random": thin.random_shapes,
         "symmetric": symmetric.two_cores,
+        "strassen": strassen.strassen,
     },
     "products": {"squares": products.squares, "random-shapes": products.random_shapes},
     "io": {

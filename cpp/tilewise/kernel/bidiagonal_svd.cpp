@@ -99,8 +99,8 @@ void bidiagonal_svd(std::int64_t n, double* d, double* e, double* u, double* vt,
     if (largest == 0) {
         return;
     }
-    // A power of two, so that nothing is rounded; all further tolerances are relative to 1. No d is 0, as in bdsdc: parts
-    // that are zero have no scale.
+    // A power of two, so that nothing is rounded; all further tolerances are relative to 1. No d is 0, as in bdsdc:
+    // parts that are zero have no scale.
     constexpr double least = std::numeric_limits<double>::epsilon() / 2;
     const int scale = std::ilogb(largest);
     for (std::int64_t i = 0; i < n; ++i) {

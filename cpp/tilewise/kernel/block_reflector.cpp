@@ -19,19 +19,26 @@ struct Shape {
     std::int64_t rows, count, reach, stride;
 };
 
-template <int lanes> struct Lanes {
-    typedef double type __attribute__((vector_size(lanes * sizeof(double)), aligned(sizeof(double)), may_alias));
+template <int lanes> struct Lanes;
+template <> struct Lanes<2> {
+    typedef double type __attribute__((vector_size(16), aligned(sizeof(double)), may_alias));
+};
+template <> struct Lanes<4> {
+    typedef double type __attribute__((vector_size(32), aligned(sizeof(double)), may_alias));
+};
+template <> struct Lanes<8> {
+    typedef double type __attribute__((vector_size(64), aligned(sizeof(double)), may_alias));
 };
 
 /// A tile of `height` rows and three vectors: c ± Σ a(r, p)·b(p) over p in [begin, end). C takes part once, at the end,
 /// so that it is rounded once.
-template <int lanes, int height, bool subtract>
+template <int lanes, std::size_t height, bool subtract>
 TILEWISE_INLINE void tile(const double* a, std::int64_t row_step, std::int64_t step, const double* b,
                           std::int64_t b_step, std::int64_t begin, std::int64_t end, double* c, std::int64_t c_step) {
     using V = typename Lanes<lanes>::type;
     V sum[height][3];
 #pragma GCC unroll 8
-    for (int r = 0; r < height; ++r) {
+    for (std::int64_t r = 0; r < static_cast<std::int64_t>(height); ++r) {
         sum[r][0] = sum[r][1] = sum[r][2] = V{};
     }
     a += begin * step;
@@ -40,7 +47,7 @@ TILEWISE_INLINE void tile(const double* a, std::int64_t row_step, std::int64_t s
         const V* row = reinterpret_cast<const V*>(b);
         const V b0 = row[0], b1 = row[1], b2 = row[2];
 #pragma GCC unroll 8
-        for (int r = 0; r < height; ++r) {
+        for (std::int64_t r = 0; r < static_cast<std::int64_t>(height); ++r) {
             const V factor = V{} + a[r * row_step];
             sum[r][0] += factor * b0;
             sum[r][1] += factor * b1;
@@ -50,7 +57,7 @@ TILEWISE_INLINE void tile(const double* a, std::int64_t row_step, std::int64_t s
         b += b_step;
     }
 #pragma GCC unroll 8
-    for (int r = 0; r < height; ++r) {
+    for (std::int64_t r = 0; r < static_cast<std::int64_t>(height); ++r) {
         V* row = reinterpret_cast<V*>(c + r * c_step);
         row[0] = subtract ? row[0] - sum[r][0] : row[0] + sum[r][0];
         row[1] = subtract ? row[1] - sum[r][1] : row[1] + sum[r][1];
@@ -61,7 +68,8 @@ TILEWISE_INLINE void tile(const double* a, std::int64_t row_step, std::int64_t s
 template <int lanes, int height>
 TILEWISE_INLINE void apply_strip(const Shape& s, const double* v, const double* t, double* c, std::int64_t c_step) {
     constexpr std::int64_t strip = 3 * lanes;
-    alignas(64) double w[most_reflectors * strip], tw[most_reflectors * strip];
+    constexpr auto size = static_cast<std::size_t>(most_reflectors * strip);
+    alignas(64) double w[size], tw[size];
     std::fill_n(w, s.stride * strip, 0.0);
     std::fill_n(tw, s.stride * strip, 0.0);
     for (std::int64_t top = 0; top < s.rows; top += window) {
@@ -69,17 +77,20 @@ TILEWISE_INLINE void apply_strip(const Shape& s, const double* v, const double* 
         for (std::int64_t j = 0; j < s.stride; j += height) {
             const std::int64_t begin = std::max(top, j), end = std::min(bottom, j + height - 1 + s.reach);
             if (begin < end) {
-                tile<lanes, height, false>(v + j, 1, s.stride, c, c_step, begin, end, w + j * strip, strip);
+                tile<lanes, std::size_t{height}, false>(v + j, 1, s.stride, c, c_step, begin, end, w + j * strip,
+                                                        strip);
             }
         }
     }
     for (std::int64_t j = 0; j < s.stride; j += height) {
-        tile<lanes, height, false>(t + j * s.stride, s.stride, 1, w, strip, j, s.count, tw + j * strip, strip);
+        tile<lanes, std::size_t{height}, false>(t + j * s.stride, s.stride, 1, w, strip, j, s.count, tw + j * strip,
+                                                strip);
     }
     for (std::int64_t i = 0; i < s.rows; i += height) {
         const std::int64_t begin = std::max<std::int64_t>(0, i - s.reach + 1), end = std::min(s.count, i + height);
         if (begin < end) {
-            tile<lanes, height, true>(v + i * s.stride, s.stride, 1, tw, strip, begin, end, c + i * c_step, c_step);
+            tile<lanes, std::size_t{height}, true>(v + i * s.stride, s.stride, 1, tw, strip, begin, end, c + i * c_step,
+                                                   c_step);
         }
     }
 }

@@ -103,22 +103,22 @@ TILEWISE_INLINE void from_left(const Block& c, const double* v, double tau) {
 }
 
 /// So many vectors of rows of C ← C·(I − τ·v·vᵀ).
-template <int vectors> TILEWISE_INLINE void strip_from_right(const Block& c, std::int64_t row, const double* v,
-                                                             double tau) {
+template <std::size_t vectors> TILEWISE_INLINE void strip_from_right(const Block& c, std::int64_t row, const double* v,
+                                                                     double tau) {
     Vector sum[vectors] = {};
     const double* from = c.data + row;
     for (std::int64_t j = 0; j < c.columns; ++j, from += c.step) {
-        for (int q = 0; q < vectors; ++q) {
-            sum[q] += *reinterpret_cast<const Vector*>(from + q * lanes) * v[j];
+        for (std::size_t q = 0; q < vectors; ++q) {
+            sum[q] += *reinterpret_cast<const Vector*>(from + q * static_cast<std::size_t>(lanes)) * v[j];
         }
     }
-    for (int q = 0; q < vectors; ++q) {
+    for (std::size_t q = 0; q < vectors; ++q) {
         sum[q] *= -tau;
     }
     double* to = c.data + row;
     for (std::int64_t j = 0; j < c.columns; ++j, to += c.step) {
-        for (int q = 0; q < vectors; ++q) {
-            *reinterpret_cast<Vector*>(to + q * lanes) += sum[q] * v[j];
+        for (std::size_t q = 0; q < vectors; ++q) {
+            *reinterpret_cast<Vector*>(to + q * static_cast<std::size_t>(lanes)) += sum[q] * v[j];
         }
     }
 }

@@ -35,6 +35,9 @@ constexpr std::int64_t int_max = std::numeric_limits<int>::max();
 constexpr std::int64_t outer_product = 64;      // so small is k where reading A and B is little beside writing C
 constexpr std::int64_t least_tile = 192 * 192;  // elements of C that are work enough for a thread
 
+// Strassen's product does what is too small for it as `fast` does.
+bool is_fast(Kernel kernel) { return kernel == Kernel::fast || kernel == Kernel::strassen; }
+
 // BLAS takes 32-bit integers: tiles and slices are cut below that, a stride cannot be.
 bool blas_takes(const Product& p) {
     return !is_integer(p.dtype) && p.a.stride <= int_max && p.b.stride <= int_max && p.c_stride <= int_max;
@@ -198,8 +201,8 @@ void gemm(const Product& product, int threads, Kernel kernel, const Between& bet
         TILEWISE_BLAS(openblas_set_num_threads)(1);
     }
     // All is decided for the whole product, so that its bits do not depend on how threads share it out.
-    const bool thin = kernel == Kernel::fast && thin_gemm_suits(product);
-    const bool tiled = kernel == Kernel::fast && tiled_gemm_suits(product);
+    const bool thin = is_fast(kernel) && thin_gemm_suits(product);
+    const bool tiled = is_fast(kernel) && tiled_gemm_suits(product);
     const std::int64_t parts = thin ? thin_gemm_parts(product) : product.m * product.n / least_tile;
     const auto compute = [&](const Product& part, int its_threads, const Between& its_between) {
         thin ? thin_gemm(part, its_threads, its_between)
@@ -215,7 +218,7 @@ void gemm(const Product& product, int threads, Kernel kernel, const Between& bet
 }
 
 Kernel kernel_named(std::string_view name) {
-    constexpr std::array<std::string_view, 3> names{"fast", "blas", "plain"};
+    constexpr std::array<std::string_view, 4> names{"fast", "blas", "plain", "strassen"};
     return enum_named<Kernel>(names, name, "kernel");
 }
 
@@ -224,7 +227,7 @@ std::string gemm_kernel_name(Kernel kernel, Dtype dtype) {
     if (kernel == Kernel::plain) {
         return "plain loops";
     }
-    if (kernel == Kernel::fast && tiled_gemm_suits(large)) {
+    if (is_fast(kernel) && tiled_gemm_suits(large)) {
         return std::string(tiled_gemm_name());
     }
     return is_integer(dtype) ? "tilewise integer tiles" : "BLAS " + blas_facts().kernel;

@@ -21,6 +21,7 @@ struct Arrangement {
     int ranks = 1;
     ExchangeKind exchange = ExchangeKind::none;
     grid::Remainder remainder = grid::Remainder::spread;
+    bool wide_panels = false;  ///< for Strassen's product, which halves them
 };
 
 enum class AlgorithmKind { local, cannon, summa, replicated };
@@ -53,6 +54,7 @@ struct Summa {
     /// Columns of A and rows of B in a panel: BLAS runs at full speed and C is passed over seldom, and two panels are
     /// little beside the blocks.
     static constexpr std::int64_t panel_width = 768;
+    static constexpr std::int64_t wide_panel_width = 2048;  ///< two levels of Strassen's product pay on it
     static std::optional<std::string> refuses(const Arrangement& arrangement);
     static grid::Layout layout(const Arrangement& arrangement);
 };

@@ -8,6 +8,7 @@
 #include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/io/transfer.hpp"
+#include "tilewise/kernel/strassen.hpp"
 #include "tilewise/kernel/symmetric.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -40,7 +41,8 @@ grid::Layout arrange(const Context& context, const io::Region& a, const io::Regi
                                   options.copies,
                                   context.comm.size(),
                                   options.exchange,
-                                  options.remainder};
+                                  options.remainder,
+                                  may_halve(options.kernel, options.tolerance)};
     if (const auto refusal = algorithm.refuses(arrangement)) {
         throw UsageError(*refusal);
     }
@@ -52,7 +54,7 @@ grid::Layout arrange(const Context& context, const io::Region& a, const io::Regi
 class Run {
 public:
     Run(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
-        const Options& options, const grid::Layout& layout)
+        const Options& options, const grid::Layout& layout, const Halving& halving)
         : context_(context),
           a_(a),
           b_(b),
@@ -61,7 +63,9 @@ public:
           options_(options),
           layout_(layout),
           rank_(context.comm.rank()),
-          layer_(context.comm.split(layout_.layer(rank_), layout_.in_layer(rank_))) {}
+          layer_(context.comm.split(layout_.layer(rank_), layout_.in_layer(rank_))) {
+        outcome_.halving = halving;
+    }
 
     Outcome operator()() {
         prepare();
@@ -86,7 +90,8 @@ public:
             write();
             if (options_.verify == Verify::serial) {
                 const Timed checking(context_.ledger, Phase::verify, "serial product");
-                outcome_.verification = check_serially(context_, dtype_, a_, b_, io::as_written(context_, *c_));
+                outcome_.verification =
+                    check_serially(context_, dtype_, a_, b_, io::as_written(context_, *c_), outcome_.halving.growth);
             }
         }
         return std::move(outcome_);
@@ -117,7 +122,7 @@ private:
                 c_memory_ = Buffer(static_cast<std::size_t>(c.size()) * size_of(dtype_));
             }
             if (options_.verify == Verify::fast) {
-                check_ = make_random_check(dtype_, layout_.shape(), options_.kernel);
+                check_ = make_random_check(dtype_, layout_.shape(), options_.kernel, outcome_.halving.growth);
             }
         });
         if (options_.symmetric) {
@@ -132,7 +137,8 @@ private:
         const grid::Shape shape = layout_.shape();
         const double elements = options_.symmetric ? static_cast<double>(shape.m) * static_cast<double>(shape.m + 1) / 2
                                                    : static_cast<double>(shape.m) * static_cast<double>(shape.n);
-        outcome_.flops = (is_complex(dtype_) ? 8.0 : 2.0) * elements * static_cast<double>(shape.k);
+        outcome_.plain_flops = (is_complex(dtype_) ? 8.0 : 2.0) * elements * static_cast<double>(shape.k);
+        outcome_.flops = outcome_.plain_flops * kernel::strassen_work(outcome_.halving.levels);
     }
 
     void read() {
@@ -153,6 +159,11 @@ private:
         context_.report(Phase::input, 1);
         if (is_integer(dtype_) && options_.overflow == Overflow::refuse) {
             refuse_overflow(context_, dtype_, layout_.shape(), loaded(true), loaded(false));
+        }
+        if (outcome_.halving.levels > 0) {
+            const Timed measuring(context_.ledger, Phase::compute, "lengths of rows and columns");
+            refuse_unlike(context_, dtype_, layout_.shape(), loaded(true), loaded(false), outcome_.halving,
+                          options_.tolerance);
         }
         if (check_) {
             const Timed checking(context_.ledger, Phase::verify, "norms of columns");
@@ -197,10 +208,11 @@ private:
     }
 
     /// One rank with all of C can let go of its rows as soon as they are final: C then needs two small buffers,
-    /// whatever its size.
+    /// whatever its size. Strassen's product has none that are final before the end.
     bool streams() const {
         return c_ != nullptr && options_.write == io::StrategyKind::uncached && layout_.size() == 1 &&
-               !options_.symmetric && c_->is_one_file() && !c_->column_major && !c_->swap_bytes;
+               !options_.symmetric && !may_halve(options_.kernel, options_.tolerance) && c_->is_one_file() &&
+               !c_->column_major && !c_->swap_bytes;
     }
 
     void write() {
@@ -279,8 +291,13 @@ private:
                                           .c = c_memory_.data(),
                                           .c_stride = c.columns.size(),
                                           .accumulate = index > 0};
+            // Parts that are smaller than the largest are halved as often as pays for them.
+            const int levels =
+                std::min(outcome_.halving.levels, kernel::strassen_levels(dtype_, product.m, product.n, product.k));
             if (options_.symmetric) {
                 kernel::gemm_parts(product, computed_, context_.threads, options_.kernel, between, slice);
+            } else if (levels > 0) {
+                kernel::strassen(product, context_.threads, levels, between);
             } else {
                 kernel::gemm(product, context_.threads, options_.kernel, between, slice);
             }
@@ -393,8 +410,12 @@ private:
 Outcome multiply(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
                  const Options& options) {
     std::optional<grid::Layout> layout;
-    mpi::together(context.comm, [&] { layout = arrange(context, a, b, options); });
-    return mpi::no_return(context.comm, [&] { return Run(context, a, b, c, dtype, options, *layout)(); });
+    Halving halving;
+    mpi::together(context.comm, [&] {
+        layout = arrange(context, a, b, options);
+        halving = options.symmetric ? Halving{} : halving_of(*layout, dtype, options.kernel, options.tolerance);
+    });
+    return mpi::no_return(context.comm, [&] { return Run(context, a, b, c, dtype, options, *layout, halving)(); });
 }
 
 }  // namespace tilewise::multiply

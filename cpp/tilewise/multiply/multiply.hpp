@@ -9,6 +9,7 @@
 
 #include "tilewise/io/strategy.hpp"
 #include "tilewise/multiply/algorithms.hpp"
+#include "tilewise/multiply/halving.hpp"
 #include "tilewise/multiply/overflow.hpp"
 #include "tilewise/multiply/proof.hpp"
 
@@ -23,6 +24,7 @@ struct Options {
     int copies = 1;
     grid::Remainder remainder = grid::Remainder::spread;
     kernel::Kernel kernel = kernel::Kernel::fast;
+    double tolerance = 0;  ///< error beside the longest row and column that Strassen's product may have; 0: none said
     Verify verify = Verify::fast;
     Overflow overflow = Overflow::refuse;
     bool symmetric = false;  ///< B is the transpose of A, as the caller knows: half of C is computed, the rest mirrored
@@ -34,7 +36,9 @@ struct Options {
 struct Outcome {
     std::optional<Verification> verification;
     std::vector<Sample> samples;
-    double flops = 0;                  ///< of all ranks, one repetition
+    double flops = 0;                  ///< of all ranks, one repetition: those that are done
+    double plain_flops = 0;            ///< those that three loops would do
+    Halving halving;                   ///< by Strassen's product, where that was used
     bool working = true;               ///< whether this rank had anything to compute
     std::int64_t ideal_exchanged = 0;  ///< bytes that this rank must receive by the algorithm's own count
 };

@@ -40,14 +40,18 @@ public:
     virtual Verification conclude(Context& context, const Part& a, const Part& b) = 0;
 };
 
-/// For the types that are computed in.
-std::unique_ptr<RandomCheck> make_random_check(Dtype dtype, const grid::Shape& shape, kernel::Kernel kernel);
+/// For the types that are computed in. `of_longest` above 0: a product that may be wrong by so many roundoffs of the
+/// longest row times the longest column, as Strassen's; all of x is then weighted by the longest column:
+///
+///     |residual_i| ≤ tolerance · √n · max ‖A_i‖ + underflow            every |x_j| between ½ and 1 over max ‖B_j‖
+std::unique_ptr<RandomCheck> make_random_check(Dtype dtype, const grid::Shape& shape, kernel::Kernel kernel,
+                                               double of_longest = 0);
 
 /// Rank 0 alone reads A, B and the written C back, multiplies with three plain loops and compares element by element:
-/// |difference_ij| ≤ tolerance · ‖A_i‖ · ‖B_j‖ + underflow. Needs all of A and B in rank 0's memory and 2·m·n·k plain
-/// operations. @note Collective.
+/// |difference_ij| ≤ tolerance · ‖A_i‖ · ‖B_j‖ + underflow, with `of_longest` as above those of the longest row and
+/// column. Needs all of A and B in rank 0's memory and 2·m·n·k plain operations. @note Collective.
 Verification check_serially(Context& context, Dtype dtype, const io::Region& a, const io::Region& b,
-                            const io::Region& c);
+                            const io::Region& c, double of_longest = 0);
 
 /// How often the unit roundoff an element may be off by, relative to Σ|a||b|: the fast kernels sum k in slices, the
 /// plain one in one go.

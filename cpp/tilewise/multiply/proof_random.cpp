@@ -61,16 +61,25 @@ void largest_over_ranks(const mpi::Communicator& comm, std::vector<double>& valu
 bool is_finite(double value) { return std::isfinite(value); }
 bool is_finite(const std::complex<double>& value) { return is_finite(value.real()) && is_finite(value.imag()); }
 
+bool is_single(Dtype dtype) { return dtype == Dtype::float32 || dtype == Dtype::complex64; }
+
+/// Of the check's own sums, in double: their errors walk at random, by some 0.2·√n roundings, of which this allows ten
+/// times as many.
+double own_roundings(const grid::Shape& shape, Dtype dtype) {
+    return is_single(dtype) ? 0 : static_cast<double>(shape.n + shape.k) / 16;
+}
+
 template <class T>
 class TypedCheck final : public RandomCheck {
     using V = Check<T>;
     static constexpr bool exact = std::is_same_v<V, std::uint64_t>;
 
 public:
-    TypedCheck(Dtype dtype, const grid::Shape& shape, kernel::Kernel kernel)
+    TypedCheck(Dtype dtype, const grid::Shape& shape, kernel::Kernel kernel, double of_longest)
         : dtype_(dtype),
           shape_(shape),
           kernel_(kernel),
+          of_longest_(of_longest),
           x_(shape.n),
           cx_(shape.m),
           infinite_(static_cast<std::size_t>(shape.m)) {
@@ -89,8 +98,9 @@ public:
                                        b.block.columns.begin, context.threads);
             largest_over_ranks(context.comm, sizes.largest);
             sum_over_ranks(context.comm, sizes.squares);
+            const double least = of_longest_ > 0 ? least_weight(sizes) : 0;
             for (std::size_t j = 0; j < x_.weights.size(); ++j) {
-                const double weight = weight_of(sizes.largest[j], sizes.squares[j]);
+                const double weight = least > 0 ? least : weight_of(sizes.largest[j], sizes.squares[j]);
                 weights_sum_ += sizes.largest[j] > 0 ? weight : 0;  // products with zeros do not underflow
                 x_.weights[j] = weight;
                 x_.first[j] *= weight;
@@ -120,7 +130,9 @@ public:
             sum_over_ranks(context.comm, bx.sums);
             sum_over_ranks(context.comm, bx.squares);
             for (std::size_t k = 0; k < z.weights.size(); ++k) {
-                const double norm = bx.squares[k] > least_squares ? std::sqrt(bx.squares[k]) : bx.sums[k];
+                const double norm = of_longest_ > 0                 ? 1
+                                    : bx.squares[k] > least_squares ? std::sqrt(bx.squares[k])
+                                                                    : bx.sums[k];
                 // Never 0: a NaN of A makes its row of C one, whatever it meets.
                 z.weights[k] = std::max(norm, std::numeric_limits<double>::denorm_min());
             }
@@ -139,6 +151,11 @@ public:
             judge_exactly(verification, r);
         } else {
             sum_over_ranks(context.comm, r.sums);
+            if (of_longest_ > 0) {  // no bound of each row's own
+                sum_over_ranks(context.comm, r.squares);
+                const double longest = std::sqrt(*std::max_element(r.squares.begin(), r.squares.end()));
+                std::fill(r.sums.begin(), r.sums.end(), longest * length * std::sqrt(static_cast<double>(shape_.n)));
+            }
             largest_over_ranks(context.comm, infinite_);
             judge(verification, r);
         }
@@ -153,6 +170,15 @@ private:
         }
         const double norm = squares > least_squares && squares < most_squares ? std::sqrt(squares) : largest;
         return std::min(length / norm, largest_weight);
+    }
+
+    /// That of the longest column.
+    static double least_weight(const kernel::ColumnSizes& sizes) {
+        double least = largest_weight;
+        for (std::size_t j = 0; j < sizes.squares.size(); ++j) {
+            least = std::min(least, weight_of(sizes.largest[j], sizes.squares[j]));
+        }
+        return least;
     }
 
     /// Of rows of C whose products are not finite, which columns make them so.
@@ -183,8 +209,12 @@ private:
 
     void judge(Verification& verification, const Image<V>& r) const {
         constexpr double infinity = std::numeric_limits<double>::infinity();
-        verification.tolerance = error_growth(shape_, kernel_, dtype_) * roundoff(dtype_);
-        const double lost = underflow(shape_.k, dtype_) * weights_sum_ + underflow(shape_.n + shape_.k, Dtype::float64);
+        verification.tolerance =
+            (of_longest_ > 0 ? of_longest_ + own_roundings(shape_, dtype_) : error_growth(shape_, kernel_, dtype_)) *
+            roundoff(dtype_);
+        // Every roundoff that is promised beside normal numbers may be one of the smallest beside others.
+        const double lost = (1 + of_longest_) * underflow(shape_.k, dtype_) * weights_sum_ +
+                            underflow(shape_.n + shape_.k, Dtype::float64);
         std::int64_t rows = 0;
         for (std::size_t i = 0; i < r.first.size(); ++i) {
             const double scale = r.sums[i];
@@ -211,23 +241,19 @@ private:
     Dtype dtype_;
     grid::Shape shape_;
     kernel::Kernel kernel_;
+    double of_longest_;
     Probe<V> x_;
     Image<V> cx_;
     std::vector<double> infinite_;  // of each row the largest weight of a number that is not finite
     double weights_sum_ = 0;
 };
 
-bool is_single(Dtype dtype) { return dtype == Dtype::float32 || dtype == Dtype::complex64; }
-
 }  // namespace
 
 double error_growth(const grid::Shape& shape, kernel::Kernel kernel, Dtype dtype) {
-    const auto k = static_cast<double>(shape.k), n = static_cast<double>(shape.n);
+    const auto k = static_cast<double>(shape.k);
     const double in_product = kernel == kernel::Kernel::plain ? k : std::min(k, 768 + k / 384);
-    // Of the check's own sums, in double: their errors walk at random, by some 0.2·√n roundings, of which this allows
-    // ten times as many.
-    const double own = is_single(dtype) ? 0 : (n + k) / 16;
-    const double depth = in_product + own + 1;
+    const double depth = in_product + own_roundings(shape, dtype) + 1;
     return (is_complex(dtype) ? 2 : 1) * std::max(8 * std::sqrt(depth), depth);
 }
 
@@ -245,9 +271,10 @@ double largest_number(Dtype dtype) {
     return is_single(dtype) ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
 }
 
-std::unique_ptr<RandomCheck> make_random_check(Dtype dtype, const grid::Shape& shape, kernel::Kernel kernel) {
+std::unique_ptr<RandomCheck> make_random_check(Dtype dtype, const grid::Shape& shape, kernel::Kernel kernel,
+                                               double of_longest) {
     return with_compute_type(dtype, [&](auto tag) -> std::unique_ptr<RandomCheck> {
-        return std::make_unique<TypedCheck<typename decltype(tag)::type>>(dtype, shape, kernel);
+        return std::make_unique<TypedCheck<typename decltype(tag)::type>>(dtype, shape, kernel, of_longest);
     });
 }
 

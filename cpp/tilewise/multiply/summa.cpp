@@ -20,7 +20,9 @@ std::optional<std::string> Summa::refuses(const Arrangement& arrangement) {
 grid::Layout Summa::layout(const Arrangement& arrangement) {
     // Where nothing is copied (`shared`), only the owners' borders cut.
     const bool in_place = arrangement.exchange == ExchangeKind::shared;
-    const std::int64_t width = in_place ? std::max<std::int64_t>(arrangement.shape.k, 1) : panel_width;
+    const std::int64_t width = in_place                  ? std::max<std::int64_t>(arrangement.shape.k, 1)
+                               : arrangement.wide_panels ? wide_panel_width
+                                                         : panel_width;
     return {arrangement.shape, arrangement.grid, arrangement.copies, grid::summa, arrangement.remainder, width};
 }
 

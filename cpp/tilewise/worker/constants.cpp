@@ -58,6 +58,7 @@ constexpr Constant constants[] = {
     {"text.integer", width(Dtype::int64)},
     {"chunks.round_bytes", io::chunk_round_bytes},
     {"multiply.panel_width", multiply::Summa::panel_width},
+    {"multiply.wide_panel_width", multiply::Summa::wide_panel_width},
     {"multiply.part_bytes", multiply::EarlyOutput::part_bytes},
     {"multiply.least_rows", multiply::EarlyOutput::least_rows},
     {"multiply.row_multiple", multiply::EarlyOutput::row_multiple},

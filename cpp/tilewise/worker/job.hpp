@@ -141,6 +141,7 @@ struct Job {
     int repeat = 1, warmup = 0;
     bool symmetric = false, sync = false, bind = false, read_back = false;
     std::int64_t band_bytes = 0;
+    double tolerance = 0;
     std::string place;
     std::map<std::string, std::string> hints;
     std::string trace;

@@ -58,6 +58,11 @@ Outcome run_multiply(Context& context, const Job& job) {
     outcome.verification = done.verification;
     outcome.samples = done.samples;
     outcome.result = {{"exchanged_ideal_max_rank", most}, {"symmetric", options.symmetric}};
+    if (done.halving.levels > 0 || options.kernel == kernel::Kernel::strassen) {
+        outcome.result.add(
+            "strassen",
+            {{"levels", done.halving.levels}, {"bound", done.halving.bound(dtype)}, {"plain_flops", done.plain_flops}});
+    }
     if (done.verification && done.verification->share < 1) {
         const double all = static_cast<double>(a.logical_rows()) * static_cast<double>(b.logical_columns());
         const auto unchecked = std::llround((1 - done.verification->share) * all);

@@ -72,6 +72,9 @@ class MultiplyOptions(JobOptions, total=False):
     transpose_b: bool
     # If an integer product may exceed 64 bits: refuse, or wrap modulo 2^64.
     overflow: str
+    # Error that an element may have, relative to A's longest row times B's longest column: allows
+    # Strassen's product where its bound is below.
+    tolerance: float
     # What an array with one dimension is.
     as_: str
     # Do it for every slice along this axis of a stack of matrices; 0,1 along several.

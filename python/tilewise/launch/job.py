@@ -243,6 +243,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     bind: bool = True
     read_back: bool = False
     band_bytes: int = 0
+    tolerance: float = 0.0
     place: str = "core"
     hints: dict[str, str] = {}
     trace: str = ""

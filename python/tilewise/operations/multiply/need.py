@@ -13,12 +13,14 @@ from tilewise.planning.need import FIXED, Need, staging
 PACKING = 4 << 20  # what gemm packs A and B into, each thread
 PIECES = 32  # of k, at most, each with a C of its own where C is small: fewer than PIECES tiles
 TILE, DEPTH = 192 * 192, 2048  # numbers of such a tile, and of k in a piece at least
+SHARED_PANELS = 9 << 20  # what the threads of Strassen's product pack B into together
 
 
 class Sizes(msgspec.Struct, frozen=True):
     """The worker's: of panels, of parts of C that are written early, and of what layers add up."""
 
     panel_width: int  # columns of A, rows of B
+    wide_panel_width: int  # the same for Strassen's product
     part_bytes: int  # at most, but for the fewest rows
     least_rows: int  # of a part, rounded up to a multiple
     row_multiple: int
@@ -37,6 +39,7 @@ def multiply_need(
     in_place: tuple[bool, bool] = (False, False),
     turned: bool = False,
     symmetric: bool = False,
+    strassen: bool = False,
 ) -> Need:
     """What an m×k · k×n product in `dtype` takes.
 
@@ -44,8 +47,9 @@ def multiply_need(
     take, and the node with most of them has `on_node` ranks (None: all). The layers of `replicated` share out
     k, so that a node's sum counts A and B once, C once a layer, and the rest once a rank. On one rank,
     operands used `in_place` are pages of their files and take nothing, and C is streamed through two buffers
-    where it is written `uncached`. `turned`: it is stored column by column. `symmetric`: B is
-    the transpose of A, which one rank holds once; C is then mirrored in memory before it is written.
+    where it is written `uncached`. `turned`: it is stored column by column. `symmetric`: B is the transpose
+    of A, which one rank holds once; C is then mirrored in memory before it is written. With `strassen`,
+    panels are wider and C is not streamed.
     """
     sizes = constants("multiply", Sizes)
     p, q = variant.grid
@@ -55,8 +59,9 @@ def multiply_need(
     a = rows * part(layer, q, variant.remainder) * item
     b = part(layer, p, variant.remainder) * columns * item
     c = rows * columns * item
-    buffers = _exchange_buffers(variant, sizes, a, b, min(sizes.panel_width, layer) * (rows + columns) * item)
-    fixed = FIXED + staging(variant) + variant.threads * PACKING
+    width = min(sizes.wide_panel_width if strassen else sizes.panel_width, layer)
+    buffers = _exchange_buffers(variant, sizes, a, b, width * (rows + columns) * item)
+    fixed = FIXED + staging(variant) + variant.threads * PACKING + (SHARED_PANELS if strassen else 0)
     if verify == "fast":  # vectors of all of m, n and k, in double
         fixed += (9 * m + 5 * n + 7 * k) * (16 if dtype.startswith("complex") else 8)
     if dtype in ("int64", "uint64"):  # sums that bound what could overflow
@@ -72,7 +77,7 @@ def multiply_need(
         a, b = (0 if free else size for size, free in zip((a, b), in_place, strict=True))
         if symmetric:
             b = 0
-        if variant.write == "uncached" and not symmetric:  # through two buffers
+        if variant.write == "uncached" and not (symmetric or strassen):  # through two buffers
             fewest = (sizes.least_rows + sizes.row_multiple) * columns * item
             c = min(c, 2 * max(sizes.part_bytes, fewest))
         operands, result = a + b, c

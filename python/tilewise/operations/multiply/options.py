@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
-from tilewise.base.declare import WHAT, Parameter
+from tilewise.base.declare import HOW, WHAT, Parameter
 from tilewise.base.errors import UsageError
 from tilewise.files.formats import MATRIX
 from tilewise.files.region import Source
@@ -44,7 +44,8 @@ ALGORITHMS = table(
 class Multiply(OfOneInput, frozen=True, kw_only=True):
     """Multiply two matrices from file to file. The product is verified before it is published.
 
-    `overflow` says what becomes of integers beyond 64 bits.
+    `overflow` says what becomes of integers beyond 64 bits, `tolerance` how large an error Strassen's product
+    may have.
 
     Examples:
         tilewise multiply A.npy B.npy -o C.npy
@@ -85,6 +86,16 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
             choices=OVERFLOW,
         ),
     ] = "refuse"
+    tolerance: Annotated[
+        float | None,
+        Parameter(
+            name="--tolerance",
+            group=HOW,
+            help="Error that an element may have, relative to A's longest row times B's longest column: "
+            "allows Strassen's product where its bound is below.",
+            default="full precision",
+        ),
+    ] = None
 
     def inspect(self) -> Inputs:
         operands = ((self.a, self.transpose_a), (self.b, self.transpose_b))

@@ -43,6 +43,7 @@ def plan_multiply(
     dtype = _product_type(left, right, target, why)
     if options.overflow == "wrap" and not dtype.startswith(("int", "uint")):
         raise UsageError(f"--overflow wrap is for products of integers, not of {dtype}")
+    _check_tolerance(options)
     item = ITEMSIZE[dtype]
     work = float(m) * k * n
     spread = rule.spread(options, facts, work, why, joined=joined)
@@ -67,7 +68,7 @@ def plan_multiply(
     if target is not None:
         folder = os.path.dirname(target.path)
         variant = io.choose(variant, (left, right), dtype, options, facts, folder, why, plain)
-    symmetric = variant.copies == 1 and are_transposes(left, right)
+    symmetric = variant.copies == 1 and options.kernel != "strassen" and are_transposes(left, right)
     if symmetric:
         why.append(
             "symmetric: B is the transpose of A, so half of the product is computed and the rest copied"
@@ -82,6 +83,7 @@ def plan_multiply(
         min(ranks * threads, facts.cores),
     )
     verify = proof.choose(options.verify, share, warnings)
+    strassen = options.kernel == "strassen" or options.tolerance is not None
     lies = [variant.read == "mapped" and io.in_place(region, dtype) for region in (left, right)]
     wanted = multiply_need(
         m,
@@ -94,6 +96,7 @@ def plan_multiply(
         in_place=(lies[0], lies[1]),
         turned=order == "F",
         symmetric=symmetric,
+        strassen=strassen,
     )
     flags = ("ranks", "threads", "algorithm", "io")
     return plan_of(
@@ -112,14 +115,31 @@ def plan_multiply(
             "verify": verify,
             "overflow": options.overflow,
             "symmetric": symmetric,
+            "tolerance": options.tolerance or 0.0,
             "read_back": verify == "fast"
             and (options.verify == "fast" or _cheap_to_read(variant, m * n * item, flops)),
         },
         shape=(m, n),
         dtype=dtype,
         order=order,
-        writes_early=variant.write == "uncached" and variant.copies == 1 and flops > 0 and not symmetric,
+        writes_early=variant.write == "uncached"
+        and variant.copies == 1
+        and flops > 0
+        and not (symmetric or strassen),
     )
+
+
+def _check_tolerance(options: Multiply) -> None:
+    tolerance = options.tolerance
+    if tolerance is None:
+        return
+    if not 0 < tolerance < 1:
+        raise UsageError(f"--tolerance {tolerance:g} makes no sense; it must be between 0 and 1")
+    if options.kernel not in ("fast", "strassen"):
+        raise UsageError(
+            f"--tolerance makes no sense with --kernel {options.kernel}, which works to rounding",
+            "--kernel strassen, or omit one of the two",
+        )
 
 
 def _algorithm(options: Multiply, ranks: int, why: list[str]) -> Algorithm:
