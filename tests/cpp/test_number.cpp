@@ -1,6 +1,8 @@
 // Tests of single numbers as text: read and printed as the C library does it, at the hardest places, and every float16.
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -70,6 +72,36 @@ TEST_CASE("random bit patterns read as strtod reads them, in the shortest form a
             check_text(printed("%.9g", static_cast<double>(single)));
             REQUIRE(same(scanned<float>(std::string(text.data(), print(single, text.data()))), single));
         }
+    }
+}
+
+TEST_CASE("floats print as the library prints them in the fewest digits") {
+    const auto check = [](auto value, std::uint64_t i) {
+        constexpr std::size_t width = print_width(sizeof value == 8 ? Dtype::float64 : Dtype::float32);
+        std::array<char, 40> ours, library;
+        ours.fill('x');
+        const std::string text(ours.data(), print(value, ours.data()));
+        const std::string expected(library.data(), std::to_chars(library.data(), library.data() + 40, value).ptr);
+        CAPTURE(i);
+        REQUIRE(text == (std::isnan(value) ? "nan" : expected));
+        REQUIRE(std::all_of(ours.begin() + width, ours.end(), [](char c) { return c == 'x'; }));
+    };
+    for (std::uint64_t i = 0; i < 300000; ++i) {
+        const std::uint64_t bits = mix(i);
+        const int few = static_cast<int>(bits % 64);
+        const double whole = static_cast<double>(static_cast<std::int64_t>(bits) >> few);
+        check(std::bit_cast<double>(bits), i);
+        check(std::bit_cast<float>(static_cast<std::uint32_t>(bits)), i);
+        check(whole, i);
+        check(static_cast<float>(whole), i);
+        check(std::ldexp(whole, -static_cast<int>(mix(i + 1) % 64)), i);
+        check(static_cast<double>(bits % 100000) / std::pow(10, few % 12), i);
+        check(static_cast<float>(bits % 100000) / static_cast<float>(std::pow(10, few % 12)), i);
+    }
+    for (int power = -1080; power < 1030; ++power) {  // below a power of two floats lie half as far apart
+        check(std::ldexp(1.0, power), 0);
+        check(-std::ldexp(1.0F, power / 6), 0);
+        check(std::pow(10.0, power / 3), 0);
     }
 }
 

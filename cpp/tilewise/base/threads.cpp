@@ -5,7 +5,10 @@
 //     helper 2      └──▶ work(2) ───────▶ spins …             helper begins on another than the caller's.
 #include "tilewise/base/threads.hpp"
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <unistd.h>
@@ -19,20 +22,40 @@ namespace {
 
 constexpr std::chrono::microseconds spinning{50};
 
-/// Waits until `value` is no longer `old`.
-void await(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
-    const auto end = std::chrono::steady_clock::now() + spinning;
-    while (value.load(std::memory_order_acquire) == old) {
-        for (int i = 0; i < 32; ++i) {
-#if defined(__x86_64__)
-            __builtin_ia32_pause();
-#endif
+/// A count that one thread raises and another waits for: awake for a moment, then asleep.
+class Count {
+public:
+    void raise() {
+        {
+            const std::lock_guard lock(mutex_);
+            value_.fetch_add(1, std::memory_order_release);
         }
-        if (std::chrono::steady_clock::now() > end) {
-            value.wait(old, std::memory_order_acquire);
-        }
+        raised_.notify_one();
     }
-}
+
+    /// Waits until it is more than `old`.
+    void await(std::uint32_t old) {
+        const auto changed = [&] { return value_.load(std::memory_order_acquire) != old; };
+        const auto end = std::chrono::steady_clock::now() + spinning;
+        do {
+            for (int i = 0; i < 32; ++i) {
+                if (changed()) {
+                    return;
+                }
+#if defined(__x86_64__)
+                __builtin_ia32_pause();
+#endif
+            }
+        } while (std::chrono::steady_clock::now() < end);
+        std::unique_lock lock(mutex_);
+        raised_.wait(lock, changed);
+    }
+
+private:
+    std::atomic<std::uint32_t> value_ = 0;
+    std::mutex mutex_;
+    std::condition_variable raised_;
+};
 
 /// Where helpers may run: where the process may, but for the caller's own processor, if there are enough of them.
 class Processors {
@@ -78,28 +101,23 @@ public:
         processors_.move(handle_, processors);
         work_ = &work;
         number_ = number;
-        given_.fetch_add(1, std::memory_order_release);
-        given_.notify_one();
+        ++begun_;
+        given_.raise();
     }
 
-    void end() const {
-        const std::uint32_t last = given_.load(std::memory_order_relaxed);
-        while (finished_.load(std::memory_order_acquire) != last) {
-            await(finished_, last - 1);
-        }
-    }
+    void end() { finished_.await(begun_ - 1); }
 
 private:
     void run() {
-        for (std::uint32_t done = 0;;) {
-            await(given_, done);
+        for (std::uint32_t done = 0;; ++done) {
+            given_.await(done);
             (*work_)(number_);
-            finished_.store(++done, std::memory_order_release);
-            finished_.notify_one();
+            finished_.raise();
         }
     }
 
-    std::atomic<std::uint32_t> given_ = 0, finished_ = 0;
+    Count given_, finished_;
+    std::uint32_t begun_ = 0;  // of the caller's
     const std::function<void(int)>* work_ = nullptr;
     int number_ = 0;
     Processors processors_;
@@ -152,7 +170,7 @@ void run_on_helpers(int helpers, const std::function<void(int)>& work) {
         taken[i]->begin(work, static_cast<int>(i) + 1, processors);
     }
     work(0);
-    for (const Helper* helper : taken) {
+    for (Helper* helper : taken) {
         helper->end();
     }
     Stock::one().give_back(taken);

@@ -1,4 +1,4 @@
-// Prints numbers by the library's shortest conversion, which has neither float16 nor complex numbers.
+// Prints numbers of every type: floats in the fewest digits, float16 from a table, complex numbers as two.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -7,24 +7,18 @@
 #include <vector>
 
 #include "tilewise/kernel/number.hpp"
+#include "tilewise/kernel/print_float.hpp"
 
 namespace tilewise::kernel {
 namespace {
 
-template <class T> char* print_float(T value, char* out) {
-    if (std::isnan(value)) {
-        return std::copy_n("nan", 3, out);  // the library writes the sign of a NaN, which nobody means
-    }
-    return std::to_chars(out, out + 24, value).ptr;
-}
-
 template <class R> char* print_complex(const std::complex<R>& value, char* out) {
     *out++ = '(';
-    out = print_float(value.real(), out);
+    out = print(value.real(), out);
     if (!std::signbit(value.imag()) || std::isnan(value.imag())) {
         *out++ = '+';
     }
-    out = print_float(value.imag(), out);
+    out = print(value.imag(), out);
     *out++ = 'j';
     *out++ = ')';
     return out;
@@ -44,14 +38,16 @@ struct HalfTable {
         for (std::size_t bits = 0; bits < entries.size(); ++bits) {
             const double exact = half_to_double(static_cast<std::uint16_t>(bits));
             Entry& entry = entries[bits];
-            const char* end = print_float(shortest(exact, static_cast<std::uint16_t>(bits)), entry.text.data());
-            entry.length = static_cast<std::uint8_t>(end - entry.text.data());
+            std::array<char, print_width(Dtype::float64)> text;
+            const char* end = print(fewest_digits(exact, static_cast<std::uint16_t>(bits)), text.data());
+            entry.length = static_cast<std::uint8_t>(end - text.data());
+            std::copy_n(text.data(), entry.length, entry.text.data());
         }
     }
 
     /// The double nearest to the decimal of fewest digits that rounds to this float16; printing it gives that decimal
     /// back.
-    static double shortest(double exact, std::uint16_t bits) {
+    static double fewest_digits(double exact, std::uint16_t bits) {
         // From just above too: a decimal halfway between two is rounded to even, but below a power of two half as much
         // rounds to it.
         const double above = std::nextafter(exact, std::numeric_limits<double>::infinity());

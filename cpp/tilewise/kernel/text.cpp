@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "tilewise/base/error.hpp"
+#include "tilewise/kernel/text_quick.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -48,13 +49,14 @@ std::string_view without_blanks(std::string_view text) {
     return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
 }
 
-/// Whether every number is as `scan` reads it, so that only what it refuses must be looked at as a field.
-bool is_plain(const TextStyle& style) {
-    return style.decimal == '.' && std::none_of(style.missing.begin(), style.missing.end(), [](const auto& word) {
-               double value = 0;  // a word such as -999 is a number to others
-               const Scan found = scan(word.data(), word.data() + word.size(), value);
-               return found.fault == Fault::none && found.end == word.data() + word.size() && value == value;
-           });
+/// Whether all that looks like a number is one: a word such as -999 may stand for a missing one.
+bool is_certain(const TextStyle& style) {
+    return std::none_of(style.missing.begin(), style.missing.end(), [&](std::string word) {
+        std::replace(word.begin(), word.end(), style.decimal, '.');
+        double value = 0;
+        const Scan found = scan(word.data(), word.data() + word.size(), value);
+        return found.fault == Fault::none && found.end == word.data() + word.size() && value == value;
+    });
 }
 
 /// One place in a text, and all that messages need to know about it.
@@ -65,7 +67,8 @@ struct Place {
     std::int64_t line;
     Losses* losses;
     char separator = style.separator;
-    bool plain = is_plain(style);
+    bool certain = is_certain(style);
+    bool plain = certain && style.decimal == '.';  ///< only what `scan` refuses must be looked at as a field
 
     const char* skip(const char* at) const { return skip_blanks(at, end, separator != '\t'); }
     bool line_is_over(const char* at) const { return at_line_end(at, end) || *at == '#'; }
@@ -251,13 +254,49 @@ template <class T> const char* parse_line(const Place& place, const char* at, st
     return at;
 }
 
-template <class T> std::int64_t parse_lines(Place place, std::byte* out, std::int64_t capacity) {
+/// Leaves to the quick reader what it can read, for as long as that is more than a line now and then.
+class Quick {
+public:
+    Quick(const Place& place, Dtype dtype, const std::byte* out)
+        : reader_(place.certain && place.separator != place.style.decimal && place.style.line_numbers > 0 &&
+                          out != nullptr
+                      ? quick_reader(dtype)
+                      : nullptr) {}
+
+    /// Moves `place` behind the lines that were read into `out`; returns how many.
+    std::int64_t read(Place& place, std::byte* out, std::int64_t most) {
+        constexpr std::int64_t patience = 16;
+        if (reader_ == nullptr || most == 0 || stops_ > patience + lines_) {
+            return 0;
+        }
+        const QuickEnd end = reader_(
+            {place.line_begin, place.end, place.separator, place.style.decimal, place.style.line_numbers, most, out});
+        place.line_begin = end.at;
+        place.line += end.lines;
+        lines_ += end.lines;
+        ++stops_;
+        return end.lines;
+    }
+
+private:
+    QuickReader reader_;
+    std::int64_t lines_ = 0, stops_ = 0;
+};
+
+/// `dtype` is that of T.
+template <class T>
+std::int64_t parse_lines(Place place, Dtype dtype, std::byte* out, std::int64_t capacity) {
+    constexpr auto item = static_cast<std::int64_t>(sizeof(T));
     const std::int64_t line_numbers = place.style.line_numbers;
     const bool tabs = !place.style.tabs_are_fields();
     std::int64_t count = 0;
     std::vector<std::byte> unread(out == nullptr ? static_cast<std::size_t>(line_numbers) * sizeof(T) : 0);
     std::byte* const line_out = out == nullptr ? unread.data() : out;
+    Quick quick(place, dtype, out);
     for (const char* end = place.end; place.line_begin < end; ++place.line) {
+        count +=
+            quick.read(place, line_out + count * item, (capacity - count) / std::max<std::int64_t>(1, line_numbers)) *
+            line_numbers;
         const char* at = skip_blanks(place.line_begin, end, tabs);
         if (holds_data(at, end)) {
             if (place.separator == '\t') {
@@ -304,10 +343,11 @@ std::int64_t parse_text(const char* begin, const char* end, const TextStyle& sty
         if constexpr (IsComplex<T>::value) {
             if (style.pairs) {
                 check_pairs(style);
-                return parse_lines<typename T::value_type>(place, out, 2 * capacity) / 2;
+                const Dtype part = dtype == Dtype::complex64 ? Dtype::float32 : Dtype::float64;
+                return parse_lines<typename T::value_type>(place, part, out, 2 * capacity) / 2;
             }
         }
-        return parse_lines<T>(place, out, capacity);
+        return parse_lines<T>(place, dtype, out, capacity);
     });
 }
 
