@@ -145,7 +145,7 @@ TEST_CASE("C is cut into no more parts than it has tiles, and evenly") {
     }
     for (const int threads : {1, 2, 7, 64}) {
         for (const auto& [m, n] : std::vector<std::array<std::int64_t, 2>>{{64, 96}, {1024, 1024}, {5000, 100}}) {
-            const TiledCuts cuts =
+            const Cuts cuts =
                 tiled_gemm_cuts({.dtype = Dtype::float64, .m = m, .n = n, .k = 500, .a = {}, .b = {}}, threads);
             CHECK(cuts.rows * cuts.row_unit < m + cuts.row_unit);
             CHECK(cuts.columns * cuts.column_unit < n + cuts.column_unit);

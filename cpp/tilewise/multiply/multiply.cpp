@@ -8,14 +8,12 @@
 #include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/io/transfer.hpp"
-#include "tilewise/kernel/strassen.hpp"
-#include "tilewise/kernel/symmetric.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/multiply/arithmetic.hpp"
 #include "tilewise/multiply/as_stored.hpp"
 #include "tilewise/multiply/early_output.hpp"
 #include "tilewise/multiply/layers.hpp"
-#include "tilewise/multiply/swap_halves.hpp"
 
 namespace tilewise::multiply {
 namespace {
@@ -62,6 +60,7 @@ public:
           dtype_(dtype),
           options_(options),
           layout_(layout),
+          arithmetic_(context, layout_, dtype, options_, halving),
           rank_(context.comm.rank()),
           layer_(context.comm.split(layout_.layer(rank_), layout_.in_layer(rank_))) {
         outcome_.halving = halving;
@@ -125,20 +124,11 @@ private:
                 check_ = make_random_check(dtype_, layout_.shape(), options_.kernel, outcome_.halving.growth);
             }
         });
-        if (options_.symmetric) {
-            half_ = grid::symmetric_part(layout_, rank_, context_.threads);
-            for (const grid::Block& part : half_.computed) {
-                computed_.push_back(grid::within(part, c));
-            }
-        }
         outcome_.working = c.size() > 0 && !steps_.empty();
         outcome_.ideal_exchanged = grid::received_elements(steps_, layer_.rank(), c.rows.size(), c.columns.size()) *
                                    static_cast<std::int64_t>(size_of(dtype_));
-        const grid::Shape shape = layout_.shape();
-        const double elements = options_.symmetric ? static_cast<double>(shape.m) * static_cast<double>(shape.m + 1) / 2
-                                                   : static_cast<double>(shape.m) * static_cast<double>(shape.n);
-        outcome_.plain_flops = (is_complex(dtype_) ? 8.0 : 2.0) * elements * static_cast<double>(shape.k);
-        outcome_.flops = outcome_.plain_flops * kernel::strassen_work(outcome_.halving.levels);
+        outcome_.plain_flops = arithmetic_.plain_flops();
+        outcome_.flops = arithmetic_.flops();
     }
 
     void read() {
@@ -249,9 +239,7 @@ private:
             return;
         }
         multiply_steps();
-        if (options_.symmetric) {
-            mirror();
-        }
+        arithmetic_.complete(c_memory_.data());
         add_layers(context_, layout_, dtype_, c_memory_.data());
     }
 
@@ -291,16 +279,7 @@ private:
                                           .c = c_memory_.data(),
                                           .c_stride = c.columns.size(),
                                           .accumulate = index > 0};
-            // Parts that are smaller than the largest are halved as often as pays for them.
-            const int levels =
-                std::min(outcome_.halving.levels, kernel::strassen_levels(dtype_, product.m, product.n, product.k));
-            if (options_.symmetric) {
-                kernel::gemm_parts(product, computed_, context_.threads, options_.kernel, between, slice);
-            } else if (levels > 0) {
-                kernel::strassen(product, context_.threads, levels, between);
-            } else {
-                kernel::gemm(product, context_.threads, options_.kernel, between, slice);
-            }
+            arithmetic_.step(product, between, slice);
             done += share;
         }
         {
@@ -310,17 +289,6 @@ private:
         if (steps_.empty()) {  // k = 0: an empty sum
             std::memset(c_memory_.data(), 0, static_cast<std::size_t>(c.size()) * size_of(dtype_));
         }
-    }
-
-    /// C has what `half_` says, and becomes its own transpose.
-    void mirror() {
-        const grid::Block c = layout_.c(rank_);
-        {
-            const Timed timed(context_.ledger, Phase::compute, "mirror");
-            kernel::mirror(c_memory_.data(), c, size_of(dtype_), half_.mirrored, context_.threads);
-        }
-        const Timed timed(context_.ledger, Phase::exchange, "swap halves");
-        swap_halves(context_, half_, c, dtype_, c_memory_.data());
     }
 
     /// One rank, part after part of C's rows: compute, show to the check, hand over to be written.
@@ -389,14 +357,13 @@ private:
     Dtype dtype_;
     const Options& options_;
     grid::Layout layout_;
+    Arithmetic arithmetic_;
     int rank_;
     mpi::Communicator layer_;
     std::vector<grid::Step> steps_;
     std::unique_ptr<Exchange> exchange_;
     std::optional<io::Mapping> a_map_, b_map_;
     bool b_is_a_ = false;                      // B is computed with where A lies
-    grid::SymmetricPart half_;                 // what this rank computes of a symmetric C …
-    std::vector<grid::Block> computed_;        // … counted from where its block begins
     Buffer c_memory_;                          // the rank's block of C …
     Buffer c_transposed_;                      // the same, transposed for a file that is stored column by column
     std::optional<EarlyOutput> early_output_;  // … or what it is streamed through
