@@ -13,7 +13,6 @@
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/apply.hpp"
 #include "tilewise/kernel/convert.hpp"
-#include "tilewise/kernel/copy.hpp"
 #include "tilewise/kernel/fill.hpp"
 #include "tilewise/kernel/gemm.hpp"
 #include "tilewise/kernel/gemm_tiled.hpp"
@@ -301,23 +300,4 @@ TEST_CASE("random is uniform and normal is normal, by their moments") {
     CHECK(std::abs(normal_moments[0]) < 0.01);
     CHECK(normal_moments[1] == doctest::Approx(1.0).epsilon(0.02));
     CHECK_THROWS_AS(fill_named("ones"), UsageError);
-}
-
-TEST_CASE("a copy past the caches is memcpy's, whatever the starts and lengths, and touches nothing around it") {
-    constexpr std::int64_t guard = 128, longest = 5000;
-    std::vector<std::byte> from(static_cast<std::size_t>(longest + 2 * guard));
-    for (std::size_t i = 0; i < from.size(); ++i) {
-        from[i] = static_cast<std::byte>(mix(i));
-    }
-    for (const std::int64_t bytes : {0, 1, 63, 64, 65, 2047, 2048, 2049, 2111, 4096, 4999, 5000}) {
-        for (const std::int64_t from_start : {0, 1, 16, 60}) {
-            for (const std::int64_t to_start : {0, 1, 15, 16, 63}) {
-                std::vector<std::byte> to(from.size(), std::byte{0x5a}), expected = to;
-                std::memcpy(expected.data() + guard / 2 + to_start, from.data() + from_start,
-                            static_cast<std::size_t>(bytes));
-                copy_past_caches(to.data() + guard / 2 + to_start, from.data() + from_start, bytes);
-                CHECK(to == expected);
-            }
-        }
-    }
 }

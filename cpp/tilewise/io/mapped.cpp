@@ -18,7 +18,6 @@
 #include "tilewise/base/threads.hpp"
 #include "tilewise/io/file.hpp"
 #include "tilewise/io/runs.hpp"
-#include "tilewise/kernel/copy.hpp"
 
 namespace tilewise::io {
 namespace {
@@ -100,19 +99,12 @@ private:
         const auto open = [&] { return std::make_unique<Mapping>(transfer.region, access); };
         serve_own_share(context, transfer, reading, reading ? "copy from map" : "copy to map", open,
                         [&](const auto& mapping, const grid::Share& share, grid::Range within) {
-                            const bool large = share.size() * transfer.item() >= kernel::worth_copying_past_caches;
                             grid::for_runs(share, transfer.columns(), within,
                                            [&](std::int64_t first, std::int64_t count, std::int64_t local) {
                                                std::byte* mine = transfer.data + local * transfer.item();
                                                std::byte* its = mapping->data() + first * transfer.item();
-                                               std::byte* to = reading ? mine : its;
-                                               const std::byte* from = reading ? its : mine;
-                                               const std::int64_t bytes = count * transfer.item();
-                                               if (large) {
-                                                   kernel::copy_past_caches(to, from, bytes);
-                                               } else {
-                                                   std::memcpy(to, from, static_cast<std::size_t>(bytes));
-                                               }
+                                               std::memcpy(reading ? mine : its, reading ? its : mine,
+                                                           static_cast<std::size_t>(count * transfer.item()));
                                            });
                             return 0;
                         });

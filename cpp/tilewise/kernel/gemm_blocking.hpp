@@ -12,7 +12,7 @@
 // where such caches give 32 or more. So depth and rows share half of the second level, rows · depth · size = half, and
 // what one multiply-add costs beside itself is least: C is read and written once for each `depth` of them, B's panel
 // once for each `rows`, and the former costs `weight` = 4 times the latter, as it ends a pipeline that runs full
-// (fitted on Zen 5: 128 × 512 and all within 1 % round it):
+// (fitted on Zen 5, to 128 × 512):
 //
 //     weight / depth + 1 / rows least  ⇒  depth = weight · rows  ⇒  rows = √(half / (weight · size))
 //
