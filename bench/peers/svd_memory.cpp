@@ -50,7 +50,8 @@ Matrix orthonormal(std::int64_t rows, std::int64_t count, std::uint64_t first_ro
     Matrix q(rows, count);
     fill_normal(q.columns(), first_row);
     const Team alone;
-    const SpreadQr factored = spread_qr({q.columns(), std::vector<int>(static_cast<std::size_t>(count), 0)}, alone, 1);
+    const SpreadQr factored =
+        spread_qr<double>({q.columns(), std::vector<int>(static_cast<std::size_t>(count), 0)}, alone, 1);
     Matrix columns(rows, count);
     for (std::int64_t c = 0; c < count; ++c) {
         columns.column(c)[c] = 1;
