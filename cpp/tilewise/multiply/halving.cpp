@@ -36,7 +36,7 @@ struct Lengths {
 /// Of the columns of all parts together.
 Lengths lengths_of(Context& context, Dtype dtype, std::int64_t columns, const Part& part) {
     kernel::ColumnSizes sizes(columns);
-    const auto [rows, mine] = part.block;
+    const grid::Range rows = part.block.rows, mine = part.block.columns;
     const auto measure = [&](auto zero) {
         kernel::measure_columns<decltype(zero)>(part.operand, rows.size(), mine.size(), sizes, mine.begin,
                                                 context.threads);
@@ -55,6 +55,14 @@ Lengths lengths_of(Context& context, Dtype dtype, std::int64_t columns, const Pa
     return lengths;
 }
 
+/// "1e-12", "1.5"
+std::string said(double number) {
+    std::ostringstream text;
+    text.precision(2);
+    text << number;
+    return text.str();
+}
+
 }  // namespace
 
 double Halving::bound(Dtype dtype) const { return growth * roundoff(dtype); }
@@ -70,8 +78,8 @@ Halving halving_of(const grid::Layout& layout, Dtype dtype, kernel::Kernel kerne
     }
     if (dtype != Dtype::float32 && dtype != Dtype::float64) {
         if (asked) {
-            throw UsageError("--kernel strassen multiplies float32 and float64, not " + std::string(name_of(dtype)) +
-                             "; try: --kernel fast");
+            throw UsageError("--kernel strassen multiplies float32 and float64, not " + std::string(name_of(dtype)), -1,
+                             0, "--kernel fast");
         }
         return {};
     }
@@ -94,12 +102,9 @@ Halving halving_of(const grid::Layout& layout, Dtype dtype, kernel::Kernel kerne
     };
     while (halving.levels > 0 && !bounded()) {
         if (halving.levels == 1 && asked) {
-            std::ostringstream text;
-            text.precision(2);
-            text << "the error of one level of Strassen's product is bounded by " << halving.bound(dtype)
-                 << ", which is above --tolerance " << tolerance << "; try: --tolerance " << halving.bound(dtype) * 1.1
-                 << ", or --kernel fast";
-            throw UsageError(text.str());
+            throw UsageError("the error of one level of Strassen's product is bounded by " +
+                                 said(halving.bound(dtype)) + ", which is above --tolerance " + said(tolerance),
+                             -1, 0, "--tolerance " + said(halving.bound(dtype) * 1.1) + ", or --kernel fast");
         }
         --halving.levels;
     }
@@ -116,17 +121,16 @@ void refuse_unlike(Context& context, Dtype dtype, const grid::Shape& shape, cons
             throw UsageError(
                 "Strassen's product takes finite numbers that are neither huge nor tiny: it adds rows and "
                 "columns, and " +
-                std::string(!of_a.finite || extreme(of_a.most) ? "A" : "B") +
-                " has others; try: --kernel fast without --tolerance");
+                    std::string(!of_a.finite || extreme(of_a.most) ? "A" : "B") + " has others",
+                -1, 0, "--kernel fast without --tolerance");
         }
         if (tolerance <= 0 && of_a.ratio() * of_b.ratio() > most_unlike) {
-            std::ostringstream text;
-            text.precision(2);
-            text << "rows of A differ by a factor of " << of_a.ratio() << " in length and columns of B by one of "
-                 << of_b.ratio() << ": next to the shortest, the errors of Strassen's product would be large; try: "
-                 << "--kernel fast, or --tolerance " << halving.bound(dtype) * 1.1
-                 << " if an error of that times the longest is small enough";
-            throw UsageError(text.str());
+            throw UsageError("rows of A differ by a factor of " + said(of_a.ratio()) +
+                                 " in length and columns of B by one of " + said(of_b.ratio()) +
+                                 ": next to the shortest, the errors of Strassen's product would be large",
+                             -1, 0,
+                             "--kernel fast, or --tolerance " + said(halving.bound(dtype) * 1.1) +
+                                 " if an error of that times the longest is small enough");
         }
     });
 }

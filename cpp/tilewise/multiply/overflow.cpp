@@ -112,9 +112,8 @@ void refuse_overflow(Context& context, Dtype dtype, const grid::Shape& shape, co
             std::ostringstream text;
             text << "the product could overflow " << name_of(dtype) << ": sums over k = " << shape.k << " may reach "
                  << (up > most ? "" : "-") << static_cast<double>(up > most ? up : down) << ", the type holds "
-                 << (dtype == Dtype::int64 ? "-2^63 to 2^63 - 1" : "0 to 2^64 - 1")
-                 << "; try: --overflow wrap, or floating-point inputs";
-            throw UsageError(text.str());
+                 << (dtype == Dtype::int64 ? "-2^63 to 2^63 - 1" : "0 to 2^64 - 1");
+            throw UsageError(text.str(), -1, 0, "--overflow wrap, or floating-point inputs");
         }
     });
 }
