@@ -170,7 +170,8 @@ TEST_CASE("two stages decompose what has equal, few or no singular values, and a
         std::copy_n(low.column(c % 7), n, low.column(c));
     }
     check_decomposition(low, decompose(low, 2));
-    const Matrix graded = scaled_columns(normal_matrix(n, n), [](std::int64_t c) { return std::pow(10.0, -c / 15.0); });
+    const Matrix graded = scaled_columns(normal_matrix(n, n),
+                                         [](std::int64_t c) { return std::pow(10.0, -static_cast<double>(c) / 15); });
     check_decomposition(graded, decompose(graded, 2));
     for (const double scale : {1e-290, 1e290}) {
         const Matrix scaled = scaled_columns(normal_matrix(n, n), [&](std::int64_t) { return scale; });
