@@ -308,7 +308,7 @@ TEST_CASE("an integer product is refused exactly where it could leave 64 bits") 
                     {{reinterpret_cast<const std::byte*>(b.data()), b_block.columns.size(), false}, b_block});
             } catch (const Error& error) {
                 threw = true;
-                CHECK(std::string(error.what()).find("--overflow wrap") != std::string::npos);
+                CHECK(std::string(error.advice()).find("--overflow wrap") != std::string::npos);
             }
             first = cut == 0 ? threw : first;
             any = any || threw;
