@@ -217,7 +217,6 @@ private:
         for (std::int64_t at = 0; at < all; at += lanes) {
 #pragma GCC unroll 4
             for (std::int64_t left = lanes; left > 1; left /= 2) {
-#pragma GCC unroll 8
                 for (std::int64_t i = 0; i < left / 2; ++i) {
                     sums[at + i] = pairs(sums[at + 2 * i], sums[at + 2 * i + 1], positions);
                 }
