@@ -197,9 +197,11 @@ private:
     bool find_at_border(const char* start, Decimal& decimal) const {
         std::array<char, 2 * decimal_room> copy{};
         std::copy_n(start, std::min(decimal_room, lines_.end - start), copy.begin());
-        const bool found = find_decimal(copy.data(), lines_.mark, decimal);
+        if (!find_decimal(copy.data(), lines_.mark, decimal)) {
+            return false;
+        }
         decimal.end = start + (decimal.end - copy.data());
-        return found;
+        return true;
     }
 
     const QuickLines& lines_;
