@@ -11,6 +11,18 @@
 
 extern "C" {
 // The Fortran interface; matrices are column-major.
+#define TILEWISE_LAPACK_OF_ANY(p)                                                                                  \
+    void TILEWISE_BLAS(p##potrf_)(const char*, const int*, void*, const int*, int*);                               \
+    void TILEWISE_BLAS(p##geqrf_)(const int*, const int*, void*, const int*, void*, void*, const int*, int*);      \
+    void TILEWISE_BLAS(p##larft_)(const char*, const char*, const int*, const int*, const void*, const int*,       \
+                                  const void*, void*, const int*);                                                 \
+    void TILEWISE_BLAS(p##larfb_)(const char*, const char*, const char*, const char*, const int*, const int*,      \
+                                  const int*, const void*, const int*, const void*, const int*, void*, const int*, \
+                                  void*, const int*);
+TILEWISE_LAPACK_OF_ANY(s)
+TILEWISE_LAPACK_OF_ANY(d)
+TILEWISE_LAPACK_OF_ANY(z)
+#undef TILEWISE_LAPACK_OF_ANY
 #define TILEWISE_LAPACK_OF_TYPE(p)                                                                                    \
     void TILEWISE_BLAS(p##syrk_)(const char*, const char*, const int*, const int*, const void*, const void*,          \
                                  const int*, const void*, void*, const int*);                                         \
@@ -21,16 +33,9 @@ extern "C" {
     void TILEWISE_BLAS(p##sterf_)(const int*, void*, void*, int*);                                                    \
     void TILEWISE_BLAS(p##stedc_)(const char*, const int*, void*, void*, void*, const int*, void*, const int*, int*,  \
                                   const int*, int*);                                                                  \
-    void TILEWISE_BLAS(p##potrf_)(const char*, const int*, void*, const int*, int*);                                  \
     void TILEWISE_BLAS(p##geqp3_)(const int*, const int*, void*, const int*, int*, void*, void*, const int*, int*);   \
-    void TILEWISE_BLAS(p##geqrf_)(const int*, const int*, void*, const int*, void*, void*, const int*, int*);         \
     void TILEWISE_BLAS(p##ormqr_)(const char*, const char*, const int*, const int*, const int*, const void*,          \
                                   const int*, const void*, void*, const int*, void*, const int*, int*);               \
-    void TILEWISE_BLAS(p##larft_)(const char*, const char*, const int*, const int*, const void*, const int*,          \
-                                  const void*, void*, const int*);                                                    \
-    void TILEWISE_BLAS(p##larfb_)(const char*, const char*, const char*, const char*, const int*, const int*,         \
-                                  const int*, const void*, const int*, const void*, const int*, void*, const int*,    \
-                                  void*, const int*);                                                                 \
     void TILEWISE_BLAS(p##gesvj_)(const char*, const char*, const char*, const int*, const int*, void*, const int*,   \
                                   void*, const int*, void*, const int*, void*, const int*, int*);                     \
     void TILEWISE_BLAS(p##gesdd_)(const char*, const int*, const int*, void*, const int*, void*, void*, const int*,   \

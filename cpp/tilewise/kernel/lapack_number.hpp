@@ -16,17 +16,10 @@ extern "C" {
                                   void*, const int*, int*, const int*, int*);                                         \
     void TILEWISE_BLAS(p##hetrd_)(const char*, const int*, void*, const int*, void*, void*, void*, void*, const int*, \
                                   int*);                                                                              \
-    void TILEWISE_BLAS(p##potrf_)(const char*, const int*, void*, const int*, int*);                                  \
     void TILEWISE_BLAS(p##geqp3_)(const int*, const int*, void*, const int*, int*, void*, void*, const int*, void*,   \
                                   int*);                                                                              \
-    void TILEWISE_BLAS(p##geqrf_)(const int*, const int*, void*, const int*, void*, void*, const int*, int*);         \
     void TILEWISE_BLAS(p##unmqr_)(const char*, const char*, const int*, const int*, const int*, const void*,          \
                                   const int*, const void*, void*, const int*, void*, const int*, int*);               \
-    void TILEWISE_BLAS(p##larft_)(const char*, const char*, const int*, const int*, const void*, const int*,          \
-                                  const void*, void*, const int*);                                                    \
-    void TILEWISE_BLAS(p##larfb_)(const char*, const char*, const char*, const char*, const int*, const int*,         \
-                                  const int*, const void*, const int*, const void*, const int*, void*, const int*,    \
-                                  void*, const int*);                                                                 \
     void TILEWISE_BLAS(p##gesvj_)(const char*, const char*, const char*, const int*, const int*, void*, const int*,   \
                                   void*, const int*, void*, const int*, void*, const int*, void*, const int*, int*);  \
     void TILEWISE_BLAS(p##gesdd_)(const char*, const int*, const int*, void*, const int*, void*, void*, const int*,   \
