@@ -61,7 +61,8 @@ def test_wrong_factors_are_thrown_away(inputs: Tilewise, algorithm: str, verify:
     [("kill", 1, "input"), ("kill", 0, "compute"), ("kill", 2, "output"), ("throw", 1, "compute")],
 )
 def test_a_rank_that_dies(inputs: Tilewise, fault: str, rank: int, phase: str, algorithm: str) -> None:
-    inputs.environment["TILEWISE_FAULT"] = f"{fault}:{0 if algorithm in ('local', 'two_stage') else rank}:{phase}"
+    where = 0 if algorithm in ("local", "two_stage") else rank
+    inputs.environment["TILEWISE_FAULT"] = f"{fault}:{where}:{phase}"
     with untouched(inputs):
         said = one_message(inputs(*WORDS, *ways(algorithm, 3)), 1)
     assert ("SIGKILL" if fault == "kill" else "told to fail") in said
