@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iostream>
 #include <string>
+#include <type_traits>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/dtype.hpp"
@@ -23,7 +24,8 @@ template <class T> void fill(Buffer& buffer, std::size_t count) {
     std::uint64_t state = 1;
     for (std::size_t i = 0; i < count; ++i) {
         state = state * 6364136223846793005U + 1442695040888963407U;
-        numbers[i] = static_cast<T>(static_cast<double>(state >> 40U) * 0x1p-24);
+        numbers[i] = std::is_integral_v<T> ? static_cast<T>(state >> 40U)
+                                           : static_cast<T>(static_cast<double>(state >> 40U) * 0x1p-24);
     }
 }
 
@@ -35,12 +37,14 @@ int main() {
     int threads = 0;
     Buffer a, b, c;
     while (std::cin >> type >> m >> n >> k >> kernel >> threads) {
-        const Dtype dtype = type == "float32" ? Dtype::float32 : Dtype::float64;
+        const Dtype dtype = type == "float32" ? Dtype::float32 : type == "int64" ? Dtype::int64 : Dtype::float64;
         if (const std::string shape = type + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
             shape != last) {
             const auto filled = [&](Buffer& buffer, std::int64_t count) {
-                dtype == Dtype::float32 ? fill<float>(buffer, static_cast<std::size_t>(count))
-                                        : fill<double>(buffer, static_cast<std::size_t>(count));
+                const auto size = static_cast<std::size_t>(count);
+                dtype == Dtype::float32 ? fill<float>(buffer, size)
+                : dtype == Dtype::int64 ? fill<std::int64_t>(buffer, size)
+                                        : fill<double>(buffer, size);
             };
             filled(a, m * k);
             filled(b, k * n);

@@ -107,7 +107,7 @@ template <class T> void check_gemm(Dtype dtype, Kernel kernel, double tolerance)
 }  // namespace
 
 TEST_CASE("gemm of every type, both kernels, all four forms") {
-    for (const Kernel kernel : {Kernel::fast, Kernel::blas, Kernel::plain}) {
+    for (const Kernel kernel : {Kernel::fast, Kernel::tiles, Kernel::blas, Kernel::plain}) {
         check_gemm<float>(Dtype::float32, kernel, 2e-3);
         check_gemm<double>(Dtype::float64, kernel, 1e-11);
         check_gemm<std::complex<float>>(Dtype::complex64, kernel, 4e-3);

@@ -235,6 +235,27 @@ TEST_CASE("products of every type are measured, and are right") {
     CHECK(furthest < 1e-10);
 }
 
+TEST_CASE("kernels are timed in turn, a series each, beside what jobs use") {
+    World world;
+    Point point = gemm_point(65, "float64", 1);
+    point.kernels = {"blas", "plain"};
+    const Measurement found = compute(world.context, point, brief, world.clock);
+    CHECK(found.skipped.empty());
+    CHECK((found.chosen == "tiles" || found.chosen == "blas"));
+    if (world.comm.rank() == 0) {
+        REQUIRE(found.series.size() == 2);
+        CHECK(found.series[0].name == "blas");
+        CHECK(found.series[1].name == "plain");
+        CHECK(found.series[0].samples.size() == found.series[1].samples.size());
+    }
+    point.kernels = {"tiles"};
+    point.dtype = "complex64";
+    CHECK(compute(world.context, point, brief, world.clock).skipped.find("no tiles for complex64") !=
+          std::string::npos);
+    point.kernels = {"quick"};
+    CHECK_THROWS_AS(compute(world.context, point, brief, world.clock), UsageError);
+}
+
 TEST_CASE("a product that takes far longer than there is time is skipped, with the reason") {
     World world;
     Stop none = brief;

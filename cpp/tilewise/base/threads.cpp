@@ -20,7 +20,7 @@
 namespace tilewise {
 namespace {
 
-constexpr std::chrono::microseconds spinning{50};
+constexpr std::chrono::microseconds spinning{200};
 
 /// A count that one thread raises and another waits for: awake for a moment, then asleep.
 class Count {

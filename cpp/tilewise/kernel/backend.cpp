@@ -32,7 +32,7 @@ const std::array rows{
 #elif defined(__aarch64__)
     Backend{"neon", always, Instructions::baseline, transpose_strip_16, &sweep_set_16, &thin_set_16, &gemm_set_16},
 #endif
-    Backend{"baseline", always, Instructions::baseline, transpose_strip_16, &sweep_set_16, &thin_set_16, nullptr}};
+    Backend{"baseline", always, Instructions::baseline, transpose_strip_16, &sweep_set_16, &thin_set_16, &gemm_set_16}};
 
 const Backend& chosen() {
     const char* forced = std::getenv("TILEWISE_KERNELS");

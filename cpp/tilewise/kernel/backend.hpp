@@ -27,7 +27,7 @@ struct Backend {
     void (*transpose)(std::size_t item, const TransposeStrip& strip);
     const SweepSet* sweep;
     const ThinSet* thin;
-    const GemmSet* gemm;  ///< products of real numbers; null: BLAS's
+    const GemmSet* gemm;
 };
 
 /// Every row, the best first. The last is supported everywhere.

@@ -36,7 +36,14 @@ constexpr std::int64_t outer_product = 64;      // so small is k where reading A
 constexpr std::int64_t least_tile = 192 * 192;  // elements of C that are work enough for a thread
 
 // Strassen's product does what is too small for it as `fast` does.
-bool is_fast(Kernel kernel) { return kernel == Kernel::fast || kernel == Kernel::strassen; }
+bool is_fast(Kernel kernel) { return kernel != Kernel::blas && kernel != Kernel::plain; }
+
+bool takes_tiles(Kernel kernel, const Product& p) {
+    if (is_integer(p.dtype)) {
+        return kernel != Kernel::plain;
+    }
+    return kernel == Kernel::tiles ? tiled_gemm_takes(p.dtype) : is_fast(kernel) && tiled_gemm_suits(p);
+}
 
 // BLAS takes 32-bit integers: tiles and slices are cut below that, a stride cannot be.
 bool blas_takes(const Product& p) {
@@ -90,8 +97,6 @@ void one_tile(const Product& p, Kernel kernel, bool tiled, const Between& betwee
             (*tiled_gemm)(part);
         } else if (blas) {
             blas_gemm(part);
-        } else if (kernel != Kernel::plain && is_integer(p.dtype)) {
-            integer_gemm(part);
         } else {
             plain_gemm(part);
         }
@@ -202,7 +207,7 @@ void gemm(const Product& product, int threads, Kernel kernel, const Between& bet
     }
     // All is decided for the whole product, so that its bits do not depend on how threads share it out.
     const bool thin = is_fast(kernel) && thin_gemm_suits(product);
-    const bool tiled = is_fast(kernel) && tiled_gemm_suits(product);
+    const bool tiled = takes_tiles(kernel, product);
     const std::int64_t parts = thin ? thin_gemm_parts(product) : product.m * product.n / least_tile;
     const auto compute = [&](const Product& part, int its_threads, const Between& its_between) {
         thin ? thin_gemm(part, its_threads, its_between)
@@ -218,7 +223,7 @@ void gemm(const Product& product, int threads, Kernel kernel, const Between& bet
 }
 
 Kernel kernel_named(std::string_view name) {
-    constexpr std::array<std::string_view, 4> names{"fast", "blas", "plain", "strassen"};
+    constexpr std::array<std::string_view, 5> names{"fast", "tiles", "blas", "plain", "strassen"};
     return enum_named<Kernel>(names, name, "kernel");
 }
 
@@ -227,10 +232,7 @@ std::string gemm_kernel_name(Kernel kernel, Dtype dtype) {
     if (kernel == Kernel::plain) {
         return "plain loops";
     }
-    if (is_fast(kernel) && tiled_gemm_suits(large)) {
-        return std::string(tiled_gemm_name());
-    }
-    return is_integer(dtype) ? "tilewise integer tiles" : "BLAS " + blas_facts().kernel;
+    return takes_tiles(kernel, large) ? std::string(tiled_gemm_name()) : "BLAS " + blas_facts().kernel;
 }
 
 BlasFacts blas_facts() {

@@ -12,10 +12,10 @@
 
 namespace tilewise::kernel {
 
-/// Which code computes: `fast` is the fastest here (our own tiles where they beat BLAS, BLAS, tiled loops for 64-bit
-/// integers), `blas` always BLAS where it can, `plain` three loops, kept as reference. `strassen` is `fast` here; for
-/// large products the caller takes `strassen` instead of `gemm`.
-enum class Kernel { fast, blas, plain, strassen };
+/// Which code computes: `fast` is the fastest here (our own tiles where they beat BLAS, BLAS elsewhere), `tiles`
+/// always our own tiles where they can, `blas` always BLAS where it can, `plain` three loops, kept as reference.
+/// `strassen` is `fast` here; for large products the caller takes `strassen` instead of `gemm`.
+enum class Kernel { fast, tiles, blas, plain, strassen };
 
 /// Throws UsageError for an unknown name.
 Kernel kernel_named(std::string_view name);

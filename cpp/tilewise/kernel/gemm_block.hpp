@@ -51,7 +51,7 @@ template <class T, std::size_t width, std::size_t rows, std::size_t vectors> str
 
 template <std::size_t width, std::size_t rows, std::size_t vectors> constexpr GemmSet gemm_set(std::string_view name) {
     return {name, static_cast<std::int64_t>(width), Blocks<float, width, rows, vectors>::set,
-            Blocks<double, width, rows, vectors>::set};
+            Blocks<double, width, rows, vectors>::set, Blocks<std::uint64_t, width, rows, vectors>::set};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace tilewise::kernel {
 
@@ -34,12 +35,15 @@ struct GemmSet {
     std::int64_t width;     ///< bytes of a register
     GemmTiles<float> float32;
     GemmTiles<double> float64;
+    GemmTiles<std::uint64_t> integers;  ///< signed or not: the bits are the same, and overflow wraps
 
     template <class T> const GemmTiles<T>& tiles() const {
-        if constexpr (sizeof(T) == sizeof(float)) {
+        if constexpr (std::is_same_v<T, float>) {
             return float32;
-        } else {
+        } else if constexpr (std::is_same_v<T, double>) {
             return float64;
+        } else {
+            return integers;
         }
     }
 };

@@ -22,6 +22,11 @@ namespace {
 
 constexpr std::int64_t least_single = 3072;  // sides in single precision: measured on Zen 5
 
+/// Calls `work` with a number of the type that tiles compute in: integers are unsigned, as their sums may wrap.
+template <class Work> auto with_tiles_of(Dtype dtype, const Work& work) {
+    return dtype == Dtype::float32 ? work(float{}) : dtype == Dtype::float64 ? work(double{}) : work(std::uint64_t{});
+}
+
 template <class T> Blocking blocking_of(const GemmSet& set) {
     const auto& tiles = set.tiles<T>();
     return blocking_for(processor().caches, tiles.rows, tiles.columns, sizeof(T));
@@ -65,22 +70,27 @@ template <class T> void multiply(const Product& p, const GemmTiles<T>& tiles, co
 
 }  // namespace
 
+bool tiled_gemm_takes(Dtype dtype) { return is_integer(dtype) || dtype == Dtype::float32 || dtype == Dtype::float64; }
+
 bool tiled_gemm_suits(const Product& p) {
     const OwnTiles& own = processor().own;
-    if (backend().gemm == nullptr) {
+    if (is_integer(p.dtype)) {  // which BLAS does not know
+        return true;
+    }
+    if (!tiled_gemm_takes(p.dtype) || backend().gemm->width < 32) {
         return false;
     }
     if (p.dtype == Dtype::float32) {  // BLAS is ahead with narrower registers, and where C or k is small
         return own.float32 && backend().versions == Instructions::avx512 && std::min({p.m, p.n, p.k}) >= least_single;
     }
-    return p.dtype == Dtype::float64 && own.float64 && p.m >= 64 && p.n >= 96 && p.k >= 64;
+    return own.float64 && p.m >= 64 && p.n >= 96 && p.k >= 64;
 }
 
-std::string_view tiled_gemm_name() { return backend().gemm != nullptr ? backend().gemm->name : ""; }
+std::string_view tiled_gemm_name() { return backend().gemm->name; }
 
 std::int64_t tiled_gemm_slice(Dtype dtype, std::int64_t wanted, std::int64_t left) {
     const std::int64_t depth =
-        (dtype == Dtype::float32 ? blocking_of<float>(*backend().gemm) : blocking_of<double>(*backend().gemm)).depth;
+        with_tiles_of(dtype, [](auto zero) { return blocking_of<decltype(zero)>(*backend().gemm).depth; });
     const std::int64_t slice = std::max<std::int64_t>(1, wanted / depth) * depth;
     return left <= slice + depth / 2 ? left : slice;
 }
@@ -90,7 +100,7 @@ Cuts tiled_gemm_cuts(const Product& p, int threads) {
     // lets the others wait for a twentieth of a part.
     constexpr double packing = 20, waiting = 0.05;
     constexpr std::int64_t parts_each = 4;
-    const auto for_type = [&]<class T>(T) {
+    return with_tiles_of(p.dtype, [&]<class T>(T) {
         const auto& tiles = backend().gemm->tiles<T>();
         const std::int64_t block = blocking_of<T>(*backend().gemm).columns;
         const std::int64_t high = (p.m + tiles.rows - 1) / tiles.rows, wide = (p.n + tiles.columns - 1) / tiles.columns;
@@ -112,14 +122,13 @@ Cuts tiled_gemm_cuts(const Product& p, int threads) {
             }
         }
         return best;
-    };
-    return p.dtype == Dtype::float32 ? for_type(float{}) : for_type(double{});
+    });
 }
 
 void TiledGemm::operator()(const Product& product) { (*this)(product, *backend().gemm); }
 
 void TiledGemm::operator()(const Product& product, const GemmSet& set) {
-    const auto run = [&](auto zero) {
+    with_tiles_of(product.dtype, [&](auto zero) {
         using T = decltype(zero);
         const auto& tiles = set.tiles<T>();
         const Blocking blocking = blocking_of<T>(set);
@@ -133,8 +142,7 @@ void TiledGemm::operator()(const Product& product, const GemmSet& set) {
         need(b_panels_, (blocking.columns + tiles.columns) * blocking.depth * 3 / 2);
         multiply(product, tiles, blocking, reinterpret_cast<T*>(a_panels_.data()),
                  reinterpret_cast<T*>(b_panels_.data()));
-    };
-    product.dtype == Dtype::float32 ? run(float{}) : run(double{});
+    });
 }
 
 }  // namespace tilewise::kernel

@@ -1,4 +1,4 @@
-// Our own product kernel: real numbers in tiles of registers, for processors on which it is faster than BLAS.
+// Our own product kernel: tiles in registers, of integers, and of real numbers where that is faster than BLAS.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,9 @@
 #include "tilewise/kernel/gemm_set.hpp"
 
 namespace tilewise::kernel {
+
+/// Whether there are tiles for these numbers: all but complex ones.
+bool tiled_gemm_takes(Dtype dtype);
 
 /// Whether this processor and this product are better served by `TiledGemm` than by BLAS, as the table of processors
 /// says, and there is enough of everything to fill tiles. Depends on nothing that changes from run to run, so that

@@ -1,15 +1,17 @@
-// Times products of one size and type: small ones many times in a row, large ones no oftener than time allows.
+// Times products of one size and type, by one kernel or by several in turn: small ones many times in a row, large ones
+// no oftener than time allows.
 #include "tilewise/measure/compute.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <thread>
 
 #include "tilewise/kernel/fill.hpp"
-#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/gemm_tiled.hpp"
 #include "tilewise/measure/agreed.hpp"
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/measure/memory_budget.hpp"
@@ -50,19 +52,25 @@ SquareProduct::SquareProduct(std::int64_t size, Dtype dtype, int threads)
     kernel::fill(c_.data(), all, size, dtype, kernel::Fill::identity, 0, threads);
 }
 
-double SquareProduct::seconds(const Context& context, std::int64_t inner) const {
-    const kernel::Product product{.dtype = dtype_,
-                                  .m = size_,
-                                  .n = size_,
-                                  .k = size_,
-                                  .a = {a_.data(), size_, false},
-                                  .b = {b_.data(), size_, false},
-                                  .c = c_.data(),
-                                  .c_stride = size_};
+kernel::Product SquareProduct::product() const {
+    return {.dtype = dtype_,
+            .m = size_,
+            .n = size_,
+            .k = size_,
+            .a = {a_.data(), size_, false},
+            .b = {b_.data(), size_, false},
+            .c = c_.data(),
+            .c_stride = size_};
+}
+
+std::string_view SquareProduct::chosen() const { return kernel::tiled_gemm_suits(product()) ? "tiles" : "blas"; }
+
+double SquareProduct::seconds(const Context& context, std::int64_t inner, kernel::Kernel kernel) const {
+    const kernel::Product product = this->product();
     meet_all(context.comm);
     const double begin = now();
     for (std::int64_t i = 0; i < inner; ++i) {
-        kernel::gemm(product, threads_);
+        kernel::gemm(product, threads_, kernel);
     }
     meet_all(context.comm);
     return (now() - begin) / static_cast<double>(inner);
@@ -79,14 +87,24 @@ double SquareProduct::flops() const {
 
 Measurement compute(Context& context, const Point& point, const Stop& stop, const Clock& clock) {
     const std::optional<Dtype> dtype = dtype_named(point.dtype);
+    std::vector<kernel::Kernel> kernels;
     mpi::together(context.comm, [&] {
+        std::ranges::transform(point.kernels, std::back_inserter(kernels), kernel::kernel_named);
         if (point.name != "gemm" || point.size < 1 || point.threads < 1 || !is_gemm_type(dtype)) {
             throw UsageError("no such product: '" + point.name + "' of size " + std::to_string(point.size) + " in '" +
                              point.dtype + "' by " + std::to_string(point.threads) +
                              " threads; gemm in float32, float64, complex64 or complex128 can be measured");
         }
     });
+    const std::vector<std::string> names = kernels.empty() ? std::vector<std::string>{"seconds"} : point.kernels;
+    if (kernels.empty()) {
+        kernels = {kernel::Kernel::fast};
+    }
     Measurement measured;
+    if (std::ranges::count(kernels, kernel::Kernel::tiles) > 0 && !kernel::tiled_gemm_takes(*dtype)) {
+        measured.skipped = "there are no tiles for " + point.dtype + " and these instructions";
+        return measured;
+    }
     const std::int64_t most_rows = std::int64_t{1} << 27;  // whose squares times 48 bytes can still be counted
     measured.skipped = point.size > most_rows
                            ? "matrices of " + std::to_string(point.size) + " rows have more numbers than can be counted"
@@ -117,10 +135,15 @@ Measurement compute(Context& context, const Point& point, const Stop& stop, cons
         product = made(point.size);
         until.warmup = once > stop.seconds / 10 ? std::min(1, stop.warmup) : stop.warmup;
     }
+    measured.chosen = product->chosen();
     measured.inner = repetitions(context.comm, once, sample_seconds(context.comm), most_repetitions);
-    measured.series = take_samples(context.comm, until, {"seconds"}, [&](int /*number*/) {
+    measured.series = take_samples(context.comm, until, names, [&](int /*number*/) {
         const double overhead = clock.overhead / static_cast<double>(measured.inner);
-        return std::vector{std::max(product->seconds(context, measured.inner) - overhead, 0.0)};
+        std::vector<double> seconds;
+        for (const kernel::Kernel kernel : kernels) {
+            seconds.push_back(std::max(product->seconds(context, measured.inner, kernel) - overhead, 0.0));
+        }
+        return seconds;
     });
     return measured;
 }

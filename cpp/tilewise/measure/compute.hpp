@@ -1,8 +1,9 @@
-// A square product to be timed: matrices of random numbers, multiplied by the kernel that jobs use.
+// A square product to be timed: matrices of random numbers, multiplied by the kernel that jobs use or by another.
 #pragma once
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/dtype.hpp"
+#include "tilewise/kernel/gemm.hpp"
 #include "tilewise/mpi/context.hpp"
 
 namespace tilewise::measure {
@@ -17,7 +18,10 @@ public:
 
     /// Seconds of one product, the mean of `inner` in a row, from a common start of all ranks to their common end.
     /// @note Collective.
-    double seconds(const Context& context, std::int64_t inner = 1) const;
+    double seconds(const Context& context, std::int64_t inner = 1, kernel::Kernel kernel = kernel::Kernel::fast) const;
+
+    /// Of what jobs use for it.
+    std::string_view chosen() const;
 
     /// Additions and multiplications of real numbers in one product.
     double flops() const;
@@ -25,6 +29,8 @@ public:
     const std::byte* result() const { return c_.data(); }
 
 private:
+    kernel::Product product() const;
+
     std::int64_t size_;
     Dtype dtype_;
     int threads_;

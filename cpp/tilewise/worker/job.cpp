@@ -31,8 +31,8 @@ template <class T> struct adl_serializer<std::optional<T>> {
 
 namespace tilewise::measure {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Stop, least, most, warmup, relative, seconds)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Point, kind, name, pattern, bytes, pairs, threads, size, dtype, blocks, path, layout,
-                                   buffer, cache, check, shift, sync, gpus)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Point, kind, name, pattern, bytes, pairs, threads, size, dtype, kernels, blocks,
+                                   path, layout, buffer, cache, check, shift, sync, gpus)
 }  // namespace tilewise::measure
 
 namespace tilewise::io {

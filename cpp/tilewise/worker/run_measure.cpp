@@ -100,11 +100,8 @@ Json said(const measure::Measurement& measured) {
         series.push_back(
             Json{{"name", one.name}, {"samples", one.samples}, {"by_rank", one.by_rank}, {"warmup", one.warmup}});
     }
-    return {{"series", series},
-            {"inner", measured.inner},
-            {"skipped", measured.skipped},
-            {"notes", measured.notes},
-            {"devices", measured.devices}};
+    return {{"series", series},        {"inner", measured.inner},     {"skipped", measured.skipped},
+            {"notes", measured.notes}, {"devices", measured.devices}, {"chosen", measured.chosen}};
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     put, get), to and fro or in a stream (`pattern`). `collective`: `name` over all ranks, by the `library` or
     by a plain `loop` (`pattern`). `file`: each rank writes, then reads, `blocks` of `bytes` by the strategy
     `name`. `memory`: `name` (copy, triad, read, write) on arrays of `bytes`, by `threads`. `compute`: `gemm`
-    of size × size × size numbers of `dtype`, by `threads`.
+    of size × size × size numbers of `dtype`, by `threads`, by each of `kernels` in turn, or as jobs do.
     """
 
     kind: str
@@ -150,6 +150,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     threads: int = 1
     size: int = 0
     dtype: str = ""
+    kernels: list[str] = []
     blocks: int = 0
     path: str = ""
     layout: str = ""

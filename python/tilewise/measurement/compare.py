@@ -223,7 +223,7 @@ def _neighbours(lines: list[Line]) -> list[list[int]]:
 
 
 def _family(line: Line) -> tuple[object, ...]:
-    series = line.series if line.kind == "file" else ""
+    series = line.series if line.kind in ("file", "compute") else ""
     return (line.level, line.pairs, line.ranks, line.threads, series)
 
 

@@ -53,6 +53,7 @@ def _lines(
         line.warmup = max(told, default=line.warmup)
         line.by_rank = _mean([series.by_rank for _, series in there])
         line.devices = there[0][0].devices
+        line.chosen = there[0][0].chosen if ask.point.kernels else ""
         line.notes = list(dict.fromkeys(note for one, _ in there for note in one.notes))
         line.notes += [f"a later launch failed: {failed}"] * bool(failed)
         line.labels = once(labels)
@@ -64,7 +65,7 @@ def _lines(
 def _unmeasured(ask: PlannedPoint) -> Sequence[str]:
     if ask.point.kind == "ping":
         return (ask.point.pattern,)
-    return _NAMES.get(ask.point.kind, ("seconds",))
+    return ask.point.kernels or _NAMES.get(ask.point.kind, ("seconds",))
 
 
 def _mean(rows: Sequence[Sequence[float]]) -> list[float]:

@@ -74,6 +74,7 @@ def line_of(ask: PlannedPoint, series: str, stop: Stop) -> Line:
         bytes=point.bytes,
         size=point.size,
         dtype=point.dtype,
+        kernel="" if point.kind != "compute" else series if point.kernels else "fast",
         blocks=point.blocks,
         layout=point.layout,
         buffer=point.buffer,
@@ -106,6 +107,7 @@ def key(line: Line, gpus: int = 0) -> str:
         words = [line.name, f"{line.threads}threads", f"{line.bytes}B"]
     else:
         words = [line.name, line.dtype, f"{line.threads}threads", str(line.size)]
+        words += [line.kernel] * (line.kernel not in ("", "fast"))
     return "/".join([line.kind, *words])
 
 

@@ -20,8 +20,9 @@ class Line(msgspec.Struct, kw_only=True):
     `amount` is what an operation moves or computes, in `unit` (B or flop): rate = amount / seconds.
     `launches` are raw samples, a list a launch; a sample is the mean of `inner` operations in a row.
     `outliers` are marked by their places in `launches`: pairs (launch, sample). `share` is the rate as a part
-    of what carries it (`carrier` says what that is, and its rate). `labels` say what disturbed it. Where
-    `skipped` says why, nothing was measured, and there is no summary.
+    of what carries it (`carrier` says what that is, and its rate). `kernel` is what computed a product:
+    `tiles` or `blas` where both were timed in turn, and then `chosen` is what jobs use for it; else `fast`.
+    `labels` say what disturbed it. Where `skipped` says why, nothing was measured, and there is no summary.
     """
 
     key: str
@@ -36,6 +37,8 @@ class Line(msgspec.Struct, kw_only=True):
     bytes: int = 0
     size: int = 0
     dtype: str = ""
+    kernel: str = ""
+    chosen: str = ""
     blocks: int = 0
     layout: str = ""
     buffer: str = ""

@@ -40,13 +40,14 @@ class Series(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What came of a point."""
+    """What came of a point. `chosen`: the kernel, `tiles` or `blas`, that jobs use for such a product."""
 
     series: list[Series] = []
     inner: int = 1
     skipped: str = ""
     notes: list[str] = []
     devices: list[str] = []
+    chosen: str = ""
 
 
 class WorkerReply(msgspec.Struct, frozen=True, kw_only=True):

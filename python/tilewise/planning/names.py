@@ -41,7 +41,7 @@ IO = {
 
 ONE_FILE = tuple(name for name in IO if name != "per_rank")  # what takes a matrix that is one file
 
-KERNELS = ("fast", "blas", "plain", "strassen")
+KERNELS = ("fast", "tiles", "blas", "plain", "strassen")
 REMAINDERS = ("spread", "last")
 PLACES = ("core", "socket", "node")
 VERIFY = ("auto", "off", "fast", "serial")

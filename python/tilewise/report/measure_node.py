@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tilewise.base.units import plural
+from tilewise.measurement.kernels import choices, sentences
 from tilewise.measurement.result import Line, Measurement
 from tilewise.report import measured as ask
 from tilewise.report.numbers import giga, interval_text, percent, significant, time_text
@@ -49,8 +50,8 @@ def fits(lines: list[Line], size: int, caches: list[tuple[str, float]]) -> str:
 
 
 def compute(measurement: Measurement) -> Table | None:
-    """Matrix products: size × (type, threads)."""
-    lines = ask.pick(measurement.lines, kind="compute")
+    """Matrix products: size × (type, threads), and whether the choice between kernels is right."""
+    lines = ask.pick(measurement.lines, kind="compute", series="seconds")
     if not lines:
         return None
     sides = list(ask.grouped(lines, lambda line: (line.name, line.dtype, line.threads)))
@@ -66,7 +67,7 @@ def compute(measurement: Measurement) -> Table | None:
             for name, dtype, threads in sides
         ]
         table.add(Cell(f"{size}²", float(size)), *[_rate(line, marks) for line in measured])
-    table.notes = marks.notes() + ask.certainty(lines)
+    table.notes = [*marks.notes(), *ask.certainty(lines), *sentences(choices(measurement.lines))]
     return table
 
 

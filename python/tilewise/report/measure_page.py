@@ -84,7 +84,7 @@ def _facts(lines: list[Line]) -> list[Fact]:
         far = max(copies, key=lambda line: (line.bytes, line.threads))
         note = f"{size_text(far.bytes)} arrays, {ask.threads_text(far.threads)}, read and written"
         facts.append(Fact("Memory copy", f"{giga(far.rate())} GB/s", note))
-    products = [line for line in ask.ran(ask.pick(lines, kind="compute")) if line.rate()]
+    products = [line for line in ask.ran(ask.pick(lines, kind="compute", series="seconds")) if line.rate()]
     if products:
         best = max(products, key=lambda line: (line.dtype == "float64", line.rate() or 0.0))
         note = f"{best.dtype}, {best.size}², {ask.threads_text(best.threads)}"

@@ -146,7 +146,7 @@ def test_version(fake: Tilewise) -> None:
         ((*MULTIPLY_WORDS, "--hosts", "nowhere"), "nowhere"),
         ((*MULTIPLY_WORDS, "--place", "attic"), "core, socket, node"),
         ((*MULTIPLY_WORDS, "--remainder", "first"), "spread, last"),
-        ((*MULTIPLY_WORDS, "--kernel", "quick"), "fast, blas, plain"),
+        ((*MULTIPLY_WORDS, "--kernel", "quick"), "fast, tiles, blas, plain"),
         ((*MULTIPLY_WORDS, "--hint", "cb_nodes"), "KEY=VALUE"),
         ((*MULTIPLY_WORDS, "--hint", "a=1", "--hint", "a=2"), "twice"),
         ((*MULTIPLY_WORDS, "--verify", "maybe"), "auto, off, fast, serial"),

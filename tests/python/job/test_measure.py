@@ -169,6 +169,11 @@ def test_memory_and_arithmetic(tilewise: Tilewise) -> None:
     assert_sampled(of(measurement, "compute"), 2, 3)
     assert {line["unit"] for line in of(measurement, "compute")} == {"flop"}
     assert max(line["share"] for line in of(measurement, "compute")) == 1
+    both = [line for line in of(measurement, "compute") if line["kernel"] != "fast"]
+    assert {(line["kernel"], line["dtype"], line["size"]) for line in both} == {
+        (kernel, "float32", size) for kernel in ("tiles", "blas") for size in (64, 100)
+    }
+    assert {line["chosen"] or "no tiles" for line in both} <= {"tiles", "blas", "no tiles"}
 
 
 def test_arrays_too_large_for_memory(tilewise: Tilewise) -> None:

@@ -53,7 +53,7 @@ def test_columns_are_known_however_blocks_travel(
 
 
 @pytest.mark.parametrize("method", ["fast", "serial"])
-@pytest.mark.parametrize("kernel", ["fast", "blas", "plain"])
+@pytest.mark.parametrize("kernel", ["fast", "tiles", "blas", "plain"])
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "float64"])
 def test_products_below_the_smallest_normal_number(
     tilewise: Tilewise, dtype: str, kernel: str, method: str

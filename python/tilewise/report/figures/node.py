@@ -19,7 +19,7 @@ def node_plots(measurement: Measurement) -> Iterator[Plot]:
     memory = ask.ran(ask.pick(measurement.lines, kind="memory"))
     if memory:
         yield _memory(measurement, memory)
-    compute = ask.ran(ask.pick(measurement.lines, kind="compute"))
+    compute = ask.ran(ask.pick(measurement.lines, kind="compute", series="seconds"))
     if compute:
         yield _compute(compute)
 
