@@ -56,6 +56,7 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
     "io": {
         "strategies": strategies.strategies,
         "texts": texts.texts,
+        "dialects": texts.dialects,
         "chunks": chunks.chunks,
         "memory": texts.memory,
     },

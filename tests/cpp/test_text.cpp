@@ -10,6 +10,7 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/random.hpp"
+#include "tilewise/kernel/line_counter.hpp"
 #include "tilewise/kernel/text.hpp"
 #include "tilewise/kernel/text_plain.hpp"
 
@@ -76,6 +77,37 @@ TEST_CASE("all styles read what they should, with comments, blank lines and eith
     CHECK(parsed<float>("", {',', 2}, Dtype::float32).empty());
     CHECK(parsed<float>("# only this", {',', 2}, Dtype::float32).empty());
     CHECK(count_lines(nullptr, nullptr) == 0);
+}
+
+TEST_CASE("lines are counted alike however a text is cut, and returns without a line feed are noticed") {
+    const std::string letters = "1-\n\n\n  \t\r#%,!\v";
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+        std::uint64_t state = seed;
+        const auto below = [&](std::size_t limit) { return static_cast<std::size_t>((state = mix(state)) % limit); };
+        std::string text(below(9000), '5');
+        for (char& letter : text) {
+            letter = below(seed % 40 + 1) == 0 ? letters[below(letters.size())] : letter;
+        }
+        for (const bool tabs : {false, true}) {
+            std::int64_t expected = 0;
+            bool lone = false;
+            LineCounter counter('\n', tabs);
+            for (std::size_t i = 0; i < text.size(); ++i) {
+                lone |= text[i] == '\r' && text.substr(i + 1, 1) != "\n";
+                if (i == 0 || text[i - 1] == '\n') {
+                    const std::size_t first = text.find_first_not_of(tabs ? " \r\v\f" : " \t\r\v\f", i);
+                    expected += first < text.size() && std::string("\n#%").find(text[first]) == std::string::npos;
+                }
+            }
+            for (std::size_t at = 0; at < text.size();) {
+                const std::size_t some = std::min(text.size() - at, below(seed % 2 == 0 ? 5 : 9000) + 1);
+                counter.add(text.data() + at, static_cast<std::int64_t>(some));
+                at += some;
+            }
+            CHECK(counter.count() == expected);
+            CHECK(counter.has_lone_return(true) == lone);
+        }
+    }
 }
 
 TEST_CASE("integers are exact, may look like floats, and must be whole and fit") {

@@ -65,11 +65,12 @@ TEST_CASE("plain lines are read whole, as the plain reference reads them") {
             const std::string gap = style.separator == ' '                     ? std::array{" ", "  ", "\t "}[seed % 3]
                                     : style.separator != '\t' && seed % 3 == 0 ? std::string(1, style.separator) + " "
                                                                                : std::string(1, style.separator);
+            const std::string quote = gap.size() == 1 && gap[0] == style.separator && seed % 4 < 2 ? "\"" : "";
             std::string text;
             for (std::int64_t i = 0; i < lines * fields; ++i) {
                 std::string one = number(mix(seed + 3), mix(seed) + static_cast<std::uint64_t>(i));
                 std::replace(one.begin(), one.end(), '.', style.decimal);
-                text += one + ((i + 1) % fields != 0 ? gap : seed % 2 == 0 ? "\n" : "\r\n");
+                text += quote + one + quote + ((i + 1) % fields != 0 ? gap : seed % 2 == 0 ? "\n" : "\r\n");
             }
             for (const Dtype dtype : {Dtype::float64, Dtype::float32, Dtype::float16}) {
                 CAPTURE(text);
@@ -129,6 +130,48 @@ TEST_CASE("quick reading stops before the first line that is not plain") {
                     CHECK(got.lines <= most);
                     CHECK(text.substr(0, static_cast<std::size_t>(got.read)) ==
                           plain.substr(0, static_cast<std::size_t>(got.read)));
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("quoted lines are read quickly where all numbers are quoted, and as the plain reference reads them") {
+    for (const Instructions version : versions()) {
+        for (const std::string last :
+             {"\"7\",\"8\"", "\"7\",\"8\"\n", "\"7\",\"8\"\r\n", "\"7\",8\n", "7,\"8\"\n", "\"7\", \"8\"\n",
+              "\" 7\",\"8\"\n", "7,8\n", "\n\"7\",\"8\"\n", "# c\n\"7\",\"8\"\n", "\"7\",\"8\" \n", " \"7\",\"8\"\n"}) {
+            for (int before = 0; before < 300; before += 11) {
+                std::string text;
+                for (int i = 0; i < before; ++i) {
+                    text += "\"" + number(2, static_cast<std::uint64_t>(i)) + "\",\"-1.5\"\n";
+                }
+                text += last;
+                CAPTURE(text);
+                const TextStyle style{',', 2};
+                const Result got = quick(text, style, Dtype::float64, version, 1000);
+                CHECK(got.lines >= before - 1);
+                const std::vector<std::byte> plain = plain_parse_text(text, style, Dtype::float64, 1);
+                CHECK(std::equal(got.numbers.begin(), got.numbers.end(), plain.begin()));
+                std::vector<std::byte> fast(plain.size());
+                parse_text(text.data(), text.data() + text.size(), style, Dtype::float64, fast.data(),
+                           before + before + 2, 1);
+                CHECK(fast == plain);
+            }
+        }
+        for (const std::string wrong :
+             {"\"1,\"2\"", "\"1 ,\"2\"", "\"1\", 2\"", "\"1\",\"2", "1\",\"2\"", "\"1\"\"2\"", "\"\",\"2\"",
+              "\"1\";\"2\"", "\"1\",\"2\",", "\"1\",\"2\",\"3\"", "\"1\"", "\"1\",\"2\"\"", "\"1\"x\"2\""}) {
+            for (const std::string before : {"", "\"5\",\"6\"\n"}) {
+                for (const std::string after : {"", "\n", "\n\"5\",\"6\"\n"}) {
+                    const std::string text = before + wrong + after;
+                    CAPTURE(text);
+                    const Result got = quick(text, {',', 2}, Dtype::float64, version, 1000);
+                    CHECK(got.read <= static_cast<std::int64_t>(before.size()));
+                    std::vector<double> out(8);
+                    CHECK_THROWS_AS(parse_text(text.data(), text.data() + text.size(), {',', 2}, Dtype::float64,
+                                               reinterpret_cast<std::byte*>(out.data()), 8, 1),
+                                    UsageError);
                 }
             }
         }

@@ -114,7 +114,7 @@ kernel::TextStyle style_of(const Region& region) {
 TextIndex::TextIndex(Context& context, const Region& region) : ledger_(context.ledger) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "count lines of " + region.name);
     const std::int64_t pieces =
-        std::max<std::int64_t>(1, (region.file_bytes - region.offset + piece_bytes - 1) / piece_bytes);
+        std::max<std::int64_t>(1, (text_end(region) - region.offset + piece_bytes - 1) / piece_bytes);
     const grid::Partition share(pieces, context.comm.size());
     const grid::Range mine = share[context.comm.rank()];
     std::vector<std::int64_t> lines(static_cast<std::size_t>(mine.size()));

@@ -2,6 +2,7 @@
 // known before.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -14,6 +15,11 @@ namespace tilewise::io {
 
 /// How the numbers of a text stand in its lines.
 kernel::TextStyle style_of(const Region& region);
+
+/// The byte where its lines end.
+inline std::int64_t text_end(const Region& region) {
+    return region.text->end < 0 ? region.file_bytes : std::min(region.text->end, region.file_bytes);
+}
 
 /// How many lines of numbers begin in each piece of the file: found once, by all ranks together, then known to all.
 ///

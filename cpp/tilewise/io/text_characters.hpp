@@ -16,7 +16,7 @@ public:
         : mapping_(region, Mapping::Access::read),
           file_(reinterpret_cast<const char*>(mapping_.data())),
           begin_(file_ + region.offset),
-          end_(file_ + region.file_bytes) {}
+          end_(file_ + text_end(region)) {}
 
     const char* file() const { return file_; }
     std::int64_t bytes() const { return end_ - begin_; }

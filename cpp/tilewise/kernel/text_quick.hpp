@@ -4,8 +4,9 @@
 //     starts   x     x x      x x   x        behind a separator, a blank or a line end
 //
 // So each number is read without waiting for the end of the one before, and what stands between two of them is looked
-// at when both are known. A line with anything else in it (a quote, a missing number, a comment, a fault) is left to
-// the reader that goes from character to character, which also finds the words for what is wrong.
+// at when both are known. Behind a line that begins with a quote all numbers must be quoted, and quotes are gaps as
+// well. A line with anything else in it (a missing number, a comment, a fault) is left to the reader that goes from
+// character to character, which also finds the words for what is wrong.
 #pragma once
 
 #include <cstddef>

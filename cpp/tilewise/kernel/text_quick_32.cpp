@@ -33,11 +33,13 @@ struct Thirty_two {
         return load(edge.data() + width + 1 - byte);
     }
 
-    static std::uint64_t gaps(const char* at, char separator) {
+    static std::uint64_t gaps(const char* at, char separator, char other) {
         const auto half = [&](const char* characters) {
             const __m256i bytes = load(characters);
             const __m256i blank = _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, all(' ')), bytes);
-            return std::uint64_t{bits(_mm256_or_si256(blank, _mm256_cmpeq_epi8(bytes, all(separator))))};
+            const __m256i apart =
+                _mm256_or_si256(_mm256_cmpeq_epi8(bytes, all(separator)), _mm256_cmpeq_epi8(bytes, all(other)));
+            return std::uint64_t{bits(_mm256_or_si256(blank, apart))};
         };
         return half(at) | half(at + width) << width;
     }

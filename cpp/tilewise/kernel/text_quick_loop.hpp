@@ -31,14 +31,23 @@ template <class T> TILEWISE_INLINE bool to_number(const Decimal& decimal, T& val
     }
 }
 
-/// Whether [at, next), behind a number and before another, is one separator and blanks, or one line end.
+/// Whether [at, next), behind a number and before another, is one separator and blanks, or one line end. Where numbers
+/// are quoted all are, each in quotes without blanks: "1","2"
 struct Between {
     char separator;
+    bool quoted;
 
     bool is_blank(char c) const { return c == ' ' || (c == '\t' && separator != '\t'); }
 
     TILEWISE_INLINE bool separates(const char* at, const char* next) const {
+        if (quoted) {
+            return next - at == 3 && is_quoted_separator(at);
+        }
         return (next - at == 1 && *at == separator) || separates_widely(at, next);
+    }
+    /// With quotes on both sides; three characters are looked at.
+    TILEWISE_INLINE bool is_quoted_separator(const char* at) const {
+        return (at[0] == '"') & (at[1] == separator) & (at[2] == '"');
     }
     [[gnu::noinline]] bool separates_widely(const char* at, const char* next) const {
         const char* begin = at;
@@ -48,8 +57,11 @@ struct Between {
         }
         return at < next && *at == separator && skip_blanks(at + 1, next) == next;
     }
-    /// Where the next line begins, null where that is not all.
-    TILEWISE_INLINE const char* line_begin(const char* at, const char* next) const {
+    /// Where the next line begins, null where that is not all. A number begins at `next`, or the text ends.
+    TILEWISE_INLINE const char* line_begin(const char* at, const char* next, bool at_end) const {
+        if (quoted) {
+            return quoted_line_begin(at, next, at_end);
+        }
         return next - at == 1 && *at == '\n' ? next : wide_line_begin(at, next);
     }
     [[gnu::noinline]] const char* wide_line_begin(const char* at, const char* next) const {
@@ -60,7 +72,20 @@ struct Between {
         return at < next && *at == '\n' && skip_blanks(at + 1, next) == next ? at + 1 : nullptr;
     }
 
-    bool only_blanks(const char* at, const char* next) const { return skip_blanks(at, next) == next; }
+    [[gnu::noinline]] const char* quoted_line_begin(const char* at, const char* next, bool at_end) const {
+        const char* const begin = at_end ? next : next - 1;  // of the next line
+        if (at >= begin || *at++ != '"' || !(at_end || *begin == '"')) {
+            return nullptr;
+        }
+        while (at < begin && *at == '\r') {
+            ++at;
+        }
+        return (at_end && at == begin) || (begin - at == 1 && *at == '\n') ? begin : nullptr;
+    }
+    /// Whether a line that begins at `at` has its first number at `next`.
+    bool begins(const char* at, const char* next) const {
+        return quoted ? next - at == 1 && *at == '"' : skip_blanks(at, next) == next;
+    }
 
 private:
     const char* skip_blanks(const char* at, const char* end) const {
@@ -74,7 +99,10 @@ private:
 /// Reads the numbers of one call, start after start.
 template <class Way, class T> class QuickLoop {
 public:
-    explicit QuickLoop(const QuickLines& lines) : lines_(lines), between_{lines.separator}, line_begin_(lines.begin) {}
+    explicit QuickLoop(const QuickLines& lines)
+        : lines_(lines),
+          between_{lines.separator, lines.begin < lines.end && *lines.begin == '"' && lines.separator != '"'},
+          line_begin_(lines.begin) {}
 
     QuickEnd run() {
         std::uint64_t behind = 1;  // whether a field may start at the next character
@@ -106,7 +134,8 @@ private:
                 std::copy(characters, lines_.end, last.begin());
                 characters = last.data();
             }
-            const std::uint64_t gaps = Way::gaps(characters, lines_.separator);
+            const std::uint64_t gaps =
+                Way::gaps(characters, lines_.separator, between_.quoted ? '"' : lines_.separator);
             std::uint64_t left = ~gaps & (gaps << 1 | behind);
             const auto found = static_cast<std::size_t>(std::popcount(left));
             // A few at once, wanted or not, since how many there are cannot be foreseen.
@@ -150,14 +179,14 @@ private:
         for (std::size_t i = 0; i < count;) {
             const char* start = at + starts_[i];
             if (field_ == lines_.line_numbers) {
-                const char* next = after_line(start);
+                const char* next = after_line(start, false);
                 if (next == nullptr) {
                     return false;
                 }
                 line_begin_ = next;
                 field_ = 0;
                 ++done_;
-            } else if (!(field_ > 0 ? between_.separates(end_, start) : between_.only_blanks(line_begin_, start))) {
+            } else if (!(field_ > 0 ? between_.separates(end_, start) : between_.begins(line_begin_, start))) {
                 return false;
             }
             // The rest of the line, or of the block: without a branch as long as one separator stands between two.
@@ -165,7 +194,7 @@ private:
             bool usual = true;
             for (std::size_t k = i + 1; k < end; ++k) {
                 const char* before = decimals_[k - 1].end;
-                usual &= (before + 1 == at + starts_[k]) & (*before == lines_.separator);
+                usual &= (before + 1 == at + starts_[k]) & (*before == lines_.separator) & !between_.quoted;
             }
             for (std::size_t k = i + 1; k < end && !usual; ++k) {
                 if (!between_.separates(decimals_[k - 1].end, at + starts_[k])) {
@@ -182,7 +211,8 @@ private:
     /// The end where the next field, which begins at `next`, is not taken, or there is none.
     QuickEnd end_before(const char* next) const {
         if (field_ == lines_.line_numbers) {
-            const char* begin = end_ == next ? next : after_line(next);
+            const bool at_end = next == lines_.end;
+            const char* begin = end_ == next && !between_.quoted ? next : after_line(next, at_end);
             if (begin != nullptr) {
                 return {begin, done_ + 1};
             }
@@ -191,7 +221,7 @@ private:
     }
 
     /// Where the line behind the last number begins, if nothing but a line's end is before `next`; else null.
-    const char* after_line(const char* next) const { return between_.line_begin(end_, next); }
+    const char* after_line(const char* next, bool at_end) const { return between_.line_begin(end_, next, at_end); }
 
     /// Where not all that is looked at is in the text.
     bool find_at_border(const char* start, Decimal& decimal) const {

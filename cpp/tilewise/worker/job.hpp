@@ -55,6 +55,7 @@ struct RegionFields {
     bool pairs = false;
     std::string decimal;
     std::vector<std::string> missing;
+    std::int64_t text_end = -1;
     std::vector<TileFields> tiles;
     std::string fill;
     std::optional<ChunksFields> chunks;

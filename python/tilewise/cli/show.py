@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,7 +54,7 @@ def main(words: list[str], joined: Join | None) -> int:
     if asked is None:
         return 0
     from tilewise import files
-    from tilewise.files.ranges import selection
+    from tilewise.files.ranges import needed, selection
     from tilewise.files.reading import binary, rows_of
 
     name, rows, columns, style = asked
@@ -84,17 +83,6 @@ def main(words: list[str], joined: Join | None) -> int:
                 + "\n"
             )
     return 0
-
-
-def needed(rows: str) -> int | None:
-    """How many rows from the top tell which ones `rows` means; None where that takes their whole number."""
-    fields = rows.split(":")
-    last = fields[0] if len(fields) == 1 else fields[1]
-    first = fields[0]
-    step = fields[2] if len(fields) == 3 else ""
-    if len(fields) > 3 or not re.fullmatch(r"\s*[0-9]+\s*", last) or "-" in first + step:
-        return None
-    return int(last) + (len(fields) == 1)
 
 
 def corners(region: Region) -> list[list[str]]:

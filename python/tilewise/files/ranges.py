@@ -40,6 +40,17 @@ def selection(text: str, extent: int, what: str) -> slice:
     return slice(*numbers)
 
 
+def needed(text: str | None) -> int | None:
+    """How many rows from the top tell which ones `text` means; None where that takes their whole number."""
+    fields = [field.strip() for field in (text or "").split(":")]
+    if len(fields) > 3 or not all(field.isdecimal() for field in fields if field):
+        return None
+    begin, *more = [int(field) if field else None for field in fields]
+    if not more:
+        return None if begin is None else begin + 1
+    return more[0] if more[0] is not None and more[0] > (begin or 0) else None
+
+
 def taken(text: str | None, extent: int, what: str, name: str) -> tuple[int, int, str]:
     """The first row or column that `text` means, one past the last, and a warning if the matrix has fewer.
 

@@ -89,8 +89,9 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     of each (-1: it ends with its last number); `fill` is the bytes, in hexadecimal digits, of each number of
     tiles without a file. The `encoding` is `binary`, `text`, or `chunks`. In a `text` a line holds
     `line_numbers` numbers between `separator`s (a blank stands for any run of blanks); with `pairs` a complex
-    number is two of these. With words for `missing` numbers an empty field is one too. Of a stack it is the
-    first slice, and `steps` are the bytes from one to the next along each axis of the stack.
+    number is two of these. With words for `missing` numbers an empty field is one too. Where its lines end
+    before the file does, `text_end` is that byte. Of a stack it is the first slice, and `steps` are the bytes
+    from one to the next along each axis of the stack.
     """
 
     path: str
@@ -107,6 +108,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     pairs: bool = False
     decimal: str = "."
     missing: list[str] = []
+    text_end: int = -1
     tiles: list[Tile] = []
     fill: str = ""
     chunks: Chunks | None = None

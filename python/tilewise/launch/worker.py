@@ -1,11 +1,11 @@
-"""Finds the programs that are built, and the facts about the build, without importing anything heavy."""
+"""Finds the worker and what starts it, and the facts about the build, without importing anything heavy."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
-import sysconfig
+
+from tilewise.base import programs
 
 NAME = "tilewise-worker"
 FACTS = "build.json"
@@ -20,7 +20,7 @@ def candidates() -> list[str]:
 
 def find() -> str | None:
     """The worker's path, or None when there is none that can be started."""
-    return _first(candidates())
+    return programs.first(candidates())
 
 
 def trouble(path: str | None) -> str:
@@ -42,22 +42,13 @@ def tied(command: list[str]) -> list[str]:
     """`command` for a child that is asked to end when this process dies, and that this process's terminal
     does not interrupt. Where the installation lacks the program for that, `command` itself.
     """
-    starter = _first(places(_STARTER))
+    starter = programs.first(programs.places(_STARTER))
     return [starter, str(os.getpid()), *command] if starter is not None else command
 
 
-def places(name: str = NAME) -> list[str]:
-    """Every place where a program of the installed package may lie, best first."""
-    import tilewise
-
-    # An editable install keeps the sources and the built files in two folders.
-    folders = [*tilewise.__path__, os.path.join(sysconfig.get_paths()["platlib"], "tilewise")]
-    places = [os.path.join(folder, inner, name) for folder in folders for inner in ("bin", "", "libexec")]
-    return [*places, os.path.join(sys.prefix, "bin", name)]
-
-
-def _first(paths: list[str]) -> str | None:
-    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+def places() -> list[str]:
+    """Every place where the installed package's worker may lie, best first."""
+    return programs.places(NAME)
 
 
 def build_facts(worker: str) -> dict[str, str]:

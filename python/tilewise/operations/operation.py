@@ -162,9 +162,13 @@ class OfOneInput(Operation, frozen=True, kw_only=True):
 
     def input(self, name: str, planes: tuple[int, ...] = (1,)) -> Source:
         """The matrix `name`, or the first slice of a stack; UsageError for what is neither."""
-        return files.inspect(
-            name, planes=planes, lists_are_rows=self.as_ == "row", style=self.read_style, each=self.each
-        )
+        as_rows = self.as_ == "row"
+        return files.inspect(name, self.needed_rows, planes, as_rows, self.read_style, self.each)
+
+    @property
+    def needed_rows(self) -> int | None:
+        """So many rows from the top are all that is needed; None where all are."""
+        return None
 
     def inspect(self) -> Inputs:
         return [self.input(self.a)]

@@ -73,7 +73,8 @@ def whole_lines(region: Region) -> int:
         return 0
     numbers, item = longest_line(region), ITEMSIZE[region.dtype]
     lines = max(1, region.rows * region.columns // max(1, numbers))
-    return parsed(numbers, item, region.file_bytes // lines)
+    end = region.file_bytes if region.text_end < 0 else region.text_end
+    return parsed(numbers, item, end // lines)
 
 
 def parsed(numbers: int, item: int, text: int) -> int:

@@ -13,6 +13,7 @@ from tilewise import files
 from tilewise.base.errors import UsageError
 from tilewise.files.formats import text_lines as lines
 from tilewise.files.output import create
+from tilewise.files.ranges import needed
 from tilewise.files.reading import binary, mapped
 from tilewise.files.target import check_target
 
@@ -135,19 +136,71 @@ def test_numbers_that_are_none_are_found_when_they_are_read(tmp_path: Path) -> N
     st.sampled_from([b"\n", b"\r\n"]),
     st.booleans(),
     st.integers(1, 40),
+    st.integers(1, 30),
 )
 def test_counting_does_not_depend_on_where_a_chunk_ends(
-    rows: list[bytes], end: bytes, last: bool, chunk: int
+    rows: list[bytes], end: bytes, last: bool, chunk: int, most: int
 ) -> None:
     import io
 
     text = end.join(rows) + (end if last else b"")
-    expected = sum(1 for row in rows if row.strip() and row.strip()[:1] not in (b"#", b"%"))
+    is_data = [bool(row.strip()) and row.strip()[:1] not in (b"#", b"%") for row in rows]
     kept, lines.CHUNK = lines.CHUNK, chunk
     try:
-        assert lines.count_data_lines(io.BytesIO(text), 0, "a.txt") == expected
+        assert lines.count_data_lines(io.BytesIO(text), 0, "a.txt") == (sum(is_data), None)
+        count, place = lines.count_data_lines(io.BytesIO(text), 0, "a.txt", most)
     finally:
         lines.CHUNK = kept
+    assert count == min(most, sum(is_data))
+    if place is not None:  # behind the last line that was counted
+        head = text[:place].split(end)[:-1]
+        assert sum(is_data[: len(head)]) == most and is_data[len(head) - 1] and head == rows[: len(head)]
+
+
+BIG = (8 << 20) + 12345
+
+
+@pytest.mark.parametrize(
+    ("line", "ending"),
+    [
+        (b"1.5 -2\n", b""),
+        (b"\n1\n# c\n \n\t%\n\t\n\v\f2\n!\n", b"  "),
+        (b"1\r\n\r\n#\r\n  2\r\n" + b" " * 70_001 + b"3\n" + b" " * 70_001 + b"#\n", b"  7"),
+        (b"1," * 3_000_001 + b"1\n", b"#"),
+        (b" " * 6_000_000 + b"4\n\n", b"5"),
+    ],
+)
+def test_the_program_counts_as_python_does(tmp_path: Path, line: bytes, ending: bytes) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"# head\n" + line * (BIG // len(line) + 1) + ending)
+    with path.open("rb") as file, pytest.MonkeyPatch.context() as patch:
+        for begin, tabs_are_fields in ((0, False), (7, True)):
+            counted = lines._counted_by_program(file, begin, "a.txt", tabs_are_fields)
+            patch.setattr(lines, "_WORTH_A_PROCESS", 1 << 40)
+            assert lines.count_data_lines(file, begin, "a.txt", None, tabs_are_fields) == (counted, None)
+            patch.undo()
+
+
+@pytest.mark.parametrize("place", [5, (4 << 20) - 1, 4 << 20, -1])
+def test_line_ends_of_old_macs_are_found_in_large_files(tmp_path: Path, place: int) -> None:
+    text = bytearray(b"1 2\n" * (BIG // 4 + 1))
+    text[place] = ord("\r")
+    if text[place - 1] == ord("\n") and place > 0:
+        text[place - 1] = ord("1")
+    (tmp_path / "a.txt").write_bytes(text)
+    with pytest.raises(UsageError, match="old Macs"):
+        files.inspect(str(tmp_path / "a.txt"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "most"),
+    [(":100", 100), ("7", 8), ("3:9", 9), ("3:9:2", 9), (" 2 : 5 ", 5)]
+    + [
+        (rows, None) for rows in ("", ":", "3:", "-2:", ":-1", "-1", "5:5", "9:3", "9:3:-1", "x:5", "1:2:3:4")
+    ],
+)
+def test_rows_that_are_enough(rows: str, most: int | None) -> None:
+    assert needed(rows) == most
 
 
 def test_long_lines_and_their_pieces(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def inspect(path: str, name: str, member: str, most: int | None = None, style: S
             else None
         )
         tabs = reading.separator == "\t" and bool(style.missing)
-        count = count_data_lines(file, begin.begin, name, None if pair else most, tabs)
+        count, end = count_data_lines(file, begin.begin, name, None if pair else most, tabs)
     rows = count
     if pair is not None and second is not None:
         behind = reading_of(lines[1:], _usual(name, second), style) or (
@@ -111,6 +111,7 @@ def inspect(path: str, name: str, member: str, most: int | None = None, style: S
         line_numbers=columns,
         decimal=reading.decimal,
         missing=list(style.missing),
+        text_end=-1 if end is None else end,
         file_bytes=size,
         format=os.path.splitext(path)[1].lower()[1:],
         notes=tuple(notes),

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
-from typing import Any, BinaryIO
+import subprocess
+from typing import BinaryIO
 
+from tilewise.base import programs
 from tilewise.base.errors import UsageError
 
-CHUNK = 4 << 20  # bytes; a table of line ends takes up to eight times as many
+CHUNK = 4 << 20  # bytes
 SAMPLE = 64 << 10  # bytes of a line that are kept
 _PIECE = 256 << 10
 _MARKS = b"#%"  # a line that begins with one is a comment
 _BOM = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r\v\f"
 SEPARATORS = ";,\t|"  # that are looked for, beside blanks
-_LINE_FEED, _RETURN = 10, 13
-_INDENT = 64  # blanks before a number that are skipped for all lines together
-_NUMBER = re.compile(rb"[^\S\n]*[^\s#%]")
-_FIELD = re.compile(rb"[ \r\v\f]*[^ \n\r\v\f#%]")  # where a tab is no blank
+_WORTH_A_PROCESS = 1 << 20  # bytes
+_DATA = re.compile(rb"\n[^\S\n]*[^\s#%]")  # how a line with data begins
+_DATA_OF_FIELDS = re.compile(rb"\n[ \r\v\f]*[^ \n\r\v\f#%]")  # where a tab is no blank
+_LONE_RETURN = re.compile(rb"\r[^\n]")
 _FORTRAN_EXPONENT = re.compile(rb"(?<=[0-9.])[dD](?=[+-]?[0-9])")
 
 
@@ -63,14 +67,13 @@ def plain_exponents(text: bytes) -> bytes:
 
 def top(text: bytes, count: int, tabs_are_fields: bool = False) -> tuple[bytes, int]:
     """The first `count` data lines of `text`, which begins and ends with a line, or all; and how many."""
-    if text.count(b"\n") < count:
-        return text, _count(text if text.endswith(b"\n") else text + b"\n", tabs_are_fields)
-    data = _FIELD if tabs_are_fields else _NUMBER
-    numbers = end = 0
-    while numbers < count and end < len(text):
-        begin, end = end, text.find(b"\n", end) + 1 or len(text)
-        numbers += data.match(text, begin, end) is not None
-    return text[:end], numbers
+    if count == 0:
+        return b"", 0
+    begins = (_DATA_OF_FIELDS if tabs_are_fields else _DATA).finditer(b"\n" + text)
+    last = next(itertools.islice(begins, count - 1, None), None)
+    if last is None:
+        return text, _count(text, tabs_are_fields)
+    return text[: text.find(b"\n", last.end() - 1) + 1 or len(text)], count
 
 
 def skip_lines(file: BinaryIO, count: int, name: str) -> None:
@@ -123,17 +126,22 @@ def data_lines(
 
 def count_data_lines(
     file: BinaryIO, begin: int, name: str, most: int | None = None, tabs_are_fields: bool = False
-) -> int:
-    """Lines that hold data from byte `begin` on; UsageError for files with the line ends of old Macs.
+) -> tuple[int, int | None]:
+    """Lines that hold data from byte `begin` on, at most `most`; and where the last of so many ends.
 
-    With `most` it reads no further than to a chunk in which there are so many, and returns `most` or more.
+    None stands for the end of the file. With `most` it reads no further than to a chunk in which there are so
+    many. Raises UsageError for files with the line ends of old Macs.
     """
+    if most is None and (counted := _counted_by_program(file, begin, name, tabs_are_fields)) is not None:
+        return counted, None
     file.seek(begin)
     count = 0
     kind = ""  # of the line that has not ended yet: "data", "comment", or nothing but blanks so far
     returned = False  # the chunk before ended between \r and \n
     while chunk := file.read(CHUNK):
-        returned = _check_returns(chunk, returned, name)
+        if (returned and chunk[:1] != b"\n") or _LONE_RETURN.search(chunk):
+            raise _old_line_ends(name)
+        returned = chunk.endswith(b"\r")
         if kind:
             end = chunk.find(b"\n")
             if end < 0:
@@ -141,14 +149,36 @@ def count_data_lines(
             count += kind == "data"
             chunk = chunk[end + 1 :]
         last = chunk.rfind(b"\n") + 1
-        count += _count(chunk[:last], tabs_are_fields)
+        found = _count(chunk[:last], tabs_are_fields)
+        if most is not None and count + found >= most:
+            lines, _ = top(chunk[:last], most - count, tabs_are_fields)
+            return most, file.tell() - len(chunk) + len(lines)
+        count += found
         rest = chunk[last:].lstrip(_blanks(tabs_are_fields))
         kind = "" if not rest else "comment" if rest[0] in _MARKS else "data"
-        if most is not None and count >= most:
-            return count
     if returned:
         raise _old_line_ends(name)
-    return count + (kind == "data")
+    return count + (kind == "data"), None
+
+
+def _counted_by_program(file: BinaryIO, begin: int, name: str, tabs_are_fields: bool) -> int | None:
+    """The same of the whole of a large file, on all cores; None where that takes longer, or fails."""
+    try:
+        if os.fstat(file.fileno()).st_size - begin < _WORTH_A_PROCESS:
+            return None
+        program = programs.first(programs.places("tilewise-lines"))
+        if program is None:
+            return None
+        words = [program, str(begin), str(int(tabs_are_fields))]
+        done = subprocess.run(
+            words, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None  # what is wrong with the file is said when it is read here
+    count, lone_return = map(int, done.stdout.split())
+    if lone_return:
+        raise _old_line_ends(name)
+    return count
 
 
 def _blanks(tabs_are_fields: bool) -> bytes:
@@ -156,49 +186,8 @@ def _blanks(tabs_are_fields: bool) -> bytes:
 
 
 def _count(body: bytes, tabs_are_fields: bool = False) -> int:
-    """Data lines of `body`, which begins and ends with a line: those whose first mark is of a number."""
-    import numpy
-
-    letters = numpy.frombuffer(body, numpy.uint8)
-    ends = numpy.flatnonzero(letters == _LINE_FEED)
-    if not ends.size:
-        return 0
-    begins = numpy.empty_like(ends)
-    begins[0], begins[1:] = 0, ends[:-1] + 1
-    # Blanks and the two marks of comments come before all digits and signs.
-    open_ = begins[letters[begins] <= max(_MARKS)]
-    blanks, data = _blanks(tabs_are_fields), _FIELD if tabs_are_fields else _NUMBER
-    count = int(ends.size - open_.size)
-    for _ in range(_INDENT):
-        if not open_.size:
-            return count
-        here = letters[open_]
-        blank = _is_one_of(here, blanks)
-        count += int(here.size - numpy.count_nonzero(blank | _is_one_of(here, b"\n" + _MARKS)))
-        open_ = open_[blank] + 1
-    return count + sum(data.match(body, begin) is not None for begin in open_.tolist())
-
-
-def _is_one_of(letters: Any, some: bytes) -> Any:
-    import numpy
-
-    table = numpy.zeros(256, bool)
-    table[list(some)] = True
-    return table[letters]
-
-
-def _check_returns(chunk: bytes, returned: bool, name: str) -> bool:
-    """Refuses a \\r without its \\n; returns whether `chunk` ends between the two."""
-    if returned and chunk[:1] != b"\n":
-        raise _old_line_ends(name)
-    if b"\r" not in chunk:
-        return False
-    import numpy
-
-    letters = numpy.frombuffer(chunk, numpy.uint8)
-    if numpy.any((letters[:-1] == _RETURN) & (letters[1:] != _LINE_FEED)):
-        raise _old_line_ends(name)
-    return chunk.endswith(b"\r")
+    """Data lines of `body`, which begins and ends with a line."""
+    return len((_DATA_OF_FIELDS if tabs_are_fields else _DATA).findall(b"\n" + body))
 
 
 def _old_line_ends(name: str) -> UsageError:

@@ -11,7 +11,7 @@ from tilewise.base.declare import WHAT, Parameter, Value
 from tilewise.base.errors import UsageError
 from tilewise.files.dtypes import ALL, is_integer, parse_dtype
 from tilewise.files.formats import MATRIX
-from tilewise.files.ranges import parse_range
+from tilewise.files.ranges import needed, parse_range
 from tilewise.files.target import Target
 from tilewise.machine.facts import Facts
 from tilewise.operations.operation import BAND_AFTER_BAND, HEADER, ORDER, OfOneInput
@@ -132,6 +132,10 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
         if self.b is not None:
             msgspec.structs.force_setattr(self, "output", self.b)
             msgspec.structs.force_setattr(self, "b", None)
+
+    @property
+    def needed_rows(self) -> int | None:
+        return needed(self.rows)
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         from tilewise.files.ranges import taken
