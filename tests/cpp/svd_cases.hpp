@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <doctest/doctest.h>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "io_cases.hpp"
 #include "tilewise/kernel/svd_local.hpp"
 #include "tilewise/svd/svd.hpp"
+#include "tilewise/svd/sweeps.hpp"
 
 namespace tilewise::test {
 
@@ -224,6 +227,74 @@ inline Decomposed decomposed(const mpi::Communicator& comm, const Dense& a, cons
     result.s = s.get().values;
     result.vt = vt.get();
     return result;
+}
+
+inline constexpr double fine = 1e-13;
+
+inline std::vector<std::string> exchanges(int ranks) {
+    if (ranks == 1) {
+        return {"none"};
+    }
+    return {"blocking", "nonblocking", "overlap", "one_sided_lock"};
+}
+
+inline svd::Options options_for(const mpi::Communicator& comm, const std::string& exchange = "") {
+    svd::Options options;
+    options.exchange = svd::exchange_named(exchange.empty() ? exchanges(comm.size()).front() : exchange);
+    return options;
+}
+
+/// What every decomposition must be, whatever it is of.
+inline void check_all(const Dense& a, const Decomposed& got, const std::vector<double>& wanted) {
+    CHECK(got.outcome.diagnostics.converged);
+    CHECK(got.residual(a) <= fine);
+    CHECK(defect(got.u) <= fine);
+    CHECK(defect(transposed(got.vt)) <= fine);
+    REQUIRE(got.s.size() == wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        CHECK(std::abs(got.s[i] - wanted[i]) <= fine * std::max(wanted[0], 1e-300));
+        CHECK((i == 0 || got.s[i] <= got.s[i - 1]));
+        CHECK(got.s[i] >= 0);
+    }
+    for (std::int64_t j = 0; j < got.u.columns; ++j) {
+        double most = 0, first = 0;
+        for (std::int64_t i = 0; i < got.u.rows; ++i) {
+            most = std::max(most, std::abs(got.u(i, j)));
+        }
+        for (std::int64_t i = 0; i < got.u.rows && first == 0; ++i) {
+            first = std::abs(got.u(i, j)) >= (1 - 1e-6) * most ? got.u(i, j) : 0;
+        }
+        CHECK(first > 0);
+    }
+}
+
+struct Named {
+    const char* name;
+    Dense matrix;
+};
+
+inline std::vector<Named> shapes() {
+    return {{"square", normal(24, 24)},
+            {"a few rows more", normal(31, 24)},
+            {"tall", normal(97, 13)},
+            {"wide", normal(11, 83)},
+            {"a few columns more", normal(17, 23)},
+            {"fewer columns than ranks", normal(9, 3)},
+            {"two rows", normal(2, 9)},
+            {"one column", normal(7, 1)},
+            {"one row", normal(1, 5)},
+            {"fewer rows than ranks", normal(3, 1)},
+            {"two numbers", normal(1, 2)},
+            {"one number", normal(1, 1)},
+            {"prime", normal(37, 37)},
+            {"zero", Dense(9, 6)},
+            {"zero and square", Dense(5, 5)},
+            {"rank 3 of 12", product(normal(20, 3), normal(3, 12, 2))},
+            {"tall of rank 2", product(normal(64, 2), normal(2, 10, 2))},
+            {"with columns of zeros",
+             product(normal(16, 16), with_values(16, {1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))},
+            {"repeated", with_values(30, {5, 5, 5, 5, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})},
+            {"identity", with_values(16, std::vector<double>(16, 1.0))}};
 }
 
 }  // namespace tilewise::test

@@ -51,7 +51,8 @@ public:
         find_cosines(x, cosines_, threads);
         const double root = std::sqrt(static_cast<double>(count));
         Angles angles = find_angles(cosines_, tolerance, work_.square(0, count), threads);
-        outcome = {angles.off, angles.cosines, 0};
+        outcome = {angles.off, angles.cosines};
+        sum_squares(x.left.count, outcome);
         if (angles.off < tolerance) {
             if (angles.cosines < root * tolerance) {
                 ++tally.skipped;
@@ -85,6 +86,19 @@ public:
     }
 
 private:
+    void sum_squares(std::int64_t left, PairOutcome& outcome) const {
+        const auto norm = [&](std::int64_t c) { return cosines_.norms[static_cast<std::size_t>(c)]; };
+        for (std::int64_t c = 1; c < cosines_.count; ++c) {
+            double of_left = 0, of_right = 0;  // with columns of either block
+            for (std::int64_t r = 0; r < c; ++r) {
+                const double product = std::abs(cosines_.column(c)[r]) * norm(r) * norm(c);
+                (r < left ? of_left : of_right) += 2 * product * product;
+            }
+            (c < left ? outcome.within : outcome.across) += of_left;
+            outcome.within += of_right;
+        }
+    }
+
     /// Small rotations between columns of different groups, those within being done.
     void turn_across(const ColumnPair<T>& x, const ColumnPair<T>& v, const NormGroups& groups, double tolerance,
                      int threads) {
@@ -131,11 +145,17 @@ PairOutcome& PairOutcome::operator+=(const PairOutcome& other) {
     off = std::max(off, other.off);
     cosines += other.cosines;
     angles += other.angles;
+    across += other.across;
+    within += other.within;
     return *this;
 }
 
 bool certainly_converged(const PairOutcome& sweep, double tolerance) {
     return sweep.angles == 0 || 4 * sweep.angles * sweep.cosines < tolerance;
+}
+
+bool is_done(const PairOutcome& sweep, double tolerance, double off_squares) {
+    return certainly_converged(sweep, tolerance) || sweep.off_squares() < off_squares;
 }
 
 bool has_stalled(const std::vector<double>& off) {
@@ -232,6 +252,8 @@ PairOutcome PairSolverOf<T>::operator()(ColumnsOf<T> x_left, ColumnsOf<T> x_righ
         const PairOutcome before = outcome;
         outcome = state_->sweep(x, v);
         outcome.off = std::max(outcome.off, before.off);
+        outcome.across = before.across;
+        outcome.within = before.within;
         outcome.angles = infinity;  // the round began with angles that were not small
     }
     return outcome;

@@ -64,15 +64,22 @@ struct PairOutcome {
     /// norms, the larger over the smaller); infinite where rotations were not all small or columns changed places, and
     /// for `rotations` wherever there was one; 0 where nothing was done. See `certainly_converged`.
     double cosines = 0, angles = 0;
+    /// What they have of off(XᵀX), the sum of |xi·xj|² over all i ≠ j, as found before rotating: of columns of
+    /// different blocks, and of those within one.
+    double across = 0, within = 0;
 
     /// The sum of norms and the larger `off`: of a sweep from its pairs, of all ranks from each.
     PairOutcome& operator+=(const PairOutcome& other);
+    double off_squares() const { return across + within; }
 };
 
 /// Whether a whole sweep, the sum of its pairs being `sweep`, found nothing to do, or leaves every cosine below
 /// `tolerance`, so that another would only confirm it: rotations by small angles cancel cosines but for products of
 /// angles and cosines.
 bool certainly_converged(const PairOutcome& sweep, double tolerance);
+
+/// The same, or that off(XᵀX) was below `off_squares` (0: never) in that sweep.
+bool is_done(const PairOutcome& sweep, double tolerance, double off_squares);
 
 /// Whether sweeps that found these `off`, one after another, no longer come nearer to the end: from then on pairs are
 /// to be solved by rotations, one after another, which always converge.

@@ -105,6 +105,8 @@ PairOutcome rotate_columns(const ColumnPair<T>& x, const ColumnPair<T>& v, doubl
             const double size = std::abs(product);
             outcome.off = std::max(outcome.off, size);
             outcome.cosines += size;
+            const double whole = size * p_norm * q_norm;
+            (left < x.left.count && right >= x.left.count ? outcome.across : outcome.within) += 2 * whole * whole;
             if (size < tolerance) {
                 continue;
             }

@@ -14,10 +14,8 @@ struct Algorithm {
 
 /// In the order of AlgorithmKind.
 inline constexpr std::array algorithms{
-    Algorithm{"jacobi", jacobi},
-    Algorithm{"randomized", randomized},
-    Algorithm{"local", local},
-    Algorithm{"two_stage", local},
+    Algorithm{"jacobi", jacobi},   Algorithm{"randomized", randomized}, Algorithm{"local", local},
+    Algorithm{"two_stage", local}, Algorithm{"serial", jacobi},
 };
 
 }  // namespace tilewise::svd

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <sstream>
 
 #include "tilewise/mpi/repeat.hpp"
@@ -53,8 +54,8 @@ public:
     Outcome operator()(const io::Region& a) {
         {
             const Timed timed(context_.ledger, Phase::input, "input");
-            source_.read(context_, by_rows_first(work_, context_.comm.size()) ? ReadLayout::rows : ReadLayout::stored,
-                         a);
+            const bool rows = by_rows_first(work_, context_.comm.size(), kind());
+            source_.read(context_, rows ? ReadLayout::rows : ReadLayout::stored, a);
         }
         SvdFactors<T> factors;
         outcome_.samples = mpi::repeat(context_, options_.warmup, options_.repeat, [&](bool last) {
@@ -84,16 +85,25 @@ private:
         return {context_, files, options_};
     }
 
-    const RingCut& cut_after(bool eigen) const { return eigen ? of_eigen_ : of_qr_; }
+    /// Rotations take so many sweeps that eigenvectors would hardly spare any.
+    StartKind kind() const {
+        if (options_.algorithm == AlgorithmKind::serial) {
+            return StartKind::none;
+        }
+        const bool refused = options_.start == StartKind::eigen && options_.inner == kernel::Inner::rotations;
+        return refused ? StartKind::qr : options_.start;
+    }
+
+    const RingCut& cut_after(bool qr) const { return qr ? of_qr_ : of_eigen_; }
 
     SvdFactors<T> run_once(bool last) {
-        const bool eigen = options_.start != StartKind::qr && options_.inner != kernel::Inner::rotations;
         Start<T> begun = start(
-            context_, team_, source_, work_, eigen, !options_.values_only,
-            [this](int rank, bool by_eigen) { return cut_after(by_eigen).columns_of(rank); }, !last);
-        cut_ = &cut_after(begun.sweeps.eigen);
+            context_, team_, source_, work_, kind(), !options_.values_only,
+            [this](int rank, bool by_eigen) { return cut_after(!by_eigen).columns_of(rank); }, !last);
+        const bool by_qr = begun.used == StartKind::qr;
+        cut_ = &cut_after(by_qr);
         const auto columns = [this](int rank) { return cut_->columns_of(rank); };
-        const Shape shape{begun.sweeps.eigen ? begun.sweeps.factors.rows : work_.n, options_.values_only ? 0 : work_.n};
+        const Shape shape{by_qr ? work_.n : begun.sweeps.factors.rows, options_.values_only ? 0 : work_.n};
         std::optional<Blocks<T>> blocks;
         std::unique_ptr<mpi::Exchange> exchange;
         mpi::together(context_.comm, [&] {
@@ -105,12 +115,15 @@ private:
             exchange = make_exchange(options_.exchange, context_,
                                      kernel::parts_of<T> * cut_->columns.largest() * shape.height());
         }
-        SweepSetting setting{options_.exchange, options_.inner, options_.tolerance, options_.max_sweeps};
+        const bool serial = options_.algorithm == AlgorithmKind::serial;
+        SweepSetting setting{options_.exchange, serial ? kernel::Inner::rotations : options_.inner, options_.tolerance,
+                             options_.off_squares / squares_scale(begun), options_.max_sweeps};
         if (setting.tolerance <= 0) {
             setting.tolerance = kernel::jacobi_tolerance(shape.rows, setting.inner);
         }
         tolerance_ = setting.tolerance;
-        const Swept swept = sweep(context_, cut_->ring, *blocks, *exchange, setting);
+        const Swept swept =
+            serial ? sweep_serially(*blocks, setting) : sweep(context_, cut_->ring, *blocks, *exchange, setting);
         exchange.reset();
         if (last) {
             note(begun, swept);
@@ -119,13 +132,22 @@ private:
                       options_.values_only, source_.scale());
     }
 
+    /// off(AᵀA) over off(XᵀX).
+    double squares_scale(const Start<T>& begun) const {
+        return std::pow(begun.sweeps.factors.scale / source_.scale(), 4);
+    }
+
     /// What the sweeps say, of all ranks.
     void note(const Start<T>& begun, const Swept& swept) {
         Diagnostics& diagnostics = outcome_.diagnostics;
         diagnostics.sweeps = static_cast<int>(swept.off_norm.size());
         diagnostics.off_norm = swept.off_norm;
+        diagnostics.off_squares = swept.off_squares;
+        for (double& squares : diagnostics.off_squares) {
+            squares *= squares_scale(begun);
+        }
         diagnostics.converged = swept.converged;
-        diagnostics.start_used = begun.sweeps.eigen ? "eigen" : "qr";
+        diagnostics.start_used = start_names.at(static_cast<std::size_t>(begun.used));
         diagnostics.start = begun.sweeps.steps;
         diagnostics.fallback = begun.sweeps.fallback;
         std::array<std::int64_t, 7> sums{swept.tally.small_angles, swept.tally.eigen,   swept.tally.cholesky,

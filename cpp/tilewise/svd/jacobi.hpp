@@ -1,4 +1,5 @@
-// Algorithms `jacobi`, `local` and `two_stage`: all singular values and vectors of a matrix that fits in memory.
+// Algorithms `jacobi`, `serial`, `local` and `two_stage`: all singular values and vectors of a matrix that fits in
+// memory.
 #pragma once
 
 #include "tilewise/svd/svd.hpp"
@@ -7,7 +8,7 @@ namespace tilewise::svd {
 
 /// One-sided block Jacobi over all ranks. `flops` counts the products of the sweeps (see Swept); what precedes and
 /// follows them is not in it. Memory: see start.hpp and finish.hpp; the input is kept as well where repetitions follow.
-/// @note Collective.
+/// `serial`: on one rank, by `sweep_serially`, from the columns of A. @note Collective.
 Outcome jacobi(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
 
 /// `local`: LAPACK's gesdd in float64 on one rank, the only one that there may be. Memory: m·n for the matrix, n·m + n²

@@ -32,14 +32,16 @@ std::unique_ptr<dist::TallQr<T>> factor_rows(Context& context, const Source<T>& 
 
 }  // namespace
 
-bool by_rows_first(const Work& work, int ranks) { return ranks > 1 && 100 * work.m >= tall_percent * work.n; }
+bool by_rows_first(const Work& work, int ranks, StartKind kind) {
+    return kind != StartKind::none && ranks > 1 && 100 * work.m >= tall_percent * work.n;
+}
 
 template <class T> Start<T> start(Context& context, const dist::RankTeam& team, Source<T>& source, const Work& work,
-                                  bool eigen, bool want_v, const kernel::ColumnsOfRank& wanted, bool again) {
+                                  StartKind kind, bool want_v, const kernel::ColumnsOfRank& wanted, bool again) {
     Start<T> begun;
     Array<T> memory;
     const grid::Partition columns(work.n, team.size());
-    const bool tall = by_rows_first(work, team.size());
+    const bool tall = by_rows_first(work, team.size(), kind);
     if (tall) {
         begun.rows_of_q = factor_rows(context, source, work);
         if (!again) {
@@ -61,7 +63,18 @@ template <class T> Start<T> start(Context& context, const dist::RankTeam& team, 
     const std::int64_t rows = tall ? work.n : work.m;
     const kernel::SpreadColumnsOf<T> a{{memory.data(), rows, columns[team.rank()].size(), rows},
                                        dist::owners_of(columns)};
-    begun.sweeps = kernel::start_sweeps(a, std::move(memory), eigen, want_v, wanted, team, context.threads);
+    if (kind == StartKind::none) {
+        kernel::MatrixOf<T>& x = begun.sweeps.x;
+        x.rows = x.stride = begun.sweeps.factors.rows = work.m;
+        x.count = wanted(team.rank(), true).size();
+        begun.sweeps.factors.columns = work.n;
+        x.memory = dist::redistribute_columns(context, a.mine, a.owners,
+                                              [&](int rank) { return grid::Block{{0, work.m}, wanted(rank, true)}; });
+        return begun;
+    }
+    begun.sweeps =
+        kernel::start_sweeps(a, std::move(memory), kind == StartKind::eigen, want_v, wanted, team, context.threads);
+    begun.used = begun.sweeps.eigen ? StartKind::eigen : StartKind::qr;
     if (tall) {
         begun.sweeps.steps.insert(0, "QR of the ranks' rows, ");
     }

@@ -66,8 +66,14 @@ void check_options(const Context& context, std::int64_t columns, const Options& 
             moves ? "blocks have to travel between " + std::to_string(ranks) + " ranks: exchange none is for one"
                   : "exchange " + std::string(mpi::name_of(options.exchange)) + " is for jacobi on several ranks");
     }
-    if (options.algorithm == AlgorithmKind::local && ranks > 1) {
-        throw UsageError("local works on one rank, not on " + std::to_string(ranks));
+    for (const AlgorithmKind alone : {AlgorithmKind::local, AlgorithmKind::serial}) {
+        if (options.algorithm == alone && ranks > 1) {
+            throw UsageError(std::string(algorithms.at(static_cast<std::size_t>(alone)).name) +
+                             " works on one rank, not on " + std::to_string(ranks));
+        }
+    }
+    if (options.algorithm == AlgorithmKind::serial && options.blocks > 2) {
+        throw UsageError("serial takes all columns as one pair of blocks");
     }
     for (const int blocks : {options.blocks, options.qr_blocks}) {
         if (blocks < 0 || blocks % 2 != 0) {
@@ -78,8 +84,8 @@ void check_options(const Context& context, std::int64_t columns, const Options& 
                              " columns");
         }
     }
-    if (options.max_sweeps < 1 || !(options.tolerance >= 0)) {
-        throw UsageError("at least one sweep is needed, and the tolerance must not be negative");
+    if (options.max_sweeps < 1 || !(options.tolerance >= 0) || !(options.off_squares >= 0)) {
+        throw UsageError("at least one sweep is needed, and the tolerance and --off-squares must not be negative");
     }
     if (!(options.energy >= 0 && options.energy <= 1)) {
         throw UsageError("--energy must be between 0 and 1");
@@ -111,7 +117,7 @@ Outcome run(Context& context, const io::Region& a, const Files& files, Dtype dty
 
 }  // namespace
 
-static_assert(algorithms[static_cast<std::size_t>(AlgorithmKind::two_stage)].name == "two_stage");
+static_assert(algorithms[static_cast<std::size_t>(AlgorithmKind::serial)].name == "serial");
 
 AlgorithmKind algorithm_named(std::string_view name) {
     return enum_named<AlgorithmKind>(algorithms, name, "algorithm");

@@ -15,10 +15,12 @@
 
 namespace tilewise::svd {
 
-enum class AlgorithmKind { jacobi, randomized, local, two_stage };
-/// What the sweeps begin with: eigenvectors of AᵀA, where that is safe, or a QR decomposition with pivots.
-enum class StartKind { eigen, qr };
-inline constexpr std::array<std::string_view, 2> start_names{"eigen", "qr"}, inner_names{"blocks", "rotations"};
+enum class AlgorithmKind { jacobi, randomized, local, two_stage, serial };
+/// What the sweeps begin with: eigenvectors of AᵀA, where that is safe; a QR decomposition with pivots; the columns of
+/// A as they are.
+enum class StartKind { eigen, qr, none };
+inline constexpr std::array<std::string_view, 3> start_names{"eigen", "qr", "none"};
+inline constexpr std::array<std::string_view, 2> inner_names{"blocks", "rotations"};
 
 struct Options {
     AlgorithmKind algorithm = AlgorithmKind::jacobi;
@@ -37,7 +39,8 @@ struct Options {
         /// the largest cosine between two columns that count as orthogonal, of `randomized` the largest ‖Aᵀu − σv‖ / σ;
         /// 0: its own
         0;
-    double energy = 0;  ///< above 0: the fewest components that have so much of ‖A‖_F², `components` at most
+    double off_squares = 0;  ///< of `jacobi` and `serial`: sweeps also end once off(AᵀA) is below that; 0: never
+    double energy = 0;       ///< above 0: the fewest components that have so much of ‖A‖_F², `components` at most
     int power = -1;  ///< of `randomized`: so many iterations, and what there is then; −1: as many as `tolerance` takes
     int oversample = 10;     ///< of `randomized`: columns of a block beyond the components
     std::int64_t basis = 0;  ///< of `randomized`: most columns of its space, three blocks at least; 0: as it likes
@@ -66,12 +69,14 @@ struct Diagnostics {
     std::string algorithm;  ///< that was taken in the end, where it is not the one that was asked for
     int sweeps = 0;
     std::vector<double> off_norm;  ///< the largest cosine that each sweep found
+    std::vector<double>
+        off_squares;  ///< off(AᵀA) in each: the sum of squares beside the diagonal, of each two columns as they met
     bool converged = true;
     std::int64_t components = 0, rank = 0;  ///< rank: how many σ > σ₁·max(M,N)·ε
     double sigma_max = 0, sigma_min = 0;
     std::optional<double> residual, orthogonality_u, orthogonality_v;
     std::string start, start_used,
-        fallback;  ///< what preceded the sweeps; "eigen" or "qr"; why it was not "eigen", had that been wanted
+        fallback;  ///< what preceded the sweeps; "eigen", "qr" or "none"; why it was not "eigen", had that been wanted
     struct Solves {
         std::int64_t small_angles = 0, eigen = 0, cholesky = 0, rotations = 0, skipped = 0;
     } inner_solves;

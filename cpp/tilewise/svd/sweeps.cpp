@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tilewise/base/threads.hpp"
+#include "tilewise/kernel/jacobi_plain.hpp"
 #include "tilewise/kernel/lapack.hpp"
 
 namespace tilewise::svd {
@@ -56,7 +57,8 @@ public:
             }
             const kernel::PairOutcome tally = of_all_ranks();
             swept.off_norm.push_back(tally.off);
-            swept.converged = certainly_converged(tally, setting_.tolerance);
+            swept.off_squares.push_back(tally.off_squares());
+            swept.converged = is_done(tally, setting_.tolerance, setting_.off_squares);
             if (kernel::has_stalled(swept.off_norm)) {
                 for (kernel::PairSolverOf<T>& solver : solvers_) {
                     solver.use_rotations();
@@ -85,6 +87,7 @@ private:
     }
 
     void take_step(int step) {
+        first_step_ = step == 0;
         const bool overlaps = setting_.exchange == ExchangeKind::overlap && blocks_.positions() > 2;
         if (overlaps) {
             solve({first(), end() - 1}, false);
@@ -129,7 +132,10 @@ private:
         }
         const Shape& shape = blocks_.shape();
         Tally& tally = tallies_[static_cast<std::size_t>(position - first())];
-        const kernel::PairOutcome outcome = solver(left->x(shape), right->x(shape), left->v(shape), right->v(shape));
+        kernel::PairOutcome outcome = solver(left->x(shape), right->x(shape), left->v(shape), right->v(shape));
+        if (!first_step_) {
+            outcome.within = 0;  // which the sweep has counted
+        }
         tally.sum += outcome;
         const auto width = static_cast<double>(columns);
         const bool rotated = !(outcome.off < setting_.tolerance);
@@ -196,12 +202,13 @@ private:
         for (Tally& tally : tallies_) {
             mine += std::exchange(tally.sum, {});
         }
-        const std::array sent{mine.off, mine.cosines, mine.angles};
-        std::vector<std::array<double, 3>> got(static_cast<std::size_t>(context_.comm.size()));
-        check(MPI_Allgather(sent.data(), 3, MPI_DOUBLE, got.data(), 3, MPI_DOUBLE, context_.comm.get()),
+        const std::array sent{mine.off, mine.cosines, mine.angles, mine.across, mine.within};
+        constexpr auto count = static_cast<int>(sent.size());
+        std::vector<std::array<double, sent.size()>> got(static_cast<std::size_t>(context_.comm.size()));
+        check(MPI_Allgather(sent.data(), count, MPI_DOUBLE, got.data(), count, MPI_DOUBLE, context_.comm.get()),
               "MPI_Allgather");
-        for (const auto& [off, cosines, angles] : got) {
-            all += {off, cosines, angles};
+        for (const auto& [off, cosines, angles, across, within] : got) {
+            all += {off, cosines, angles, across, within};
         }
         return all;
     }
@@ -225,6 +232,7 @@ private:
     mpi::Exchange& exchange_;
     const SweepSetting& setting_;
     int threads_ = 1;
+    bool first_step_ = true;
     std::vector<kernel::PairSolverOf<T>> solvers_;
     std::vector<Tally> tallies_;  ///< by position, so that no thread's haste changes a sum
     std::vector<Arrival> coming_;
@@ -243,6 +251,24 @@ template <class T> Swept sweep(Context& context, const grid::Ring& ring, Blocks<
     return Sweeper<T>(context, ring, blocks, exchange, setting)();
 }
 
+template <class T> Swept sweep_serially(Blocks<T>& blocks, const SweepSetting& setting) {
+    const Shape& shape = blocks.shape();
+    const Block<T>&left = blocks.at({0, Side::top}), &right = blocks.at({0, Side::bottom});
+    const kernel::ColumnPair<T> x{left.x(shape), right.x(shape)}, v{left.v(shape), right.v(shape)};
+    const double each = kernel::parts_of<T> * kernel::parts_of<T> * static_cast<double>(x.count() * x.count());
+    Swept swept;
+    for (int done = 0; done < setting.most && !swept.converged; ++done) {
+        const kernel::PairOutcome outcome = rotate_columns(x, v, setting.tolerance, swept.tally);
+        swept.off_norm.push_back(outcome.off);
+        swept.off_squares.push_back(outcome.off_squares());
+        swept.converged = is_done(outcome, setting.tolerance, setting.off_squares);
+        swept.flops += each * static_cast<double>(shape.rows + (outcome.angles > 0 ? 2 * shape.height() : 0));
+    }
+    return swept;
+}
+
+template Swept sweep_serially(Blocks<double>&, const SweepSetting&);
+template Swept sweep_serially(Blocks<kernel::Complex>&, const SweepSetting&);
 template Swept sweep(Context&, const grid::Ring&, Blocks<double>&, mpi::Exchange&, const SweepSetting&);
 template Swept sweep(Context&, const grid::Ring&, Blocks<kernel::Complex>&, mpi::Exchange&, const SweepSetting&);
 

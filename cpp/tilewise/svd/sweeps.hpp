@@ -21,12 +21,14 @@ std::unique_ptr<mpi::Exchange> make_exchange(ExchangeKind kind, const Context& c
 struct SweepSetting {
     ExchangeKind exchange = ExchangeKind::none;
     kernel::Inner inner = kernel::Inner::blocks;
-    double tolerance = 0;  ///< the largest cosine that counts as orthogonal
-    int most = 30;         ///< sweeps
+    double tolerance = 0;    ///< the largest cosine that counts as orthogonal
+    double off_squares = 0;  ///< off(XᵀX) below which no sweep is made either; 0: as the tolerance says
+    int most = 30;           ///< sweeps
 };
 
 struct Swept {
-    std::vector<double> off_norm;  ///< the largest cosine that each sweep found, over all ranks
+    std::vector<double> off_norm;     ///< the largest cosine that each sweep found, over all ranks
+    std::vector<double> off_squares;  ///< and off(XᵀX), of each two columns as they met first in it
     bool converged = false;
     kernel::PairTally tally;  ///< of this rank
     double flops =
@@ -45,7 +47,15 @@ struct Swept {
 /// received. @note Collective. A rank that throws leaves others waiting: call it where that aborts the job.
 template <class T> Swept sweep(Context& context, const grid::Ring& ring, Blocks<T>& blocks, mpi::Exchange& exchange,
                                const SweepSetting& setting);
+
+/// The same of all columns on one rank, by one thread in two loops over all pairs of them: what a program does that
+/// knows of no ranks.
+template <class T> Swept sweep_serially(Blocks<T>& blocks, const SweepSetting& setting);
+
 extern template Swept sweep(Context&, const grid::Ring&, Blocks<double>&, mpi::Exchange&, const SweepSetting&);
 extern template Swept sweep(Context&, const grid::Ring&, Blocks<kernel::Complex>&, mpi::Exchange&, const SweepSetting&);
+
+extern template Swept sweep_serially(Blocks<double>&, const SweepSetting&);
+extern template Swept sweep_serially(Blocks<kernel::Complex>&, const SweepSetting&);
 
 }  // namespace tilewise::svd

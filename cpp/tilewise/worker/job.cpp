@@ -55,9 +55,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, between_n
                                    blocks, start, inner)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, boundary, planes, snapshot_every, snapshots,
                                    until_change, check_every)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, energy, power, oversample,
-                                   basis, seed, keep_small, require_converged, panel_bytes, qr_blocks, scaled, u, s, vt,
-                                   us)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, off_squares, energy,
+                                   power, oversample, basis, seed, keep_small, require_converged, panel_bytes,
+                                   qr_blocks, scaled, u, s, vt, us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StackFields, extents, apart)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ConvertFields, row, column, scale)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
@@ -151,8 +151,8 @@ Enum named_or(Enum standard, const Names& names, const std::string& name, std::s
 /// Parses `text`, where only fields that may have fractions have them: the library would make any number a whole one,
 /// somehow.
 nlohmann::json parse_whole_numbers(const std::string& text) {
-    constexpr std::array<std::string_view, 7> fractions{"weights",  "until_change", "tolerance", "energy",
-                                                        "relative", "seconds",      "scale"};
+    constexpr std::array<std::string_view, 8> fractions{"weights", "until_change", "tolerance", "off_squares",
+                                                        "energy",  "relative",     "seconds",   "scale"};
     std::string key;
     return nlohmann::json::parse(text, [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
         if (event == nlohmann::json::parse_event_t::key) {
@@ -294,6 +294,7 @@ svd::Options svd_options_of(const Job& job) {
     options.values_only = s.values_only;
     options.max_sweeps = s.max_sweeps;
     options.tolerance = s.tolerance;
+    options.off_squares = s.off_squares;
     options.energy = s.energy;
     options.power = s.power;
     options.oversample = s.oversample;

@@ -98,7 +98,7 @@ struct SvdFields {
     std::int64_t components = 0;
     bool values_only = false;
     int max_sweeps = 30;
-    double tolerance = 0, energy = 0;
+    double tolerance = 0, off_squares = 0, energy = 0;
     int power = -1, oversample = 10;
     std::int64_t basis = 0;
     std::uint64_t seed = 0;

@@ -13,19 +13,20 @@ Json or_null(const std::optional<double>& value) {
     return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
+Json list_of(const std::vector<double>& values) {
+    std::vector<Json> list;
+    for (const double value : values) {
+        list.push_back(or_null(value));
+    }
+    return list;
+}
+
 Json result_of(const svd::Diagnostics& diagnostics) {
     const svd::Diagnostics::Solves& solves = diagnostics.inner_solves;
-    std::vector<Json> off;
-    for (const double value : diagnostics.off_norm) {
-        off.push_back(or_null(value));
-    }
-    std::vector<Json> residuals;
-    for (const double value : diagnostics.residuals) {
-        residuals.push_back(or_null(value));
-    }
     return {{"algorithm", diagnostics.algorithm.empty() ? Json(nullptr) : Json(diagnostics.algorithm)},
             {"sweeps", diagnostics.sweeps},
-            {"off_norm", off},
+            {"off_norm", list_of(diagnostics.off_norm)},
+            {"off_squares", list_of(diagnostics.off_squares)},
             {"converged", diagnostics.converged},
             {"components", diagnostics.components},
             {"sigma_max", diagnostics.sigma_max},
@@ -50,7 +51,7 @@ Json result_of(const svd::Diagnostics& diagnostics) {
             {"error_estimate", or_null(diagnostics.error_estimate)},
             {"error_rounding", diagnostics.error_estimate ? Json(diagnostics.error_rounding) : Json(nullptr)},
             {"tolerance", diagnostics.tolerance > 0 ? Json(diagnostics.tolerance) : Json(nullptr)},
-            {"residuals", residuals},
+            {"residuals", list_of(diagnostics.residuals)},
             {"sigma_error", or_null(diagnostics.sigma_error)}};
 }
 

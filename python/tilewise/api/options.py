@@ -139,18 +139,20 @@ class SvdOptions(JobOptions, total=False):
     energy: float
     # Also write US.npy: U times diag(s).
     scaled: bool
-    # jacobi: fail after N sweeps.
+    # jacobi, serial: fail after N sweeps.
     max_sweeps: int
-    # jacobi: cosine below which two columns count as orthogonal. randomized: relative error of each
-    # singular value.
+    # jacobi, serial: cosine below which two columns count as orthogonal. randomized: relative error of
+    # each singular value.
     tolerance: float
+    # jacobi, serial: also end once the squares of the off-diagonal elements of AᵀA sum to less.
+    off_squares: float
     # jacobi: columns per block.
     block_columns: int
     # jacobi: blocks: pairs of column blocks, by matrix products; rotations: pairs of columns, one
     # rotation each.
     inner: str
     # jacobi: eigen: from the eigenvectors of AᵀA if accurate enough, else as qr; qr: from a column-
-    # pivoted QR and an LQ of its triangle.
+    # pivoted QR and an LQ of its triangle; none: from the columns of A.
     start: str
     # randomized: run exactly N iterations.
     power: int

@@ -19,7 +19,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     Of a stencil: how the matrix is cut (`decomposition`; the cut itself is `grid`), `depth` sweeps for each
     exchange and pass over memory, and how cells get into messages (`halo`).
     Of a decomposition by `jacobi`: column `blocks` of the ring over all ranks (even), what it starts from
-    (`start`: "eigen" or "qr"), and how a pair of blocks is solved (`inner`).
+    (`start`: "eigen", "qr" or "none"), and how a pair of blocks is solved (`inner`).
     """
 
     algorithm: str
@@ -66,20 +66,22 @@ class Stencil(msgspec.Struct, frozen=True, kw_only=True):
 class Svd(msgspec.Struct, frozen=True, kw_only=True):
     """What of a singular value decomposition is computed, and where it goes.
 
-    `components` K (0: all min(M, N)); with `energy` above 0 the most there may be. `max_sweeps` is of
-    `jacobi`, `tolerance` (0: its own) of that and of `randomized`; of the latter `power` iterations (-1: as
-    many as it takes), `oversample`, `basis` (most columns of its space) and `seed`; with `keep_small`,
-    `local` leaves matrices whose small values it would lose to `jacobi`. `panel_bytes` (of a matrix in
-    memory, all ranks of a node) of `randomized` and of proofs. `qr_blocks`: the blocks of `jacobi` where it
-    starts by `qr`, also because `eigen` would cost accuracy (0: those of the variant). The files are in the
-    job's `dtype`, row by
-    row: `u` M×K, `s` 1×K, `vt` K×N and, where `scaled`, `us` = U·diag(s); None where one is not wanted.
+    `components` K (0: all min(M, N)); with `energy` above 0 the most there may be. `max_sweeps` and
+    `off_squares` (of what squares beside the diagonal of AᵀA sum to, where sweeps end; 0: as the tolerance
+    says) are of `jacobi` and `serial`, `tolerance` (0: its own) of these and of `randomized`; of the latter
+    `power` iterations (-1: as many as it takes), `oversample`, `basis` (most columns of its space) and
+    `seed`; with `keep_small`, `local` leaves matrices whose small values it would lose to `jacobi`.
+    `panel_bytes` (of a matrix in memory, all ranks of a node) of `randomized` and of proofs. `qr_blocks`: the
+    blocks of `jacobi` where it starts by `qr`, also because `eigen` would cost accuracy (0: those of the
+    variant). The files are in the job's `dtype`, row by row: `u` M×K, `s` 1×K, `vt` K×N and,
+    where `scaled`, `us` = U·diag(s); None where one is not wanted.
     """
 
     components: int = 0
     values_only: bool = False
     max_sweeps: int = 30
     tolerance: float = 0.0
+    off_squares: float = 0.0
     energy: float = 0.0
     power: int = -1
     oversample: int = 10

@@ -60,12 +60,29 @@ def _rate(line: Mapping[str, Any]) -> float:
 def lines_of(entry: Entry, wanted: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The lines of a measurement whose fields are as wanted; a list stands for any of its values.
 
-    The kind `matrix` has a line for each two ranks of a measured table of pairs.
+    The kind `matrix` has a line for each two ranks of a measured table of pairs. `each` is the path of a
+    list, which has a line for each `item`, with its `number` from 1.
     """
     record = entry.record or {}
-    cells = _pairs(record.get("matrices")) if wanted.get("kind") == "matrix" else record.get("lines")
+    cells = record.get("lines")
+    if "each" in wanted:
+        cells = _items(record, wanted["each"])
+    elif wanted.get("kind") == "matrix":
+        cells = _pairs(record.get("matrices"))
     lines = [line for line in cells if isinstance(line, Mapping)] if isinstance(cells, list) else []
     return [line for line in lines if all(_fits(line.get(key), value) for key, value in wanted.items())]
+
+
+def _items(record: Mapping[str, Any], path: str) -> list[Mapping[str, Any]]:
+    try:
+        items = follow(record, path)
+    except Missing:
+        return []
+    items = items if isinstance(items, list) else [items]
+    return [
+        {"each": path, "key": f"{path}/{number}", "series": "", "number": number, "item": item}
+        for number, item in enumerate(items, 1)
+    ]
 
 
 def _pairs(matrices: Any) -> list[Mapping[str, Any]]:

@@ -102,6 +102,8 @@ def test_spectra_on_ranks(tilewise: Tilewise, done: Done, kind: str, shape: tupl
         ("--kernel", "plain", "--remainder", "last"),
         ("--start", "qr"),
         ("--start", "eigen"),
+        ("--start", "none"),
+        ("--start", "none", "--inner", "rotations", "--off-squares", 1e-24),
         ("--tolerance", 1e-14),
     ],
 )
@@ -114,9 +116,11 @@ def test_ways_to_sweep(tilewise: Tilewise, done: Done, words: tuple[object, ...]
     assert record["result"]["converged"] and len(record["result"]["off_norm"]) == record["result"]["sweeps"]
     if "last" in words:
         assert record["result"]["block_columns"][1] > record["result"]["block_columns"][0]
-    turned = {"qr", "rotations", "plain"} & set(words)
-    assert record["result"]["start_used"] == ("qr" if turned else "eigen")
-    assert ("eigenvectors" in record["result"]["start"]) == (not turned) and not record["result"]["fallback"]
+    assert len(record["result"]["off_squares"]) == record["result"]["sweeps"]
+    turned = "none" if "none" in words else "qr" if {"qr", "rotations", "plain"} & set(words) else "eigen"
+    assert record["result"]["start_used"] == turned
+    assert ("eigenvectors" in record["result"]["start"]) == (turned == "eigen")
+    assert not record["result"]["fallback"]
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -82,6 +82,8 @@ def test_the_full_lists_of_the_reports() -> None:
     assert axes("stencil-scaling") == {"size": [1024, 4096, 8000], "ranks": list(range(1, 17))}
     assert {8, 128} <= set(axes("transpose-one-two-sided")["size"])
     assert {16, 32, 64} <= set(axes("transpose-one-two-sided")["ranks"])
+    for run in raw("transpose-one-two-sided")["runs"][:2]:  # whatever the cores, at every scale
+        assert {16, 64} <= set(run["axes"]["ranks"]) and not any("cores" in each for each in run["limits"])
     assert raw("cannon-io")["runs"][0]["axes"]["size"] == [64, 128, 256, 512, 1024, 2048, 4096]
     assert axes("cannon-io")["ranks"] == [1, 4, 16, 64]
 

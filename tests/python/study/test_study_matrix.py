@@ -51,3 +51,19 @@ def test_a_measurement_without_pairs_says_so() -> None:
     points = [Measured(key="k", run="main", axes={}, entries=[entry(0, {"lines": []})])]
     found = Results(folder="f", study=made, sessions=[], points=points, notes=[])
     assert not draw(found, made.file.plots[0]).series
+
+
+def test_each_element_of_a_list_is_a_line_with_its_number() -> None:
+    made = study(
+        "command = 'svd'\n[[plots]]\nname = 'p'\nx = 'number'\nseries = []\n"
+        "lines = {each = 'result.off_squares'}\nvalue = 'item * 2'"
+    )
+    launches = [(0, [8.0, 2.0, None]), (2, [10.0, 2.0, None])]
+    entries = [entry(number, {"result": {"off_squares": off}, "lines": []}) for number, off in launches]
+    points = [Measured(key="k", run="main", axes={}, entries=entries)]
+    found = Results(folder="f", study=made, sessions=[], points=points, notes=[])
+    plot = draw(found, made.file.plots[0])
+    assert [(each.x, each.y) for each in plot.series] == [([1, 2], [18.0, 4.0])]
+    assert plot.table.look(3, []).value is None
+    entries[0].record.clear()  # a failed launch has no such list
+    assert draw(found, made.file.plots[0]).series[0].y == [20.0, 4.0]

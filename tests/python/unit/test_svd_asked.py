@@ -36,8 +36,8 @@ from tilewise.planning.plan import Plan
         (("--oversample", -1), "--oversample -1 makes no sense", ""),
         (("--seed", -1), "--seed -1 makes no sense", ""),
         (("--inner", "outer"), "expected one of auto, blocks, rotations", ""),
-        (("--start", "half"), "expected one of auto, eigen, qr", ""),
-        (("--algorithm", "qr"), "expected one of auto, jacobi, randomized, local, two_stage", ""),
+        (("--start", "half"), "expected one of auto, eigen, qr, none", ""),
+        (("--algorithm", "qr"), "expected one of auto, jacobi, randomized, local, two_stage, serial", ""),
         (("--kernel", "blas"), "--kernel blas makes no sense with svd", "--kernel fast"),
         (("--kernel", "plain", "--inner", "blocks"), "contradict", "--inner rotations"),
         (("--start", "eigen", "--inner", "rotations"), "--start eigen and --inner rotations", "--start qr"),
@@ -50,6 +50,11 @@ from tilewise.planning.plan import Plan
             "--exchange blocking makes no sense with local",
             "--algorithm jacobi",
         ),
+        (("--algorithm", "serial", "-n", 2), "serial works on 1 rank only", "--algorithm jacobi"),
+        (("--algorithm", "serial", "-t", 2), "serial works on 1 thread only", "or -t 1"),
+        (("--algorithm", "serial", "--start", "none"), "--start makes no sense with serial", "jacobi"),
+        (("--off-squares", 0), "--off-squares 0 makes no sense", ""),
+        (("--off-squares", 1, "--algorithm", "local"), "--off-squares makes no sense with local", "jacobi"),
         (("--algorithm", "local", "-n", 2), "local works on 1 rank only", "--algorithm jacobi"),
         (("--algorithm", "local", "--max-sweeps", 3), "--max-sweeps makes no sense with local", "jacobi"),
         (("--algorithm", "local", "--kernel", "plain"), "--kernel plain makes no sense with local", "jacobi"),
@@ -201,6 +206,22 @@ def test_blocks_that_are_asked_for() -> None:
         assert planned(shape=(columns, 200), **last, block_columns=2).job.variant.blocks == blocks
     plain = planned(shape=(91, 91), ranks=2, threads=3, kernel="plain").job.variant
     assert (plain.blocks, plain.inner, plain.start) == (12, "rotations", "qr")
+
+
+def test_the_serial_program_is_planned_as_one_pair_on_one_thread() -> None:
+    plan = planned(algorithm="serial", off_squares=1e-9, max_sweeps=40)
+    variant, svd = plan.job.variant, plan.job.svd
+    assert (variant.ranks, variant.threads, variant.blocks) == (1, 1, 2)
+    assert (variant.start, variant.inner, variant.exchange) == ("none", "rotations", "none")
+    assert svd is not None and (svd.off_squares, svd.max_sweeps, svd.keep_small) == (1e-9, 40, False)
+
+
+def test_columns_as_they_are_need_no_rows_of_a_tall_matrix() -> None:
+    for shape in ((3000, 2000), (9000, 900)):
+        choices = {"shape": shape, "ranks": 4, "threads": 1}
+        plan = planned(**choices, start="none")
+        assert plan.fallback is None and plan.job.variant.start == "none"
+        assert plan.need.node > 8 * 2 * shape[0] * shape[1]  # as they are read, and as they are swept
 
 
 def test_overlap_where_there_is_something_to_do_meanwhile() -> None:

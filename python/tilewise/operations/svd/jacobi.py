@@ -24,17 +24,18 @@ def jacobi_window(shape: Shape, variant: Variant, options: Svd) -> int:
 
 def is_tall(shape: Shape, variant: Variant) -> bool:
     """Whether the ranks factor their rows before anything else."""
-    return variant.ranks > 1 and 100 * shape.most >= sizes().tall_percent * shape.least
+    high = 100 * shape.most >= sizes().tall_percent * shape.least
+    return variant.ranks > 1 and high and variant.start != "none"
 
 
 def jacobi_stages(shape: Shape, variant: Variant, options: Svd, again: bool, leader: bool) -> list[int]:
     """Bytes of a rank in each stage, of rank 0 where `leader`; A is m×n, m ≥ n, what is swept has h rows.
 
     Start: each rank gets its columns of A; then with `eigen` rank 0 has AᵀA and what LAPACK needs, and
-    each rank its columns of X and V beside A's; with `qr` its columns of both factors and of X. Sweeps:
-    reflectors, blocks of X and V, of which some arrive, a window, and what solves pairs. Finish: the columns
-    that are kept, sorted, and turned back. Of a tall A the rows of a rank are factored first, and that is
-    kept until the end.
+    each rank its columns of X and V beside A's; with `qr` its columns of both factors and of X; with
+    `none` its columns of A twice, as they are read and as they are swept. Sweeps: reflectors, blocks of X and
+    V, of which some arrive, a window, and what solves pairs. Finish: the columns that are kept, sorted,
+    and turned back. Of a tall A the rows of a rank are factored first, and that is kept until the end.
     """
     size = sizes()
     m, n, ranks = shape.most, shape.least, variant.ranks
@@ -55,11 +56,12 @@ def jacobi_stages(shape: Shape, variant: Variant, options: Svd, again: bool, lea
     if tall:  # R, or two triangles that were merged, lie beside a rank's rows and their factors
         factored = share + stack * n + (1 if leader else 2) * n * n
         reading = [2 * share + stack * n, factored + (2 * n * n if leader else 2 * n * even)]
-    made = (
-        _factored_columns(h, n, even, own, leader, ranks)
-        if qr
-        else _eigenvectors(h, n, even, own, leader, ranks)
-    )
+    if qr:
+        made = _factored_columns(h, n, even, own, leader, ranks)
+    elif variant.start == "none":
+        made = [h * even + h * own + h * (even + own) * (ranks > 1)]
+    else:
+        made = _eigenvectors(h, n, even, own, leader, ranks)
     lasting = (factored if vectors else 0) + ((h + n) * even if vectors and qr else 0)
     filled = own * (max(2 * n, column) if qr else column + max(x_rows, n * vectors))
 

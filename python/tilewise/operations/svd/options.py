@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from tilewise.base.declare import FOLDER, HOW, WHAT, Parameter
 from tilewise.base.errors import UsageError
@@ -36,10 +36,19 @@ ALGORITHMS = table(
         any_count,
         "any rank count",
     ),
+    Algorithm(
+        "serial",
+        "one-sided Jacobi on one thread, rotation by rotation: what speedups are measured against",
+        (),
+        lambda n: n == 1,
+        "1 rank only",
+    ),
 )
+BY_ROTATIONS = ("jacobi", "serial")  # until all columns are orthogonal
 STARTS = {
     "eigen": "from the eigenvectors of AᵀA if accurate enough, else as qr",
     "qr": "from a column-pivoted QR and an LQ of its triangle",
+    "none": "from the columns of A",
 }
 INNERS = {
     "blocks": "pairs of column blocks, by matrix products",
@@ -98,16 +107,27 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
     ] = False
     max_sweeps: Annotated[
         int | None,
-        Parameter(name="--max-sweeps", group=HOW, help="jacobi: fail after N sweeps.", default=str(SWEEPS)),
+        Parameter(
+            name="--max-sweeps", group=HOW, help="jacobi, serial: fail after N sweeps.", default=str(SWEEPS)
+        ),
     ] = None
     tolerance: Annotated[
         float | None,
         Parameter(
             name="--tolerance",
             group=HOW,
-            help="jacobi: cosine below which two columns count as orthogonal. randomized: relative error of "
-            "each singular value.",
-            default="jacobi: rounding; randomized: 1e-6, or 1e-4 for float32",
+            help="jacobi, serial: cosine below which two columns count as orthogonal. randomized: relative "
+            "error of each singular value.",
+            default="jacobi, serial: rounding; randomized: 1e-6, or 1e-4 for float32",
+        ),
+    ] = None
+    off_squares: Annotated[
+        float | None,
+        Parameter(
+            name="--off-squares",
+            group=HOW,
+            help="jacobi, serial: also end once the squares of the off-diagonal elements of AᵀA sum to less.",
+            default="as --tolerance says",
         ),
     ] = None
     block_columns: Annotated[
@@ -190,6 +210,9 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
                 f"--tolerance {tolerance:g} cannot be reached: float64 rounds at {_ROUNDING:.2g}",
                 "omit it",
             )
+        squares = self.off_squares
+        if squares is not None and not 0 < squares < float("inf"):
+            raise UsageError(f"--off-squares {squares:g} makes no sense; it must be above 0")
         if self.values_only and self.scaled:
             raise UsageError("--values-only and --scaled contradict each other: US.npy has vectors")
         if self.kernel == "plain" and self.inner == "blocks":
@@ -206,7 +229,7 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
     def of_jacobi(self) -> list[str]:
         """Flags that were given and that only `jacobi` knows."""
         given = {
-            "--max-sweeps": self.max_sweeps,
+            **self._of_sweeps(),
             "--block-columns": self.block_columns,
             "--inner": self.inner,
             "--start": self.start,
@@ -216,6 +239,10 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
         }
         return [flag for flag, value in given.items() if value is not None]
 
+    def _of_sweeps(self) -> dict[str, Any]:
+        """Of `jacobi` and `serial`."""
+        return {"--max-sweeps": self.max_sweeps, "--off-squares": self.off_squares}
+
     def of_randomized(self) -> list[str]:
         """Flags that were given and that only `randomized` knows."""
         given = {"--power": self.power, "--oversample": self.oversample, "--seed": self.seed}
@@ -223,7 +250,7 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
 
     def given(self) -> list[str]:
         """Names for the record of the choices of how that were made."""
-        flags = ("block_columns", "inner", "start", "power", "oversample", "seed")
+        flags = ("off_squares", "block_columns", "inner", "start", "power", "oversample", "seed")
         return [flag.replace("_", "-") for flag in flags if getattr(self, flag) is not None]
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
@@ -241,7 +268,8 @@ def refuse_foreign_flags(algorithm: Algorithm, options: Svd) -> None:
     """Raises UsageError for flags that `algorithm` does not know, and for what it lacks."""
     name = algorithm.name
     # What is said of the exchange is said where that is chosen.
-    jacobi = [flag for flag in options.of_jacobi() if flag != "--exchange"]
+    shared = ("--exchange", "--max-sweeps", "--off-squares") if name == "serial" else ("--exchange",)
+    jacobi = [flag for flag in options.of_jacobi() if flag not in shared]
     if name != "jacobi" and jacobi:
         raise UsageError(f"{jacobi[0]} makes no sense with {name}", "--algorithm jacobi")
     if name != "randomized" and options.of_randomized():
@@ -252,6 +280,10 @@ def refuse_foreign_flags(algorithm: Algorithm, options: Svd) -> None:
     if name in ("local", "two_stage") and options.tolerance is not None:
         raise UsageError(
             f"--tolerance makes no sense with {name}, which works to rounding", "--algorithm jacobi"
+        )
+    if name == "serial" and options.threads not in (None, 1):
+        raise UsageError(
+            f"serial works on 1 thread only, not on {options.threads}", "--algorithm jacobi, or -t 1"
         )
     if name != "randomized":
         return

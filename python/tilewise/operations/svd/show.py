@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from tilewise.base.units import bytes_text, plural
 from tilewise.launch.record import Record, RecordVariant
 from tilewise.operations.show import Lines, Show
+from tilewise.operations.svd.options import BY_ROTATIONS
 from tilewise.planning.plan import Plan
 
 _LOOSE = 1e-12  # a tolerance of cosines above which a proof may find vectors that are not orthogonal
@@ -34,7 +35,7 @@ class ShowSvd(Show):
     def result(self, record: Record) -> Lines:
         result = record.result
         lines = [("values", values(result)), ("done by", done_by(record))]
-        if record.variant.algorithm == "jacobi":
+        if record.variant.algorithm in BY_ROTATIONS:
             lines.append(("sweeps", sweeps(record)))
             if result.get("fallback"):
                 lines.append(("instead", str(result["fallback"])))
@@ -67,6 +68,8 @@ class ShowSvd(Show):
 
     def tolerated(self, plan: Plan) -> str:
         tolerance = plan.job.svd.tolerance if plan.job.svd is not None else 0.0
+        if plan.job.svd is not None and plan.job.svd.off_squares:
+            return f"no --off-squares: {plan.job.svd.off_squares:g} leaves columns that are not orthogonal"
         if tolerance <= _LOOSE or plan.job.variant.algorithm == "randomized":
             return ""
         return f"no --tolerance: {tolerance:g} leaves cosines of that size between columns"
@@ -75,10 +78,11 @@ class ShowSvd(Show):
         variant, svd = plan.job.variant, plan.job.svd
         assert svd is not None
         rows = [("algorithm", variant.algorithm)]
-        if variant.algorithm == "jacobi":
+        if variant.algorithm in BY_ROTATIONS:
             inner = f"{variant.inner}, start {variant.start}, {svd.max_sweeps} sweeps at most"
             rows.append(("ring", f"{variant.blocks} blocks of columns; pairs by {inner}"))
-            rows.append(("exchange", variant.exchange))
+            if variant.algorithm == "jacobi":
+                rows.append(("exchange", variant.exchange))
         elif variant.algorithm == "randomized":
             wide = f"{'at most ' if svd.energy else ''}{svd.components} + {svd.oversample}"
             how = plural(svd.power, "iteration") if svd.power >= 0 else "until each component is exact"
@@ -111,7 +115,7 @@ def done_by(record: Record) -> str:
         return f"randomized: {reads} of the file{own}"
     start = result.get("start") or ""
     how = "rotation by rotation" if record.variant.inner == "rotations" else "block by block"
-    return f"jacobi: {start + ', then ' if start else ''}sweeps, {how}"
+    return f"{algorithm}: {start + ', then ' if start else ''}sweeps, {how}"
 
 
 def sweeps(record: Record) -> str:
@@ -123,7 +127,8 @@ def sweeps(record: Record) -> str:
         parts[0] += ", NOT converged"
     least, most = (result.get("block_columns") or [0, 0])[:2]
     columns = plural(most, "column") if least == most else f"{least} to {most} columns"
-    parts.append(f"{record.variant.blocks} blocks of {columns}")
+    if record.variant.algorithm == "jacobi":
+        parts.append(f"{record.variant.blocks} blocks of {columns}")
     if record.variant.ranks > 1:
         messages = plural(int(result.get("sweep_messages") or 0), "message")
         parts.append(f"{messages} and {bytes_text(int(result.get('sweep_bytes') or 0))} a sweep")

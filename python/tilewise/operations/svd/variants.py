@@ -31,7 +31,14 @@ from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.svd.need import DOUBLE, full_bytes, most_components, svd_need, two_stage_bytes
-from tilewise.operations.svd.options import ALGORITHMS, OVERSAMPLE, SWEEPS, Svd, refuse_foreign_flags
+from tilewise.operations.svd.options import (
+    ALGORITHMS,
+    BY_ROTATIONS,
+    OVERSAMPLE,
+    SWEEPS,
+    Svd,
+    refuse_foreign_flags,
+)
 from tilewise.operations.svd.shape import Shape
 from tilewise.planning import io, need, rule, where
 from tilewise.planning.names import Algorithm
@@ -59,6 +66,8 @@ def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = N
         raise _only_real(source, options, algorithm.name)
     chosen = msgspec.structs.replace(options, algorithm=algorithm.name)
     refuse_foreign_flags(algorithm, options)
+    if algorithm.name == "serial":
+        chosen = msgspec.structs.replace(chosen, threads=1)
     spread = _ranks(shape, chosen, algorithm, facts, joined, why)
     ranks = spread.ranks
     variant = variant_of(
@@ -70,6 +79,8 @@ def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = N
     )
     if algorithm.name == "jacobi":
         variant = _blocks(variant, shape.least, options, why)
+    elif algorithm.name == "serial":
+        variant = msgspec.structs.replace(variant, blocks=2, start="none", inner="rotations")
     variant = msgspec.structs.replace(variant, exchange=_exchange(algorithm, options, variant, why))
     room = options.memory if options.memory is not None else int(facts.memory_available * need.SHARE)
     verify = "fast" if options.verify == "auto" else options.verify
@@ -89,7 +100,8 @@ def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = N
         free = options.block_columns is None and options.exchange != "overlap"
         counts = [variant.blocks << more for more in range(4 if free else 1)]
         counts = [count for count in counts if count == variant.blocks or 2 * count <= shape.least]
-        by_qr = next((count for count in counts if needs("qr", count)[2].node <= room), counts[-1])
+        wide = "none" if variant.start == "none" else "qr"
+        by_qr = next((count for count in counts if needs(wide, count)[2].node <= room), counts[-1])
         if variant.start == "eigen":
             fallback = Fallback(blocks=by_qr, need=needs("qr", by_qr)[2])
             blocks = max(variant.blocks, 4) if free and shape.least >= 8 else variant.blocks
@@ -107,12 +119,13 @@ def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = N
         values_only=options.values_only,
         max_sweeps=SWEEPS if options.max_sweeps is None else options.max_sweeps,
         tolerance=options.tolerance or 0.0,
+        off_squares=options.off_squares or 0.0,
         energy=options.energy or 0.0,
         power=-1 if options.power is None else options.power,
         oversample=OVERSAMPLE if options.oversample is None else options.oversample,
         basis=basis,
         seed=options.seed or 0,
-        keep_small=algorithm.name != "jacobi" and fallback is not None,
+        keep_small=algorithm.name not in BY_ROTATIONS and fallback is not None,
         require_converged=verify != "off",
         panel_bytes=panels,
         qr_blocks=fallback.blocks if fallback else 0,
