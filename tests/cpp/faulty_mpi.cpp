@@ -54,6 +54,14 @@ int MPI_File_read_all_begin(MPI_File file, void* data, int count, MPI_Datatype t
     return PMPI_File_read_all_begin(file, data, nothing(count), type);
 }
 
+int MPI_File_read_shared(MPI_File file, void* data, int count, MPI_Datatype type, MPI_Status* status) {
+    return PMPI_File_read_shared(file, data, nothing(count), type, status);
+}
+
+int MPI_File_read_ordered(MPI_File file, void* data, int count, MPI_Datatype type, MPI_Status* status) {
+    return PMPI_File_read_ordered(file, data, nothing(count), type, status);
+}
+
 int MPI_Get_elements_x(const MPI_Status* status, MPI_Datatype type, MPI_Count* count) {
     const int code = PMPI_Get_elements_x(status, type, count);
     if (nothing(1) == 0) {

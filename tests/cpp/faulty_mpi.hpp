@@ -5,7 +5,8 @@ namespace tilewise::test {
 
 /// On the rank that makes it. Nested ones are not needed, and not possible.
 struct FaultyMpi {
-    bool reads_nothing = false;    ///< MPI_File_read, …_all and …_all_begin say that they have read, and have not
+    bool reads_nothing =
+        false;  ///< MPI_File_read, …_all, …_all_begin, …_shared and …_ordered say that they have read, and have not
     bool close_fails = false;      ///< MPI_File_close closes, and then says MPI_ERR_NO_SPACE
     bool no_windows = false;       ///< MPI_Win_allocate makes none, on any rank that has such an object
     bool everybody_alone = false;  ///< MPI_Comm_split_type by shared memory: each rank is a node

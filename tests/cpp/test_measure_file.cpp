@@ -96,7 +96,8 @@ TEST_CASE("file: every strategy, layout, shift and cache writes what it should a
                         ++looked;
                     };
                     const Measurement found = world.run(point, hooks);
-                    const bool able = (layout == "per_rank" ? alone.count(name) > 0 : name != "per_rank") &&
+                    const bool able = !strategy.only_reads &&
+                                      (layout == "per_rank" ? alone.count(name) > 0 : name != "per_rank") &&
                                       (cache != "direct" || direct.count(name) > 0);
                     if (found.skipped.find("past the page cache: ") != std::string::npos) {
                         continue;  // this file system has no O_DIRECT

@@ -1,5 +1,5 @@
-// Brings consecutive elements together from all who own some of them, in the file's order: what is done before anything
-// is written by panels.
+// Brings consecutive elements together from all who own some of them, in the file's order, or deals them out: what is
+// done before anything is written by panels, and after it is read by pieces.
 #pragma once
 
 #include <vector>
@@ -13,5 +13,10 @@ namespace tilewise::io {
 /// for each other. @note Collective.
 void gather(const Context& context, const Transfer& transfer, const Shares& shares,
             const std::vector<grid::Range>& ranges, std::byte* packed, std::byte* rows);
+
+/// The other way: `rows` are this rank's elements in the file's order, and what anybody wants of all ranks' `ranges`
+/// comes into its share. @note Collective.
+void scatter(const Context& context, const Transfer& transfer, const Shares& shares,
+             const std::vector<grid::Range>& ranges, const std::byte* rows, std::byte* packed);
 
 }  // namespace tilewise::io

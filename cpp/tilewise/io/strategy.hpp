@@ -54,6 +54,8 @@ std::unique_ptr<Strategy> make_per_rank(const Hints& hints);
 std::unique_ptr<Strategy> make_collective(const Hints& hints);
 std::unique_ptr<Strategy> make_split_collective(const Hints& hints);
 std::unique_ptr<Strategy> make_independent(const Hints& hints);
+std::unique_ptr<Strategy> make_shared_pointer(const Hints& hints);
+std::unique_ptr<Strategy> make_ordered(const Hints& hints);
 std::unique_ptr<Strategy> make_positioned(const Hints& hints);
 std::unique_ptr<Strategy> make_sieve(const Hints& hints);
 std::unique_ptr<Strategy> make_mapped(const Hints& hints);
@@ -67,6 +69,8 @@ enum class StrategyKind {
     collective,
     split_collective,
     independent,
+    shared_pointer,
+    ordered,
     positioned,
     sieve,
     mapped,
@@ -77,6 +81,7 @@ enum class StrategyKind {
 struct StrategyEntry {
     std::string_view name;
     std::unique_ptr<Strategy> (*make)(const Hints& hints);
+    bool only_reads = false;
 };
 
 /// In the order of StrategyKind.
@@ -87,6 +92,8 @@ inline constexpr std::array strategies{
     StrategyEntry{"collective", make_collective},
     StrategyEntry{"split_collective", make_split_collective},
     StrategyEntry{"independent", make_independent},
+    StrategyEntry{"shared_pointer", make_shared_pointer, true},
+    StrategyEntry{"ordered", make_ordered, true},
     StrategyEntry{"positioned", make_positioned},
     StrategyEntry{"sieve", make_sieve},
     StrategyEntry{"mapped", make_mapped},

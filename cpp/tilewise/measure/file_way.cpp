@@ -23,6 +23,8 @@ constexpr std::array abilities{
     Ability{"collective", true, false, false},
     Ability{"split_collective", true, false, false},
     Ability{"independent", true, true, false},
+    Ability{"shared_pointer", false, false, false},
+    Ability{"ordered", false, false, false},
     Ability{"positioned", true, true, true},
     Ability{"sieve", false, false, false},
     Ability{"mapped", true, true, false},
@@ -43,6 +45,9 @@ const Ability& ability(const std::string& name) {
 
 std::string refuses(const std::string& name, FileLayout layout, const std::string& cache) {
     const Ability& able = ability(name);
+    if (io::strategies.at(static_cast<std::size_t>(io::strategy_named(name))).only_reads) {
+        return name + " only reads, but files are measured both ways";
+    }
     if (layout == FileLayout::per_rank && !able.alone) {
         return name +
                " works on one shared file; one file per rank works with per_rank, positioned, independent and "

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from tilewise.base.declare import FILE, FOLDER, HOW, JSON, SHOW, SIZE, WHAT, WHERE, Parameter, Value
 from tilewise.measurement import request as asked
-from tilewise.planning.names import IO
+from tilewise.planning.names import BOTH_WAYS
 
 NUMBER, HTML = Value("N"), Value("FILE", (".html",))
 
@@ -117,7 +117,7 @@ class MeasureFlags:
         str | None,
         Parameter(
             name="--io",
-            choices=("all", *IO),
+            choices=("all", *BOTH_WAYS),
             joined=",",
             group=WHAT,
             help="file: I/O strategies of jobs, as positioned,mapped, or all.",

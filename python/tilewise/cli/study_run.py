@@ -162,7 +162,9 @@ def run(words: list[str]) -> int:
     work = wanted.work or os.path.join(folder, inputs.FOLDER)
     if wanted.part:  # others run at the same time, and remove what they have made
         work = os.path.join(work, wanted.part)
-    environment, points = points_of(study, existing(work), wanted.machine, flags_of, check_words)
+    environment, points = points_of(
+        study, existing(work), wanted.machine, flags_of, check_words, submits=wanted.submit is not None
+    )
     points = picked(points, wanted.only, wanted.point)
     if wanted.dry_run:
         return _dry_run(points)

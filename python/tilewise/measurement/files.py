@@ -8,7 +8,7 @@ from tilewise.machine.facts import Facts
 from tilewise.measurement.memory import stop_of
 from tilewise.measurement.points import Launch, PlannedPoint
 from tilewise.measurement.request import Request
-from tilewise.planning.names import IO
+from tilewise.planning.names import BOTH_WAYS
 
 BLOCKS_PER_RANK = 64  # as in the report
 _BLOCKS = (128_000, 1_000_000, 4_000_000, 16_000_000)
@@ -38,7 +38,7 @@ def launches(request: Request, facts: Facts, path: str, no_gpu: str = "") -> lis
         if request.io is None:
             asks += [
                 PlannedPoint(point=point, ranks=ranks, skipped=_refusal(point, no_gpu))
-                for name in IO
+                for name in BOTH_WAYS
                 if name not in _STRATEGIES and ranks == _ranks(request, facts)[-1]
                 for point in _points(request, name, ranks, path, list(_TWO_SIZES))
             ]

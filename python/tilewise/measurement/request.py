@@ -9,7 +9,7 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.base.units import parse_size
 from tilewise.machine import topology
-from tilewise.planning.names import IO
+from tilewise.planning.names import BOTH_WAYS
 
 KINDS = ("ping", "file", "memory", "compute")
 LEVELS = (*topology.LEVELS, "node")  # from near to far
@@ -134,7 +134,7 @@ def following(size: int) -> int:
 
 def parse_io_names(text: str | None) -> list[str] | None:
     """Strategies of files; `all` for each of them."""
-    return list(IO) if text == "all" else parse_names(text, "--io", tuple(IO))
+    return list(BOTH_WAYS) if text == "all" else parse_names(text, "--io", BOTH_WAYS)
 
 
 def parse_collectives(text: str | None) -> list[str] | None:

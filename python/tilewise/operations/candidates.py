@@ -14,7 +14,7 @@ from tilewise.launch.job import Stack, Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.operation import Operation
-from tilewise.planning.choices import Strategies
+from tilewise.planning.choices import Strategies, parse_io
 from tilewise.planning.names import ONE_FILE
 from tilewise.planning.need import Need, Refusal
 from tilewise.planning.plan import Plan
@@ -85,4 +85,4 @@ def _alternatives(operation: Operation, chosen: Variant, facts: Facts) -> Iterat
             exchange=chosen.exchange if chosen.exchange != "none" else None,
         )
         for name in ONE_FILE:
-            yield msgspec.structs.replace(way, io=Strategies(name, name))
+            yield msgspec.structs.replace(way, io=parse_io(name))

@@ -18,7 +18,7 @@ from tilewise.files.style import (
     Style,
     check_header_rows,
 )
-from tilewise.planning.names import EXCHANGES, IO, KERNELS, PLACES, REMAINDERS, VERIFY, Algorithm
+from tilewise.planning.names import EXCHANGES, IO, KERNELS, ONLY_READ, PLACES, REMAINDERS, VERIFY, Algorithm
 
 NO_PROOFS = ("auto", "off")  # what --verify may be where there is nothing to verify
 
@@ -42,7 +42,11 @@ def one_of(flag: str, value: str | None, names: tuple[str, ...] | list[str]) -> 
 def parse_io(text: str) -> Strategies:
     """Reading and writing strategy out of `NAME` or `READ:WRITE`; None where the plan decides."""
     read, colon, write = text.partition(":")
-    return Strategies(one_of("--io", read, list(IO)), one_of("--io", write if colon else read, list(IO)))
+    if not colon:
+        write = "auto" if read in ONLY_READ else read
+    if write in ONLY_READ:
+        raise UsageError(f"--io {text}: {write} only reads", f"--io {write}:positioned")
+    return Strategies(one_of("--io", read, list(IO)), one_of("--io", write, list(IO)))
 
 
 def parse_hints(pairs: tuple[str, ...]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from tilewise.launch.job import Variant
 from tilewise.machine import probe, storage
 from tilewise.machine.facts import Facts
 from tilewise.planning.choices import Choices
+from tilewise.planning.names import ONLY_READ
 
 LARGE = 64 << 20  # bytes of output from which writing early is worth a probe
 HIDDEN = 0.5  # of the computing time
@@ -34,7 +35,7 @@ HINTS = {
     "romio_ds_read": "disable",
     "romio_ds_write": "disable",
 }
-_VIEWS = ("collective", "split_collective", "independent")
+_VIEWS = ("collective", "split_collective", "independent", *ONLY_READ)
 SHORT_ROW = 16 << 10  # bytes; of longer ones a part is read sooner by a call of its own (measured)
 _FLOPS = 50e9  # a core, each second
 

@@ -32,6 +32,8 @@ IO = {
     "collective": "MPI-IO file views, all ranks together",
     "split_collective": "collective in two halves, with computation in between",
     "independent": "MPI-IO file views, each rank on its own",
+    "shared_pointer": "MPI-IO, one file pointer for all ranks, in turns; only reads",
+    "ordered": "the same by collective calls, in the order of ranks; only reads",
     "positioned": "every rank reads and writes its own segments",
     "sieve": "all from the first to the last needed byte, through a buffer",
     "mapped": "mmap; on one rank without a copy",
@@ -39,6 +41,8 @@ IO = {
     "uncached": "O_DIRECT, past the page cache; on one rank it overlaps with computation",
 }
 
+ONLY_READ = ("shared_pointer", "ordered")
+BOTH_WAYS = tuple(name for name in IO if name not in ONLY_READ)
 ONE_FILE = tuple(name for name in IO if name != "per_rank")  # what takes a matrix that is one file
 
 KERNELS = ("fast", "tiles", "blas", "plain", "strassen")

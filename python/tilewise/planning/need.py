@@ -22,6 +22,8 @@ _STAGED = (
     "root_collective",
     "collective",
     "split_collective",
+    "shared_pointer",
+    "ordered",
     "two_phase",
     "uncached",
     "sieve",

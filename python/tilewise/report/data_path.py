@@ -38,13 +38,15 @@ WORDS = {
     "two_phase": "each rank one contiguous panel, then an exchange between ranks",
     "uncached": "whole pages past the page cache, then an exchange between ranks",
     "independent": "each rank its own pieces of the file, through a file view",
+    "shared_pointer": "each rank in its turn the next piece of the file, then an exchange between ranks",
+    "ordered": "all ranks in one call the next pieces of the file, then an exchange between ranks",
     "positioned": "each rank its own pieces of the file, one call per piece",
     "mapped": "each rank the pages of the file that it uses",
     "sieve": "each rank everything from its first to its last piece, keeping only its own",
     "none": "no file: every rank generates its own block",
 }
 _GATHER = "gather"  # of a transposition
-_JOINED = ("collective", "split_collective", "two_phase", "uncached")
+_JOINED = ("collective", "split_collective", "shared_pointer", "ordered", "two_phase", "uncached")
 
 
 Point = tuple[float, float]

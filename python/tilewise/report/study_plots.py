@@ -47,9 +47,9 @@ def declared(studies: Sequence[Evaluated], place: int) -> Iterator[Plot]:
 def _lines(mine: Sequence[study.Plot], names: Sequence[str]) -> Plot:
     first = mine[0]
     longest = max(mine, key=lambda plot: len(plot.ideal.x) if plot.ideal else 0)
-    beside = [*_ideal(longest), *_references(first)]
+    beside = [*_ideal(longest), *_references(first, _short(mine) if len(mine) == 1 else {})]
     ours = list(_curves(mine, names))
-    room = max(1, MOST - len(beside))
+    room = max(1, MOST - sum(not curve.like for curve in beside))
     shown = [*ours[:room], *beside]
     axis = first.table.row_names[0]
     sizes = axis in _SIZES or any(isinstance(x, str) for one in first.series for x in one.x)
@@ -116,7 +116,8 @@ def _ideal(plot: study.Plot) -> Iterator[Curve]:
         yield Curve(plot.ideal.label, points, colour=_SLATE, dash=2, marker=False)
 
 
-def _references(plot: study.Plot) -> Iterator[Curve]:
+def _references(plot: study.Plot, short: dict[str, str]) -> Iterator[Curve]:
+    """The source's curves; one labelled as a curve of ours, which `short` shortens, has its colour."""
     own = [one.label for one in plot.series]
     for number, told in enumerate(plot.references):
         label = f"{told.label} ({told.source})"
@@ -126,7 +127,7 @@ def _references(plot: study.Plot) -> Iterator[Curve]:
             if x is not None:
                 points.append((x, y, y, y, f"{label}; {plot.x_title} {word}: {significant(y)}"))
         colour = own.index(told.label) if told.label in own else len(own) + number
-        yield Curve(label, points, colour=colour, dash=1)
+        yield Curve(label, points, colour=colour, dash=1, like=short.get(told.label, ""))
 
 
 def _caption(mine: Sequence[study.Plot], names: Sequence[str], ours: Sequence[Curve]) -> str:

@@ -74,16 +74,21 @@ def arrange(
     seen = _fitting(mine, wanted, lost if make is cell_or_reason else None)
     at: dict[str, list[Observation]] = {}
     labels: list[tuple[list[Any], list[Any]]] = []
+    absent: list[Observation] = []
     for each in seen:
         try:
             row, column = ([each.label(name) for name in names] for names in (row_names, column_names))
         except Missing as missing:
             lost.point(each.point, each.reason or str(missing))
+            absent.append(each)
             continue
         at.setdefault(key_of([row, column]), []).append(each)
         labels.append((row, column))
     rows = ordered(order, row_names, [row for row, _ in labels])
-    columns = ordered(order, column_names, [column for _, column in labels])
+    missed = _columns_not_run(absent, {each.point.run for each in seen if each.launches}, column_names)
+    columns = ordered(
+        order, column_names, [column for _, column in labels] + [column for column, _ in missed if rows]
+    )
     names = [*row_names, *column_names]
     cells = []
     for row in rows:
@@ -91,9 +96,22 @@ def arrange(
         for column in columns:
             observations = at.get(key_of([row, column]), [])
             own = dict(zip(names, [*row, *column], strict=True))
-            line.append(make(observations, bases, wanted, own, where))
+            reason = next((why for label, why in missed if label == column), "") if not observations else ""
+            line.append(Cell(reason=reason) if reason else make(observations, bases, wanted, own, where))
         cells.append(line)
     return rows, columns, cells
+
+
+def _columns_not_run(
+    absent: list[Observation], there: set[str], column_names: list[str]
+) -> list[tuple[list[Any], str]]:
+    """Columns of runs of which nothing could be measured here, and why: they are shown, although empty."""
+    found = []
+    for each in absent:
+        if each.reason and each.point.run not in there:
+            with contextlib.suppress(Missing):
+                found.append(([each.label(name) for name in column_names], each.reason))
+    return found
 
 
 def _fitting(every: list[Observation], wanted: Figures, lost: Lost | None) -> list[Observation]:

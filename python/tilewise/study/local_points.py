@@ -27,10 +27,13 @@ def points_of(
     machine: str,
     flags_of: Callable[[str], Mapping[str, Any]],
     check_words: Callable[[list[str]], None],
+    *,
+    submits: bool = False,
 ) -> tuple[Environment, list[Point]]:
     """All points as they are here, with matrices in `work`; `machine` is a name instead of the host's.
 
-    `flags_of` knows the flags of a command, `check_words` refuses the words of a command line. Raises
+    `flags_of` knows the flags of a command, `check_words` refuses the words of a command line. What `submits`
+    asks for the graphics processors that points need, so one is counted as there. Raises
     UsageError for whatever can be known to be wrong before anything runs.
     """
     here, facts = gather(), of_ranks()
@@ -49,7 +52,7 @@ def points_of(
     known = {
         "cores": facts.cores,
         "cpus": facts.cpus,
-        "gpus": _graphics(program) if program is not None and "gpus" in study.text else 0,
+        "gpus": max(int(submits), _graphics(program) if program is not None and "gpus" in study.text else 0),
         "memory": facts.memory_available,
         "disk": shutil.disk_usage(work).free,
     }

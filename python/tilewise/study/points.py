@@ -119,7 +119,10 @@ def _of_run(study: Study, run: Run, machine: Mapping[str, float], flags_of: Flag
 def _beyond(limits: list[Expression], values: dict[str, Any], where: str) -> str:
     """Why a point is out of reach; empty where it is not."""
     scope = scope_of(values, where)
-    return next((each.explained(scope) for each in limits if not _holds(each, scope)), "")
+    beyond = next((each for each in limits if not _holds(each, scope)), None)
+    if beyond is not None and "gpus" in beyond.names and not values["gpus"]:
+        return f"no device here: {beyond.text}"
+    return beyond.explained(scope) if beyond is not None else ""
 
 
 def _holds(limit: Expression, scope: Scope) -> bool:

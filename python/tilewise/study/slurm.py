@@ -17,6 +17,8 @@ from tilewise.base.errors import RunError, UsageError
 from tilewise.study.points import Point
 from tilewise.study.schema import Slurm
 
+_ASKS_FOR_DEVICES = re.compile(r"--gpus|--gres|-G")
+
 
 class Script(msgspec.Struct, frozen=True):
     """A batch script and the name of its file."""
@@ -31,29 +33,36 @@ def scripts(
     """The scripts that run `words` (of `tilewise`), which is `study run …` with everything but the points.
 
     One for all asks for the most ranks and threads of any point; each point's own for just that point's, and
-    its script writes its entries into a file of its own.
+    its script writes its entries into a file of its own. Either asks for graphics processors where
+    buffers are to be on them.
     """
     there = [point for point in points if not point.reason]
     if not per_point:
         ranks = max((_ranks(point) for point in there), default=1)
         threads = max((_number(point, "threads") for point in there), default=1)
-        return [Script(f"{study}.sbatch", _text(study, ranks, threads, words, settings, folder))]
+        devices = max((_devices(point) for point in there), default=0)
+        return [Script(f"{study}.sbatch", _text(study, (ranks, threads, devices), words, settings, folder))]
     made = []
     for point in there:
         short = point.key[:8]
         own = [*words, "--point", short, "--part", short]
-        text = _text(f"{study}-{short}", _ranks(point), _number(point, "threads"), own, settings, folder)
+        size = _ranks(point), _number(point, "threads"), _devices(point)
+        text = _text(f"{study}-{short}", size, own, settings, folder)
         made.append(Script(f"{study}-{short}.sbatch", text))
     return made
 
 
-def _text(name: str, ranks: int, threads: int, words: list[str], settings: Slurm, folder: str) -> str:
+def _text(name: str, size: tuple[int, int, int], words: list[str], settings: Slurm, folder: str) -> str:
+    """A script for `size`: ranks, threads of each, and graphics processors of a node."""
+    ranks, threads, devices = size
+    told = any(_ASKS_FOR_DEVICES.match(option) for option in settings.options)
     if "\\" in folder:  # Slurm takes patterns of names with one as they stand, if at all
         raise UsageError(f"sbatch cannot write to a folder with a backslash in its name: {folder}")
     options = [
         f"--job-name={name}",
         f"--ntasks={ranks}",
         f"--cpus-per-task={threads}",
+        *([f"--gpus-per-node={devices}"] if devices and not told else []),
         f"--output={os.path.join(folder, name).replace('%', '%%')}-%j.out",
         *(
             f"--{key}={value}"
@@ -97,11 +106,22 @@ def _ranks(point: Point) -> int:
     return max(ranks, 2 * _number(point, "pairs")) if point.words[:2] == ["measure", "ping"] else ranks
 
 
+def _devices(point: Point) -> int:
+    """How many graphics processors of a node a point needs: for buffers on them one, or `--gpus`."""
+    kinds = str(_said(point, "buffer") or "malloc").split(",")
+    return 0 if kinds == ["malloc"] else _number(point, "gpus")
+
+
+def _said(point: Point, name: str) -> Any:
+    """What a point says of a flag, by its axis or its words; None where it says nothing."""
+    if name in point.axes or f"--{name}" not in point.words:
+        return point.axes.get(name)
+    return point.words[point.words.index(f"--{name}") + 1]
+
+
 def _number(point: Point, name: str) -> int:
-    """How many ranks or threads a point has, by its axis or its flag; 1 where it does not say."""
-    value: Any = point.axes.get(name)
-    if value is None and f"--{name}" in point.words:
-        value = point.words[point.words.index(f"--{name}") + 1]
+    """How many ranks, threads or devices a point has; 1 where it does not say."""
+    value = _said(point, name)
     try:
         return max(int(each) for each in str(value).split(",")) if value is not None else 1
     except ValueError:

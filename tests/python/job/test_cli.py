@@ -126,10 +126,11 @@ def test_version(fake: Tilewise) -> None:
         ((*MULTIPLY_WORDS, "--exchange", "pigeon"), "one_sided_lock"),
         (
             (*MULTIPLY_WORDS, "--io", "pigeon"),
-            "auto, root, root_collective, per_rank, collective, split_collective, independent, positioned, "
-            "sieve, mapped, two_phase, uncached",
+            "auto, root, root_collective, per_rank, collective, split_collective, independent, "
+            "shared_pointer, ordered, positioned, sieve, mapped, two_phase, uncached",
         ),
         ((*MULTIPLY_WORDS, "--io", "root:pigeon"), "'pigeon'"),
+        ((*MULTIPLY_WORDS, "--io", "root:ordered"), "ordered only reads"),
         ((*MULTIPLY_WORDS, "--io", "per_rank"), "expects a folder of tiles"),
         ((*MULTIPLY_WORDS, "--grid", "2"), "2x2"),
         ((*MULTIPLY_WORDS, "-n", "4", "--grid", "3x1"), "-n 3"),

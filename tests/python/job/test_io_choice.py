@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy
 import pytest
 from conftest import Tilewise
+from tilewise.base.errors import UsageError
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
 from tilewise.machine import probe
 from tilewise.operations.multiply.need import multiply_need
 from tilewise.planning import io
+from tilewise.planning.choices import Strategies, parse_io
 
 
 def region(**changes: object) -> Region:
@@ -64,6 +66,15 @@ def test_the_hints_are_for_mpi_io_alone_and_the_users_win() -> None:
     variant = chosen("summa", "overlap", read="collective", write="positioned", ranks=2)
     assert io.hints(variant, {"romio_cb_read": "enable"})["romio_cb_read"] == "enable"
     assert io.hints(variant, {})["romio_cb_read"] == "disable"
+
+
+def test_a_shared_file_pointer_only_reads() -> None:
+    assert parse_io("ordered") == Strategies("ordered", None)
+    assert parse_io("shared_pointer:root") == Strategies("shared_pointer", "root")
+    with pytest.raises(UsageError, match="shared_pointer only reads"):
+        parse_io("root:shared_pointer")
+    variant = chosen("summa", "overlap", read="ordered", write="positioned", ranks=2)
+    assert io.hints(variant, {"cb_nodes": "1"}) == {**io.HINTS, "cb_nodes": "1"}
 
 
 def test_the_probe_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -72,7 +72,18 @@ def test_every_way_of_rank_0(tilewise: Tilewise, done: Done, root_write: str) ->
 
 @pytest.mark.parametrize("algorithm", ["reread", "staged", "swap"])
 @pytest.mark.parametrize(
-    "io", ["collective", "independent", "two_phase", "root", "sieve", "uncached", "mapped:positioned"]
+    "io",
+    [
+        "collective",
+        "independent",
+        "ordered",
+        "shared_pointer:collective",
+        "two_phase",
+        "root",
+        "sieve",
+        "uncached",
+        "mapped:positioned",
+    ],
 )
 def test_every_way_of_touching_files(tilewise: Tilewise, done: Done, algorithm: str, io: str) -> None:
     matrix = numbers((600, 513), "float32")

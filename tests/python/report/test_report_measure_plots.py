@@ -193,6 +193,21 @@ def test_no_more_curves_than_an_eye_holds_apart() -> None:
     assert len(curve_points(plot)) == MOST and "3 more curves" in plot.caption
 
 
+def test_curves_beside_others_have_their_colours_and_do_not_count() -> None:
+    points = [(1.0, 1.0, 1.0, 1.0, ""), (2.0, 2.0, 2.0, 2.0, "")]
+    ours = [Curve(f"c{place}", points) for place in range(MOST)]
+    theirs = [Curve(f"source {place}", points, dash=1, like=f"c{place}") for place in range(MOST)]
+    plot = curves("k", "t", "c.", [*ours, *theirs], Axis("x"), Axis("y"), ordered=True)
+    drawn = plot.figure.axes[0].lines
+    assert len(drawn) == 2 * MOST and plot.caption == "c."
+    colours = [one.get_color() for one in drawn]
+    assert colours[:MOST] == colours[MOST:] and len(set(colours)) == MOST
+    (legend,) = plot.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [f"c{place}" for place in range(MOST)]
+    alone = curves("k", "t", "c.", [Curve("source", points, like="what is not there")], Axis("x"), Axis("y"))
+    assert len(alone.figure.axes[0].lines) == 1
+
+
 def test_bars_reach_their_values() -> None:
     rows = [Bar("a", {"read": (2.0, 1.9, 2.2, "r")}), Bar("b", {"write": (1.0, 1.0, 1.0, "w")})]
     plot = bars("k", "t", "", rows, "GB/s")

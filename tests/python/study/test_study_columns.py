@@ -201,6 +201,34 @@ def test_the_source_gets_the_further_columns_too(tmp_path: Path) -> None:
     assert alone.reference is not None and alone.reference.columns == ["write", "reading"]
 
 
+def test_a_column_of_a_run_that_nothing_was_measured_of_says_why(tmp_path: Path) -> None:
+    text = (
+        "command = 'measure file'\n[[runs]]\nname = 'main'\naxes.buffer = ['malloc']\n"
+        "[[runs]]\nname = 'other'\naxes.buffer = ['managed', 'device']\n"
+        "[[tables]]\nname = 't'\nrows = 'bytes'\ncolumns = 'buffer'\nvalue = 'rate'\n"
+        "lines = {series = 'read'}\n"
+    )
+    found = study(text)
+    store = Store(str(tmp_path))
+    store.keep(found.text, "default", HERE)
+    lines = [{"key": "r", "series": "read", "bytes": 8, "amount": 6.0, "summary": {"median": 3.0}}]
+    for name, buffer in (("main", "malloc"), ("other", "managed"), ("other", "device")):
+        told = {"status": NOT_RUN, "message": "no device here"} if name == "other" else {"status": "done"}
+        store.append(Entry(
+            hash=hash_of(buffer, 0, HERE), point=buffer, run=name, axes={"buffer": buffer}, launch=0,
+            environment=HERE.id(), record={"lines": lines} if name == "main" else None, **told,
+        ))  # fmt: skip
+    store.close()
+    read = results.load(str(tmp_path))
+    table = evaluate(read, read.study.file.tables[0])
+    assert table.columns == [["malloc"], ["managed"], ["device"]]
+    assert [(cell.value, cell.reason) for cell in table.cells[0]] == [
+        (2.0, ""),
+        (None, "not run: no device here"),
+        (None, "not run: no device here"),
+    ]
+
+
 @pytest.mark.parametrize("where", ["", "where = \"series == 'read'\"\n"])
 def test_a_table_without_rows_says_why_in_a_line(tmp_path: Path, where: str) -> None:
     """Each reason once, also where `where` asks for what only a measurement has."""

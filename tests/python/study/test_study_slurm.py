@@ -80,6 +80,35 @@ def test_pairs_of_a_ping_are_two_ranks_each(written: InProcess, axes: str, ranks
     assert f"#SBATCH --ntasks={ranks}" in lines(written(*SUBMIT, "r"))
 
 
+BUFFERS = """
+title = "B"
+command = "measure file"
+axes.ranks = [2]
+axes.buffer = ["malloc", "managed"]
+limits = ["buffer == 'malloc' or gpus >= 1"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("", ["--gpus-per-node=1"]),
+        ("flags = { gpus = 6 }", ["--gpus-per-node=6"]),
+        ('slurm.options = ["--gres=gpu:v100:6"]', ["--gres=gpu:v100:6"]),
+    ],
+)
+def test_buffers_on_a_graphics_processor_ask_for_one(
+    written: InProcess, more: str, expected: list[str]
+) -> None:
+    Path("s.toml").write_text(f"{BUFFERS}{more}\n")
+    script = lines(written(*SUBMIT, "r"))
+    assert [line[8:] for line in script if "gpu" in line and line.startswith("#SBATCH ")] == expected
+    paths = written(*SUBMIT, "p", "--per-point").stdout.splitlines()
+    assert len(paths) == 2
+    own = more.startswith("slurm")  # asks for all scripts alike
+    assert sum("#SBATCH --g" in Path(path).read_text() for path in paths) == (2 if own else 1)
+
+
 def test_jobs_before_a_refusal_are_told(written: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(
         monkeypatch,

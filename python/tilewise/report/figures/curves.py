@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MOST = 8  # curves in a diagram: no eye holds more apart
 _ABREAST, _UPRIGHT = 62, 48  # characters of an axis's name
 LEGEND = 64  # of a curve's
+_NAMED = 4  # curves beside others that have a name of their own in the legend
 _GUIDE = 72  # of a line's across the diagram
 _LEGEND = 82  # characters abreast under a diagram
 _DRAWN = 1e100  # what an axis shows at most, and its inverse at least
@@ -40,7 +41,8 @@ _LITTLE = 4.0  # greatest over least: below, there may be no such tick at all
 class Curve:
     """A named series of points: x, y, bounds of y (the same as y where unknown), and words for the pointer.
 
-    `group` gives the dash where several curves share a colour (`colour`, by place; None: next one).
+    `group` gives the dash where several curves share a colour (`colour`, by place; None: next one). `like`
+    names the curve beside which this one is drawn, in its colour and with its marker.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Curve:
     dash: int = 0
     marker: bool = True
     line: bool = True
+    like: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,12 +88,17 @@ def curves(
     with house():
         figure, axes = sheet(title)
         plot = Plot(key, title, caption, figure)
-        shown = drawable[:MOST]
-        free = [curve for curve in shown if curve.colour is None] if ordered else shown
-        for place, curve in enumerate(shown):
+        alone, paired = _paired(drawable)
+        free = [curve for curve in alone if curve.colour is None] if ordered else alone
+        shown, colours = [*alone, *paired], []
+        for place, curve in enumerate(alone):
             own = free.index(curve) if curve in free else place
-            colour = _colour(own, len(free), curve, ordered and curve in free)
-            _curve(plot, axes, curve, place, colour, len(shown))
+            colours.append(_colour(own, len(free), curve, ordered and curve in free))
+            _curve(plot, axes, curve, place, colours[place], len(shown), curve.name)
+        for curve in paired:
+            place = [each.name for each in alone].index(curve.like)
+            name = curve.name if len(paired) <= _NAMED else ""
+            _curve(plot, axes, curve, place, colours[place], len(shown), name)
         for axis, side, set_scale in (
             (across, axes.xaxis, axes.set_xscale),
             (up, axes.yaxis, axes.set_yscale),
@@ -106,7 +114,8 @@ def curves(
         for guide in guides:
             _guide(axes, guide)
         if shown:
-            figure.legend(loc="outside lower center", ncols=_abreast(shown))
+            named = alone if len(paired) > _NAMED else shown
+            figure.legend(loc="outside lower center", ncols=_abreast(named))
         else:
             said = (
                 "no value can be drawn on these axes"
@@ -114,9 +123,17 @@ def curves(
                 else "nothing was measured"
             )
             axes.text(0.5, 0.5, said, transform=axes.transAxes, ha="center", color=MUTED[0])
-    if len(drawable) > MOST:
-        plot.caption += f" {len(drawable) - MOST} more curves are only in the table."
+    if len(drawable) > len(shown):
+        plot.caption += f" {len(drawable) - len(shown)} more curves are only in the table."
     return plot
+
+
+def _paired(curves: Sequence[Curve]) -> tuple[list[Curve], list[Curve]]:
+    """Curves that stand alone, as many as an eye holds, and those that are drawn beside one of them."""
+    names = {curve.name for curve in curves if not curve.like}
+    alone = [curve for curve in curves if curve.like not in names][:MOST]
+    kept = {curve.name for curve in alone}
+    return alone, [curve for curve in curves if curve.like in kept]
 
 
 def _abreast(shown: Sequence[Curve]) -> int:
@@ -155,7 +172,7 @@ def _colour(place: int, count: int, curve: Curve, ordered: bool) -> str:
     return SERIES[(place if curve.colour is None else curve.colour) % len(SERIES)][0]
 
 
-def _curve(plot: Plot, axes: Axes, curve: Curve, place: int, colour: str, among: int) -> None:
+def _curve(plot: Plot, axes: Axes, curve: Curve, place: int, colour: str, among: int, name: str) -> None:
     x, y, low, high, words = zip(*curve.points, strict=True)
     if any(a < b < c for a, b, c in zip(low, y, high, strict=True)):
         if len(x) > _FEW:
@@ -164,7 +181,7 @@ def _curve(plot: Plot, axes: Axes, curve: Curve, place: int, colour: str, among:
             axes.vlines(x, low, high, color=colour, alpha=0.5, linewidth=1.1)
     marker = MARKERS[place % len(MARKERS)] if curve.marker else ""
     dash = DASHES[curve.dash % len(DASHES)] if curve.line else ""
-    axes.plot(x, y, color=colour, marker=marker, linestyle=dash, label=short(curve.name, LEGEND))
+    axes.plot(x, y, color=colour, marker=marker, linestyle=dash, label=short(name, LEGEND) if name else None)
     plot.spots += [Spot(axes, *where) for where in zip(x, y, words, strict=True) if where[2]]
 
 
