@@ -377,3 +377,21 @@ TEST_CASE("what a sweep refuses") {
         "4 sweeps of radius 1 need 4 cells around the result; the margin has 3", UsageError);
     sweeper.sweep(from.shape, {.left = false}, from.memory.data(), to.memory.data(), {0, 9, 1, 9}, 4, 1);
 }
+
+TEST_CASE("a pass reads what its strips reach around their cells, and writes their cells") {
+    const Weights star5{.radius = 1, .values = {0, 0.1, 0, 0.1, 0.6, 0.1, 0, 0.1, 0}};
+    Sweeper sweeper(star5, Boundary::zero, Dtype::float32, false), plain(star5, Boundary::zero, Dtype::float32, true);
+    const Field<float> from(20, 1800, 3), to(20, 1800, 3);
+    from.randomize(1);
+    const auto bytes = [&](Sweeper& with, Edges edges, const Part& part, int steps) {
+        return with.sweep(from.shape, edges, from.memory.data(), to.memory.data(), part, steps, 1);
+    };
+    const Part narrow{0, 20, 0, 100};
+    CHECK(bytes(sweeper, {}, narrow, 1) == 4 * (20 * 101 + 20 * 100));
+    CHECK(bytes(sweeper, {}, narrow, 3) == 4 * (20 * 103 + 20 * 100));
+    CHECK(bytes(sweeper, {.top = false}, narrow, 3) == 4 * (23 * 103 + 20 * 100));
+    CHECK(bytes(sweeper, {}, from.whole(), 3) == 4 * (20 * (1800 + 2 * 6) + 20 * 1800));  // three strips
+    CHECK(bytes(plain, {}, narrow, 3) == 3 * bytes(plain, {}, narrow, 1));
+    CHECK(bytes(sweeper, {}, narrow, 0) == 4 * 2 * 20 * 100);
+    CHECK(bytes(sweeper, {}, {0, 0, 0, 100}, 3) == 0);
+}

@@ -72,6 +72,17 @@ std::vector<double> taps_of(const Weights& weights, SumForm form) {
     return weights.values;
 }
 
+/// See Sweeper::sweep: of one strip in one pass.
+std::int64_t bytes_moved(const SweepPiece& piece, const Part& own, std::int64_t reach) {
+    const Range rows =
+                    widened(own.row_begin, own.row_end, reach, piece.edges.top, piece.edges.bottom, piece.shape.rows),
+                columns = widened(own.column_begin, own.column_end, reach, piece.edges.left, piece.edges.right,
+                                  piece.shape.columns);
+    const std::int64_t read = (rows.end - rows.begin) * (columns.end - columns.begin);
+    const std::int64_t written = (own.row_end - own.row_begin) * (own.column_end - own.column_begin);
+    return (read + written) * static_cast<std::int64_t>(size_of(piece.dtype));
+}
+
 }  // namespace
 
 FieldShape field_shape(std::int64_t rows, std::int64_t columns, std::int64_t margin, Dtype dtype) {
@@ -145,11 +156,11 @@ std::vector<Part> Sweeper::cut(const Part& part, int steps, int threads) const {
     return parts;
 }
 
-void Sweeper::sweep(const FieldShape& shape, Edges edges, const std::byte* from, std::byte* to, const Part& part,
-                    int steps, int threads) {
+std::int64_t Sweeper::sweep(const FieldShape& shape, Edges edges, const std::byte* from, std::byte* to,
+                            const Part& part, int steps, int threads) {
     const std::int64_t rows = part.row_end - part.row_begin, columns = part.column_end - part.column_begin;
     if (rows <= 0 || columns <= 0) {
-        return;
+        return 0;
     }
     const std::int64_t reach = std::int64_t{steps} * radius_;
     const auto lacks = [&](bool edge, std::int64_t distance) { return !edge && reach - distance > shape.margin; };
@@ -178,7 +189,7 @@ void Sweeper::sweep(const FieldShape& shape, Edges edges, const std::byte* from,
             const std::int64_t at = (shape.origin + i * shape.pitch + part.column_begin) * item;
             std::copy_n(from + at, columns * item, to + at);
         }
-        return;
+        return bytes_moved(whole, part, 0);
     }
     threads = static_cast<int>(std::clamp<std::int64_t>(rows * columns * steps / worth_a_thread, 1, threads));
     const std::vector<Part> parts = cut(part, steps, threads);
@@ -204,6 +215,11 @@ void Sweeper::sweep(const FieldShape& shape, Edges edges, const std::byte* from,
             set_->wave(piece);
         }
     });
+    std::int64_t moved = 0;
+    for (const Part& own : parts) {
+        moved += plain_ ? steps * bytes_moved(whole, own, radius_) : bytes_moved(whole, own, reach);
+    }
+    return moved;
 }
 
 double Sweeper::flops_per_point() const {

@@ -77,8 +77,12 @@ public:
     /// plain. Throws UsageError where the margin is too thin. Takes memory beside both fields, and keeps it for the
     /// next sweep. Plain frees it; it is, for every thread's band of rows, two fields (for 2 steps one) with (steps −
     /// 1)·radius cells around it, none for one step.
-    void sweep(const FieldShape& shape, Edges edges, const std::byte* from, std::byte* to, const Part& part, int steps,
-               int threads);
+    ///
+    /// Returns the bytes that a model of the pass moves through memory, with no cache that holds a strip: each strip
+    /// reads its own cells and those that its sums reach around them once, and writes its own once. Plain sweeps read
+    /// and write once a step.
+    std::int64_t sweep(const FieldShape& shape, Edges edges, const std::byte* from, std::byte* to, const Part& part,
+                       int steps, int threads);
 
     /// Adds and multiplications that one point takes as computed (a fused one is two).
     double flops_per_point() const;

@@ -125,12 +125,12 @@ Evolution::Pass Evolution::next_pass(std::int64_t done) const {
 
 State Evolution::run(const Snapshot& snapshot, double before, double share) {
     State state;
+    moved_ = 0;
     while (state.sweeps < options_.steps) {
         const Pass next = next_pass(state.sweeps);
         pass(state.field, next.sweeps);
         state.field = 1 - state.field;
         state.sweeps += next.sweeps;
-        state.passes += 1;
         if (next.checked) {  // first of all, as a snapshot is staged in the other field
             state.change = change(1 - state.field);
             state.diverged = std::isfinite(*state.change) ? 0 : not_finite(state.field);
@@ -148,14 +148,15 @@ State Evolution::run(const Snapshot& snapshot, double before, double share) {
         context_.report(Phase::compute,
                         before + share * static_cast<double>(state.sweeps) / static_cast<double>(options_.steps));
     }
+    state.moved = moved_;
     return state;
 }
 
 void Evolution::sweep(int field, const kernel::Part& part, int sweeps) {
     if (part.row_begin < part.row_end && part.column_begin < part.column_end) {
         const Timed timed(context_.ledger, Phase::compute, "sweep");
-        sweeper_.sweep(fields_->shape(), edges_, (*fields_)[field], (*fields_)[1 - field], part, sweeps,
-                       context_.threads);
+        moved_ += sweeper_.sweep(fields_->shape(), edges_, (*fields_)[field], (*fields_)[1 - field], part, sweeps,
+                                 context_.threads);
     }
 }
 

@@ -19,7 +19,8 @@ using Snapshot = std::function<void(std::int64_t sweeps, int field)>;
 /// Where a plane has come to.
 struct State {
     int field = 0;  ///< the field that holds it
-    std::int64_t sweeps = 0, passes = 0;
+    std::int64_t sweeps = 0;
+    std::int64_t moved = 0;        ///< bytes that this rank's passes move through memory (see Sweeper::sweep)
     std::optional<double> change;  ///< the largest of one sweep, at the last check
     std::int64_t diverged = 0;     ///< numbers that were NaN or infinite then, over all ranks: they never come to rest
 };
@@ -69,6 +70,7 @@ private:
     std::shared_ptr<Fields> fields_;
     ExchangeKind exchange_;
     std::optional<Margins> margins_;
+    std::int64_t moved_ = 0;  ///< bytes, since the run began
 };
 
 }  // namespace tilewise::stencil

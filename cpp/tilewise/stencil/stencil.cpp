@@ -104,6 +104,8 @@ public:
             outcome_.result = over_ranks(written);
         }
         outcome_.input_non_finite = over_ranks({.non_finite = input_non_finite}).non_finite;
+        mpi::check(MPI_Allreduce(MPI_IN_PLACE, &outcome_.model_bytes, 1, MPI_DOUBLE, MPI_SUM, context_.comm.get()),
+                   "MPI_Allreduce");
         return std::move(outcome_);
     }
 
@@ -167,7 +169,7 @@ private:
         outcome_.sweeps.push_back(state.sweeps);
         const auto points = static_cast<double>(planes_.points());
         outcome_.point_sweeps += points * static_cast<double>(state.sweeps);
-        outcome_.model_bytes += 2 * points * static_cast<double>(fields().item() * state.passes);
+        outcome_.model_bytes += static_cast<double>(state.moved);
         if (state.change) {
             outcome_.last_change = std::max(outcome_.last_change.value_or(0), *state.change);
         }

@@ -79,8 +79,8 @@ struct Outcome {
     std::int64_t input_non_finite = 0;    ///< numbers of the input that are NaN or infinite, over all ranks
     std::vector<std::int64_t> snapshots;  ///< sweeps after which one was written; files beyond the last are not whole
     double point_sweeps = 0;              ///< points of the matrix times sweeps, over all planes
-    double model_bytes = 0;  ///< both fields once a pass: what has to pass through memory where no cache holds a block
-    int depth = 1;           ///< that was swept with
+    double model_bytes = 0;               ///< of all ranks: what passes move through memory (see Sweeper::sweep)
+    int depth = 1;                        ///< that was swept with
     std::shared_ptr<Fields>
         fields;  ///< for whoever wants to measure what memory gives; release it on all ranks together
 };

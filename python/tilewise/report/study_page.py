@@ -81,7 +81,9 @@ def _sections(studies: Sequence[Evaluated]) -> Iterator[Section]:
     points = [point for each in studies for point in each.results.points]
     results = [entry.result() for point in points for entry in point.entries[-1:]]
     records = [record for record in results if isinstance(record, Record)]
-    yield section("phases", "Where the time goes", [], *phases(studies), roofline("roofline", records))
+    roofed = any(plot.roofs for each in studies for plot in each.plots)
+    general = None if roofed else roofline("roofline", records)
+    yield section("phases", "Where the time goes", [], *phases(studies), general)
     timeline = timelines(studies)
     if timeline is not None:
         yield timeline

@@ -1,4 +1,4 @@
-"""Figures of a study: the plots that it declares, and of every run where its time goes and its roofline."""
+"""Figures of a study: the plots that it declares, and of every run where its time goes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import parse_size, plural
+from tilewise.report import roofline
 from tilewise.report.figures.bars import Bar, bars
 from tilewise.report.figures.curves import MOST, Axis, Curve, curves
 from tilewise.report.figures.fields import field
@@ -38,6 +39,9 @@ def declared(studies: Sequence[Evaluated], place: int) -> Iterator[Plot]:
     if first.kind == "heat":
         for each, name in zip(mine, names, strict=True):
             yield _heat(each, name)
+        return
+    if any(one.names for each in mine for one in each.series):
+        yield roofline.declared(mine, names)
         return
     every = [x for each in mine for one in each.series for x in one.x]
     made = _bars if first.kind == "bar" or any(_number(x) is None for x in every) else _lines

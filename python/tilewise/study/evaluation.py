@@ -50,7 +50,7 @@ def load(folder: str) -> Evaluated:
     return Evaluated(
         results=loaded,
         tables=made,
-        plots=[draw(loaded, wanted) for wanted in file.plots],
+        plots=[draw(loaded, wanted, made) for wanted in file.plots],
         verdicts=[judge(loaded, made, claim) for claim in file.claims],
     )
 

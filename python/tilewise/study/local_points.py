@@ -53,6 +53,7 @@ def points_of(
         "cores": facts.cores,
         "cpus": facts.cpus,
         "gpus": max(int(submits), _graphics(program) if program is not None and "gpus" in study.text else 0),
+        "hosts": len(facts.granted.nodes) if facts.granted is not None else 1,
         "memory": facts.memory_available,
         "disk": shutil.disk_usage(work).free,
     }

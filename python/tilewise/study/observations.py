@@ -16,7 +16,7 @@ from tilewise.study.schema import Figures
 from tilewise.study.store import Entry
 
 _COUNTS = ("messages", "bytes", "flops", "io_calls", "ranks_working")  # of a record
-_ALSO_COUNTS = ("result.sweeps", "result.sweep_messages", "result.sweep_bytes")
+_COUNTED = ("result.sweeps", "result.sweep_messages", "result.sweep_bytes", "result.model_bytes")
 
 
 class Observation(msgspec.Struct):
@@ -111,9 +111,8 @@ def _sample_inner(made: Observation, figure: Expression, entry: Entry, line: Map
 
 def counted(figure: Expression) -> bool:
     """Whether all that it is made of are counts, which do not differ from launch to launch."""
-    return bool(figure.names) and all(
-        name.partition(".")[0] in _COUNTS or name in _ALSO_COUNTS for name in figure.names
-    )
+    counts = (name.partition(".")[0] in _COUNTS or name in _COUNTED for name in figure.names)
+    return bool(figure.names) and all(counts)
 
 
 class Lost:

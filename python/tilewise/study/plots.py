@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +13,8 @@ from tilewise.study.expression import Expression, Missing
 from tilewise.study.paths import reason_of
 from tilewise.study.points import Point
 from tilewise.study.results import Results
+from tilewise.study.roofs import Bound, bounds
+from tilewise.study.roofs import check as check_roofs
 from tilewise.study.schema import Curve, Figures, PlotWanted, TableWanted
 from tilewise.study.study import Study, expression
 from tilewise.study.tables import Table, evaluate
@@ -19,7 +22,10 @@ from tilewise.study.tables import check as check_table
 
 
 class Series(msgspec.Struct, kw_only=True):
-    """A curve; `low` and `high` are None of a single launch. What was not measured is absent."""
+    """A curve; `low` and `high` are None of a single launch. What was not measured is absent.
+
+    `names` has the value of the axis of each point whose `x` was computed; else it is empty.
+    """
 
     label: str
     values: dict[str, Any]
@@ -27,6 +33,7 @@ class Series(msgspec.Struct, kw_only=True):
     y: list[float]
     low: list[float | None]
     high: list[float | None]
+    names: list[Any] = []
 
 
 class Plot(msgspec.Struct, kw_only=True):
@@ -47,6 +54,7 @@ class Plot(msgspec.Struct, kw_only=True):
     ideal: Series | None
     table: Table
     notes: list[str]
+    roofs: list[Bound] = []
 
 
 _IDEAL = ("x", "first", "first_x")
@@ -59,26 +67,32 @@ def as_table(wanted: PlotWanted) -> TableWanted:
     return TableWanted(**shared, rows=wanted.x, columns=[*names])
 
 
-def draw(results: Results, wanted: PlotWanted) -> Plot:
-    """The data of the plot that is wanted; raises UsageError as tables do."""
+def draw(results: Results, wanted: PlotWanted, tables: Sequence[Table] = ()) -> Plot:
+    """The data of the plot that is wanted, with what roofs ask of `tables`; raises UsageError as these do."""
     table = evaluate(results, as_table(wanted))
+    places = _places(results, wanted)
     series = []
     for place, values in enumerate(table.columns):
         there = [(row[0], cells[place]) for row, cells in zip(table.rows, table.cells, strict=True)]
         there = [(x, cell) for x, cell in there if cell.value is not None]
         named = dict(zip(table.column_names, values, strict=True))
+        if places is not None:
+            there = [(x, cell) for x, cell in there if places.look(x, values).value is not None]
         if there:
+            names = [x for x, _ in there]
             series.append(
                 Series(
                     label=", ".join(_said(name, value) for name, value in named.items()) or table.title,
                     values=named,
-                    x=[x for x, _ in there],
+                    x=names if places is None else [places.look(x, values).value for x in names],
                     y=[float(cell.value) for _, cell in there if cell.value is not None],
                     low=[cell.low for _, cell in there],
                     high=[cell.high for _, cell in there],
+                    names=[] if places is None else names,
                 )
             )
     ideal, untold = _ideal(wanted, series, table, results.study.path)
+    roofs, unmeasured = bounds(results, tables, wanted)
     return Plot(
         name=wanted.name,
         title=table.title,
@@ -91,13 +105,30 @@ def draw(results: Results, wanted: PlotWanted) -> Plot:
         references=wanted.references,
         ideal=ideal,
         table=table,
-        notes=[*table.notes, *untold],
+        notes=[*table.notes, *untold, *unmeasured],
+        roofs=roofs,
     )
+
+
+def _places(results: Results, wanted: PlotWanted) -> Table | None:
+    """Where points stand that do not stand at their x: the same table, with that figure in its cells."""
+    if not wanted.across:
+        return None
+    figure = msgspec.structs.replace(as_table(wanted), value=wanted.across, base={}, cell="", best="")
+    return evaluate(results, figure)
 
 
 def check(study: Study, points: list[Point], wanted: PlotWanted) -> None:
     """Raises UsageError, before anything runs, as for tables; and for names that an ideal line lacks."""
     check_table(study, points, as_table(wanted))
+    if wanted.across:
+        expression(study, wanted.across, f"plots {wanted.name}, across")
+        if wanted.kind != "scatter" or wanted.base or wanted.best or wanted.ideal:
+            raise UsageError(
+                f"{study.path}: plots {wanted.name}: across is for points of kind 'scatter', without base, "
+                "best and ideal"
+            )
+    check_roofs(study, wanted)
     if wanted.ideal:
         rule = expression(study, wanted.ideal, f"plots {wanted.name}, ideal")
         for name in sorted(rule.names - {*_IDEAL}):

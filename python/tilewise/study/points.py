@@ -19,12 +19,13 @@ from typing import Any
 import msgspec
 
 from tilewise.base.errors import UsageError
+from tilewise.launch.hosts import read_hosts
 from tilewise.study.expression import Expression, Missing, Scope, scope_of
 from tilewise.study.inputs import PreparedInput, plain_name, resolve
 from tilewise.study.schema import Run
 from tilewise.study.study import Study, expression, line_of
 
-MACHINE = ("cores", "cpus", "gpus", "memory", "disk")
+MACHINE = ("cores", "cpus", "gpus", "hosts", "memory", "disk")
 _MOST_COMBINATIONS = 100_000  # of one run: more than anybody waits for
 _WORD = 1 << 63
 _LEAST = {"--ranks": 1, "--threads": 1}  # other flags are checked by their command
@@ -55,9 +56,9 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 def expand(study: Study, machine: Mapping[str, float], flags_of: FlagsOf) -> list[Point]:
     """All points of all runs, in the order of the file.
 
-    `machine` has the values of MACHINE, `disk` and `memory` in bytes; `gpus` is 0 if not said. Raises
-    UsageError for flags that the command lacks, for names that mean nothing, and where constraints leave no
-    point of a run.
+    `machine` has the values of MACHINE, `disk` and `memory` in bytes; `gpus` is 0 and `hosts` 1 if not said,
+    and a run that names a file of hosts has those. Raises UsageError for flags that the command lacks, for
+    names that mean nothing, and where constraints leave no point of a run.
     """
     points: list[Point] = []
     for run in study.runs:
@@ -102,13 +103,17 @@ def _of_run(study: Study, run: Run, machine: Mapping[str, float], flags_of: Flag
             f"{where}: a constraint asks for {name!r}{line_of(study.text, name)}; expected one of {known}"
         )
     _check_count(run, where)
+    here = {"gpus": 0, "hosts": 1, **machine}
+    if "hosts" in needed and run.launcher is not None and run.launcher.hosts:
+        folder = os.path.dirname(os.path.abspath(study.path))
+        here["hosts"] = len(read_hosts(os.path.join(folder, run.launcher.hosts)))
     points = []
     for axes in combinations(run):
-        scope = scope_of({"gpus": 0, **axes, **machine, "input_bytes": 0}, where)
+        scope = scope_of({**here, **axes, "input_bytes": 0}, where)
         if not all(_holds(each, scope) for each in constraints if not each.names & {*MACHINE, "input_bytes"}):
             continue
         point = template.point(axes)
-        values = {"gpus": 0, **axes, **machine, "input_bytes": sum(made.bytes for made in point.inputs)}
+        values = {**here, **axes, "input_bytes": sum(made.bytes for made in point.inputs)}
         reason = study.skipped.get(run.name, "") or _beyond([*constraints, *limits], values, where)
         points.append(msgspec.structs.replace(point, reason=reason))
     if not points:

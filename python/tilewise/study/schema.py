@@ -172,8 +172,19 @@ class Curve(_Table, kw_only=True):
     y: list[float]
 
 
+class Roof(_Table, kw_only=True):
+    """What bounds the points of a figure: `height`, or `slope` times their x; expressions as in claims."""
+
+    label: str
+    slope: str = ""
+    height: str = ""
+
+
 class PlotWanted(Figures, kw_only=True):
-    """`value` over `x`, a curve for each combination of `series`; `ideal` is an expression of `x`."""
+    """`value` over `x`, a curve for each combination of `series`; `ideal` is an expression of `x`.
+
+    With `across`, an expression as `value` is, points stand there, and `x` is what they are called.
+    """
 
     x: str
     series: str | list[str] = []
@@ -182,6 +193,8 @@ class PlotWanted(Figures, kw_only=True):
     ideal: str = ""
     x_title: str = ""
     y_title: str = ""
+    across: str = ""
+    roofs: list[Roof] = []
     references: list[Curve] = []
 
 

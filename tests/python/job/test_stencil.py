@@ -215,6 +215,8 @@ def test_the_record(tilewise: Tilewise, done: Done) -> None:
     for name in ("points_per_second", "gflops", "copy_bytes_per_second", "fraction_of_copy", "model_bytes"):
         assert record["result"][name] > 0
     assert record["result"]["flops_per_point"] == 9
+    # A pass of 5 sweeps reads both halves of 67 × 53 numbers with 5 rows of the neighbour, and writes them.
+    assert record["result"]["model_bytes"] == 4 * 4 * ((67 + 2 * 5) * 53 + 67 * 53)
     shown = tilewise("stencil", "A32.npy", "-o", "C.npy", "--steps", 20, "-n", 2)
     for said in ("point/s", "the memory-copy limit", "rows", "depth", "sweeps"):
         assert said in shown.stdout

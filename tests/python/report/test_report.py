@@ -237,20 +237,23 @@ def test_a_roofline_bounds_what_is_under_it() -> None:
     assert work is not None and work.rate == 3e9
     assert work.peak == 4e9  # of all four ranks together, as the record has it
     assert work.intensity == pytest.approx(2 * 64**3 / (3 * 64 * 64 * 8))
-    swept = {"sweeps": 10, "copy_bytes_per_second": 3.2e9}
+    swept = {"sweeps": 10, "copy_bytes_per_second": 3.2e9, "model_bytes": 10.0 * 2 * 64 * 64 * 8}
     sweep = work_of(record(command="stencil", result=swept, flops=5 * 64 * 64 * 10.0))
     assert sweep is not None and sweep.intensity == pytest.approx(5 / 16) and sweep.copy == 3.2e9
-    swept["copy_bytes_per_second"] = 64e9  # of a field so small that it stays in a cache
+    blocked = {**swept, "model_bytes": 2.0 * 2 * 64 * 64 * 8}  # five sweeps in each of two passes
+    deep = work_of(record(command="stencil", result=blocked, flops=5 * 64 * 64 * 10.0))
+    assert deep is not None and deep.intensity == pytest.approx(5 * 5 / 16)
+    swept |= {"copy_bytes_per_second": 64e9, "model_bytes": 10.0 * 2 * 8 * 8 * 8}  # that stays in a cache
     small = [matrix | {"shape": [8, 8]} for matrix in record()["outputs"]]
     cached = work_of(record(command="stencil", result=swept, flops=5 * 8 * 8 * 10.0, outputs=small))
     assert cached is not None and cached.copy == 64e9
     plot = roofline.roofline("k", records)
     assert plot is not None
-    roof = plot.figure.axes[0].get_lines()[-1].get_xydata()
-    assert roof[1] == pytest.approx([1.25, 4.0]) and roof[0][1] == pytest.approx(3.2 * roof[0][0])
-    pixels = [matrix | {"dtype": "uint8"} for matrix in record()["outputs"]]  # swept in float32
-    picture = work_of(record(command="stencil", result=swept, flops=5 * 64 * 64 * 10.0, outputs=pixels))
-    assert picture is not None and picture.intensity == pytest.approx(5 / 8)
+    memory, peak = (line.get_xydata() for line in plot.figure.axes[0].get_lines()[-2:])
+    assert memory[1] == pytest.approx([1.25, 4.0]) and memory[0][1] == pytest.approx(3.2 * memory[0][0])
+    assert peak[0] == pytest.approx([1.25, 4.0]) and peak[1][1] == 4.0
+    untold = record(command="stencil", result={**swept, "model_bytes": 0.0}, flops=5.0)
+    assert work_of(untold) is None
     assert work_of(record(flops=0.0)) is None and roofline.roofline("k", []) is None
 
 

@@ -44,13 +44,13 @@ class ShowStencil(Show):
         return rate_text(points, "point/s") + (f", {over:.2f} × the memory-copy limit" if over else "")
 
     def traffic(self, record: Record) -> Traffic:
-        """Its numbers, read and written once a sweep."""
+        """What its passes moved, by the model of the sweeps; several sweeps of a pass move as much as one."""
         if not record.outputs:
             return Traffic(0.0)
         output, result = record.outputs[0], record.result
         field = numbers_of(output) * ITEMSIZE[swept_type(output.dtype)]
         copy = number(result.get("copy_bytes_per_second")) or None
-        return Traffic(2.0 * field * number(result.get("sweeps")), 2.0 * field if copy else 0.0, copy)
+        return Traffic(number(result.get("model_bytes")), 2.0 * field if copy else 0.0, copy)
 
     def not_converged(self, record: Record, plan: Plan) -> tuple[str, str]:
         """Why sweeps that were to come to rest were given up."""
