@@ -1,10 +1,11 @@
-// Times singular value decompositions in memory, with vectors, float64: tilewise's Jacobi on one rank without MPI, and
-// LAPACK's gesdd and gejsv (a Jacobi too) of the same library; all sides in turns on the same matrix.
+// Times singular value decompositions in memory, with vectors, float64: tilewise's Jacobi and its two stages on one
+// rank without MPI, and LAPACK's gesdd and gejsv (a Jacobi too) of the same library; all sides in turns on the same
+// matrix.
 //
 // svd_memory ROWS COLUMNS THREADS ROUNDS [KIND=normal SIDES=eigen,gesdd,gejsv]      ROWS ≥ COLUMNS
 // KIND: normal; graded: normal · diag(10^(−20·permutation/n)); deficient: of half the rank; repeated: singular values 1
 // and 0.001, each many times; geometric: from 1 to 10⁻⁸; zero.
-// SIDES: eigen, qr (how tilewise starts), rotations (its reference), gesdd, gejsv.
+// SIDES: eigen, qr (how tilewise's Jacobi starts), rotations (its reference), two_stage, gesdd, gejsv.
 // Prints a line of JSON for each side: {"side": …, "seconds": [one a round], "median": …, "residual": ‖A−UΣVᵀ‖_F/‖A‖_F,
 // "orthogonality_u": max|UᵀU−I|, "orthogonality_v": …, "sigma_error": the largest relative difference of a singular
 // value from gejsv's}, and for tilewise the seconds of its stages.
@@ -19,6 +20,7 @@
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/lapack.hpp"
 #include "tilewise/kernel/svd_local.hpp"
+#include "tilewise/kernel/two_stage.hpp"
 
 namespace {
 
@@ -121,13 +123,41 @@ struct Result {
     bool v_transposed = false;  ///< v holds Vᵀ
     std::vector<double> sigma;
     SvdFacts facts{};
+    TwoStageSvd::Seconds stages{};
 };
+
+/// Columns without gaps, which a matrix then owns.
+void take(const Array<double>& from, Matrix& to) {
+    for (std::int64_t c = 0; c < to.count; ++c) {
+        std::copy_n(from.data() + c * to.rows, to.rows, to.column(c));
+    }
+}
+
+/// Two stages take columns without gaps and give such: these copies are not timed.
+double in_two_stages(const Matrix& a, Result& out, int threads) {
+    Array<double> packed(a.rows * a.count);
+    for (std::int64_t c = 0; c < a.count; ++c) {
+        std::copy_n(a.column(c), a.rows, packed.data() + c * a.rows);
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    TwoStageSvd svd(std::move(packed), a.rows, a.count, true, threads);
+    const Array<double> u = svd.left(a.count, false), v = svd.right(a.count, false);
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+    take(u, out.u);
+    take(v, out.v);
+    out.sigma = svd.sigma();
+    out.stages = svd.seconds();
+    return passed.count();
+}
 
 /// Decomposes `a`, which it may destroy; returns the seconds.
 double decompose(const std::string& side, Matrix& a, Result& out, int threads) {
     const std::int64_t rows = a.rows, count = a.count;
     out = {Matrix(rows, count), Matrix(count, count), side == "gesdd",
            std::vector<double>(static_cast<std::size_t>(count))};
+    if (side == "two_stage") {
+        return in_two_stages(a, out, threads);
+    }
     const auto begin = std::chrono::steady_clock::now();
     if (side == "gesdd") {
         out.u.stride = rows;
@@ -184,6 +214,10 @@ void print(Side& side, const Matrix& a, const std::vector<double>& expected) {
     std::cout << R"(], "median": )" << side.seconds[side.seconds.size() / 2] << R"(, "residual": )"
               << norm(rest) / std::max(size, 1e-300) << R"(, "orthogonality_u": )" << u_error
               << R"(, "orthogonality_v": )" << v_error << R"(, "sigma_error": )" << sigma_error;
+    if (const TwoStageSvd::Seconds& s = r.stages; s.back > 0) {
+        std::cout << R"(, "band": )" << s.band << R"(, "chase": )" << s.chase << R"(, "divide": )" << s.divide
+                  << R"(, "back": )" << s.back;
+    }
     const SvdFacts& f = r.facts;
     if (!f.start.empty()) {
         std::cout << R"(, "start": ")" << f.start << R"(", "fallback": ")" << f.fallback << R"(", "converged": )"

@@ -6,6 +6,7 @@
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/lapack_number.hpp"
 #include "tilewise/kernel/product.hpp"
+#include "tilewise/kernel/transpose.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -34,15 +35,24 @@ void product(std::int64_t m, std::int64_t n, std::int64_t k, const Factor& a, co
          1);
 }
 
-/// The same by all threads, cut where C is long.
-void shared_product(std::int64_t m, std::int64_t n, std::int64_t k, const Factor& a, const Factor& b, double* c,
-                    std::int64_t c_stride, bool accumulate, int threads) {
+/// The same by all threads, cut where C is long; one of them does `first` before.
+template <class First> void shared_product(std::int64_t m, std::int64_t n, std::int64_t k, const Factor& a,
+                                           const Factor& b, double* c, std::int64_t c_stride, bool accumulate,
+                                           int threads, const First& first) {
     const std::int64_t down = (m + slab - 1) / slab, across = (n + slab - 1) / slab;
-    parallel_tasks(threads, down * across, [&](std::int64_t task, int) {
-        const std::int64_t row = task % down * slab, column = task / down * slab;
+    parallel_tasks(threads, down * across + 1, [&](std::int64_t task, int) {
+        if (task == 0) {
+            return first();
+        }
+        const std::int64_t row = (task - 1) % down * slab, column = (task - 1) / down * slab;
         product(std::min(slab, m - row), std::min(slab, n - column), k, a.rows_from(row), b.columns_from(column),
                 c + row + column * c_stride, c_stride, accumulate);
     });
+}
+
+void shared_product(std::int64_t m, std::int64_t n, std::int64_t k, const Factor& a, const Factor& b, double* c,
+                    std::int64_t c_stride, bool accumulate, int threads) {
+    shared_product(m, n, k, a, b, c, c_stride, accumulate, threads, [] {});
 }
 
 /// QR of a panel (m×k, m ≥ k): reflectors below the diagonal, R above, T (k×k).
@@ -80,12 +90,16 @@ public:
           flat_(a.count * 2 * width),
           rows_(a.count * width) {}
 
-    /// Y₁ of the panel at `begin`, and W for the columns that follow; `tall_` has Y₁ and `flat_` −W.
+    /// QR of the panel at `begin`, which is up to date.
+    void factor_panel(std::int64_t begin) {
+        factor(a_.column(begin) + begin, a_.rows - begin, std::min(width_, a_.count - begin), a_.stride,
+               out_.left_t.data() + begin * width_, width_);
+    }
+
+    /// W for the columns that follow the factored panel at `begin`; `tall_` has Y₁ and `flat_` −W.
     void from_left(std::int64_t begin, std::int64_t k) {
         const std::int64_t height = a_.rows - begin, left = a_.count - begin - k;
-        double* panel = a_.column(begin) + begin;
-        double* t = out_.left_t.data() + begin * width_;
-        factor(panel, height, k, a_.stride, t, width_);
+        const double *panel = a_.column(begin) + begin, *t = out_.left_t.data() + begin * width_;
         copy_reflectors(panel, height, k, a_.stride, tall_.data(), height);
         shared_product(k, left, height, {tall_.data(), height, true}, {panel + k * a_.stride, a_.stride}, flat_.data(),
                        2 * width_, false, threads_);
@@ -125,7 +139,7 @@ public:
         return count;
     }
 
-    /// What is left of A.
+    /// What is left of A, the next panel of columns first: it is factored while the others are computed.
     void update(std::int64_t begin, std::int64_t k, std::int64_t count) {
         const std::int64_t height = a_.rows - begin, below = height - k, left = a_.count - begin - k;
         double* rest = a_.column(begin + k) + begin + k;
@@ -141,18 +155,28 @@ public:
             TILEWISE_BLAS(dtrmm_)
             ("R", "U", "N", "N", &m, &n, &minus, out_.right_t.data() + begin * width_, &ldt, x, &ldx);
         }
-        shared_product(below, left, k + count, {y1, height}, {flat_.data(), 2 * width_}, rest, a_.stride, true,
-                       threads_);
+        finish(begin + k, below, k + count, y1, height, rest);
     }
 
-    /// The rows below the panel where there are no reflectors from the right.
+    /// The rows below the panel where there are no reflectors from the right; the next panel as above.
     void update_from_left(std::int64_t begin, std::int64_t k) {
-        const std::int64_t height = a_.rows - begin, left = a_.count - begin - k;
-        shared_product(height, left, k, {tall_.data(), height}, {flat_.data(), 2 * width_},
-                       a_.column(begin + k) + begin, a_.stride, true, threads_);
+        const std::int64_t height = a_.rows - begin;
+        if (begin + k < a_.count) {
+            finish(begin + k, height, k, tall_.data(), height, a_.column(begin + k) + begin);
+        }
     }
 
 private:
+    /// C ← C + Y·`flat_` for the columns from `next` on, the first panel of which is factored as soon as it is done.
+    void finish(std::int64_t next, std::int64_t rows, std::int64_t k, const double* y, std::int64_t y_stride,
+                double* c) {
+        const std::int64_t panel = std::min(width_, a_.count - next), left = a_.count - next - panel;
+        const Factor b{flat_.data(), 2 * width_};
+        shared_product(rows, panel, k, {y, y_stride}, b, c, a_.stride, true, threads_);
+        shared_product(rows, left, k, {y, y_stride}, b.columns_from(panel), c + panel * a_.stride, a_.stride, true,
+                       threads_, [&] { factor_panel(next); });
+    }
+
     /// QR of fewer rows than columns: that of the square part, and the rest multiplied.
     void factor_wide(double* y, std::int64_t m, std::int64_t k, double* t) {
         if (m == 0) {
@@ -191,13 +215,15 @@ std::int64_t BandReflectors::right_count(std::int64_t panel) const {
 
 std::int64_t BandReflectors::left(std::int64_t panel, BlockReflector& block) const {
     const std::int64_t begin = panel * width, count = left_count(panel), height = a.rows - begin;
+    constexpr auto item = static_cast<std::int64_t>(sizeof(double));
+    TransposeTile tile = default_transpose_tile(sizeof(double));
+    tile.streaming = false;  // V is read at once
     block.shape(height, count, height);
-    for (std::int64_t j = 0; j < count; ++j) {
-        const double* column = a.column(begin + j) + begin;
-        block.v(j, j) = 1;
-        for (std::int64_t i = j + 1; i < height; ++i) {
-            block.v(i, j) = column[i];
-        }
+    transpose(reinterpret_cast<const std::byte*>(a.column(begin) + begin), a.stride * item, count, height,
+              sizeof(double), reinterpret_cast<std::byte*>(&block.v(0, 0)), block.stride() * item, 1, tile);
+    for (std::int64_t i = 0; i < count; ++i) {
+        block.v(i, i) = 1;
+        std::fill_n(&block.v(i, i) + 1, count - i - 1, 0.0);
     }
     block.set_t(left_t.data() + begin * width, width);
     return begin;
@@ -208,9 +234,7 @@ std::int64_t BandReflectors::right(std::int64_t panel, BlockReflector& block) co
     block.shape(height, count, height);
     for (std::int64_t i = 0; i < height; ++i) {
         const double* column = a.column(begin + i) + panel * width;
-        for (std::int64_t j = 0; j < std::min(i, count); ++j) {
-            block.v(i, j) = column[j];
-        }
+        std::copy_n(column, std::min(i, count), &block.v(i, 0));
         if (i < count) {
             block.v(i, i) = 1;
         }
@@ -224,6 +248,7 @@ BandMatrix reduce_to_band(const Columns& a, std::int64_t width, BandReflectors& 
     const BlasThreads blas(1);
     BandMatrix band(a.count, width);
     Reduction reduce(a, width, reflectors, threads);
+    reduce.factor_panel(0);
     for (std::int64_t begin = 0; begin < a.count; begin += width) {
         const std::int64_t k = std::min(width, a.count - begin);
         reduce.from_left(begin, k);
@@ -244,6 +269,7 @@ void reduce_to_triangle(const Columns& a, std::int64_t width, double* r, BandRef
     prepare(a, width, reflectors);
     const BlasThreads blas(1);
     Reduction reduce(a, width, reflectors, threads);
+    reduce.factor_panel(0);
     for (std::int64_t begin = 0; begin < a.count; begin += width) {
         const std::int64_t k = std::min(width, a.count - begin);
         reduce.from_left(begin, k);

@@ -20,7 +20,7 @@
 namespace tilewise::kernel {
 namespace {
 
-constexpr std::int64_t slab = 128;  // rows of U, or columns of Vᵀ, of one product
+constexpr std::int64_t slab = 256;  // rows of U, or columns of Vᵀ, of one product
 constexpr std::int64_t roots = 16;  // that a thread looks for before it takes others
 
 enum Group : int { of_left = 0, of_both = 1, of_right = 2, deflated = 3 };
@@ -284,13 +284,13 @@ private:
     /// U'·Q, some rows at a time: those columns that are not zero there, and what went out as it was.
     void multiply_u() const {
         const std::int64_t tops = (left_ + slab - 1) / slab, all = tops + (n_ - left_ - 1 + slab - 1) / slab;
-        parallel_tasks(threads_, all, [&](std::int64_t task, int) {
+        std::vector<Array<double>> memory(at(threads_));
+        parallel_tasks(threads_, all, [&](std::int64_t task, int thread) {
             const bool top = task < tops;
             const std::int64_t begin = top ? task * slab : left_ + 1 + (task - tops) * slab,
                                rows = std::min(slab, (top ? left_ : n_) - begin), from = top ? 1 : 1 + lefts_,
                                count = top ? lefts_ + boths_ : boths_ + rights_;
-            const Array<double> kept(rows * n_);
-            double* to = kept.data();
+            double *const kept = memory[at(thread)].grow(rows * n_), *to = kept;
             for (std::int64_t j = 0; j < count; ++j) {
                 to = std::copy_n(u(order_[at(rows_[at(from + j)])]) + begin, rows, to);
             }
@@ -299,7 +299,7 @@ private:
                 to = std::copy_n(u(order_[at(j)]) + begin, rows, to);
             }
             if (count > 0) {
-                product(rows, k_, count, kept.data(), rows, false, q_ + from, k_, u(0) + begin, p_.stride);
+                product(rows, k_, count, kept, rows, false, q_ + from, k_, u(0) + begin, p_.stride);
             } else {
                 for (std::int64_t j = 0; j < k_; ++j) {
                     std::fill_n(u(j) + begin, rows, 0.0);
@@ -318,16 +318,21 @@ private:
     void multiply_vt() const {
         const std::int64_t lefts = left_ + 1, tops = (lefts + slab - 1) / slab,
                            all = tops + (m_ - lefts + slab - 1) / slab;
-        parallel_tasks(threads_, all, [&](std::int64_t task, int) {
+        std::vector<Array<double>> memory(at(threads_));
+        std::vector<double> of_first(at(k_));  // once, as it lies across all columns of Q
+        for (std::int64_t j = 0; j < k_; ++j) {
+            of_first[at(j)] = q_[j * k_];
+        }
+        parallel_tasks(threads_, all, [&](std::int64_t task, int thread) {
             const bool top = task < tops;
             const std::int64_t begin = top ? task * slab : lefts + (task - tops) * slab,
                                columns = std::min(slab, (top ? lefts : m_) - begin), skipped = top ? 0 : lefts_,
                                count = 1 + (top ? lefts_ + boths_ : boths_ + rights_);
-            const Array<double> kept(count * columns), rest((n_ - k_) * columns);
+            double *const kept = memory[at(thread)].grow((count + n_ - k_) * columns), *rest = kept + count * columns;
             // Row `first`, and then those of the groups that are not zero here.
             for (std::int64_t x = 0; x < columns; ++x) {
                 const double* column = p_.vt + (begin + x) * p_.stride;
-                double* to = kept.data() + x * count;
+                double* to = kept + x * count;
                 to[0] = column[left_];
                 for (std::int64_t j = 1; j < count; ++j) {
                     to[j] = column[order_[at(rows_[at(skipped + j)])]];
@@ -337,13 +342,13 @@ private:
                 }
             }
             double* to = p_.vt + begin * p_.stride;
-            product(k_, columns, count - 1, q_ + 1 + skipped, k_, true, kept.data() + 1, count, to, p_.stride);
+            product(k_, columns, count - 1, q_ + 1 + skipped, k_, true, kept + 1, count, to, p_.stride);
             for (std::int64_t x = 0; x < columns; ++x, to += p_.stride) {
                 const double first = kept[x * count];
                 for (std::int64_t j = 0; j < k_; ++j) {
-                    to[j] = (count > 1 ? to[j] : 0.0) + q_[j * k_] * first;
+                    to[j] = (count > 1 ? to[j] : 0.0) + of_first[at(j)] * first;
                 }
-                std::copy_n(rest.data() + x * (n_ - k_), n_ - k_, to + k_);
+                std::copy_n(rest + x * (n_ - k_), n_ - k_, to + k_);
             }
         });
     }

@@ -56,23 +56,26 @@ void sort_descending(std::int64_t n, double* d, double* u, double* vt, int threa
         }
     };
     parallel_ranges(threads, n, [&](std::int64_t begin, std::int64_t end, int) { rows(vt, 1, begin, end); });
-    // Columns of U go round in cycles.
-    std::vector<double> aside(static_cast<std::size_t>(n));
-    for (std::int64_t first = 0; first < n; ++first) {
-        if (order[static_cast<std::size_t>(first)] == first) {
-            continue;
-        }
-        std::copy_n(u + first * n, n, aside.data());
-        for (std::int64_t to = first;;) {
-            const std::int64_t from = std::exchange(order[static_cast<std::size_t>(to)], to);
-            if (from == first) {
-                std::copy_n(aside.data(), n, u + to * n);
-                break;
+    // Columns of U go round in cycles, some rows at a time.
+    parallel_ranges(threads, n, [&](std::int64_t begin, std::int64_t end, int) {
+        std::vector<std::int64_t> next = order;
+        std::vector<double> aside(static_cast<std::size_t>(end - begin));
+        const auto column = [&](std::int64_t j) { return u + j * n + begin; };
+        for (std::int64_t first = 0; first < n; ++first) {
+            if (next[static_cast<std::size_t>(first)] == first) {
+                continue;
             }
-            std::copy_n(u + from * n, n, u + to * n);
-            to = from;
+            std::copy_n(column(first), end - begin, aside.data());
+            for (std::int64_t to = first;;) {
+                const std::int64_t from = std::exchange(next[static_cast<std::size_t>(to)], to);
+                std::copy_n(from == first ? aside.data() : column(from), end - begin, column(to));
+                if (from == first) {
+                    break;
+                }
+                to = from;
+            }
         }
-    }
+    });
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // The kernel, in a version for each width of vectors: a tile of so many rows by three vectors stays in registers.
 //
-// It is the product kernel of gemm_tiled.cpp without packing. A strip of C is three vectors wide: W (count×strip) and
-// T·W stay in the first-level cache, and of C a window of some rows passes through it twice.
+// It is the product kernel of gemm_tiled.cpp without packing. A strip of C is three vectors wide: its W (count×strip)
+// and T·W stay in the first-level cache, and of C a window of some rows passes through it twice. A V that the
+// second-level cache cannot hold is taken in blocks of rows: all strips pass by a block before the next.
 #include "tilewise/kernel/block_reflector.hpp"
 
 #include <algorithm>
@@ -12,7 +13,8 @@
 namespace tilewise::kernel {
 namespace {
 
-constexpr std::int64_t window = 32;  // rows of C that stay in the first-level cache
+constexpr std::int64_t window = 32;       // rows of C that stay in the first-level cache
+constexpr std::int64_t block_rows = 256;  // rows of V that stay in the second-level cache
 
 /// What apply() has to know, by value.
 struct Shape {
@@ -65,28 +67,29 @@ TILEWISE_INLINE void tile(const double* a, std::int64_t row_step, std::int64_t s
     }
 }
 
+/// W ← W + Vᵀ·C for rows [top, bottom).
 template <int lanes, int height>
-TILEWISE_INLINE void apply_strip(const Shape& s, const double* v, const double* t, double* c, std::int64_t c_step) {
+TILEWISE_INLINE void gather(const Shape& s, const double* v, std::int64_t top, std::int64_t bottom, const double* c,
+                            std::int64_t c_step, double* w) {
     constexpr std::int64_t strip = 3 * lanes;
-    constexpr auto size = static_cast<std::size_t>(most_reflectors * strip);
-    alignas(64) double w[size], tw[size];
-    std::fill_n(w, s.stride * strip, 0.0);
-    std::fill_n(tw, s.stride * strip, 0.0);
-    for (std::int64_t top = 0; top < s.rows; top += window) {
-        const std::int64_t bottom = std::min(top + window, s.rows);
+    for (std::int64_t row = top; row < bottom; row += window) {
+        const std::int64_t last = std::min(row + window, bottom);
         for (std::int64_t j = 0; j < s.stride; j += height) {
-            const std::int64_t begin = std::max(top, j), end = std::min(bottom, j + height - 1 + s.reach);
+            const std::int64_t begin = std::max(row, j), end = std::min(last, j + height - 1 + s.reach);
             if (begin < end) {
                 tile<lanes, std::size_t{height}, false>(v + j, 1, s.stride, c, c_step, begin, end, w + j * strip,
                                                         strip);
             }
         }
     }
-    for (std::int64_t j = 0; j < s.stride; j += height) {
-        tile<lanes, std::size_t{height}, false>(t + j * s.stride, s.stride, 1, w, strip, j, s.count, tw + j * strip,
-                                                strip);
-    }
-    for (std::int64_t i = 0; i < s.rows; i += height) {
+}
+
+/// C ← C − V·(T·W) for rows [top, bottom).
+template <int lanes, int height>
+TILEWISE_INLINE void spread(const Shape& s, const double* v, std::int64_t top, std::int64_t bottom, const double* tw,
+                            double* c, std::int64_t c_step) {
+    constexpr std::int64_t strip = 3 * lanes;
+    for (std::int64_t i = top; i < bottom; i += height) {
         const std::int64_t begin = std::max<std::int64_t>(0, i - s.reach + 1), end = std::min(s.count, i + height);
         if (begin < end) {
             tile<lanes, std::size_t{height}, true>(v + i * s.stride, s.stride, 1, tw, strip, begin, end, c + i * c_step,
@@ -95,10 +98,34 @@ TILEWISE_INLINE void apply_strip(const Shape& s, const double* v, const double* 
     }
 }
 
+/// `memory`: W and T·W of all strips.
 template <int lanes, int height> TILEWISE_INLINE void apply_block(Shape s, const double* v, const double* t, double* c,
-                                                                  std::int64_t c_step, std::int64_t width) {
-    for (std::int64_t x = 0; x < width; x += 3 * lanes) {
-        apply_strip<lanes, height>(s, v, t, c + x, c_step);
+                                                                  std::int64_t c_step, std::int64_t width,
+                                                                  double* memory) {
+    constexpr std::int64_t strip = 3 * lanes;
+    const std::int64_t size = s.stride * strip, together = s.rows > block_rows ? width : strip;
+    for (std::int64_t left = 0; left < width; left += together) {
+        const std::int64_t strips = together / strip;
+        double* tw = memory + strips * size;
+        std::fill_n(memory, 2 * strips * size, 0.0);
+        for (std::int64_t top = 0; top < s.rows; top += block_rows) {
+            for (std::int64_t x = 0; x < strips; ++x) {
+                gather<lanes, height>(s, v, top, std::min(top + block_rows, s.rows), c + left + x * strip, c_step,
+                                      memory + x * size);
+            }
+        }
+        for (std::int64_t x = 0; x < strips; ++x) {
+            for (std::int64_t j = 0; j < s.stride; j += height) {
+                tile<lanes, std::size_t{height}, false>(t + j * s.stride, s.stride, 1, memory + x * size, strip, j,
+                                                        s.count, tw + x * size + j * strip, strip);
+            }
+        }
+        for (std::int64_t top = 0; top < s.rows; top += block_rows) {
+            for (std::int64_t x = 0; x < strips; ++x) {
+                spread<lanes, height>(s, v, top, std::min(top + block_rows, s.rows), tw + x * size,
+                                      c + left + x * strip, c_step);
+            }
+        }
     }
 }
 
@@ -140,21 +167,21 @@ void BlockReflector::make_t(const double* tau, double* t) const {
     }
 }
 
-void BlockReflector::apply(double* c, std::int64_t stride, std::int64_t width) const {
+void BlockReflector::apply(double* c, std::int64_t stride, std::int64_t width) {
     const Shape s{rows_, count_, reach_, stride_};
+    double* memory = w_.grow(2 * stride_ * width);
+    const double *v = v_.data(), *t = t_.data();
 #if defined(TILEWISE_VERSIONS)
     if (backend().versions == Instructions::avx512) {
-        in_avx512<apply_block<8, 8>>(s, static_cast<const double*>(v_.data()), static_cast<const double*>(t_.data()), c,
-                                     stride, width);
+        in_avx512<apply_block<8, 8>>(s, v, t, c, stride, width, memory);
         return;
     }
     if (backend().versions == Instructions::avx2) {
-        in_avx2<apply_block<4, 4>>(s, static_cast<const double*>(v_.data()), static_cast<const double*>(t_.data()), c,
-                                   stride, width);
+        in_avx2<apply_block<4, 4>>(s, v, t, c, stride, width, memory);
         return;
     }
 #endif
-    apply_block<2, 4>(s, v_.data(), t_.data(), c, stride, width);
+    apply_block<2, 4>(s, v, t, c, stride, width, memory);
 }
 
 }  // namespace tilewise::kernel

@@ -29,17 +29,19 @@ public:
     void shape(std::int64_t rows, std::int64_t count, std::int64_t reach);
     /// Element (row, column) of V; `column` < count.
     double& v(std::int64_t row, std::int64_t column) const { return v_[row * stride_ + column]; }
+    /// V's rows are so far apart.
+    std::int64_t stride() const { return stride_; }
     /// T, upper triangle, column by column.
     void set_t(const double* t, std::int64_t stride);
     /// T from V and the reflectors' factors τ: H₀·H₁·… = I − V·T·Vᵀ. `t`: count×count, column by column.
     void make_t(const double* tau, double* t) const;
 
     /// The first `rows` rows of C, `stride` apart, of which `slab_margin` more have to be there.
-    void apply(double* c, std::int64_t stride, std::int64_t width) const;
+    void apply(double* c, std::int64_t stride, std::int64_t width);
 
 private:
     std::int64_t rows_ = 0, count_ = 0, reach_ = 0, stride_ = 0;
-    Array<double> v_, t_;
+    Array<double> v_, t_, w_;
 };
 
 }  // namespace tilewise::kernel
