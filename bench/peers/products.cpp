@@ -11,6 +11,7 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/dtype.hpp"
 #include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/strassen.hpp"
 
 namespace {
 
@@ -59,10 +60,15 @@ int main() {
                                       .b = {.data = b.data(), .stride = n},
                                       .c = c.data(),
                                       .c_stride = n};
+        const kernel::Kernel chosen = kernel::kernel_named(kernel);
+        const int levels = chosen == kernel::Kernel::strassen ? kernel::strassen_levels(dtype, m, n, k) : 0;
         const auto start = std::chrono::steady_clock::now();
-        kernel::gemm(product, threads, kernel::kernel_named(kernel));
+        levels > 0 ? kernel::strassen(product, threads, levels) : kernel::gemm(product, threads, chosen);
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-        std::cout << seconds.count() << ' ' << kernel::gemm_kernel_name(kernel::kernel_named(kernel), dtype)
-                  << std::endl;
+        std::cout << seconds.count() << ' ' << kernel::gemm_kernel_name(chosen, dtype);
+        if (levels > 0) {
+            std::cout << ", Strassen's product, levels " << levels;
+        }
+        std::cout << std::endl;
     }
 }

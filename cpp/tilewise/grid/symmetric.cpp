@@ -7,9 +7,8 @@
 namespace tilewise::grid {
 namespace {
 
-constexpr std::int64_t diagonal_side = 96;                     // computed whole, for a few percent of too much
 constexpr std::int64_t least_side = 192;                       // below, cutting costs more than half of the work
-constexpr std::int64_t most_rows = 1536, most_columns = 1056;  // of a rectangle
+constexpr std::int64_t most_rows = 1536, most_columns = 1056;  // of a rectangle; a triangle has as many rows at most
 constexpr std::int64_t unit = 48;                              // whole tiles of registers, wide ones too
 
 /// The middle, where both sides are whole units if there are enough.
@@ -43,9 +42,9 @@ public:
         }
     }
 
-    /// On and above the diagonal: two triangles, halved again and again, and the rectangle between them.
+    /// On and above the diagonal: one triangle, or two and the rectangle between them.
     void add_triangle(std::vector<Block>& to, Range side) const {
-        if (side.size() <= diagonal_side) {
+        if (side.size() <= least_side || (side.size() <= most_rows && side.size() * side.size() / 2 <= most_)) {
             to.push_back({side, side});
             return;
         }
@@ -107,8 +106,7 @@ SymmetricPart symmetric_part(const Layout& layout, int rank, int threads) {
     SymmetricPart part;
     for (std::size_t i = 0; i < sides.size(); ++i) {
         if (owner(sides[i], sides[i]) == rank) {
-            const Range side = sides[i].range;
-            side.size() <= least_side ? part.mirrored.push_back({side, side}) : parts.add_triangle(part.mirrored, side);
+            parts.add_triangle(part.mirrored, sides[i].range);
         }
         for (std::size_t j = i + 1; j < sides.size(); ++j) {
             const int upper = owner(sides[i], sides[j]), lower = owner(sides[j], sides[i]);

@@ -21,7 +21,7 @@ struct SymmetricPart {
         Block sent, filled;
     };
 
-    std::vector<Block> computed;  ///< without overlaps; squares on the diagonal are computed as a whole
+    std::vector<Block> computed;  ///< without overlaps; of squares on the diagonal what is on and above it
     std::vector<Block> mirrored;  ///< those of them whose mirror image is in the same block
     std::vector<Swap> swaps;      ///< in an order in which all ranks can do them one after the other
 };

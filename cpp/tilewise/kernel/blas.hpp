@@ -18,6 +18,14 @@ void TILEWISE_BLAS(cgemm_)(const char*, const char*, const int*, const int*, con
                            const int*, const void*, const int*, const void*, void*, const int*);
 void TILEWISE_BLAS(zgemm_)(const char*, const char*, const int*, const int*, const int*, const void*, const void*,
                            const int*, const void*, const int*, const void*, void*, const int*);
+void TILEWISE_BLAS(ssyrk_)(const char*, const char*, const int*, const int*, const void*, const void*, const int*,
+                           const void*, void*, const int*);
+void TILEWISE_BLAS(dsyrk_)(const char*, const char*, const int*, const int*, const void*, const void*, const int*,
+                           const void*, void*, const int*);
+void TILEWISE_BLAS(csyrk_)(const char*, const char*, const int*, const int*, const void*, const void*, const int*,
+                           const void*, void*, const int*);
+void TILEWISE_BLAS(zsyrk_)(const char*, const char*, const int*, const int*, const void*, const void*, const int*,
+                           const void*, void*, const int*);
 // Only OpenBLAS has these; a null address means another library.
 void TILEWISE_BLAS(openblas_set_num_threads)(int) __attribute__((weak));
 char* TILEWISE_BLAS(openblas_get_corename)() __attribute__((weak));

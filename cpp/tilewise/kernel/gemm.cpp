@@ -38,12 +38,6 @@ constexpr std::int64_t least_tile = 192 * 192;  // elements of C that are work e
 // Strassen's product does what is too small for it as `fast` does.
 bool is_fast(Kernel kernel) { return kernel != Kernel::blas && kernel != Kernel::plain; }
 
-bool takes_tiles(Kernel kernel, const Product& p) {
-    if (is_integer(p.dtype)) {
-        return kernel != Kernel::plain;
-    }
-    return kernel == Kernel::tiles ? tiled_gemm_takes(p.dtype) : is_fast(kernel) && tiled_gemm_suits(p);
-}
 
 // BLAS takes 32-bit integers: tiles and slices are cut below that, a stride cannot be.
 bool blas_takes(const Product& p) {
@@ -225,6 +219,13 @@ void gemm(const Product& product, int threads, Kernel kernel, const Between& bet
 Kernel kernel_named(std::string_view name) {
     constexpr std::array<std::string_view, 5> names{"fast", "tiles", "blas", "plain", "strassen"};
     return enum_named<Kernel>(names, name, "kernel");
+}
+
+bool takes_tiles(Kernel kernel, const Product& p) {
+    if (is_integer(p.dtype)) {
+        return kernel != Kernel::plain;
+    }
+    return kernel == Kernel::tiles ? tiled_gemm_takes(p.dtype) : is_fast(kernel) && tiled_gemm_suits(p);
 }
 
 std::string gemm_kernel_name(Kernel kernel, Dtype dtype) {

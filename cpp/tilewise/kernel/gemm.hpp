@@ -50,6 +50,9 @@ using Between = std::function<void(double done)>;
 void gemm(const Product& product, int threads, Kernel kernel = Kernel::fast, const Between& between = {},
           std::int64_t slice = 768);
 
+/// Whether `kernel` computes this product by our own tiles.
+bool takes_tiles(Kernel kernel, const Product& product);
+
 /// What `kernel` computes large products of this type with on this processor, for the record.
 std::string gemm_kernel_name(Kernel kernel, Dtype dtype);
 

@@ -42,8 +42,30 @@ std::int64_t evenly(std::int64_t whole, std::int64_t most, std::int64_t unit) {
     return (side + unit - 1) / unit * unit;
 }
 
+/// A block of C whose element (0, 0) is `below` the diagonal by so many rows, less what whole tiles below it make up.
+///
+///     [ \ # | # # ]     where the diagonal passes through, rows of tiles one by one, each from its own tile on;
+///     [   \ | # # ]     the rest at once
+template <class T> void multiply_upper(const GemmTiles<T>& tiles, std::int64_t k, const T* a, const T* b,
+                                       const BlockOfC<T>& c, std::int64_t below) {
+    const auto from = [&](std::int64_t row) {  // columns to leave out
+        return std::clamp<std::int64_t>((below + row) / tiles.columns * tiles.columns, 0, c.columns);
+    };
+    const std::int64_t rest = from(c.rows + tiles.columns - 1);
+    for (std::int64_t i = 0; i < c.rows; i += tiles.rows) {
+        if (const std::int64_t j = from(i); j < rest) {
+            tiles.multiply(k, a + i * k, b + j * k,
+                           {c.data + i * c.stride + j, c.stride, std::min(tiles.rows, c.rows - i),
+                            std::min(rest, c.columns) - j, c.accumulate});
+        }
+    }
+    if (rest < c.columns) {
+        tiles.multiply(k, a, b + rest * k, {c.data + rest, c.stride, c.rows, c.columns - rest, c.accumulate});
+    }
+}
+
 template <class T> void multiply(const Product& p, const GemmTiles<T>& tiles, const Blocking& blocking, T* a_panels,
-                                 T* b_panels) {
+                                 T* b_panels, bool upper) {
     const auto *a = reinterpret_cast<const T*>(p.a.data), *b = reinterpret_cast<const T*>(p.b.data);
     auto* c = reinterpret_cast<T*>(p.c);
     const std::int64_t a_row = p.a.transposed ? 1 : p.a.stride, a_column = p.a.transposed ? p.a.stride : 1;
@@ -58,11 +80,12 @@ template <class T> void multiply(const Product& p, const GemmTiles<T>& tiles, co
             const std::int64_t most =
                 std::max(tiles.rows, blocking.rows * blocking.depth / k / tiles.rows * tiles.rows);
             const std::int64_t rows = evenly(p.m, most, tiles.rows);
-            for (std::int64_t i = 0; i < p.m; i += rows) {
+            for (std::int64_t i = 0; i < (upper ? std::min(p.m, j + n) : p.m); i += rows) {
                 const std::int64_t m = std::min(rows, p.m - i);
                 tiles.pack_a({a + i * a_row + l * a_column, m, k, a_row, a_column}, a_panels);
-                tiles.multiply(k, a_panels, b_panels,
-                               {c + i * p.c_stride + j, p.c_stride, m, n, p.accumulate || l > 0});
+                const BlockOfC<T> block{c + i * p.c_stride + j, p.c_stride, m, n, p.accumulate || l > 0};
+                upper ? multiply_upper(tiles, k, a_panels, b_panels, block, i - j)
+                      : tiles.multiply(k, a_panels, b_panels, block);
             }
         }
     }
@@ -127,7 +150,9 @@ Cuts tiled_gemm_cuts(const Product& p, int threads) {
 
 void TiledGemm::operator()(const Product& product) { (*this)(product, *backend().gemm); }
 
-void TiledGemm::operator()(const Product& product, const GemmSet& set) {
+void TiledGemm::upper(const Product& product) { (*this)(product, *backend().gemm, true); }
+
+void TiledGemm::operator()(const Product& product, const GemmSet& set, bool upper) {
     with_tiles_of(product.dtype, [&](auto zero) {
         using T = decltype(zero);
         const auto& tiles = set.tiles<T>();
@@ -141,7 +166,7 @@ void TiledGemm::operator()(const Product& product, const GemmSet& set) {
         need(a_panels_, (blocking.rows + tiles.rows) * blocking.depth * 3 / 2);
         need(b_panels_, (blocking.columns + tiles.columns) * blocking.depth * 3 / 2);
         multiply(product, tiles, blocking, reinterpret_cast<T*>(a_panels_.data()),
-                 reinterpret_cast<T*>(b_panels_.data()));
+                 reinterpret_cast<T*>(b_panels_.data()), upper);
     });
 }
 

@@ -34,8 +34,11 @@ Cuts tiled_gemm_cuts(const Product& product, int threads);
 class TiledGemm {
 public:
     void operator()(const Product& product);
-    /// The same with these tiles, which the processor must support.
-    void operator()(const Product& product, const GemmSet& set);
+    /// The same with these tiles, which the processor must support. `upper`: C is square, and tiles below its diagonal
+    /// are left out.
+    void operator()(const Product& product, const GemmSet& set, bool upper = false);
+    /// On and above the diagonal alone.
+    void upper(const Product& product);
 
 private:
     Buffer a_panels_, b_panels_;

@@ -17,11 +17,7 @@ Arithmetic::Arithmetic(Context& context, const grid::Layout& layout, Dtype dtype
       options_(options),
       halving_(halving) {
     if (options.symmetric) {
-        const int rank = context.comm.rank();
-        half_ = grid::symmetric_part(layout, rank, context.threads);
-        for (const grid::Block& part : half_.computed) {
-            computed_.push_back(grid::within(part, layout.c(rank)));
-        }
+        half_ = grid::symmetric_part(layout, context.comm.rank(), context.threads);
     }
 }
 
@@ -38,7 +34,8 @@ void Arithmetic::step(const kernel::Product& product, const kernel::Between& bet
     // Parts that are smaller than the largest are halved as often as pays for them.
     const int levels = std::min(halving_.levels, kernel::strassen_levels(dtype_, product.m, product.n, product.k));
     if (options_.symmetric) {
-        kernel::gemm_parts(product, computed_, context_.threads, options_.kernel, between, slice);
+        kernel::gemm_parts(product, layout_.c(context_.comm.rank()), half_.computed, context_.threads, options_.kernel,
+                           between, slice);
     } else if (levels > 0) {
         kernel::strassen(product, context_.threads, levels, between);
     } else {
@@ -46,17 +43,29 @@ void Arithmetic::step(const kernel::Product& product, const kernel::Between& bet
     }
 }
 
-void Arithmetic::complete(std::byte* c) const {
+void Arithmetic::complete(std::byte* c, const mpi::Exposed& shared) const {
     if (!options_.symmetric) {
         return;
     }
     const grid::Block block = layout_.c(context_.comm.rank());
-    {
+    const auto mirror = [&] {
         const Timed timed(context_.ledger, Phase::compute, "mirror");
         kernel::mirror(c, block, size_of(dtype_), half_.mirrored, context_.threads);
+    };
+    if (shared.data == nullptr) {
+        mirror();
+        const Timed timed(context_.ledger, Phase::exchange, "swap halves");
+        swap_halves(context_, half_, block, dtype_, c);
+        return;
     }
-    const Timed timed(context_.ledger, Phase::exchange, "swap halves");
-    swap_halves(context_, half_, block, dtype_, c);
+    HandOver hand_over(context_, shared);
+    {
+        const Timed timed(context_.ledger, Phase::exchange, "hand halves over");
+        hand_over(half_, layout_, dtype_);
+    }
+    mirror();
+    const Timed timed(context_.ledger, Phase::exchange, "wait for halves");
+    hand_over.wait();
 }
 
 }  // namespace tilewise::multiply

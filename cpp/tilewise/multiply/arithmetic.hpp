@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include "tilewise/grid/layout.hpp"
 #include "tilewise/grid/symmetric.hpp"
 #include "tilewise/kernel/gemm.hpp"
 #include "tilewise/mpi/context.hpp"
+#include "tilewise/mpi/window.hpp"
 #include "tilewise/multiply/halving.hpp"
 #include "tilewise/multiply/multiply.hpp"
 
@@ -26,8 +26,9 @@ public:
     /// Adds a step of k to the rank's block of C. Not collective.
     void step(const kernel::Product& product, const kernel::Between& between, std::int64_t slice) const;
 
-    /// What is missing of a symmetric C is copied from its mirror image. @note Collective where C is symmetric.
-    void complete(std::byte* c) const;
+    /// What is missing of a symmetric C, the rank's block at `c`, is copied from its mirror image: by messages, or
+    /// straight to where the node's ranks have theirs, if that is `shared`. @note Collective where C is symmetric.
+    void complete(std::byte* c, const mpi::Exposed& shared) const;
 
 private:
     Context& context_;
@@ -35,8 +36,7 @@ private:
     Dtype dtype_;
     const Options& options_;
     Halving halving_;
-    grid::SymmetricPart half_;           // what this rank computes of a symmetric C …
-    std::vector<grid::Block> computed_;  // … counted from where its block begins
+    grid::SymmetricPart half_;  // what this rank computes of a symmetric C
 };
 
 }  // namespace tilewise::multiply

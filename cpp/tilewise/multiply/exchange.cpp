@@ -10,7 +10,7 @@ std::int64_t Side::largest_inner() const { return inner.empty() ? 0 : *std::max_
 Side::Piece Side::piece(int owner, grid::Range local) const {
     const std::int64_t whole = inner[static_cast<std::size_t>(owner)];
     if (inner_along_rows()) {
-        return {outer, local.size(), whole, local.begin};
+        return {outer, local.size(), whole, outer > 0 ? local.begin : 0};
     }
     return {local.size(), outer, outer, local.begin * outer};
 }

@@ -113,8 +113,8 @@ Halving halving_of(const grid::Layout& layout, Dtype dtype, kernel::Kernel kerne
 
 void refuse_unlike(Context& context, Dtype dtype, const grid::Shape& shape, const Part& a, const Part& b,
                    const Halving& halving, double tolerance) {
-    const Part rows{{a.operand.data, a.operand.stride, !a.operand.transposed}, a.block.transposed()};
-    const Lengths of_a = lengths_of(context, dtype, shape.m, rows), of_b = lengths_of(context, dtype, shape.n, b);
+    const Lengths of_a = lengths_of(context, dtype, shape.m, a.transposed()),
+                  of_b = lengths_of(context, dtype, shape.n, b);
     mpi::together(context.comm, [&] {
         const auto extreme = [](double length) { return length > longest || (length > 0 && length < shortest); };
         if (!of_a.finite || !of_b.finite || extreme(of_a.most) || extreme(of_b.most)) {

@@ -11,6 +11,7 @@
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/arithmetic.hpp"
+#include "tilewise/multiply/arrange.hpp"
 #include "tilewise/multiply/as_stored.hpp"
 #include "tilewise/multiply/early_output.hpp"
 #include "tilewise/multiply/layers.hpp"
@@ -21,33 +22,6 @@ namespace {
 /// Slices of k between which flying messages are moved on; without messages a slice is only as fine as a progress bar
 /// wants it.
 constexpr std::int64_t slice_with_messages = 384, slice_without = 768;
-
-/// Checks what is asked, on one rank as on all, and says who has which block.
-grid::Layout arrange(const Context& context, const io::Region& a, const io::Region& b, const Options& options) {
-    if (a.logical_columns() != b.logical_rows()) {
-        throw UsageError("the shapes do not match: " + a.name + " has " + std::to_string(a.logical_columns()) +
-                         " columns and " + b.name + " has " + std::to_string(b.logical_rows()) + " rows");
-    }
-    if (options.symmetric && (a.logical_rows() != b.logical_columns() ||
-                              a.stored_transposed() == b.stored_transposed() || options.copies > 1)) {
-        throw UsageError("a symmetric product is that of one matrix and its transpose, on one copy of the grid");
-    }
-    mpi::require_taken(options.exchange, exchange_names);
-    const AlgorithmEntry& algorithm = algorithms.at(static_cast<std::size_t>(options.algorithm));
-    const Arrangement arrangement{{a.logical_rows(), b.logical_columns(), a.logical_columns()},
-                                  options.grid,
-                                  options.copies,
-                                  context.comm.size(),
-                                  options.exchange,
-                                  options.remainder,
-                                  may_halve(options.kernel, options.tolerance)};
-    if (const auto refusal = algorithm.refuses(arrangement)) {
-        throw UsageError(*refusal);
-    }
-    const grid::Layout layout = algorithm.layout(arrangement);
-    check_exchange(arrangement.exchange, layout.flow(), layout.grid().size());
-    return layout;
-}
 
 class Run {
 public:
@@ -103,22 +77,33 @@ private:
         for (int rank = first; rank < first + layout_.grid().size(); ++rank) {
             side.inner.push_back(is_a ? layout_.a(rank).columns.size() : layout_.b(rank).rows.size());
         }
-        side.outer = is_a ? layout_.a(rank_).rows.size() : layout_.b(rank_).columns.size();
+        side.outer = is_a ? layout_.a(rank_).rows.size() : b_lies_in_a() ? 0 : layout_.b(rank_).columns.size();
         return side;
     }
+
+    /// On one row of ranks each step's panel of A has all rows, so that B's columns are among them.
+    bool b_lies_in_a() const { return options_.symmetric && layout_.grid().rows == 1; }
+    /// Ranks write the mirror images of what they compute to where others have their blocks of C.
+    bool shares_c() const { return options_.symmetric && options_.exchange == ExchangeKind::shared; }
 
     void prepare() {
         const Timed timed(context_.ledger, Phase::input, "allocate");
         steps_ = layout_.steps(rank_);
         const grid::Block c = layout_.c(rank_);
+        const auto bytes = static_cast<std::size_t>(c.size()) * size_of(dtype_);
         exchange_ = make_exchange(
             options_.exchange, layout_.flow(),
             {context_, layer_, layout_.grid(), layout_.place(rank_), steps_, side(a_, true), side(b_, false)});
+        if (shares_c()) {
+            c_shared_ = mpi::allocate_on_one_node(context_.comm, bytes);
+            c_data_ = c_shared_.data;
+        }
         mpi::together(context_.comm, [&] {
             if (streams()) {
                 early_output_.emplace(*c_);
-            } else {
-                c_memory_ = Buffer(static_cast<std::size_t>(c.size()) * size_of(dtype_));
+            } else if (!shares_c()) {
+                c_memory_ = Buffer(bytes);
+                c_data_ = c_memory_.data();
             }
             if (options_.verify == Verify::fast) {
                 check_ = make_random_check(dtype_, layout_.shape(), options_.kernel, outcome_.halving.growth);
@@ -142,8 +127,7 @@ private:
             load(a_, &grid::Layout::a, exchange_->a_block());
         }
         context_.report(Phase::input, 0.5);
-        b_is_a_ = options_.symmetric && exchange_->borrow_b(block_data(true));
-        if (!b_is_a_ && !borrow(b_, b_map_, &Exchange::borrow_b)) {
+        if (!b_lies_in_a() && !borrow(b_, b_map_, &Exchange::borrow_b)) {
             load(b_, &grid::Layout::b, exchange_->b_block());
         }
         context_.report(Phase::input, 1);
@@ -164,15 +148,17 @@ private:
 
     /// This rank's block of A or B, before anything moves.
     Part loaded(bool is_a) {
+        if (!is_a && b_lies_in_a()) {
+            return loaded(true).transposed();
+        }
         const grid::Block block = is_a ? layout_.a(rank_) : layout_.b(rank_);
         const grid::Range inner{0, is_a ? block.columns.size() : block.rows.size()};
         return {side(is_a ? a_ : b_, is_a).in_block(block_data(is_a), layer_.rank(), inner), block};
     }
 
     const std::byte* block_data(bool is_a) {
-        const bool in_a = is_a || b_is_a_;
-        const auto& map = in_a ? a_map_ : b_map_;
-        return map ? map->data() : in_a ? exchange_->a_block() : exchange_->b_block();
+        const auto& map = is_a ? a_map_ : b_map_;
+        return map ? map->data() : is_a ? exchange_->a_block() : exchange_->b_block();
     }
 
     /// With `mapped` on one rank, numbers of the right type are computed with where the page cache has them: nothing is
@@ -239,8 +225,8 @@ private:
             return;
         }
         multiply_steps();
-        arithmetic_.complete(c_memory_.data());
-        add_layers(context_, layout_, dtype_, c_memory_.data());
+        arithmetic_.complete(c_data_, c_shared_);
+        add_layers(context_, layout_, dtype_, c_data_);
     }
 
     void multiply_steps() {
@@ -252,6 +238,9 @@ private:
             {
                 const Timed timed(context_.ledger, Phase::exchange, "panels " + std::to_string(index));
                 panels = exchange_->fetch(index);
+                if (b_lies_in_a()) {
+                    panels.b = rows_transposed(panels.a, dtype_, c.columns.begin);
+                }
                 if (index + 1 < steps_.size()) {
                     exchange_->start(index + 1);
                 }
@@ -276,7 +265,7 @@ private:
                                           .k = width,
                                           .a = panels.a,
                                           .b = panels.b,
-                                          .c = c_memory_.data(),
+                                          .c = c_data_,
                                           .c_stride = c.columns.size(),
                                           .accumulate = index > 0};
             arithmetic_.step(product, between, slice);
@@ -287,7 +276,7 @@ private:
             exchange_->finish();
         }
         if (steps_.empty()) {  // k = 0: an empty sum
-            std::memset(c_memory_.data(), 0, static_cast<std::size_t>(c.size()) * size_of(dtype_));
+            std::memset(c_data_, 0, static_cast<std::size_t>(c.size()) * size_of(dtype_));
         }
     }
 
@@ -329,7 +318,7 @@ private:
     grid::Block c_owned() const { return layout_.c_owned(rank_); }
     std::byte* c_data(const grid::Block& part) const {
         const grid::Block c = layout_.c(rank_);
-        return c_memory_.data() +
+        return c_data_ +
                (part.rows.begin - c.rows.begin) * c.columns.size() * static_cast<std::int64_t>(size_of(dtype_));
     }
 
@@ -347,8 +336,9 @@ private:
     Verification conclude_check() {
         const Exchange::Held held = exchange_->held();
         const int first = layout_.layer(rank_) * layout_.grid().size();
-        return check_->conclude(context_, {held.a, layout_.a(first + held.a_owner)},
-                                {held.b, layout_.b(first + held.b_owner)});
+        const Part a{held.a, layout_.a(first + held.a_owner)};
+        return check_->conclude(context_, a,
+                                b_lies_in_a() ? a.transposed() : Part{held.b, layout_.b(first + held.b_owner)});
     }
 
     Context& context_;
@@ -363,8 +353,9 @@ private:
     std::vector<grid::Step> steps_;
     std::unique_ptr<Exchange> exchange_;
     std::optional<io::Mapping> a_map_, b_map_;
-    bool b_is_a_ = false;                      // B is computed with where A lies
     Buffer c_memory_;                          // the rank's block of C …
+    mpi::Exposed c_shared_;                    // … or where the node's ranks can write to it …
+    std::byte* c_data_ = nullptr;              // … which begins here …
     Buffer c_transposed_;                      // the same, transposed for a file that is stored column by column
     std::optional<EarlyOutput> early_output_;  // … or what it is streamed through
     std::optional<io::Output> output_;         // the checks around that

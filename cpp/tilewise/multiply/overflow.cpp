@@ -102,7 +102,7 @@ void refuse_overflow(Context& context, Dtype dtype, const grid::Shape& shape, co
     if (static_cast<double>(shape.k) * largest[0] * largest[1] < 0.99 * limit) {
         return;
     }
-    const Part columns{{b.operand.data, b.operand.stride, !b.operand.transposed}, b.block.transposed()};
+    const Part columns = b.transposed();
     const auto by_row = reach(comm, a, dtype, shape.m, ends_of(comm, columns, dtype, shape.k)),
                by_column = reach(comm, columns, dtype, shape.n, ends_of(comm, a, dtype, shape.k));
     const Wide up = std::min(by_row[0], by_column[0]), down = std::min(by_row[1], by_column[1]);

@@ -1,4 +1,4 @@
-// Pairs of ranks swap rectangles in pieces, all in the same order of pairs, so that no waits form a circle.
+// By messages pairs of ranks swap rectangles in pieces, all in the same order of pairs, so that no waits form a circle.
 #include "tilewise/multiply/swap_halves.hpp"
 
 #include <algorithm>
@@ -70,6 +70,41 @@ void swap_halves(Context& context, const grid::SymmetricPart& part, const grid::
             context.ledger.count().messages += 1;
         }
     }
+}
+
+HandOver::HandOver(Context& context, const mpi::Exposed& blocks) : context_(context), window_(blocks.window.get()) {
+    mpi::check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
+}
+
+HandOver::~HandOver() {
+    if (!mpi::must_not_free()) {
+        MPI_Win_unlock_all(window_);
+    }
+}
+
+void HandOver::operator()(const grid::SymmetricPart& part, const grid::Layout& layout, Dtype dtype) {
+    const auto item = static_cast<std::int64_t>(size_of(dtype));
+    const int me = context_.comm.rank();
+    const auto place = [&](int rank, const grid::Block& rectangle, std::int64_t& stride) {
+        const auto [rows, columns] = layout.c(rank);
+        stride = columns.size() * item;
+        return mpi::shared_data(window_, rank) + (rectangle.rows.begin - rows.begin) * stride +
+               (rectangle.columns.begin - columns.begin) * item;
+    };
+    for (const auto& swap : part.swaps) {
+        std::int64_t from_stride = 0, to_stride = 0;
+        const std::byte* from = place(me, swap.sent, from_stride);
+        std::byte* to = place(swap.partner, swap.sent.transposed(), to_stride);
+        kernel::transpose(from, from_stride, swap.sent.rows.size(), swap.sent.columns.size(),
+                          static_cast<std::size_t>(item), to, to_stride, context_.threads);
+        context_.ledger.count().copied_in_node += swap.sent.size() * item;
+    }
+}
+
+void HandOver::wait() {
+    mpi::check(MPI_Win_sync(window_), "MPI_Win_sync");
+    context_.comm.barrier();
+    mpi::check(MPI_Win_sync(window_), "MPI_Win_sync");
 }
 
 }  // namespace tilewise::multiply

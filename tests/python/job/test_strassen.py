@@ -38,27 +38,19 @@ def test_bits_do_not_depend_on_threads(tilewise: Tilewise) -> None:
     assert numpy.array_equal(one, product(tilewise, "float64", "--kernel", "strassen", "-n", 1, "-t", 2))
 
 
-def test_two_ranks_halve_their_blocks(tilewise: Tilewise) -> None:
-    shapes = (
-        "random:6200x2060:float32:1",
-        "random:2060x3100:float32:2",
-    )  # the grid cuts the inner extent, too
-    record = record_of(
-        tilewise(
-            "multiply",
-            *shapes,
-            "-o",
-            "C.npy",
-            "--tolerance",
-            "1e-2",
-            "-n",
-            2,
-            "--verify",
-            "fast",
-            "--json",
-            "-",
-        )
-    )
+@pytest.mark.parametrize(
+    ("m", "k", "n", "more"),
+    [
+        (6200, 2060, 3100, ("-n", 2)),  # the grid cuts the inner extent, too
+        (3105, 2060, 3077, ("-n", 2, "--algorithm", "replicated")),
+        (6150, 2060, 6150, ("-n", 4, "-t", 1, "--algorithm", "cannon")),
+    ],
+)
+def test_ranks_halve_their_blocks(
+    tilewise: Tilewise, m: int, k: int, n: int, more: tuple[object, ...]
+) -> None:
+    asked = ("multiply", f"random:{m}x{k}:float32:1", f"random:{k}x{n}:float32:2", "-o", "C.npy", *more)
+    record = record_of(tilewise(*asked, "--tolerance", "1e-2", "--verify", "fast", "--json", "-"))
     assert record["result"]["strassen"]["levels"] == 1 and record["verification"]["passed"]
 
 

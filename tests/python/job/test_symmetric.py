@@ -62,6 +62,29 @@ def test_large_enough_to_be_cut(tilewise: Tilewise, inside: InProcess, ranks: in
             check(numpy.load(tilewise.folder / "C.npy"), a, side == "a")
 
 
+@pytest.mark.parametrize(
+    ("more", "read", "exchanged", "copied"),
+    [
+        (("-n", 2), 1, 0, 100 * 100 * 2),
+        (("-n", 2, "--exchange", "overlap"), 1, 1024 * 400 + 100 * 100, 0),
+        (("-n", 3, "-t", 1, "--grid", "3x1", "--exchange", "shared"), 2, 0, 67 * 66 * 4 + 67 * 67 * 2),
+        (("-n", 4, "-t", 1, "--exchange", "shared"), 1, 0, 50 * 50 * 12),
+    ],
+)
+def test_a_row_of_ranks_reads_a_matrix_once(
+    tilewise: Tilewise, more: tuple[object, ...], read: int, exchanged: int, copied: int
+) -> None:
+    """Halves are written straight to where they belong in the node's memory: once, not as messages."""
+    a = matrix((2048, 200), "float64", 1)
+    numpy.save(tilewise.folder / "A.npy", a)
+    words = ("multiply", "A.npy", "A.npy", "--transpose-a", "-o", "C.npy", *more, "--io", "positioned")
+    record = record_of(tilewise(*words, "--verify", "fast", "--json", "-"))
+    counts = record["bytes"]
+    assert counts["useful"] == read * a.nbytes
+    assert (counts["exchanged"], 2 * counts["copied_in_node"]) == (8 * exchanged, 8 * copied)
+    check(numpy.load(tilewise.folder / "C.npy"), a, True)
+
+
 def test_what_is_one_matrix(tilewise: Tilewise, inside: InProcess) -> None:
     """A link and a column-order view are the same file; a copy of the file, or both turned, are not."""
     a = matrix((30, 20), "float64", 1)

@@ -48,8 +48,8 @@ def multiply_need(
     k, so that a node's sum counts A and B once, C once a layer, and the rest once a rank. On one rank,
     operands used `in_place` are pages of their files and take nothing, and C is streamed through two buffers
     where it is written `uncached`. `turned`: it is stored column by column. `symmetric`: B is the transpose
-    of A, which one rank holds once; C is then mirrored in memory before it is written. With `strassen`,
-    panels are wider and C is not streamed.
+    of A, and on one row of ranks lies in it; C is then mirrored in memory before it is written, and with
+    `shared` lies in the node's. With `strassen`, panels are wider and C is not streamed.
     """
     sizes = constants("multiply", Sizes)
     p, q = variant.grid
@@ -57,7 +57,8 @@ def multiply_need(
     rows, columns = part(m, p, variant.remainder), part(n, q, variant.remainder)
     layer = part(k, variant.copies, variant.remainder)
     a = rows * part(layer, q, variant.remainder) * item
-    b = part(layer, p, variant.remainder) * columns * item
+    b_lies_in_a = symmetric and p == 1
+    b = 0 if b_lies_in_a else part(layer, p, variant.remainder) * columns * item
     c = rows * columns * item
     width = min(sizes.wide_panel_width if strassen else sizes.panel_width, layer)
     buffers = _exchange_buffers(variant, sizes, a, b, width * (rows + columns) * item)
@@ -66,17 +67,17 @@ def multiply_need(
         fixed += (9 * m + 5 * n + 7 * k) * (16 if dtype.startswith("complex") else 8)
     if dtype in ("int64", "uint64"):  # sums that bound what could overflow
         fixed += 32 * max(m, n) + 16 * k
-    if rows * columns < PIECES * TILE and layer >= 2 * DEPTH:
-        fixed += min(PIECES * rows * columns, 2 * PIECES * TILE) * item
-    operands, result = (m * k + k * n) * item, m * n * item
+    if (symmetric or rows * columns < PIECES * TILE) and layer >= 2 * DEPTH:
+        each = min(PIECES * rows * columns, 2 * PIECES * TILE) * item
+        fixed += each * (variant.threads if symmetric else 1)  # threads have parts of their own
+    operands, result = (m * k + (0 if b_lies_in_a else k * n)) * item, m * n * item
+    shared = (operands + (result if symmetric else 0)) if variant.exchange == "shared" else 0
     if turned:  # for a file that is stored column by column, a second copy of C
         c, result = 2 * c, 2 * result
-    if symmetric and variant.ranks > 1:
+    if symmetric and variant.ranks > 1 and not shared:
         buffers += 2 * sizes.swap_piece_bytes
     if variant.algorithm == "local":
         a, b = (0 if free else size for size, free in zip((a, b), in_place, strict=True))
-        if symmetric:
-            b = 0
         if variant.write == "uncached" and not (symmetric or strassen):  # through two buffers
             fewest = (sizes.least_rows + sizes.row_multiple) * columns * item
             c = min(c, 2 * max(sizes.part_bytes, fewest))
@@ -88,7 +89,7 @@ def multiply_need(
     return Need(
         rank=a + b + c + buffers + fixed + serial,
         node=-(-everywhere * most // variant.ranks) + serial,
-        shared=operands if variant.exchange == "shared" else 0,
+        shared=shared,
         blocks=a + b + c,
         buffers=buffers,
     )

@@ -20,7 +20,9 @@ from tilewise.operations.multiply.options import ALGORITHMS, Multiply
 from tilewise.planning import grid, io, proof, rule
 from tilewise.planning.names import DESCRIBED_ONCE, Algorithm
 from tilewise.planning.plan import Plan, plan_of, variant_of
+from tilewise.planning.where import Spread
 
+LEAST_DEPTH = 512  # of k for each rank of a row: less is not worth a pass over C
 READ_BACK = 1e-3  # bytes of output for each operation, below which reading it back costs little
 
 
@@ -50,8 +52,16 @@ def plan_multiply(
     ranks, threads = spread.ranks, spread.threads
     algorithm = _algorithm(options, ranks, why)
     shape, copies = grid.choose(algorithm.name, ranks, options.grid, m, n)
-    operands = (m * k + k * n) * item
-    exchange, between = rule.exchange(options, algorithm, operands, facts, spread, why)
+    symmetric = copies == 1 and options.kernel != "strassen" and are_transposes(left, right)
+    if symmetric:
+        why.append(
+            "symmetric: B is the transpose of A, so half of the product is computed and the rest copied"
+        )
+        if _pays_in_a_row(options, algorithm, spread, k):
+            shape = (1, ranks)
+    in_shared = (m * k + (0 if symmetric and shape[0] == 1 else k * n) + (m * n if symmetric else 0)) * item
+    what = "A and C" if symmetric else "both operands"
+    exchange, between = rule.exchange(options, algorithm, in_shared, facts, spread, why, what)
     variant = variant_of(
         options,
         spread,
@@ -68,11 +78,6 @@ def plan_multiply(
     if target is not None:
         folder = os.path.dirname(target.path)
         variant = io.choose(variant, (left, right), dtype, options, facts, folder, why, plain)
-    symmetric = variant.copies == 1 and options.kernel != "strassen" and are_transposes(left, right)
-    if symmetric:
-        why.append(
-            "symmetric: B is the transpose of A, so half of the product is computed and the rest copied"
-        )
     flops = (8 if dtype.startswith("complex") else 2) * (m * (m + 1) / 2 * k if symmetric else work)
     warnings: list[str] = []
     share = proof.fast_share(
@@ -162,6 +167,19 @@ def _algorithm(options: Multiply, ranks: int, why: list[str]) -> Algorithm:
             f"{_near(chosen, ranks)}--algorithm {listing(fitting, 'or')}",
         )
     return chosen
+
+
+def _pays_in_a_row(options: Multiply, algorithm: Algorithm, spread: Spread, k: int) -> bool:
+    """Whether ranks of a symmetric product form one row, where each panel of A has B's numbers in it.
+
+    So A is read once; on one node that saves more than a square grid saves in panels.
+    """
+    return (
+        algorithm.name == "summa"
+        and options.grid is None
+        and spread.nodes == 1
+        and k // spread.ranks >= LEAST_DEPTH
+    )
 
 
 def _near(chosen: Algorithm, ranks: int) -> str:

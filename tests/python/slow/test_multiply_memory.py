@@ -1,0 +1,35 @@
+"""What symmetric products hold in memory, against what their plans say."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Tilewise
+from memory import MemoryWatch
+from oracle import record_of
+from tilewise.planning import need
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ("4000x3000", ("-n", 2)),
+        ("4000x3000", ("-n", 2, "--exchange", "overlap")),
+        ("4000x3000", ("-n", 4, "--grid", "2x2")),
+        ("4000x3000", ("-n", 1, "-t", 2)),
+        ("9000x2500", ("-n", 1, "-t", 2)),
+        ("30000x700", ("-n", 2)),
+    ],
+)
+def test_no_plan_promises_too_little(
+    tilewise: Tilewise, shape: str, words: tuple[object, ...], dtype: str
+) -> None:
+    """Nor much too much: what is fixed is an allowance."""
+    a = f"random:{shape}:{dtype}:1"
+    threads = () if "-t" in words else ("-t", 1)
+    with MemoryWatch() as watch:
+        asked = ("multiply", a, a, "--transpose-a", "-o", "C.npy", *words, *threads)
+        record = record_of(tilewise(*asked, "--verify", "fast", "--json", "-"))
+    assert record["result"]["symmetric"]
+    assert watch.most <= record["needed_bytes"]
+    assert record["needed_bytes"] <= 1.3 * watch.most + record["variant"]["ranks"] * need.FIXED
