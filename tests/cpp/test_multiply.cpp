@@ -115,6 +115,40 @@ TEST_CASE("panels are found in blocks of several pages, which differ in size by 
     }
 }
 
+TEST_CASE("a product that is larger than memory is computed tile by tile, by any exchange") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    const std::vector<grid::Shape> stages{{17, 9, 23}, {5, 4, 7}, {1, 9, 23}, {17, 2, 1}, {6, 3, 30}};
+    std::size_t turn = 0;
+    for (Options options : arrangements(comm.size())) {
+        if (options.algorithm != AlgorithmKind::local && options.algorithm != AlgorithmKind::summa) {
+            continue;
+        }
+        for (const auto exchange : multiply::exchange_names) {
+            options.exchange = multiply::exchange_named(exchange);
+            if ((exchange == "none") != (options.algorithm == AlgorithmKind::local) ||
+                mpi::is_described_once(options.exchange) || !test::is_in_library(options.exchange)) {
+                continue;
+            }
+            for (const grid::Shape& stage : stages) {
+                constexpr std::array types{Dtype::float64, Dtype::complex64, Dtype::int64};
+                const Dtype dtype = types[++turn % types.size()];
+                const bool transposed = turn % 2 == 0;
+                CAPTURE(exchange);
+                CAPTURE(name_of(dtype));
+                CAPTURE(stage.m);
+                io::Region a = transposed ? made(23, 17, 1) : made(17, 23, 1),
+                           b = transposed ? made(9, 23, 2) : made(23, 9, 2);
+                a.transposed = b.transposed = transposed;
+                options.stage = stage;
+                options.remainder = turn % 5 == 0 ? grid::Remainder::last : grid::Remainder::spread;
+                CHECK(product(comm, a, b, options, dtype).verification->passed);
+                const test::Corrupted corrupted;
+                CHECK_FALSE(product(comm, a, b, options, dtype).verification->passed);
+            }
+        }
+    }
+}
+
 TEST_CASE("one wrong element is found, whatever the type") {
     const mpi::Communicator comm(MPI_COMM_WORLD);
     for (const Dtype dtype : {Dtype::float32, Dtype::float64, Dtype::complex128, Dtype::uint64}) {

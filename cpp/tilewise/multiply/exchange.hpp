@@ -82,7 +82,8 @@ public:
     virtual bool borrow_a(const std::byte* /*data*/) { return false; }
     virtual bool borrow_b(const std::byte* /*data*/) { return false; }
 
-    /// All blocks are loaded: called once, before the first step. @note Collective over the layer.
+    /// All blocks are loaded: called before the first step, and again where others were loaded after the last one.
+    /// @note Collective over the layer.
     virtual void open() {}
     /// The panels of a step; steps are fetched in order, and by all ranks of the layer alike. They stay valid until the
     /// next fetch.

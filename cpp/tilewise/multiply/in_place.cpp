@@ -48,6 +48,7 @@ public:
     std::byte* b_block() override { return exposed_.data + begin_of_b_; }
 
     void open() override {
+        exchange_.reset();
         std::vector<mpi::MessageSet> sets(most_steps_);
         for (std::size_t step = 0; step < setting_.steps.size(); ++step) {
             const grid::Step& now = setting_.steps[step];

@@ -2,7 +2,6 @@
 #include "tilewise/multiply/multiply.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/io/corrupt_for_test.hpp"
@@ -15,13 +14,14 @@
 #include "tilewise/multiply/as_stored.hpp"
 #include "tilewise/multiply/early_output.hpp"
 #include "tilewise/multiply/layers.hpp"
+#include "tilewise/multiply/steps.hpp"
+#include "tilewise/multiply/streamed.hpp"
 
 namespace tilewise::multiply {
 namespace {
 
-/// Slices of k between which flying messages are moved on; without messages a slice is only as fine as a progress bar
-/// wants it.
-constexpr std::int64_t slice_with_messages = 384, slice_without = 768;
+/// Slices of k between which a progress bar may move.
+constexpr std::int64_t slice_without = 768;
 
 class Run {
 public:
@@ -72,13 +72,7 @@ public:
 
 private:
     Side side(const io::Region& region, bool is_a) const {
-        Side side{.dtype = dtype_, .transposed = region.stored_transposed(), .is_a = is_a, .outer = 0, .inner = {}};
-        const int first = layout_.layer(rank_) * layout_.grid().size();
-        for (int rank = first; rank < first + layout_.grid().size(); ++rank) {
-            side.inner.push_back(is_a ? layout_.a(rank).columns.size() : layout_.b(rank).rows.size());
-        }
-        side.outer = is_a ? layout_.a(rank_).rows.size() : b_lies_in_a() ? 0 : layout_.b(rank_).columns.size();
-        return side;
+        return side_of(layout_, rank_, region, dtype_, is_a, b_lies_in_a());
     }
 
     /// On one row of ranks each step's panel of A has all rows, so that B's columns are among them.
@@ -224,60 +218,10 @@ private:
             multiply_by_parts(last);
             return;
         }
-        multiply_steps();
+        multiply_steps({context_, layout_, arithmetic_, *exchange_, steps_, dtype_, b_lies_in_a()}, c_data_, false,
+                       [this](double share) { context_.report(Phase::compute, share); });
         arithmetic_.complete(c_data_, c_shared_);
         add_layers(context_, layout_, dtype_, c_data_);
-    }
-
-    void multiply_steps() {
-        const grid::Block c = layout_.c(rank_);
-        const std::int64_t slice = exchange_->overlaps() ? slice_with_messages : slice_without;
-        double done = 0;
-        for (std::size_t index = 0; index < steps_.size(); ++index) {
-            Panels panels;
-            {
-                const Timed timed(context_.ledger, Phase::exchange, "panels " + std::to_string(index));
-                panels = exchange_->fetch(index);
-                if (b_lies_in_a()) {
-                    panels.b = rows_transposed(panels.a, dtype_, c.columns.begin);
-                }
-                if (index + 1 < steps_.size()) {
-                    exchange_->start(index + 1);
-                }
-            }
-            const std::int64_t width = steps_[index].k.size();
-            const double share = static_cast<double>(width) /
-                                 static_cast<double>(std::max<std::int64_t>(1, layout_.shape().k / layout_.copies()));
-            kernel::Between between;
-            if (exchange_->overlaps() || context_.progress) {
-                between = [&](double of_step) {
-                    if (exchange_->overlaps()) {
-                        const Timed timed(context_.ledger, Phase::exchange, "");
-                        exchange_->progress();
-                    }
-                    context_.report(Phase::compute, std::min(1.0, done + share * of_step));
-                };
-            }
-            const Timed timed(context_.ledger, Phase::compute, "gemm " + std::to_string(index));
-            const kernel::Product product{.dtype = dtype_,
-                                          .m = c.rows.size(),
-                                          .n = c.columns.size(),
-                                          .k = width,
-                                          .a = panels.a,
-                                          .b = panels.b,
-                                          .c = c_data_,
-                                          .c_stride = c.columns.size(),
-                                          .accumulate = index > 0};
-            arithmetic_.step(product, between, slice);
-            done += share;
-        }
-        {
-            const Timed timed(context_.ledger, Phase::exchange, "");
-            exchange_->finish();
-        }
-        if (steps_.empty()) {  // k = 0: an empty sum
-            std::memset(c_data_, 0, static_cast<std::size_t>(c.size()) * size_of(dtype_));
-        }
     }
 
     /// One rank, part after part of C's rows: compute, show to the check, hand over to be written.
@@ -370,9 +314,16 @@ Outcome multiply(Context& context, const io::Region& a, const io::Region& b, con
     std::optional<grid::Layout> layout;
     Halving halving;
     mpi::together(context.comm, [&] {
-        layout = arrange(context, a, b, options);
+        const grid::Shape shape = shape_of(a, b, options);
+        if (options.stage.m > 0) {
+            return;
+        }
+        layout = arrange(context.comm.size(), shape, options);
         halving = options.symmetric ? Halving{} : halving_of(*layout, dtype, options.kernel, options.tolerance);
     });
+    if (!layout) {
+        return multiply_streamed(context, a, b, c, dtype, options);
+    }
     return mpi::no_return(context.comm, [&] { return Run(context, a, b, c, dtype, options, *layout, halving)(); });
 }
 

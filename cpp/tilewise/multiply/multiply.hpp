@@ -28,6 +28,7 @@ struct Options {
     Verify verify = Verify::fast;
     Overflow overflow = Overflow::refuse;
     bool symmetric = false;  ///< B is the transpose of A, as the caller knows: half of C is computed, the rest mirrored
+    grid::Shape stage = {};  ///< of what ranks have in memory of a product at a time; 0×0×0: all of it
     int repeat = 1, warmup = 0;
     bool sync = false;
     bool read_back = false;  ///< compare the file with what was written, by checksum

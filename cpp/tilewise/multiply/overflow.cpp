@@ -93,13 +93,17 @@ std::array<Wide, 2> reach(const mpi::Communicator& comm, const Part& part, Dtype
 
 }  // namespace
 
+bool fits_certainly(Dtype dtype, std::int64_t k, double largest_a, double largest_b) {
+    const double limit = dtype == Dtype::int64 ? 0x1p63 : 0x1p64;
+    return static_cast<double>(k) * largest_a * largest_b < 0.99 * limit;
+}
+
 void refuse_overflow(Context& context, Dtype dtype, const grid::Shape& shape, const Part& a, const Part& b) {
     const mpi::Communicator& comm = context.comm;
-    const double limit = dtype == Dtype::int64 ? 0x1p63 : 0x1p64;
     std::array<double, 2> largest{kernel::largest_magnitude(a.operand.data, a.block.size(), dtype),
                                   kernel::largest_magnitude(b.operand.data, b.block.size(), dtype)};
     mpi::join_over_ranks(comm, largest.data(), std::ssize(largest), MPI_MAX);
-    if (static_cast<double>(shape.k) * largest[0] * largest[1] < 0.99 * limit) {
+    if (fits_certainly(dtype, shape.k, largest[0], largest[1])) {
         return;
     }
     const Part columns = b.transposed();

@@ -20,4 +20,7 @@ inline constexpr std::array<std::string_view, 2> overflow_names{"refuse", "wrap"
 /// max|B| does not decide. @note Collective.
 void refuse_overflow(Context& context, Dtype dtype, const grid::Shape& shape, const Part& a, const Part& b);
 
+/// Whether k products of numbers that are at most so large stay within the type, whatever their signs.
+bool fits_certainly(Dtype dtype, std::int64_t k, double largest_a, double largest_b);
+
 }  // namespace tilewise::multiply

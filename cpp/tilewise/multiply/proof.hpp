@@ -32,12 +32,29 @@ public:
     virtual ~RandomCheck() = default;
 
     /// Before the first part of C: together `b` of all ranks are B once. @note Collective.
-    virtual void prepare(Context& context, const Part& b) = 0;
+    void prepare(Context& context, const Part& b) {
+        measure(context, b);
+        weigh(context);
+    }
     /// Takes a part of C, which is not transposed, into account; its memory may be used for something else afterwards.
     /// Not collective.
     virtual void see(Context& context, const Part& c) = 0;
     /// When all ranks have shown all of C: together `a` and `b` of all ranks are A and B once. @note Collective.
-    virtual Verification conclude(Context& context, const Part& a, const Part& b) = 0;
+    Verification conclude(Context& context, const Part& a, const Part& b) {
+        apply_b(context, b);
+        join(context);
+        apply_a(context, a);
+        return judge(context);
+    }
+
+    /// The same where no rank has its share of A or B in memory at once: part after part, in this order, with `see`
+    /// between the second and the third. Those with a part are not collective, the others are.
+    virtual void measure(Context& context, const Part& b) = 0;
+    virtual void weigh(Context& context) = 0;
+    virtual void apply_b(Context& context, const Part& b) = 0;
+    virtual void join(Context& context) = 0;
+    virtual void apply_a(Context& context, const Part& a) = 0;
+    virtual Verification judge(Context& context) = 0;
 };
 
 /// For the types that are computed in. `of_longest` above 0: a product that may be wrong by so many roundoffs of the

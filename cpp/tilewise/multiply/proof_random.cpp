@@ -13,6 +13,7 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <optional>
 
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/apply.hpp"
@@ -91,11 +92,20 @@ public:
         }
     }
 
-    void prepare(Context& context, const Part& b) override {
+    void measure(Context& context, const Part& b) override {
         if constexpr (!exact) {
-            kernel::ColumnSizes sizes(shape_.n);
-            kernel::measure_columns<T>(b.operand, b.block.rows.size(), b.block.columns.size(), sizes,
+            if (!sizes_) {
+                sizes_.emplace(shape_.n);
+            }
+            kernel::measure_columns<T>(b.operand, b.block.rows.size(), b.block.columns.size(), *sizes_,
                                        b.block.columns.begin, context.threads);
+        }
+    }
+
+    void weigh(Context& context) override {
+        if constexpr (!exact) {
+            kernel::ColumnSizes sizes = sizes_ ? std::move(*sizes_) : kernel::ColumnSizes(shape_.n);
+            sizes_.reset();
             largest_over_ranks(context.comm, sizes.largest);
             sum_over_ranks(context.comm, sizes.squares);
             const double least = of_longest_ > 0 ? least_weight(sizes) : 0;
@@ -117,29 +127,44 @@ public:
         }
     }
 
-    Verification conclude(Context& context, const Part& a, const Part& b) override {
-        Image<V> bx(shape_.k), r(shape_.m);
-        kernel::apply<T>(b.operand, b.block.rows.size(), b.block.columns.size(), x_, b.block.columns.begin, bx,
+    void apply_b(Context& context, const Part& b) override {
+        if (!bx_) {
+            bx_.emplace(shape_.k);
+        }
+        kernel::apply<T>(b.operand, b.block.rows.size(), b.block.columns.size(), x_, b.block.columns.begin, *bx_,
                          b.block.rows.begin, context.threads);
-        Probe<V> z(shape_.k);
-        z.first.swap(bx.first);
-        z.second.swap(bx.second);
-        sum_over_ranks(context.comm, z.first);
-        sum_over_ranks(context.comm, z.second);
+    }
+
+    void join(Context& context) override {
+        Image<V> bx = bx_ ? std::move(*bx_) : Image<V>(shape_.k);
+        bx_.reset();
+        z_.emplace(shape_.k);
+        r_.emplace(shape_.m);
+        z_->first.swap(bx.first);
+        z_->second.swap(bx.second);
+        sum_over_ranks(context.comm, z_->first);
+        sum_over_ranks(context.comm, z_->second);
         if constexpr (!exact) {
             sum_over_ranks(context.comm, bx.sums);
             sum_over_ranks(context.comm, bx.squares);
-            for (std::size_t k = 0; k < z.weights.size(); ++k) {
+            for (std::size_t k = 0; k < z_->weights.size(); ++k) {
                 const double norm = of_longest_ > 0                 ? 1
                                     : bx.squares[k] > least_squares ? std::sqrt(bx.squares[k])
                                                                     : bx.sums[k];
                 // Never 0: a NaN of A makes its row of C one, whatever it meets.
-                z.weights[k] = std::max(norm, std::numeric_limits<double>::denorm_min());
+                z_->weights[k] = std::max(norm, std::numeric_limits<double>::denorm_min());
             }
         }
         context.report(Phase::verify, 0.5);
-        kernel::apply<T>(a.operand, a.block.rows.size(), a.block.columns.size(), z, a.block.columns.begin, r,
+    }
+
+    void apply_a(Context& context, const Part& a) override {
+        kernel::apply<T>(a.operand, a.block.rows.size(), a.block.columns.size(), *z_, a.block.columns.begin, *r_,
                          a.block.rows.begin, context.threads);
+    }
+
+    Verification judge(Context& context) override {
+        Image<V>& r = *r_;
         for (std::size_t i = 0; i < r.first.size(); ++i) {
             r.first[i] -= cx_.first[i];
             r.second[i] -= cx_.second[i];
@@ -157,7 +182,7 @@ public:
                 std::fill(r.sums.begin(), r.sums.end(), longest * length * std::sqrt(static_cast<double>(shape_.n)));
             }
             largest_over_ranks(context.comm, infinite_);
-            judge(verification, r);
+            judge_rounded(verification, r);
         }
         return verification;
     }
@@ -207,7 +232,7 @@ private:
         verification.passed = verification.error == 0;
     }
 
-    void judge(Verification& verification, const Image<V>& r) const {
+    void judge_rounded(Verification& verification, const Image<V>& r) const {
         constexpr double infinity = std::numeric_limits<double>::infinity();
         verification.tolerance =
             (of_longest_ > 0 ? of_longest_ + own_roundings(shape_, dtype_) : error_growth(shape_, kernel_, dtype_)) *
@@ -244,7 +269,10 @@ private:
     double of_longest_;
     Probe<V> x_;
     Image<V> cx_;
-    std::vector<double> infinite_;  // of each row the largest weight of a number that is not finite
+    std::optional<kernel::ColumnSizes> sizes_;  // while parts of B come in
+    std::optional<Image<V>> bx_, r_;            // this rank's share of B·x; A·z, and then A·z − C·x
+    std::optional<Probe<V>> z_;                 // all of B·x
+    std::vector<double> infinite_;              // of each row the largest weight of a number that is not finite
     double weights_sum_ = 0;
 };
 

@@ -63,8 +63,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ConvertFields, row, column, scale)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, constants, id, command, inputs, output, variant, stencil, svd, stack,
                                    convert, measure, dtype, verify, overflow, symmetric, repeat, warmup, sync, bind,
-                                   read_back, band_bytes, tolerance, place, hints, trace, site, calibrate, progress,
-                                   fault)
+                                   read_back, band_bytes, stage, tolerance, place, hints, trace, site, calibrate,
+                                   progress, fault)
 
 namespace {
 
@@ -212,6 +212,7 @@ multiply::Options options_of(const Job& job) {
     options.overflow = enum_named<multiply::Overflow>(multiply::overflow_names, job.overflow, "overflow mode");
     options.symmetric = job.symmetric;
     options.tolerance = job.tolerance;
+    options.stage = {.m = job.stage[0], .n = job.stage[1], .k = job.stage[2]};
     options.read_back = job.read_back;
     return options;
 }

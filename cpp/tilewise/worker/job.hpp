@@ -20,7 +20,7 @@
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 9;
+inline constexpr int protocol = 10;
 
 /// Bytes of a job that the front sends ahead of what it hears to have been read: half of what a pipe holds.
 inline constexpr std::size_t job_window = 32768;
@@ -142,6 +142,7 @@ struct Job {
     int repeat = 1, warmup = 0;
     bool symmetric = false, sync = false, bind = false, read_back = false;
     std::int64_t band_bytes = 0;
+    std::array<std::int64_t, 3> stage{};  ///< of a product larger than memory: m, n, k of what is there at a time
     double tolerance = 0;
     std::string place;
     std::map<std::string, std::string> hints;

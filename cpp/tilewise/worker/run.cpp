@@ -57,7 +57,7 @@ Outcome run_multiply(Context& context, const Job& job) {
     outcome.working = done.working;
     outcome.verification = done.verification;
     outcome.samples = done.samples;
-    outcome.result = {{"exchanged_ideal_max_rank", most}, {"symmetric", options.symmetric}};
+    outcome.result = {{"exchanged_ideal_max_rank", most}, {"symmetric", options.symmetric}, {"stage", job.stage}};
     if (done.halving.levels > 0 || options.kernel == kernel::Kernel::strassen) {
         outcome.result.add(
             "strassen",

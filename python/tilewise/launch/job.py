@@ -7,7 +7,7 @@ import msgspec
 from tilewise.files.region import Region, Source
 from tilewise.launch import constants
 
-PROTOCOL = 9
+PROTOCOL = 10
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -246,6 +246,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     bind: bool = True
     read_back: bool = False
     band_bytes: int = 0
+    stage: tuple[int, int, int] = (0, 0, 0)
     tolerance: float = 0.0
     place: str = "core"
     hints: dict[str, str] = {}

@@ -282,7 +282,7 @@ BAD = {
     "empty": (("empty.npy", "B.npy"), "empty"),
     "noise": (("noise.npy", "B.npy"), "not a readable .npy"),
     "shapes": (("A.npy", "A.npy"), "do not fit"),
-    "memory": (("random:900000x900000", "random:900000x900000"), "memory"),
+    "memory": (("random:900000x900000", "random:900000x900000", "--repeat", 2), "memory"),
     "cap": (("A.npy", "B.npy", "--memory", "1MiB"), "--memory"),
     "cannon on 3": (("A.npy", "B.npy", "--algorithm", "cannon", "-n", 3), "square"),
     "unknown algorithm": (("A.npy", "B.npy", "--algorithm", "strassen"), "strassen"),

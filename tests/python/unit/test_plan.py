@@ -158,9 +158,9 @@ def test_shared_needs_room() -> None:
 
 def test_more_memory_than_there_is_names_both_numbers() -> None:
     with pytest.raises(UsageError, match=r"this needs .* MiB of memory on a node, but 80 % .* is 80\.0 MiB"):
-        planned(machine=facts(memory_available=100 << 20))
+        planned(machine=facts(memory_available=100 << 20), algorithm="cannon", ranks=4)
     with pytest.raises(UsageError, match=r"--memory allows 100 MiB"):
-        planned(memory=100 << 20)
+        planned(memory=100 << 20, algorithm="cannon", ranks=4)
     assert planned(memory=GIB).need.node < GIB
 
 

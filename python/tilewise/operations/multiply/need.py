@@ -40,6 +40,7 @@ def multiply_need(
     turned: bool = False,
     symmetric: bool = False,
     strassen: bool = False,
+    whole: tuple[int, int, int] | None = None,
 ) -> Need:
     """What an m×k · k×n product in `dtype` takes.
 
@@ -49,7 +50,8 @@ def multiply_need(
     operands used `in_place` are pages of their files and take nothing, and C is streamed through two buffers
     where it is written `uncached`. `turned`: it is stored column by column. `symmetric`: B is the transpose
     of A, and on one row of ranks lies in it; C is then mirrored in memory before it is written, and with
-    `shared` lies in the node's. With `strassen`, panels are wider and C is not streamed.
+    `shared` lies in the node's. With `strassen`, panels are wider and C is not streamed. Where m, k and n are
+    only what is in memory at a time, `whole` are those of the product.
     """
     sizes = constants("multiply", Sizes)
     p, q = variant.grid
@@ -64,7 +66,8 @@ def multiply_need(
     buffers = _exchange_buffers(variant, sizes, a, b, width * (rows + columns) * item)
     fixed = FIXED + staging(variant) + variant.threads * PACKING + (SHARED_PANELS if strassen else 0)
     if verify == "fast":  # vectors of all of m, n and k, in double
-        fixed += (9 * m + 5 * n + 7 * k) * (16 if dtype.startswith("complex") else 8)
+        all_m, all_k, all_n = whole or (m, k, n)
+        fixed += (9 * all_m + 5 * all_n + 7 * all_k) * (16 if dtype.startswith("complex") else 8)
     if dtype in ("int64", "uint64"):  # sums that bound what could overflow
         fixed += 32 * max(m, n) + 16 * k
     if (symmetric or rows * columns < PIECES * TILE) and layer >= 2 * DEPTH:
@@ -78,7 +81,7 @@ def multiply_need(
         buffers += 2 * sizes.swap_piece_bytes
     if variant.algorithm == "local":
         a, b = (0 if free else size for size, free in zip((a, b), in_place, strict=True))
-        if variant.write == "uncached" and not (symmetric or strassen):  # through two buffers
+        if variant.write == "uncached" and not (symmetric or strassen or whole):  # through two buffers
             fewest = (sizes.least_rows + sizes.row_multiple) * columns * item
             c = min(c, 2 * max(sizes.part_bytes, fewest))
         operands, result = a + b, c

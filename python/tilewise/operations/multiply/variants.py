@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import listing, shape_text
@@ -17,12 +18,15 @@ from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.multiply.need import multiply_need
 from tilewise.operations.multiply.options import ALGORITHMS, Multiply
+from tilewise.operations.multiply.stage import Stage, largest
 from tilewise.planning import grid, io, proof, rule
 from tilewise.planning.names import DESCRIBED_ONCE, Algorithm
+from tilewise.planning.need import SHARE, Need, with_unpacking
 from tilewise.planning.plan import Plan, plan_of, variant_of
 from tilewise.planning.where import Spread
 
 LEAST_DEPTH = 512  # of k for each rank of a row: less is not worth a pass over C
+HALF = "symmetric: B is the transpose of A, so half of the product is computed and the rest copied"
 READ_BACK = 1e-3  # bytes of output for each operation, below which reading it back costs little
 
 
@@ -54,9 +58,7 @@ def plan_multiply(
     shape, copies = grid.choose(algorithm.name, ranks, options.grid, m, n)
     symmetric = copies == 1 and options.kernel != "strassen" and are_transposes(left, right)
     if symmetric:
-        why.append(
-            "symmetric: B is the transpose of A, so half of the product is computed and the rest copied"
-        )
+        why.append(HALF)
         if _pays_in_a_row(options, algorithm, spread, k):
             shape = (1, ranks)
     in_shared = (m * k + (0 if symmetric and shape[0] == 1 else k * n) + (m * n if symmetric else 0)) * item
@@ -75,10 +77,7 @@ def plan_multiply(
     order = target.natural_order if target is not None else "C"
     kind = target.format if target is not None else Format()
     plain = order == "C" and kind.one_array and kind.byte_order == "little"
-    if target is not None:
-        folder = os.path.dirname(target.path)
-        variant = io.choose(variant, (left, right), dtype, options, facts, folder, why, plain)
-    flops = (8 if dtype.startswith("complex") else 2) * (m * (m + 1) / 2 * k if symmetric else work)
+    flops = _flops(dtype, m * (m + 1) / 2 if symmetric else float(m) * n, k)
     warnings: list[str] = []
     share = proof.fast_share(
         m * k + 2 * k * n + m * n,  # B twice: its norms come first
@@ -89,20 +88,41 @@ def plan_multiply(
     )
     verify = proof.choose(options.verify, share, warnings)
     strassen = options.kernel == "strassen" or options.tolerance is not None
-    lies = [variant.read == "mapped" and io.in_place(region, dtype) for region in (left, right)]
-    wanted = multiply_need(
-        m,
-        k,
-        n,
-        dtype,
-        variant,
-        verify,
-        spread.on_node,
-        in_place=(lies[0], lies[1]),
-        turned=order == "F",
-        symmetric=symmetric,
-        strassen=strassen,
-    )
+    in_place = (False, False)
+
+    def need_of(variant: Variant, part: Stage | None = None) -> Need:
+        return multiply_need(
+            *((part.m, part.k, part.n) if part else (m, k, n)),
+            dtype,
+            variant,
+            verify,
+            spread.on_node,
+            in_place=in_place,
+            turned=order == "F",
+            symmetric=symmetric and part in (None, (m, n, k)),
+            strassen=strassen,
+            whole=(m, k, n) if part else None,
+        )
+
+    stage = None
+    if not strassen and verify != "serial":
+        stage = _stage(left, right, options, variant, need_of, facts, spread, target)
+    if stage is not None:
+        if symmetric:
+            why.remove(HALF)
+        symmetric = False
+        flops = _flops(dtype, float(m) * n, k)
+        times = -(-n // stage.n), -(-m // stage.m)
+        why.append(
+            f"a tile of {shape_text(stage.m, stage.n)} of C stays in memory: "
+            f"A is read {_times(times[0])}, B {_times(times[1])}"
+        )
+    elif target is not None:
+        folder = os.path.dirname(target.path)
+        variant = io.choose(variant, (left, right), dtype, options, facts, folder, why, plain)
+    if variant.read == "mapped":
+        in_place = (io.in_place(left, dtype), io.in_place(right, dtype))
+    wanted = need_of(variant, stage)
     flags = ("ranks", "threads", "algorithm", "io")
     return plan_of(
         options,
@@ -120,6 +140,7 @@ def plan_multiply(
             "verify": verify,
             "overflow": options.overflow,
             "symmetric": symmetric,
+            "stage": stage or (0, 0, 0),
             "tolerance": options.tolerance or 0.0,
             "read_back": verify == "fast"
             and (options.verify == "fast" or _cheap_to_read(variant, m * n * item, flops)),
@@ -130,8 +151,50 @@ def plan_multiply(
         writes_early=variant.write == "uncached"
         and variant.copies == 1
         and flops > 0
-        and not (symmetric or strassen),
+        and not (symmetric or strassen or stage),
     )
+
+
+def _flops(dtype: str, elements: float, k: int) -> float:
+    return (8.0 if dtype.startswith("complex") else 2.0) * elements * k
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def _stage(
+    left: Region,
+    right: Region,
+    options: Multiply,
+    variant: Variant,
+    need_of: Callable[[Variant, Stage | None], Need],
+    facts: Facts,
+    spread: Spread,
+    target: Target | None,
+) -> Stage | None:
+    """What of the product is in memory at a time; None where all of it is, or where it cannot be streamed.
+
+    The page cache does not count as memory that there is: operands in mapped files must fit, too.
+    """
+    limit = options.memory
+    if limit is None and facts.memory_known:
+        limit = int(facts.memory_available * SHARE)
+    streams = variant.algorithm in ("local", "summa") and variant.copies == 1 and not options.again
+    if limit is None or not streams or options.io.read == "mapped":
+        return None
+    if any(region.encoding == "text" for region in (left, right)):
+        return None
+    (m, k), n = left.shape, right.shape[1]
+    item = ITEMSIZE[of_product(left.dtype, right.dtype)]
+
+    def fits(part: Stage) -> bool:
+        need = with_unpacking(need_of(variant, part), [left, right], variant, spread.on_node)
+        return (need.node if spread.sure else need.rank) <= limit
+
+    if fits(Stage(m, n, k)):
+        return None
+    return largest(m, k, n, item, fits, whole_rows=target is not None and target.format.text)
 
 
 def _check_tolerance(options: Multiply) -> None:

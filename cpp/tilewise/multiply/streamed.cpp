@@ -1,0 +1,342 @@
+// Tile after tile of C, and for each of them one range of k after another.
+#include "tilewise/multiply/streamed.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "tilewise/base/array.hpp"
+#include "tilewise/io/ahead.hpp"
+#include "tilewise/io/corrupt_for_test.hpp"
+#include "tilewise/io/transfer.hpp"
+#include "tilewise/kernel/convert.hpp"
+#include "tilewise/mpi/sum.hpp"
+#include "tilewise/mpi/together.hpp"
+#include "tilewise/multiply/arrange.hpp"
+#include "tilewise/multiply/as_stored.hpp"
+#include "tilewise/multiply/steps.hpp"
+
+namespace tilewise::multiply {
+namespace {
+
+/// Which part of A, B and C is at hand: rows and columns of C, and the range of k.
+struct Window {
+    grid::Range m, n, k;
+
+    grid::Shape shape() const { return {m.size(), n.size(), k.size()}; }
+};
+
+/// The ranges of a length, each of `size` but the last.
+std::vector<grid::Range> ranges(std::int64_t length, std::int64_t size) {
+    std::vector<grid::Range> found;
+    for (std::int64_t begin = 0; begin < std::max<std::int64_t>(length, 1); begin += size) {
+        found.push_back({begin, std::min(length, begin + size)});
+    }
+    return found;
+}
+
+grid::Block moved(const grid::Block& block, std::int64_t down, std::int64_t right) {
+    return {{block.rows.begin + down, block.rows.end + down}, {block.columns.begin + right, block.columns.end + right}};
+}
+
+/// The ranks' blocks of one window, and how their panels travel. Windows of the same shape use it one after the other.
+class Blocks {
+public:
+    Blocks(Context& context, const io::Region& a, const io::Region& b, Dtype dtype, const Options& options,
+           const grid::Shape& shape)
+        : context_(context),
+          dtype_(dtype),
+          layout_(arrange(context.comm.size(), shape, options)),
+          arithmetic_(context, layout_, dtype, options, Halving{}),
+          steps_(layout_.steps(context.comm.rank())),
+          a_(side_of(layout_, context.comm.rank(), a, dtype, true)),
+          b_(side_of(layout_, context.comm.rank(), b, dtype, false)),
+          exchange_(make_exchange(
+              options.exchange, layout_.flow(),
+              {context, context.comm, layout_.grid(), layout_.place(context.comm.rank()), steps_, a_, b_})) {}
+
+    const grid::Layout& layout() const { return layout_; }
+    grid::Shape shape() const { return layout_.shape(); }
+
+    /// @note Collective, like those below.
+    void load_a(const io::Input& input, const Window& window) {
+        input.load(
+            context_, dtype_,
+            [&](int rank) { return grid::Share(moved(layout_.a(rank), window.m.begin, window.k.begin)); },
+            exchange_->a_block());
+    }
+    void load_b(const io::Input& input, const Window& window) {
+        input.load(
+            context_, dtype_,
+            [&](int rank) { return grid::Share(moved(layout_.b(rank), window.k.begin, window.n.begin)); },
+            exchange_->b_block());
+    }
+    /// What this rank has of A and B, in coordinates of the whole matrices.
+    Part a(const Window& window) { return part(a_, exchange_->a_block(), layout_.a(me()), window.m, window.k); }
+    Part b(const Window& window) { return part(b_, exchange_->b_block(), layout_.b(me()), window.k, window.n); }
+
+    void multiply(std::byte* c, bool accumulate, const std::function<void(double share)>& report) {
+        {
+            const Timed timed(context_.ledger, Phase::exchange, "open");
+            exchange_->open();
+        }
+        multiply_steps({context_, layout_, arithmetic_, *exchange_, steps_, dtype_}, c, accumulate, report);
+        exchange_->rewind();
+    }
+
+    std::int64_t received() const {
+        const grid::Block c = layout_.c(me());
+        return grid::received_elements(steps_, me(), c.rows.size(), c.columns.size()) *
+               static_cast<std::int64_t>(size_of(dtype_));
+    }
+
+private:
+    int me() const { return context_.comm.rank(); }
+
+    Part part(const Side& side, const std::byte* data, const grid::Block& block, const grid::Range& rows,
+              const grid::Range& columns) const {
+        const grid::Range inner{0, side.is_a ? block.columns.size() : block.rows.size()};
+        return {side.in_block(data, me(), inner), moved(block, rows.begin, columns.begin)};
+    }
+
+    Context& context_;
+    Dtype dtype_;
+    grid::Layout layout_;
+    Arithmetic arithmetic_;
+    std::vector<grid::Step> steps_;
+    Side a_, b_;
+    std::unique_ptr<Exchange> exchange_;
+};
+
+class Run {
+public:
+    Run(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
+        const Options& options)
+        : context_(context),
+          a_(a),
+          b_(b),
+          c_(c),
+          dtype_(dtype),
+          options_(options),
+          shape_{a.logical_rows(), b.logical_columns(), a.logical_columns()},
+          m_(ranges(shape_.m, options.stage.m)),
+          n_(ranges(shape_.n, options.stage.n)),
+          k_(ranges(shape_.k, options.stage.k)) {}
+
+    Outcome operator()() {
+        prepare();
+        if (is_integer(dtype_) && options_.overflow == Overflow::refuse) {
+            refuse_large();
+        }
+        if (check_) {
+            const Timed timed(context_.ledger, Phase::verify, "norms of columns");
+            over_b([&](const Window& window) { check_->measure(context_, blocks_->b(window)); });
+            check_->weigh(context_);
+        }
+        std::optional<io::Output> output;
+        if (c_ != nullptr) {
+            const Timed timed(context_.ledger, Phase::output, "output");
+            output.emplace(context_, *c_, options_.write, options_.hints, options_.read_back);
+        }
+        for (const grid::Range& m : m_) {
+            for (const grid::Range& n : n_) {
+                compute(m, n);
+                if (output) {
+                    write(*output, m, n);
+                }
+            }
+        }
+        if (check_) {
+            const Timed timed(context_.ledger, Phase::verify, "Freivalds' check");
+            over_b([&](const Window& window) { check_->apply_b(context_, blocks_->b(window)); });
+            check_->join(context_);
+            over_a([&](const Window& window) { check_->apply_a(context_, blocks_->a(window)); });
+            outcome_.verification = check_->judge(context_);
+        }
+        if (output && (!outcome_.verification || outcome_.verification->passed)) {
+            finish(*output);
+        }
+        const double ops = is_complex(dtype_) ? 8 : 2;
+        outcome_.flops = outcome_.plain_flops =
+            ops * static_cast<double>(shape_.m) * static_cast<double>(shape_.n) * static_cast<double>(shape_.k);
+        return std::move(outcome_);
+    }
+
+private:
+    void prepare() {
+        const Timed timed(context_.ledger, Phase::input, "allocate");
+        input_a_.emplace(context_, a_, options_.read, options_.hints);
+        input_b_.emplace(context_, b_, options_.read, options_.hints);
+        blocks_for({m_.front(), n_.front(), k_.front()});
+        mpi::together(context_.comm, [&] {
+            if (options_.verify == Verify::fast) {
+                check_ = make_random_check(dtype_, shape_, options_.kernel);
+            }
+            if (options_.read == io::StrategyKind::positioned) {
+                ahead_a_.emplace(a_);
+                ahead_b_.emplace(b_);
+            }
+        });
+        outcome_.working = c_block().size() > 0 && shape_.k > 0;
+    }
+
+    /// The bound that needs only the largest numbers: closer ones would take more passes. @note Collective.
+    void refuse_large() {
+        const Timed timed(context_.ledger, Phase::input, "largest numbers");
+        std::array<double, 2> largest{};
+        const auto see = [&](double& most, const Part& part) {
+            most = std::max(most, kernel::largest_magnitude(part.operand.data, part.block.size(), dtype_));
+        };
+        over_a([&](const Window& window) { see(largest[0], blocks_->a(window)); });
+        over_b([&](const Window& window) { see(largest[1], blocks_->b(window)); });
+        mpi::join_over_ranks(context_.comm, largest.data(), std::ssize(largest), MPI_MAX);
+        mpi::together(context_.comm, [&] {
+            if (!fits_certainly(dtype_, shape_.k, largest[0], largest[1])) {
+                throw UsageError("the product could overflow " + std::string(name_of(dtype_)) +
+                                     ", as far as the largest numbers of A and B tell",
+                                 -1, 0, "--overflow wrap, floating-point inputs, or memory for all of the product");
+            }
+        });
+    }
+
+    /// Makes blocks for a window, where those that there are have another shape. @note Collective.
+    void blocks_for(const Window& window) {
+        const grid::Shape wanted = window.shape();
+        const auto same = [&](const grid::Shape& shape) {
+            return shape.m == wanted.m && shape.n == wanted.n && shape.k == wanted.k;
+        };
+        if (!blocks_ || !same(blocks_->shape())) {
+            blocks_.reset();
+            blocks_.emplace(context_, a_, b_, dtype_, options_, wanted);
+        }
+    }
+
+    void compute(const grid::Range& m, const grid::Range& n) {
+        for (std::size_t index = 0; index < k_.size(); ++index) {
+            const Window window{m, n, k_[index]};
+            blocks_for(window);
+            {
+                const Timed timed(context_.ledger, Phase::input, "input");
+                blocks_->load_a(*input_a_, window);
+                blocks_->load_b(*input_b_, window);
+            }
+            if (index + 1 < k_.size()) {
+                ask_for({m, n, k_[index + 1]});
+            }
+            if (index == 0) {
+                mpi::together(context_.comm, [&] { c_memory_.grow(c_block().size() * item()); });
+            }
+            blocks_->multiply(c_memory_.data(), index > 0, [&](double share) { report(share); });
+            outcome_.ideal_exchanged += blocks_->received();
+            done_ += work(window);
+        }
+        const grid::Block block = moved(c_block(), m.begin, n.begin);
+        const Timed timed(context_.ledger, Phase::verify, "C times random vectors");
+        if (context_.comm.rank() == 0 && m.begin == 0 && n.begin == 0) {
+            io::corrupt_for_test(dtype_, c_memory_.data(), block.size());
+        }
+        if (check_) {
+            check_->see(context_, {{c_memory_.data(), block.columns.size(), false}, block});
+        }
+    }
+
+    void ask_for(const Window& next) {
+        if (ahead_a_) {
+            const int rank = context_.comm.rank();
+            ahead_a_->want(a_.stored(moved(blocks_->layout().a(rank), next.m.begin, next.k.begin)));
+            ahead_b_->want(b_.stored(moved(blocks_->layout().b(rank), next.k.begin, next.n.begin)));
+        }
+    }
+
+    void write(io::Output& output, const grid::Range& m, const grid::Range& n) {
+        const Timed timed(context_.ledger, Phase::output, "output");
+        const auto wanted = [&](int rank) { return grid::Share(moved(blocks_->layout().c(rank), m.begin, n.begin)); };
+        const grid::Block mine = moved(c_block(), m.begin, n.begin);
+        std::byte* data = as_stored(context_, *c_, mine, c_memory_.data(), c_transposed_);
+        output.store(context_, wanted, data);
+    }
+
+    void finish(io::Output& output) {
+        const Timed timed(context_.ledger, Phase::output, "output");
+        output.finish(context_, options_.sync);
+        if (options_.read_back && !output.holds_what_was_written(context_)) {
+            outcome_.verification = Verification{.method = "read_back", .passed = false, .error = 1};
+        }
+        if (options_.verify == Verify::serial) {
+            const Timed checking(context_.ledger, Phase::verify, "serial product");
+            outcome_.verification = check_serially(context_, dtype_, a_, b_, io::as_written(context_, *c_));
+        }
+    }
+
+    /// Reads all of B, or of A, once, part after part. @note Collective.
+    template <class Visit> void over_b(const Visit& visit) {
+        for (const grid::Range& n : n_) {
+            for (const grid::Range& k : k_) {
+                const Window window{m_.front(), n, k};
+                blocks_for(window);
+                blocks_->load_b(*input_b_, window);
+                visit(window);
+            }
+        }
+    }
+    template <class Visit> void over_a(const Visit& visit) {
+        for (const grid::Range& m : m_) {
+            for (const grid::Range& k : k_) {
+                const Window window{m, n_.front(), k};
+                blocks_for(window);
+                blocks_->load_a(*input_a_, window);
+                visit(window);
+            }
+        }
+    }
+
+    grid::Block c_block() const { return blocks_->layout().c(context_.comm.rank()); }
+    std::int64_t item() const { return static_cast<std::int64_t>(size_of(dtype_)); }
+    double work(const Window& window) const {
+        const grid::Shape part = window.shape();
+        return static_cast<double>(part.m) * static_cast<double>(part.n) * static_cast<double>(part.k);
+    }
+    void report(double share) {
+        const double all = work({{0, shape_.m}, {0, shape_.n}, {0, shape_.k}});
+        context_.report(Phase::compute, all > 0 ? (done_ + share * work_at_hand()) / all : 1);
+    }
+    double work_at_hand() const {
+        const grid::Shape part = blocks_->shape();
+        return static_cast<double>(part.m) * static_cast<double>(part.n) * static_cast<double>(part.k);
+    }
+
+    Context& context_;
+    const io::Region &a_, &b_;
+    const io::Region* c_;
+    Dtype dtype_;
+    const Options& options_;
+    grid::Shape shape_;
+    std::vector<grid::Range> m_, n_, k_;
+    std::optional<io::Input> input_a_, input_b_;
+    std::optional<io::Ahead> ahead_a_, ahead_b_;
+    std::optional<Blocks> blocks_;
+    Array<std::byte> c_memory_;  // this rank's block of the tile of C …
+    Buffer c_transposed_;        // … and the same as a file has it that is stored column by column
+    std::unique_ptr<RandomCheck> check_;
+    double done_ = 0;  // operations, in pairs
+    Outcome outcome_;
+};
+
+void check(const Options& options) {
+    if (options.algorithm != AlgorithmKind::local && options.algorithm != AlgorithmKind::summa) {
+        throw UsageError("a product larger than memory is computed by local or summa");
+    }
+    if (options.symmetric || may_halve(options.kernel, options.tolerance) || options.copies > 1 || options.repeat > 1 ||
+        options.warmup > 0) {
+        throw UsageError("a product larger than memory is computed once, plainly and by one copy of the grid");
+    }
+}
+
+}  // namespace
+
+Outcome multiply_streamed(Context& context, const io::Region& a, const io::Region& b, const io::Region* c, Dtype dtype,
+                          const Options& options) {
+    mpi::together(context.comm, [&] { check(options); });
+    return mpi::no_return(context.comm, [&] { return Run(context, a, b, c, dtype, options)(); });
+}
+
+}  // namespace tilewise::multiply

@@ -1,0 +1,107 @@
+"""Products that do not fit in memory: a tile of C stays, A and B stream past it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import h5py
+import numpy
+import pytest
+from conftest import InProcess, Tilewise, one_message
+from memory import MemoryWatch
+from numpy.testing import assert_allclose, assert_array_equal
+from oracle import matrix, record_of
+from tilewise.operations.multiply.stage import Stage, even, largest
+
+M, K, N = 2100, 1900, 2300  # 32, 35 and 39 MB
+
+
+@pytest.fixture
+def operands(tilewise: Tilewise) -> tuple[Any, Any]:
+    a, b = matrix((M, K), "float64", 1), matrix((K, N), "float64", 2)
+    numpy.save(tilewise.folder / "A.npy", a)
+    numpy.save(tilewise.folder / "B.npy", b)
+    return a, b
+
+
+@pytest.mark.parametrize(("ranks", "cap"), [(1, "90MiB"), (2, "150MiB"), (3, "210MiB")])
+def test_the_cap_is_kept(
+    tilewise: Tilewise, inside: InProcess, operands: tuple[Any, Any], ranks: int, cap: str
+) -> None:
+    words: list[object] = ["multiply", "A.npy", "B.npy", "-o", "C.npy", "-n", ranks, "--memory", cap]
+    with MemoryWatch() as watch:
+        record = record_of(inside(*words, "-t", 1, "--verify", "fast", "--json", "-"))
+    m, n, k = record["result"]["stage"]
+    assert 0 < m < M and 0 < n < N and 0 < k <= K
+    assert record["verification"]["passed"]
+    assert any("of C stays in memory" in reason for reason in record["reasons"])
+    assert watch.most <= int(cap.removesuffix("MiB")) << 20
+    a, b = operands
+    assert_allclose(numpy.load(tilewise.folder / "C.npy"), a @ b, rtol=0, atol=1e-10 * K)
+
+
+def test_bytes_read_are_those_of_the_tiles(
+    tilewise: Tilewise, inside: InProcess, operands: tuple[Any, Any]
+) -> None:
+    words = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "-t", 1, "--memory", "90MiB", "--verify", "off")
+    record = record_of(inside(*words, "--json", "-"))
+    m, n, _ = record["result"]["stage"]
+    assert record["bytes"]["useful"] == 8 * (M * K * -(-N // n) + K * N * -(-M // m))
+
+
+@pytest.mark.parametrize("kind", ["F", "turned", "hdf5", "float32", "csv", "int32"])
+def test_formats(tilewise: Tilewise, inside: InProcess, kind: str) -> None:
+    dtype = {"float32": "float32", "int32": "int32"}.get(kind, "float64")
+    m, k, n = (2100, 1900, 2300) if kind != "csv" else (3000, 2500, 60)
+    a, b = matrix((m, k), dtype, 3), matrix((k, n), dtype, 4)
+    names, flags = ["A.npy", "B.npy"], []
+    if kind == "hdf5":
+        names = ["A.h5:/x", "B.h5:/x"]
+        for name, numbers in (("A.h5", a), ("B.h5", b)):
+            with h5py.File(tilewise.folder / name, "w") as file:
+                file.create_dataset("x", data=numbers, chunks=(256, 256), compression="gzip", shuffle=True)
+    else:
+        numpy.save(tilewise.folder / "A.npy", numpy.asfortranarray(a) if kind == "F" else a)
+        numpy.save(tilewise.folder / "B.npy", b.T.copy() if kind == "turned" else b)
+        flags = ["--transpose-b"] if kind == "turned" else []
+    output = "C.csv" if kind == "csv" else "C.npy"
+    cap = {"float32": "76MiB", "csv": "100MiB", "hdf5": "120MiB"}.get(kind, "90MiB")
+    words = ("multiply", *names, *flags, "-o", output, "-n", 1, "-t", 1, "--memory", cap, "--verify", "fast")
+    record = record_of(inside(*words, "--json", "-"))
+    assert any(record["result"]["stage"])
+    path = tilewise.folder / output
+    found = numpy.loadtxt(path, delimiter=",") if kind == "csv" else numpy.load(path)
+    if kind == "int32":
+        assert_array_equal(found, a.astype("int64") @ b.astype("int64"))
+    else:
+        tolerance = 2e-4 if kind == "float32" else 1e-11
+        assert_allclose(found, a @ b, rtol=0, atol=tolerance * k)
+
+
+def test_what_cannot_be_streamed_is_refused(tilewise: Tilewise, operands: tuple[Any, Any]) -> None:
+    words = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "--memory", "120MiB")
+    for flags in (
+        ("-n", 4, "--algorithm", "cannon"),
+        ("-n", 2, "--repeat", 3),
+        ("-n", 2, "--kernel", "strassen"),
+    ):
+        assert "--memory allows" in one_message(tilewise(*words, *flags), 2)
+    assert not (tilewise.folder / "C.npy").exists()
+
+
+@pytest.mark.parametrize("shape", [(100, 100, 100), (1, 5000, 1), (5000, 3, 4000), (70, 1, 9000)])
+def test_the_largest_tile_that_fits(shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+
+    def numbers(stage: Stage) -> int:
+        return stage.m * stage.n + stage.k * (stage.m + stage.n)
+
+    for room in (10**9, 10**6, 10**5, 10**4):
+        stage = largest(m, k, n, 8, lambda stage, room=room: numbers(stage) <= room)
+        if stage is not None:
+            assert numbers(stage) <= room
+            assert stage.m <= m and stage.k <= k and stage.n <= n
+    whole = largest(m, k, n, 8, lambda stage: True)
+    assert whole == Stage(m, n, k)
+    assert largest(m, k, n, 8, lambda stage: False) is None
+    assert even(100, 60) == 56 and even(7, 100) == 7
