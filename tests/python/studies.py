@@ -64,6 +64,7 @@ def record(words: list[str], factor: float = 1.0) -> dict[str, Any]:
         "seconds": {"total": {"max": total}, "input": {"max": total / 4}, "wall": total + 1},
         "samples": [{"compute": total}, {"compute": total * 3}],
         "command": words[0],
+        "environment": {"virtual": False},
         "verification": None,
     }
 

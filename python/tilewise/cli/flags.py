@@ -11,8 +11,11 @@ from tilewise.cli import jobs
 from tilewise.cli.commands import JOBS
 from tilewise.cli.pages import page_of
 from tilewise.cli.parse import parse
+from tilewise.files.formats import format_module, split_name
+from tilewise.operations.operation import Operation
 
 SWEPT = (*JOBS, "measure")
+_FOLDERS = ("svd", "norm")  # what these write is no matrix, or several in a folder
 
 
 def arguments_of_command(name: str) -> Arguments:
@@ -28,10 +31,22 @@ def flags_of(command: str) -> Mapping[str, Any]:
     return {spelt: flag.kind for spelt, flag in arguments_of_command(name).flags.items()}
 
 
+def _check_job(operation: Operation) -> None:
+    """What a plan refuses whatever the inputs are: the algorithm on so many ranks, the output's format."""
+    ranks, name = getattr(operation, "ranks", None), getattr(operation, "algorithm", None)
+    algorithm = operation.algorithms.get(name or "")
+    if algorithm is not None and ranks is not None and not algorithm.takes(ranks):
+        raise UsageError(f"{name} takes {algorithm.takes_text}, not --ranks {ranks}")
+    if operation.command not in _FOLDERS and operation.output:
+        format_module(split_name(operation.output)[0])
+
+
 def check_words(words: list[str]) -> None:
     """Raises UsageError for a command line that its command refuses before it looks at any file."""
     if words[0] in JOBS:
-        jobs.asked_of(words[0], words[1:])
+        asked = jobs.asked_of(words[0], words[1:])
+        if asked is not None:
+            _check_job(asked.request.operation)
     else:
         from tilewise.cli.measure import request
 

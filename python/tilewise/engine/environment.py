@@ -56,6 +56,7 @@ def environment_of(
         variables=_telling(start.environment),
         versions=versions,
         time=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        virtual="hypervisor" in facts.flags if facts.flags else None,
     )
 
 

@@ -158,7 +158,6 @@ def _measurement(
     told["binding"] = _binding(launches, str(told.get("binding", "")))
     told["caches"] = {f"L{level}": size for level in (1, 2, 3) if (size := cpu.cache_bytes(level))}
     told["links"] = links
-    told["virtual"] = "hypervisor" in facts.flags
     return Measurement(
         tilewise=tilewise.__version__,
         command=[],

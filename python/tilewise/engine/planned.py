@@ -57,7 +57,7 @@ def planned_of(output: JobOutput[Any], request: Request, joined: Join | None = N
         dtype=plan.dtype,
         variants=[
             PlannedVariant(
-                variant=record_variant(each.variant, each.stack, plan.each),
+                variant=record_variant(each.variant, each.stack, plan.each, plan.job.hints),
                 memory_bytes=each.need.node,
                 fits=each.refusal is None,
                 chosen=each is ways[0],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -81,7 +82,7 @@ def record_of(
         command=sent.command,
         inputs=[_matrix(region) for region in plan.job.inputs],
         outputs=output.matrices(),
-        variant=record_variant(variant, sent.stack, plan.each),
+        variant=record_variant(variant, sent.stack, plan.each, sent.hints),
         chosen_by=plan.chosen_by,
         fixed=plan.fixed,
         reasons=_reasons(done, plan),
@@ -184,15 +185,20 @@ def _matrix(region: Region) -> Matrix:
     return Matrix(path, kind, shape, region.dtype, region.order, planes)
 
 
-def record_variant(variant: Variant, stack: Stack | None = None, each: Each | None = None) -> RecordVariant:
+def record_variant(
+    variant: Variant,
+    stack: Stack | None = None,
+    each: Each | None = None,
+    hints: Mapping[str, str] = MappingProxyType({}),
+) -> RecordVariant:
     """The variant as the record shows it: null where the worker was told nothing. Of a stack with `each`."""
-    names = (name for name in RecordVariant.__struct_fields__ if name not in ("io", "each"))
+    names = (name for name in RecordVariant.__struct_fields__ if name not in ("io", "each", "hints"))
     said = {name: getattr(variant, name) for name in names}
     for field in msgspec.structs.fields(RecordVariant):
         if field.default is None and said.get(field.name) in ("", 0, (0, 0)):
             said[field.name] = None
     slices = Slices(each.axes, each.extents, each.count, stack.apart) if stack and each else None
-    return RecordVariant(io=f"{variant.read}:{variant.write}", each=slices, **said)
+    return RecordVariant(io=f"{variant.read}:{variant.write}", each=slices, hints=dict(hints), **said)
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -108,7 +108,7 @@ class RecordVariant(msgspec.Struct, frozen=True):
     Of a transposition: how rank 0 of `gather` wrote, and the tile measured for this machine; of a stencil:
     how the matrix was cut, sweeps for each exchange, how halos got into messages; of `svd` by `jacobi`: how
     many column blocks there were, what it was to start from and how pairs were solved; of a stack
-    `each`; else null.
+    `each`; else null. `hints` are what MPI-IO was told, by the plan or by the user.
     """
 
     algorithm: str
@@ -129,6 +129,7 @@ class RecordVariant(msgspec.Struct, frozen=True):
     start: str | None = None
     inner: str | None = None
     each: Slices | None = None
+    hints: dict[str, str] = {}
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -150,7 +151,7 @@ class Storage(msgspec.Struct, frozen=True):
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything around the job that its numbers depend on."""
+    """Everything around the job that its numbers depend on; `virtual` machine: null if unknown."""
 
     host: str
     cpu: str
@@ -170,6 +171,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, str]
     versions: dict[str, str]
     time: str
+    virtual: bool | None = None
 
 
 class Record(msgspec.Struct, kw_only=True):

@@ -42,6 +42,7 @@ _WORDS = {
 class Disturbance(msgspec.Struct, kw_only=True):
     """What else happened during a launch; None where this machine does not say.
 
+    `ceiling` is the highest frequency that the system lets cores have, before and after, in megahertz;
     `stolen` and `others` are shares of the cores' time; `slowdown` is the yardstick's greatest over its
     least, less 1; `switches` are those that took a core away from a rank; `throttled` counts how often
     cores were slowed down because of their heat.
@@ -55,6 +56,7 @@ class Disturbance(msgspec.Struct, kw_only=True):
     slowdown: float | None = None
     switches: float | None = None
     megahertz: tuple[float, float] | None = None
+    ceiling: tuple[float, float] | None = None
     throttled: int | None = None
     oversubscribed: bool = False
     labels: list[str] = []
@@ -82,6 +84,7 @@ class _Reading(msgspec.Struct, frozen=True):
     pressure: float | None
     runnable: int | None
     megahertz: float | None
+    ceiling: float | None
     throttled: int | None
 
 
@@ -100,10 +103,10 @@ class Watch:
     """Looks at this node when it is made, and again when it is asked what it has seen.
 
     Takes a few milliseconds each time; with `light` 0.2 ms, for what may not take longer: then only what
-    programs do outside the kernel counts, in which the kernel's own threads have no part, and cores are not
-    asked for their frequency. Only cores that this process may use count. What other nodes of the launch do
-    is not seen, but for the ranks' own yardsticks. Clock, files, cores and own time are parameters so that
-    tests can make them up.
+    programs do outside the kernel counts, in which the kernel's own threads have no part, and cores are
+    asked for the highest frequency that they may have, not for what they have. Only cores that this process
+    may use count. What other nodes of the launch do is not seen, but for the ranks' own yardsticks.
+    Clock, files, cores and own time are parameters so that tests can make them up.
     """
 
     def __init__(
@@ -171,6 +174,12 @@ class Watch:
                 disturbance.labels.append(
                     f"frequency changed ({first.megahertz / 1000:.2f} to {last.megahertz / 1000:.2f} GHz)"
                 )
+        if first.ceiling and last.ceiling:
+            disturbance.ceiling = first.ceiling, last.ceiling
+            if abs(last.ceiling / first.ceiling - 1) >= _FREQUENCY:
+                disturbance.labels.append(
+                    f"frequency changed (ceiling {first.ceiling / 1000:.2f} to {last.ceiling / 1000:.2f} GHz)"
+                )
         if first.throttled is not None and last.throttled is not None:
             disturbance.throttled = max(0, last.throttled - first.throttled)
             if disturbance.throttled:
@@ -215,6 +224,7 @@ class Watch:
             pressure=self._pressure(),
             runnable=runnable,
             megahertz=None if self._light else self._megahertz(),
+            ceiling=_mean(self._told_of_cores("cpufreq/scaling_max_freq", 1), 1000),
             throttled=self._throttled(),
         )
 
@@ -268,17 +278,18 @@ class Watch:
                     number = int(value)
                 elif key.strip() == "cpu MHz" and number in self._cpus:
                     megahertz.append(float(value))
-        return sum(megahertz) / len(megahertz) if megahertz else None
+        return _mean(megahertz)
 
     def _throttled(self) -> int | None:
         """How often cores were slowed down because of heat, theirs or their package's; None where unknown."""
-        counts = [
-            cpu.text_of(self._sys / f"cpu{number}" / "thermal_throttle" / name)
-            for number in sorted(self._cpus)[:_MOST_ASKED]
-            for name in ("core_throttle_count", "package_throttle_count")
-        ]
-        told = [int(text) for text in counts if text.isdigit()]
+        names = ("core_throttle_count", "package_throttle_count")
+        told = [count for name in names for count in self._told_of_cores(f"thermal_throttle/{name}")]
         return sum(told) if told else None
+
+    def _told_of_cores(self, name: str, most: int = _MOST_ASKED) -> list[int]:
+        """What the system says of our first cores; empty where it says nothing, as virtual machines do."""
+        told = (cpu.text_of(self._sys / f"cpu{number}" / name) for number in sorted(self._cpus)[:most])
+        return [int(text) for text in told if text.isdigit()]
 
     def _alike(self) -> bool:
         """Whether our cores are of one kind, as far as the system tells."""
@@ -286,6 +297,10 @@ class Watch:
             len({cpu.text_of(self._sys / f"cpu{number}" / name) for number in self._cpus}) <= 1
             for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq")
         )
+
+
+def _mean(values: Sequence[float], unit: float = 1) -> float | None:
+    return sum(values) / len(values) / unit if values else None
 
 
 def _change(before: list[float], after: list[float]) -> float:

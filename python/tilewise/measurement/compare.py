@@ -20,7 +20,7 @@ import msgspec
 
 from tilewise.measurement import line_tests
 from tilewise.measurement.result import Line, Measurement
-from tilewise.statistics.decisions import DRIFT
+from tilewise.statistics.decisions import DRIFT, drift_of
 from tilewise.statistics.variances import Pair, false_discovery
 
 if TYPE_CHECKING:
@@ -36,11 +36,6 @@ LEAST = 0.05
 
 FALSE = 0.05
 """At most this share of the lines that are said to differ do not (expected; Benjamini and Hochberg, 1995)."""
-
-VIRTUAL_DRIFT = {"ping": 0.25, "collective": 0.25, "file": 0.15, "memory": 0.15, "compute": 0.15}
-"""Standard deviation of what all lines of a kind share in one measurement and not in the next. A virtual
-machine's cores are moved about: latencies of the same program were 1.4 to 1.7 times as long ten minutes later
-(3.7 times with Open MPI), copies 1.2 times."""
 
 _NEIGHBOURS = 5  # fewer do not tell what is shared
 _TELLING = 10  # lines of a kind, for the width of what their differences scatter by
@@ -108,8 +103,8 @@ def compare(
     old, new = _by_key(before), _by_key(after)
     real = _is_real(before) and _is_real(after)
     allowed = {
-        kind: drift if drift is not None else DRIFT if real else virtual
-        for kind, virtual in VIRTUAL_DRIFT.items()
+        kind: drift if drift is not None else drift_of(kind, virtual=not real)
+        for kind in ("ping", "collective", "file", "memory", "compute")
     }
     skipped = []
     pairs = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tilewise.report.numbers import significant
 from tilewise.report.table import Table, text_columns
 
 
@@ -26,5 +27,6 @@ def flat(told: Any, before: str = "") -> Iterator[tuple[str, str]]:
         ):
             yield from flat(value, whole)
         else:
-            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            parts = value if isinstance(value, list) else [value]
+            text = ", ".join(significant(each, 4) if isinstance(each, float) else str(each) for each in parts)
             yield whole.replace("_", " "), " ".join(text.split())

@@ -40,7 +40,9 @@ def record_page(names: Sequence[str], records: Sequence[Record]) -> Page:
         title=f"{plural(len(records), 'job')}: {', '.join(commands)}",
         subtitle=" · ".join(machines),
         sections=sections,
-        warnings=list(dict.fromkeys(text for record in records for text in record.warnings)),
+        warnings=list(
+            dict.fromkeys(text for each in records for text in (*each.warnings, *tables.disturbed(each)))
+        ),
     )
 
 
@@ -55,7 +57,7 @@ def _single(record: Record) -> Page:
         section("explained", "What was done", [], tables.explained(record), tables.moved(record)),
         section("path", "Data path", [], _path(record) if record.outputs else None),
         section("files", "Files and ranks", [], tables.files(record), tables.ranks(record)),
-        section("environment", "Environment", [], around),
+        section("environment", "Environment", [], tables.meanwhile(record), around),
     ]
     words = (sizes, of.host, of.cpu, " ".join(of.mpi_library.split()[:3]), of.time)
     return Page(
@@ -63,7 +65,7 @@ def _single(record: Record) -> Page:
         subtitle=" · ".join(filter(None, words)),
         sections=sections,
         facts=list(_facts(record)),
-        warnings=list(record.warnings),
+        warnings=[*record.warnings, *tables.disturbed(record)],
     )
 
 
@@ -120,6 +122,8 @@ def _means(record: Record) -> dict[str, float]:
 
 
 def _path(record: Record) -> Drawing:
-    ranks = record.variant.ranks
-    many = f"Drawn for 4 ranks; there {'was' if ranks == 1 else 'were'} {ranks}." if ranks != 4 else ""
-    return data_path("path", record.command, *way_of(record), many)
+    way = way_of(record)
+    many = (
+        f"Drawn for {way.drawn} of {record.variant.ranks} ranks." if way.drawn < record.variant.ranks else ""
+    )
+    return data_path("path", record.command, way, many)

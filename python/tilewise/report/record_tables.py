@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from tilewise.base.units import bytes_text, rate_text
 from tilewise.launch.record import Matrix, Record, Spread
+from tilewise.report.environment import flat
 from tilewise.report.explain import closing_lines, variant_line
 from tilewise.report.figures.style import PHASES
 from tilewise.report.numbers import giga, percent, significant, time_text
 from tilewise.report.table import Cell, Table, number_columns, quantity, text_columns
 
+_LONGEST = 200  # characters of what a job found out
 _PARTS = {"input": ("file", "parse", "distribute"), "output": ("file", "format", "collect")}
 
 
@@ -47,14 +49,9 @@ def explained(record: Record) -> Table:
     table.add("chosen by", record.chosen_by + (f"; given: {', '.join(record.fixed)}" if record.fixed else ""))
     for place, reason in enumerate(record.reasons):
         table.add("" if place else "because", reason)
-    for name, value in record.result.items():
-        table.add(name.replace("_", " "), _short(value))
+    for name, value in flat(record.result):
+        table.add(name, value if len(value) <= _LONGEST else f"{value[: _LONGEST - 1]}…")
     return table
-
-
-def _short(value: object) -> str:
-    text = significant(value, 4) if isinstance(value, float) else str(value)
-    return text if len(text) <= 200 else text[:199] + "…"
 
 
 def moved(record: Record) -> Table:
@@ -74,7 +71,12 @@ def moved(record: Record) -> Table:
     add("copied within the node", quantity(told.copied_in_node, bytes_text))
     add("messages", record.messages)
     add("read and write calls", record.io_calls)
-    add("operations", quantity(record.flops), rates.flops_per_second, "FLOP/s")
+    add(
+        "operations",
+        quantity(record.flops, lambda count: rate_text(count, "FLOP")),
+        rates.flops_per_second,
+        "FLOP/s",
+    )
     return table
 
 
@@ -139,6 +141,38 @@ def records(names: Sequence[str], found: Sequence[Record]) -> Table:
     table.notes = [
         "Each phase is that of the slowest rank; the whole job runs from the first to the last barrier."
     ]
+    return table
+
+
+def disturbed(record: Record) -> list[str]:
+    """What may have slowed the job down, a sentence each; of shared cores there is a warning already."""
+    seen = record.disturbance
+    return [
+        f"during {record.command}: {label}"
+        for label in (seen.labels if seen is not None else record.labels)
+        if label != "oversubscribed"
+    ]
+
+
+def meanwhile(record: Record) -> Table | None:
+    """What was seen of the machine while the job ran; None where the record does not say."""
+    seen = record.disturbance
+    if seen is None:
+        return None
+    table = Table("meanwhile", "During the job", text_columns("what") + number_columns(""))
+    table.add("disturbed", ", ".join(seen.labels) or "no")
+    shares = (
+        ("cores' time for other programs", seen.others),
+        ("cores' time stolen by a hypervisor", seen.stolen),
+    )
+    for name, share in shares:
+        if share is not None:
+            table.add(name, quantity(share, percent))
+    if seen.ceiling is not None:
+        low, high = (significant(each / 1000) for each in seen.ceiling)
+        table.add("highest frequency allowed, before and after", f"{low} and {high} GHz")
+    if seen.throttled is not None:
+        table.add("times that heat slowed cores down", seen.throttled)
     return table
 
 

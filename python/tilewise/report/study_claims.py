@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tilewise.base.units import plural
@@ -13,6 +14,7 @@ from tilewise.study.evaluation import Evaluated
 
 _TONE = {HOLDS: "good", FAILS: "bad", UNDECIDED: "strong", UNTESTABLE: "faint"}
 _DIGITS = 3
+_SIGNS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least", "==": "exactly"}
 
 
 def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
@@ -29,7 +31,7 @@ def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
     table = Table("claims-own" if own else "claims", title, text_columns("claim"))
     for name in names:
         table.columns += text_columns(name or "verdict", "figure" + (f" · {name}" if name else ""))
-    table.columns += text_columns("decided by", "place in the source, notes")
+    table.columns += text_columns("holds where it is", "place in the source, notes")
     file = studies[0].results.study.file
     for place in places:
         first = verdicts[0][place]
@@ -43,14 +45,22 @@ def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
             cells.append(Cell(figure_text(verdict), verdict.figure, hint=_launches(verdict)))
         reason = next((verdict.reason for verdict in ours if verdict.reason), "")
         hint = "\n".join(spelled(file, file.claims[place].figure))
+        hint = "\n".join(filter(None, (f"holds where {first.holds}" if first.holds else "", hint)))
         notes = filter(None, (first.source, reason if first.holds else "", first.note))
-        table.add(*cells, Cell(first.holds or reason, hint=hint), "; ".join(notes))
+        table.add(*cells, Cell(condition(first) if first.holds else reason, hint=hint), "; ".join(notes))
     if not own:
         table.notes = [
             "in brackets: the 95 % interval, and the launches of the point with fewest; undecided: the claim"
             " is true of a part only of its interval, or there are too few launches"
         ]
     return table
+
+
+def condition(verdict: Verdict) -> str:
+    """A claim's condition in words, `above 2 and below 3 ×`; `as computed` where there are none."""
+    text = re.sub(r"abs\(figure\) < ", "within ±", verdict.holds)
+    text = re.sub(r"figure (<=?|>=?|==) ", lambda found: f"{_SIGNS[found[1]]} ", text)
+    return "as computed" if re.search(r"[()\[\]=*]|figure", text) else f"{text} {verdict.unit}".rstrip()
 
 
 def figure_text(verdict: Verdict) -> str:

@@ -1,7 +1,7 @@
 """Figures of a study's table as they are shown, on a page and on a terminal: units, digits, bases, gaps.
 
 0.0268 s   0.0121 s                26.80   12.10   ms       one unit of time a table
-4 (of base 0.1666 s), 2 (0.1666)   ──▶  base once: in the title, in its row, or beside each figure
+4 (of base 0.1666 s), 2 (0.1666)   ──▶  base once: in the title, over a column, in its row, or by each figure
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from tilewise.report.study_labels import base_unit
 from tilewise.report.table import Cell, Column
 from tilewise.study.cells import NOWHERE
 from tilewise.study.cells import Cell as Figure
+from tilewise.study.labels import SINGLE
 from tilewise.study.schema import TableWanted
 from tilewise.study.tables import Table
 
-DIGITS = 4
+DIGITS, _OF_ONE = 4, 3  # of a figure, and of one that a single launch gave
 _KNOWN = ("not run", "failed", "no base")  # how reasons begin that a cell can say itself
 _MOST = 6  # reasons below a table
 _LARGE = 1e5  # from here on, numbers without a unit are counted in thousands, millions …
@@ -43,19 +44,24 @@ class Scales:
     def column(self, table: Table, column: list[Any], heading: str) -> Column:
         """The head of a column of figures."""
         unit = unit_of(table, column)
-        return Column(heading, self._time[0] if unit == "s" else unit, base=unit)
+        unit, base = self._time[0] if unit == "s" else unit, unit
+        if base_place(table) == "column" and not is_further(table, column):
+            place = table.columns.index(column)
+            mine = _bases([row[place] for row in table.cells])
+            unit = f"{unit} of {self.base_text(mine.pop())}".lstrip() if mine else unit
+        return Column(heading, unit, base=base)
 
     def base(self, heading: str) -> Column:
         """The head of a column of bases."""
         return Column(heading, self._base[0], base=self._base_unit or "as measured")
 
-    def text(self, value: float, table: Table, column: list[Any]) -> str:
-        """A figure without its unit: all digits of whole numbers, else four that count."""
+    def text(self, value: float, table: Table, column: list[Any], digits: int = DIGITS) -> str:
+        """A figure without its unit: all digits of whole numbers, else those that count."""
         if unit_of(table, column) == "s":
-            return significant(value / self._time[1], DIGITS)
+            return significant(value / self._time[1], digits)
         if (id(table), repr(column)) in self._whole:
             return str(int(value))
-        return significant(value, DIGITS)
+        return significant(value, digits)
 
     def base_cell(self, base: float | None) -> Cell:
         """A base, in the unit of its column."""
@@ -116,12 +122,36 @@ def look(table: Table, row: list[Any], column: list[Any]) -> Figure:
     return table.cells[table.rows.index(row)][table.columns.index(column)]
 
 
+def digits_of(cell: Figure) -> int:
+    """As many digits as its interval leaves certain, and one: 2 at ±30 %, 3 at ±5 %."""
+    reach = reach_of(cell)
+    if reach is None:
+        return _OF_ONE if SINGLE in cell.labels else DIGITS
+    return min(DIGITS, max(2, 1 + math.ceil(-math.log10(reach)))) if reach > 0 else DIGITS
+
+
+def reach_of(cell: Figure) -> float | None:
+    """How far its interval reaches to the farther side, as part of the figure; None where it has none."""
+    if (
+        cell.value is None
+        or cell.low is None
+        or cell.high is None
+        or not cell.low < cell.high
+        or cell.value == 0
+    ):
+        return None
+    return max(cell.value - cell.low, cell.high - cell.value) / abs(cell.value)
+
+
 def base_place(table: Table) -> str:
-    """Where bases belong: in the `title` where there is one only, to a `row`, else to the `cell`."""
+    """Where bases belong: in the `title` if there is one, over a `column`, to a `row`, else to the `cell`."""
     bases = [_bases(row) for row in table.cells]
     every = {base for row in bases for base in row}
     if len(every) < 2:
         return "title" if every else ""
+    columns = zip(*(row[: len(row) - len(table.also)] for row in table.cells), strict=True)
+    if all(len(_bases(column)) <= 1 for column in columns):
+        return "column"
     return "row" if all(len(row) <= 1 for row in bases) else "cell"
 
 

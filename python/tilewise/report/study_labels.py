@@ -7,12 +7,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tilewise.report.numbers import size_text
 from tilewise.study.evaluation import Evaluated
 from tilewise.study.paths import parsed
 from tilewise.study.results import Results
 from tilewise.study.schema import Figures, TableWanted, Value
 from tilewise.study.store import Session
 
+SIZES = ("block", "bytes", "buffer")  # axes whose numbers are bytes
+_BARE = 1000  # bytes: fewer need no unit to be read
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(-\d+)?")  # a folder's name
 
 
@@ -64,7 +67,13 @@ def named(names: Sequence[str], values: Sequence[Any]) -> str:
 def said(name: str, value: Any) -> str:
     """`ranks 2`, but `root` for itself: words tell what they are."""
     plain = name.replace("_", " ").removeprefix("line.")
-    return f"{plain} {value}" if isinstance(value, (int, float)) else str(value)
+    return f"{plain} {worded(name, value)}" if isinstance(value, (int, float)) else str(value)
+
+
+def worded(name: str, value: Any) -> str:
+    """A value of an axis: `16 MB` for 16000000 bytes, else as it is."""
+    size = name.removeprefix("line.") in SIZES and isinstance(value, int) and value >= _BARE
+    return size_text(value) if size else str(value)
 
 
 def telling(points: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -88,7 +88,7 @@ def _sections(studies: Sequence[Evaluated]) -> Iterator[Section]:
     if timeline is not None:
         yield timeline
     drawings = list(paths(studies))
-    told = ["Drawn for four ranks on a 2 × 2 grid; colours show which rank owns a piece."]
+    told = ["Colours show which rank owns a piece."]
     yield section("paths", "Data paths", told if drawings else [], *drawings)
     yield section("missing", "Not run, and failed", [], study_tables.missing(studies))
     yield section("points", "Points", [], study_tables.points(studies))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewise.base.errors import UsageError
+from tilewise.base.units import plural
 from tilewise.launch.record import Record
 from tilewise.measurement.result import Measurement
-from tilewise.report.data_path import data_path, way_of
+from tilewise.report.data_path import Way, data_path, way_of
+from tilewise.report.numbers import time_text
 from tilewise.report.page import Drawing, Section
 from tilewise.report.study_labels import labels, said, telling
 from tilewise.report.timeline import Timeline, read_timeline
@@ -19,20 +22,31 @@ from tilewise.study.evaluation import Evaluated
 from tilewise.study.paths import figure_of
 from tilewise.study.store import DONE, Entry, load_entries
 
-_PATHS = 12  # drawn: more tell nothing new
+_PATHS = 6  # drawn, those of most points first: more tell nothing new
+_TYPICAL = 1.5  # of the median of a point's launches: what is further from it is marked
 
 
 def paths(studies: Sequence[Evaluated]) -> Iterator[Drawing]:
-    """A drawing for each way that the data took in any point."""
+    """A drawing for each way that the data took in any point, with the ranks of the largest such job."""
     seen: dict[tuple[str, str], _Path] = {}
     for each in studies:
         for point in each.results.points:
             for entry in point.entries[-1:]:
                 _note(point.run, entry.result(), seen)
-    for number, ((read, write), path) in enumerate(list(seen.items())[:_PATHS]):
-        name = _named(list(path.between))
-        title = read if read == write else f"{read} in, {write} out"
-        yield data_path(f"path-{number}", title, read, write, name, f"Runs: {', '.join(path.runs)}.")
+    yield from _drawings(seen)
+
+
+def _drawings(seen: dict[tuple[str, str], _Path]) -> Iterator[Drawing]:
+    often = sorted(seen.values(), key=lambda path: -path.points)
+    for number, path in enumerate(often[:_PATHS]):
+        way = dataclasses.replace(path.way, between=_named(list(path.between)))
+        title = way.read if way.read == way.write else f"{way.read} in, {way.write} out"
+        several = f"{path.least} to {path.ranks}" if path.least < path.ranks else str(path.ranks)
+        told = f"Runs: {', '.join(path.runs)}, on {several} ranks."
+        told += f" Drawn for {way.drawn}." if way.drawn < path.ranks else ""
+        left = len(often) - _PATHS if number == _PATHS - 1 else 0
+        told += f" Not drawn: {plural(left, 'rarer way')}." if left > 0 else ""
+        yield data_path(f"path-{number}", title, way, told)
 
 
 def _named(between: Sequence[str]) -> str:
@@ -47,19 +61,27 @@ def _named(between: Sequence[str]) -> str:
 
 @dataclasses.dataclass
 class _Path:
-    """Who took it, and what went between ranks; dictionaries as sets in order."""
+    """Who took a way, on how many ranks, and what went between these; dictionaries as sets in order."""
 
+    way: Way
+    least: int
+    ranks: int = 0
+    points: int = 0
     runs: dict[str, None] = dataclasses.field(default_factory=dict)
     between: dict[str, None] = dataclasses.field(default_factory=dict)
 
 
 def _note(run: str, record: Record | Measurement | None, seen: dict[tuple[str, str], _Path]) -> None:
     if isinstance(record, Record):
-        way = way_of(record)
-        path = seen.setdefault(way[:2], _Path())
+        way, ranks = way_of(record), record.variant.ranks
+        path = seen.setdefault((way.read, way.write), _Path(way, ranks))
+        path.points += 1
+        path.least = min(path.least, ranks)
+        if ranks > path.ranks:
+            path.way, path.ranks = way, ranks
         path.runs[run] = None
-        if way[2]:
-            path.between[way[2]] = None
+        if way.between:
+            path.between[way.between] = None
 
 
 def timelines(studies: Sequence[Evaluated]) -> Section | None:
@@ -91,11 +113,30 @@ def timelines(studies: Sequence[Evaluated]) -> Section | None:
     if not lines:
         return Section("timeline", "Timeline", unread)
     axes = {*telling([entry.axes for _, _, entry in shown]), *_numbers(shown[0][2])}
-    for line, (_, name, entry) in zip(lines, shown, strict=True):
+    strange = []
+    for line, (each, name, entry) in zip(lines, shown, strict=True):
         told = [said(axis, value) for axis, value in entry.axes.items() if axis in axes]
         words = ", ".join([entry.run, *told])
         line.title = f"{words} · {name}" if name else words
-    return dataclasses.replace(timeline_section(lines), words=unread)
+        if told_of_it := _untypical(each, entry):
+            strange.append(f"Not typical: {line.title}: {told_of_it}.")
+            line.title += " · not typical"
+    return dataclasses.replace(timeline_section(lines), words=[*strange, *unread])
+
+
+def _untypical(each: Evaluated, entry: Entry) -> str:
+    """How far the traced launch is from those that count; empty where it is near, or nobody knows."""
+    there = [point for point in each.results.points if point.key == entry.point]
+    counted = [figure_of("seconds.total.max", one) for point in there for one in point.entries]
+    known = [seconds for seconds in counted if seconds]
+    mine = figure_of("seconds.total.max", entry)
+    if not known or not mine:
+        return ""
+    usual = statistics.median(known)
+    if 1 / _TYPICAL <= mine / usual <= _TYPICAL:
+        return ""
+    launches = plural(len(known), "launch")
+    return f"{time_text(mine)} here, {time_text(usual)} in the {launches} that count"
 
 
 def _size(entry: Entry) -> tuple[float, float]:

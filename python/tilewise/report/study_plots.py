@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tilewise.base.errors import UsageError
@@ -13,9 +13,9 @@ from tilewise.report.figures.bars import Bar, bars
 from tilewise.report.figures.curves import MOST, Axis, Curve, curves
 from tilewise.report.figures.fields import field
 from tilewise.report.figures.stacks import Stack, stacks
-from tilewise.report.figures.style import PHASES, Plot
-from tilewise.report.numbers import finite, significant
-from tilewise.report.study_labels import labels, said, telling
+from tilewise.report.figures.style import PHASES, SERIES, Plot, ordered
+from tilewise.report.numbers import finite, significant, size_text
+from tilewise.report.study_labels import SIZES, labels, said, telling, worded
 from tilewise.report.study_tables import phase_seconds
 from tilewise.study import plots as study
 from tilewise.study.cells import NOWHERE
@@ -26,8 +26,8 @@ _SLATE = 5  # the colour of what is no measurement of ours
 _BARS = 30  # rows of a figure: more are in the table
 _ABREAST = 60  # single bars of one
 _SIZE = re.compile(r"\d+(\.\d+)?\s*([kmgtp]i?b?|b)", re.IGNORECASE)
-_SIZES = ("block", "bytes", "buffer")  # axes whose numbers are bytes
 
+_BYTES = re.compile(r"\b(\d{4,}) B\b")
 _NOT_ALL = "{} more are in the table only."
 
 
@@ -45,28 +45,24 @@ def declared(studies: Sequence[Evaluated], place: int) -> Iterator[Plot]:
         return
     every = [x for each in mine for one in each.series for x in one.x]
     made = _bars if first.kind == "bar" or any(_number(x) is None for x in every) else _lines
-    yield made(mine, names)
+    yield made(mine, names, palette([plot for each in studies for plot in each.plots], mine))
 
 
-def _lines(mine: Sequence[study.Plot], names: Sequence[str]) -> Plot:
+def _lines(mine: Sequence[study.Plot], names: Sequence[str], tones: Mapping[str, str]) -> Plot:
     first = mine[0]
     longest = max(mine, key=lambda plot: len(plot.ideal.x) if plot.ideal else 0)
-    beside = [*_ideal(longest), *_references(first, _short(mine) if len(mine) == 1 else {})]
-    ours = list(_curves(mine, names))
+    beside = [*_ideal(longest), *_references(first, tones, len(names), _short(mine))]
+    ours = list(_curves(mine, names, tones))
     room = max(1, MOST - sum(not curve.like for curve in beside))
     shown = [*ours[:room], *beside]
     axis = first.table.row_names[0]
-    sizes = axis in _SIZES or any(isinstance(x, str) for one in first.series for x in one.x)
+    sizes = axis in SIZES or any(isinstance(x, str) for one in first.series for x in one.x)
     xs = sorted({point[0] for curve in shown for point in curve.points})
     across = Axis(
         first.x_title,
         kind="bytes" if sizes else "plain",
         log="x" in first.log,
         ticks=xs if len(xs) <= 9 and not sizes else (),
-    )
-    values = [each.values for plot in mine for each in plot.series]
-    rising = bool(values) and all(
-        len(one) == 1 and isinstance(next(iter(one.values())), (int, float)) for one in values
     )
     made = curves(
         f"plot-{first.name}",
@@ -75,17 +71,15 @@ def _lines(mine: Sequence[study.Plot], names: Sequence[str]) -> Plot:
         shown,
         across,
         Axis(_y_title(first), kind="seconds" if first.unit == "s" else "plain", log="y" in first.log),
-        ordered=rising and len(ours) > 2,
     )
     if len(ours) > room:
         made.caption += f" {_NOT_ALL.format(f'{len(ours) - room} curves')}"
     return made
 
 
-def _curves(mine: Sequence[study.Plot], names: Sequence[str]) -> Iterator[Curve]:
+def _curves(mine: Sequence[study.Plot], names: Sequence[str], tones: Mapping[str, str]) -> Iterator[Curve]:
     """A colour for each series, one dash style per result."""
     short = _short(mine)
-    known = list(short)
     for dash, (plot, name) in enumerate(zip(mine, names, strict=True)):
         for one in plot.series:
             label = " · ".join(filter(None, (short[one.label], name)))
@@ -98,8 +92,33 @@ def _curves(mine: Sequence[study.Plot], names: Sequence[str]) -> Iterator[Curve]
                 if low is not None and high is not None:
                     words += f"; 95 % interval {significant(low)} – {significant(high)}"
                 points.append((place, y, y if low is None else low, y if high is None else high, words))
-            colour = known.index(one.label) if name else None
-            yield Curve(label, points, colour=colour, dash=dash if name else 0, line=plot.kind != "scatter")
+            tone, line = tones[one.label], plot.kind != "scatter"
+            yield Curve(label, points, tone=tone, dash=dash if name else 0, line=line)
+
+
+def palette(every: Sequence[study.Plot], mine: Sequence[study.Plot]) -> dict[str, str]:
+    """A colour for each series of the figure `mine`; a value has the same in `every` figure of a page.
+
+    Numbers, if there are more than two, have colours with an order.
+    """
+    series = {one.label: one.values for each in mine for one in each.series}
+    known: dict[str, list[Any]] = {}
+    for plot in every:
+        for one in plot.series:
+            there = known.setdefault(repr(sorted(one.values)), [])
+            there += [one.values] if one.values not in there else []
+    tones: dict[str, str] = {}
+    for label, values in series.items():
+        alike = known[repr(sorted(values))]
+        numbers = [next(iter(each.values())) for each in alike] if len(values) == 1 else []
+        if len(numbers) > 2 and all(isinstance(number, (int, float)) for number in numbers):
+            place = sorted(numbers).index(next(iter(values.values())))
+            tones[label] = ordered(len(numbers))[place]
+            continue
+        first = alike.index(values)
+        wheel = [SERIES[(first + step) % len(SERIES)][0] for step in range(len(SERIES))]
+        tones[label] = next((tone for tone in wheel if tone not in tones.values()), wheel[0])
+    return tones
 
 
 def _short(mine: Sequence[study.Plot]) -> dict[str, str]:
@@ -120,18 +139,42 @@ def _ideal(plot: study.Plot) -> Iterator[Curve]:
         yield Curve(plot.ideal.label, points, colour=_SLATE, dash=2, marker=False)
 
 
-def _references(plot: study.Plot, short: dict[str, str]) -> Iterator[Curve]:
-    """The source's curves; one labelled as a curve of ours, which `short` shortens, has its colour."""
-    own = [one.label for one in plot.series]
+def _references(
+    plot: study.Plot, tones: Mapping[str, str], results: int, short: Mapping[str, str]
+) -> Iterator[Curve]:
+    """The source's curves, dashed, each beside the one that `short` names of ours, in its colour."""
+    free = [pair[0] for pair in SERIES if pair[0] not in tones.values()] or [SERIES[_SLATE][0]]
     for number, told in enumerate(plot.references):
-        label = f"{told.label} ({told.source})"
+        name = _BYTES.sub(lambda found: size_text(int(found[1])), told.label)
+        label = f"{name} ({told.source})"
         pairs = ((_number(x), x, y) for x, y in zip(told.x, told.y, strict=False))
         points = []
         for x, word, y in pairs:
             if x is not None:
                 points.append((x, y, y, y, f"{label}; {plot.x_title} {word}: {significant(y)}"))
-        colour = own.index(told.label) if told.label in own else len(own) + number
-        yield Curve(label, points, colour=colour, dash=1, like=short.get(told.label, ""))
+        like = _like(name, plot.series)
+        tone = tones[like] if like else free[number % len(free)]
+        beside = short[like] if like and results == 1 else ""
+        yield Curve(label, points, tone=tone, dash=results, like=beside)
+
+
+def _like(name: str, series: Sequence[study.Series]) -> str | None:
+    """Which of our series the source's `name` is about: the one whose words it has, or the only one."""
+    told = _words_of(name)
+    words = {
+        one.label: set().union(*(_words_of(_told(*pair)) for pair in one.values.items())) for one in series
+    }
+    fitting = [label for label, own in words.items() if own <= told] or [*words] * (len(words) == 1)
+    return max(fitting, key=lambda label: len(words[label]), default=None)
+
+
+def _told(axis: str, value: Any) -> str:
+    """What a name must have of an axis: sizes and words alone, other numbers with what they are."""
+    return worded(axis, value) if axis.removeprefix("line.") in SIZES else said(axis, value)
+
+
+def _words_of(text: str) -> set[str]:
+    return {word.rstrip("s") for word in re.findall(r"[\w.-]+", text.lower())}
 
 
 def _caption(mine: Sequence[study.Plot], names: Sequence[str], ours: Sequence[Curve]) -> str:
@@ -173,7 +216,7 @@ def _y_title(plot: study.Plot) -> str:
     return f"{plot.y_title} ({plot.unit})" if plot.unit and plot.unit not in plot.y_title else plot.y_title
 
 
-def _bars(mine: Sequence[study.Plot], names: Sequence[str]) -> Plot:
+def _bars(mine: Sequence[study.Plot], names: Sequence[str], tones: Mapping[str, str]) -> Plot:
     rows: dict[str, dict[str, tuple[float, float, float, str]]] = {}
     short = _short(mine)
     for plot, name in zip(mine, names, strict=True):
@@ -196,7 +239,9 @@ def _bars(mine: Sequence[study.Plot], names: Sequence[str]) -> Plot:
         caption += f" Of each group, {_NOT_ALL.format(f'{len(kinds) - MOST} bars')}"
     if len(rows) > room:
         caption += f" {_NOT_ALL.format(len(rows) - room)}"
-    return bars(f"plot-{first.name}", first.title, caption, shown, _y_title(first), log="y" in first.log)
+    alone = {short[label]: tone for label, tone in tones.items()} if names == [""] else {}
+    unit = _y_title(first)
+    return bars(f"plot-{first.name}", first.title, caption, shown, unit, "y" in first.log, alone)
 
 
 def _heat(plot: study.Plot, name: str) -> Plot:

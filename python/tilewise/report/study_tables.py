@@ -7,18 +7,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewise.base.units import plural
-from tilewise.report.numbers import NONE
+from tilewise.report.numbers import NONE, within
 from tilewise.report.study_format import (
     Scales,
     base_of,
     base_place,
+    digits_of,
     is_further,
     look,
     plain,
+    reach_of,
     reasons,
     short,
 )
-from tilewise.report.study_labels import date, labels, last, named
+from tilewise.report.study_labels import date, labels, last, named, worded
 from tilewise.report.table import Cell, Column, Marks, Table, number_columns, quantity, text_columns
 from tilewise.statistics.summary import aggregate
 from tilewise.study import tables as study
@@ -26,8 +28,9 @@ from tilewise.study.cells import Cell as Figure
 from tilewise.study.evaluation import Evaluated
 from tilewise.study.labels import labels_of
 from tilewise.study.paths import figure_of
-from tilewise.study.results import Measured
+from tilewise.study.results import Measured, Results
 from tilewise.study.schema import Reference, TableWanted
+from tilewise.study.store import Entry
 
 _PHASES = ("input", "compute", "exchange", "output", "total")
 
@@ -54,6 +57,7 @@ def _joined(mine: Sequence[study.Table], wanted: TableWanted, names: Sequence[st
         table.title += f"; {scales.compared(mine[0])}"
     else:
         places = ["row" if each == "title" else each for each in places]
+        table.title += f"; compared with {mine[0].base}" if "column" in places else ""
     for name, where in zip(names, places, strict=True):
         if where == "row":
             heading = f"base: {mine[0].base}"
@@ -67,7 +71,7 @@ def _joined(mine: Sequence[study.Table], wanted: TableWanted, names: Sequence[st
                 table.columns.append(scales.base(f"its base{f' · {name}' if name else ''}"))
     marks, everywhere = Marks(), _everywhere(mine)
     for row in rows:
-        cells = [_label(value) for value in row]
+        cells = [_label(value, name) for name, value in zip(mine[0].row_names, row, strict=True)]
         for each, where in zip(mine, places, strict=True):
             cells += [scales.base_cell(base_of(each, row))] if where == "row" else []
         for column in columns:
@@ -104,15 +108,15 @@ def _union(lists: Sequence[list[list[Any]]]) -> list[list[Any]]:
     return list({repr(label): label for each in lists for label in each}.values())
 
 
-def _label(value: Any) -> Cell:
+def _label(value: Any, name: str = "") -> Cell:
     counts = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return Cell(str(value), value if counts else None)
+    return Cell(worded(name, value), value if counts else None)
 
 
 def _figure(cell: Figure, table: study.Table, column: list[Any], scales: Scales, chosen_by: str) -> Cell:
     if cell.value is None:
         return Cell(short(cell), hint=cell.reason, tone="faint")
-    text = scales.text(cell.value, table, column)
+    text = scales.text(cell.value, table, column, digits_of(cell))
     if is_further(table, column):
         made_of = table.also[table.columns.index(column) - len(table.columns)]
         return Cell(text, cell.value, f"{column[0]} = {made_of}")
@@ -124,15 +128,16 @@ def _figure(cell: Figure, table: study.Table, column: list[Any], scales: Scales,
     if cell.base is not None:
         hint.append(f"base {scales.base_text(cell.base)} ({table.base})")
     text += f" ({cell.chosen.removeprefix(f'{chosen_by} = ')})" if cell.chosen else ""
-    return Cell(text, cell.value, "; ".join(hint))
+    reach = reach_of(cell)
+    return Cell(text, cell.value, "; ".join(hint), spread="" if reach is None else within(reach))
 
 
 def _reference(beside: study.Table, told: Reference) -> Table:
     """The source's own figures, in the shape of the table that they stand beside."""
     labels_of = [row if isinstance(row, list) else [row] for row in told.rows]
     width = max((len(label) for label in labels_of), default=1)
-    heads = [name.replace("_", " ") for name in beside.row_names[:width]]
-    columns = text_columns(*heads, *[""] * (width - len(heads)))
+    heads = [*_heads(beside, told, labels_of), *[""] * width][:width]
+    columns = text_columns(*heads)
     table = Table(f"{beside.name}-reference", f"{told.source}: {beside.title}", columns)
     units = {repr(title): unit for title, unit in zip(beside.columns, beside.units, strict=True)}
     labels_there = [repr(each if isinstance(each, list) else [each]) for each in told.columns]
@@ -145,11 +150,26 @@ def _reference(beside: study.Table, told: Reference) -> Table:
         unit = units.get(repr(values), rest)
         table.columns.append(Column(named(names, values), unit, base=unit))
     for label, line in zip(labels_of, told.values, strict=False):
-        cells = [*map(_label, label), *[Cell("")] * (width - len(label))]
+        cells = [_label(value, name) for name, value in zip(heads, label, strict=False)]
+        cells += [Cell("")] * (width - len(label))
         cells += map(_label, line[: len(told.columns)])
         table.add(*cells, *[""] * (len(table.columns) - len(cells)))
     table.notes = [told.note] if told.note else []
     return table
+
+
+def _heads(beside: study.Table, told: Reference, rows: list[list[Any]]) -> list[str]:
+    """What the source's rows are called: as it says, else as ours where theirs are such values."""
+    if told.heads:
+        return told.heads
+    if any(len(row) != len(beside.row_names) for row in rows):
+        return []
+    kinds = [{isinstance(value, str) for value in values} for values in zip(*beside.rows, strict=True)]
+    theirs = [{isinstance(value, str) for value in values} for values in zip(*rows, strict=True)]
+    return [
+        plain(name) if not kinds or theirs[place] <= kinds[place] else ""
+        for place, name in enumerate(beside.row_names)
+    ]
 
 
 def missing(studies: Sequence[Evaluated]) -> Table | None:
@@ -183,7 +203,7 @@ def points(studies: Sequence[Evaluated]) -> Table:
             if point.entries:
                 table.add(
                     point.run,
-                    *[_label(point.axes.get(axis, "")) for axis in axes],
+                    *[_label(point.axes.get(axis, ""), axis) for axis in axes],
                     *([name] if name else []),
                     len(point.entries),
                     quantity(aggregate([entry.seconds for entry in point.entries], "median")),
@@ -223,9 +243,22 @@ def _told_of(each: Evaluated) -> Iterator[tuple[str, str]]:
         of = session.environment
         yield from (("machine", of.machine), ("processor", of.cpu), ("cores", str(of.cores)))
         yield from [("file system", of.storage)] if of.storage else []
-        yield from ((name.replace("_", " "), str(value)) for name, value in of.mpi.items())
+        yield from [("MPI", library)] if (library := _library(results)) else []
+        names = {"mpi": "MPI of the build", "version": "version of the build"}
+        yield from ((names.get(name, name.replace("_", " ")), str(value)) for name, value in of.mpi.items())
         yield from (("tilewise", of.tilewise), ("scale", session.scale), ("measured", session.time))
         if len(results.sessions) > 1:
             yield "sessions", f"{len(results.sessions)}, from {results.sessions[0].time}"
     else:
         yield "measured", date(results)
+
+
+def _library(results: Results) -> str:
+    """The MPI library that the newest launch found, in the words before its copyright."""
+    around = (entry.record or {}).get("environment") if (entry := _newest(results)) is not None else None
+    told = around.get("mpi_library") if isinstance(around, dict) else None
+    return " ".join(str(told or "").split("\n")[0].split()[:4]).rstrip(",")
+
+
+def _newest(results: Results) -> Entry | None:
+    return next((point.entries[-1] for point in reversed(results.points) if point.entries), None)

@@ -27,9 +27,10 @@ class Column:
 class Cell:
     """What stands in one place of a table.
 
-    `value` is the number behind the text, in base units (for sorting and CSV), `hint` what a page shows when
-    the pointer is there, `mark` the footnote's sign, `tone` one of "", "faint", "good", "bad", "strong"; a
-    terminal knows "warning" and "bar" besides. `data` is what a page says of it to programs, as `data-…`.
+    `value` is the number behind the text, in base units (for sorting and CSV), `spread` how far it may be
+    off, which a page and Markdown show behind it (`±4 %`), `hint` what a page shows when the pointer is
+    there, `mark` the footnote's sign, `tone` one of "", "faint", "good", "bad", "strong"; a terminal knows
+    "warning" and "bar" besides. `data` is what a page says of it to programs, as `data-…`.
     """
 
     text: str
@@ -38,6 +39,7 @@ class Cell:
     mark: str = ""
     tone: str = ""
     data: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    spread: str = ""
 
 
 @dataclasses.dataclass

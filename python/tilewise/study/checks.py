@@ -12,25 +12,29 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.launch.record import Record
-from tilewise.measurement.result import Measurement
+from tilewise.measurement.result import Line, Measurement
 from tilewise.study.points import Point
 from tilewise.study.schema import Run
 from tilewise.study.study import Study, expression, line_of
 
 _OWN = ("run", "launch", "command_seconds")
+_OF_LINES = ("rate", "rank", "partner")  # of a measurement's lines, besides their fields
+_TOGETHER = ("--algorithm", "--ranks")  # flags of which one may refuse a value of the other
 
 
 def check_lines(study: Study, points: list[Point], check: Callable[[list[str]], None]) -> None:
     """Raises UsageError for the first command line that `check` refuses, with the point's own words.
 
     `check` looks at the words alone, not at files. Of each run as many points are checked as it takes to see
-    every pair of neighbouring words: every value of every flag once, though not with all values of others.
+    every pair of neighbouring words: every value of every flag once, though not with all values of others
+    but for an algorithm's ranks.
     """
     tried: set[tuple[str, str]] = set()
     for point in points:
         names = {point.output, *(made.word for made in point.inputs)}
         plain = [point.run, *(word if word not in names else "" for word in point.words)]
-        pairs = {*itertools.pairwise(plain)}
+        together = [value for flag, value in itertools.pairwise(plain) if flag in _TOGETHER]
+        pairs = {*itertools.pairwise(plain), (point.run, " ".join(together))}
         if pairs <= tried:
             continue
         tried |= pairs
@@ -56,6 +60,20 @@ def check_stops(study: Study) -> None:
                     f"{study.path}: {what} asks for {name!r}{line_of(study.text, name)}, but a record of"
                     f" {run.command} has {missing}"
                 )
+
+
+def check_figure(study: Study, text: str, what: str, runs: list[Run], lines: bool) -> None:
+    """Raises UsageError where a figure asks for what is in no record of `runs`, nor in a line of one."""
+    for name in sorted(expression(study, text, what).names):
+        if name in _OWN or any(name in run.axes for run in runs) or (lines and name in _OF_LINES):
+            continue
+        kinds = [_kind_of(run) for run in runs]
+        missing = [_missing(kind, name.split(".")) for kind in kinds]
+        if lines and Measurement in kinds:
+            missing.insert(0, _missing(Line, name.removeprefix("line.").split(".")))
+        if missing and all(missing):
+            place = line_of(study.text, name)
+            raise UsageError(f"{study.path}: {what} asks for {name!r}{place}, but there is {missing[0]}")
 
 
 def _kind_of(run: Run) -> Any:

@@ -11,20 +11,20 @@ part of it is undecided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
-from tilewise.statistics.decisions import DRIFT, decided, moved_interval
+from tilewise.statistics.decisions import decided, drift_of, drifted, moved_interval
 from tilewise.study import claims_check
 from tilewise.study.claim_figures import Looked
 from tilewise.study.expression import Expression, Missing, Scope, short
 from tilewise.study.moves import moves_of
 from tilewise.study.paths import reason_of
-from tilewise.study.results import Results
+from tilewise.study.results import Measured, Results
 from tilewise.study.schema import Claim, File
 from tilewise.study.tables import Table
 
@@ -46,7 +46,7 @@ class Verdict(msgspec.Struct, kw_only=True):
     `low` and `high` bound the figure with 95 % confidence. `n` are the launches of the point with fewest, of
     those that move the figure; None where it is made of none. `threshold` is the nearest number that the
     figure is compared with. `own`: all is computed from the source's own numbers. `points` are those whose
-    launches move the figure.
+    launches move the figure. `settled`: it stays undecided however often these are launched.
     """
 
     text: str
@@ -63,6 +63,7 @@ class Verdict(msgspec.Struct, kw_only=True):
     note: str = ""
     own: bool = False
     points: list[str] = []
+    settled: bool = False
 
 
 def judge(results: Results, tables: list[Table], claim: Claim) -> Verdict:
@@ -97,6 +98,7 @@ class _Judgement:
         self._made = made
         self._looked = Looked(results, tables)
         self._functions = self._looked.functions()
+        self._drifts = {point.key: _drift(point) for point in results.points}
         self._cores = results.sessions[-1].environment.cores if results.sessions else 1
         self._where = _where(results, claim)
         self._shared = results.study.file.names
@@ -165,7 +167,8 @@ class _Judgement:
         """By the interval of the figure, or of the ratio of both sides where a condition has no figure."""
         made = self._made
         sides = self._sides(figure, self._number)
-        interval = moved_interval(figure, list(sides.values()), DRIFT)
+        drift = max((self._drifts[key] for key in made.points), default=0.0)
+        interval = moved_interval(figure, list(sides.values()), drift)
         if interval is None:
             single = sum(len(side) < 2 for side in sides.values())
             said = f"a single launch of {plural(single, 'point')} does not show how launches differ"
@@ -176,7 +179,16 @@ class _Judgement:
         if decided(self._true_of, figure, interval, thresholds) is None:
             low, high = (short(float(f"{end:.3g}")) for end in interval)
             what = "the figure" if self._figure is not None else "left over right"
-            self._undecided(f"it is true of a part only of the 95 % interval of {what}, {low} to {high}")
+            said = f"it is true of a part only of the 95 % interval of {what}, {low} to {high}"
+            alone = drifted(figure, (figure, figure), drift)
+            bare = moved_interval(figure, list(sides.values())) or interval
+            known = alone[0] <= bare[0] and bare[1] <= alone[1]
+            made.settled = known and decided(self._true_of, figure, alone, thresholds) is None
+            if made.settled:
+                said += (
+                    f"; more launches do not help, as sessions here differ by {100 * drift:.0f} % (deviation)"
+                )
+            self._undecided(said)
 
     def _agree(self, holds: bool) -> None:
         """Where there is no number to bound: by whether every launch alone says the same, of enough."""
@@ -222,6 +234,15 @@ class _Judgement:
 
     def _undecided(self, reason: str) -> None:
         self._made.verdict, self._made.reason = UNDECIDED, reason
+
+
+def _drift(point: Measured) -> float:
+    """What a figure of `point` may differ by in another session; an unknown machine may be virtual."""
+    record = point.entries[-1].record or {} if point.entries else {}
+    around, kinds = record.get("environment"), record.get("kinds")
+    virtual = not isinstance(around, Mapping) or around.get("virtual") is not False
+    listed = [kind for kind in kinds if isinstance(kind, str)] if isinstance(kinds, list) else []
+    return max(drift_of(kind, virtual) for kind in (*listed, ""))
 
 
 def _own(file: File, claim: Claim) -> bool:

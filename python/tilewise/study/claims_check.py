@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from tilewise.base.errors import UsageError
+from tilewise.study.checks import check_figure
 from tilewise.study.expression import FUNCTIONS, Called, Expression
 from tilewise.study.schema import AGGREGATES, Claim, TableWanted, Value
 from tilewise.study.study import Study, line_of
@@ -91,6 +92,8 @@ def _check_call(study: Study, call: Called, place: str) -> None:
         _constant(place, "there is no aggregate", given.get("aggregate"), AGGREGATES)
         if given["path"] is not None:
             Expression(given["path"], place)
+            runs = [run for run in study.runs if labels.get("run") in (None, run.name)]
+            check_figure(study, given["path"], place.removeprefix(f"{study.path}: "), runs, lines=True)
     else:
         tables = {table.name: table for table in study.file.tables}
         _constant(place, "there is no table", given["table"], tables)

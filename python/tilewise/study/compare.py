@@ -25,10 +25,13 @@ from tilewise.study.store import Entry
 LEAST = 0.05  # part of the time: a smaller change is no change
 FALSE = 0.05  # part of the named changes that may be none
 FASTER, SLOWER, SAME = "faster", "slower", "not distinguishable"
+NOT_COMPARED = "not compared"
 
 
 class Change(msgspec.Struct, kw_only=True):
     """One point, or one line of it, in both: medians over launches, new over old, and what that means.
+
+    `verdict` is "not compared" where one side has no figure, or a single launch; `reason` says which.
 
     `low` and `high` bound the ratio with 95 % confidence, by what the launches of both sides differ by, with
     a variance shrunken towards that of all points. `p` is the probability of such a difference without a
@@ -45,7 +48,7 @@ class Change(msgspec.Struct, kw_only=True):
     high: float | None = None
     p: float | None = None
     q: float | None = None
-    verdict: str = SAME
+    verdict: str = NOT_COMPARED
     reason: str = ""
     launches: tuple[int, int] = (0, 0)
 
@@ -142,8 +145,8 @@ def _decide(tested: list[tuple[Change, list[float], list[float]]]) -> None:
         change.p, change.q = each.probability, rate
         change.low = min(change.ratio, math.exp(pair.difference - each.reach))
         change.high = max(change.ratio, math.exp(pair.difference + each.reach))
-        if rate <= FALSE and abs(math.log(change.ratio)) >= math.log1p(LEAST):
-            change.verdict = SLOWER if change.ratio > 1 else FASTER
+        certain = rate <= FALSE and abs(math.log(change.ratio)) >= math.log1p(LEAST)
+        change.verdict = (SLOWER if change.ratio > 1 else FASTER) if certain else SAME
 
 
 def _differences(old: Results, new: Results) -> list[str]:

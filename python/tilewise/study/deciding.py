@@ -2,7 +2,8 @@
 
 claims ──▶ undecided ──▶ its points, once more each ──▶ claims ──▶ … at most N times a point
 
-All that are undecided go on together, a round each, so that drift meets all of their points alike.
+A claim is left alone where its figure is nearer to the threshold than sessions are to each other: no launch
+decides it. All others go on together, a round each, so that drift meets all of their points alike.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Ahead(msgspec.Struct, frozen=True):
 def ahead(found: Evaluated, most: int, launched: Counter[str] | None = None) -> Ahead:
     """What is undecided and can go on, where a point may be launched `most` times; some were already."""
     done = launched or Counter[str]()
-    opened = [each for each in found.verdicts if each.verdict == UNDECIDED]
+    opened = [each for each in found.verdicts if each.verdict == UNDECIDED and not each.settled]
     open_points = {key for each in opened for key in each.points}
     seconds, keys = 0.0, []
     for point in found.results.points:

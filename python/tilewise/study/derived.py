@@ -51,7 +51,7 @@ def check(study: Study, wanted: TableWanted) -> None:
     titles = [[each.title] for each in columns if isinstance(each, Value)]
     known: list[list[Any]] = titles or [[]]
     if axes:
-        known = [] if wanted.lines else _labels(study, axes)
+        known = [] if wanted.lines else labels(study, axes)
     certain = bool(known)
     rows = [wanted.rows] if isinstance(wanted.rows, str) else wanted.rows
     for each in wanted.also:
@@ -69,7 +69,7 @@ def check(study: Study, wanted: TableWanted) -> None:
         known = [*known, [each.title]]
 
 
-def _labels(study: Study, axes: list[str]) -> list[list[Any]]:
+def labels(study: Study, axes: list[str]) -> list[list[Any]]:
     """Every label that columns over `axes` may have at any scale; none where these are too many."""
     file = study.file
     changes = [*file.scales.values(), *(each for run in file.runs for each in run.scales.values())]

@@ -119,13 +119,17 @@ class Further(_Table, kw_only=True):
 
 
 class Reference(_Table, kw_only=True):
-    """The source's own figures, in the shape of the table they stand beside; numbers or texts."""
+    """The source's own figures, in the shape of the table they stand beside; numbers or texts.
+
+    `heads` are names of its rows' labels, where these are not values of our axes.
+    """
 
     source: str
     rows: list[Any]
     columns: list[Any]
     values: list[list[Any]]
     note: str = ""
+    heads: list[str] = []
 
 
 class Figures(_Table, kw_only=True):

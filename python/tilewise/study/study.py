@@ -52,7 +52,9 @@ def read(path: str, scale: str = "default") -> Study:
 def parse(text: str, path: str, name: str, scale: str = "default") -> Study:
     """The study in `text`; `path` stands in messages. Raises UsageError as `read` does."""
     try:
-        file = msgspec.convert(_alike(msgspec.toml.decode(text), path), File)
+        plain = _alike(msgspec.toml.decode(text), path)
+        _check_axes(plain, path, text)
+        file = msgspec.convert(plain, File)
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {_sentence(str(error), text)}", "tilewise study show quick") from None
     except msgspec.DecodeError as error:
@@ -89,6 +91,19 @@ def _alike(plain: dict[str, Any], path: str) -> dict[str, Any]:
                 each.update({**from_there, **each, **joined})
             above[str(name)] = dict(each)
     return plain
+
+
+def _check_axes(plain: dict[str, Any], path: str, text: str) -> None:
+    """Raises UsageError for an axis that is no list, by its name: types alone tell only that there is one."""
+    runs = plain.get("runs")
+    for number, table in enumerate([plain, *(runs if isinstance(runs, list) else [])]):
+        where = f"runs {number}, " if number else ""
+        axes = table.get("axes") if isinstance(table, dict) else None
+        for name, values in axes.items() if isinstance(axes, dict) else ():
+            if not isinstance(values, list):
+                line = line_of(text, f"axes.{name}") or line_of(text, f"{name} =")
+                said = f"{path}: {where}axes.{name}: expected a list, not {values!r}{line}"
+                raise UsageError(said, f"axes.{name} = [{values!r}]")
 
 
 def line_of(text: str, needle: str) -> str:

@@ -26,6 +26,7 @@ from tilewise.study.cells import (
     ordered,
     unit_shown,
 )
+from tilewise.study.checks import check_figure
 from tilewise.study.expression import Expression, Missing
 from tilewise.study.moves import moves_of, placed
 from tilewise.study.observations import Bases, Lost, Observation, observe
@@ -164,18 +165,19 @@ def check(study: Study, points: list[Point], wanted: TableWanted) -> None:
     texts = [each.value for each in columns if isinstance(each, Value)]
     if texts and len(texts) < len(columns):
         raise UsageError(f"{where}: columns are either axes or figures, not both")
+    runs = [run for run in study.runs if wanted.runs is None or run.name in wanted.runs]
+    lines = bool(wanted.lines) or any(each.lines for each in columns if isinstance(each, Value))
     for text in texts or [wanted.value]:
-        expression(study, text, f"tables {wanted.name}")
+        check_figure(study, text, f"tables {wanted.name}", runs, lines)
     derived.check(study, wanted)
     asked = _names(study, wanted.where, wanted.name)
-    runs = [run for run in study.runs if wanted.runs is None or run.name in wanted.runs]
     axes = {"run", *(axis for run in runs for axis in run.axes)}
     everywhere = {"run", *(axis for run in study.runs for axis in run.axes)}
-    lines = wanted.lines or any(each.lines for each in columns if isinstance(each, Value))
     if not lines:  # whose fields are known only once they are measured
         _known(study, where, "no run has an axis", names, axes)
         _known(study, where, "where: no run has an axis", asked, axes)
         _known(study, where, "base: no run has an axis", wanted.base, everywhere)
+        _check_base(study, where, wanted.base)
     own = {*names, "value", *(["base"] if wanted.base else [])}
     _known(study, where, "cell has no", _names(study, wanted.cell, wanted.name), own)
     if lines:
@@ -188,6 +190,15 @@ def check(study: Study, points: list[Point], wanted: TableWanted) -> None:
     rows = _list(wanted.rows)
     bases = Bases(seen, tied(study))
     arrange(lambda name: [], seen, bases, plain, rows, names[len(rows) :], where, Lost(), cell)
+
+
+def _check_base(study: Study, where: str, base: dict[str, Any]) -> None:
+    """Raises UsageError where no point of any scale is the base."""
+    for name, value in base.items():
+        there = [label[0] for label in derived.labels(study, [name])]
+        if there and value not in there:
+            place, known = line_of(study.text, "base = "), ", ".join(map(str, there))
+            raise UsageError(f"{where}: base: no point has {name} = {value}{place}; it is one of {known}")
 
 
 def _names(study: Study, text: str, table: str) -> list[str]:

@@ -17,7 +17,7 @@ from tilewise.cli import main
 from tilewise.launch.record import Record
 from tilewise.measurement import stored
 from tilewise.report import roofline
-from tilewise.report.data_path import WORDS, data_path, way_of
+from tilewise.report.data_path import WORDS, Way, data_path, way_of
 from tilewise.report.load_results import find, report_page
 from tilewise.report.page import Page
 from tilewise.report.render.html import html
@@ -56,6 +56,26 @@ def test_a_record_is_told_in_full(tmp_path: Path) -> None:
     phases = page.sections[0].plots[0]
     assert [spot.width for spot in phases.spots[:5]] == [0.5, 1.5, 0.5, 0.5, 0.5]
     assert "root_collective" in next(s.drawings[0].svg for s in page.sections if s.drawings)
+
+
+def test_what_disturbed_a_job_stands_above_its_page(tmp_path: Path) -> None:
+    seen = {"launch": 0, "what": "multiply", "seconds": 3.6, "others": 0.31, "stolen": 0.07, "throttled": 4}
+    seen["labels"] = [
+        "oversubscribed",
+        "other programs busy (0.6 cores)",
+        "cores too hot (slowed down 4 times)",
+    ]
+    path = kept(tmp_path / "r.json", disturbance=seen, labels=["busy", "frequency", "oversubscribed"])
+    page = report_page(find([path]))
+    assert [each for each in page.warnings if "during" in each] == [
+        "during multiply: other programs busy (0.6 cores)",
+        "during multiply: cores too hot (slowed down 4 times)",
+    ]
+    (table,) = [table for part in page.sections for table in part.tables if table.key == "meanwhile"]
+    assert [row[1].text for row in table.rows[1:]] == ["31 %", "7.0 %", "4"]
+    older = report_page(find([kept(tmp_path / "o.json", labels=["busy"])]))
+    assert "during multiply: busy" in older.warnings
+    assert "during multiply: other programs busy (0.6 cores)" in report_page(find([path, path])).warnings
 
 
 def test_hostile_words_of_a_record_stay_words(tmp_path: Path) -> None:
@@ -183,7 +203,7 @@ def test_everything_is_written_where_it_is_wanted(tmp_path: Path, capsys: pytest
 
 @pytest.mark.parametrize("strategy", WORDS)
 def test_a_data_path_is_drawn_within_its_frame(strategy: str) -> None:
-    drawing = data_path("k", "a <job>", strategy, strategy, "cannon, nonblocking")
+    drawing = data_path("k", "a <job>", Way(strategy, strategy, "cannon, nonblocking"))
     tree = Tree(f"<p>{drawing.svg}</p>")
     assert [one["viewbox"] for one in tree.named("svg")] == ["0 0 420 262"]
     assert (
@@ -202,9 +222,9 @@ def test_a_data_path_runs_from_the_file_to_its_ranks_and_back() -> None:
     """As many arrows as there are pieces, ranks or messages, on each side; heads are triangles."""
     counts = {"root": 4, "root_collective": 4, "per_rank": 4, "positioned": 8, "two_phase": 8, "none": 0}
     for strategy, arrows in counts.items():
-        heads = len(re.findall(r'stroke-width="(?:3|1\.4)"', data_path("k", "t", strategy, "none").svg))
+        heads = len(re.findall(r'stroke-width="(?:3|1\.4)"', data_path("k", "t", Way(strategy, "none")).svg))
         assert heads == arrows, strategy
-    assert len(re.findall('stroke-width="3"', data_path("k", "t", "root", "root").svg)) == 2
+    assert len(re.findall('stroke-width="3"', data_path("k", "t", Way("root", "root")).svg)) == 2
 
 
 def test_the_way_of_the_data_follows_from_the_record() -> None:
@@ -213,17 +233,53 @@ def test_the_way_of_the_data_follows_from_the_record() -> None:
         told["variant"].update(fields)
         return way_of(msgspec.convert(told, Record))
 
-    assert way() == ("root_collective", "positioned", "cannon, nonblocking")
-    assert way(io="mapped") == ("mapped", "mapped", "cannon, nonblocking")
-    assert way(ranks=1)[2] == way(exchange="none")[2] == "" and way(inputs=[])[0] == "none"
-    assert way(command="stencil", algorithm="sweeps", decomposition="rows")[2] == "rows, nonblocking"
+    assert way() == Way("root_collective", "positioned", "cannon, nonblocking")
+    assert way(io="mapped") == Way("mapped", "mapped", "cannon, nonblocking")
+    assert way(ranks=1).between == way(exchange="none").between == "" and way(inputs=[]).read == "none"
+    assert way(command="stencil", algorithm="sweeps", decomposition="rows").between == "rows, nonblocking"
+    generated = [{**record()["inputs"][0], "format": "generated"}] * 2
+    assert (
+        way(inputs=generated).read == "none"
+        and way(inputs=[generated[0], record()["inputs"][0]]).read != "none"
+    )
+    apart = way(io="collective:split_collective", hints={"romio_cb_read": "disable"})
+    assert (apart.read, apart.write) == ("collective, not joined", "split_collective")
+    assert way(io="collective", hints={"romio_cb_read": "enable"}).read == "collective"
     gathered = way(command="transpose", algorithm="gather", io="collective:positioned")
-    assert gathered == ("collective", "root", "gather, nonblocking")
+    assert gathered == Way("collective", "root", "gather, nonblocking")
     swapped, plain = (
-        data_path("k", "t", "none", "none", "swap, x"),
-        data_path("k", "t", "none", "none", "gather, x"),
+        data_path("k", "t", Way("none", "none", "swap, x")),
+        data_path("k", "t", Way("none", "none", "gather, x")),
     )
     assert [drawing.svg.count("<path") for drawing in (swapped, plain)] == [6, 0]
+
+
+@pytest.mark.parametrize(
+    ("grid", "ranks", "drawn"),
+    [
+        ([1, 1], 1, (1, 1)),
+        ([2, 1], 2, (2, 1)),
+        ([1, 3], 3, (1, 3)),
+        ([4, 1], 4, (4, 1)),
+        ([1, 1], 2, (2, 1)),
+        ([4, 4], 16, (2, 2)),
+        ([1, 8], 8, (1, 4)),
+        ([6, 1], 6, (4, 1)),
+        ([2, 2], 8, (2, 2)),
+    ],
+)
+def test_as_many_ranks_are_drawn_as_there_were_up_to_four(
+    grid: list[int], ranks: int, drawn: tuple[int, int]
+) -> None:
+    told = record()
+    told["variant"].update(grid=grid, ranks=ranks)
+    way = way_of(msgspec.convert(told, Record))
+    assert way.grid == drawn and way.drawn == min(ranks, 4)
+    for strategy in WORDS:
+        svg = data_path("k", "t", Way(strategy, strategy, "x, y", drawn)).svg
+        assert svg.count(">rank ") == way.drawn and f">rank {way.drawn - 1}<" in svg
+    heads = re.findall(r'stroke-width="1\.4"', data_path("k", "t", Way("positioned", "none", grid=drawn)).svg)
+    assert len(heads) == 2 * way.drawn
 
 
 def test_a_roofline_bounds_what_is_under_it() -> None:

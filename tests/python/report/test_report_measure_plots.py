@@ -197,7 +197,7 @@ def test_curves_beside_others_have_their_colours_and_do_not_count() -> None:
     points = [(1.0, 1.0, 1.0, 1.0, ""), (2.0, 2.0, 2.0, 2.0, "")]
     ours = [Curve(f"c{place}", points) for place in range(MOST)]
     theirs = [Curve(f"source {place}", points, dash=1, like=f"c{place}") for place in range(MOST)]
-    plot = curves("k", "t", "c.", [*ours, *theirs], Axis("x"), Axis("y"), ordered=True)
+    plot = curves("k", "t", "c.", [*ours, *theirs], Axis("x"), Axis("y"))
     drawn = plot.figure.axes[0].lines
     assert len(drawn) == 2 * MOST and plot.caption == "c."
     colours = [one.get_color() for one in drawn]

@@ -11,7 +11,7 @@ import pytest
 from studies import Runner, run
 from tilewise.base.errors import clean
 from tilewise.engine.child import Ended
-from tilewise.report.figures.style import Plot, house, svg
+from tilewise.report.figures.style import Plot, house, ordered, svg
 from tilewise.report.load_results import find, report_page
 from tilewise.report.study_plots import declared, phases
 from tilewise.study import evaluation
@@ -109,7 +109,8 @@ def test_names_that_differ_at_their_end_stay_apart(tmp_path: Path) -> None:
     run(tmp_path, axes + "words = ['random:{very_long_name_of_an_axis}x4:float64']\n", Phased())
     (plot,) = phases([evaluation.load(str(tmp_path))])
     names = [tick.get_text() for tick in plot.figure.axes[0].get_yticklabels()]
-    assert len(names) == len(set(names)) == 6 and all(len(name) <= 34 for name in names)
+    assert len(names) == len(set(names)) == 6 and not any("…" in name for name in names)
+    assert all(len(line) <= 34 for name in names for line in name.split("\n"))
 
 
 def test_more_bars_than_colours_are_in_the_table_only(tmp_path: Path) -> None:
@@ -133,3 +134,37 @@ def test_a_ratio_has_no_unit_of_time(tmp_path: Path) -> None:
     assert "ratio" in words(plot) and not any(word.endswith(" s") for word in words(plot))
     assert all("seconds" not in word for word in words(plot))
     assert report_page(find([str(tmp_path)]))
+
+
+def test_a_value_has_one_colour_on_the_whole_page_and_the_source_s_curve_that_of_ours(tmp_path: Path) -> None:
+    axes = AXES.replace('["root", "sieve"]', '["root", "sieve", "positioned"]')
+    references = "references = [{label = 'sieve, Haswell', source = 'r', x = [1, 2], y = [3, 4]}]\n"
+    text = PLOT + references + PLOT.replace("'p'", "'q'") + "where = \"io != 'root'\"\n"
+    run(tmp_path, axes + text, Runner())
+    found = [evaluation.load(str(tmp_path))]
+    first, second = (next(iter(declared(found, place))).figure.axes[0].get_lines() for place in range(2))
+    colours = {line.get_label(): line.get_color() for line in first}
+    assert len(set(colours.values())) == 3 and colours["sieve, Haswell (r)"] == colours["sieve"]
+    assert {line.get_label(): line.get_color() for line in second}.items() <= colours.items()
+    dashes = {line.get_label(): line.get_linestyle() for line in first}
+    assert dashes["sieve"] == "-" and dashes["sieve, Haswell (r)"] != "-"
+
+
+def test_sizes_have_colours_in_their_order_with_the_source_s_beside(tmp_path: Path) -> None:
+    references = "references = [{label = '4 ranks', source = 'r', x = ['root'], y = [3]}]\n"
+    text = "[[plots]]\nname = 'p'\nx = 'threads'\nseries = 'ranks'\nlog = 'y'\n" + references
+    axes = AXES.replace('axes.io = ["root", "sieve"]', "axes.threads = [1, 2]")
+    plot = drawn(tmp_path, text.replace("['root']", "[1]"), axes)
+    colours = {line.get_label(): line.get_color() for line in plot.figure.axes[0].get_lines()}
+    assert [colours[f"ranks {count}"] for count in (1, 2, 4)] == ordered(3)
+    assert colours["4 ranks (r)"] == colours["ranks 4"]
+
+
+def test_bytes_of_the_source_are_the_sizes_of_ours(tmp_path: Path) -> None:
+    axes = AXES.replace("axes.io", "axes.block").replace('["root", "sieve"]', "[128000, 16000000]")
+    axes += "flags.io = 'root'\nwords = ['random:{block}x4:float64']\n"
+    references = "references = [{label = 'report 4, 16000000 B', source = 't', x = [1, 2], y = [3, 4]}]\n"
+    plot = drawn(tmp_path, PLOT.replace("'io'", "'block'") + references, axes)
+    colours = {line.get_label(): line.get_color() for line in plot.figure.axes[0].get_lines()}
+    assert set(colours) == {"block 128 kB", "block 16 MB", "report 4, 16 MB (t)"}
+    assert colours["report 4, 16 MB (t)"] == colours["block 16 MB"] != colours["block 128 kB"]

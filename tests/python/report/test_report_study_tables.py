@@ -11,10 +11,13 @@ from tilewise.report.page import Page, Section
 from tilewise.report.render.html import html
 from tilewise.report.render.text import as_csv, as_markdown
 from tilewise.report.study_claims import claims
+from tilewise.report.study_format import digits_of
 from tilewise.report.study_labels import base_unit
 from tilewise.report.study_tables import figures
 from tilewise.report.table import Table
 from tilewise.study import evaluation
+from tilewise.study.cells import Cell
+from tilewise.study.labels import SINGLE
 from tilewise.study.schema import TableWanted, Value
 
 AXES = (
@@ -23,8 +26,8 @@ AXES = (
 )
 
 
-def made(tmp_path: Path, text: str, factor: float = 1.0) -> list[Table]:
-    run(tmp_path, AXES + text, Runner(factors=[factor]))
+def made(tmp_path: Path, text: str, *factors: float, axes: str = AXES) -> list[Table]:
+    run(tmp_path, axes + text, Runner(factors=factors or [1.0]))
     return figures([evaluation.load(str(tmp_path))], 0)
 
 
@@ -35,9 +38,9 @@ def read(table: Table) -> list[dict[str, str]]:
 def test_a_page_scales_times_and_a_file_keeps_the_study_s_unit(tmp_path: Path) -> None:
     (table,) = made(tmp_path, "rows = 'ranks'\ncolumns = 'io'\nunit = 's'", 1e-3)
     assert [(column.title, column.unit) for column in table.columns[1:]] == [("sieve", "ms"), ("root", "ms")]
-    assert [cell.text for cell in table.rows[1]] == ["2", "6.000", "7.000"]
+    assert [cell.text for cell in table.rows[1]] == ["2", "6.00", "7.00"]
     assert read(table)[1] == {"ranks": "2", "sieve (s)": "0.006", "root (s)": "0.007"}
-    assert "| sieve (ms) |" in as_markdown(table) and "| 2 | 6.000 | 7.000 |" in as_markdown(table)
+    assert "| sieve (ms) |" in as_markdown(table) and "| 2 | 6.00 | 7.00 |" in as_markdown(table)
 
 
 def test_numbers_of_a_file_have_the_unit_of_its_head(tmp_path: Path) -> None:
@@ -52,7 +55,7 @@ def test_times_beside_the_source_s_stay_in_its_unit(tmp_path: Path) -> None:
     told = "reference = {source = 'r', rows = [1], columns = ['sieve', 'x'], values = [[0.25, 3]]}\n"
     ours, theirs = made(tmp_path, "rows = 'ranks'\ncolumns = 'io'\nunit = 's'\n" + told, 1e-3)
     assert ours.columns[1].unit == theirs.columns[1].unit == "s" and theirs.columns[2].unit == "s"
-    assert ours.rows[0][1].text == "0.01200" and theirs.rows[0][1].text == "0.25"
+    assert ours.rows[0][1].text == "0.0120" and theirs.rows[0][1].text == "0.25"
 
 
 def test_one_base_of_a_table_stands_in_its_title(tmp_path: Path) -> None:
@@ -75,7 +78,43 @@ def test_one_base_of_a_row_stands_in_it(tmp_path: Path) -> None:
         "12.70",
         13 / 1024,
     )
-    assert [cell.text for cell in table.rows[1][2:]] == ["1", "1.857", "not run"]
+    assert [cell.text for cell in table.rows[1][2:]] == ["1", "1.86", "not run"]
+
+
+def test_one_base_of_a_column_stands_over_it_and_intervals_beside_figures(tmp_path: Path) -> None:
+    axes = AXES.replace("[[tables]]", "launches = 3\n[[tables]]")
+    (table,) = made(
+        tmp_path, "rows = 'ranks'\ncolumns = 'io'\nbase = {ranks = 1}", 1.0, 1.01, 0.99, axes=axes
+    )
+    assert [column.title for column in table.columns] == ["ranks", "sieve", "root"]
+    assert [column.unit for column in table.columns] == ["", "of 11.88 s", "of 13.13 s"]
+    assert table.rows[0][1].spread == "" and table.rows[1][1].spread == "±2.4 %"
+    assert f"| 2 | {table.rows[1][1].text} ±2.4 % |" in as_markdown(table)
+    assert "<small>±2.4 %</small>" in html(Page("", "", [Section("s", "S", tables=[table])]))
+
+
+def test_digits_are_those_that_launches_agree_on() -> None:
+    told = [(0.3, "2"), (0.05, "3"), (0.004, "4"), (1e-9, "4")]
+    for reach, digits in told:
+        assert digits_of(Cell(value=2.0, low=2.0 - 2 * reach, high=2.0 + reach, n=3)) == int(digits)
+    assert digits_of(Cell(value=2.0, n=1, labels=[SINGLE])) == 3 and digits_of(Cell(value=2.0, n=1)) == 4
+
+
+def test_bytes_of_an_axis_are_sizes(tmp_path: Path) -> None:
+    axes = AXES.replace("axes.io", "axes.block").replace('["sieve", "root"]', "[4194304, 16000000]")
+    axes = axes.replace("limits", "flags.io = 'root'\nwords = ['random:{block}x4:float64']\nlimits")
+    (table,) = made(tmp_path, "rows = ['block', 'ranks']", axes=axes)
+    assert {row[0].text for row in table.rows} == {"4 MiB", "16 MB"}
+    assert {row[0].value for row in table.rows} == {4194304, 16000000}
+
+
+def test_the_source_s_rows_have_names_of_ours_only_where_they_are_such_values(tmp_path: Path) -> None:
+    told = "reference = {source = 'r', rows = ['Haswell'], columns = ['sieve'], values = [[3]]}\n"
+    _, theirs = made(tmp_path, "rows = 'ranks'\ncolumns = 'io'\n" + told)
+    assert theirs.columns[0].title == ""
+    told = "reference = {source = 'r', heads = ['N'], rows = [64], columns = ['sieve'], values = [[3]]}\n"
+    _, theirs = made(tmp_path / "n", "rows = 'ranks'\ncolumns = 'io'\n" + told)
+    assert theirs.columns[0].title == "N"
 
 
 def test_a_further_column_says_what_it_is_made_of(tmp_path: Path) -> None:

@@ -32,6 +32,34 @@ STENCIL = 'title = "T"\ncommand = "stencil"\nwords = ["A.npy"]\noutput = "C.npy"
         (JOB + "flags.verify = ['off', 'fast']", "given more than once"),
         (JOB.replace('output = "C.npy"', ""), "multiply needs --output"),
         (JOB.replace(', "B.npy"', ""), "multiply needs B"),
+        (JOB + 'flags.algorithm = "cannon"\naxes.ranks = [1, 2]', "cannon takes square rank.*--ranks 2"),
+        (
+            JOB + 'axes.ranks = [1, 2]\naxes.algorithm = ["summa", "cannon"]',
+            "cannon takes square rank counts",
+        ),
+        (JOB.replace("C.npy", "C.zz"), "unknown extension '.zz'"),
+        (JOB + "axes.ranks = 2", "axes.ranks: expected a list, not 2, line 5"),
+        (JOB + "[[runs]]\nname = 'r'\naxes.ranks = 2", "runs 1, axes.ranks: expected a list, not 2, line 7"),
+        (
+            JOB + '[[tables]]\nname = "t"\nrows = "run"\nvalue = "seconds.totl.max"',
+            "t asks for 'seconds.totl.max', line 8, but there is no seconds.totl; expected one of input,",
+        ),
+        (
+            JOB + '[[tables]]\nname = "t"\nrows = "run"\ncolumns = [{title = "a", value = "bytes.reed / 2"}]',
+            "tables t asks for 'bytes.reed', line 8",
+        ),
+        (
+            JOB + '[[plots]]\nname = "p"\nx = "run"\nvalue = "messagess"',
+            "asks for 'messagess', line 8, but there is no messagess",
+        ),
+        (
+            JOB + 'axes.ranks = [1, 2]\n[[tables]]\nname = "t"\nrows = "ranks"\nbase = { ranks = 3 }',
+            "base: no point has ranks = 3, line 9; it is one of 1, 2",
+        ),
+        (
+            JOB + '[[claims]]\ntext = "c"\nholds = "value(\'seconds.inputt.max\') > 1"',
+            "asks for 'seconds.inputt.max'.*there is no seconds.inputt",
+        ),
         (MEASURE + 'output = "C.npy"', "measure has no flag -o"),
         (MEASURE + "flags.ranks = '2'", "--ranks belongs to ping and file, not to compute"),
         (MEASURE + "flags.schema = true", "--schema is set by the study itself"),

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 import pytest
+import studies
 from studies import FLAGS, HERE, MACHINE, Runner, run, study
 from tilewise.study import evaluation
 from tilewise.study import run as running
@@ -158,13 +159,35 @@ def test_points_of_undecided_claims_are_launched_until_they_are_decided(tmp_path
 
 
 def test_a_claim_at_its_threshold_stops_at_the_limit(tmp_path: Path) -> None:
-    runner = Runner(factors=SPREAD)
+    runner = Runner(factors=(0.7, 1.0, 1.4, 0.75, 1.3))
     outcome, _ = repeated(tmp_path, claims("at('speedup', ranks=2); figure > 2"), runner, 4)
     assert outcome is not None and outcome.launched == 8
     assert evaluation.load(str(tmp_path)).verdicts[0].n == 7
     # In a later run it may go on, by as many again.
     outcome, _ = repeated(tmp_path, claims("at('speedup', ranks=2); figure > 2"), runner, 1)
     assert outcome is not None and outcome.launched == 2
+
+
+def test_what_sessions_differ_by_is_not_decided_by_launches(tmp_path: Path) -> None:
+    text = claims("at('speedup', ranks=2); figure > 2")
+    outcome, _ = repeated(tmp_path, text, Runner(factors=(1.0, 1.001, 0.999, 1.002)), 5)
+    (said,) = evaluation.load(str(tmp_path)).verdicts
+    assert outcome is None and said.verdict == UNDECIDED and said.settled
+    assert "more launches do not help, as sessions here differ by 3 %" in said.reason
+
+
+@pytest.mark.parametrize(
+    ("around", "verdict"), [({"virtual": False}, HOLDS), ({"virtual": True}, UNDECIDED), ({}, UNDECIDED)]
+)
+def test_virtual_and_unknown_machines_drift_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, around: dict[str, bool], verdict: str
+) -> None:
+    told = studies.record
+    monkeypatch.setattr(
+        "studies.record", lambda words, factor=1.0: {**told(words, factor), "environment": around}
+    )
+    (said,) = verdicts(tmp_path, claims("at('speedup', ranks=2); figure > 1.6"))
+    assert said.verdict == verdict
 
 
 def test_nothing_is_said_or_launched_where_all_is_decided(tmp_path: Path) -> None:

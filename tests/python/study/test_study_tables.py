@@ -159,13 +159,13 @@ def test_what_is_missing_says_why(tmp_path: Path) -> None:
     text = (
         AXES + "limits = ['ranks <= cores']\n[[tables]]\nname='t'\nrows='ranks'\ncolumns='io'\n"
         "[[tables]]\nname='s'\nrows='io'\ncolumns='ranks'\nbase={ranks=4}\n"
-        "[[tables]]\nname='u'\nrows='io'\ncolumns='ranks'\nvalue='seconds.nothing.max'"
+        "[[tables]]\nname='u'\nrows='io'\ncolumns='ranks'\nvalue='result.nothing'"
     )
     plain, ratio, unknown = tables(tmp_path, text, Runner(lambda words: "2" in words and "root" in words))
     assert plain.look(4, "root") == Cell(reason="not run: ranks <= cores does not hold here: 4 against 2")
     assert plain.look(2, "root").reason == "failed: the disk is full; try: another disk"
     assert ratio.look("sieve", 1).reason.startswith("no base: not run: ranks <= cores")
-    assert unknown.look("sieve", 1).reason == "the record has no seconds.nothing"
+    assert unknown.look("sieve", 1).reason == "the record has no result"
 
 
 @pytest.mark.parametrize(
@@ -349,9 +349,10 @@ def test_compare_one_launch_and_other_environments(tmp_path: Path, monkeypatch: 
     one, two = made.changes
     assert (one.ratio, one.verdict, one.reason) == (
         2.0,
-        "not distinguishable",
+        "not compared",
         "one launch does not show how launches differ",
     )
+    assert two.verdict == "not compared"
     assert two.reason == "not run: ranks <= cores does not hold here: 2 against 1"
     assert made.differences == ["cpu: a cpu → another"] and (made.only_old, made.only_new) == (0, 1)
 

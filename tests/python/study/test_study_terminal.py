@@ -84,13 +84,13 @@ BASES = {
     "of a column": (
         "rows = 'ranks'\ncolumns = 'io'\nbase = {ranks = 1}",
         """
-        T
-                        its base           its base
-        ranks    sieve         s     root         s
-        ───────────────────────────────────────────
-        1            1     12.00    1.000     13.00
-        2            2     12.00    1.857     13.00
-        4      not run         –  not run         –
+        T; compared with ranks = 1
+                    sieve        root
+        ranks  of 12.00 s  of 13.00 s
+        ─────────────────────────────
+        1               1       1.000
+        2               2       1.857
+        4         not run     not run
         """,
     ),
 }

@@ -115,6 +115,21 @@ def test_others_at_work_are_told_from_our_own_work(node: Node) -> None:
     assert disturbance.others == pytest.approx(0.45, abs=0.01)
 
 
+@pytest.mark.parametrize("light", [True, False])
+def test_a_lower_ceiling_is_told_and_what_idle_cores_run_at_is_not(node: Node, light: bool) -> None:
+    for core in range(2):
+        node.put(f"sys/cpu{core}/cpufreq/scaling_max_freq", "3400000")
+    still, lowered = node.watch(light=light), node.watch(light=light)
+    node.run(own=1.5)
+    disturbance = seen(still)
+    assert disturbance.labels == [] and disturbance.ceiling == (3400, 3400)
+    for core in range(2):
+        node.put(f"sys/cpu{core}/cpufreq/scaling_max_freq", "2100000")
+    disturbance = seen(lowered)
+    assert disturbance.labels == ["frequency changed (ceiling 3.40 to 2.10 GHz)"]
+    assert disturbance.words() == ["frequency"]
+
+
 def test_a_short_launch_is_not_blamed_for_a_single_tick(node: Node) -> None:
     watch = node.watch()
     node.run(seconds=0.1, own=0.1, others=0.02)
@@ -169,7 +184,7 @@ def test_a_light_look_takes_less_than_a_millisecond_of_files(monkeypatch: pytest
     text_of = cpu.text_of
     monkeypatch.setattr(cpu, "text_of", lambda path: asked.append(path) or text_of(path))  # type: ignore[func-returns-value]
     Watch(cpus=range(512), light=True)
-    assert 2 <= len(asked) <= 2 + 32
+    assert 2 <= len(asked) <= 3 + 32
 
 
 def test_only_cores_that_we_may_use_count(tmp_path: Path) -> None:

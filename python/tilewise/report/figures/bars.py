@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from tilewise.report.figures.curves import LEGEND, Axis, set_ticks
-from tilewise.report.figures.style import INK, SERIES, WIDTH, Plot, Spot, house, sheet, short
+from tilewise.report.figures.style import INK, SERIES, WIDTH, Plot, Spot, house, sheet, short, wrapped_name
 from tilewise.report.numbers import finite
 
 _ROW = 0.15  # inches a bar
+_TWO_LINES = 0.3  # inches of a name on two lines
 _FRAME = 1.2
 _BELOW = 2.0  # how far below the least bar a logarithmic axis begins
 _LEGEND = 82  # characters abreast under a diagram
@@ -23,8 +25,16 @@ class Bar:
     values: dict[str, tuple[float, float, float, str]]
 
 
-def bars(key: str, title: str, caption: str, rows: Sequence[Bar], unit: str, log: bool = False) -> Plot:
-    """One group of bars for each row, from top to bottom.
+def bars(
+    key: str,
+    title: str,
+    caption: str,
+    rows: Sequence[Bar],
+    unit: str,
+    log: bool = False,
+    tones: Mapping[str, str] = MappingProxyType({}),
+) -> Plot:
+    """One group of bars for each row, from top to bottom; `tones` are colours of kinds.
 
     On a logarithmic axis bars begin below the least of them, and what is not above zero has none.
     """
@@ -33,11 +43,13 @@ def bars(key: str, title: str, caption: str, rows: Sequence[Bar], unit: str, log
     start = least / _BELOW if log else 0.0
     kinds = list(dict.fromkeys(kind for row in rows for kind in row.values))
     thick = 0.82 / max(len(kinds), 1)
+    names = [wrapped_name(row.name) for row in rows]
+    high = max(_ROW * (len(kinds) + 0.8), _TWO_LINES if any("\n" in name for name in names) else 0.0)
     with house():
-        figure, axes = sheet(title, WIDTH, _FRAME + _ROW * len(rows) * (len(kinds) + 0.8))
+        figure, axes = sheet(title, WIDTH, _FRAME + high * len(rows))
         plot = Plot(key, title, caption, figure)
         for place, kind in enumerate(kinds):
-            colour = SERIES[place % len(SERIES)][0]
+            colour = tones.get(kind) or SERIES[place % len(SERIES)][0]
             label = short(kind, LEGEND)
             for number, row in enumerate(rows):
                 value, low, high, words = row.values.get(kind, (float("nan"),) * 3 + ("",))
@@ -56,7 +68,7 @@ def bars(key: str, title: str, caption: str, rows: Sequence[Bar], unit: str, log
                     )
                 text = f"{row.name}, {kind}: {words}"
                 plot.spots.append(Spot(axes, start, top, text, value - start, thick))
-        axes.set_yticks(range(len(rows)), [short(row.name) for row in rows])
+        axes.set_yticks(range(len(rows)), names, linespacing=1.0)
         axes.invert_yaxis()
         if log:
             axes.set_xscale("log")

@@ -11,7 +11,6 @@ from tilewise.report.figures.style import (
     DASHES,
     MARKERS,
     MUTED,
-    ORDERED,
     SERIES,
     Plot,
     Spot,
@@ -41,8 +40,8 @@ _LITTLE = 4.0  # greatest over least: below, there may be no such tick at all
 class Curve:
     """A named series of points: x, y, bounds of y (the same as y where unknown), and words for the pointer.
 
-    `group` gives the dash where several curves share a colour (`colour`, by place; None: next one). `like`
-    names the curve beside which this one is drawn, in its colour and with its marker.
+    `dash` tells curves of one colour apart: `tone`, else `colour` by place (None: next one). `like` names the
+    curve beside which this one is drawn, in its colour and with its marker.
     """
 
     name: str
@@ -51,6 +50,7 @@ class Curve:
     dash: int = 0
     marker: bool = True
     line: bool = True
+    tone: str = ""
     like: str = ""
 
 
@@ -81,7 +81,6 @@ def curves(
     across: Axis,
     up: Axis,
     guides: Sequence[Guide] = (),
-    ordered: bool = False,
 ) -> Plot:
     """Curves with shaded intervals; what has no finite place on the axes is left out."""
     drawable = [curve for curve in (_drawable(one, across, up) for one in series) if curve.points]
@@ -89,16 +88,13 @@ def curves(
         figure, axes = sheet(title)
         plot = Plot(key, title, caption, figure)
         alone, paired = _paired(drawable)
-        free = [curve for curve in alone if curve.colour is None] if ordered else alone
-        shown, colours = [*alone, *paired], []
+        shown = [*alone, *paired]
         for place, curve in enumerate(alone):
-            own = free.index(curve) if curve in free else place
-            colours.append(_colour(own, len(free), curve, ordered and curve in free))
-            _curve(plot, axes, curve, place, colours[place], len(shown), curve.name)
+            _curve(plot, axes, curve, place, _colour(place, curve), len(shown), curve.name)
         for curve in paired:
             place = [each.name for each in alone].index(curve.like)
             name = curve.name if len(paired) <= _NAMED else ""
-            _curve(plot, axes, curve, place, colours[place], len(shown), name)
+            _curve(plot, axes, curve, place, _colour(place, alone[place]), len(shown), name)
         for axis, side, set_scale in (
             (across, axes.xaxis, axes.set_xscale),
             (up, axes.yaxis, axes.set_yscale),
@@ -165,11 +161,8 @@ def _fits_axis(value: float | None) -> bool:
     return number is not None and (number == 0 or 1 / _DRAWN < abs(number) < _DRAWN)
 
 
-def _colour(place: int, count: int, curve: Curve, ordered: bool) -> str:
-    if ordered:
-        step = place if count > len(ORDERED) or count < 2 else round(place * (len(ORDERED) - 1) / (count - 1))
-        return ORDERED[step % len(ORDERED)][0]
-    return SERIES[(place if curve.colour is None else curve.colour) % len(SERIES)][0]
+def _colour(place: int, curve: Curve) -> str:
+    return curve.tone or SERIES[(place if curve.colour is None else curve.colour) % len(SERIES)][0]
 
 
 def _curve(plot: Plot, axes: Axes, curve: Curve, place: int, colour: str, among: int, name: str) -> None:

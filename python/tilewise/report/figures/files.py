@@ -9,7 +9,7 @@ from tilewise.measurement.result import Line, Measurement
 from tilewise.report import measured as ask
 from tilewise.report.figures.bars import Bar, bars
 from tilewise.report.figures.curves import Axis, Curve, curves
-from tilewise.report.figures.style import Plot
+from tilewise.report.figures.style import Plot, ordered
 from tilewise.report.measure_files import WORDS, setting_text, settings, strategy_text
 from tilewise.report.numbers import significant, size_text
 
@@ -40,14 +40,15 @@ def file_plots(measurement: Measurement) -> Iterator[Plot]:
 
 def _over_ranks(key: str, word: str, lines: list[Line], counts: list[int], each: bool) -> Plot:
     series = []
-    for size, group in sorted(ask.grouped(lines, lambda line: line.bytes).items()):
+    by_size = sorted(ask.grouped(lines, lambda line: line.bytes).items())
+    for (size, group), tone in zip(by_size, ordered(len(by_size)), strict=True):
         points = [(float(line.ranks), *_rates(line, line.ranks if each else 1)) for line in group]
-        series.append(Curve(size_text(size), points))
+        series.append(Curve(size_text(size), points, tone=tone))
     whose = " a rank" if each else ""
     title = f"{word} bandwidth{whose}: {setting_text(lines[0])}"
     caption = f"Median; {_blocks(lines)} per rank; one line per block size; vertical bars: 95 % interval."
     across = Axis("ranks", ticks=[float(count) for count in counts])
-    return curves(key, title, caption, series, across, Axis(f"GB/s{whose}", log=False), ordered=True)
+    return curves(key, title, caption, series, across, Axis(f"GB/s{whose}", log=False))
 
 
 def _over_blocks(key: str, word: str, lines: list[Line]) -> Plot:

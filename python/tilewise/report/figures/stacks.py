@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from tilewise.report.figures.style import PHASES, WIDTH, Plot, Spot, house, sheet, short
+from tilewise.report.figures.style import PHASES, WIDTH, Plot, Spot, house, sheet, wrapped_name
 from tilewise.report.numbers import finite, percent, time_text
 
-_ROW = 0.19  # inches a bar
+_ROW, _ROW_OF_TWO = 0.19, 0.3  # inches a bar, with a name on one line or on two
 _FRAME = 1.2
 
 
@@ -24,8 +24,10 @@ class Stack:
 def stacks(key: str, title: str, caption: str, rows: Sequence[Stack]) -> Plot:
     """One bar for each row from top to bottom, its phases from left to right, in seconds."""
     known = [name for name in PHASES if any(row.seconds.get(name, 0.0) > 0 for row in rows)]
+    names = [wrapped_name(row.name) for row in rows]
+    high = _ROW_OF_TWO if any("\n" in name for name in names) else _ROW
     with house():
-        figure, axes = sheet(title, WIDTH, _FRAME + _ROW * len(rows))
+        figure, axes = sheet(title, WIDTH, _FRAME + high * len(rows))
         plot = Plot(key, title, caption, figure)
         for place, row in enumerate(rows):
             left, whole = 0.0, sum(row.seconds.get(name, 0.0) for name in known)
@@ -42,7 +44,7 @@ def stacks(key: str, title: str, caption: str, rows: Sequence[Stack]) -> Plot:
                 left += width
         for name in known:
             axes.barh(0, 0, color=PHASES[name][0], label=name)
-        axes.set_yticks(range(len(rows)), [short(row.name) for row in rows])
+        axes.set_yticks(range(len(rows)), names, linespacing=1.0)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_xlim(left=0)
         axes.set_xlabel("seconds")

@@ -169,6 +169,19 @@ def short(name: str, widest: int = WIDEST) -> str:
     return name if len(name) <= widest else f"{name[: widest - half - 1]}…{name[-half:]}"
 
 
+def wrapped_name(name: str) -> str:
+    """`name` on at most two lines, whole wherever it fits: what tells rows apart may be anywhere in it."""
+    import textwrap
+
+    first, *rest = textwrap.wrap(" ".join(clean(name).split()), WIDEST) or [""]
+    return f"{first}\n{short(' '.join(rest))}" if rest else first
+
+
+def ordered(count: int) -> list[str]:
+    """A colour for each of so many sizes, from the smallest to the largest."""
+    return [ORDERED[round(place * (len(ORDERED) - 1) / max(count - 1, 1))][0] for place in range(count)]
+
+
 def svg(plot: Plot) -> str:
     """A stand-alone SVG file: the same bytes each time, text as text, white paper."""
     with house():

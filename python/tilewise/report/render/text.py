@@ -30,7 +30,8 @@ def as_markdown(table: Table) -> str:
     lines = [f"**{_plain(table.title)}**", ""] if table.title else []
     lines.append("| " + " | ".join(_plain(_heading(column, column.unit)) for column in table.columns) + " |")
     lines.append("|" + "|".join("--:" if column.numbers else ":--" for column in table.columns) + "|")
-    lines += ["| " + " | ".join(_plain(cell.text + cell.mark) for cell in row) + " |" for row in table.rows]
+    rows = [[f"{cell.text}{cell.mark} {cell.spread}".rstrip() for cell in row] for row in table.rows]
+    lines += ["| " + " | ".join(map(_plain, row)) + " |" for row in rows]
     return "\n".join([*lines, "", *[f"{_plain(note)}  " for note in table.notes]]) + "\n"
 
 
