@@ -38,7 +38,6 @@ constexpr std::int64_t least_tile = 192 * 192;  // elements of C that are work e
 // Strassen's product does what is too small for it as `fast` does.
 bool is_fast(Kernel kernel) { return kernel != Kernel::blas && kernel != Kernel::plain; }
 
-
 // BLAS takes 32-bit integers: tiles and slices are cut below that, a stride cannot be.
 bool blas_takes(const Product& p) {
     return !is_integer(p.dtype) && p.a.stride <= int_max && p.b.stride <= int_max && p.c_stride <= int_max;

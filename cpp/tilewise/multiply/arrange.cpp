@@ -35,8 +35,7 @@ grid::Layout arrange(int ranks, const grid::Shape& shape, const Options& options
     return layout;
 }
 
-Side side_of(const grid::Layout& layout, int rank, const io::Region& region, Dtype dtype, bool is_a,
-             bool lies_in_a) {
+Side side_of(const grid::Layout& layout, int rank, const io::Region& region, Dtype dtype, bool is_a, bool lies_in_a) {
     Side side{.dtype = dtype, .transposed = region.stored_transposed(), .is_a = is_a, .outer = 0, .inner = {}};
     const int first = layout.layer(rank) * layout.grid().size();
     for (int other = first; other < first + layout.grid().size(); ++other) {
