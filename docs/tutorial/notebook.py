@@ -114,10 +114,11 @@ facts["shape"], facts["dtype"], facts["statistics"]
 tilewise.transpose("A.npy", out="AT.npy", memory="64MiB", verify="fast", force=True)
 
 # %% [markdown]
-# A request that does not fit is refused before anything is written:
+# So is a product, which streams past a tile of the result. A full decomposition cannot, and a request
+# that does not fit is refused before anything is written:
 
 # %% tags=["raises-exception"]
-tilewise.multiply("A.npy", "AT.npy", out="C.npy", memory="64MiB")
+tilewise.svd("A.npy", out="full", memory="64MiB")
 
 # %% [markdown]
 # The largest components need little memory, whatever the size of the file. They are written into a

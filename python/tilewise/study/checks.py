@@ -18,7 +18,7 @@ from tilewise.study.schema import Run
 from tilewise.study.study import Study, expression, line_of
 
 _OWN = ("run", "launch", "command_seconds")
-_OF_LINES = ("rate", "rank", "partner")  # of a measurement's lines, besides their fields
+_OF_LINES = ("rate", "rank", "partner", "number", "item")  # of lines, besides a measurement's fields
 _TOGETHER = ("--algorithm", "--ranks")  # flags of which one may refuse a value of the other
 
 

@@ -167,8 +167,10 @@ def check(study: Study, points: list[Point], wanted: TableWanted) -> None:
         raise UsageError(f"{where}: columns are either axes or figures, not both")
     runs = [run for run in study.runs if wanted.runs is None or run.name in wanted.runs]
     lines = bool(wanted.lines) or any(each.lines for each in columns if isinstance(each, Value))
+    base = wanted.base.get("run")
+    read = [run for run in study.runs if run in runs or run.name == base]
     for text in texts or [wanted.value]:
-        check_figure(study, text, f"tables {wanted.name}", runs, lines)
+        check_figure(study, text, f"tables {wanted.name}", read, lines)
     derived.check(study, wanted)
     asked = _names(study, wanted.where, wanted.name)
     axes = {"run", *(axis for run in runs for axis in run.axes)}

@@ -17,29 +17,14 @@ import tifffile
 from conftest import Done, Tilewise, one_message
 from format_files import require_library
 from PIL import Image
-from tilewise.planning.names import ONE_FILE
+from tilewise.planning.names import ONE_FILE, ONLY_READ
 
 JOB = ("convert",)
 SHAPES = ((1, 1), (1, 37), (41, 1), (29, 31), (64, 7))
-WRITTEN = (
-    "npy",
-    "raw",
-    "bin",
-    "txt",
-    "csv",
-    "tsv",
-    "mtx",
-    "h5",
-    "nc",
-    "safetensors",
-    "tif",
-    "mat",
-    "parquet",
-    "feather",
-    "petsc",
-    "tiles",
-    "zarr",
-)
+TEXT = ("txt", "csv", "tsv", "mtx")
+LIBRARIES = ("h5", "nc", "safetensors", "tif", "mat", "parquet", "feather", "petsc")
+WRITTEN = ("npy", "raw", "bin", *TEXT, *LIBRARIES, "tiles", "zarr")
+WAYS = {io: f"{io}:{'positioned' if io in ONLY_READ else io}" for io in ONE_FILE}
 REAL = ("float64",)  # what .bin and .petsc hold
 
 
@@ -135,7 +120,7 @@ def test_every_strategy(tilewise: Tilewise, done: Done, io: str) -> None:
     matrix = numbers((211, 173), seed=3)
     numpy.save(tilewise.folder / "A.npy", numpy.asfortranarray(matrix))
     how = ("-n", 4, "--grid", "2x2", "--io", io, "--verify", "fast")
-    assert done("A.npy", "-o", "B.npy", *how)["variant"]["io"] == f"{io}:{io}"
+    assert done("A.npy", "-o", "B.npy", *how)["variant"]["io"] == WAYS[io]
     record = done("B.npy", "-o", "C.npy", "--order", "F", *how)
     assert numpy.array_equal(numpy.load(tilewise.folder / "B.npy"), matrix)
     last = numpy.load(tilewise.folder / "C.npy")

@@ -17,7 +17,7 @@ JOB = ("svd", "-o", "svd/", "--force")
 
 def ways(algorithm: str) -> tuple[object, ...]:
     """The words for an algorithm; on two ranks where it takes two."""
-    ranks = 1 if algorithm == "local" else 2
+    ranks = 1 if algorithm in ("local", "serial") else 2
     components = ("--components", 9, "--oversample", 9) if algorithm == "randomized" else ()
     return ("--algorithm", algorithm, "-n", ranks, *components)
 

@@ -257,13 +257,13 @@ def test_exit_code_1_when_a_point_failed(fake: Tilewise) -> None:
     write(
         fake.folder,
         REAL.replace("axes.ranks", "flags.ranks = 2 #")
-        .replace("launches = 2", "axes.algorithm = ['replicated', 'cannon']")
+        .replace("launches = 2", "axes.overflow = ['refuse', 'wrap']")
         .replace("flags = { verify", "flags.verify = 'off' # {"),
     )
     done = fake("study", "run", "s.toml")
     assert done.returncode == 1
     assert "1 of 2 points failed; the first: tilewise multiply" in done.stderr
-    assert "cannon works on square rank counts (1, 4, 9, 16, …), not on 2; try: -n 1" in done.stderr
+    assert "--overflow wrap is for products of integers, not of float64" in done.stderr
     assert "2 launches, 1 point done, 1 failed; results are in results/s/" in done.stdout
 
 

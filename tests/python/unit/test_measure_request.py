@@ -46,7 +46,7 @@ def test_counts_and_names_come_once_in_their_order() -> None:
     assert asked.parse_counts("4,1, 4", "--pairs") == [4, 1]
     assert asked.parse_names("put,blocking,put", "--exchange", asked.EXCHANGES) == ["put", "blocking"]
     assert asked.parse_collectives("none") == [] and asked.parse_collectives(None) is None
-    assert asked.parse_io_names("all") == list(asked.IO)
+    assert asked.parse_io_names("all") == list(asked.BOTH_WAYS)
 
 
 WRONG = [

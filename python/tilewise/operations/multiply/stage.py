@@ -54,5 +54,5 @@ def _tiles(m: int, n: int, whole_rows: bool) -> Iterator[tuple[int, int]]:
     """From the largest to the smallest."""
     longer = m if whole_rows else max(m, n)
     for count in range(1, MOST_TILES + 1):
-        side = max(1, -(-longer // count))
+        side = -(-max(1, -(-longer // count)) // MULTIPLE) * MULTIPLE
         yield even(m, side), max(1, n) if whole_rows else even(n, side)

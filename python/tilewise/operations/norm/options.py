@@ -35,7 +35,7 @@ class Norm(OfOneInput, frozen=True, kw_only=True):
     def check(self) -> None:
         super().check()
         read, write = self.io
-        if read != write:
+        if write is not None and read != write:
             raise UsageError(f"--io {read}:{write} makes no sense with norm: {self.limits}", f"--io {read}")
 
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
