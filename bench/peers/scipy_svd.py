@@ -12,7 +12,7 @@ import time
 import numpy as np
 import scipy.sparse.linalg  # type: ignore[import-untyped]
 from numpy.typing import NDArray
-from sklearn.utils.extmath import randomized_svd  # type: ignore[import-untyped]
+from sklearn.utils.extmath import randomized_svd
 
 Matrix = NDArray[np.float64]
 

@@ -152,19 +152,22 @@ def _references(
         for x, word, y in pairs:
             if x is not None:
                 points.append((x, y, y, y, f"{label}; {plot.x_title} {word}: {significant(y)}"))
-        like = _like(name, plot.series)
+        like = _like(name, plot.series, alone=len(plot.references) == 1)
         tone = tones[like] if like else free[number % len(free)]
         beside = short[like] if like and results == 1 else ""
         yield Curve(label, points, tone=tone, dash=results, like=beside)
 
 
-def _like(name: str, series: Sequence[study.Series]) -> str | None:
-    """Which of our series the source's `name` is about: the one whose words it has, or the only one."""
+def _like(name: str, series: Sequence[study.Series], alone: bool) -> str | None:
+    """Which of our series the source's `name` is about: the one whose words it has.
+
+    Where there is one of each, `alone`, they belong together whatever they are called.
+    """
     told = _words_of(name)
     words = {
         one.label: set().union(*(_words_of(_told(*pair)) for pair in one.values.items())) for one in series
     }
-    fitting = [label for label, own in words.items() if own <= told] or [*words] * (len(words) == 1)
+    fitting = [label for label, own in words.items() if own <= told] or [*words] * (len(words) == 1 and alone)
     return max(fitting, key=lambda label: len(words[label]), default=None)
 
 
