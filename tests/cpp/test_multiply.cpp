@@ -142,8 +142,10 @@ TEST_CASE("a product that is larger than memory is computed tile by tile, by any
                 options.stage = stage;
                 options.remainder = turn % 5 == 0 ? grid::Remainder::last : grid::Remainder::spread;
                 CHECK(product(comm, a, b, options, dtype).verification->passed);
-                const test::Corrupted corrupted;
-                CHECK_FALSE(product(comm, a, b, options, dtype).verification->passed);
+                if (options.remainder == grid::Remainder::spread) {  // rank 0 has some of each tile
+                    const test::Corrupted corrupted;
+                    CHECK_FALSE(product(comm, a, b, options, dtype).verification->passed);
+                }
             }
         }
     }
