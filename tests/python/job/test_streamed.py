@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import h5py
@@ -76,6 +77,13 @@ def test_formats(tilewise: Tilewise, inside: InProcess, kind: str) -> None:
     else:
         tolerance = 2e-4 if kind == "float32" else 1e-11
         assert_allclose(found, a @ b, rtol=0, atol=tolerance * k)
+
+
+def test_too_little_memory_is_told_what_would_do(tilewise: Tilewise, operands: tuple[Any, Any]) -> None:
+    words = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "-n", 2, "-t", 1)
+    said = one_message(tilewise(*words, "--memory", "9MiB"), 2)
+    advised = re.search(r"try: --memory (\d+MiB), with which A and B stream", said)
+    assert advised and tilewise(*words, "--memory", advised[1], "-q").returncode == 0
 
 
 def test_what_cannot_be_streamed_is_refused(tilewise: Tilewise, operands: tuple[Any, Any]) -> None:

@@ -117,6 +117,11 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
         except NoStackError:
             return msgspec.structs.replace(self, each=(), slices="auto").input(name, planes)
 
+    def what_fits(self, refused: Plan, joined: Join | None) -> str:
+        from tilewise.operations.multiply.variants import what_fits
+
+        return what_fits(self, refused)
+
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         from tilewise.operations.multiply.variants import plan_multiply
 

@@ -10,6 +10,7 @@ LEAST_RUN = 2 << 10  # bytes of a row of A, so that a device reads at speed
 SHARE_OF_TILE = (
     4  # k is a quarter of a tile's shorter side: both panels then take half of what the tile takes
 )
+ADVISED = 512
 MOST_TILES = 1024  # along a side
 
 
@@ -41,6 +42,12 @@ def largest(
                 depth = min(k, 2 * depth)
             return Stage(*tile, even(k, depth))
     return None
+
+
+def smallest(m: int, k: int, n: int, item: int, whole_rows: bool = False) -> Stage:
+    """The smallest to be advised: with smaller tiles A and B are read for most of the time."""
+    columns = n if whole_rows else min(n, ADVISED)
+    return Stage(max(1, min(m, ADVISED)), max(1, columns), min(k, max(1, LEAST_RUN // item)))
 
 
 def even(length: int, size: int) -> int:

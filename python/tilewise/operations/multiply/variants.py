@@ -6,10 +6,12 @@ import math
 import os
 from collections.abc import Callable
 
+import msgspec
+
 from tilewise.base.errors import UsageError
 from tilewise.base.units import listing, shape_text
 from tilewise.files.dtypes import ITEMSIZE, of_product
-from tilewise.files.formats import Format
+from tilewise.files.formats import Format, format_of
 from tilewise.files.region import Region
 from tilewise.files.same import are_transposes
 from tilewise.files.target import Target, check_holds
@@ -18,7 +20,7 @@ from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.multiply.need import multiply_need
 from tilewise.operations.multiply.options import ALGORITHMS, Multiply
-from tilewise.operations.multiply.stage import Stage, largest
+from tilewise.operations.multiply.stage import Stage, largest, smallest
 from tilewise.planning import grid, io, proof, rule
 from tilewise.planning.names import DESCRIBED_ONCE, Algorithm
 from tilewise.planning.need import SHARE, Need, with_unpacking
@@ -163,6 +165,44 @@ def _times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
+def what_fits(options: Multiply, refused: Plan) -> str:
+    """The least memory to be advised for a product that streams; empty where it cannot."""
+    left, right = refused.job.inputs
+    verify = refused.job.verify
+    strassen = options.kernel == "strassen" or options.tolerance is not None
+    variant = msgspec.structs.replace(refused.job.variant, read="positioned", write="positioned")
+    if strassen or verify == "serial" or not _streams(options, variant, (left, right)):
+        return ""
+    (m, k), n = left.shape, right.shape[1]
+    least = smallest(m, k, n, ITEMSIZE[refused.job.dtype], format_of(options.output).text)
+    need = multiply_need(
+        least.m,
+        least.k,
+        least.n,
+        refused.job.dtype,
+        variant,
+        verify,
+        refused.spread.on_node,
+        turned=refused.order == "F",
+        whole=(m, k, n),
+    )
+    need = with_unpacking(need, [left, right], variant, refused.spread.on_node)
+    if need.node > refused.facts.memory_available:
+        return ""
+    return f"--memory {-(-need.node >> 20)}MiB, with which A and B stream past a tile of C"
+
+
+def _streams(options: Multiply, variant: Variant, operands: tuple[Region, Region]) -> bool:
+    """Whether a tile of C may stay in memory while A and B stream past it."""
+    return (
+        variant.algorithm in ("local", "summa")
+        and variant.copies == 1
+        and not options.again
+        and options.io.read != "mapped"
+        and all(region.encoding != "text" for region in operands)
+    )
+
+
 def _stage(
     left: Region,
     right: Region,
@@ -180,10 +220,7 @@ def _stage(
     limit = options.memory
     if limit is None and facts.memory_known:
         limit = int(facts.memory_available * SHARE)
-    streams = variant.algorithm in ("local", "summa") and variant.copies == 1 and not options.again
-    if limit is None or not streams or options.io.read == "mapped":
-        return None
-    if any(region.encoding == "text" for region in (left, right)):
+    if limit is None or not _streams(options, variant, (left, right)):
         return None
     (m, k), n = left.shape, right.shape[1]
     item = ITEMSIZE[of_product(left.dtype, right.dtype)]
