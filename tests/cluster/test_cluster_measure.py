@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster import Cluster, NoClusterError, cluster
-from test_jobs import LINK, OPEN_MPI, Site, Stopwatch
+from cluster import Cluster
+from test_jobs import LINK, OPEN_MPI, Site, Stopwatch, two_hosts
 from tilewise.launch.mpi_tuning import ALGORITHMS, YIELDING
 
 LARGE = 4 << 20
@@ -22,16 +22,8 @@ Found = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[Cluster]:
-    """Two hosts, or the reason why there are none."""
-    from tilewise.launch import worker
-
-    if worker.find() is None:
-        pytest.skip("the worker is not built")
-    try:
-        with cluster(2) as hosts:
-            yield hosts
-    except NoClusterError as reason:
-        pytest.skip(f"no virtual cluster: {reason}")
+    with two_hosts() as hosts:
+        yield hosts
 
 
 @pytest.fixture(scope="module", params=["mpich", "openmpi"])

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,23 +73,30 @@ class Site:
         return left
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Two hosts; the folder has A.npy (67×53), B.npy (53×41) and what one rank makes of them."""
+@contextmanager
+def two_hosts() -> Iterator[Cluster]:
+    """Two hosts; where there can be none, or no worker, the tests are skipped with the reason."""
     from tilewise.launch import worker
 
     if worker.find() is None:
         pytest.skip("the worker is not built")
-    folder = tmp_path_factory.mktemp("shared")
-    make_inputs(folder)
     try:
         with cluster(2) as made:
-            site = Site(made, folder)
-            alone = (*STENCIL, "-o", "alone.npy", "-n", 1, "--kernel", "plain", "--exchange", "blocking")
-            assert site(*alone).returncode == 0
-            yield site
+            yield made
     except NoClusterError as reason:
         pytest.skip(f"no virtual cluster: {reason}")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Two hosts; the folder has A.npy (67×53), B.npy (53×41) and what one rank makes of them."""
+    with two_hosts() as made:
+        folder = tmp_path_factory.mktemp("shared")
+        make_inputs(folder)
+        site = Site(made, folder)
+        alone = (*STENCIL, "-o", "alone.npy", "-n", 1, "--kernel", "plain", "--exchange", "blocking")
+        assert site(*alone).returncode == 0
+        yield site
 
 
 STENCIL = ("stencil", "A.npy", "--steps", 5, "--boundary", "periodic")

@@ -7,23 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster import Cluster, NoClusterError, cluster
-from test_jobs import Site
-from tilewise.launch import worker
+from cluster import Cluster
+from test_jobs import Site, two_hosts
 from tilewise.study import evaluation, shipped
 from tilewise.study.store import DONE
 
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[Cluster]:
-    """Two hosts, or the reason why there are none."""
-    if worker.find() is None:
-        pytest.skip("the worker is not built")
-    try:
-        with cluster(2) as hosts:
-            yield hosts
-    except NoClusterError as reason:
-        pytest.skip(f"no virtual cluster: {reason}")
+    with two_hosts() as hosts:
+        yield hosts
 
 
 def test_neighbours_on_one_host_and_on_two(made: Cluster, tmp_path: Path) -> None:

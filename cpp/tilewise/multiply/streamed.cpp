@@ -155,9 +155,7 @@ public:
         if (output && (!outcome_.verification || outcome_.verification->passed)) {
             finish(*output);
         }
-        const double ops = is_complex(dtype_) ? 8 : 2;
-        outcome_.flops = outcome_.plain_flops =
-            ops * static_cast<double>(shape_.m) * static_cast<double>(shape_.n) * static_cast<double>(shape_.k);
+        outcome_.flops = outcome_.plain_flops = (is_complex(dtype_) ? 8.0 : 2.0) * work(shape_);
         return std::move(outcome_);
     }
 
@@ -227,7 +225,7 @@ private:
             }
             blocks_->multiply(c_memory_.data(), index > 0, [&](double share) { report(share); });
             outcome_.ideal_exchanged += blocks_->received();
-            done_ += work(window);
+            done_ += work(window.shape());
         }
         const grid::Block block = moved(c_block(), m.begin, n.begin);
         const Timed timed(context_.ledger, Phase::verify, "C times random vectors");
@@ -291,17 +289,12 @@ private:
 
     grid::Block c_block() const { return blocks_->layout().c(context_.comm.rank()); }
     std::int64_t item() const { return static_cast<std::int64_t>(size_of(dtype_)); }
-    double work(const Window& window) const {
-        const grid::Shape part = window.shape();
+    static double work(const grid::Shape& part) {
         return static_cast<double>(part.m) * static_cast<double>(part.n) * static_cast<double>(part.k);
     }
     void report(double share) {
-        const double all = work({{0, shape_.m}, {0, shape_.n}, {0, shape_.k}});
-        context_.report(Phase::compute, all > 0 ? (done_ + share * work_at_hand()) / all : 1);
-    }
-    double work_at_hand() const {
-        const grid::Shape part = blocks_->shape();
-        return static_cast<double>(part.m) * static_cast<double>(part.n) * static_cast<double>(part.k);
+        const double all = work(shape_);
+        context_.report(Phase::compute, all > 0 ? (done_ + share * work(blocks_->shape())) / all : 1);
     }
 
     Context& context_;
