@@ -21,6 +21,8 @@ std::string_view name_of(ErrorKind kind) {
             return "launcher";
         case ErrorKind::verification:
             return "verification";
+        case ErrorKind::stopped:
+            return "stopped";
         case ErrorKind::internal:
             break;
     }

@@ -7,7 +7,7 @@
 
 namespace tilewise {
 
-enum class ErrorKind { usage, memory, io, mpi, launcher, verification, internal };
+enum class ErrorKind { usage, memory, io, mpi, launcher, verification, stopped, internal };
 
 std::string_view name_of(ErrorKind kind);
 
@@ -50,6 +50,7 @@ using IoError = ErrorOf<ErrorKind::io>;
 using MpiError = ErrorOf<ErrorKind::mpi>;
 using LauncherError = ErrorOf<ErrorKind::launcher>;
 using VerificationError = ErrorOf<ErrorKind::verification>;
+using StoppedError = ErrorOf<ErrorKind::stopped>;  ///< the job was asked to end, and can go on later
 using InternalError = ErrorOf<ErrorKind::internal>;
 
 /// What the system says about `errno`, for the end of a message: "No space left on device".

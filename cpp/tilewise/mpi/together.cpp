@@ -68,6 +68,8 @@ void throw_agreed(const Communicator& comm, const Error& error) {
             throw Agreed<ErrorKind::launcher>(error, comm.size());
         case ErrorKind::verification:
             throw Agreed<ErrorKind::verification>(error, comm.size());
+        case ErrorKind::stopped:
+            throw Agreed<ErrorKind::stopped>(error, comm.size());
         case ErrorKind::internal:
             break;
     }

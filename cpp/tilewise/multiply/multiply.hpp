@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewise/io/journal.hpp"
 #include "tilewise/io/strategy.hpp"
 #include "tilewise/multiply/algorithms.hpp"
 #include "tilewise/multiply/halving.hpp"
@@ -31,17 +32,19 @@ struct Options {
     grid::Shape stage = {};  ///< of what ranks have in memory of a product at a time; 0×0×0: all of it
     int repeat = 1, warmup = 0;
     bool sync = false;
-    bool read_back = false;  ///< compare the file with what was written, by checksum
+    bool read_back = false;           ///< compare the file with what was written, by checksum
+    io::JournalOptions journal = {};  ///< of a product larger than memory
 };
 
 struct Outcome {
     std::optional<Verification> verification;
     std::vector<Sample> samples;
-    double flops = 0;                  ///< of all ranks, one repetition: those that are done
-    double plain_flops = 0;            ///< those that three loops would do
-    Halving halving;                   ///< by Strassen's product, where that was used
-    bool working = true;               ///< whether this rank had anything to compute
-    std::int64_t ideal_exchanged = 0;  ///< bytes that this rank must receive by the algorithm's own count
+    double flops = 0;                    ///< of all ranks, one repetition: those that are done
+    double plain_flops = 0;              ///< those that three loops would do
+    Halving halving;                     ///< by Strassen's product, where that was used
+    bool working = true;                 ///< whether this rank had anything to compute
+    std::optional<io::Resumed> resumed;  ///< where it went on from a journal
+    std::int64_t ideal_exchanged = 0;    ///< bytes that this rank must receive by the algorithm's own count
 };
 
 /// C = A·B. `a` and `b` may be in any order of storage and wanted transposed; they are converted to `dtype`, which is

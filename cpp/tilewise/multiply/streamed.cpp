@@ -136,9 +136,18 @@ public:
         if (c_ != nullptr) {
             const Timed timed(context_.ledger, Phase::output, "output");
             output.emplace(context_, *c_, options_.write, options_.hints, options_.read_back);
+            journal_ = io::make_journal(context_, c_, options_.journal);
+            if (journal_) {
+                outcome_.resumed = journal_->resumed();
+            }
         }
         for (const grid::Range& m : m_) {
             for (const grid::Range& n : n_) {
+                if (journal_ && journal_->holds(stored({m, n}))) {
+                    recall(m, n);
+                    continue;
+                }
+                io::stop_together(context_, journal_.get());
                 compute(m, n);
                 if (output) {
                     write(*output, m, n);
@@ -251,6 +260,33 @@ private:
         const grid::Block mine = moved(c_block(), m.begin, n.begin);
         std::byte* data = as_stored(context_, *c_, mine, c_memory_.data(), c_transposed_);
         output.store(context_, wanted, data);
+        if (journal_) {
+            mpi::together(context_.comm, [&] { journal_->wrote(stored(mine), data); });
+        }
+    }
+
+    grid::Block stored(const grid::Block& block) const { return c_->stored_transposed() ? block.transposed() : block; }
+
+    /// A tile that an earlier start has written: only the check still has to see it. @note Collective.
+    void recall(const grid::Range& m, const grid::Range& n) {
+        blocks_for({m, n, k_.front()});
+        done_ += work({m.size(), n.size(), shape_.k});
+        if (!check_) {
+            return;
+        }
+        const grid::Block block = moved(c_block(), m.begin, n.begin);
+        mpi::together(context_.comm, [&] { c_memory_.grow(block.size() * item()); });
+        {
+            const Timed timed(context_.ledger, Phase::input, "what was written");
+            const io::Input written(context_, *c_, options_.read, options_.hints);
+            written.load(
+                context_, dtype_,
+                [&](int rank) { return grid::Share(moved(blocks_->layout().c(rank), m.begin, n.begin)); },
+                c_memory_.data());
+        }
+        const Timed timed(context_.ledger, Phase::verify, "C times random vectors");
+        const grid::Block lies = stored(block);
+        check_->see(context_, {{c_memory_.data(), lies.columns.size(), c_->stored_transposed()}, block});
     }
 
     void finish(io::Output& output) {
@@ -310,6 +346,7 @@ private:
     Array<std::byte> c_memory_;  // this rank's block of the tile of C …
     Buffer c_transposed_;        // … and the same as a file has it that is stored column by column
     std::unique_ptr<RandomCheck> check_;
+    std::unique_ptr<io::Journal> journal_;
     double done_ = 0;  // operations, in pairs
     Outcome outcome_;
 };

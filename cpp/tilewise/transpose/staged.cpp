@@ -52,14 +52,19 @@ Outcome run_staged(Context& context, const io::Region& from, const io::Region& t
         const Timed timed(context.ledger, Phase::output, "output");
         return io::Output(context, to, options.write, options.hints, false);
     }();
-    (mapped ? turn_mapped : turn_tiles)(context, from, to, options, output);
+    Outcome outcome;
+    if (mapped) {
+        turn_mapped(context, from, to, options, output);
+    } else {
+        outcome.resumed = turn_tiles(context, from, to, options, output);
+    }
     {
         const Timed timed(context.ledger, Phase::input, "check size");
         io::check_file(context, from);
     }
     const Timed timed(context.ledger, Phase::output, "output");
     output.finish(context, options.sync);
-    return {};
+    return outcome;
 }
 
 }  // namespace tilewise::transpose

@@ -23,9 +23,10 @@ inline constexpr std::int64_t bounce_bytes = std::int64_t{256} << 10;  ///< of s
 void turn_mapped(Context& context, const io::Region& from, const io::Region& to, const Options& options,
                  io::Output& output);
 
-/// Tiles through memory: one is read while another is transposed and written. @note Collective.
-void turn_tiles(Context& context, const io::Region& from, const io::Region& to, const Options& options,
-                io::Output& output);
+/// Tiles through memory: one is read while another is transposed and written. What a journal holds is left as it is,
+/// and told. @note Collective.
+std::optional<io::Resumed> turn_tiles(Context& context, const io::Region& from, const io::Region& to,
+                                      const Options& options, io::Output& output);
 
 /// Rows and columns of the input in one tile.
 struct TileShape {

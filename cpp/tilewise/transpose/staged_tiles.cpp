@@ -21,6 +21,7 @@
 #include "tilewise/base/threads.hpp"
 #include "tilewise/io/uncached.hpp"
 #include "tilewise/kernel/byte_order.hpp"
+#include "tilewise/mpi/queue.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/transpose/local.hpp"
 #include "tilewise/transpose/staged.hpp"
@@ -99,12 +100,15 @@ private:
 
 class Tiles {
 public:
-    Tiles(Context& context, const io::Region& from, const io::Region& to, const Options& options, io::Output& result)
+    Tiles(Context& context, const io::Region& from, const io::Region& to, const Options& options, io::Output& result,
+          io::Journal* journal)
         : context_(context),
           from_(from),
           to_(to),
           options_(options),
           checked_(result),
+          journal_(journal),
+          turn_(context.comm.rank()),
           item_(static_cast<std::int64_t>(size_of(from.dtype))),
           shape_(tile_shape(from.stored_rows(), from.stored_columns(), item_, options.stage_bytes)),
           down_((from.stored_rows() + shape_.rows - 1) / shape_.rows),
@@ -113,26 +117,27 @@ public:
           arriving_(in_flight_),
           leaving_(in_flight_) {}
 
-    void operator()() {
-        const std::int64_t first = context_.comm.rank(), ranks = context_.comm.size();
-        if (first >= count_) {
-            return;
+    /// Whether it came to its end, and was not asked to stop before. Not collective, but for ranks that share a queue.
+    bool operator()(mpi::Queue* queue) {
+        std::int64_t index = next(queue);
+        if (index >= count_) {
+            return !stopped_;
         }
         open();
-        std::future<void> reading = read(first, 0);
-        int buffer = 0;
-        for (std::int64_t index = first; index < count_; index += ranks) {
+        std::future<void> reading = read(index, 0);
+        for (int buffer = 0; index < count_; buffer = 1 - buffer) {
             {
                 const Timed timed(context_.ledger, Phase::input, Step::file, "wait for tile of " + from_.name);
                 reading.get();
             }
-            if (index + ranks < count_) {
-                reading = read(index + ranks, 1 - buffer);
+            const std::int64_t after = next(queue);
+            if (after < count_) {
+                reading = read(after, 1 - buffer);
             }
             turn(index, buffer);
             write(index);
-            buffer = 1 - buffer;
             context_.report(Phase::output, static_cast<double>(index + 1) / static_cast<double>(count_));
+            index = after;
         }
         if (direct_result_) {
             direct_result_->close();
@@ -142,9 +147,26 @@ public:
         Counters& count = context_.ledger.count();
         count.read += read_;
         count.io_calls += calls_;
+        return !stopped_;
     }
 
 private:
+    /// The tile that is this rank's next, `count_` or more where none is left.
+    std::int64_t next(mpi::Queue* queue) {
+        for (;;) {
+            if (journal_ != nullptr && journal_->stop_asked()) {
+                stopped_ = true;
+                return count_;
+            }
+            const std::int64_t index = queue != nullptr ? queue->next() : turn_;
+            turn_ += context_.comm.size();
+            if (index >= count_ || journal_ == nullptr || !journal_->holds(result(tile(index)))) {
+                return index;
+            }
+        }
+    }
+    static grid::Block result(const grid::Block& tile) { return {tile.columns, tile.rows}; }
+
     /// Rows and columns of the input.
     grid::Block tile(std::int64_t index) const {
         const std::int64_t row = index % down_ * shape_.rows, column = index / down_ * shape_.columns;
@@ -257,7 +279,10 @@ private:
                                                      calls_ += direct_result_->write(bounced, some, offset + begin);
                                                  });
                           });
-        checked_.note(grid::Block{part.columns, part.rows}, output_.data() + page + memory.lead());
+        checked_.note(result(part), output_.data() + page + memory.lead());
+        if (journal_ != nullptr) {
+            journal_->wrote(result(part), data);
+        }
         context_.ledger.count().written += part.size() * item_;
     }
 
@@ -265,6 +290,9 @@ private:
     const io::Region &from_, &to_;
     const Options& options_;
     io::Output& checked_;
+    io::Journal* journal_;
+    std::int64_t turn_;  ///< without a queue: the next tile of this rank
+    bool stopped_ = false;
     std::int64_t item_;
     TileShape shape_;
     std::int64_t down_, count_;
@@ -280,9 +308,19 @@ private:
 
 }  // namespace
 
-void turn_tiles(Context& context, const io::Region& from, const io::Region& to, const Options& options,
-                io::Output& output) {
-    mpi::together(context.comm, [&] { Tiles(context, from, to, options, output)(); });
+std::optional<io::Resumed> turn_tiles(Context& context, const io::Region& from, const io::Region& to,
+                                      const Options& options, io::Output& output) {
+    const std::unique_ptr<io::Journal> journal = io::make_journal(context, &to, options.journal);
+    std::optional<mpi::Queue> queue;
+    if (options.queue) {
+        queue.emplace(context.comm);
+    }
+    mpi::together(context.comm, [&] {
+        if (!Tiles(context, from, to, options, output, journal.get())(queue ? &*queue : nullptr)) {
+            throw io::stopped();
+        }
+    });
+    return journal ? std::optional(journal->resumed()) : std::nullopt;
 }
 
 }  // namespace tilewise::transpose

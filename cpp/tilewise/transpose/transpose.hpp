@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tilewise/io/journal.hpp"
 #include "tilewise/io/transfer.hpp"
 #include "tilewise/kernel/transpose.hpp"
 #include "tilewise/mpi/exchange/kinds.hpp"
@@ -35,13 +36,16 @@ struct Options {
     Verify verify = Verify::off;
     int repeat = 1, warmup = 0;  ///< of the part in memory; `staged` has none
     bool sync = false;
+    bool queue = true;                ///< `staged`: ranks take tiles when they are idle; else each has its own
+    io::JournalOptions journal = {};  ///< of `staged`, tile by tile
 };
 
 struct Outcome {
     std::optional<Verification> verification;
     std::vector<Sample> samples;
-    bool working = true;     ///< whether this rank had anything to read
-    bool transposed = true;  ///< false: the two files store the same numbers in the same order
+    bool working = true;                 ///< whether this rank had anything to read
+    std::optional<io::Resumed> resumed;  ///< where it went on from a journal
+    bool transposed = true;              ///< false: the two files store the same numbers in the same order
 };
 
 /// `to` = the transpose of `from`, number by number. `to` is a part file that exists with its full size and has as many

@@ -2,6 +2,7 @@
 #include "tilewise/worker/job.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include <nlohmann/json.hpp>
 
@@ -61,10 +62,12 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweep
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StackFields, extents, apart)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ConvertFields, row, column, scale)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StandingFields, start, block, sum)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JournalFields, folder, start, standing)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, constants, id, command, inputs, output, variant, stencil, svd, stack,
-                                   convert, measure, dtype, verify, overflow, symmetric, repeat, warmup, sync, bind,
-                                   read_back, band_bytes, stage, tolerance, place, hints, trace, site, calibrate,
-                                   progress, fault)
+                                   convert, measure, journal, dtype, verify, overflow, symmetric, repeat, warmup, sync,
+                                   bind, read_back, queue, band_bytes, stage, tolerance, place, hints, trace, site,
+                                   calibrate, progress, fault)
 
 namespace {
 
@@ -200,6 +203,30 @@ Dtype dtype_of(const std::string& name) {
     return *dtype;
 }
 
+namespace {
+
+io::JournalOptions journal_of(const Job& job) {
+    io::JournalOptions options;
+    if (!job.journal) {
+        return options;
+    }
+    options.folder = job.journal->folder;
+    options.start = job.journal->start;
+    options.flushed = job.sync;
+    for (const StandingFields& piece : job.journal->standing) {
+        const auto& [top, bottom, left, right] = piece.block;
+        std::uint64_t sum = 0;
+        const char* end = piece.sum.data() + piece.sum.size();
+        if (std::from_chars(piece.sum.data(), end, sum, 16).ptr != end) {
+            throw UsageError("a piece of the journal has the checksum '" + piece.sum + "'");
+        }
+        options.standing.push_back({piece.start, {{top, bottom}, {left, right}}, sum});
+    }
+    return options;
+}
+
+}  // namespace
+
 multiply::Options options_of(const Job& job) {
     const VariantFields& v = job.variant;
     multiply::Options options;
@@ -214,6 +241,7 @@ multiply::Options options_of(const Job& job) {
     options.tolerance = job.tolerance;
     options.stage = {.m = job.stage[0], .n = job.stage[1], .k = job.stage[2]};
     options.read_back = job.read_back;
+    options.journal = journal_of(job);
     return options;
 }
 
@@ -248,6 +276,8 @@ transpose::Options transpose_options_of(const Job& job) {
     options.plain = kernel::kernel_named(v.kernel) == kernel::Kernel::plain;
     options.root_write = named_or(RootWrite::rows, transpose::root_write_names, v.root_write, "root write mode");
     options.stage_bytes = job.band_bytes;
+    options.queue = job.queue;
+    options.journal = journal_of(job);
     if (v.tile[0] > 0 && v.tile[1] > 0) {
         options.tile = kernel::TransposeTile{v.tile[0], v.tile[1], v.streaming};
     }

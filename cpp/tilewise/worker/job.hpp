@@ -20,7 +20,7 @@
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 10;
+inline constexpr int protocol = 11;
 
 /// Bytes of a job that the front sends ahead of what it hears to have been read: half of what a pipe holds.
 inline constexpr std::size_t job_window = 32768;
@@ -120,6 +120,19 @@ struct ConvertFields {
     std::optional<double> scale;
 };
 
+/// A rectangle that an earlier start wrote down: rows and columns [begin, end) as stored, checksum in hexadecimal.
+struct StandingFields {
+    int start = 0;
+    std::array<std::int64_t, 4> block{};
+    std::string sum;
+};
+
+struct JournalFields {
+    std::string folder;
+    int start = 0;
+    std::vector<StandingFields> standing;
+};
+
 struct MeasureFields {
     measure::Stop stop;
     std::vector<int> cpus;  ///< the core of each rank, taken in turn; empty: as `bind` and `place` say
@@ -138,9 +151,11 @@ struct Job {
     std::optional<StackFields> stack;
     std::optional<ConvertFields> convert;
     std::optional<MeasureFields> measure;
+    std::optional<JournalFields> journal;
     std::string dtype, verify, overflow;
     int repeat = 1, warmup = 0;
     bool symmetric = false, sync = false, bind = false, read_back = false;
+    bool queue = true;  ///< of tiles that ranks do on their own: whoever is idle takes the next
     std::int64_t band_bytes = 0;
     std::array<std::int64_t, 3> stage{};  ///< of a product larger than memory: m, n, k of what is there at a time
     double tolerance = 0;

@@ -29,6 +29,20 @@
 namespace tilewise::worker {
 namespace {
 
+/// What was found where the job went on from a journal.
+void add_resumed(Outcome& outcome, const std::optional<io::Resumed>& resumed) {
+    if (!resumed || resumed->started == 0) {
+        return;
+    }
+    outcome.result.add(
+        "resumed",
+        {{"starts", resumed->started + 1}, {"kept_pieces", resumed->kept}, {"spoilt_pieces", resumed->spoilt}});
+    if (resumed->spoilt > 0) {
+        outcome.warnings.push_back(std::to_string(resumed->spoilt) + (resumed->spoilt == 1 ? " piece" : " pieces") +
+                                   " of the result did not hold what the journal says, and went through the job again");
+    }
+}
+
 Outcome run_multiply(Context& context, const Job& job) {
     io::Region a, b;
     std::optional<io::Region> c;
@@ -58,6 +72,7 @@ Outcome run_multiply(Context& context, const Job& job) {
     outcome.verification = done.verification;
     outcome.samples = done.samples;
     outcome.result = {{"exchanged_ideal_max_rank", most}, {"symmetric", options.symmetric}, {"stage", job.stage}};
+    add_resumed(outcome, done.resumed);
     if (done.halving.levels > 0 || options.kernel == kernel::Kernel::strassen) {
         outcome.result.add(
             "strassen",
@@ -131,6 +146,7 @@ Outcome run_transpose(Context& context, const Job& job) {
     outcome.verification = done.verification;
     outcome.samples = done.samples;
     outcome.result = {{"turned", done.transposed}};
+    add_resumed(outcome, done.resumed);
     return outcome;
 }
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tilewise.base import journal
 from tilewise.base.units import listing
 
 
@@ -21,6 +22,9 @@ class Claim(msgspec.Struct):
     `inode` is that of the part, 0 before it is made. `undo` goes where the name was not given, `beside` where
     it was; folders stand behind what lies in them. `empty` is a folder that goes with them where nothing else
     lies in it. While a folder changes names in steps, the old one is called `aside`.
+
+    With a `journal` that says of any number that it stands in the part, both stay, for another start of the
+    same job: `goes_on` is the command. Nothing `spoilt` is worth that.
     """
 
     path: str
@@ -30,6 +34,9 @@ class Claim(msgspec.Struct):
     beside: list[str] = []
     empty: str = ""
     aside: str = ""
+    journal: str = ""
+    goes_on: str = ""
+    spoilt: bool = False
 
     def stands(self) -> bool:
         """Whether the part has got its name."""
@@ -38,13 +45,23 @@ class Claim(msgspec.Struct):
         except OSError:
             return False
 
+    def kept(self) -> bool:
+        """Whether what there is stays for another start."""
+        return (
+            bool(self.journal) and not self.spoilt and not self.stands() and journal.has_pieces(self.journal)
+        )
+
     def settle(self) -> list[str]:
         """Removes what must go; returns the paths of what could not be removed."""
+        if self.kept():
+            return []
         stands = self.stands()
         if self.aside and not stands and not os.path.lexists(self.path) and os.path.isdir(self.aside):
             with contextlib.suppress(OSError):
                 os.rename(self.aside, self.path)
         left = [path for path in (self.beside if stands else self.undo) if not _removed(path)]
+        if self.journal and not journal.remove(self.journal):
+            left.append(self.journal)
         if self.empty and not stands:
             with contextlib.suppress(OSError):
                 os.rmdir(self.empty)
@@ -59,6 +76,11 @@ def settle(claims: Sequence[Claim]) -> list[str]:
 def named(claims: Sequence[Claim]) -> list[str]:
     """Names that were given; what the user gave none goes unsaid."""
     return [claim.name for claim in claims if claim.name and claim.stands()]
+
+
+def kept(claims: Sequence[Claim]) -> list[Claim]:
+    """Those of which something stays for another start."""
+    return [claim for claim in claims if claim.kept()]
 
 
 def written(names: Sequence[str]) -> str:
@@ -76,7 +98,8 @@ def verdict(claims: Sequence[Claim]) -> str:
         return f"{written(given)}; {listing(missing)} {_was(missing)} not"
     if given:
         return written(given)
-    return f"{listing(missing)} {_was(missing)} not written" if missing else ""
+    said = f"{listing(missing)} {_was(missing)} not written" if missing else ""
+    return "; ".join([said, *(f"what was done is kept: {each.goes_on}" for each in kept(claims))])
 
 
 def _was(names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from tilewise import __version__, files
 from tilewise.base.declare import JSON, SHOW, WHAT, Parameter
 from tilewise.base.errors import UsageError
-from tilewise.base.units import bytes_text, plural, shape_text
+from tilewise.base.units import bytes_text, listing, plural, shape_text, share_text
 from tilewise.cli.parse import parse
 from tilewise.files.contents import Content, contents
 from tilewise.files.dtypes import ITEMSIZE
@@ -76,7 +76,10 @@ def main(words: list[str], joined: Join | None) -> int:
     if asked is None:
         return 0
     name, stats, json, style = asked
-    facts, inside = facts_of(name, stats, style)
+    from tilewise.engine import journal
+
+    left = journal.facts_of(name)
+    facts, inside = (left, []) if left else facts_of(name, stats, style)
     if json is not None:
         from tilewise.cli.answers import write_json
 
@@ -207,6 +210,8 @@ def _table(path: str, inside: list[Content]) -> Table:
 
 
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    if facts["format"] == "part":
+        return _rows_of_part(facts)
     rows = [("path", facts["path"]), ("format", facts["format"])]
     if "shape" not in facts:
         lies_on = f"{facts['file_system']}, page cache: {facts['cache']}"
@@ -230,6 +235,21 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     for key, value in facts.get("statistics", {}).items():
         rows.append((key.replace("_", "-"), "none" if value is None else _number(value)))
     return rows
+
+
+def _rows_of_part(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    state = "a run is writing to it now" if facts["running"] else "no run is writing to it"
+    goes_on = facts["goes_on"] or "the call that began it, with resume=True"
+    return [
+        ("path", facts["path"]),
+        ("what", f"a part of {facts['of']}, by {facts['command']} of {listing(facts['inputs'])}"),
+        ("shape", f"{shape_text(*facts['shape'])} (rows × columns)"),
+        ("numbers", facts["dtype"]),
+        ("began", f"{facts['began']}, {plural(facts['starts'], 'start')}"),
+        ("done", f"{share_text(facts['done'])}, in {plural(facts['pieces'], 'piece')}"),
+        ("state", state),
+        ("goes on with", goes_on),
+    ]
 
 
 def _numbers(facts: dict[str, Any]) -> str:

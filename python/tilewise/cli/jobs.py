@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -71,7 +72,10 @@ def asked_of(name: str, words: list[str]) -> Asked | None:
         raise UsageError("--json - and -o - both need standard output", "--json FILE")
     # What the record calls - is known when the stream has been written.
     record = None if shown.json == "-" or streams.any else shown.json
-    request = Request(operation=options_of(name)(**given), record=record, **values[1])
+    line = (
+        "" if streams.any else shlex.join(["tilewise", name, *(word for word in words if word != "--resume")])
+    )
+    request = Request(operation=options_of(name)(**given), record=record, line=line, **values[1])
     return Asked(request, shown, streams)
 
 
@@ -144,6 +148,12 @@ class _Terminal(Listener):
             from tilewise.report.render.terminal import get_ready
 
             get_ready()
+
+    def retrying(self, error: RunError, left: int) -> None:
+        if not self._shown.quiet:
+            more = f"; {left} more may follow" if left else ""
+            said = f"tilewise: {clean(error.message)}\ntilewise: going on by itself{more}"
+            print(said, file=sys.stderr, flush=True)
 
     def chatter(self, line: str) -> None:
         if self._shown.verbose or causes.is_waiting(line):

@@ -14,6 +14,8 @@ import msgspec
 
 from tilewise.base.claim import Claim
 from tilewise.base.units import plural
+from tilewise.engine import journal
+from tilewise.engine.journal import Begun
 from tilewise.files import folder, output, sweep
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.folder import Folder, Piece
@@ -25,6 +27,7 @@ from tilewise.files.room import DECODE_ELSEWHERE, OUTPUT_ELSEWHERE, Room, Want, 
 from tilewise.files.slices import Part, part_of
 from tilewise.files.stacks import Selection, dense_steps
 from tilewise.files.target import Target, base_of, find_target, module_of, require_replaceable
+from tilewise.files.unchanged import Inputs
 from tilewise.launch.job import Job
 from tilewise.launch.record import Matrix
 from tilewise.operations.operation import Operation
@@ -58,7 +61,8 @@ def output_of(operation: Operation, target: Target | None, plan: Plan) -> JobOut
 class JobOutput(Generic[Made]):
     """The files of the result of `plan`: planned, made, then named. Of itself it has none.
 
-    `folder` is where decoded inputs lie, and what has no name yet.
+    `folder` is where decoded inputs lie, and what has no name yet; `begun` is what an earlier start has left,
+    or the journal of this one.
     """
 
     target: Target | None = None
@@ -67,6 +71,7 @@ class JobOutput(Generic[Made]):
         self.folder = folder
         self.plan = plan
         self._made: Made | None = None
+        self.begun: Begun | None = None
 
     @property
     def made(self) -> Made:
@@ -109,6 +114,10 @@ class JobOutput(Generic[Made]):
 
     def told(self, job: Job) -> Job:
         """`job` with the regions that the ranks write to."""
+        return job
+
+    def keep_journal(self, job: Job, inputs: Inputs, line: str) -> Job:
+        """`job`, as it is `told`, with a journal where it keeps one. Raises RunError."""
         return job
 
     def name_snapshot(self, index: int, force: bool) -> None:
@@ -201,6 +210,10 @@ class FileOutput(JobOutput[Outputs]):
 
     def make(self) -> None:
         plan = self.plan
+        if self.begun is not None:
+            self._made = Outputs(output.reopen(self.target, self.begun.part, self.begun.output), [])
+            return
+        journal.remove_old(self.target)
         form = Form(
             shape=self._shape,
             extents=self._part.shape if self._part is not None else (),
@@ -220,6 +233,18 @@ class FileOutput(JobOutput[Outputs]):
         if stencil is not None:
             stencil = msgspec.structs.replace(stencil, snapshots=self.made.snapshot_regions)
         return msgspec.structs.replace(job, output=self._told_region(), stencil=stencil)
+
+    def keep_journal(self, job: Job, inputs: Inputs, line: str) -> Job:
+        made = self.made.output
+        region = made.region
+        if self.begun is None:
+            plain = region.path == made.part and region.encoding == "binary" and not region.tiles
+            if not self.plan.journaled or not plain or self._part is not None or made.target.container:
+                return job
+            self.begun = journal.begin(made.part, self.target.name, line, job, inputs)
+        made.claim.journal = self.begun.folder
+        made.claim.goes_on = f"{line} --resume" if line else "the same call with resume=True goes on"
+        return msgspec.structs.replace(job, journal=journal.told(self.begun))
 
     def _told_region(self) -> Region:
         """Where the result goes, or its first slice."""

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.engine import side_files
+from tilewise.engine import journal, side_files
 from tilewise.engine.job_output import JobOutput, find_place, output_of
 from tilewise.engine.request import Request
 from tilewise.files import folder
@@ -45,13 +45,40 @@ def prepare(request: Request, joined: Join | None = None) -> JobOutput[Any]:
     operation = request.operation
     inputs = operation.inspect()
     target = find_place(operation)
+    begun = None
+    if target is not None and not operation.several:
+        begun = journal.find(target, request.resume, request.force)
+    if begun is not None:
+        operation = msgspec.structs.replace(operation, resumed=begun.header.job)
+    try:
+        return _prepared(request, operation, inputs, target, begun, joined)
+    except BaseException:
+        if begun is not None:
+            begun.let_go()
+        raise
+
+
+def _prepared(
+    request: Request,
+    operation: Operation,
+    inputs: list[Region],
+    target: Target | None,
+    begun: journal.Begun | None,
+    joined: Join | None,
+) -> JobOutput[Any]:
     _check_style(operation, inputs, target)
     named = [*([target.path] if target else []), *(region.path for region in inputs)]
     side_files.check("--json", request.record, named)
     side_files.check("--trace", request.trace, [*named, request.record or ""])
     planned = operation.plan_all(inputs, target, of_ranks(), joined)
     plan = _with_notes(planned.required(lambda: operation.what_fits(planned, joined)), target)
+    if begun is not None:
+        begun.require_same(plan.job, plan.job.inputs, plan.order, plan.dtype)
+    elif request.resume:
+        anew = "--resume: no earlier run left anything, so this starts from the beginning"
+        plan = msgspec.structs.replace(plan, reasons=[*plan.reasons, anew])
     output = output_of(operation, target, plan)
+    output.begun = begun
     for flag, path in (("--json", request.record), ("--trace", request.trace)):
         side_files.check(flag, path, output.paths(), request.force)
     # Last, so that nobody removes an old output for a request that makes no sense anyway.

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from tilewise.base.declare import HOW, SHOW, Parameter, Value
-from tilewise.base.errors import UsageError
+from tilewise.base.errors import RunError, UsageError
 from tilewise.operations.operation import Operation
 
 TIMELINE = Value("FILE", (".json", ".gz"))
@@ -18,7 +18,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     `record` and `trace` name files for the record and for the timeline; None where nobody wants one. With
     `force` what lies under these names, and that of the output, may be replaced. A run may take `timeout`
-    seconds. Some fields are flags of every job.
+    seconds. `line` is the command that a user would type for it, where one did. Some fields are flags of
+    every job.
     """
 
     operation: Operation
@@ -41,12 +42,31 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     timeout: Annotated[
         float | None, Parameter(name="--timeout", group=HOW, help="Stop the run after X seconds.")
     ] = None
+    resume: Annotated[
+        bool,
+        Parameter(
+            name="--resume",
+            group=HOW,
+            help="Go on with what an earlier run of this job left; if nothing, start from the beginning.",
+        ),
+    ] = False
+    retries: Annotated[
+        int,
+        Parameter(
+            name="--retries",
+            group=HOW,
+            help="After a failure, go on by itself, at most N times.",
+        ),
+    ] = 0
+    line: str = ""
 
     def __post_init__(self) -> None:
         """Raises UsageError for what makes no sense, whatever the files are."""
         self.operation.check()
         if self.timeout is not None and not self.timeout > 0:
             raise UsageError(f"--timeout {self.timeout:g} makes no sense; it must be more than 0 seconds")
+        if self.retries < 0:
+            raise UsageError(f"--retries {self.retries} makes no sense; it must be 0 or more")
 
 
 PROGRESS = "TILEWISE_PROGRESS_FD"  # has an open descriptor, to which progress is written: `0.25 compute`
@@ -68,6 +88,9 @@ class Listener:
 
     def update(self, phase: str, done: float) -> None:
         """`phase` is `done`, from 0 to 1."""
+
+    def retrying(self, error: RunError, left: int) -> None:
+        """The job failed, and goes on by itself; `left` more times may follow."""
 
     def chatter(self, line: str) -> None:
         """A launcher, or a library in a rank, has printed `line`."""

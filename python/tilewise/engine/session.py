@@ -12,7 +12,7 @@ import msgspec
 
 from tilewise.base import claim
 from tilewise.base.errors import Interrupted, RunError, TilewiseError, VerificationError, disk_failure
-from tilewise.engine import verdict
+from tilewise.engine import journal, verdict
 from tilewise.engine.decoding import Decoding
 from tilewise.engine.environment import storage_of
 from tilewise.engine.job_output import JobOutput
@@ -73,9 +73,22 @@ class Session:
 
     def run(self, request: Request, listener: Listener | None = None) -> Record:
         """Does the job, once in a session; raises what `tilewise.engine.run` raises."""
-        output = prepare(request, self._joined)
-        self.prepared = True
-        return self._run(request, output, listener or Listener())
+        listener = listener or Listener()
+        for left in range(request.retries - 1, -2, -1):
+            output = prepare(request, self._joined)
+            self.prepared = True
+            try:
+                return self._run(request, output, listener)
+            except RunError as error:
+                if left < 0 or self._joined is not None:
+                    raise
+                listener.retrying(error, left)
+                exit_hooks.run()
+                request = msgspec.structs.replace(request, resume=True)
+            finally:
+                if output.begun is not None:
+                    output.begun.let_go()
+        raise AssertionError("the last try returns or raises")
 
     def _run(self, request: Request, output: JobOutput[Any], listener: Listener) -> Record:
         plan, target, caught = output.plan, output.target, self.caught
@@ -94,9 +107,10 @@ class Session:
                 output.sweep()
                 guardian = Guardian([*output.claims, *beside], "the job was killed")
                 output.make()
+                kept_on = output.keep_journal(output.told(plan.job), inputs, request.line)
                 guardian.tell([*output.claims, *beside])
             sent = msgspec.structs.replace(
-                output.told(plan.job), inputs=decoding.decode(), trace=trace.part, progress=listener.progress
+                kept_on, inputs=decoding.decode(), trace=trace.part, progress=listener.progress
             )
             if start.elsewhere:
                 trace.reserve()
@@ -256,6 +270,10 @@ def _clean(
     """Removes part files. The error's message then says what was written all the same, and what is left."""
     for each in side:
         each.discard()
+    if isinstance(error, VerificationError):
+        for one in output.claims:
+            one.spoilt = True
+    staying = claim.kept(output.claims)
     said = claim.verdict(output.claims) if claim.named(output.claims) else ""
     left = output.discard()
     if not isinstance(error, TilewiseError):
@@ -266,6 +284,9 @@ def _clean(
         error.message += f"; {said}" + (
             "; snapshots are not verified" if isinstance(error, VerificationError) else ""
         )
+    for one in staying:
+        error.message += f"; {journal.done_text(one.journal)} of {one.name} is kept"
+        error.advice = f"{error.advice}; then {one.goes_on}" if error.advice else one.goes_on
     if left:
         error.message += f"; {', '.join(left)} could not be removed"
 

@@ -279,6 +279,17 @@ def create(
     )
 
 
+def reopen(target: Target, part: str, region: Region) -> Output:
+    """The part file that an earlier start made for `target`; `region` is in it. Raises RunError."""
+    try:
+        seal = Seal(part, target.name, region.offset)
+    except OSError as error:
+        raise disk_failure(f"{part}, which an earlier run left, cannot be opened", error) from None
+    beside = [part, part + ENDING]
+    claim = Claim(target.path, target.name, inode=seal.inode, undo=beside, beside=beside)
+    return Output(part=part, claim=claim, seals=[seal], target=target, region=region)
+
+
 def claim_of(target: Target, identity: str, rectangles: list[Rectangle]) -> Claim:
     """What `create` will make, for whoever clears up after a death in the midst of it."""
     if target.format.folder:

@@ -1,7 +1,7 @@
 """Removes what dead jobs have left beside their outputs: part files, decoded inputs, records without a name.
 
 Each bears its owner in its name (`base/owner.py`). What may belong to a job that lives, here or on another
-machine, stays; so does what cannot be removed.
+machine, stays; so does what another start can go on with, and what cannot be removed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import re
 import stat
 
+from tilewise.base import journal
 from tilewise.base.owner import IDENTITY, owner_of
 from tilewise.base.renaming import ASIDE
 
@@ -32,9 +33,14 @@ def sweep(folder: str) -> None:
             continue
         base, ending = entry[1 : match.start() - 1], entry[match.end() + 1 :]
         path = os.path.join(folder, entry)
+        own = path[: len(path) - len(ending) - 1]
+        if journal.has_pieces(f"{own}.{journal.ENDING}"):
+            continue
         with contextlib.suppress(OSError):
             if ending == f"part{ASIDE}" and not os.path.lexists(os.path.join(folder, base)):
                 os.rename(path, os.path.join(folder, base))  # it was to be replaced, and was not
+            elif ending == journal.ENDING:
+                journal.remove(path)
             elif ending == f"part{ASIDE}" or _ENDING.fullmatch(ending):
                 _remove(path)
 

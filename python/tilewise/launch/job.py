@@ -7,7 +7,7 @@ import msgspec
 from tilewise.files.region import Region, Source
 from tilewise.launch import constants
 
-PROTOCOL = 10
+PROTOCOL = 11
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +120,28 @@ class Convert(msgspec.Struct, frozen=True, kw_only=True):
     scale: float | None = None
 
 
+class Standing(msgspec.Struct, frozen=True):
+    """A rectangle of the output that an earlier start wrote down: rows and columns [begin, end) as stored.
+
+    `sum` is the checksum of its numbers, in hexadecimal digits.
+    """
+
+    start: int
+    block: tuple[int, int, int, int]
+    sum: str
+
+
+class Journal(msgspec.Struct, frozen=True, kw_only=True):
+    """Where ranks write down what of the output stands in its part file, and what earlier starts wrote there.
+
+    `start` is how many there were.
+    """
+
+    folder: str
+    start: int = 0
+    standing: list[Standing] = []
+
+
 class Stop(msgspec.Struct, frozen=True, kw_only=True):
     """When a point of a measurement has samples enough; `warmup` samples come before and do not count.
 
@@ -221,7 +243,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What to do, where the data are, and how; the worker decides nothing that could stand here.
 
-    `constants` is the digest of the worker's constants that the plan went by; 0: there were none.
+    `constants` is the digest of the worker's constants that the plan went by; 0: there were none. `queue`: of
+    tiles that ranks do on their own, whoever is idle takes the next; else each has its own from the start.
     """
 
     protocol: int = PROTOCOL
@@ -237,6 +260,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     stack: Stack | None = None
     convert: Convert | None = None
     measure: Measure | None = None
+    journal: Journal | None = None
     verify: str = "off"
     overflow: str = "refuse"
     symmetric: bool = False
@@ -245,6 +269,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     sync: bool = False
     bind: bool = True
     read_back: bool = False
+    queue: bool = True
     band_bytes: int = 0
     stage: tuple[int, int, int] = (0, 0, 0)
     tolerance: float = 0.0

@@ -18,6 +18,7 @@ from tilewise.files.style import (
     Style,
     check_header_rows,
 )
+from tilewise.launch.job import Job
 from tilewise.planning.names import EXCHANGES, IO, KERNELS, ONLY_READ, PLACES, REMAINDERS, VERIFY, Algorithm
 
 NO_PROOFS = ("auto", "off")  # what --verify may be where there is nothing to verify
@@ -286,6 +287,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             choices=PLACES,
         ),
     ] = "core"
+    resumed: Job | None = None  # whose pieces of the result are to be kept
     launcher: Annotated[
         str,
         Parameter(

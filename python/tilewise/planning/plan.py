@@ -76,7 +76,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Of a stencil: the result has `planes` in the rows of `shape`, and is also kept after `snapshots` sweeps.
     `pieces` are the files of a result that is a folder; `shape` is that of the first one then.
 
-    `writes_early`: ranks write while they still compute. With `each` shapes and needs are those of one slice.
+    `writes_early`: ranks write while they still compute; `journaled`: what is done stands in the output piece
+    by piece, so that another start can go on from there. With `each` shapes and needs are those of one slice.
 
     `refusal` says why there is no room for it. `fixed` are the flags that were given; `oversubscribed` may be
     wrong where `spread` is not sure; `peak` is what is stored under `peak_key`, and `keeps_peak` marks a
@@ -100,6 +101,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     pieces: list[Piece] = []
     fallback: Fallback | None = None
     writes_early: bool = False
+    journaled: bool = False
     each: Each | None = None
 
     refusal: Refusal | None

@@ -150,6 +150,7 @@ def plan_multiply(
         shape=(m, n),
         dtype=dtype,
         order=order,
+        journaled=stage is not None and (stage.m < m or stage.n < n),
         writes_early=variant.write == "uncached"
         and variant.copies == 1
         and flops > 0
@@ -220,6 +221,8 @@ def _stage(
     limit = options.memory
     if limit is None and facts.memory_known:
         limit = int(facts.memory_available * SHARE)
+    if options.resumed is not None:  # its tiles, in whatever memory: the need is compared with that as always
+        return Stage(*options.resumed.stage)
     if limit is None or not _streams(options, variant, (left, right)):
         return None
     (m, k), n = left.shape, right.shape[1]

@@ -77,22 +77,30 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind.line_numbers(self.written[1])
 
 
-def staged(files: Files, variant: Variant, room: int, on_node: int, verify: str) -> tuple[int, need.Need]:
+def in_tiles(files: Files, variant: Variant) -> bool:
+    """Whether `staged` takes tiles of plain files through memory."""
+    return files.plain and {variant.read, variant.write} <= {"positioned", "uncached"}
+
+
+def staged(
+    files: Files, variant: Variant, room: int, on_node: int, verify: str, given: int | None = None
+) -> tuple[int, need.Need]:
     """Bytes of what `staged` holds at a time on each rank, and what all of that needs.
 
-    `room` is what a rank may take. A band of a text holds whole rows, whatever their length.
+    `room` is what a rank may take; tiles may be `given`. A band of a text holds whole rows, whatever their
+    length.
     """
     room -= need.FIXED
     item = ITEMSIZE[files.source.dtype]
     size = max(files.source.bytes, LEAST_STAGE)
     if files.in_strips and (variant.read, variant.write) == ("mapped", "positioned"):
         stage, buffers = LEAST_STAGE, strips(files, variant.threads)
-    elif files.plain and {variant.read, variant.write} <= {"positioned", "uncached"}:
+    elif in_tiles(files, variant):
         past_cache = "uncached" in (variant.read, variant.write)
         sizes = constants("transpose", Sizes)
         requests = 2 * max(2, sizes.requests_in_flight // variant.ranks) if past_cache else 0
         bounces = requests * (sizes.bounce_bytes + 2 * PAGE)
-        stage = max(LEAST_STAGE, min(TILE, (room - bounces) // 3 - 4 * PAGE, size))
+        stage = given or max(LEAST_STAGE, min(TILE, (room - bounces) // 3 - 4 * PAGE, size))
         tiles = 3 if stage < size else 2  # of a matrix that is one tile, no other is read meanwhile
         buffers = tiles * (stage + 4 * PAGE) + bounces
     else:  # band by band, as conversions go

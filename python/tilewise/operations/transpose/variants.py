@@ -84,10 +84,12 @@ def plan_transpose(
         if files.plain and spread.nodes == 1:
             variant = _touching(variant, files, target, options, facts, why)
         room = _room(options, facts) // spread.on_node - need.unpacking([source], variant)
-        stage, required = transpose_need.staged(files, variant, room, spread.on_node, options.verify)
+        given = options.resumed.band_bytes if options.resumed else None
+        stage, required = transpose_need.staged(files, variant, room, spread.on_node, options.verify, given)
     else:
         stage = transpose_need.BAND
         required = transpose_need.in_memory(files, variant, spread.on_node, options.verify)
+    tiles = algorithm.name == "staged" and transpose_need.in_tiles(files, variant)
     if options.verify == "auto":
         why.append(
             "not verified: reading both files again takes more than 5 % of the time; --verify fast forces it"
@@ -104,6 +106,7 @@ def plan_transpose(
         compute_type=source.dtype,
         choosable=(*flags, "exchange", "grid") if algorithm.exchanges else flags,
         job={"verify": "off" if options.verify == "auto" else options.verify, "band_bytes": stage},
+        journaled=tiles and stage < source.bytes,
         shape=(source.columns, source.rows),
         order=order,
         header=options.header,
@@ -131,6 +134,8 @@ def _tile(variant: Variant, source: Region, facts: Facts, why: list[str]) -> tup
 def _algorithm(files: Files, options: Transpose, facts: Facts, why: list[str]) -> Algorithm:
     """The algorithm that was asked for, or that what was asked for leads to."""
     source = files.source
+    if options.resumed is not None:
+        return ALGORITHMS[options.resumed.variant.algorithm]
     if options.root_write is not None and options.algorithm not in (None, "gather"):
         raise UsageError(
             f"--root-write makes no sense with {options.algorithm}: rank 0 writes alone only with gather",
@@ -183,6 +188,9 @@ def _touching(
     """How `staged` reads and writes plain files, where that was left open."""
     if options.io.read is not None or options.io.write is not None:
         return variant
+    if options.resumed is not None:  # its tiles go the same way
+        was = options.resumed.variant
+        return msgspec.structs.replace(variant, read=was.read, write=was.write)
     source = files.source
     folder = os.path.dirname(os.path.realpath(target.path))
     here = storage.is_local(source.path) and storage.is_local(folder)
