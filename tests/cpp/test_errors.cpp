@@ -22,14 +22,14 @@ using test::Scratch;
 namespace {
 
 constexpr std::array kinds{ErrorKind::usage,    ErrorKind::memory,       ErrorKind::io,      ErrorKind::mpi,
-                           ErrorKind::launcher, ErrorKind::verification, ErrorKind::internal};
+                           ErrorKind::launcher, ErrorKind::verification, ErrorKind::stopped, ErrorKind::internal};
 
 template <ErrorKind kind> bool is(const Error& error) { return dynamic_cast<const ErrorOf<kind>*>(&error) != nullptr; }
 
 bool has_type_of(const Error& error, ErrorKind kind) {
     constexpr std::array is_of{is<ErrorKind::usage>,   is<ErrorKind::memory>,   is<ErrorKind::io>,
                                is<ErrorKind::mpi>,     is<ErrorKind::launcher>, is<ErrorKind::verification>,
-                               is<ErrorKind::internal>};
+                               is<ErrorKind::stopped>, is<ErrorKind::internal>};
     return is_of[static_cast<std::size_t>(kind)](error);
 }
 

@@ -167,7 +167,7 @@ std::unique_ptr<Journal> make_journal(Context& context, const Region* region, co
     return std::make_unique<Journal>(context, *region, options);
 }
 
-Error stopped() { return StoppedError("the job was asked to end, and all that it has done is written down"); }
+Error stopped() { return StoppedError("the job has ended in time, as it was asked to"); }
 
 void stop_together(const Context& context, const Journal* journal) {
     if (journal == nullptr) {

@@ -17,8 +17,11 @@ Ledger::Hook fault_hook(const std::string& fault, int rank) {
         std::stoi(fault.substr(first + 1, second - first - 1)) != rank) {
         return {};
     }
-    return [what = fault.substr(0, first), where = fault.substr(second + 1)](Phase phase) {
-        if (phase_names[static_cast<std::size_t>(phase)] != where) {
+    const auto star = fault.find('*', second);
+    const int times = star == std::string::npos ? 1 : std::stoi(fault.substr(star + 1));
+    return [what = fault.substr(0, first), where = fault.substr(second + 1, star - second - 1),
+            left = times](Phase phase) mutable {
+        if (phase_names[static_cast<std::size_t>(phase)] != where || --left > 0) {
             return;
         }
         if (what == "kill") {

@@ -1,5 +1,5 @@
 // Breaks a run on purpose, for the tests of what happens then: `kill:RANK:PHASE`, `throw:RANK:PHASE`,
-// `signal-N:RANK:PHASE`, `hang:RANK:PHASE`, `fail:RANK`, `element`.
+// `signal-N:RANK:PHASE`, `hang:RANK:PHASE`, `fail:RANK`, `element`. `PHASE*3`: when it is entered for the third time.
 #pragma once
 
 #include <string>

@@ -113,6 +113,12 @@ class VerificationError(TilewiseError):
     exit_code = 3
 
 
+class Stopped(TilewiseError):  # noqa: N818 - it is no error of anybody
+    """The job ended at its time limit, and can go on from what it has done."""
+
+    exit_code = 4
+
+
 class Interrupted(TilewiseError):  # noqa: N818 - what happened is no error of anybody
     """Ctrl-C, SIGTERM or SIGHUP ended the job."""
 

@@ -211,7 +211,8 @@ class FileOutput(JobOutput[Outputs]):
     def make(self) -> None:
         plan = self.plan
         if self.begun is not None:
-            self._made = Outputs(output.reopen(self.target, self.begun.part, self.begun.output), [])
+            head, region = self.begun.header.head, self.begun.output
+            self._made = Outputs(output.reopen(self.target, self.begun.part, region, head), [])
             return
         journal.remove_old(self.target)
         form = Form(

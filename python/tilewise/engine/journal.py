@@ -38,6 +38,7 @@ class Header(msgspec.Struct, kw_only=True):
     began: float
     job: Job
     inputs: list[Look | None]
+    head: bytes  # of the part file, before the numbers
 
 
 class Begun(msgspec.Struct, kw_only=True):
@@ -131,6 +132,7 @@ def begin(part: str, name: str, line: str, job: Job, inputs: Inputs) -> Begun:
         began=time.time(),
         job=msgspec.structs.replace(job, inputs=[_plain(region) for region in job.inputs]),
         inputs=[each.look for each in inputs.files],
+        head=_head(part, job.output),
     )
     try:
         os.mkdir(folder)
@@ -206,6 +208,11 @@ def facts_of(path: str) -> dict[str, Any] | None:
         "inputs": [region.name for region in header.job.inputs],
         "goes_on": f"{header.line} --resume" if header.line else "",
     }
+
+
+def _head(part: str, output: Region | None) -> bytes:
+    with open(part, "rb", buffering=0) as file:
+        return file.read(output.offset if output is not None else 0) or b""
 
 
 def _share(header: Header, found: list[journal.Piece]) -> float:

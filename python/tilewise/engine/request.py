@@ -8,9 +8,14 @@ import msgspec
 
 from tilewise.base.declare import HOW, SHOW, Parameter, Value
 from tilewise.base.errors import RunError, UsageError
+from tilewise.base.units import parse_time
 from tilewise.operations.operation import Operation
 
 TIMELINE = Value("FILE", (".json", ".gz"))
+
+
+def _parse_time_limit(text: str) -> float:
+    return parse_time(text, "--time-limit")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +63,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
             help="After a failure, go on by itself, at most N times.",
         ),
     ] = 0
+    time_limit: Annotated[
+        float | None,
+        Parameter(
+            name="--time-limit",
+            value=Value("TIME"),
+            group=HOW,
+            help="End in time, with exit code 4, and keep what is done for --resume: 90s, 30min, 2h.",
+            default="that of a Slurm job",
+            parse=_parse_time_limit,
+        ),
+    ] = None
     line: str = ""
 
     def __post_init__(self) -> None:
@@ -65,6 +81,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         self.operation.check()
         if self.timeout is not None and not self.timeout > 0:
             raise UsageError(f"--timeout {self.timeout:g} makes no sense; it must be more than 0 seconds")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise UsageError(f"--time-limit {self.time_limit:g} makes no sense; it must be more than 0")
         if self.retries < 0:
             raise UsageError(f"--retries {self.retries} makes no sense; it must be 0 or more")
 

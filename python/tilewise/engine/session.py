@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from collections.abc import Iterator
@@ -11,11 +12,19 @@ from typing import Any
 import msgspec
 
 from tilewise.base import claim
-from tilewise.base.errors import Interrupted, RunError, TilewiseError, VerificationError, disk_failure
+from tilewise.base.errors import (
+    Interrupted,
+    RunError,
+    TilewiseError,
+    UsageError,
+    VerificationError,
+    disk_failure,
+)
 from tilewise.engine import journal, verdict
 from tilewise.engine.decoding import Decoding
 from tilewise.engine.environment import storage_of
 from tilewise.engine.job_output import JobOutput
+from tilewise.engine.limit import Limit, in_batch, seconds_left
 from tilewise.engine.prepare import prepare
 from tilewise.engine.record import record_of
 from tilewise.engine.request import Listener, Request
@@ -100,6 +109,7 @@ class Session:
         decoding = Decoding(plan.job.inputs, output.folder, plan.job.id)
         beside = [decoding.claim, trace.claim, kept.claim]
         guardian: Guardian | None = None
+        limit: Limit | None = None
         try:
             for each in output.rooms():
                 each.require()
@@ -115,9 +125,17 @@ class Session:
             if start.elsewhere:
                 trace.reserve()
                 sent = msgspec.structs.replace(sent, site=site_of(plan, sent, inputs))
+            if output.begun is not None:
+                left = seconds_left(request.time_limit, os.environ)
+                limit = Limit(output.begun.folder, left, caught, in_batch())
+            elif request.time_limit is not None:
+                raise UsageError(
+                    f"--time-limit makes no sense here: this {plan.job.command} keeps nothing to go on from",
+                    "--timeout, which ends the job for good",
+                )
             deadline = time.monotonic() + request.timeout if request.timeout is not None else None
             watch = Watch(light=True)
-            outcome = self._supervise(start, sent, request, output, listener)
+            outcome = self._supervise(start, sent, request, output, listener, limit)
             disturbance = watch.seen(
                 launch=0,
                 what=sent.command,
@@ -125,6 +143,8 @@ class Session:
                 ours=self._joined is None and not start.elsewhere,
             )
             error = diagnose.error_of(outcome, request.timeout, start)
+            if limit is not None and outcome.timed_out and limit.passed:
+                error = limit.late(output.begun.header.name if output.begun else "")
             if error is not None:
                 if outcome.started is not None and (wrong := misplaced(plan.spread, outcome.started.ranks)):
                     error.message += f"; {wrong}"
@@ -175,6 +195,8 @@ class Session:
             raise failure from None
         finally:
             decoding.remove()
+            if limit is not None:
+                limit.close()
         guardian.dismiss()
         _remember(record, plan)
         return record
@@ -186,6 +208,7 @@ class Session:
         request: Request,
         output: JobOutput[Any],
         listener: Listener,
+        limit: Limit | None,
     ) -> Outcome:
         def name_snapshot(index: int) -> None:
             with self.caught.hold():
@@ -196,13 +219,19 @@ class Session:
             start,
             launcher.find_worker().path,
             self.caught,
-            timeout=request.timeout,
+            timeout=_shorter(request.timeout, limit),
             on_running=listener.running,
             on_progress=listener.update,
             on_chatter=listener.chatter,
             on_snapshot=name_snapshot,
         )
         return supervisor.run(job.encode(sent))
+
+
+def _shorter(timeout: float | None, limit: Limit | None) -> float | None:
+    """The seconds after which the ranks are ended."""
+    ends = None if limit is None or limit.ends is None else max(0.1, limit.ends - time.monotonic())
+    return min((each for each in (timeout, ends) if each is not None), default=None)
 
 
 def _gathered(done: Done, plan: Plan) -> Done:

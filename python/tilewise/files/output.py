@@ -279,9 +279,17 @@ def create(
     )
 
 
-def reopen(target: Target, part: str, region: Region) -> Output:
-    """The part file that an earlier start made for `target`; `region` is in it. Raises RunError."""
+def reopen(target: Target, part: str, region: Region, head: bytes) -> Output:
+    """The part file that an earlier start made for `target`; `region` is in it, behind its `head`.
+
+    Head and size are made what they were: what of the numbers is right is for the journal to say. Raises
+    RunError.
+    """
+    size = region.file_bytes if region.file_bytes >= 0 else region.offset + region.bytes
     try:
+        with open(part, "r+b") as file:
+            file.write(head)
+            file.truncate(size)
         seal = Seal(part, target.name, region.offset)
     except OSError as error:
         raise disk_failure(f"{part}, which an earlier run left, cannot be opened", error) from None

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 
-from tilewise.base.errors import RunError, TilewiseError, UsageError, VerificationError
+from tilewise.base.errors import RunError, Stopped, TilewiseError, UsageError, VerificationError
 from tilewise.base.units import listing, plural
 from tilewise.launch import advice, causes, constants, join, slurm, unstarted
 from tilewise.launch.events import Failed
@@ -26,6 +26,7 @@ _EXITS: dict[str, type[TilewiseError]] = {
     "memory": UsageError,
     "launcher": UsageError,
     "verification": VerificationError,
+    "stopped": Stopped,
 }
 
 
@@ -79,6 +80,8 @@ def _what_happened(outcome: Outcome, timeout: float | None, start: Start | None)
 
 def _reported(outcome: Outcome, failed: Failed, start: Start | None) -> TilewiseError:
     kind = _EXITS.get(failed.kind, RunError)
+    if kind is Stopped:
+        return Stopped(failed.message)
     message = re.sub(rf"^rank {failed.rank}: ", "", failed.message)
     if failed.rank >= 0 and not re.search(rf"\brank {failed.rank}\b", message):
         host = _host(outcome, failed.rank)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -24,6 +24,7 @@ class Signals:
         self._seen = False
         self._interrupted: Interrupted | None = None
         self._written = NOTHING
+        self.on_term: Callable[[int, FrameType | None], bool] | None = None  # may take a signal for itself
 
     @property
     def seen(self) -> bool:
@@ -42,7 +43,7 @@ class Signals:
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """The handler proper."""
-        if self._seen:
+        if self._seen or (self.on_term is not None and self.on_term(number, frame)):
             return
         if self._held:
             self._pending = signal.Signals(number)

@@ -53,6 +53,16 @@ class Transpose(OfOneInput, frozen=True, kw_only=True):
         ),
     ] = None
 
+    tiles: Annotated[
+        str,
+        Parameter(
+            name="--tiles",
+            group=HOW,
+            help="staged: a rank takes the next tile when it is idle, or has its own from the start.",
+            choices=("queue", "fixed"),
+        ),
+    ] = "queue"
+
     def plan(self, inputs: Inputs, target: Target | None, facts: Facts, joined: Join | None) -> Plan:
         from tilewise.operations.transpose.variants import plan_transpose
 

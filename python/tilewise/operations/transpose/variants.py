@@ -105,7 +105,11 @@ def plan_transpose(
         why,
         compute_type=source.dtype,
         choosable=(*flags, "exchange", "grid") if algorithm.exchanges else flags,
-        job={"verify": "off" if options.verify == "auto" else options.verify, "band_bytes": stage},
+        job={
+            "verify": "off" if options.verify == "auto" else options.verify,
+            "band_bytes": stage,
+            "queue": options.tiles == "queue",
+        },
         journaled=tiles and stage < source.bytes,
         shape=(source.columns, source.rows),
         order=order,

@@ -1,0 +1,81 @@
+"""Ends a job in time: ranks are asked to stop when they have done what they are at, and ended if late."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from types import FrameType
+
+from tilewise.base import journal
+from tilewise.base.errors import Stopped
+from tilewise.launch.signals import Signals
+
+_SHARE, _MOST = 0.1, 60.0  # of the time that is left, and at most so many seconds, for what ranks are at
+_GRACE = 20.0  # seconds from a batch system's SIGTERM to its SIGKILL, less what is needed to say so
+
+
+class Limit:
+    """The time that the job whose journal is in `folder` has, from now on; None: there is no end to it.
+
+    Where a batch system may end the job, its SIGTERM asks the ranks to stop, and interrupts nothing.
+    """
+
+    def __init__(self, folder: str, seconds: float | None, caught: Signals, batch: bool) -> None:
+        self._folder = folder
+        self._caught = caught
+        self._asked = False
+        self._timer: threading.Timer | None = None
+        self.ends: float | None = None
+        if seconds is not None:
+            self.ends = time.monotonic() + seconds
+            margin = min(_SHARE * seconds, _MOST)
+            self._timer = threading.Timer(max(0.0, seconds - margin), self._ask)
+            self._timer.daemon = True
+            self._timer.start()
+        if batch:
+            caught.on_term = self._term
+
+    def close(self) -> None:
+        """Asks for nothing any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._caught.on_term = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the ranks were asked to stop, and should have by now."""
+        return self._asked and self.ends is not None and time.monotonic() > self.ends
+
+    def late(self, name: str) -> Stopped:
+        """What to raise where they have not."""
+        return Stopped(f"{name}: the ranks were asked to end, and were ended as they did not in time")
+
+    def _ask(self) -> None:
+        self._asked = True
+        with contextlib.suppress(OSError):
+            journal.ask_to_stop(self._folder)
+
+    def _term(self, number: int, frame: FrameType | None) -> bool:
+        if number != signal.SIGTERM or self._asked:
+            return False
+        self.ends = time.monotonic() + _GRACE
+        self._ask()
+        return True
+
+
+def seconds_left(asked: float | None, environment: Mapping[str, str]) -> float | None:
+    """What --time-limit says, or the end of the batch job; None where neither does."""
+    if asked is not None:
+        return asked
+    with contextlib.suppress(KeyError, ValueError):
+        return max(1.0, float(environment["SLURM_JOB_END_TIME"]) - time.time())
+    return None
+
+
+def in_batch() -> bool:
+    """Whether a batch system has started us, and may end us."""
+    return "SLURM_JOB_ID" in os.environ

@@ -1,0 +1,184 @@
+// Tests of what lets a job go on: what a journal holds after a death, and a queue that gives each piece to one rank.
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <numeric>
+
+#include "io_cases.hpp"
+#include "tilewise/io/journal.hpp"
+#include "tilewise/mpi/queue.hpp"
+
+using namespace tilewise;
+using test::Scratch;
+
+namespace {
+
+constexpr std::int64_t rows = 37, columns = 23;
+
+/// A part file, and a folder for its journal.
+struct Part {
+    Scratch file;
+    Scratch folder;
+    io::Region region;
+
+    explicit Part(const mpi::Communicator& comm) : file(comm, "-part"), folder(comm, "-journal") {
+        std::vector<std::int32_t> values(rows * columns);
+        std::iota(values.begin(), values.end(), 0);
+        file.fill(12, values);
+        if (comm.rank() == 0) {
+            std::filesystem::create_directory(folder.path);
+        }
+        comm.barrier();
+        region.path = file.path;
+        region.name = "C.npy";
+        region.offset = 12;
+        region.rows = rows;
+        region.columns = columns;
+        region.dtype = Dtype::int32;
+    }
+    ~Part() {
+        folder.comm.barrier();
+        if (folder.comm.rank() == 0) {
+            std::filesystem::remove_all(folder.path);
+        }
+    }
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+
+    /// What the file holds there.
+    std::vector<std::int32_t> values(const grid::Block& block) const {
+        std::vector<std::int32_t> found;
+        for (std::int64_t i = block.rows.begin; i < block.rows.end; ++i) {
+            for (std::int64_t j = block.columns.begin; j < block.columns.end; ++j) {
+                found.push_back(static_cast<std::int32_t>(i * columns + j));
+            }
+        }
+        return found;
+    }
+};
+
+/// All lines of all logs in the folder, read as the front reads them.
+std::vector<io::Standing> standing(const std::string& folder) {
+    std::vector<io::Standing> found;
+    std::vector<std::filesystem::path> logs;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        logs.push_back(entry.path());
+    }
+    std::sort(logs.begin(), logs.end());
+    for (const auto& log : logs) {
+        std::ifstream file(log);
+        io::Standing piece;
+        std::string check;
+        piece.start = std::stoi(log.filename());
+        while (file >> piece.block.rows.begin >> piece.block.rows.end >> piece.block.columns.begin >>
+               piece.block.columns.end >> std::hex >> piece.sum >> check >> std::dec) {
+            found.push_back(piece);
+        }
+    }
+    return found;
+}
+
+grid::Block tile(std::int64_t index) {
+    return {{index % 4 * 10, std::min(rows, index % 4 * 10 + 10)},
+            {index / 4 * 8, std::min(columns, index / 4 * 8 + 8)}};
+}
+constexpr std::int64_t tiles = 12;
+
+}  // namespace
+
+TEST_CASE("a journal holds the tiles that were written down, and no others") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Ledger ledger;
+    ledger.start(Phase::output, false, {});
+    Context context{comm, ledger};
+    const Part part(comm);
+    {
+        io::Journal journal(context, part.region, {part.folder.path, 0, false, {}});
+        CHECK_FALSE(journal.stop_asked());
+        for (std::int64_t index = comm.rank(); index < tiles - 2; index += comm.size()) {
+            const auto values = part.values(tile(index));
+            journal.wrote(tile(index), reinterpret_cast<const std::byte*>(values.data()));
+        }
+    }
+    comm.barrier();
+    auto found = standing(part.folder.path);
+    comm.barrier();
+    CHECK(std::ssize(found) == tiles - 2);
+    const io::Journal journal(context, part.region, {part.folder.path, 1, true, found});
+    for (std::int64_t index = 0; index < tiles; ++index) {
+        CHECK(journal.holds(tile(index)) == (index < tiles - 2));
+    }
+    CHECK(journal.holds({{0, 20}, {0, 16}}));  // of several tiles
+    CHECK(journal.holds({{0, 20}, {0, 17}}));
+    CHECK_FALSE(journal.holds({{0, 21}, {0, 17}}));
+    CHECK(journal.resumed().kept == tiles - 2);
+    CHECK(journal.resumed().spoilt == 0);
+}
+
+TEST_CASE("what is not what was written, or is beyond the matrix, is not held") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Ledger ledger;
+    ledger.start(Phase::output, false, {});
+    Context context{comm, ledger};
+    const Part part(comm);
+    {
+        io::Journal journal(context, part.region, {part.folder.path, 0, false, {}});
+        if (comm.rank() == 0) {
+            for (std::int64_t index = 0; index < 4; ++index) {
+                auto values = part.values(tile(index));
+                values[5] += index == 1 ? 1 : 0;  // the file holds another number
+                journal.wrote(tile(index), reinterpret_cast<const std::byte*>(values.data()));
+            }
+        }
+    }
+    comm.barrier();
+    auto found = standing(part.folder.path);
+    comm.barrier();
+    found[2].sum ^= 1;
+    found.push_back({0, {{30, rows + 1}, {0, 8}}, 0});
+    found.push_back({0, {{-1, 3}, {0, 8}}, 0});
+    const io::Journal journal(context, part.region, {part.folder.path, 1, false, found});
+    CHECK(journal.holds(tile(0)));
+    CHECK_FALSE(journal.holds(tile(1)));
+    CHECK_FALSE(journal.holds(tile(2)));
+    CHECK(journal.holds(tile(3)));
+    CHECK(journal.resumed().spoilt == 4);
+}
+
+TEST_CASE("halves of a tile by two starts are no tile") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Ledger ledger;
+    ledger.start(Phase::output, false, {});
+    Context context{comm, ledger};
+    const Part part(comm);
+    const grid::Block upper{{0, 5}, {0, 8}}, lower{{5, 10}, {0, 8}};
+    for (const int start : {0, 1}) {
+        io::Journal journal(context, part.region, {part.folder.path, start, false, {}});
+        if (comm.rank() == 0) {
+            const auto values = part.values(start == 0 ? upper : lower);
+            journal.wrote(start == 0 ? upper : lower, reinterpret_cast<const std::byte*>(values.data()));
+        }
+        comm.barrier();
+    }
+    const auto found = standing(part.folder.path);
+    comm.barrier();
+    const io::Journal journal(context, part.region, {part.folder.path, 2, false, found});
+    CHECK(journal.holds(upper));
+    CHECK(journal.holds(lower));
+    CHECK_FALSE(journal.holds({{0, 10}, {0, 8}}));
+}
+
+TEST_CASE("a queue gives each piece to one rank") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    constexpr std::int64_t count = 200;
+    std::vector<int> mine(count), all(count);
+    {
+        mpi::Queue queue(comm);
+        for (std::int64_t index = queue.next(); index < count; index = queue.next()) {
+            mine[static_cast<std::size_t>(index)] += 1;
+        }
+        CHECK(queue.next() > count);
+    }
+    mpi::check(MPI_Allreduce(mine.data(), all.data(), count, MPI_INT, MPI_SUM, comm.get()), "MPI_Allreduce");
+    CHECK(std::count(all.begin(), all.end(), 1) == count);
+}

@@ -1,0 +1,229 @@
+"""Jobs larger than memory that die, and go on from what they have written."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from conftest import Tilewise, one_message, wait_for
+from numpy.testing import assert_allclose, assert_array_equal
+from oracle import matrix, processes_in
+from tilewise.base import journal
+
+M, K, N = 2100, 1900, 2300
+PRODUCT = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "-t", 1)
+TURNED = ("transpose", "T.npy", "-o", "C.npy", "-t", 1)
+MEMORY = {1: "64MiB", 2: "112MiB", 3: "160MiB"}
+
+
+@pytest.fixture
+def product(tilewise: Tilewise) -> Any:
+    """A.npy and B.npy, and what their product is."""
+    a, b = matrix((M, K), "float64", 1), matrix((K, N), "float64", 2)
+    numpy.save(tilewise.folder / "A.npy", a)
+    numpy.save(tilewise.folder / "B.npy", b)
+    return a @ b
+
+
+@pytest.fixture
+def turned(tilewise: Tilewise) -> Any:
+    """T.npy, and its transpose."""
+    t = matrix((3001, 5777), "int32", 3)
+    numpy.save(tilewise.folder / "T.npy", t)
+    return t.T
+
+
+def killed(run: Tilewise, *words: object, fault: str) -> str:
+    """Runs a job that dies in its midst; what it says."""
+    run.environment["TILEWISE_FAULT"] = fault
+    try:
+        return one_message(run(*words), 1)
+    finally:
+        del run.environment["TILEWISE_FAULT"]
+
+
+def left(run: Tilewise) -> tuple[Path, Path]:
+    """The one part file that there is, and its journal."""
+    (part,), (folder,) = run.folder.glob(".C*.part"), run.folder.glob(".C*.journal")
+    return part, folder
+
+
+def record_of(run: Tilewise, *words: object) -> dict[str, Any]:
+    done = run(*words, "--json", "-")
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize(("ranks", "later"), [(1, 1), (2, 2), (2, 3), (3, 1)])
+def test_a_product_goes_on(tilewise: Tilewise, product: Any, ranks: int, later: int) -> None:
+    words = (*PRODUCT, "-n", ranks, "--memory", MEMORY[ranks])
+    said = killed(tilewise, *words, fault=f"kill:{ranks - 1}:verify*6")
+    assert "of C.npy is kept" in said and f"-n {ranks} --memory {MEMORY[ranks]} --resume" in said
+    assert not (tilewise.folder / "C.npy").exists()
+    _, folder = left(tilewise)
+    before = len(journal.pieces(str(folder)))
+    assert before > 0
+    record = record_of(tilewise, *PRODUCT, "-n", later, "--memory", MEMORY[max(ranks, later)], "--resume")
+    assert record["result"]["resumed"] == {"starts": 2, "kept_pieces": before, "spoilt_pieces": 0}
+    assert record["verification"]["passed"] and record["verification"]["share"] == 1
+    result = numpy.load(tilewise.folder / "C.npy")
+    assert_allclose(result, product, rtol=0, atol=1e-10 * K)
+    assert not [name for name in tilewise.files() if name.startswith(".")]
+    if ranks == later:
+        assert tilewise(*words, "--force", "-q").returncode == 0
+        assert_array_equal(numpy.load(tilewise.folder / "C.npy"), result)
+
+
+def test_what_stands_is_not_computed_again(tilewise: Tilewise, product: Any) -> None:
+    words = (*PRODUCT, "-n", 1, "--memory", MEMORY[1], "--verify", "off")
+    killed(tilewise, *words, fault="kill:0:output*9")
+    _, folder = left(tilewise)
+    kept = sum(piece.numbers for piece in journal.pieces(str(folder)))
+    record = record_of(tilewise, *words, "--resume")
+    assert record["bytes"]["written"] == 8 * (M * N - kept)
+    assert_allclose(numpy.load(tilewise.folder / "C.npy"), product, rtol=0, atol=1e-10 * K)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("io", ["positioned", "uncached", "collective"])
+def test_orders_and_strategies(tilewise: Tilewise, product: Any, order: str, io: str) -> None:
+    words = (*PRODUCT, "-n", 2, "--memory", "130MiB", "--order", order, "--io", io)
+    killed(tilewise, *words, fault="kill:1:verify*6")
+    record = record_of(tilewise, *words, "--resume")
+    assert record["result"]["resumed"]["kept_pieces"] > 0 and record["verification"]["passed"]
+    result = numpy.load(tilewise.folder / "C.npy")
+    assert result.flags.f_contiguous == (order == "F")
+    assert_allclose(result, product, rtol=0, atol=1e-10 * K)
+
+
+@pytest.mark.parametrize("io", ["positioned", "uncached"])
+@pytest.mark.parametrize(("ranks", "later"), [(1, 2), (2, 1), (2, 3)])
+def test_a_transposition_goes_on(tilewise: Tilewise, turned: Any, ranks: int, later: int, io: str) -> None:
+    memory = 62 * ranks if io == "positioned" else 72 * ranks
+    words = (*TURNED, "-n", ranks, "--memory", f"{memory}MiB", "--io", io)
+    killed(tilewise, *words, fault=f"kill:{ranks - 1}:output*6")
+    more = ("-n", later, "--memory", "400MiB", "--io", io, "--resume", "--verify", "fast")
+    record = record_of(tilewise, *TURNED, *more)
+    assert record["result"]["resumed"]["kept_pieces"] > 0 and record["verification"]["passed"]
+    assert_array_equal(numpy.load(tilewise.folder / "C.npy"), turned)
+    assert not [name for name in tilewise.files() if name.startswith(".")]
+
+
+def test_nothing_that_was_spoilt_is_believed(tilewise: Tilewise, turned: Any) -> None:
+    words = (*TURNED, "-n", 1, "--memory", "62MiB", "--io", "positioned")
+    killed(tilewise, *words, fault="kill:0:output*8")
+    part, folder = left(tilewise)
+    with part.open("r+b") as file:  # the header, and a number that a rank wrote
+        file.write(b"spoilt")
+        top, _, column, _ = journal.pieces(str(folder))[0].block
+        file.seek(128 + 4 * (top * 3001 + column))
+        (number,) = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([number ^ 4]))
+    (log,) = folder.glob("*.log")
+    with log.open("ab") as file:
+        file.write(b"0 3001 0 5777 00000000000000")  # torn
+    done = tilewise(*words, "--resume", "--json", "r.json")
+    assert done.returncode == 0 and "1 piece of the result did not hold what the journal says" in done.stderr
+    record = json.loads((tilewise.folder / "r.json").read_text())
+    assert record["result"]["resumed"]["spoilt_pieces"] == 1
+    assert_array_equal(numpy.load(tilewise.folder / "C.npy"), turned)
+
+
+def test_the_front_dies(tilewise: Tilewise, turned: Any) -> None:
+    words = (*TURNED, "-n", 2, "--memory", "124MiB", "--io", "positioned")
+    front = tilewise.start(*words)
+    wait_for(lambda: any(log.stat().st_size for log in tilewise.folder.glob(".C*.journal/*.log")))
+    front.send_signal(signal.SIGKILL)
+    _, said = front.communicate(timeout=30)
+    assert "C.npy was not written; what was done is kept" in said and "--resume" in said
+    wait_for(lambda: not processes_in(tilewise.folder))
+    left(tilewise)
+    assert tilewise(*words, "--resume", "-q").returncode == 0
+    assert_array_equal(numpy.load(tilewise.folder / "C.npy"), turned)
+
+
+def test_it_goes_on_by_itself(tilewise: Tilewise, turned: Any) -> None:
+    words = (*TURNED, "-n", 2, "--memory", "124MiB", "--io", "positioned", "--retries", 2)
+    front = tilewise.start(*words)
+    wait_for(lambda: any(log.stat().st_size for log in tilewise.folder.glob(".C*.journal/0-*.log")))
+    ranks = [
+        pid for pid in processes_in(tilewise.folder) if "worker" in Path(f"/proc/{pid}/comm").read_text()
+    ]
+    os.kill(ranks[-1], signal.SIGKILL)
+    _, said = front.communicate(timeout=60)
+    assert front.returncode == 0, said
+    assert "going on by itself; 1 more may follow" in said
+    assert_array_equal(numpy.load(tilewise.folder / "C.npy"), turned)
+
+
+def test_what_lies_there_is_refused_without_a_word(tilewise: Tilewise, product: Any) -> None:
+    words = (*PRODUCT, "-n", 1, "--memory", MEMORY[1])
+    killed(tilewise, *words, fault="kill:0:verify*6")
+    part, folder = left(tilewise)
+    said = one_message(tilewise(*words), 2)
+    assert str(part) in said and "--resume to go on with it, or --force to start anew" in said
+    assert "another run is going on with it" in _held(tilewise, folder, *words, "--resume")
+    other = one_message(tilewise(*words, "--resume", "--order", "F"), 2)
+    assert "is of another job" in other
+    a = numpy.load(tilewise.folder / "A.npy")
+    a[0, 0] += 1
+    numpy.save(tilewise.folder / "A.npy", a)
+    assert "A.npy has changed since" in one_message(tilewise(*words, "--resume"), 2)
+    left(tilewise)
+    assert tilewise(*words, "--force", "-q").returncode == 0
+    b = numpy.load(tilewise.folder / "B.npy")
+    assert_allclose(numpy.load(tilewise.folder / "C.npy"), a @ b, rtol=0, atol=1e-10 * K)
+    assert not [name for name in tilewise.files() if name.startswith(".")]
+
+
+def _held(run: Tilewise, folder: Path, *words: object) -> str:
+    """What is said while another run goes on with it."""
+    descriptor = journal.hold(str(folder))
+    assert descriptor is not None
+    try:
+        return one_message(run(*words), 2)
+    finally:
+        os.close(descriptor)
+
+
+def test_info_says_how_far_it_got(tilewise: Tilewise, product: Any) -> None:
+    words = (*PRODUCT, "-n", 1, "--memory", MEMORY[1])
+    killed(tilewise, *words, fault="kill:0:verify*6")
+    for path in left(tilewise):
+        facts = json.loads(tilewise("info", path.name, "--json", "-").stdout)
+        assert facts["of"] == "C.npy" and facts["shape"] == [M, N] and not facts["running"]
+        assert 0 < facts["done"] < 1 and facts["starts"] == 1 and facts["goes_on"].endswith("--resume")
+    shown = tilewise("info", left(tilewise)[0].name).stdout
+    assert "a part of C.npy, by multiply of A.npy and B.npy" in shown
+
+
+def test_it_ends_at_its_limit(tilewise: Tilewise, product: Any) -> None:
+    words = (*PRODUCT, "-n", 1, "--memory", MEMORY[1], "--kernel", "plain")
+    done = tilewise(*words, "--time-limit", "4s")
+    said = one_message(done, 4)
+    assert "the job has ended in time" in said and "of C.npy is kept" in said and "--resume" in said
+    assert tilewise(*PRODUCT, "-n", 1, "--memory", MEMORY[1], "--resume", "-q").returncode == 0
+    assert_allclose(numpy.load(tilewise.folder / "C.npy"), product, rtol=0, atol=1e-10 * K)
+
+
+def test_a_wrong_result_is_not_kept(tilewise: Tilewise, product: Any) -> None:
+    tilewise.environment["TILEWISE_FAULT"] = "element"
+    done = tilewise(*PRODUCT, "-n", 1, "--memory", MEMORY[1], "-q")
+    assert done.returncode == 3 and "is kept" not in done.stderr
+    assert not [name for name in tilewise.files() if name.startswith(".")]
+
+
+def test_without_anything_to_go_on_with_it_begins(tilewise: Tilewise, product: Any) -> None:
+    record = record_of(tilewise, *PRODUCT, "-n", 1, "--memory", MEMORY[1], "--resume")
+    assert any("no earlier run left anything" in reason for reason in record["reasons"])
+
+
+def test_what_keeps_nothing_has_no_limit(tilewise: Tilewise, product: Any) -> None:
+    said = one_message(tilewise(*PRODUCT, "--time-limit", "1h"), 2)
+    assert "--time-limit makes no sense here" in said
