@@ -1,5 +1,5 @@
 // Breaks a run on purpose, for the tests of what happens then: `kill:RANK:PHASE`, `throw:RANK:PHASE`,
-// `signal-N:RANK:PHASE`, `hang:RANK:PHASE`, `fail:RANK`, `element`.
+// `signal-N:RANK:PHASE`, `hang:RANK:PHASE`, `wait:RANK:PHASE`, `fail:RANK`, `element`.
 #pragma once
 
 #include <string>

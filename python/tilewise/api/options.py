@@ -63,6 +63,8 @@ class JobOptions(TypedDict, total=False):
     force: bool
     # Stop the run after X seconds.
     timeout: float
+    # Stop a job of which a rank is silent, or all ranks wait, for so long: 30s, 5min; or off.
+    deadline: str | float
 
 
 class MultiplyOptions(JobOptions, total=False):

@@ -11,6 +11,8 @@ _DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
 _BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgtp])(i)?)?(b)?", re.IGNORECASE)
 _PAIR = re.compile(r"(\d+)\s*[x×*,]\s*(\d+)", re.IGNORECASE)
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|sec|min|h|d)?", re.IGNORECASE)
+_SECONDS = {"": 1, "s": 1, "sec": 1, "min": 60, "h": 3600, "d": 86400}
 _LARGEST = 2**62  # the seam carries signed 64-bit integers
 
 
@@ -28,6 +30,14 @@ def parse_size(text: str, flag: str) -> int:
     if size > _LARGEST:
         raise UsageError(f"{flag} {text} is more memory than any machine has")
     return size
+
+
+def parse_time(text: str, flag: str) -> float:
+    """Seconds meant by `text`, such as `30s`, `10min` or `90`; raises UsageError, naming `flag`, else."""
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{flag} expects a time such as 30s, 10min or 2h, not {text!r}")
+    return float(match[1]) * _SECONDS[(match[2] or "").lower()]
 
 
 def parse_pair(text: str, flag: str, example: str) -> tuple[int, int]:

@@ -145,6 +145,11 @@ class _Terminal(Listener):
 
             get_ready()
 
+    def warning(self, line: str) -> None:
+        if not self._shown.quiet:
+            sys.stderr.write(f"tilewise: warning: {clean(line)}\n")
+            sys.stderr.flush()
+
     def chatter(self, line: str) -> None:
         if self._shown.verbose or causes.is_waiting(line):
             if not self._shown.quiet:

@@ -8,8 +8,10 @@ import msgspec
 
 from tilewise.base.declare import HOW, SHOW, Parameter, Value
 from tilewise.base.errors import UsageError
+from tilewise.launch.beats import parse_deadline
 from tilewise.operations.operation import Operation
 
+TIME = Value("TIME")
 TIMELINE = Value("FILE", (".json", ".gz"))
 
 
@@ -18,7 +20,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     `record` and `trace` name files for the record and for the timeline; None where nobody wants one. With
     `force` what lies under these names, and that of the output, may be replaced. A run may take `timeout`
-    seconds. Some fields are flags of every job.
+    seconds; `deadline` is what `tilewise.launch.beats.Beats` takes. Some fields are flags of every job.
     """
 
     operation: Operation
@@ -40,6 +42,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
     timeout: Annotated[
         float | None, Parameter(name="--timeout", group=HOW, help="Stop the run after X seconds.")
+    ] = None
+    deadline: Annotated[
+        float | None,
+        Parameter(
+            name="--deadline",
+            value=TIME,
+            group=HOW,
+            help="Stop a job of which a rank is silent, or all ranks wait, for so long: 30s, 5min; or off.",
+            default="30s, for a silent rank",
+            parse=parse_deadline,
+        ),
     ] = None
 
     def __post_init__(self) -> None:
@@ -68,6 +81,9 @@ class Listener:
 
     def update(self, phase: str, done: float) -> None:
         """`phase` is `done`, from 0 to 1."""
+
+    def warning(self, line: str) -> None:
+        """Something is wrong, and the job goes on."""
 
     def chatter(self, line: str) -> None:
         """A launcher, or a library in a rank, has printed `line`."""
