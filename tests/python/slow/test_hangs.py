@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from conftest import Tilewise, one_message, wait_for
+from conftest import Tilewise, mpiexec, one_message, wait_for
 from oracle import matrix, nothing_left, processes_in, save
 from stopwatch import within
 
@@ -197,3 +197,15 @@ def test_one_of_many_ranks_that_fails(inputs: Tilewise, fault: str) -> None:
     with nothing_left(inputs, 60, settle=2):
         said = one_message(inputs(*WORDS, "-n", 64, "--algorithm", "summa"), 1)
     assert f"rank {fault.split(':')[1]}" in said
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_rank_of_somebody_elses_launcher(inputs: Tilewise, place: int) -> None:
+    """Rank 0's front says it, and the launcher ends what it has started."""
+    how = (mpiexec(), "-launcher", "fork", "-n", 3)
+    inputs.environment["TILEWISE_FAULT"] = f"signal-{signal.SIGSTOP.value}:{place}:compute"
+    with nothing_left(inputs, 5 + DEADLINE + MORE, settle=2):
+        done = inputs(*WORDS, "--algorithm", "summa", "--deadline", f"{DEADLINE}s", before=how)
+    ours = [line for line in done.stderr.splitlines() if line.startswith("tilewise: ")]
+    assert done.returncode != 0 and len(ours) == 1
+    assert f"rank {place} (pid " in ours[0] and "was stopped by a signal in compute" in ours[0]
