@@ -31,6 +31,7 @@ TYPES = {
     "hint": "Sequence[str]",
     "missing": "str | Sequence[str]",
     "memory": "str | int",
+    "deadline": "str | float",
     **dict.fromkeys(("rows", "columns"), "str | int | slice"),
     "scale": "str | float",
     "weights": "str | os.PathLike[str] | ArrayLike",

@@ -250,6 +250,18 @@ def test_a_rank_that_fails_ends_all(site: Site, fault: str) -> None:
     assert not list(site.folder.glob("*F.npy*"))
 
 
+@pytest.mark.parametrize(("rank", "host"), [(0, "node1"), (3, "node2")])
+def test_a_rank_that_is_stopped_is_found_on_every_host(site: Site, rank: int, host: str) -> None:
+    """Its own host ends it: what is stopped does not hear that the front has closed its line."""
+    fault = f"signal-{signal.SIGSTOP.value}:{rank}:compute"
+    with within(12):
+        said = one_message(site(*STENCIL, "-o", "F.npy", "--deadline", "4s", fault=fault), 1)
+    assert f"rank {rank} (pid " in said and f" on {host}) " in said and "for 4 s, since " in said
+    assert ("was stopped by a signal in compute" if rank == 0 else "did not answer, last in ") in said
+    assert site.left_after(3) == []
+    assert not list(site.folder.glob("*F.npy*"))
+
+
 def ranks_on(site: Site, host: str) -> int:
     """How many ranks of the worker live there."""
     programs = [line.split() for line in site.made.left()]

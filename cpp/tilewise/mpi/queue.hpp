@@ -17,8 +17,8 @@ public:
     Queue& operator=(const Queue&) = delete;
     ~Queue();
 
-    /// The next piece that nobody has, without an end. Not collective; waits for no rank but, across nodes and where the
-    /// library makes no progress of its own, for rank 0.
+    /// The next piece that nobody has, without an end. Not collective; waits for no rank, but for rank 0 across nodes
+    /// where the library makes no progress of its own.
     std::int64_t next();
 
 private:

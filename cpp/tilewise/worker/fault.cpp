@@ -7,6 +7,7 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/io/corrupt_for_test.hpp"
+#include "tilewise/mpi/mpi.hpp"
 
 namespace tilewise::worker {
 
@@ -30,6 +31,8 @@ Ledger::Hook fault_hook(const std::string& fault, int rank) {
             raise(std::stoi(what.substr(7)));
         } else if (what == "throw") {
             throw std::runtime_error("told to fail in phase " + where);
+        } else if (what == "wait") {
+            MPI_Recv(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);  // nobody sends it
         } else if (what == "hang") {
             for (;;) {
                 sleep(1000);

@@ -1,5 +1,6 @@
 // Breaks a run on purpose, for the tests of what happens then: `kill:RANK:PHASE`, `throw:RANK:PHASE`,
-// `signal-N:RANK:PHASE`, `hang:RANK:PHASE`, `fail:RANK`, `element`. `PHASE*3`: when it is entered for the third time.
+// `signal-N:RANK:PHASE`, `hang:RANK:PHASE`, `wait:RANK:PHASE`, `fail:RANK`, `element`. `PHASE*3`: when it is entered
+// for the third time.
 #pragma once
 
 #include <string>

@@ -2,14 +2,17 @@
 // own.
 //
 // MPI lets a program define a function of its own in place of MPI_X: the library keeps PMPI_X. These are in the worker,
-// not in libtilewise, which others link. Where no trace is wanted, a call costs one branch more.
+// not in libtilewise, which others link. Where no trace is wanted, a call costs one branch more; one that may wait also
+// says that it is being waited in (see pulse.hpp).
 #include <unordered_map>
 #include <utility>
 
 #include "tilewise/worker/message_trace.hpp"
+#include "tilewise/worker/pulse.hpp"
 
 namespace {
 
+using tilewise::worker::InCall;
 using tilewise::worker::message_trace;
 using tilewise::worker::MessageTrace;
 
@@ -32,6 +35,7 @@ std::unordered_map<MPI_Request, Pending>& pending() {
 
 template <class Real>
 int send(const char* name, std::int64_t count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, const Real& real) {
+    const InCall inside(name);
     if (!traced()) {
         return real();
     }
@@ -43,6 +47,7 @@ int send(const char* name, std::int64_t count, MPI_Datatype type, int peer, int 
 }
 
 template <class Real> int receive(const char* name, int peer, int tag, MPI_Comm comm, const Real& real) {
+    const InCall inside(name);
     if (!traced()) {
         return real();
     }
@@ -129,11 +134,15 @@ private:
 /// `real` completes those requests that `pick` then names to the Watched.
 template <class Real, class Pick>
 int complete(const char* name, bool waits, int count, const MPI_Request* requests, const Real& real, const Pick& pick) {
-    if (!traced()) {
+    const auto call = [&] {
+        const InCall inside(waits ? name : nullptr);
         return real();
+    };
+    if (!traced()) {
+        return call();
     }
     Watched watched(count, requests);
-    const int code = real();
+    const int code = call();
     pick(watched);
     watched.called(name, waits);
     return code;

@@ -1,15 +1,18 @@
 // MPI's calls of whole groups, as this program has them: collectives, one-sided access, communicators. See
 // interpose.cpp.
 #include "tilewise/worker/message_trace.hpp"
+#include "tilewise/worker/pulse.hpp"
 
 namespace {
 
+using tilewise::worker::InCall;
 using tilewise::worker::message_trace;
 using tilewise::worker::MessageTrace;
 
 bool traced() { return MessageTrace::running(); }
 
 template <class Real> int collective(const char* name, const Real& real, bool all = true) {
+    const InCall inside(name);
     if (!traced()) {
         return real();
     }
@@ -34,6 +37,7 @@ int move(const char* name, std::int64_t count, MPI_Datatype type, int peer, MPI_
 
 /// A call after which the one-sided messages of `window` to `peer`, or to anybody (-1), have arrived.
 template <class Real> int synchronize(const char* name, MPI_Win window, int peer, const Real& real) {
+    const InCall inside(name);
     if (!traced()) {
         return real();
     }
@@ -44,7 +48,8 @@ template <class Real> int synchronize(const char* name, MPI_Win window, int peer
     return code;
 }
 
-template <class Real> int make(MPI_Comm parent, const MPI_Comm* child, const Real& real) {
+template <class Real> int make(const char* name, MPI_Comm parent, const MPI_Comm* child, const Real& real) {
+    const InCall inside(name);
     const int code = real();
     if (traced() && code == MPI_SUCCESS) {
         message_trace().made(parent, *child);
@@ -116,9 +121,9 @@ template <class Real> int make(MPI_Comm parent, const MPI_Comm* child, const Rea
     int MPI_Win_##CALL PARAMETERS {                                                                       \
         return synchronize("MPI_Win_" #CALL, window, PEER, [&] { return PMPI_Win_##CALL(__VA_ARGS__); }); \
     }
-#define TILEWISE_MAKE(CALL, PARAMETERS, ...)                                  \
-    int MPI_##CALL PARAMETERS {                                               \
-        return make(parent, child, [&] { return PMPI_##CALL(__VA_ARGS__); }); \
+#define TILEWISE_MAKE(CALL, PARAMETERS, ...)                                                \
+    int MPI_##CALL PARAMETERS {                                                             \
+        return make("MPI_" #CALL, parent, child, [&] { return PMPI_##CALL(__VA_ARGS__); }); \
     }
 
 TILEWISE_COLLECTIVE(Barrier, (MPI_Comm comm), comm)
@@ -158,6 +163,7 @@ int MPI_Win_free(MPI_Win* window) {
     if (traced()) {
         message_trace().window_gone(*window);
     }
+    const InCall inside("MPI_Win_free");
     return PMPI_Win_free(window);
 }
 
@@ -165,5 +171,6 @@ int MPI_Comm_free(MPI_Comm* comm) {
     if (traced()) {
         message_trace().gone(*comm);
     }
+    const InCall inside("MPI_Comm_free");
     return PMPI_Comm_free(comm);
 }

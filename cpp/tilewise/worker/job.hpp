@@ -181,6 +181,8 @@ struct OneToOne {
 };
 /// Of a command that makes one file out of one; throws UsageError for others.
 OneToOne one_to_one(const Job& job);
+/// Where there is none, its folder is empty. Throws UsageError for checksums that are none.
+io::JournalOptions journal_of(const Job& job);
 multiply::Options options_of(const Job& job);
 convert::Options convert_options_of(const Job& job);
 norm::Options norm_options_of(const Job& job);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <iostream>
+#include <mutex>
 #include <poll.h>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ constexpr int ending = 10000;   ///< milliseconds in which it then ends them
 std::atomic<int> own_rank = 0;
 std::atomic<const Ledger*> own_ledger = nullptr;
 std::atomic<bool> joined = false, plain = false;
+std::mutex ledger_is_looked_at;  ///< it lives as long
 
 /// Text in a signal handler, where nothing may be allocated.
 class Line {
@@ -58,9 +60,12 @@ private:
     std::size_t size_ = 0;
 };
 
+std::string_view phase_of(const Ledger* ledger) {
+    return ledger != nullptr ? phase_names[static_cast<std::size_t>(ledger->phase())] : "";
+}
+
 void tell(int number) {
-    const Ledger* ledger = own_ledger;
-    const std::string_view phase = ledger != nullptr ? phase_names[static_cast<std::size_t>(ledger->phase())] : "";
+    const std::string_view phase = phase_of(own_ledger);
     Line line;
     if (!plain) {
         line << "\x1e{\"event\": \"signal\", \"rank\": " << own_rank.load() << ", \"number\": " << number
@@ -142,7 +147,15 @@ void tell_of_signals(int rank) {
 }
 
 PhaseTold::PhaseTold(const Ledger& ledger) { own_ledger = &ledger; }
-PhaseTold::~PhaseTold() { own_ledger = nullptr; }
+PhaseTold::~PhaseTold() {
+    const std::lock_guard lock(ledger_is_looked_at);
+    own_ledger = nullptr;
+}
+
+Whereabouts whereabouts() {
+    const std::lock_guard lock(ledger_is_looked_at);
+    return {own_rank, phase_of(own_ledger)};
+}
 
 void join_output(const mpi::Communicator& comm, bool is_joined) {
     struct Place {

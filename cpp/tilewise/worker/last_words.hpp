@@ -1,6 +1,8 @@
 // What a rank says when a signal ends it or asks for it, and how words of any rank reach the front of rank 0.
 #pragma once
 
+#include <string_view>
+
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/ledger.hpp"
 #include "tilewise/mpi/communicator.hpp"
@@ -20,6 +22,14 @@ public:
     PhaseTold& operator=(const PhaseTold&) = delete;
     ~PhaseTold();
 };
+
+struct Whereabouts {
+    int rank = 0;
+    std::string_view phase;  ///< of the ledger that is told of; empty outside of a job
+};
+
+/// The same for other threads; not for signal handlers.
+Whereabouts whereabouts();
 
 /// Makes sure that every rank holds a line to the front, wherever it is. Ranks that somebody else's launcher started
 /// (`joined`), whose output reaches a terminal, write to rank 0's front from now on: on its host into rank 0's pipe,

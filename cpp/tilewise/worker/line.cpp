@@ -1,4 +1,4 @@
-// Two ways to the front; the one from other hosts has a thread that waits for its end.
+// Two ways to the front, and a thread that beats over either, and waits for the end of the one from other hosts.
 #include "tilewise/worker/line.hpp"
 
 #include <algorithm>
@@ -18,11 +18,14 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <system_error>
 #include <thread>
+#include <time.h>
 #include <unistd.h>
 #include <vector>
 
 #include "tilewise/base/host.hpp"
+#include "tilewise/worker/pulse.hpp"
 
 namespace tilewise::worker {
 namespace {
@@ -160,7 +163,52 @@ int on_top(int made) {
     return again;
 }
 
+/// Milliseconds until this host's clock has the next whole second.
+int until_next_beat() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return beat_every - static_cast<int>(now.tv_nsec / 1'000'000) % beat_every;
+}
+
+/// Sends it whole, or not at all: what a front that does not listen has no room for is of no use to it later.
+void send_beat(int made, std::string_view line) {
+    pollfd room{.fd = made, .events = POLLOUT, .revents = 0};
+    if (!left_it && poll(&room, 1, 0) == 1 && (room.revents & POLLOUT) != 0) {
+        [[maybe_unused]] const ssize_t put = send(made, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+}
+
+/// Beats until the line ends. What comes from the front is read here of the line from another host alone: from its own
+/// host it stays there for who wants to know.
+void beat_on(int made, bool reads) {
+    Pulse pulse;
+    for (;;) {
+        send_beat(made, pulse.beat());
+        pollfd look{.fd = made, .events = static_cast<short>(reads ? POLLIN : 0), .revents = 0};
+        if (poll(&look, 1, until_next_beat()) <= 0) {
+            continue;
+        }
+        if (!reads) {
+            return;
+        }
+        char byte = 0;
+        const ssize_t got = recv(made, &byte, 1, MSG_DONTWAIT);
+        if (got == 1) {
+            lost = lost || byte == 'L';
+        } else if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
+            if (left_it) {
+                return;
+            }
+            _exit(1);  // nobody wants our results any more
+        }
+    }
+}
+
 void follow(const std::string& told) {
+    if (here >= 0) {
+        beat_on(here, false);
+        return;
+    }
     const int made = on_top(connect_elsewhere(told));
     if (made < 0) {
         unreached = true;
@@ -169,17 +217,7 @@ void follow(const std::string& told) {
     keep_asking(made);
     fcntl(made, F_SETFL, fcntl(made, F_GETFL) & ~O_NONBLOCK);
     elsewhere = made;
-    for (char byte = 0;;) {
-        const ssize_t got = recv(made, &byte, 1, 0);
-        if (got == 1) {
-            lost = lost || byte == 'L';
-        } else if (got == 0 || errno != EINTR) {
-            if (left_it) {
-                return;
-            }
-            _exit(1);  // nobody wants our results any more
-        }
-    }
+    beat_on(made, true);
 }
 
 }  // namespace
@@ -197,13 +235,18 @@ void hold_line(const Front& front) {
     }
     here = on_top(connect_here(front.run.data()));
     begun = here >= 0 || front.elsewhere[0] != '\0';
-    if (here >= 0 || !begun) {
+    if (!begun) {
         return;
     }
+    look_at_this_thread();
     sigset_t all, kept;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &kept);  // signals are the main thread's
-    std::thread(follow, std::string(front.elsewhere.data())).detach();
+    try {
+        std::thread(follow, std::string(here < 0 ? front.elsewhere.data() : "")).detach();
+    } catch (const std::system_error&) {  // a limit of threads: this rank does without
+        unreached = here < 0;
+    }
     pthread_sigmask(SIG_SETMASK, &kept, nullptr);
 }
 

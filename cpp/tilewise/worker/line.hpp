@@ -26,9 +26,10 @@ struct Front {
     static Front by_environment();
 };
 
-/// Connects, unless that was done already. From another host a thread does it, which from then on ends this process
-/// when the front has ended or is not reached any more. Where the front cannot be reached at all, the launcher alone
-/// ends the ranks.
+/// Connects, unless that was done already; a thread then beats over it every second (see pulse.hpp), of which the
+/// caller's thread is the subject. From another host that thread also connects, and from then on ends this process when
+/// the front has ended or is not reached any more. Where the front cannot be reached at all, the launcher alone ends
+/// the ranks.
 void hold_line(const Front& front);
 
 /// The connection to a front on another host, once it stands; −1 where there is none.

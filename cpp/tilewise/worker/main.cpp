@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "tilewise/base/shown_phase.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/kernel/backend.hpp"
 #include "tilewise/measure/transpose_tile.hpp"
@@ -185,6 +186,9 @@ int main(int argc, char** argv) {
                                 {"bytes_per_second", best.bytes_per_second}};
         std::cout << said.text() << '\n';
         return 0;
+    }
+    if (char* phase = std::getenv("TILEWISE_PHASE"); phase != nullptr && *phase != '\0') {
+        show_phase_at(phase);  // where the kernel shows it to others
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives what started it
     std::signal(SIGPIPE, SIG_IGN);

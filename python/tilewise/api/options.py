@@ -63,6 +63,14 @@ class JobOptions(TypedDict, total=False):
     force: bool
     # Stop the run after X seconds.
     timeout: float
+    # Go on with what an earlier run of this job left; if nothing, start from the beginning.
+    resume: bool
+    # After a failure, go on by itself, at most N times.
+    retries: int
+    # End in time, with exit code 4, and keep what is done for --resume: 90s, 30min, 2h.
+    time_limit: float
+    # Stop a job of which a rank is silent, or all ranks wait, for so long: 30s, 5min; or off.
+    deadline: str | float
 
 
 class MultiplyOptions(JobOptions, total=False):
@@ -90,6 +98,8 @@ class TransposeOptions(JobOptions, total=False):
     header: bool
     # gather: how rank 0 writes: rows, view, whole.
     root_write: str
+    # staged: a rank takes the next tile when it is idle, or has its own from the start.
+    tiles: str
     # What an array with one dimension is.
     as_: str
     # Do it for every slice along this axis of a stack of matrices; 0,1 along several.

@@ -39,6 +39,15 @@ def state(pid: int) -> str:
         return ""
 
 
+def is_traced(pid: int) -> bool:
+    """Whether a debugger holds `pid`."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            return any(line.startswith("TracerPid:") and line.split()[1] != "0" for line in file)
+    except OSError:
+        return False
+
+
 def has_buried(pid: int) -> bool:
     """Whether `pid` has waited for a child that had ended: that one's page faults then count as its."""
     try:

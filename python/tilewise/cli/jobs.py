@@ -155,6 +155,11 @@ class _Terminal(Listener):
             said = f"tilewise: {clean(error.message)}\ntilewise: going on by itself{more}"
             print(said, file=sys.stderr, flush=True)
 
+    def warning(self, line: str) -> None:
+        if not self._shown.quiet:
+            sys.stderr.write(f"tilewise: warning: {clean(line)}\n")
+            sys.stderr.flush()
+
     def chatter(self, line: str) -> None:
         if self._shown.verbose or causes.is_waiting(line):
             if not self._shown.quiet:

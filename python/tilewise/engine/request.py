@@ -9,8 +9,10 @@ import msgspec
 from tilewise.base.declare import HOW, SHOW, Parameter, Value
 from tilewise.base.errors import RunError, UsageError
 from tilewise.base.units import parse_time
+from tilewise.launch.beats import parse_deadline
 from tilewise.operations.operation import Operation
 
+TIME = Value("TIME")
 TIMELINE = Value("FILE", (".json", ".gz"))
 
 
@@ -23,8 +25,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     `record` and `trace` name files for the record and for the timeline; None where nobody wants one. With
     `force` what lies under these names, and that of the output, may be replaced. A run may take `timeout`
-    seconds. `line` is the command that a user would type for it, where one did. Some fields are flags of
-    every job.
+    seconds; `deadline` is what `tilewise.launch.beats.Beats` takes. `line` is the command that a user would
+    type for it, where one did. Some fields are flags of every job.
     """
 
     operation: Operation
@@ -67,11 +69,22 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         float | None,
         Parameter(
             name="--time-limit",
-            value=Value("TIME"),
+            value=TIME,
             group=HOW,
             help="End in time, with exit code 4, and keep what is done for --resume: 90s, 30min, 2h.",
             default="that of a Slurm job",
             parse=_parse_time_limit,
+        ),
+    ] = None
+    deadline: Annotated[
+        float | None,
+        Parameter(
+            name="--deadline",
+            value=TIME,
+            group=HOW,
+            help="Stop a job of which a rank is silent, or all ranks wait, for so long: 30s, 5min; or off.",
+            default="30s, for a silent rank",
+            parse=parse_deadline,
         ),
     ] = None
     line: str = ""
@@ -109,6 +122,9 @@ class Listener:
 
     def retrying(self, error: RunError, left: int) -> None:
         """The job failed, and goes on by itself; `left` more times may follow."""
+
+    def warning(self, line: str) -> None:
+        """Something is wrong, and the job goes on."""
 
     def chatter(self, line: str) -> None:
         """A launcher, or a library in a rank, has printed `line`."""

@@ -31,7 +31,7 @@ from tilewise.engine.request import Listener, Request
 from tilewise.engine.side_files import SideFile
 from tilewise.engine.site import site_of
 from tilewise.files.unchanged import Inputs
-from tilewise.launch import diagnose, elsewhere, exit_hooks, forked, job, launcher, signals, worker
+from tilewise.launch import diagnose, elsewhere, exit_hooks, forked, hung, job, launcher, signals, worker
 from tilewise.launch.events import Done
 from tilewise.launch.guardian import Guardian
 from tilewise.launch.join import Join, end_all, foreign
@@ -220,10 +220,12 @@ class Session:
             launcher.find_worker().path,
             self.caught,
             timeout=_shorter(request.timeout, limit),
+            deadline=request.deadline,
             on_running=listener.running,
             on_progress=listener.update,
             on_chatter=listener.chatter,
             on_snapshot=name_snapshot,
+            on_standstill=lambda hang: listener.warning(hung.standstill(hang)),
         )
         return supervisor.run(job.encode(sent))
 

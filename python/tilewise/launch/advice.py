@@ -9,6 +9,9 @@ from tilewise.base.errors import BY_ERRNO
 AGAIN = "run again with -v"
 LONGER = "a longer --timeout; tilewise plan … predicts how long the job takes"
 STOPPED = "find out what stopped it, such as a debugger or a batch system, and run again"
+SILENT = "is that host frozen, or out of memory? A debugger there wants --deadline off"
+FILE = "does its disk or file server answer? A longer --deadline, where it is only slow"
+STUCK = "run again with --deadline off, and gdb -p PID -ex bt where it hangs; report it if it happens again"
 MEMORY = "fewer ranks, or a --memory cap; a larger limit of the container or batch job, where it has one"
 START = "run again with -v to see what MPI printed, and tilewise doctor"
 

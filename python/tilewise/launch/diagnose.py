@@ -8,7 +8,7 @@ import signal
 
 from tilewise.base.errors import RunError, Stopped, TilewiseError, UsageError, VerificationError
 from tilewise.base.units import listing, plural
-from tilewise.launch import advice, causes, constants, join, slurm, unstarted
+from tilewise.launch import advice, causes, constants, hung, join, slurm, unstarted
 from tilewise.launch.events import Failed
 from tilewise.launch.launcher import NAMES, Start
 from tilewise.launch.outcome import Outcome
@@ -55,6 +55,8 @@ def _what_happened(outcome: Outcome, timeout: float | None, start: Start | None)
         return _silent(outcome.silent)
     if outcome.failed is not None:
         return _reported(outcome, outcome.failed, start)
+    if outcome.hang is not None:
+        return hung.error_of(outcome.hang)
     if outcome.timed_out:
         return _timed_out(outcome, timeout, start)
     if outcome.unstarted is not None:

@@ -82,6 +82,22 @@ class Signalled(msgspec.Struct, tag="signal", tag_field="event"):
     phase: str = ""
 
 
+class Beat(msgspec.Struct, tag="beat", tag_field="event"):
+    """That rank lives, and is in `phase`, empty outside of a job.
+
+    `moved`: since the last beat it did something that a rank which waits for others does not do. `call` is
+    the call of MPI that it is in, `waits` the system call and its file that it has waited in for seconds.
+    """
+
+    rank: int
+    host: str
+    pid: int
+    phase: str = ""
+    moved: bool = True
+    call: str = ""
+    waits: str = ""
+
+
 class Verification(msgspec.Struct):
     """What the proof said, of `share` of the result: below 1, `passed` speaks of no more than that."""
 
@@ -141,7 +157,7 @@ class Done(msgspec.Struct, tag="record", tag_field="event"):
     oversubscribed: bool = False
 
 
-Event = Started | Progress | Reading | Snapshot | Failed | Signalled | Done
+Event = Started | Progress | Reading | Snapshot | Failed | Signalled | Beat | Done
 _decoder = msgspec.json.Decoder(Event, strict=False)
 
 

@@ -110,12 +110,14 @@ def follow(join: Join, is_job: bool) -> int:
         return _leave(trouble)
     if path is None or foreign(join, worker.build_facts(path).get("mpi", "wheel")):
         return 0  # rank 0 sees it too; an exit code of ours might make the launcher kill it before it says so
+    from tilewise.launch import shown_phase
     from tilewise.launch.mpi_tuning import YIELDING
 
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as rank 0's worker has it
     if join.local > (os.cpu_count() or 1):
         for name, value in YIELDING.items():
             os.environ.setdefault(name, value)
+    os.environ[shown_phase.VARIABLE] = shown_phase.NONE
     sys.stdout.flush()
     try:
         os.execv(path, [path, "--expect", str(join.size), "--joined"])

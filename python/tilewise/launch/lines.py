@@ -5,8 +5,9 @@ rank on this host ── an abstract socket, @tilewise-RUN ──┐
 rank on node2 ── TCP, to one of the front's addresses ───┘
 
 rank → front   "TOKEN HOST PID", the first words of a connection by TCP, which the front answers with "."
+               a beat every second
                "bye": the end that follows means nothing
-               events, of ranks of somebody else's job: its launcher would show them on the terminal
+               other events, of ranks of somebody else's job: its launcher would show them on the terminal
 front → rank   "L": a rank is lost; what goes wrong now is no news
                the end: end at once, also when the front was killed or its host is not reached any more
 """
@@ -53,7 +54,7 @@ class _Line(msgspec.Struct):
 class Lines:
     """Both doors, and the connections of those who came in. `elsewhere`: ranks may be on other hosts.
 
-    `on_line` hears each line that a rank sends for a launcher's terminal not to show.
+    `on_line` hears each line that a rank sends: beats, and what a launcher's terminal is not to show.
     """
 
     def __init__(self, run: str, ranks: int, elsewhere: bool, on_line: Callable[[bytes], None]) -> None:
@@ -66,7 +67,7 @@ class Lines:
         self._lost = False
         self._ranks, self._left, self._announced = ranks, 0, 0
         self.environment: dict[str, str] = {}
-        if ranks > 1 and (here := _abstract(run)) is not None:
+        if (here := _abstract(run)) is not None:
             self._doors[here.fileno()] = here, False
         if elsewhere and (tcp := _tcp()) is not None:
             self._doors[tcp.fileno()] = tcp, True

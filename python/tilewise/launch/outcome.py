@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from tilewise.launch.beats import Hang
 from tilewise.launch.events import Done, Failed, Signalled, Started
 
 
@@ -23,6 +24,7 @@ class Outcome(msgspec.Struct):
     where: dict[int, str] = {}  # the phase of each rank that said so when the job took too long
     states: dict[int, str] = {}  # and what each rank on this host did then: the kernel's letter
     hung: bool = False
+    hang: Hang | None = None  # for which we have ended it
     first_gone: int | None = None  # the rank that ended before all others, -1: one of several
     lost: str | None = None  # where (empty: not known) something ended and the launcher let the others wait
     first_host: str = (

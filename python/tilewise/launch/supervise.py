@@ -14,8 +14,19 @@ import msgspec
 
 from tilewise.base import processes
 from tilewise.base.errors import Interrupted
-from tilewise.launch import constants, exit_hooks, segments, slurm, step
-from tilewise.launch.events import Event, Failed, Progress, Reading, Signalled, Snapshot, Started, split_line
+from tilewise.launch import child_end, constants, exit_hooks, segments, shown_phase, slurm, step
+from tilewise.launch.beats import Beats, Hang
+from tilewise.launch.events import (
+    Beat,
+    Event,
+    Failed,
+    Progress,
+    Reading,
+    Signalled,
+    Snapshot,
+    Started,
+    split_line,
+)
 from tilewise.launch.launcher import Start, spawn
 from tilewise.launch.lines import RUN, Lines
 from tilewise.launch.outcome import Outcome
@@ -35,7 +46,8 @@ _KEPT = 400  # lines of chatter that are kept
 class Supervisor:
     """Watches one child. `on_progress` hears of progress, `on_chatter` of each line that is not ours.
 
-    `on_snapshot` hears of snapshots that are complete.
+    `on_snapshot` hears of snapshots that are complete, `on_standstill` of ranks of which none gets on, where
+    that ends no job. `deadline` is what `Beats` takes.
     """
 
     def __init__(
@@ -45,17 +57,20 @@ class Supervisor:
         signals: Signals,
         *,
         timeout: float | None = None,
+        deadline: float | None = None,
         on_running: Callable[[], None] = lambda: None,
         on_progress: Callable[[str, float], None] = lambda phase, done: None,
         on_chatter: Callable[[str], None] = lambda line: None,
         on_snapshot: Callable[[int], None] = lambda index: None,
+        on_standstill: Callable[[Hang], None] = lambda hang: None,
     ) -> None:
         # No two runs have the same: one child is started by this process at a time.
         self._ahead = constants.seam().job_window  # bytes that go out before rank 0 says what it has read
         self._mark = f"{RUN}={os.getpid()}-{time.monotonic_ns()}"
         name, _, value = self._mark.partition("=")
         self._lines = Lines(value, start.ranks, start.elsewhere, self._line)
-        told = {**start.environment, name: value, **self._lines.environment}
+        phase = {shown_phase.VARIABLE: shown_phase.NONE}
+        told = {**start.environment, **phase, name: value, **self._lines.environment}
         self._start = msgspec.structs.replace(start, environment=told)
         self._program = program
         self._signals = signals
@@ -64,6 +79,8 @@ class Supervisor:
         self._on_progress = on_progress
         self._on_chatter = on_chatter
         self._on_snapshot = on_snapshot
+        self._on_standstill = on_standstill
+        self._beats = Beats(deadline)
         self._outcome = Outcome(ranks=start.ranks)
         self._rest: dict[int, bytes] = {}
         self._deadline: float | None = None
@@ -99,16 +116,17 @@ class Supervisor:
             if self._start.joined and not self._agreed():
                 exit_hooks.later(step.cancel)
             if child is not None and not self._waited_for():
-                _close(child)
+                child_end.close(child)
             if not self._waited_for():
                 self._lines.close()
         if self._waited_for():
             # The launcher kills us once the rank aborts the job, which it does when nobody reads any more,
             # and may do that when any rank ends.
-            patience = _LEAVING if self._outcome.lost is None else 0.0
-            exit_hooks.later(lambda: _let_go(child, patience))
+            gone = self._outcome.lost is not None or self._outcome.hang is not None
+            patience = 0.0 if gone else _LEAVING
+            exit_hooks.later(lambda: child_end.let_go(child, patience))
             exit_hooks.later(self._lines.close)
-            if self._outcome.lost is not None:
+            if gone:
                 self._end_others(well=False)
             return self._outcome
         returncode = child.wait()
@@ -229,6 +247,13 @@ class Supervisor:
         if not said and pidfds.left_alone():
             outcome.lost = pidfds.lost
             return True
+        hang = self._beats.look()
+        if hang is None or said or outcome.timed_out or pidfds.lost is not None:
+            return False
+        if self._beats.ends(hang):
+            outcome.hang = hang
+            return True
+        self._on_standstill(hang)
         return False
 
     def _ask_ranks(self) -> None:
@@ -298,6 +323,8 @@ class Supervisor:
         if isinstance(event, Progress):
             self._outcome.phase = event.phase
             self._on_progress(event.phase, event.done)
+        elif isinstance(event, Beat):
+            self._beats.hear(event)
         elif isinstance(event, Reading):
             self._read_there = event.bytes
             if self._start.patience is not None:
@@ -328,7 +355,8 @@ class Supervisor:
         """Whether a rank of somebody else's launcher waits until we have said why the job failed."""
         outcome = self._outcome
         aborts = outcome.failed is not None and outcome.failed.aborts
-        return self._start.joined and (aborts or outcome.signalled is not None or outcome.lost is not None)
+        told = aborts or outcome.signalled is not None
+        return self._start.joined and (told or outcome.lost is not None or outcome.hang is not None)
 
     def _agreed(self) -> bool:
         """Whether all ranks know how the job ends, and leave by themselves."""
@@ -368,19 +396,3 @@ class Supervisor:
             return []
         here = os.uname().nodename
         return [rank.pid for rank in self._outcome.started.ranks if rank.host == here]
-
-
-def _let_go(child: subprocess.Popen[bytes], patience: float) -> None:
-    """Ends a child that waits until we have said why the job failed."""
-    _close(child)
-    try:
-        child.wait(patience)
-    except subprocess.TimeoutExpired:
-        child.kill()
-
-
-def _close(child: subprocess.Popen[bytes]) -> None:
-    for stream in (child.stdin, child.stdout, child.stderr):
-        with contextlib.suppress(OSError):
-            if stream is not None:
-                stream.close()
