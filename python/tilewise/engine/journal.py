@@ -42,7 +42,7 @@ class Header(msgspec.Struct, kw_only=True):
 
 
 class Begun(msgspec.Struct, kw_only=True):
-    """What an earlier start has left; nobody else goes on with it while `descriptor` is open."""
+    """What an earlier start has left; no other process goes on with it while `descriptor` is open."""
 
     folder: str
     header: Header
@@ -142,7 +142,7 @@ def begin(part: str, name: str, line: str, job: Job, inputs: Inputs) -> Begun:
     except OSError as error:
         journal.remove(folder)
         raise disk_failure(f"the journal of {name} cannot be made", error) from None
-    assert descriptor is not None, "nobody else knows of it"
+    assert descriptor is not None, "no other process knows of it"
     return Begun(folder=folder, header=header, descriptor=descriptor)
 
 
@@ -158,7 +158,7 @@ def told(begun: Begun) -> Journal:
 
 
 def remove_old(target: Target) -> None:
-    """Removes what earlier runs have left of `target`, and nobody is going on with."""
+    """Removes what earlier runs have left of `target`, unless a run is going on with it."""
     for folder in journal.beside(target.path):
         with contextlib.suppress(OSError):
             descriptor = journal.hold(folder)

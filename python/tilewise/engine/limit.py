@@ -50,9 +50,9 @@ class Limit:
         """Whether the ranks were asked to stop, and should have by now."""
         return self._asked and self.ends is not None and time.monotonic() > self.ends
 
-    def late(self, name: str) -> Stopped:
+    def late(self) -> Stopped:
         """What to raise where they have not."""
-        return Stopped(f"{name}: the ranks were asked to end, and were ended as they did not in time")
+        return Stopped("the job has reached its time limit, in the midst of a tile")
 
     def _ask(self) -> None:
         self._asked = True

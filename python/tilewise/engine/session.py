@@ -142,9 +142,8 @@ class Session:
                 oversubscribed=plan.oversubscribed,
                 ours=self._joined is None and not start.elsewhere,
             )
-            error = diagnose.error_of(outcome, request.timeout, start)
-            if limit is not None and outcome.timed_out and limit.passed:
-                error = limit.late(output.begun.header.name if output.begun else "")
+            overdue = limit is not None and outcome.timed_out and limit.passed
+            error = limit.late() if limit and overdue else diagnose.error_of(outcome, request.timeout, start)
             if error is not None:
                 if outcome.started is not None and (wrong := misplaced(plan.spread, outcome.started.ranks)):
                     error.message += f"; {wrong}"

@@ -89,16 +89,13 @@ def test_what_stands_is_not_computed_again(tilewise: Tilewise, product: Any) -> 
     assert_allclose(numpy.load(tilewise.folder / "C.npy"), product, rtol=0, atol=1e-10 * K)
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("io", ["positioned", "uncached", "collective"])
-def test_orders_and_strategies(tilewise: Tilewise, product: Any, order: str, io: str) -> None:
-    words = (*PRODUCT, "-n", 2, "--memory", "130MiB", "--order", order, "--io", io)
+@pytest.mark.parametrize("io", ["uncached", "collective", "root"])
+def test_strategies(tilewise: Tilewise, product: Any, io: str) -> None:
+    words = (*PRODUCT, "-n", 2, "--memory", "130MiB", "--io", io)
     killed(tilewise, *words, fault="kill:1:verify*6")
     record = record_of(tilewise, *words, "--resume")
     assert record["result"]["resumed"]["kept_pieces"] > 0 and record["verification"]["passed"]
-    result = numpy.load(tilewise.folder / "C.npy")
-    assert result.flags.f_contiguous == (order == "F")
-    assert_allclose(result, product, rtol=0, atol=1e-10 * K)
+    assert_allclose(numpy.load(tilewise.folder / "C.npy"), product, rtol=0, atol=1e-10 * K)
 
 
 @pytest.mark.parametrize("io", ["positioned", "uncached"])
@@ -121,7 +118,7 @@ def test_nothing_that_was_spoilt_is_believed(tilewise: Tilewise, turned: Any) ->
     with part.open("r+b") as file:  # the header, and a number that a rank wrote
         file.write(b"spoilt")
         top, _, column, _ = journal.pieces(str(folder))[0].block
-        file.seek(128 + 4 * (top * 3001 + column))
+        file.seek(part.stat().st_size - 4 * 3001 * 5777 + 4 * (top * 3001 + column))
         (number,) = file.read(1)
         file.seek(-1, os.SEEK_CUR)
         file.write(bytes([number ^ 4]))
@@ -169,8 +166,9 @@ def test_what_lies_there_is_refused_without_a_word(tilewise: Tilewise, product: 
     said = one_message(tilewise(*words), 2)
     assert str(part) in said and "--resume to go on with it, or --force to start anew" in said
     assert "another run is going on with it" in _held(tilewise, folder, *words, "--resume")
-    other = one_message(tilewise(*words, "--resume", "--order", "F"), 2)
-    assert "is of another job" in other
+    numpy.save(tilewise.folder / "D.npy", product[:K])
+    other = ("multiply", "A.npy", "D.npy", "-o", "C.npy", "-t", 1, "-n", 1, "--memory", MEMORY[1], "--resume")
+    assert "is of another job: the inputs were others" in one_message(tilewise(*other), 2)
     a = numpy.load(tilewise.folder / "A.npy")
     a[0, 0] += 1
     numpy.save(tilewise.folder / "A.npy", a)
@@ -207,7 +205,7 @@ def test_it_ends_at_its_limit(tilewise: Tilewise, product: Any) -> None:
     words = (*PRODUCT, "-n", 1, "--memory", MEMORY[1], "--kernel", "plain")
     done = tilewise(*words, "--time-limit", "4s")
     said = one_message(done, 4)
-    assert "the job has ended in time" in said and "of C.npy is kept" in said and "--resume" in said
+    assert "of C.npy is kept" in said and "--resume" in said
     assert tilewise(*PRODUCT, "-n", 1, "--memory", MEMORY[1], "--resume", "-q").returncode == 0
     assert_allclose(numpy.load(tilewise.folder / "C.npy"), product, rtol=0, atol=1e-10 * K)
 
