@@ -369,6 +369,9 @@ class Supervisor:
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         """Ends all that runs."""
         if not self._start.joined:
+            for pid in self._lines.here():  # at once: while many spin, to find them all takes seconds
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGTERM)
             self._lines.close()
         processes.end_tree(child, () if self._start.joined else self._pids(), self._program, self._mark)
 
