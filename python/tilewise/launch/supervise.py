@@ -189,6 +189,8 @@ class Supervisor:
                     if gone_at is not None and (not streams or now > gone_at + _DRAIN):
                         break
                     if gone_at is None and self._too_late(now, pidfds):
+                        between = (child.pid, *processes.children(child.pid))
+                        self._outcome.stopped = [pid for pid in between if processes.state(pid) == "T"]
                         if self._waited_for():
                             break
                         self._end(child)
