@@ -189,8 +189,7 @@ class Supervisor:
                     if gone_at is not None and (not streams or now > gone_at + _DRAIN):
                         break
                     if gone_at is None and self._too_late(now, pidfds):
-                        between = (child.pid, *processes.children(child.pid))
-                        self._outcome.stopped = [pid for pid in between if processes.state(pid) == "T"]
+                        self._outcome.stopped = processes.stopped(child.pid)
                         if self._waited_for():
                             break
                         self._end(child)
@@ -371,9 +370,7 @@ class Supervisor:
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         """Ends all that runs."""
         if not self._start.joined:
-            for pid in self._lines.here():  # at once: while many spin, to find them all takes seconds
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGTERM)
+            self._lines.end_here()  # at once: while many spin, to find all that runs takes seconds
             self._lines.close()
         processes.end_tree(child, () if self._start.joined else self._pids(), self._program, self._mark)
 
