@@ -39,6 +39,11 @@ def state(pid: int) -> str:
         return ""
 
 
+def stopped(pid: int) -> list[int]:
+    """Which of `pid` and its children a signal has stopped."""
+    return [each for each in (pid, *children(pid)) if state(each) == "T"]
+
+
 def is_traced(pid: int) -> bool:
     """Whether a debugger holds `pid`."""
     try:

@@ -55,6 +55,9 @@ def _what_happened(outcome: Outcome, timeout: float | None, start: Start | None)
         return _silent(outcome.silent)
     if outcome.failed is not None:
         return _reported(outcome, outcome.failed, start)
+    ours = outcome.ranks > 1 and (outcome.hang is not None or outcome.lost is not None)
+    if ours and outcome.stopped and not (outcome.hang is not None and "T" in outcome.hang.states.values()):
+        return _launcher_stopped(outcome.stopped)
     if outcome.hang is not None:
         return hung.error_of(outcome.hang)
     if outcome.timed_out:
@@ -132,6 +135,12 @@ def _timed_out(outcome: Outcome, timeout: float | None, start: Start | None) -> 
         return RunError(f"{begun}, in {outcome.phase}", advice.LONGER)
     where = f": {'; '.join(sentences)}" if sentences else ""
     return RunError(begun + where, advice.STOPPED if stopped else advice.LONGER)
+
+
+def _launcher_stopped(pids: list[int]) -> RunError:
+    """What ranks say, and news of their end, come through these processes."""
+    who = f"the launcher (pid {listing([str(pid) for pid in pids])})"
+    return RunError(f"{who} was stopped by a signal; all ranks were ended", advice.STOPPED)
 
 
 def _silent(hosts: list[str]) -> RunError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from tilewise.base.errors import RunError
 from tilewise.base.units import listing, plural
@@ -27,19 +28,28 @@ def standstill(hang: Hang) -> str:
 
 
 def _silent(hang: Hang) -> str:
-    groups: dict[str, list[Beat]] = {}
-    for beat in hang.ranks:
-        did = _DID.get(hang.states.get(beat.rank, ""), "did not answer, last")
-        groups.setdefault(did, []).append(beat)
-    said = [f"{_who(beats)} {did} {_where(beats)}" for did, beats in groups.items()]
-    return f"{'; '.join(said)}, {_since(hang)}"
+    def what(beat: Beat) -> str:
+        return (
+            f"{_DID.get(hang.states.get(beat.rank, ''), 'did not answer, last')} in {beat.phase or 'start'}"
+        )
+
+    return f"{_together(hang.ranks, what)}, {_since(hang)}"
 
 
 def _still(hang: Hang) -> str:
     """The ranks that others wait for, or all, where each waits for another."""
     others = plural(len(hang.others), "rank")
     rest = f"; {others} {'waits' if len(hang.others) == 1 else 'wait'} for that" if hang.others else ""
-    return f"no rank got on {_since(hang)}: {_who(hang.ranks)} {_where(hang.ranks)}{rest}"
+    return f"no rank got on {_since(hang)}: {_together(hang.ranks, _place)}{rest}"
+
+
+def _together(beats: list[Beat], what: Callable[[Beat], str]) -> str:
+    """Who does what: those together that do the same, the fewest first."""
+    groups: dict[str, list[Beat]] = {}
+    for beat in beats:
+        groups.setdefault(what(beat), []).append(beat)
+    fewest = sorted(groups.items(), key=lambda group: len(group[1]))
+    return ", ".join(f"{_who(group)} {done}" for done, group in fewest)
 
 
 def _who(beats: list[Beat]) -> str:
@@ -52,13 +62,10 @@ def _name(beat: Beat) -> str:
     return f"rank {beat.rank} (pid {beat.pid} on {beat.host})"
 
 
-def _where(beats: list[Beat]) -> str:
-    """The phase, and the calls, of those that have the same; of several, each once."""
-    return listing(list(dict.fromkeys(_place(beat) for beat in beats)))
-
-
 def _place(beat: Beat) -> str:
-    calls = ", ".join(part for part in (beat.call, beat.waits) if part)
+    """Its phase and call; of system calls inside MPI only those on a file: it sleeps between two looks."""
+    waits = beat.waits if not beat.call or "/" in beat.waits else ""
+    calls = ", ".join(part for part in (beat.call, waits) if part)
     return f"in {beat.phase or 'start'}" + (f" ({calls})" if calls else "")
 
 

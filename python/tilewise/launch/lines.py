@@ -19,6 +19,7 @@ import contextlib
 import errno
 import os
 import selectors
+import signal
 import struct
 import sys
 from collections.abc import Callable, Iterator
@@ -97,6 +98,12 @@ class Lines:
     def here(self) -> set[int]:
         """The processes on this host that hold a connection."""
         return {line.pid for line in self._held.values() if not line.host}
+
+    def end_here(self) -> None:
+        """Asks those to end."""
+        for pid in self.here():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGTERM)
 
     def hosts(self) -> set[str]:
         """Other hosts, of which a rank has called."""

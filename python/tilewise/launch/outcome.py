@@ -25,6 +25,7 @@ class Outcome(msgspec.Struct):
     states: dict[int, str] = {}  # and what each rank on this host did then: the kernel's letter
     hung: bool = False
     hang: Hang | None = None  # for which we have ended it
+    stopped: list[int] = []  # processes between us and the ranks that were stopped when we ended it
     first_gone: int | None = None  # the rank that ended before all others, -1: one of several
     lost: str | None = None  # where (empty: not known) something ended and the launcher let the others wait
     first_host: str = (

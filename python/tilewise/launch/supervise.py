@@ -189,6 +189,7 @@ class Supervisor:
                     if gone_at is not None and (not streams or now > gone_at + _DRAIN):
                         break
                     if gone_at is None and self._too_late(now, pidfds):
+                        self._outcome.stopped = processes.stopped(child.pid)
                         if self._waited_for():
                             break
                         self._end(child)
@@ -369,6 +370,7 @@ class Supervisor:
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         """Ends all that runs."""
         if not self._start.joined:
+            self._lines.end_here()  # at once: while many spin, to find all that runs takes seconds
             self._lines.close()
         processes.end_tree(child, () if self._start.joined else self._pids(), self._program, self._mark)
 

@@ -191,6 +191,20 @@ def test_an_interrupt_ends_what_is_stopped(tilewise: Tilewise, stopped: str) -> 
     assert child.returncode == 130 and said.count("\n") == 1
 
 
+@pytest.mark.parametrize("wait", [0.0, 3.0])
+def test_an_interrupt_ends_many_ranks(tilewise: Tilewise, wait: float) -> None:
+    """Some of them still start, or all of them spin."""
+    with nothing_left(tilewise, 60):
+        child = tilewise.start(*LONG, "-n", 64)
+        wait_for(lambda: len(workers(tilewise)) > 32)
+        time.sleep(wait)
+        with within(2):
+            child.send_signal(signal.SIGINT)
+            _, said = child.communicate(timeout=60)
+            wait_for(lambda: not processes_in(tilewise.folder))
+    assert child.returncode == 130 and said.count("\n") == 1
+
+
 @pytest.mark.parametrize("fault", ["kill:40:compute", "throw:63:exchange", "fail:17", "signal-11:5:output"])
 def test_one_of_many_ranks_that_fails(inputs: Tilewise, fault: str) -> None:
     inputs.environment["TILEWISE_FAULT"] = fault

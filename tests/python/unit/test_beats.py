@@ -126,8 +126,19 @@ def test_what_others_wait_for(passing: Pass) -> None:
             "9 ranks, such as rank 0 (pid 100 on n2), did not answer, last in output, for 31 s, since ",
         ),
         (
-            Hang(False, [rank(0, call="MPI_Recv", phase="exchange")] * 2, [], 0.0, 31.0),
-            "rank 0 (pid 100 on n2) and rank 0 (pid 100 on n2) in exchange (MPI_Recv)",
+            Hang(
+                False,
+                [
+                    rank(0, call="MPI_Recv", waits="clock_nanosleep", phase="exchange"),
+                    rank(1, call="MPI_Bcast", phase="input"),
+                    rank(2, call="MPI_Recv", phase="exchange"),
+                ],
+                [],
+                0.0,
+                31.0,
+            ),
+            "rank 1 (pid 101 on n2) in input (MPI_Bcast), "
+            "rank 0 (pid 100 on n2) and rank 2 (pid 102 on n2) in exchange (MPI_Recv); all",
         ),
     ],
 )
