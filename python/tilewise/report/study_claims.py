@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from tilewise.base.units import plural
@@ -14,7 +13,6 @@ from tilewise.study.evaluation import Evaluated
 
 _TONE = {HOLDS: "good", FAILS: "bad", UNDECIDED: "strong", UNTESTABLE: "faint"}
 _DIGITS = 3
-_SIGNS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least", "==": "exactly"}
 
 
 def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
@@ -57,10 +55,8 @@ def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
 
 
 def condition(verdict: Verdict) -> str:
-    """A claim's condition in words, `above 2 and below 3 ×`; `as computed` where there are none."""
-    text = re.sub(r"abs\(figure\) < ", "within ±", verdict.holds)
-    text = re.sub(r"figure (<=?|>=?|==) ", lambda found: f"{_SIGNS[found[1]]} ", text)
-    return "as computed" if re.search(r"[()\[\]=*]|figure", text) else f"{text} {verdict.unit}".rstrip()
+    """A claim's condition in words, `above 2 and below 3 ×`."""
+    return f"{verdict.condition} {verdict.unit}".rstrip()
 
 
 def figure_text(verdict: Verdict) -> str:
