@@ -90,7 +90,10 @@ class Settings(_Table, kw_only=True):
 
 
 class Change(_Table, kw_only=True):
-    """What a scale changes; `axes` only of runs that have them. `skip` is why a run is left out there."""
+    """What a scale changes; `axes` only of runs that have them. `skip` is why a run is left out there.
+
+    `minutes` are what all runs together take at the scale, on two quiet cores; only the file says them.
+    """
 
     axes: dict[str, list[Any]] = {}
     flags: dict[str, Any] = {}
@@ -102,6 +105,7 @@ class Change(_Table, kw_only=True):
     timeout: float | None = None
     trace: bool | None = None
     skip: str = ""
+    minutes: float | None = None
 
 
 class Run(Settings, kw_only=True):
