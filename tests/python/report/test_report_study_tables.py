@@ -14,7 +14,7 @@ from tilewise.report.study_claims import claims
 from tilewise.report.study_format import digits_of
 from tilewise.report.study_labels import base_unit
 from tilewise.report.study_tables import figures
-from tilewise.report.table import Table
+from tilewise.report.table import Marks, Table
 from tilewise.study import evaluation
 from tilewise.study.cells import Cell
 from tilewise.study.labels import SINGLE
@@ -156,3 +156,9 @@ def test_a_base_has_a_unit_where_all_of_it_are_times() -> None:
     assert (
         unit(columns=[time, share]) == unit(value="rate") == unit(value="1 + 1") == unit(value="ranks") == ""
     )
+
+
+def test_signs_stand_in_the_order_of_their_notes() -> None:
+    marks = Marks()
+    assert [marks.sign("a", "b"), marks.sign("c", "a"), marks.sign("b", "a")] == ["*†", "*‡", "*†"]
+    assert marks.notes() == ["* a", "† b", "‡ c"]
