@@ -7,6 +7,7 @@ import io
 from pathlib import Path
 
 from studies import Runner, run
+from tilewise.report.environment import flat
 from tilewise.report.page import Page, Section
 from tilewise.report.render.html import html
 from tilewise.report.render.text import as_csv, as_markdown
@@ -162,3 +163,13 @@ def test_signs_stand_in_the_order_of_their_notes() -> None:
     marks = Marks()
     assert [marks.sign("a", "b"), marks.sign("c", "a"), marks.sign("b", "a")] == ["*†", "*‡", "*†"]
     assert marks.notes() == ["* a", "† b", "‡ c"]
+
+
+def test_plain_values_are_told_in_words() -> None:
+    told = {"last_change": None, "whole": True, "order": [1, 0], "off": [{"sweep": 0.12345}]}
+    assert list(flat(told)) == [
+        ("last change", "–"),
+        ("whole", "yes"),
+        ("order", "1, 0"),
+        ("off 1 sweep", "0.1235"),
+    ]
