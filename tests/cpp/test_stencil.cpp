@@ -9,6 +9,7 @@
 #include "exchange_cases.hpp"
 #include "stencil_cases.hpp"
 #include "tilewise/base/error.hpp"
+#include "tilewise/mpi/cartesian.hpp"
 #include "tilewise/stencil/proof.hpp"
 
 using namespace tilewise;
@@ -57,6 +58,61 @@ TEST_CASE("every exchange, halo, boundary, grid and depth gives the bits of plai
                 }
             }
         }
+    }
+}
+
+TEST_CASE("whichever rank has which block, the bits are the same") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    const auto ranks = static_cast<std::size_t>(comm.size());
+    std::vector<int> backwards(ranks), around(ranks);
+    for (int rank = 0; rank < comm.size(); ++rank) {
+        backwards[static_cast<std::size_t>(rank)] = comm.size() - 1 - rank;
+        around[static_cast<std::size_t>(rank)] = (rank + 1) % comm.size();
+    }
+    std::size_t turn = 0;
+    for (const auto exchange : stencil::exchange_names) {
+        if (!go_together(exchange, "packed", comm.size()) || !test::is_in_library(stencil::exchange_named(exchange))) {
+            continue;
+        }
+        for (const bool by_columns : {false, true}) {
+            Case c;
+            c.options.boundary = boundaries[turn++ % boundaries.size()];
+            c.options.weights = lopsided;
+            c.options.steps = 5;
+            c.options.depth = 2;
+            c.from_by_columns = by_columns;
+            const Bytes wanted = expected(c).bytes;
+            c.options.grid = grids(comm.size())[turn % grids(comm.size()).size()];
+            c.options.exchange = stencil::exchange_named(exchange);
+            c.options.verify = Verify::fast;
+            c.options.order = turn % 2 == 0 ? backwards : around;
+            CAPTURE(exchange);
+            const Result found = swept(comm, c);
+            CHECK((found.bytes == wanted));
+            CHECK(found.outcome.verification->passed);
+        }
+    }
+}
+
+TEST_CASE("an order of ranks that is none is refused, and MPI's is one") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    for (const grid::Grid grid : grids(comm.size())) {
+        for (const bool periodic : {false, true}) {
+            std::vector<int> order = mpi::cartesian_order(comm, grid, periodic);
+            std::sort(order.begin(), order.end());
+            for (int place = 0; place < comm.size(); ++place) {
+                CHECK(order[static_cast<std::size_t>(place)] == place);
+            }
+        }
+    }
+    CHECK_THROWS_AS(mpi::cartesian_order(comm, {comm.size() + 1, 1}, false), UsageError);
+    const auto laid = [&](std::vector<int> order) {
+        return stencil::Layout(8, 8, {2, 1}, grid::Remainder::spread, false, std::move(order)).block(0).rows;
+    };
+    CHECK(laid({1, 0}) == grid::Range{4, 8});
+    CHECK(laid({}) == grid::Range{0, 4});
+    for (const std::vector<int>& wrong : {std::vector<int>{0, 0}, {0, 2}, {-1, 0}, {0}, {0, 1, 2}}) {
+        CHECK_THROWS_AS(laid(wrong), UsageError);
     }
 }
 

@@ -12,8 +12,11 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 #include <vector>
 
+#include "tilewise/base/error.hpp"
 #include "tilewise/grid/grid.hpp"
 #include "tilewise/kernel/boundary.hpp"
 
@@ -23,17 +26,34 @@ namespace tilewise::stencil {
 /// column, its rows of ranks lie along the columns of what is stored.
 class Layout {
 public:
-    Layout(std::int64_t rows, std::int64_t columns, grid::Grid grid, grid::Remainder remainder, bool transposed)
+    /// `order`: the place in the grid, counted row by row, of each rank; empty: rank i is at place i. Throws UsageError
+    /// where two ranks have one place.
+    Layout(std::int64_t rows, std::int64_t columns, grid::Grid grid, grid::Remainder remainder, bool transposed,
+           std::vector<int> order = {})
         : grid_(grid),
           transposed_(transposed),
           rows_(rows, transposed ? grid.columns : grid.rows, remainder),
-          columns_(columns, transposed ? grid.rows : grid.columns, remainder) {}
+          columns_(columns, transposed ? grid.rows : grid.columns, remainder),
+          place_of_(std::move(order)),
+          rank_at_(static_cast<std::size_t>(grid.size()), -1) {
+        if (place_of_.empty()) {
+            place_of_.resize(rank_at_.size());
+            std::iota(place_of_.begin(), place_of_.end(), 0);
+        }
+        for (std::size_t rank = 0; rank < place_of_.size(); ++rank) {
+            const auto place = static_cast<std::size_t>(place_of_[rank]);
+            if (place_of_.size() != rank_at_.size() || place >= rank_at_.size() || rank_at_[place] >= 0) {
+                throw UsageError("the order of ranks is none of the grid's " + std::to_string(grid.size()) + " places");
+            }
+            rank_at_[place] = static_cast<int>(rank);
+        }
+    }
 
     int ranks() const { return grid_.size(); }
     const grid::Partition& rows() const { return rows_; }
     const grid::Partition& columns() const { return columns_; }
-    grid::Place place(int rank) const { return transposed(grid_.place(rank)); }
-    int rank(grid::Place place) const { return grid_.rank(transposed(place)); }
+    grid::Place place(int rank) const { return transposed(grid_.place(place_of_[static_cast<std::size_t>(rank)])); }
+    int rank(grid::Place place) const { return rank_at_[static_cast<std::size_t>(grid_.rank(transposed(place)))]; }
     grid::Block block(int rank) const {
         const grid::Place at = place(rank);
         return {rows_[at.row], columns_[at.column]};
@@ -47,6 +67,7 @@ private:
     grid::Grid grid_;
     bool transposed_;
     grid::Partition rows_, columns_;
+    std::vector<int> place_of_, rank_at_;
 };
 
 /// A stretch of one direction, seen from part `own` of a partition: where it lies there, counted from the beginning of

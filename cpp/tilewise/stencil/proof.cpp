@@ -295,7 +295,7 @@ Verification verify(Context& context, const io::Region& from, const io::Region& 
     const Timed timed(context.ledger, Phase::verify, "verify");
     const io::Region written = io::as_written(context, to);
     const Planes planes(from, options.planes);
-    const Layout layout(planes.rows, planes.columns, options.grid, options.remainder, planes.transposed);
+    const Layout layout(planes.rows, planes.columns, options.grid, options.remainder, planes.transposed, options.order);
     const bool fast = options.verify == Verify::fast;
     const std::vector<Patch> patches = fast ? chosen_patches(planes, layout, sweeps, options) : whole_planes(planes);
     std::vector<Patch> mine;

@@ -59,7 +59,7 @@ public:
         : context_(context),
           options_(options),
           planes_(from, options.planes),
-          layout_(planes_.rows, planes_.columns, options.grid, options.remainder, planes_.transposed) {
+          layout_(planes_.rows, planes_.columns, options.grid, options.remainder, planes_.transposed, options.order) {
         const Timed timed(context.ledger, Phase::exchange, "prepare");
         const kernel::Weights weights = planes_.transposed ? transposed(options.weights) : options.weights;
         evolution_.emplace(context, options, weights, layout_, dtype);

@@ -45,7 +45,8 @@ struct Options {
         0;
     io::StrategyKind read = io::StrategyKind::positioned, write = io::StrategyKind::positioned;
     io::Hints hints;
-    grid::Grid grid;  ///< of the ranks over the matrix, numbered row by row
+    grid::Grid grid;         ///< of the ranks over the matrix, numbered row by row
+    std::vector<int> order;  ///< the place in the grid of each rank; empty: rank i is at place i
     grid::Remainder remainder = grid::Remainder::spread;
     bool plain = false;  ///< the reference's loops instead of the fast kernel
     Verify verify = Verify::off;

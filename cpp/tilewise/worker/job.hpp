@@ -79,6 +79,7 @@ struct VariantFields {
     std::string decomposition;           ///< of a stencil: what the user calls its grid
     int depth = 0;                       ///< of a stencil: sweeps of a pass, and from one exchange to the next
     std::string halo;                    ///< of a stencil: how cells leave the field
+    bool reorder = false;                ///< of a stencil: whether MPI says which rank has which block
     int blocks = 0;                      ///< of a decomposition: column blocks of the ring over all ranks
     std::string start, inner;            ///< of a decomposition: how it starts, and how a pair of blocks is solved
 };

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "tilewise/measure/copy_rate.hpp"
+#include "tilewise/mpi/cartesian.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/events.hpp"
@@ -82,6 +83,15 @@ std::vector<std::string> warnings_of(const stencil::Outcome& done, Dtype dtype, 
     return warnings;
 }
 
+/// How many ranks have another place in the grid than the one of their number.
+std::int64_t moved(const std::vector<int>& order) {
+    std::int64_t count = 0;
+    for (std::size_t rank = 0; rank < order.size(); ++rank) {
+        count += order[rank] == static_cast<int>(rank) ? 0 : 1;
+    }
+    return count;
+}
+
 /// What one sweep a pass could do at most, had it nothing to wait for but memory: a point is read and written.
 void add_roofline(Context& context, stencil::Fields& fields, double rate, Outcome& outcome) {
     const double copied =
@@ -109,6 +119,10 @@ Outcome run_stencil(Context& context, const Job& job) {
             snapshots.push_back(region_of(fields));
         }
     });
+    if (job.variant.reorder) {
+        const bool periodic = options.boundary == kernel::Boundary::periodic;
+        options.order = mpi::cartesian_order(context.comm, options.grid, periodic);
+    }
     const auto done = stencil::stencil(context, from, to, snapshots, dtype, options);
     const double flops_per_point = stencil::plain_flops_per_point(options.weights);
     Outcome outcome;
@@ -117,6 +131,10 @@ Outcome run_stencil(Context& context, const Job& job) {
     outcome.verification = done.verification;
     outcome.samples = done.samples;
     outcome.result = result_of(done, flops_per_point);
+    if (job.variant.reorder) {
+        outcome.result.add("order", options.order);
+        outcome.result.add("moved_ranks", moved(options.order));
+    }
     outcome.warnings = warnings_of(done, to.dtype, options);
     outcome.afterwards = [&context, fields = done.fields, rate = points_per_second(done)](Outcome& finished) {
         add_roofline(context, *fields, rate, finished);

@@ -134,6 +134,8 @@ class StencilOptions(JobOptions, total=False):
     depth: int
     # packed: copied into one message; datatype: packed by MPI; elementwise: one per element.
     halo: str
+    # Let MPI say which rank has which block (MPI_Cart_create with reordering).
+    reorder: bool
     # What an array with one dimension is.
     as_: str
     # Do it for every slice along this axis of a stack of matrices; 0,1 along several.

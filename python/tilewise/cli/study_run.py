@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import sys
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,15 +73,19 @@ def show(words: list[str]) -> int:
     if holds or (os.path.isdir(asked[0]) and asked[0] not in shipped.names()):
         show_results(asked[0])
         return 0
+    from tilewise.study.foretold import foretold
     from tilewise.study.local_points import points_of
+    from tilewise.study.run import left_of
     from tilewise.study.study import read
 
     study = read(shipped.path_of(asked[0]), asked[1])
-    _, points = points_of(study, ".", "", flags_of, check_words)
+    environment, points = points_of(study, ".", "", flags_of, check_words)
     there = sum(not point.reason for point in points)
     print(clean(f"{study.name}: {study.file.title}\n{study.file.description.strip()}".rstrip() + "\n"))
     print(clean(f"source: {study.file.source}")) if study.file.source else None
     print(f"scale {study.scale}: {plural(there, 'point')} to run here, {len(points) - there} out of reach")
+    launches = left_of(study, points, [], environment)
+    print(foretold(launches, launches, there, study.minutes, os.getloadavg()[0]))
     for run in study.runs:
         own = [point for point in points if point.run == run.name]
         axes = "; ".join(f"{axis}: {', '.join(map(str, values))}" for axis, values in run.axes.items())
@@ -149,6 +154,7 @@ def run(words: list[str]) -> int:
     from tilewise.launch import signals
     from tilewise.study import inputs, shipped, store
     from tilewise.study.local_points import existing, picked, points_of
+    from tilewise.study.run import left_of
     from tilewise.study.study import NAME, read
 
     if wanted.until_decided < 0:
@@ -165,6 +171,7 @@ def run(words: list[str]) -> int:
     environment, points = points_of(
         study, existing(work), wanted.machine, flags_of, check_words, submits=wanted.submit is not None
     )
+    whole = left_of(study, points, [], environment)
     points = picked(points, wanted.only, wanted.point)
     if wanted.dry_run:
         return _dry_run(points)
@@ -174,7 +181,7 @@ def run(words: list[str]) -> int:
     if submitted:
         return _submit(study, points, wanted, folder, environment)
     with signals.watched() as caught:
-        return _run(study, points, name, wanted, folder, work, environment, caught)
+        return _run(study, points, name, wanted, folder, work, environment, whole, caught)
 
 
 def _dry_run(points: list[Point]) -> int:
@@ -197,12 +204,14 @@ def _run(
     folder: str,
     work_folder: str,
     environment: Environment,
+    whole: int,
     caught: Signals,
 ) -> int:
     from tilewise.report.progress import progress
     from tilewise.study import evaluation, store
     from tilewise.study import run as running
     from tilewise.study.deciding import until_decided
+    from tilewise.study.foretold import foretold, time_text
     from tilewise.study.inputs import Work
     from tilewise.study.store import Store
     from tilewise.study.sweeping import own, sweep
@@ -224,6 +233,11 @@ def _run(
         work.close()
         raise
     tell_notes(kept.notes)
+    if not wanted.quiet:
+        left = running.left_of(study, points, kept.entries, environment, wanted.retry)
+        there = sum(not point.reason for point in points)
+        tell_notes([foretold(left, whole, there, study.minutes, os.getloadavg()[0])])
+    begun = time.monotonic()
     bar = progress(wanted=not wanted.quiet, whole=True)
     ended = 0
 
@@ -266,6 +280,8 @@ def _run(
         evaluation.keep_claims(evaluation.load(folder))
     if not wanted.quiet and not wanted.part:
         tell(folder, outcome)
+    if not wanted.quiet and outcome.launched:
+        tell_notes([f"{plural(outcome.launched, 'launch')} in {time_text((time.monotonic() - begun) / 60)}"])
     error = running.errors_of(outcome, folder)
     if error is not None:
         raise error

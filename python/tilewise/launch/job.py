@@ -17,7 +17,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     Of a transposition: `root_write` is how rank 0 of `gather` writes, `tile` the rows and columns of the tile
     measured for this machine ((0, 0): the kernel's own), `streaming` whether it writes past the caches.
     Of a stencil: how the matrix is cut (`decomposition`; the cut itself is `grid`), `depth` sweeps for each
-    exchange and pass over memory, and how cells get into messages (`halo`).
+    exchange and pass over memory, how cells get into messages (`halo`), and whether MPI says which rank has
+    which block (`reorder`).
     Of a decomposition by `jacobi`: column `blocks` of the ring over all ranks (even), what it starts from
     (`start`: "eigen", "qr" or "none"), and how a pair of blocks is solved (`inner`).
     """
@@ -39,6 +40,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     decomposition: str = ""
     depth: int = 0
     halo: str = ""
+    reorder: bool = False
     blocks: int = 0
     start: str = ""
     inner: str = ""

@@ -106,7 +106,8 @@ class RecordVariant(msgspec.Struct, frozen=True):
     """How it was done. `io` is `READ:WRITE`; `copies` counts the layers of `replicated`.
 
     Of a transposition: how rank 0 of `gather` wrote, and the tile measured for this machine; of a stencil:
-    how the matrix was cut, sweeps for each exchange, how halos got into messages; of `svd` by `jacobi`: how
+    how the matrix was cut, sweeps for each exchange, how halos got into messages, and whether MPI was asked
+    to reorder ranks; of `svd` by `jacobi`: how
     many column blocks there were, what it was to start from and how pairs were solved; of a stack
     `each`; else null. `hints` are what MPI-IO was told, by the plan or by the user.
     """
@@ -125,6 +126,7 @@ class RecordVariant(msgspec.Struct, frozen=True):
     decomposition: str | None = None
     depth: int | None = None
     halo: str | None = None
+    reorder: bool | None = None
     blocks: int | None = None
     start: str | None = None
     inner: str | None = None

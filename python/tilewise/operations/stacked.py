@@ -29,7 +29,7 @@ from tilewise.planning.where import Spread
 
 STARTS = 5e8  # multiply-adds from which several ranks are worth their start
 OPENED = 1e6  # multiply-adds that opening and closing the files of a slice is worth
-_ABOUT_EXCHANGE = ("grid", "exchange", "decomposition", "halo")
+_ABOUT_EXCHANGE = ("grid", "exchange", "decomposition", "halo", "reorder")
 
 
 def plan_slices(
@@ -109,7 +109,7 @@ def _about_exchange(operation: OfOneInput) -> bool:
     """Whether flags say how ranks exchange."""
     algorithm = operation.algorithms.get(operation.algorithm or "")
     exchanging = algorithm is not None and algorithm.name != "sweeps" and bool(algorithm.exchanges)
-    return exchanging or any(getattr(operation, name, None) is not None for name in _ABOUT_EXCHANGE)
+    return exchanging or any(getattr(operation, name, None) not in (None, False) for name in _ABOUT_EXCHANGE)
 
 
 def _apart(operation: OfOneInput, spread: Spread, each: Each, why: list[str]) -> bool:

@@ -28,5 +28,11 @@ def flat(told: Any, before: str = "") -> Iterator[tuple[str, str]]:
             yield from flat(value, whole)
         else:
             parts = value if isinstance(value, list) else [value]
-            text = ", ".join(significant(each, 4) if isinstance(each, float) else str(each) for each in parts)
-            yield whole.replace("_", " "), " ".join(text.split())
+            yield whole.replace("_", " "), " ".join(", ".join(map(_said, parts)).split())
+
+
+def _said(value: Any) -> str:
+    """A value for people: `–` for none, `yes` and `no` for a switch."""
+    if value is None or isinstance(value, bool):
+        return "–" if value is None else "yes" if value else "no"
+    return significant(value, 4) if isinstance(value, float) else str(value)

@@ -49,7 +49,8 @@ def explained(record: Record) -> Table:
     table.add("chosen by", record.chosen_by + (f"; given: {', '.join(record.fixed)}" if record.fixed else ""))
     for place, reason in enumerate(record.reasons):
         table.add("" if place else "because", reason)
-    for name, value in flat(record.result):
+    above = {(row[0].text, row[1].text) for row in table.rows}
+    for name, value in (pair for pair in flat(record.result) if pair not in above):
         table.add(name, value if len(value) <= _LONGEST else f"{value[: _LONGEST - 1]}…")
     return table
 

@@ -20,6 +20,7 @@ from tilewise.study import plots as study
 from tilewise.study.roofs import Bound
 
 _SLATE = 5
+_CLOSE = 1.5  # times as steep: the words of slopes that are nearer run into each other
 _POINT, _ROOF = 7.5, 7.0  # the size of words beside them
 
 
@@ -132,7 +133,7 @@ def _under(
         for x, y, word, place in tags:  # of neighbouring curves above and below their points in turn
             shift = (4, 2) if place % 2 else (4, -8)
             axes.annotate(word, (x, y), shift, textcoords="offset points", fontsize=_POINT, color=INK[0])
-        for roof, ends in lines:
+        for number, (roof, ends) in enumerate(lines):
             unit = "GFLOP/s" if roof.height else "GB/s"
             said = f"{roof.label}: {significant(roof.height or roof.slope or 0.0)} {unit}"
             # Along its line: whatever stands level beside a rising line runs into the next one.
@@ -140,8 +141,14 @@ def _under(
             words: dict[str, Any] = {"fontsize": _ROOF, "color": MUTED[0], "in_layout": False}
             turned: dict[str, Any] = {"rotation_mode": "anchor", "transform_rotates_text": True}
             x, y = ends[0]
-            axes.text(x, y, f"  {said}", rotation=rising, va="bottom", ha="left", **words, **turned)
+            side = "top" if _crowded(roof, [each for each, _ in lines[:number]]) else "bottom"
+            axes.text(x, y, f"  {said}", rotation=rising, va=side, ha="left", **words, **turned)
     return plot
+
+
+def _crowded(roof: Bound, above: Sequence[Bound]) -> bool:
+    """Whether the words of a slope would run into those of one that lies close above it."""
+    return any(each.slope and roof.slope and 1 <= each.slope / roof.slope < _CLOSE for each in above)
 
 
 def _lines(roofs: Sequence[Bound], low: float, high: float) -> list[tuple[Bound, list[tuple[float, float]]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from tilewise.base.units import plural
@@ -14,7 +13,7 @@ from tilewise.study.evaluation import Evaluated
 
 _TONE = {HOLDS: "good", FAILS: "bad", UNDECIDED: "strong", UNTESTABLE: "faint"}
 _DIGITS = 3
-_SIGNS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least", "==": "exactly"}
+_WHERE = "holds where it is"
 
 
 def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
@@ -31,7 +30,7 @@ def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
     table = Table("claims-own" if own else "claims", title, text_columns("claim"))
     for name in names:
         table.columns += text_columns(name or "verdict", "figure" + (f" · {name}" if name else ""))
-    table.columns += text_columns("holds where it is", "place in the source, notes")
+    table.columns += text_columns(_WHERE, "place in the source, notes")
     file = studies[0].results.study.file
     for place in places:
         first = verdicts[0][place]
@@ -41,13 +40,15 @@ def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
         for verdict in ours:
             data = {"claim": verdict.text, "verdict": verdict.verdict}
             said = _said(verdict, own or bool(names[0]))
+            shown = {"label": "figure"} if verdict.figure is not None else {}
             cells.append(Cell(said, hint=verdict.reason, tone=_TONE[verdict.verdict], data=data))
-            cells.append(Cell(figure_text(verdict), verdict.figure, hint=_launches(verdict)))
+            cells.append(Cell(figure_text(verdict), verdict.figure, hint=_launches(verdict), data=shown))
         reason = next((verdict.reason for verdict in ours if verdict.reason), "")
         hint = "\n".join(spelled(file, file.claims[place].figure))
         hint = "\n".join(filter(None, (f"holds where {first.holds}" if first.holds else "", hint)))
-        notes = filter(None, (first.source, reason if first.holds else "", first.note))
-        table.add(*cells, Cell(condition(first) if first.holds else reason, hint=hint), "; ".join(notes))
+        where = {"label": _WHERE} if first.holds else {}
+        cells.append(Cell(condition(first) if first.holds else "", hint=hint, data=where))
+        table.add(*cells, _sentences(first.source, reason, first.note))
     if not own:
         table.notes = [
             "in brackets: the 95 % interval, and the launches of the point with fewest; undecided: the claim"
@@ -57,10 +58,14 @@ def claims(studies: Sequence[Evaluated], own: bool = False) -> Table | None:
 
 
 def condition(verdict: Verdict) -> str:
-    """A claim's condition in words, `above 2 and below 3 ×`; `as computed` where there are none."""
-    text = re.sub(r"abs\(figure\) < ", "within ±", verdict.holds)
-    text = re.sub(r"figure (<=?|>=?|==) ", lambda found: f"{_SIGNS[found[1]]} ", text)
-    return "as computed" if re.search(r"[()\[\]=*]|figure", text) else f"{text} {verdict.unit}".rstrip()
+    """A claim's condition in words, `above 2 and below 3 ×`, without how a figure is picked (`at most`)."""
+    return f"{verdict.condition} {verdict.unit.partition(', at ')[0]}".rstrip()
+
+
+def _sentences(*parts: str) -> str:
+    """`Part 2, results. Needs 16 cores. On two hosts.`"""
+    said = (f"{part[:1].upper()}{part[1:].rstrip('.')}." for part in parts if part)
+    return " ".join(said)
 
 
 def figure_text(verdict: Verdict) -> str:

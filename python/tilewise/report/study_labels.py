@@ -71,7 +71,9 @@ def said(name: str, value: Any) -> str:
 
 
 def worded(name: str, value: Any) -> str:
-    """A value of an axis: `16 MB` for 16000000 bytes, else as it is."""
+    """A value of an axis: `16 MB` for 16000000 bytes, `yes` of a switch that is on, else as it is."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     size = name.removeprefix("line.") in SIZES and isinstance(value, int) and value >= _BARE
     return size_text(value) if size else str(value)
 

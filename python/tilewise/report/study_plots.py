@@ -51,10 +51,14 @@ def declared(studies: Sequence[Evaluated], place: int) -> Iterator[Plot]:
 def _lines(mine: Sequence[study.Plot], names: Sequence[str], tones: Mapping[str, str]) -> Plot:
     first = mine[0]
     longest = max(mine, key=lambda plot: len(plot.ideal.x) if plot.ideal else 0)
-    beside = [*_ideal(longest), *_references(first, tones, len(names), _short(mine))]
+    theirs = list(_references(first, tones, len(names), _short(mine)))
     ours = list(_curves(mine, names, tones))
-    room = max(1, MOST - sum(not curve.like for curve in beside))
-    shown = [*ours[:room], *beside]
+    ideal = list(_ideal(longest))
+    room = max(1, MOST - len(ideal))
+    strangers = max(0, room - len(ours))  # curves of the source that are about none of ours
+    foreign = [curve for curve in theirs if not curve.like]
+    dropped = [*ours[room:], *foreign[strangers:]]
+    shown = [curve for curve in (*ours, *ideal, *theirs) if not any(curve is each for each in dropped)]
     axis = first.table.row_names[0]
     sizes = axis in SIZES or any(isinstance(x, str) for one in first.series for x in one.x)
     xs = sorted({point[0] for curve in shown for point in curve.points})
@@ -72,8 +76,9 @@ def _lines(mine: Sequence[study.Plot], names: Sequence[str], tones: Mapping[str,
         across,
         Axis(_y_title(first), kind="seconds" if first.unit == "s" else "plain", log="y" in first.log),
     )
-    if len(ours) > room:
-        made.caption += f" {_NOT_ALL.format(f'{len(ours) - room} curves')}"
+    if dropped:
+        more = f"{len(dropped)} more curve{'s are' if len(dropped) > 1 else ' is'}"
+        made.caption += f" {more} in the table only."
     return made
 
 
@@ -173,7 +178,8 @@ def _like(name: str, series: Sequence[study.Series], alone: bool) -> str | None:
 
 def _told(axis: str, value: Any) -> str:
     """What a name must have of an axis: sizes and words alone, other numbers with what they are."""
-    return worded(axis, value) if axis.removeprefix("line.") in SIZES else said(axis, value)
+    alone = axis.removeprefix("line.") in (*SIZES, "size")
+    return worded(axis, value) if alone else said(axis, value)
 
 
 def _words_of(text: str) -> set[str]:
@@ -249,7 +255,8 @@ def _bars(mine: Sequence[study.Plot], names: Sequence[str], tones: Mapping[str, 
 
 def _heat(plot: study.Plot, name: str) -> Plot:
     table = plot.table
-    down = [one.label for one in plot.series]
+    short = _short([plot])
+    down = [short[one.label] for one in plot.series]
     across = [str(row[0]) for row in table.rows]
     values = [[float("nan")] * len(across) for _ in down]
     for place, one in enumerate(plot.series):

@@ -138,7 +138,7 @@ def _reference(beside: study.Table, told: Reference) -> Table:
     width = max((len(label) for label in labels_of), default=1)
     heads = [*_heads(beside, told, labels_of), *[""] * width][:width]
     columns = text_columns(*heads)
-    table = Table(f"{beside.name}-reference", f"{told.source}: {beside.title}", columns)
+    table = Table(f"{beside.name}-reference", f"{told.source}: {beside.title}", columns, beside=True)
     units = {repr(title): unit for title, unit in zip(beside.columns, beside.units, strict=True)}
     labels_there = [repr(each if isinstance(each, list) else [each]) for each in told.columns]
     # Values of an axis beyond ours have the unit that all of ours have.

@@ -44,7 +44,10 @@ class Cell:
 
 @dataclasses.dataclass
 class Table:
-    """`title` says what is seen; `notes` are the footnotes under it. `key` is its file and page name."""
+    """`title` says what is seen; `notes` are the footnotes under it. `key` is its file and page name.
+
+    One that is `beside` the table before it stays next to that, where there is room.
+    """
 
     key: str
     title: str
@@ -52,6 +55,7 @@ class Table:
     rows: list[list[Cell]] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
     folded: bool = False
+    beside: bool = False
 
     def add(self, *cells: Cell | str | int) -> None:
         """Adds a row; words and counts become cells."""
@@ -92,13 +96,14 @@ class Marks:
         self._signs: dict[str, str] = {}
 
     def sign(self, *texts: str) -> str:
-        """The signs of `texts`, joined."""
+        """The signs of `texts`, joined in the order of the notes."""
         signs = []
         for text in dict.fromkeys(filter(None, texts)):
             number = len(self._signs)
             fresh = _MARKS[number] if number < len(_MARKS) else f"({number + 1})"
             signs.append(self._signs.setdefault(text, fresh))
-        return "".join(signs)
+        order = list(self._signs.values())
+        return "".join(sorted(signs, key=order.index))
 
     def notes(self) -> list[str]:
         """Each sign with its text."""

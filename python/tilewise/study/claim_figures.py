@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewise.base.errors import UsageError
+from tilewise.base.units import listing
 from tilewise.study import cells
 from tilewise.study.cells import Cell
 from tilewise.study.expression import Missing
@@ -110,20 +111,29 @@ class Looked:
         seen = observe(points, wanted, path)
         there = [each for each in seen if each.samples()]
         if not there:
-            said = next((each.reason for each in seen if each.reason), f"there is no point with {labels}")
+            said = next(
+                (each.reason for each in seen if each.reason), f"there is no point with {_said(labels)}"
+            )
             raise Missing(said)
         if len(there) > 1:
-            raise ValueError(f"{len(there)} points have {labels}")
+            raise ValueError(f"{len(there)} points have {_said(labels)}")
         return cells.cell(there, Bases([], {}), wanted, {}, "value")
 
     def _axis(self, name: str, **labels: Any) -> list[Any]:
-        points = [p for p in self._results.points if p.entries and _called(p.run, p.axes, labels)]
+        called = [p for p in self._results.points if _called(p.run, p.axes, labels)]
+        points = [p for p in called if p.entries]
         values = [
             value for value in self._results.order(name) if any(p.axes.get(name) == value for p in points)
         ]
         if not values:
-            raise Missing(f"nothing was measured that has {name}")
+            reasons = (point.reason for point in called if point.reason)
+            raise Missing(next(reasons, f"nothing was measured that has {name}"))
         return values
+
+
+def _said(labels: dict[str, Any]) -> str:
+    """`ranks 2 and size 64`."""
+    return listing([f"{name.replace('_', ' ')} {value}" for name, value in labels.items()]) or "these figures"
 
 
 def _called(run: str, axes: dict[str, Any], labels: dict[str, Any]) -> bool:

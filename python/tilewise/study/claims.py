@@ -11,6 +11,7 @@ part of it is undecided.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -25,8 +26,9 @@ from tilewise.study.expression import Expression, Missing, Scope, short
 from tilewise.study.moves import moves_of
 from tilewise.study.paths import reason_of
 from tilewise.study.results import Measured, Results
-from tilewise.study.schema import Claim, File
+from tilewise.study.schema import Claim, File, condition_of
 from tilewise.study.tables import Table
+from tilewise.study.wording import bounds, lack
 
 HOLDS, FAILS, UNDECIDED, UNTESTABLE = "holds", "fails", "undecided", "untestable"
 VERDICTS = {
@@ -45,8 +47,9 @@ class Verdict(msgspec.Struct, kw_only=True):
 
     `low` and `high` bound the figure with 95 % confidence. `n` are the launches of the point with fewest, of
     those that move the figure; None where it is made of none. `threshold` is the nearest number that the
-    figure is compared with. `own`: all is computed from the source's own numbers. `points` are those whose
-    launches move the figure. `settled`: it stays undecided however often these are launched.
+    figure is compared with; `condition` says `holds` in words. `own`: all is computed from the source's own
+    numbers. `points` are those whose launches move the figure. `settled`: it stays undecided however often
+    these are launched.
     """
 
     text: str
@@ -59,6 +62,7 @@ class Verdict(msgspec.Struct, kw_only=True):
     threshold: float | None = None
     unit: str = ""
     holds: str = ""
+    condition: str = ""
     reason: str = ""
     note: str = ""
     own: bool = False
@@ -103,7 +107,8 @@ class _Judgement:
         self._where = _where(results, claim)
         self._shared = results.study.file.names
         self._parsed: dict[str, Expression] = {}
-        self._needs = self._read(claim.needs) if claim.needs else None
+        needs = condition_of(claim.needs)
+        self._needs, self._needed = self._read(needs.holds) if needs.holds else None, needs.words
         self._figure = self._read(claim.figure) if claim.figure else None
         self._holds = self._read(claim.holds)
 
@@ -116,8 +121,11 @@ class _Judgement:
         """Fills in the verdict; Missing or UsageError where it cannot be computed."""
         made = self._made
         scope = self._scope()
+        with contextlib.suppress(Missing, UsageError):  # of what is not there
+            made.condition = bounds(self._holds, scope)
         if self._needs is not None and not self._needs.holds(scope):
-            made.reason = self._needs.explained(scope)
+            shared = {name: self._read(text) for name, text in self._shared.items()}
+            made.reason = f"needs {self._needed}" if self._needed else lack(self._needs, scope, shared)
             return
         self._looked.forget()
         if self._figure is not None:
@@ -247,7 +255,7 @@ def _drift(point: Measured) -> float:
 
 def _own(file: File, claim: Claim) -> bool:
     """Whether nothing that was measured here is asked for."""
-    texts = [claim.figure, claim.holds, claim.needs]
+    texts = [claim.figure, claim.holds, condition_of(claim.needs).holds]
     asked = set(_called(texts))
     for name, text in reversed(file.names.items()):  # each may use those above it
         if name in {each for given in texts for each in _names(given)}:

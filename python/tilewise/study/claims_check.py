@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tilewise.base.errors import UsageError
 from tilewise.study.checks import check_figure
 from tilewise.study.expression import FUNCTIONS, Called, Expression
-from tilewise.study.schema import AGGREGATES, Claim, TableWanted, Value
+from tilewise.study.schema import AGGREGATES, Claim, TableWanted, Value, condition_of
 from tilewise.study.study import Study, line_of
 
 
@@ -58,7 +58,7 @@ def check(study: Study, claim: Claim, where: str) -> None:
     for key in ("needs", "figure", "holds"):
         if key == "holds" and claim.figure:
             known.append("figure")
-        text = getattr(claim, key)
+        text = condition_of(claim.needs).holds if key == "needs" else getattr(claim, key)
         if not text:
             continue
         _check(study, text, f"{where}{line_of(study.text, text)}, {key}", known)

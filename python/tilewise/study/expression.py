@@ -26,6 +26,14 @@ class Missing(Exception):  # noqa: N818 - a figure that is not there is no error
     """What an expression asks for was not measured; the text says what, and why where that is known."""
 
 
+class IncomputableError(UsageError):
+    """An operation that makes no sense for its values; `reason` says why, without the expression."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 def square(value: int) -> bool:
     """Whether `value` is the square of a whole number."""
     return value >= 0 and math.isqrt(int(value)) ** 2 == value
@@ -124,12 +132,7 @@ class Expression:
 
         Raises UsageError where an operation makes no sense for its values; Missing passes through.
         """
-        try:
-            return self._value(self._tree, scope)
-        except ZeroDivisionError:
-            raise Missing(f"{self.text} divides by zero") from None
-        except _FAILURES as error:
-            raise self._failed(error) from None
+        return self._guarded(self._tree, scope)
 
     def number(self, scope: Scope) -> float:
         """The same as one finite number; UsageError where it is none."""
@@ -150,13 +153,14 @@ class Expression:
             raise UsageError(f"{self.where}: {self.text!r} gives a list; put all(…) or any(…) around it")
         return bool(value)
 
-    def explained(self, scope: Scope) -> str:
-        """Why it does not hold, with the values of both sides where it is a comparison."""
-        tree = self._tree
-        if isinstance(tree, ast.Compare) and len(tree.ops) == 1:
-            left, right = self._value(tree.left, scope), self._value(tree.comparators[0], scope)
-            return f"{self.text} does not hold here: {short(left)} against {short(right)}"
-        return f"{self.text} does not hold here"
+    @property
+    def tree(self) -> ast.expr:
+        """How it is put together."""
+        return self._tree
+
+    def part(self, node: ast.expr, scope: Scope) -> Any:
+        """What a part of it comes to; raises as `value` does."""
+        return self._guarded(node, scope)
 
     def thresholds(self, name: str, scope: Scope) -> list[float]:
         """What `name` is compared with, sorted; or its distance to a number: `abs(name - 5) < 1` has 4, 6."""
@@ -187,8 +191,17 @@ class Expression:
         assert isinstance(self._tree, ast.Compare)
         return bool(_COMPARE[type(self._tree.ops[0])](ratio, 1.0))
 
+    def _guarded(self, node: ast.expr, scope: Scope) -> Any:
+        try:
+            return self._value(node, scope)
+        except ZeroDivisionError:
+            raise Missing("it divides by zero") from None
+        except _FAILURES as error:
+            raise self._failed(error) from None
+
     def _failed(self, error: Exception) -> UsageError:
-        return UsageError(f"{self.where}: {self.text!r} cannot be computed: {error}")
+        said = f"{self.where}: {self.text!r} cannot be computed: {error}"
+        return IncomputableError(said, reason=str(error))
 
     def _check(self, node: ast.expr) -> None:
         if isinstance(node, (ast.Name, ast.Attribute)):

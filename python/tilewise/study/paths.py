@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from tilewise.base.errors import UsageError
-from tilewise.study.expression import Expression, Missing, Scope, short
+from tilewise.study.expression import Expression, IncomputableError, Missing, Scope, short
 from tilewise.study.store import Entry
 
 
@@ -113,8 +113,9 @@ def parsed(text: str) -> Expression:
 
 
 def reason_of(error: Missing | UsageError, where: str = "") -> str:
-    """Why there is no figure, for a cell or a verdict: without the place, which stands beside it."""
-    return str(error).removeprefix(f"{where}: ").removeprefix(f"{FIGURE}: ")
+    """Why there is no figure, for a cell or a verdict: without the place and the expression."""
+    said = f"it cannot be computed: {error.reason}" if isinstance(error, IncomputableError) else str(error)
+    return said.removeprefix(f"{where}: ").removeprefix(f"{FIGURE}: ")
 
 
 def numbers(value: Any) -> list[float]:

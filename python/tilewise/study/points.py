@@ -22,10 +22,10 @@ from tilewise.base.errors import UsageError
 from tilewise.launch.hosts import read_hosts
 from tilewise.study.expression import Expression, Missing, Scope, scope_of
 from tilewise.study.inputs import PreparedInput, plain_name, resolve
-from tilewise.study.schema import Run
+from tilewise.study.schema import Run, condition_of
 from tilewise.study.study import Study, expression, line_of
+from tilewise.study.wording import MACHINE, lack
 
-MACHINE = ("cores", "cpus", "gpus", "hosts", "memory", "disk")
 _MOST_COMBINATIONS = 100_000  # of one run: more than anybody waits for
 _WORD = 1 << 63
 _LEAST = {"--ranks": 1, "--threads": 1}  # other flags are checked by their command
@@ -95,8 +95,10 @@ def _of_run(study: Study, run: Run, machine: Mapping[str, float], flags_of: Flag
     where = f"{study.path}: runs {run.name}"
     template = _Template(study, run, flags_of(str(run.command)), where)
     constraints = [expression(study, text, f"constraint of runs {run.name}") for text in run.constraints]
-    limits = [expression(study, text, f"limit of runs {run.name}") for text in run.limits]
-    needed = {name for each in (*constraints, *limits) for name in each.names}
+    limits = [condition_of(each) for each in run.limits]
+    bounds = [(expression(study, each.holds, f"limit of runs {run.name}"), each.words) for each in limits]
+    bounds = [*((each, "") for each in constraints), *bounds]
+    needed = {name for each, _ in bounds for name in each.names}
     for name in needed - {*run.axes, *MACHINE, "input_bytes"}:
         known = ", ".join([*run.axes, *MACHINE, "input_bytes"])
         raise UsageError(
@@ -114,20 +116,20 @@ def _of_run(study: Study, run: Run, machine: Mapping[str, float], flags_of: Flag
             continue
         point = template.point(axes)
         values = {**here, **axes, "input_bytes": sum(made.bytes for made in point.inputs)}
-        reason = study.skipped.get(run.name, "") or _beyond([*constraints, *limits], values, where)
+        reason = study.skipped.get(run.name, "") or _beyond(bounds, values, where)
         points.append(msgspec.structs.replace(point, reason=reason))
     if not points:
         raise UsageError(f"{where}: the constraints leave no point: {' and '.join(run.constraints)}")
     return points
 
 
-def _beyond(limits: list[Expression], values: dict[str, Any], where: str) -> str:
-    """Why a point is out of reach; empty where it is not."""
+def _beyond(limits: list[tuple[Expression, str]], values: dict[str, Any], where: str) -> str:
+    """Why a point is out of reach, in the words of the limit or ours; empty where it is not."""
     scope = scope_of(values, where)
-    beyond = next((each for each in limits if not _holds(each, scope)), None)
-    if beyond is not None and "gpus" in beyond.names and not values["gpus"]:
-        return f"no device here: {beyond.text}"
-    return beyond.explained(scope) if beyond is not None else ""
+    for limit, words in limits:
+        if not _holds(limit, scope):
+            return f"needs {words}" if words else lack(limit, scope)
+    return ""
 
 
 def _holds(limit: Expression, scope: Scope) -> bool:

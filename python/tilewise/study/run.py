@@ -140,6 +140,14 @@ def unfinished(
     return [point for point in points if point.reason or all(each.open(point) for each in schedules)]
 
 
+def left_of(
+    study: Study, points: list[Point], kept: list[Entry], environment: Environment, retry: bool = False
+) -> int:
+    """The fewest launches of `points` that are left where `kept` is there."""
+    schedule = _Schedule(study, kept, environment, retry)
+    return sum(schedule.expected(point) for point in points if not point.reason)
+
+
 class _Schedule:
     """Which launches a point still needs, by what is kept; or one more of the points in `once_more` alone."""
 

@@ -25,6 +25,16 @@ class Input(_Table, kw_only=True):
     path: str = ""
 
 
+class Condition(_Table, kw_only=True):
+    """A condition, and what it is that must be there, in `words` that follow "needs".
+
+    Without words, these are made out of the condition.
+    """
+
+    holds: str
+    words: str = ""
+
+
 class Stop(_Table, kw_only=True):
     """Launches go on until the 95 % interval of `metric` over launches is within `relative` of their median.
 
@@ -69,7 +79,7 @@ class Settings(_Table, kw_only=True):
     axes: dict[str, list[Any]] = {}
     zip: list[list[str]] | None = None
     constraints: list[str] = []
-    limits: list[str] = []
+    limits: list[str | Condition] = []
     inputs: dict[str, Input] = {}
     launches: int | None = None
     warmup_launches: int | None = None
@@ -80,11 +90,14 @@ class Settings(_Table, kw_only=True):
 
 
 class Change(_Table, kw_only=True):
-    """What a scale changes; `axes` only of runs that have them. `skip` is why a run is left out there."""
+    """What a scale changes; `axes` only of runs that have them. `skip` is why a run is left out there.
+
+    `minutes` are what all runs together take at the scale, on two quiet cores; only the file says them.
+    """
 
     axes: dict[str, list[Any]] = {}
     flags: dict[str, Any] = {}
-    limits: list[str] | None = None
+    limits: list[str | Condition] | None = None
     inputs: dict[str, Input] = {}
     launches: int | None = None
     warmup_launches: int | None = None
@@ -92,6 +105,7 @@ class Change(_Table, kw_only=True):
     timeout: float | None = None
     trace: bool | None = None
     skip: str = ""
+    minutes: float | None = None
 
 
 class Run(Settings, kw_only=True):
@@ -210,7 +224,7 @@ class Claim(_Table, kw_only=True):
     figure: str = ""
     unit: str = ""
     source: str = ""
-    needs: str = ""
+    needs: str | Condition = ""
     note: str = ""
     untestable: str = ""
 
@@ -229,6 +243,11 @@ class File(Settings, kw_only=True):
     plots: list[PlotWanted] = []
     names: dict[str, str] = {}
     claims: list[Claim] = []
+
+
+def condition_of(given: str | Condition) -> Condition:
+    """The same, with or without words."""
+    return Condition(holds=given) if isinstance(given, str) else given
 
 
 SCALES = ("tiny", "default", "report")

@@ -33,6 +33,11 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     runs: list[Run]
     skipped: dict[str, str]
 
+    @property
+    def minutes(self) -> float | None:
+        """What it takes at its scale on two quiet cores, if its file says that."""
+        return self.file.scales.get(self.scale, Change()).minutes
+
 
 def read(path: str, scale: str = "default") -> Study:
     """The study at `path`; raises UsageError with the file's name, table and line for every mistake."""
@@ -171,6 +176,16 @@ def _scaled(file: File, scale: str, path: str) -> tuple[list[Run], dict[str, str
             if change.skip:
                 skipped[run.name] = change.skip
         made.append(joined)
+    for run in runs:
+        for name, change in run.scales.items():
+            if change.minutes is not None:
+                raise UsageError(
+                    f"{path}: runs {run.name}, scales.{name}: minutes are those of all runs together",
+                    f"[scales.{name}] at the top of the file",
+                )
+    for name, change in file.scales.items():
+        if change.minutes is not None and not 0 < change.minutes <= _LONGEST:
+            raise UsageError(f"{path}: scales.{name}: minutes = {change.minutes:g} makes no sense")
     known = {axis for run in made for axis in run.axes}
     for name, change in file.scales.items():
         for axis in change.axes:

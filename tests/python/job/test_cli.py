@@ -228,6 +228,7 @@ def test_the_job_says_everything(fake: Tilewise) -> None:
         "decomposition": "",
         "depth": 0,
         "halo": "",
+        "reorder": False,
         "blocks": 0,
         "start": "",
         "inner": "",

@@ -85,6 +85,23 @@ def test_auto_on_any_number_of_ranks(tilewise: Tilewise, done: Done) -> None:
     assert len(set(outputs)) == 1
 
 
+def test_mpi_may_say_which_rank_has_which_block(tilewise: Tilewise, done: Done) -> None:
+    """Whatever it says, each rank has a place of its own, and the result is the same."""
+    save(tilewise)
+    for ranks, grid, boundary in ((4, "2x2", "periodic"), (3, "3x1", "zero")):
+        words = ("--steps", 12, "--boundary", boundary)
+        done("A64.npy", "-o", "B.npy", *words, "-n", 1, "--kernel", "plain")
+        plain = (tilewise.folder / "B.npy").read_bytes()
+        record = done("A64.npy", "-o", "B.npy", *words, "-n", ranks, "--grid", grid, "--reorder")
+        assert (tilewise.folder / "B.npy").read_bytes() == plain
+        assert record["variant"]["reorder"] is True
+        order, moved = record["result"]["order"], record["result"]["moved_ranks"]
+        assert sorted(order) == list(range(ranks))
+        assert moved == sum(place != rank for rank, place in enumerate(order))
+    record = done("A64.npy", "-o", "B.npy", "--steps", 2, "-n", 2)
+    assert record["variant"]["reorder"] is None and "order" not in record["result"]
+
+
 def test_nothing_is_lost_where_it_goes_round(tilewise: Tilewise, done: Done) -> None:
     save(tilewise)
     done("A64.npy", "-o", "B.npy", "--steps", 300, "--boundary", "periodic", "-n", 3)

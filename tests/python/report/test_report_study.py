@@ -68,8 +68,11 @@ def test_claims_stand_before_figures_and_tables(page: Page) -> None:
     assert first[2].value == pytest.approx(13.0 / 7.0, rel=0.3)
     assert first[2].text.startswith(f"{first[2].value:.2f} × (") and first[2].text.endswith(", n = 2)")
     assert first[3].text == "above 1 ×" and "at('speedup'" in first[3].hint
-    assert first[4].text.startswith("page 3; it is true of a part only of the 95 % interval")
-    assert [second[1].text, second[1].tone] == ["not testable here", "faint"] and "8" in second[4].text
+    assert first[4].text.startswith("Page 3. It is true of a part only of the 95 % interval")
+    assert [second[1].text, second[1].tone] == ["not testable here", "faint"] and "needs 4 cores" in second[
+        4
+    ].text
+    assert first[3].data == {"label": "holds where it is"} and first[2].data == {"label": "figure"}
     assert [third[1].text, third[1].tone] == ["does not hold here", "bad"]
     facts = {fact.name: fact for fact in page.facts}
     assert facts["Claims that hold here"].value == "0 of 3"
@@ -86,7 +89,7 @@ def test_a_ratio_stands_beside_its_base(page: Page) -> None:
     assert row[1].value == pytest.approx(13 / 4, rel=0.2) and row[1].spread.startswith(("±", "> ±"))
     assert row[2].value == pytest.approx(4.0, rel=0.2) and "base" in row[2].hint and "interval" in row[2].hint
     away = next(row for row in speedup.rows if row[0].text == "8")
-    assert away[1].text == "not run" and away[1].value is None and "8 against 4" in away[1].hint
+    assert away[1].text == "not run" and away[1].value is None and "needs 4 cores" in away[1].hint
 
 
 def test_the_source_s_figures_stand_beside_ours(page: Page) -> None:

@@ -168,3 +168,36 @@ def test_bytes_of_the_source_are_the_sizes_of_ours(tmp_path: Path) -> None:
     colours = {line.get_label(): line.get_color() for line in plot.figure.axes[0].get_lines()}
     assert set(colours) == {"block 128 kB", "block 16 MB", "report 4, 16 MB (t)"}
     assert colours["report 4, 16 MB (t)"] == colours["block 16 MB"] != colours["block 128 kB"]
+
+
+def test_the_source_s_curves_drive_none_of_ours_away(tmp_path: Path) -> None:
+    """Sizes are told alone in the source; its curves about none of ours have what room is left."""
+    axes = AXES.replace('axes.io = ["root", "sieve"]', "axes.size = [64, 128, 256]")
+    axes += "flags.io = 'root'\nwords = ['random:{size}x4:float64']\n"
+    told = [
+        f"{{label = 'report 9, {size}', source = 'r', x = [1], y = [{size}]}}" for size in range(250, 264)
+    ]
+    text = PLOT.replace("'io'", "'size'") + f"references = [{', '.join(told)}]\n"
+    plot = drawn(tmp_path, text, axes)
+    lines = {str(line.get_label()): line for line in plot.figure.axes[0].get_lines()}
+    assert {"size 64", "size 128", "size 256", "report 9, 256 (r)"} <= set(lines) and len(lines) == 9
+    assert lines["report 9, 256 (r)"].get_color() == lines["size 256"].get_color()
+    assert (
+        lines["report 9, 256 (r)"].get_markerfacecolor() == "none" != lines["size 256"].get_markerfacecolor()
+    )
+    assert plot.caption.endswith("8 more curves are in the table only.")
+
+
+def test_a_group_without_some_of_its_bars_is_as_high_as_others(tmp_path: Path) -> None:
+    axes = AXES + "constraints = [\"ranks < 4 or io == 'root'\"]\n"
+    plot = drawn(tmp_path, f"{PLOT}kind = 'bar'\n", axes)
+    assert plot.figure.axes[0].get_ylim() == (2.5, -0.5)
+
+
+def test_a_long_title_fits_above_a_heat_map(tmp_path: Path) -> None:
+    title = "bytes read over bytes wanted, by gap, by run and by buffer size, of all"
+    text = PLOT.replace("title = 'P'", f"title = '{title}'") + "kind = 'heat'\n"
+    plot = drawn(tmp_path, text)
+    plot.figure.draw_without_rendering()
+    axes = plot.figure.axes[0]
+    assert axes.title.get_window_extent().x1 <= plot.figure.bbox.x1

@@ -7,6 +7,7 @@ import io
 from pathlib import Path
 
 from studies import Runner, run
+from tilewise.report.environment import flat
 from tilewise.report.page import Page, Section
 from tilewise.report.render.html import html
 from tilewise.report.render.text import as_csv, as_markdown
@@ -14,7 +15,7 @@ from tilewise.report.study_claims import claims
 from tilewise.report.study_format import digits_of
 from tilewise.report.study_labels import base_unit
 from tilewise.report.study_tables import figures
-from tilewise.report.table import Table
+from tilewise.report.table import Marks, Table
 from tilewise.study import evaluation
 from tilewise.study.cells import Cell
 from tilewise.study.labels import SINGLE
@@ -156,3 +157,19 @@ def test_a_base_has_a_unit_where_all_of_it_are_times() -> None:
     assert (
         unit(columns=[time, share]) == unit(value="rate") == unit(value="1 + 1") == unit(value="ranks") == ""
     )
+
+
+def test_signs_stand_in_the_order_of_their_notes() -> None:
+    marks = Marks()
+    assert [marks.sign("a", "b"), marks.sign("c", "a"), marks.sign("b", "a")] == ["*†", "*‡", "*†"]
+    assert marks.notes() == ["* a", "† b", "‡ c"]
+
+
+def test_plain_values_are_told_in_words() -> None:
+    told = {"last_change": None, "whole": True, "order": [1, 0], "off": [{"sweep": 0.12345}]}
+    assert list(flat(told)) == [
+        ("last change", "–"),
+        ("whole", "yes"),
+        ("order", "1, 0"),
+        ("off 1 sweep", "0.1235"),
+    ]

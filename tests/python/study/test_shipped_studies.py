@@ -146,5 +146,5 @@ def test_axes_that_go_together_may_repeat_values_but_not_rows() -> None:
 
 def test_points_for_a_graphics_processor_are_out_of_reach_without_one() -> None:
     text = 'command = "multiply"\nwords = ["a", "b"]\naxes.ranks = [1]\nlimits = ["gpus >= 1"]'
-    assert studies.points(text)[0].reason == "no device here: gpus >= 1"
+    assert studies.points(text)[0].reason == "needs 1 device; there is no device here"
     assert studies.points(text, gpus=2)[0].reason == ""

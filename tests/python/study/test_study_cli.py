@@ -55,13 +55,7 @@ def test_dry_run_shows_every_command_line(written: InProcess) -> None:
         " --seed 0"
         for n in (16, 32)
     ]
-    assert (
-        sum(
-            line.startswith("# not run: ranks < 4 does not hold here: 4 against 4: tilewise")
-            for line in shown
-        )
-        == 2
-    )
+    assert sum(line.startswith("# not run: needs ranks below 4, not 4: tilewise") for line in shown) == 2
     assert not Path("results").exists()
 
 
@@ -240,7 +234,7 @@ def test_show_results(here: InProcess, tmp_path: Path) -> None:
     assert shown[0] == "A [b]title[/b]"
     assert [line.split() for line in shown[1:3]] == [["ranks", "1", "ranks", "2"], ["io", "s", "s"]]
     assert any(line.split() == ["[red]x[/red]", "12.00", "not", "run"] for line in shown)
-    assert shown.count("  not run: ranks < 2 does not hold here: 2 against 2") == 1
+    assert shown.count("  not run: needs ranks below 2, not 2") == 1
 
 
 def test_compare_command(here: InProcess, tmp_path: Path) -> None:

@@ -123,11 +123,6 @@ def test_a_list_is_no_yes_or_no() -> None:
         Expression("list > 1", "here").holds(scope_of(NAMES, "here"))
 
 
-def test_why_it_does_not_hold() -> None:
-    said = Expression("ranks <= cores", "here").explained(scope_of(NAMES, "here"))
-    assert said == "ranks <= cores does not hold here: 4 against 2"
-
-
 @given(st.text(max_size=40))
 def test_any_text_is_an_expression_or_one_usage_error(text: str) -> None:
     with contextlib.suppress(UsageError, Missing):

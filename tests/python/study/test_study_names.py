@@ -38,8 +38,10 @@ def test_claims_share_names(tmp_path: Path) -> None:
     checked(text)
     first, second, third, fourth = verdicts(tmp_path, text)
     assert (first.verdict, first.figure, second.verdict) == ("holds", 12.0, "fails")
-    assert third.verdict == "untestable" and third.reason.startswith("table t: not run: ranks <= 2")
-    assert fourth.reason == "most > 2 does not hold here: 2 against 2"
+    assert third.verdict == "untestable" and third.reason.startswith(
+        "table t: not run: needs ranks at most 2, not 4"
+    )
+    assert fourth.reason == "needs points with ranks above 2; the largest here is 2"
 
 
 @pytest.mark.parametrize(

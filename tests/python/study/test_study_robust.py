@@ -103,7 +103,7 @@ def test_a_base_that_nothing_has_is_no_base(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("cell = \"'abc'\"", "'\"abc\"' cannot be computed|cannot be computed: a text is not a number"),
-        ("cell = '[value, 1]'", r"'\[value, 1\]' cannot be computed"),
+        ("cell = '[value, 1]'", "^it cannot be computed"),
         ("cell = '(0 - value) ** 0.5'", "cannot be computed"),
         ("cell = 'value / foo'", "cell asks for 'foo'"),
         ("value = 'samples.compute[5]'", "cannot be computed: list index out of range"),
@@ -132,7 +132,7 @@ def test_a_cell_that_cannot_be_computed_has_the_reason(tmp_path: Path, text: str
         ("holds = 'foo > 1'", "there is no name 'foo'"),
         ("holds = \"cells('t') > 0\"", "gives a list"),
         ("holds = \"at('u', ranks=1) > 0\"", "there is no table 'u'; tables: t"),
-        ("holds = \"value('seconds.total.max') > 0\"", "6 points have {}"),
+        ("holds = \"value('seconds.total.max') > 0\"", "6 points have these figures"),
         ("holds = '1 > 0'\nneeds = '[1] + [1, 2]'", "lists of 1 and 2"),
     ],
 )
@@ -174,7 +174,7 @@ def test_at_of_a_table_of_one_column(tmp_path: Path) -> None:
             "s.toml, line .*constraint of runs main: .*divides by zero",
         ),
         ("limits = ['1 / (ranks - 1) > 0']", "s.toml, line .*limit of runs main: .*divides by zero"),
-        ("words = ['{8 / (ranks - 1)}']", "runs main: .*8 / .ranks - 1. divides by zero, line"),
+        ("words = ['{8 / (ranks - 1)}']", "runs main: .*8 / .ranks - 1..*divides by zero, line"),
         ("flags.threads = 99999999999999999999", "--threads expects whole numbers from 1 to"),
         ("axes.threads = [-1]", "'threads' has -1, but --threads expects whole numbers from 1 to"),
         ("timeout = inf", "timeout = inf makes no sense"),

@@ -92,8 +92,8 @@ def test_points_for_several_hosts_are_out_of_reach_on_one(
 ) -> None:
     text = AXES + "limits = ['hosts >= ranks']\n"
     assert [point.reason for point in points(text)][1:] == [
-        "hosts >= ranks does not hold here: 1 against 2",
-        "hosts >= ranks does not hold here: 1 against 4",
+        "needs 2 hosts; there is 1 here",
+        "needs 4 hosts; there is 1 here",
     ]
     assert [bool(point.reason) for point in points(text, hosts=2)] == [False, False, True]
     monkeypatch.chdir(tmp_path)

@@ -159,7 +159,7 @@ def test_a_point_out_of_reach_where_its_script_runs_is_kept_as_not_run(written: 
     assert written(*part).returncode == 0
     entries, _ = store.load_entries("r")
     assert [(each.status, each.axes["io"]) for each in entries] == [(NOT_RUN, "root")]
-    assert "cores > 1000000 does not hold here" in entries[0].message
+    assert "needs 1000001 cores" in entries[0].message
 
 
 def test_a_point_whose_interval_is_wide_is_not_finished(tmp_path: Path) -> None:

@@ -162,9 +162,9 @@ def test_what_is_missing_says_why(tmp_path: Path) -> None:
         "[[tables]]\nname='u'\nrows='io'\ncolumns='ranks'\nvalue='result.nothing'"
     )
     plain, ratio, unknown = tables(tmp_path, text, Runner(lambda words: "2" in words and "root" in words))
-    assert plain.look(4, "root") == Cell(reason="not run: ranks <= cores does not hold here: 4 against 2")
+    assert plain.look(4, "root") == Cell(reason="not run: needs 4 cores; this machine has 2")
     assert plain.look(2, "root").reason == "failed: the disk is full; try: another disk"
-    assert ratio.look("sieve", 1).reason.startswith("no base: not run: ranks <= cores")
+    assert ratio.look("sieve", 1).reason.startswith("no base: not run: needs 4 cores")
     assert unknown.look("sieve", 1).reason == "the record has no result"
 
 
@@ -285,7 +285,7 @@ def test_claims(tmp_path: Path, claim: str, verdict: str, figure: float | None) 
     assert (said.verdict, said.figure, said.source) == (verdict, figure, "report 0, 4.1")
     assert bool(said.reason) == (verdict == "untestable")
     if "8, 'sieve'" in claim:
-        assert said.reason == "table t: not run: ranks < 8 does not hold here: 8 against 8"
+        assert said.reason == "table t: not run: needs ranks below 8, not 8"
 
 
 def pretend(count: int, seed: int, slower: dict[int, float]) -> Results:
@@ -353,7 +353,7 @@ def test_compare_one_launch_and_other_environments(tmp_path: Path, monkeypatch: 
         "one launch does not show how launches differ",
     )
     assert two.verdict == "not compared"
-    assert two.reason == "not run: ranks <= cores does not hold here: 2 against 1"
+    assert two.reason == "not run: needs 2 cores; this machine has 1"
     assert made.differences == ["cpu: a cpu → another"] and (made.only_old, made.only_new) == (0, 1)
 
 

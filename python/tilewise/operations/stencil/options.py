@@ -148,6 +148,15 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
         ),
     ] = None
 
+    reorder: Annotated[
+        bool,
+        Parameter(
+            name="--reorder",
+            group=HOW,
+            help="Let MPI say which rank has which block (MPI_Cart_create with reordering).",
+        ),
+    ] = False
+
     def check(self) -> None:
         super().check()
         named_weights(self.weights)  # a file is read when sweeps are planned

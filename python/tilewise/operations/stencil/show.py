@@ -23,7 +23,8 @@ class ShowStencil(Show):
     def variant(self, variant: RecordVariant) -> list[str]:
         words = [variant.decomposition or ""] if variant.ranks > 1 else []
         words.append(f"depth {variant.depth}")
-        return [*words, *([variant.halo] if variant.halo and variant.halo != "packed" else [])]
+        words += [variant.halo] if variant.halo and variant.halo != "packed" else []
+        return [*words, *(["reordered by MPI"] if variant.reorder else [])]
 
     def result(self, record: Record) -> Lines:
         """`128, the last one changed numbers by 9.5e-05 at most`."""
@@ -35,7 +36,13 @@ class ShowStencil(Show):
             text += f"; {plural(result['non_finite'], 'number')} of the result not finite"
         if result.get("held"):
             text += f"; {plural(result['held'], 'number')} clamped to the type's range"
-        return [("sweeps", text)]
+        moved = result.get("moved_ranks")
+        reordered = (
+            []
+            if moved is None
+            else [("reordering", f"MPI moved {moved} of {plural(record.variant.ranks, 'rank')}")]
+        )
+        return [("sweeps", text), *reordered]
 
     def rate(self, record: Record) -> str:
         points, over = record.result.get("points_per_second"), record.result.get("fraction_of_copy")
@@ -92,6 +99,7 @@ class ShowStencil(Show):
             rows.append(("snapshots", f"{len(plan.snapshots)}, every {stencil.snapshot_every} sweeps"))
         cut = f"{variant.decomposition} on a {shape_text(*variant.grid)} grid, depth {variant.depth}"
         halos = f", halos {variant.halo}" if variant.ranks > 1 else ""
+        cut += ", whose places MPI gives to the ranks" if variant.reorder else ""
         return [
             *rows,
             ("cut", cut),

@@ -1,9 +1,9 @@
 """Plans stencil sweeps: type, decomposition, depth of halos, exchange, snapshots, proof and memory.
 
-The stated rule. One rank with a thread for each core, or a rank for each memory domain or node; what was said
-about ranks (`--exchange`, `--decomposition`, `--halo`) makes it a rank for each core. How the matrix is cut,
-and how deep halos are, `cut.py` says; halos of single numbers are one sweep deep. The exchange is
-`overlap`.
+The stated rule. One rank with a thread for each core, or a rank for each memory domain or node; what was
+said about ranks (`--exchange`, `--decomposition`, `--halo`, `--reorder`) makes it a rank for each core. How
+the matrix is cut, and how deep halos are, `cut.py` says; halos of single numbers are one sweep deep. The
+exchange is `overlap`.
 Numbers are computed in float32, and in float64 where they are float64 or integers of more than 16 bits.
 """
 
@@ -68,6 +68,7 @@ def plan_stencil(
         "sweeps",
         decomposition=decomposition,
         depth=depth,
+        reorder=options.reorder,
     )
     exchange = _exchange(options, facts, spread, why)
     variant = msgspec.structs.replace(
@@ -100,6 +101,7 @@ def plan_stencil(
         "decomposition": options.decomposition or options.grid,
         "depth": options.depth,
         "halo": options.halo,
+        "reorder": options.reorder or None,
     }
     return plan_of(
         options,
@@ -155,7 +157,7 @@ def _ranks(
     why: list[str],
 ) -> Spread:
     """Ranks, threads and where they are; where the plan chooses, no more ranks than there are parts for."""
-    about_ranks = options.decomposition is not None or options.halo is not None
+    about_ranks = options.decomposition is not None or options.halo is not None or options.reorder
     work = float(what.rows) * what.columns * planes * options.steps * weights.taps
     spread = rule.spread(options, facts, work, why, joined=joined, all_cores=about_ranks)
     if options.ranks is None and joined is None and options.grid is None:

@@ -69,7 +69,7 @@ def bars(
                 text = f"{row.name}, {kind}: {words}"
                 plot.spots.append(Spot(axes, start, top, text, value - start, thick))
         axes.set_yticks(range(len(rows)), names, linespacing=1.0)
-        axes.invert_yaxis()
+        axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)  # downwards, and whole groups where bars are missing
         if log:
             axes.set_xscale("log")
         if log or min(values, default=0.0) >= 0:

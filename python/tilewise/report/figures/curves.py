@@ -174,7 +174,9 @@ def _curve(plot: Plot, axes: Axes, curve: Curve, place: int, colour: str, among:
             axes.vlines(x, low, high, color=colour, alpha=0.5, linewidth=1.1)
     marker = MARKERS[place % len(MARKERS)] if curve.marker else ""
     dash = DASHES[curve.dash % len(DASHES)] if curve.line else ""
-    axes.plot(x, y, color=colour, marker=marker, linestyle=dash, label=short(name, LEGEND) if name else None)
+    inside = "none" if curve.dash else colour  # one point has no dashes: hollow marks tell it apart too
+    label = short(name, LEGEND) if name else None
+    axes.plot(x, y, color=colour, marker=marker, markerfacecolor=inside, linestyle=dash, label=label)
     plot.spots += [Spot(axes, *where) for where in zip(x, y, words, strict=True) if where[2]]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewise.report.figures.curves import Axis, set_ticks
-from tilewise.report.figures.style import PAPER, WIDTH, Plot, Spot, house, sheet, short
+from tilewise.report.figures.style import PAPER, WIDTH, Plot, Spot, house, sheet, short, wrapped
 from tilewise.report.numbers import significant
 
 _SHADES = ["#e9f1f8", "#7fb3d9", "#2a76ae", "#0b3557"]
@@ -15,6 +15,7 @@ _WRITTEN = 256  # cells: more are too small for values
 _NUANCE = 0.1  # of the largest value: smaller differences stay pale
 _ABREAST, _BELOW = 62, 40  # letters that have room along the figure, names that have room down it
 _NAME = 20  # letters of a name
+_TITLE = 0.7  # of the width: a title begins where the names of rows end, and the scale stands beside it
 _INK = ("#10202e", "#ffffff")
 
 
@@ -46,7 +47,8 @@ def field(
     texts = _texts(numbers) if numbers.size <= _WRITTEN else {}
     height = min(7.0, max(2.4, 1.5 + 0.36 * len(down[1])))
     with house():
-        figure, axes = sheet(title, WIDTH, height)
+        figure, axes = sheet("", WIDTH, height)
+        axes.set_title(wrapped(title, _TITLE * WIDTH))
         plot = Plot(key, title, caption, figure)
         shades = LinearSegmentedColormap.from_list("house", _SHADES, N=48)
         edges = numpy.arange(len(across[1]) + 1) - 0.5, numpy.arange(len(down[1]) + 1) - 0.5
