@@ -3,12 +3,14 @@
 A pass goes from file to file, tile after tile, and does `depth` sweeps over each. For these it needs
 R = depth · radius cells around a tile, which neighbouring tiles compute, too:
 
-    cost of a number = passes · TRANSFER · (1 + 2R / columns)  +  steps · (1 + R / rows) · (1 + R / columns)
+    cost of a number = passes · TRANSFER · (1 + 2R / columns) · (1 + CALL / columns)
+                       + steps · (1 + R / rows) · (1 + R / columns)
 
-in sweeps over it, where TRANSFER is what it costs to read, convert and write it. A factor is 1 where a tile
-is as long as the field. Rows around a tile are read once, as the rank goes downwards; columns again. So deep
-passes read less, and compute more twice. Of depths that need different numbers of passes, and of some widths,
-the cheapest is taken, each time with as many rows as fit.
+in sweeps over it, where TRANSFER is what it costs to read, convert and write it, and CALL numbers are moved
+in the time that a call for each row of a narrow tile costs. A factor is 1 where a tile is as long as the
+field. Rows around a tile are read once, as the rank goes downwards; columns again. So deep passes read less,
+and compute more twice. Of depths that need different numbers of passes, and of some widths, the cheapest is
+taken, each time with as many rows as fit.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 TRANSFER = 64
+CALL = 2048
 LEAST_ROWS, LEAST_COLUMNS = 64, 1024  # of a tile, as stored; smaller ones would be read for most of the time
 _MULTIPLE = 16  # of columns: cache lines
 
@@ -47,9 +50,11 @@ class Field(NamedTuple):
         """Sweeps over a number that all that is done with it costs."""
         reach = tiles.depth * self.radius
         down = reach / tiles.rows if tiles.rows < self.rows else 0.0
-        across = reach / tiles.columns if tiles.columns < self.columns else 0.0
+        across = call = 0.0
+        if tiles.columns < self.columns:
+            across, call = reach / tiles.columns, CALL / tiles.columns
         sweeps = self.steps * (1 + down) * (1 + across)
-        return self.passes(tiles.depth) * TRANSFER * (1 + 2 * across) + sweeps
+        return self.passes(tiles.depth) * TRANSFER * (1 + 2 * across) * (1 + call) + sweeps
 
 
 def cheapest(
