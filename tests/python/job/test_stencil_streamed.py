@@ -58,6 +58,8 @@ def test_the_cap_is_kept(tilewise: Tilewise, inside: InProcess, ranks: int, cap:
         asked = ("--steps", 30, "-n", ranks, "-t", 1, "--memory", cap, "--verify", "fast")
         record = record_of(inside(*words(*asked)))
     assert watch.most <= int(cap.removesuffix("MiB")) << 20
+    used = record["peak_rss_bytes"]["node_sum"]
+    assert record["needed_bytes"] / 2.5 < used <= record["needed_bytes"] <= int(cap.removesuffix("MiB")) << 20
     assert record["variant"]["tile"] != [M, N] and record["verification"]["passed"]
     assert any("of the field are in memory at a time" in reason for reason in record["reasons"])
     assert numpy.abs(result(tilewise) - swept(numbers, "star5", "zero", 30)).max() < 1e-12
@@ -79,7 +81,8 @@ def test_one_pass_reads_and_writes_once(
 
 KINDS = ["F", "turned", "float64", "uint8", "int32", "hdf5", "csv", "generated", "big"]
 WAYS = {"positioned": 116, "independent": 116, "uncached": 180, "collective": 180, "root": 180}
-WAYS |= {"sieve": 180, "two_phase": 180}  # with what they stage
+WAYS |= {"sieve": 180, "two_phase": 180, "root_collective": 180, "split_collective": 180}
+WAYS |= {"shared_pointer:positioned": 180, "ordered:root": 180}  # with what they stage
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -117,6 +120,47 @@ def test_ways_to_read_and_write(tilewise: Tilewise, inside: InProcess, io: str) 
     record = record_of(inside(*words(*asked, "--memory", f"{WAYS[io]}MiB")))
     assert record["result"]["passes"] == 3
     assert numpy.array_equal(result(tilewise), wanted)
+
+
+@pytest.mark.parametrize("ending", ["tiles", "zarr"])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_folders_of_tiles(tilewise: Tilewise, inside: InProcess, ending: str, ranks: int) -> None:
+    field(tilewise)
+    folder = f"T.{ending}"
+    assert tilewise("convert", "A.npy", "-o", folder, "-n", 3, "-q").returncode == 0
+    asked = ("--steps", 9, "-n", ranks, "-t", 1, "--depth", 4, "--force", "--json", "-")
+    record_of(inside("stencil", folder, "-o", "B.npy", *asked))
+    wanted = result(tilewise)
+    cap = f"{40 + 80 * ranks}MiB"
+    record = record_of(inside("stencil", folder, "-o", f"U.{ending}", *asked, "--memory", cap))
+    assert record["result"]["passes"] == 3 and record["variant"]["tile"] is not None
+    assert tilewise("convert", f"U.{ending}", "-o", "C.npy", "-q").returncode == 0
+    assert numpy.array_equal(result(tilewise, "C.npy"), wanted)
+
+
+def test_colours_of_a_picture(tilewise: Tilewise, inside: InProcess) -> None:
+    from PIL import Image
+
+    pixels = numpy.random.default_rng(3).integers(0, 256, (1500, 2000, 3), "uint8")
+    Image.fromarray(pixels).save(tilewise.folder / "A.ppm")
+    asked = ("stencil", "A.ppm", "-o", "B.ppm", "--steps", 9, "--weights", "box3", "-n", 1, "-t", 1)
+    flags = ("--depth", 5, "--snapshot-every", 4, "--force", "--json", "-")
+    names = ("B.ppm", "B-000004.ppm", "B-000008.ppm")
+    record_of(inside(*asked, *flags))
+    wanted = [(tilewise.folder / name).read_bytes() for name in names]
+    record = record_of(inside(*asked, *flags, "--memory", "63MiB"))
+    assert record["result"]["passes"] == 3 and record["variant"]["tile"] is not None
+    assert [(tilewise.folder / name).read_bytes() for name in names] == wanted
+
+
+@pytest.mark.parametrize(("fault", "status"), [("throw:0:output", 1), ("kill:1:output", 1), ("element", 3)])
+def test_nothing_is_left_of_what_fails(tilewise: Tilewise, fault: str, status: int) -> None:
+    field(tilewise)
+    before = tilewise.files()
+    asked = ("stencil", "A.npy", "-o", "B.npy", "--steps", 9, "--depth", 3, "-n", 2, "--memory", "130MiB")
+    tilewise.environment["TILEWISE_FAULT"] = fault
+    one_message(tilewise(*asked, "--boundary", "periodic", "--verify", "fast"), status)
+    assert tilewise.files() == before
 
 
 def test_snapshots_end_passes(tilewise: Tilewise, inside: InProcess) -> None:

@@ -60,7 +60,8 @@ def plan_stencil(
     why: list[str] = []
     spread = _ranks(what, options, weights, facts, planes, joined, why)
     ranks, threads = spread.ranks, spread.threads
-    decomposition, grid = cut.decompose(what, ranks, options.decomposition, options.grid, options.deep, why)
+    how: list[str] = []  # of what is exchanged, and is not where the field does not fit in memory
+    decomposition, grid = cut.decompose(what, ranks, options.decomposition, options.grid, options.deep, how)
     # One by one, numbers cost so much that nobody wants more of them under way than one sweep takes.
     single = options.kernel == "plain" if ranks == 1 else options.halo == "elementwise"
     best = 1 if single else at_once(options, dtype)
@@ -74,12 +75,13 @@ def plan_stencil(
         decomposition=decomposition,
         depth=depth,
     )
-    exchange = _exchange(options, facts, spread, why)
+    exchange = _exchange(options, facts, spread, how)
     variant = msgspec.structs.replace(
         variant, exchange=exchange, halo=cut.choose_halo(options.halo, exchange)
     )
     points = float(source.rows) * source.columns * options.steps
-    verify = _verify(options, weights.radius, points, ranks * threads, why)
+    then: list[str] = []
+    verify = _verify(options, weights.radius, points, ranks * threads, then)
     files = Files(source=source, kind=target.format, order=order)
 
     def need_of(variant: Variant) -> Need:
@@ -102,11 +104,12 @@ def plan_stencil(
         need = with_unpacking(need_of(variant), [source], variant, spread.on_node)
         return (need.node if spread.sure else need.rank) - limit
 
-    larger = larger_than_memory(what, options, variant, verify, facts, target.format.text, over, why)
+    larger = larger_than_memory(what, options, variant, verify, facts, target.format.text, over, then)
     if larger is not None:
         variant, passes = larger
         plane = (what.rows, what.columns)
         states = [state_region(plane, dtype, source.order)] * min(2, passes - 1)
+    why += [*(how if larger is None else []), *then]
     required = need_of(variant)
     payload = job.Stencil(
         steps=options.steps,
