@@ -46,6 +46,7 @@ struct Case {
     bool from_by_columns = false, to_by_columns = false;
     Options options{};
     std::size_t snapshots = 0;
+    std::size_t states = 0;  ///< files between passes
 };
 
 inline io::Region made(const Case& c) {
@@ -76,17 +77,20 @@ inline Bytes contents(const std::string& path) {
 inline Result swept(const mpi::Communicator& comm, const Case& c, const io::Region& from, int threads = 1) {
     std::vector<io::Region> to;
     std::vector<std::unique_ptr<Scratch>> files;
-    for (std::size_t i = 0; i <= c.snapshots; ++i) {
+    std::vector<io::Region> states;
+    for (std::size_t i = 0; i <= c.snapshots + c.states; ++i) {
+        const bool is_state = i > c.snapshots;
         files.push_back(
             std::make_unique<Scratch>(comm, ".stencil" + std::to_string(comm.size()) + "." + std::to_string(i)));
         io::Region region = test::region(files.back()->path, c.rows, c.columns, 0);
-        region.dtype = c.to_dtype;
-        region.column_major = c.to_by_columns;
+        region.dtype = is_state ? c.dtype : c.to_dtype;
+        region.column_major = is_state ? c.from_by_columns : c.to_by_columns;
+        region.rows = is_state ? c.rows / c.options.planes : c.rows;
         region.file_bytes = region.bytes();
         if (comm.rank() == 0) {
             std::ofstream(region.path, std::ios::binary) << std::string(static_cast<std::size_t>(region.bytes()), '?');
         }
-        to.push_back(region);
+        (is_state ? states : to).push_back(region);
     }
     comm.barrier();
     Ledger ledger;
@@ -95,7 +99,9 @@ inline Result swept(const mpi::Communicator& comm, const Case& c, const io::Regi
     Result result;
     const io::Region last = to.front();
     to.erase(to.begin());
-    result.outcome = stencil::stencil(context, from, last, to, c.dtype, c.options);
+    Options options = c.options;
+    options.states = states;
+    result.outcome = stencil::stencil(context, from, last, to, c.dtype, options);
     result.outcome.fields.reset();
     ledger.stop();
     result.counted = ledger.count();
@@ -122,6 +128,8 @@ inline Result expected(Case c, const io::Region& from) {
     c.options.verify = Verify::off;
     c.options.repeat = 1;
     c.options.warmup = 0;
+    c.options.tile_rows = c.options.tile_columns = 0;
+    c.states = 0;
     return swept(self, c, from);
 }
 

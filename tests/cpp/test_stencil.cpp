@@ -257,7 +257,7 @@ TEST_CASE("the fast proof looks where ranks meet") {
     stencil::stencil(context, from, to, {}, c.dtype, c.options);
     const auto proved = [&](Verify how) {
         c.options.verify = how;
-        return stencil::verify(context, from, to, c.dtype, c.options, {c.options.steps});
+        return stencil::verify(context, from, to, c.dtype, c.options, {c.options.steps}, {{c.rows, 1}, {c.columns, 1}});
     };
     CHECK(proved(Verify::fast).passed);
     const auto middle = [](std::int64_t count, int parts) {

@@ -55,17 +55,24 @@ void check_size(const Region& region, const std::string& path, const std::string
 void generate(Context& context, const Region& region, const grid::Share& share, std::byte* data) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "make " + region.name);
     mpi::together(context.comm, [&] {
-        const std::int64_t row_bytes = share.width() * static_cast<std::int64_t>(size_of(region.dtype));
         if (share.size() == 0) {
             return;
         }
-        if (share.columns.size() > 1) {
-            throw InternalError("generated matrices are made in blocks of neighbouring columns");
-        }
+        const auto make = [&](const grid::Range& rows, const grid::Range& columns) {
+            kernel::fill(data, {rows, columns}, region.columns, region.dtype, kernel::fill_named(region.generator),
+                         region.seed, context.threads);
+            data += rows.size() * columns.size() * static_cast<std::int64_t>(size_of(region.dtype));
+        };
         for (const grid::Range& rows : share.rows) {
-            kernel::fill(data, {rows, share.columns[0]}, region.columns, region.dtype,
-                         kernel::fill_named(region.generator), region.seed, context.threads);
-            data += rows.size() * row_bytes;
+            if (share.columns.size() == 1) {
+                make(rows, share.columns[0]);
+                continue;
+            }
+            for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+                for (const grid::Range& columns : share.columns) {
+                    make({row, row + 1}, columns);
+                }
+            }
         }
     });
 }

@@ -16,6 +16,12 @@ public:
     /// `shared`: in memory that all ranks of the node map. @note Collective; throws the same Error on every rank.
     Fields(const Context& context, const kernel::FieldShape& shape, Dtype dtype, bool shared);
 
+    /// The same memory for fields of another shape, which take no more of it. `whole` must live as long as this.
+    Fields(const Fields& whole, const kernel::FieldShape& shape)
+        : shape_(shape),
+          dtype_(whole.dtype_),
+          memory_(whole.memory_) {}
+
     /// Makes the system give all pages now, by all threads, so that the first sweeps do not wait for them. Not
     /// collective.
     void touch(int threads) const;

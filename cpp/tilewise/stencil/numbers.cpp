@@ -40,11 +40,6 @@ void make(const mpi::Communicator& comm, Buffer& buffer, std::int64_t bytes) {
     });
 }
 
-grid::Block own_cells(const Layout& layout, int rank) {
-    const grid::Block block = layout.block(rank);
-    return {{0, block.rows.size()}, {0, block.columns.size()}};
-}
-
 }  // namespace
 
 std::int64_t count_not_finite(const std::byte* row, Dtype dtype, std::int64_t count) {
@@ -52,8 +47,9 @@ std::int64_t count_not_finite(const std::byte* row, Dtype dtype, std::int64_t co
 }
 
 std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, const Fields& fields, int field,
-                        const grid::Block& cells, int threads) {
-    const std::int64_t width = cells.columns.size(), row_bytes = width * static_cast<std::int64_t>(size_of(from));
+                        const grid::Block& cells, int threads, std::int64_t line) {
+    const std::int64_t width = cells.columns.size(),
+                       row_bytes = (line > 0 ? line : width) * static_cast<std::int64_t>(size_of(from));
     std::atomic<std::int64_t> found = 0;
     parallel_ranges(threads_for(cells, threads), cells.rows.size(), [&](std::int64_t begin, std::int64_t end, int) {
         std::int64_t mine = 0;
@@ -122,15 +118,14 @@ std::int64_t Source::fill(const Context& context, const Fields& fields) const {
                       own_cells(layout_, context.comm.rank()), context.threads);
 }
 
-Sink::Sink(Context& context, const io::Region& region, const Layout& layout, const Planes& planes,
-           const Options& options)
+Sink::Sink(Context& context, const io::Region& region, const Planes& planes, io::StrategyKind write,
+           const io::Hints& hints)
     : region_(region),
-      layout_(layout),
       planes_(planes),
-      output_(context, region, options.write, options.hints, false) {}
+      output_(context, region, write, hints, false) {}
 
-Tally Sink::write(Context& context, std::int64_t plane, const Fields& fields, int field, Staging& staging) {
-    const grid::Block cells = own_cells(layout_, context.comm.rank());
+Tally Sink::write(Context& context, std::int64_t plane, const BlockOf& block_of, const Fields& fields, int field,
+                  const grid::Block& cells, Staging& staging) {
     const auto item = static_cast<std::int64_t>(size_of(region_.dtype));
     context.comm.barrier();  // neighbours may still read the other field
     std::byte* dense = fields[1 - field];
@@ -154,7 +149,7 @@ Tally Sink::write(Context& context, std::int64_t plane, const Fields& fields, in
             dense = staging.transposed.data();
         }
     }
-    output_.store(context, [&](int rank) { return planes_.wanted(plane, layout_.block(rank)); }, dense);
+    output_.store(context, [&](int rank) { return planes_.wanted(plane, block_of(rank)); }, dense);
     return lost;
 }
 

@@ -8,14 +8,20 @@
 namespace tilewise::stencil {
 
 /// Converts a dense block as a file has it to the rows of a field that begin at cell (row, column). Returns how many of
-/// its numbers are NaN or infinite.
+/// its numbers are NaN or infinite. `line`: numbers from one row of it to the next; 0: it is as wide as the cells.
 std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, const Fields& fields, int field,
-                        const grid::Block& cells, int threads);
+                        const grid::Block& cells, int threads, std::int64_t line = 0);
 
 /// The other way, with all the rounding; `dense` and the field must not overlap. Integers are held to their range, and
 /// NaN becomes 0.
 Tally take_from_field(const Fields& fields, int field, const grid::Block& cells, std::byte* dense, Dtype to,
                       bool swap_bytes, int threads);
+
+/// The cells of a field that is the block of `rank`.
+inline grid::Block own_cells(const Layout& layout, int rank) {
+    const grid::Block block = layout.block(rank);
+    return {{0, block.rows.size()}, {0, block.columns.size()}};
+}
 
 /// Of `count` numbers side by side, float32 or float64, those that are NaN or infinite.
 std::int64_t count_not_finite(const std::byte* row, Dtype dtype, std::int64_t count);
@@ -48,22 +54,26 @@ struct Staging {
     Buffer wide, transposed;  ///< in a type wider than the field's; in the other order of storage
 };
 
+/// Which block of a plane a rank has, as it is stored.
+using BlockOf = std::function<grid::Block(int rank)>;
+
 /// Writes planes to a file.
 class Sink {
 public:
     /// `region` must live as long as this. @note Collective.
-    Sink(Context& context, const io::Region& region, const Layout& layout, const Planes& planes,
-         const Options& options);
+    Sink(Context& context, const io::Region& region, const Planes& planes, io::StrategyKind write,
+         const io::Hints& hints);
 
-    /// Writes this rank's block of `field`, using the other field's memory and what `staging` has, which may be
-    /// lent to others when it returns. Planes come in order. Returns what this rank's numbers lost. @note Collective.
-    Tally write(Context& context, std::int64_t plane, const Fields& fields, int field, Staging& staging);
+    /// Writes each rank's block of the plane, as it is stored: of this rank these `cells` of `field`, using the other
+    /// field's memory and what `staging` has, which may be lent to others when it returns. Planes come in order.
+    /// Returns what this rank's numbers lost. @note Collective.
+    Tally write(Context& context, std::int64_t plane, const BlockOf& block_of, const Fields& fields, int field,
+                const grid::Block& cells, Staging& staging);
     /// @note Collective.
     void finish(Context& context, bool sync) { output_.finish(context, sync); }
 
 private:
     const io::Region& region_;
-    Layout layout_;
     Planes planes_;
     io::Output output_;
 };

@@ -181,15 +181,15 @@ std::int64_t middle_seam(const grid::Partition& cut) {
     return cut.parts() > 1 ? cut[cut.parts() / 2].begin : cut.count() / 2;
 }
 
-/// Patches in order of importance: the last corner, a crossing of seams between ranks, then places in turn where
+/// Patches in order of importance: the last corner, a crossing of seams, then places in turn where
 /// something may go wrong.
-std::vector<Patch> patches_of(const Planes& planes, const Layout& layout) {
+std::vector<Patch> patches_of(const Planes& planes, const Seams& seams) {
     std::vector<std::int64_t> rows{planes.rows, 0}, columns{planes.columns, 0};
-    for (int part = 1; part < layout.rows().parts(); ++part) {
-        rows.push_back(layout.rows()[part].begin);
+    for (int part = 1; part < seams.rows.parts(); ++part) {
+        rows.push_back(seams.rows[part].begin);
     }
-    for (int part = 1; part < layout.columns().parts(); ++part) {
-        columns.push_back(layout.columns()[part].begin);
+    for (int part = 1; part < seams.columns.parts(); ++part) {
+        columns.push_back(seams.columns[part].begin);
     }
     const auto around = [](std::int64_t at, std::int64_t count) -> grid::Range {
         const std::int64_t begin =
@@ -204,9 +204,8 @@ std::vector<Patch> patches_of(const Planes& planes, const Layout& layout) {
     for (std::size_t i = 0; i < most_patches; ++i) {
         Patch patch{planes.count - 1, {around(rows[0], planes.rows), around(columns[0], planes.columns)}};
         if (i == 1) {
-            patch = {0,
-                     {around(middle_seam(layout.rows()), planes.rows),
-                      around(middle_seam(layout.columns()), planes.columns)}};
+            patch = {
+                0, {around(middle_seam(seams.rows), planes.rows), around(middle_seam(seams.columns), planes.columns)}};
         } else if (i > 1) {
             patch.plane = draw(4 * i, planes.count);
             const bool drawn = i % 4 == 3;
@@ -265,7 +264,7 @@ double work_of(const Patch& patch, const Planes& planes, std::int64_t sweeps, st
 }
 
 /// What `fast` looks at: everything where that is next to nothing, else the patches that are worth it.
-std::vector<Patch> chosen_patches(const Planes& planes, const Layout& layout, const std::vector<std::int64_t>& sweeps,
+std::vector<Patch> chosen_patches(const Planes& planes, const Seams& seams, const std::vector<std::int64_t>& sweeps,
                                   const Options& options) {
     const auto points = static_cast<double>(planes.points());
     // By the steps that were asked for, as the memory for this was planned by them.
@@ -277,7 +276,7 @@ std::vector<Patch> chosen_patches(const Planes& planes, const Layout& layout, co
         left += points * static_cast<double>(of_plane) / points_per_patch_point;
     }
     std::vector<Patch> chosen;
-    for (const Patch& patch : patches_of(planes, layout)) {
+    for (const Patch& patch : patches_of(planes, seams)) {
         const double work =
             work_of(patch, planes, sweeps[static_cast<std::size_t>(patch.plane)], options.weights.radius);
         if (chosen.size() < always || work <= left) {
@@ -291,13 +290,12 @@ std::vector<Patch> chosen_patches(const Planes& planes, const Layout& layout, co
 }  // namespace
 
 Verification verify(Context& context, const io::Region& from, const io::Region& to, Dtype dtype, const Options& options,
-                    const std::vector<std::int64_t>& sweeps) {
+                    const std::vector<std::int64_t>& sweeps, const Seams& seams) {
     const Timed timed(context.ledger, Phase::verify, "verify");
     const io::Region written = io::as_written(context, to);
     const Planes planes(from, options.planes);
-    const Layout layout(planes.rows, planes.columns, options.grid, options.remainder, planes.transposed, options.order);
     const bool fast = options.verify == Verify::fast;
-    const std::vector<Patch> patches = fast ? chosen_patches(planes, layout, sweeps, options) : whole_planes(planes);
+    const std::vector<Patch> patches = fast ? chosen_patches(planes, seams, sweeps, options) : whole_planes(planes);
     std::vector<Patch> mine;
     for (std::size_t i = 0; i < patches.size(); ++i) {
         if (static_cast<int>(fast ? i % static_cast<std::size_t>(context.comm.size()) : 0) == context.comm.rank()) {

@@ -10,6 +10,7 @@
 #include "tilewise/stencil/evolution.hpp"
 #include "tilewise/stencil/numbers.hpp"
 #include "tilewise/stencil/proof.hpp"
+#include "tilewise/stencil/streamed.hpp"
 
 namespace tilewise::stencil {
 namespace {
@@ -34,12 +35,16 @@ void check_shapes(const io::Region& from, const io::Region& to, Dtype dtype, con
     }
 }
 
+bool is_streamed(const Options& options) { return options.tile_rows > 0 || options.tile_columns > 0; }
+
 void check_options(const Context& context, const Options& options, std::size_t snapshots) {
     if (options.grid.size() != context.comm.size()) {
         throw UsageError("the grid has " + std::to_string(options.grid.size()) + " places for " +
                          std::to_string(context.comm.size()) + " ranks");
     }
-    check_exchange(options.exchange, options.halo, context.comm.size());
+    if (!is_streamed(options)) {
+        check_exchange(options.exchange, options.halo, context.comm.size());
+    }
     if (options.repeat < 1 || options.warmup < 0) {
         throw UsageError("sweeps need at least one repetition and no negative warm-up, not " +
                          std::to_string(options.repeat) + " times after " + std::to_string(options.warmup));
@@ -68,9 +73,9 @@ public:
         source_.emplace(context, from, layout_, planes_, options);
         const Timed reserving(context.ledger, Phase::output, "reserve");
         for (const io::Region& region : snapshots) {
-            snapshots_.push_back(std::make_unique<Sink>(context, region, layout_, planes_, options));
+            snapshots_.push_back(std::make_unique<Sink>(context, region, planes_, options.write, options.hints));
         }
-        output_.emplace(context, to, layout_, planes_, options);
+        output_.emplace(context, to, planes_, options.write, options.hints);
     }
 
     Outcome operator()() {
@@ -151,10 +156,16 @@ private:
         return state;
     }
 
+    Tally write_to(Sink& sink, std::int64_t plane, int field) {
+        return sink.write(
+            context_, plane, [&](int rank) { return layout_.block(rank); }, fields(), field,
+            own_cells(layout_, context_.comm.rank()), staging_);
+    }
+
     void write_snapshot(std::int64_t index, std::int64_t plane, int field) {
         const Timed timed(context_.ledger, Phase::output, "snapshot");
         Sink& snapshot = *snapshots_[static_cast<std::size_t>(index)];
-        snapshot.write(context_, plane, fields(), field, staging_);
+        write_to(snapshot, plane, field);
         if (plane + 1 < planes_.count) {
             return;  // the planes behind it are still to come
         }
@@ -184,7 +195,7 @@ private:
         for (std::int64_t index = snapshots_within(state.sweeps); index < shown; ++index) {
             write_snapshot(index, plane, state.field);
         }
-        written += output_->write(context_, plane, fields(), state.field, staging_);
+        written += write_to(*output_, plane, state.field);
     }
 
     void finish_files() {
@@ -213,13 +224,19 @@ private:
 
 Outcome run(Context& context, const io::Region& from, const io::Region& to, const std::vector<io::Region>& snapshots,
             Dtype dtype, const Options& options) {
-    Outcome outcome = Run(context, from, to, snapshots, dtype, options)();
+    const bool streamed = is_streamed(options);
+    Outcome outcome = streamed ? stencil_streamed(context, from, to, snapshots, dtype, options)
+                               : Run(context, from, to, snapshots, dtype, options)();
     if (outcome.verification) {  // it did not settle, and nothing is to be kept
         return outcome;
     }
     io::corrupt_for_test(context, to);
     if (options.verify != Verify::off) {
-        outcome.verification = verify(context, from, to, dtype, options, outcome.sweeps);
+        const Planes planes(from, options.planes);
+        const Layout layout(planes.rows, planes.columns, options.grid, options.remainder, planes.transposed);
+        const Seams seams =
+            streamed ? seams_of_tiles(from, options, context.comm.size()) : Seams{layout.rows(), layout.columns()};
+        outcome.verification = verify(context, from, to, dtype, options, outcome.sweeps, seams);
     }
     return outcome;
 }

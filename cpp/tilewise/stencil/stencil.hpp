@@ -48,6 +48,11 @@ struct Options {
     grid::Grid grid;         ///< of the ranks over the matrix, numbered row by row
     std::vector<int> order;  ///< the place in the grid of each rank; empty: rank i is at place i
     grid::Remainder remainder = grid::Remainder::spread;
+    /// Of a field larger than memory: rows and columns, as the user sees the matrix, of what is swept at a time.
+    std::int64_t tile_rows = 0, tile_columns = 0;
+    /// Files in the type that is computed in, of the size and order of one plane of the input, for the states between
+    /// the passes of a field larger than memory: none for one pass, one for two, else two.
+    std::vector<io::Region> states = {};
     bool plain = false;  ///< the reference's loops instead of the fast kernel
     Verify verify = Verify::off;
     int repeat = 1, warmup = 0;  ///< of the sweeps, each time from the input's state
@@ -82,6 +87,7 @@ struct Outcome {
     double point_sweeps = 0;              ///< points of the matrix times sweeps, over all planes
     double model_bytes = 0;               ///< of all ranks: what passes move through memory (see Sweeper::sweep)
     int depth = 1;                        ///< that was swept with
+    std::int64_t passes = 0;              ///< over the files of each plane; 0: all was in memory
     std::shared_ptr<Fields>
         fields;  ///< for whoever wants to measure what memory gives; release it on all ranks together
 };
@@ -100,8 +106,9 @@ struct Outcome {
 ///     a block in the output's type where that is wider than `dtype`;
 ///     another one where the orders of storage of input and output differ: one of each for the output and all
 ///     snapshots.
-/// Else numbers are staged in the second field. Throws the same Error on every rank, or aborts the job where ranks
-/// already wait. @note Collective over `context.comm`, whose ranks must match the grid.
+/// Else numbers are staged in the second field. What a field larger than memory takes, stencil_streamed says. Throws
+/// the same Error on every rank, or aborts the job where ranks already wait.
+/// @note Collective over `context.comm`, whose ranks must match the grid.
 Outcome stencil(Context& context, const io::Region& from, const io::Region& to,
                 const std::vector<io::Region>& snapshots, Dtype dtype, const Options& options);
 
@@ -127,6 +134,10 @@ struct Planes {
           transposed(region.stored_transposed()) {}
 
     std::int64_t points() const { return rows * columns; }
+    /// The same of a share.
+    grid::Share wanted(std::int64_t index, const grid::Share& stored) const {
+        return (transposed ? stored.transposed() : stored).moved(index * (transposed ? columns : rows), 0);
+    }
     /// A block of plane `index`, as a block of the whole matrix as the user sees it.
     grid::Block wanted(std::int64_t index, const grid::Block& stored) const {
         grid::Block block = transposed ? stored.transposed() : stored;

@@ -54,7 +54,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, between_n
                                    threads, kernel, remainder, root_write, tile, streaming, decomposition, depth, halo,
                                    reorder, blocks, start, inner)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, boundary, planes, snapshot_every, snapshots,
-                                   until_change, check_every)
+                                   states, until_change, check_every)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, off_squares, energy,
                                    power, oversample, basis, seed, keep_small, require_converged, panel_bytes,
                                    qr_blocks, scaled, u, s, vt, us)
@@ -277,6 +277,11 @@ stencil::Options stencil_options_of(const Job& job) {
     options.exchange = stencil::exchange_named(v.exchange);
     options.halo = stencil::halo_named(v.halo);
     options.depth = v.depth;
+    options.tile_rows = v.tile[0];
+    options.tile_columns = v.tile[1];
+    for (const RegionFields& state : s.states) {
+        options.states.push_back(region_of(state));
+    }
     options.grid = {v.grid[0], v.grid[1]};
     options.plain = kernel::kernel_named(v.kernel) == kernel::Kernel::plain;
     return options;

@@ -73,15 +73,17 @@ struct VariantFields {
     std::array<int, 2> grid{1, 1};
     int copies = 1, ranks = 1, threads = 1;
     std::string kernel, remainder;
-    std::string root_write;              ///< of `gather`; empty elsewhere
-    std::array<std::int64_t, 2> tile{};  ///< of a transposition in memory, rows and columns; 0: the kernel's own
-    bool streaming = false;              ///< whether it writes past the caches
-    std::string decomposition;           ///< of a stencil: what the user calls its grid
-    int depth = 0;                       ///< of a stencil: sweeps of a pass, and from one exchange to the next
-    std::string halo;                    ///< of a stencil: how cells leave the field
-    bool reorder = false;                ///< of a stencil: whether MPI says which rank has which block
-    int blocks = 0;                      ///< of a decomposition: column blocks of the ring over all ranks
-    std::string start, inner;            ///< of a decomposition: how it starts, and how a pair of blocks is solved
+    std::string root_write;  ///< of `gather`; empty elsewhere
+    /// Of a transposition in memory, rows and columns; 0: the kernel's own. Of a stencil, of what is swept at a time;
+    /// 0: all.
+    std::array<std::int64_t, 2> tile{};
+    bool streaming = false;     ///< whether it writes past the caches
+    std::string decomposition;  ///< of a stencil: what the user calls its grid
+    int depth = 0;              ///< of a stencil: sweeps of a pass, and from one exchange to the next
+    std::string halo;           ///< of a stencil: how cells leave the field
+    bool reorder = false;       ///< of a stencil: whether MPI says which rank has which block
+    int blocks = 0;             ///< of a decomposition: column blocks of the ring over all ranks
+    std::string start, inner;   ///< of a decomposition: how it starts, and how a pair of blocks is solved
 };
 
 struct StencilFields {
@@ -90,7 +92,7 @@ struct StencilFields {
     std::vector<double> weights;
     std::string boundary;
     std::int64_t planes = 1, snapshot_every = 0;
-    std::vector<RegionFields> snapshots;
+    std::vector<RegionFields> snapshots, states;
     double until_change = 0;
     std::int64_t check_every = 16;
 };

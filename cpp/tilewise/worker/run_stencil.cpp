@@ -36,6 +36,7 @@ Json result_of(const stencil::Outcome& done, double flops_per_point) {
             {"gflops", rate * flops_per_point * 1e-9},
             {"flops_per_point", flops_per_point},
             {"model_bytes", done.model_bytes},
+            {"passes", done.passes},
             {"snapshots", done.snapshots}};
 }
 

@@ -101,7 +101,7 @@ def plural(count: int, noun: str) -> str:
     """`1 rank`, `2 ranks`, `3 launches`."""
     if count == 1:
         return f"1 {noun}"
-    return f"{count} {noun}es" if noun.endswith(("ch", "sh")) else f"{count} {noun}s"
+    return f"{count} {noun}es" if noun.endswith(("ch", "sh", "ss")) else f"{count} {noun}s"
 
 
 def listing(names: list[str] | tuple[str, ...], joint: str = "and") -> str:

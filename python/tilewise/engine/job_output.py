@@ -26,6 +26,7 @@ from tilewise.files.region import Region, Source, is_encoded
 from tilewise.files.room import DECODE_ELSEWHERE, OUTPUT_ELSEWHERE, Room, Want, rooms
 from tilewise.files.slices import Part, part_of
 from tilewise.files.stacks import Selection, dense_steps
+from tilewise.files.states import States
 from tilewise.files.target import Target, base_of, find_target, module_of, require_replaceable
 from tilewise.files.unchanged import Inputs
 from tilewise.launch.job import Job
@@ -171,6 +172,7 @@ class FileOutput(JobOutput[Outputs]):
         self._shape = plan.shape
         self._part: Part | None = None  # of a stack, where its first slice lies
         self._gaps: Gaps | None = None
+        self._states = States(target.path, target.name, plan.job.id, plan.states)
         if plan.each is not None:
             self._shape = (plan.each.count * plan.shape[0], plan.shape[1])
             whole = plan.each.shape(*plan.shape)
@@ -194,14 +196,16 @@ class FileOutput(JobOutput[Outputs]):
         wants = [Want(self.folder, size, name, target.format.text)]
         if self._gaps is not None:
             wants.append(Want(self.folder, self._gaps.bytes, f"the slices of {target.name}"))
+        if plan.states:
+            wants.append(Want(self.folder, self._states.bytes, f"the states between passes of {target.name}"))
         return wants
 
     @property
     def claims(self) -> list[Claim]:
-        gaps = [self._gaps.claim] if self._gaps is not None else []
+        beside = [*([self._gaps.claim] if self._gaps is not None else []), *self._states.claims]
         if self._made is not None:
-            return [*self._made.claims, *gaps]
-        return [*(output.claim_of(each, self.plan.job.id, self._cut) for each in self._targets), *gaps]
+            return [*self._made.claims, *beside]
+        return [*(output.claim_of(each, self.plan.job.id, self._cut) for each in self._targets), *beside]
 
     def sweep(self) -> None:
         super().sweep()
@@ -228,11 +232,14 @@ class FileOutput(JobOutput[Outputs]):
         self._made = create_all(self.target, self._targets[:-1], form, plan.job.id)
         if self._gaps is not None:
             self._gaps.make()
+        self._states.make()
 
     def told(self, job: Job) -> Job:
         stencil = job.stencil
         if stencil is not None:
-            stencil = msgspec.structs.replace(stencil, snapshots=self.made.snapshot_regions)
+            stencil = msgspec.structs.replace(
+                stencil, snapshots=self.made.snapshot_regions, states=self._states.regions
+            )
         return msgspec.structs.replace(job, output=self._told_region(), stencil=stencil)
 
     def keep_journal(self, job: Job, inputs: Inputs, line: str) -> Job:
@@ -262,6 +269,7 @@ class FileOutput(JobOutput[Outputs]):
         self.made.name_snapshot(index, self.plan.choices.sync, force)
 
     def settle(self, result: dict[str, Any]) -> list[str]:
+        self._states.discard()
         return self.made.keep(len(result.get("snapshots", [])))
 
     def pack(self, run: Run) -> bool:
@@ -273,7 +281,7 @@ class FileOutput(JobOutput[Outputs]):
 
     def discard(self) -> list[str]:
         left = self._gaps.discard() if self._gaps is not None else []
-        return [*left, *super().discard()]
+        return [*left, *self._states.discard(), *super().discard()]
 
     def matrices(self) -> list[Matrix]:
         plan = self.plan

@@ -60,7 +60,7 @@ def _outputs(final: Job) -> Iterator[tuple[str, str]]:
     """Every file that was made for the result: its path, and what it is called."""
     regions: list[Region | None] = [final.output]
     if final.stencil is not None:
-        regions += final.stencil.snapshots
+        regions += [*final.stencil.snapshots, *final.stencil.states]
     for region in regions:
         if region is not None:
             yield from (

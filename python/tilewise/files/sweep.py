@@ -15,7 +15,7 @@ from tilewise.base import journal
 from tilewise.base.owner import IDENTITY, owner_of
 from tilewise.base.renaming import ASIDE
 
-_ENDING = re.compile(r"part(\.raw|\.gz)?|(\d+\.)?raw|stream\.\w+")
+_ENDING = re.compile(r"part(\.raw|\.gz)?|(\d+\.)?raw|\d+\.state|slices|stream\.\w+")
 
 _MADE = re.compile(r"manifest\.json|zarr\.json|c(\.\d+)+|.*\.npy")
 

@@ -18,7 +18,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     measured for this machine ((0, 0): the kernel's own), `streaming` whether it writes past the caches.
     Of a stencil: how the matrix is cut (`decomposition`; the cut itself is `grid`), `depth` sweeps for each
     exchange and pass over memory, how cells get into messages (`halo`), and whether MPI says which rank has
-    which block (`reorder`).
+    which block (`reorder`); where the field does not fit in memory, `tile` is what is swept at a time, and a
+    pass of `depth` sweeps goes from file to file.
     Of a decomposition by `jacobi`: column `blocks` of the ring over all ranks (even), what it starts from
     (`start`: "eigen", "qr" or "none"), and how a pair of blocks is solved (`inner`).
     """
@@ -51,7 +52,8 @@ class Stencil(msgspec.Struct, frozen=True, kw_only=True):
 
     Input and output are `planes` matrices, one above the other. After every `snapshot_every` sweeps but the
     last the state goes to the next of `snapshots`. `until_change` (0: never) ends the sweeps early; it is
-    looked at after every `check_every` of them.
+    looked at after every `check_every` of them. `states` are files for a plane between passes from file to
+    file.
     """
 
     steps: int
@@ -61,6 +63,7 @@ class Stencil(msgspec.Struct, frozen=True, kw_only=True):
     planes: int = 1
     snapshot_every: int = 0
     snapshots: list[Region] = []
+    states: list[Region] = []
     until_change: float = 0.0
     check_every: int = 16
 

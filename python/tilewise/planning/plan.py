@@ -73,7 +73,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What will be done. `job.output` is still empty: making files is not planning.
 
     `measure_tile`: the bytes of an item and the threads for which a tile is to be found after the job.
-    Of a stencil: the result has `planes` in the rows of `shape`, and is also kept after `snapshots` sweeps.
+    Of a stencil: the result has `planes` in the rows of `shape`, and is also kept after `snapshots` sweeps;
+    `states` are what files between its passes hold, where there are any.
     `pieces` are the files of a result that is a folder; `shape` is that of the first one then.
 
     `writes_early`: ranks write while they still compute; `journaled`: what is done stands in the output piece
@@ -98,6 +99,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     measure_tile: tuple[int, int] | None = None
     planes: int = 1
     snapshots: list[int] = []
+    states: list[Region] = []
     pieces: list[Piece] = []
     fallback: Fallback | None = None
     writes_early: bool = False

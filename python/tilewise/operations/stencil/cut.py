@@ -32,12 +32,16 @@ class Passes(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """What is cut: one plane's rows and columns; `radius` of the weights; `by_rows`: rows are contiguous."""
+    """What is cut: one plane's rows and columns; `radius` of the weights; `by_rows`: rows are contiguous.
+
+    `periodic`: both directions go round.
+    """
 
     rows: int
     columns: int
     radius: int
     by_rows: bool
+    periodic: bool = False
 
     def parts(self, grid: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of the smallest part."""

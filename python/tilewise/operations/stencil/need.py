@@ -70,18 +70,21 @@ def stencil_need(
     on_node: int | None = None,
     again: int = 0,
     planes: int = 1,
+    at_once: int = 1,
 ) -> Need:
     """What sweeps take: two fields, halos as sent and as received, what the kernel keeps, and the I/O.
 
     Planes are swept one after the other. `again`: bytes of a number of the input where it is kept because
-    sweeps are repeated, else 0. A proof sweeps again with the plain kernel: `fast` over patches and what they
-    depend on, or a whole plane on one rank where that is little work; `serial` over all, on rank 0.
+    sweeps are repeated, else 0. `at_once`: sweeps that the kernel does together with a tile. A proof sweeps
+    again with the plain kernel: `fast` over patches and what they depend on, or a whole plane on one rank
+    where that is little work; `serial` over all, on rank 0.
     """
     rule = patches()
-    fields = field_bytes(cut, dtype, variant)
     item = ITEMSIZE[dtype]
-    rows, columns = _block(cut, variant)
-    kept = rows * columns * (again + files.turned * item)
+    if variant.tile == (0, 0):
+        fields, beside = field_bytes(cut, dtype, variant), _beside_block(cut, dtype, variant, files, again)
+    else:
+        fields, beside = _tile_bytes(cut, dtype, variant, files, at_once)
     whole = cut.rows * cut.columns * max(1, steps) <= rule.points_swept_again
     patch = [
         extent if whole else min(extent, rule.patch_side + 2 * steps * cut.radius)
@@ -90,7 +93,7 @@ def stencil_need(
     bands = 2 * constants("stencil", Sizes).proof_band_bytes
     proof = 2 * patch[0] * patch[1] * item + bands if verify == "fast" else 0
     lines = files.beside(variant) + (0 if verify == "off" else files.read_again())
-    buffers = _halos(cut, dtype, variant) + _scratch(cut, dtype, variant) + kept + lines
+    buffers = beside + lines
     serial = 4 * cut.rows * cut.columns * item if verify == "serial" else 0
     rank = fields + buffers + need.FIXED + need.staging(variant)
     most = variant.ranks if on_node is None else on_node
@@ -124,6 +127,32 @@ def _block(cut: Cut, variant: Variant) -> tuple[int, int]:
     return (rows, columns) if cut.by_rows else (columns, rows)
 
 
+def _beside_block(cut: Cut, dtype: str, variant: Variant, files: Files, again: int) -> int:
+    """Bytes beside the fields of a block: halos, what the kernel keeps, the input again, the block turned."""
+    rows, columns = _block(cut, variant)
+    kept = rows * columns * (again + files.turned * ITEMSIZE[dtype])
+    scratch = _scratch((rows, columns), cut.radius, variant.depth, ITEMSIZE[dtype], variant)
+    return _halos(cut, dtype, variant) + scratch + kept
+
+
+def _tile_bytes(cut: Cut, dtype: str, variant: Variant, files: Files, at_once: int) -> tuple[int, int]:
+    """Bytes of the two fields around the largest tile, and beside them.
+
+    The latter: rows that the next tile needs too, what the kernel keeps, the tile turned.
+    """
+    item, reach = ITEMSIZE[dtype], variant.depth * cut.radius
+    extents, tile = (pair if cut.by_rows else pair[::-1] for pair in ((cut.rows, cut.columns), variant.tile))
+    rows, columns = (
+        size + 2 * reach if cut.periodic else min(size + 2 * reach, extent)
+        for size, extent in zip(tile, extents, strict=True)
+    )
+    fields = 2 * (rows * (columns + 6 * (LINE // item)) * item + PAGE)
+    kept = min(2 * reach, rows) * columns * item if tile[0] < extents[0] else 0
+    turned = tile[0] * tile[1] * item if files.turned else 0
+    scratch = _scratch((rows, columns), cut.radius, min(variant.depth, at_once), item, variant)
+    return fields, kept + turned + scratch
+
+
 def _halos(cut: Cut, dtype: str, variant: Variant) -> int:
     """Bytes of halos beside the fields, as sent and as received."""
     rows, columns = _block(cut, variant)
@@ -134,20 +163,19 @@ def _halos(cut: Cut, dtype: str, variant: Variant) -> int:
     return cells * REQUEST if variant.halo == "elementwise" and variant.exchange in _AT_ONCE else 0
 
 
-def _scratch(cut: Cut, dtype: str, variant: Variant) -> int:
-    """Bytes that the kernel keeps for one pass.
+def _scratch(block: tuple[int, int], radius: int, depth: int, item: int, variant: Variant) -> int:
+    """Bytes that the kernel keeps for `depth` sweeps of a block, as it lies in memory.
 
     Fast: a few rows of a strip of columns for each sweep, a thread. Plain: two fields for each of `threads`
     bands of rows, with the rows around a band that its first sweep computes; none for one sweep a pass.
     """
-    item, reach = ITEMSIZE[dtype], variant.depth * cut.radius
-    rows, columns = _block(cut, variant)
+    (rows, columns), reach = block, depth * radius
     if variant.kernel != "plain":
         row = min(columns + 2 * reach, max(STRIP // item, 4 * reach)) * item + 8 * LINE
-        return variant.threads * (1 + 2 * max(8, 2 * cut.radius + 4) + 4 * reach) * row
-    if variant.depth == 1:
+        return variant.threads * (1 + 2 * max(8, 2 * radius + 4) + 4 * reach) * row
+    if depth == 1:
         return 0
-    around = 2 * (variant.depth - 1) * cut.radius
+    around = 2 * (depth - 1) * radius
     bands = max(1, min(variant.threads, rows))
     band = min(-(-rows // bands) + around, rows + 2 * reach)
     return bands * 2 * (band * (columns + around) * item + PAGE)

@@ -206,3 +206,8 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
 
         assert target is not None
         return plan_stencil(inputs[0], target, self, facts, joined)
+
+    def what_fits(self, refused: Plan, joined: Join | None) -> str:
+        from tilewise.operations.stencil.larger import what_fits
+
+        return what_fits(self, refused)

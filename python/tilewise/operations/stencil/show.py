@@ -24,12 +24,16 @@ class ShowStencil(Show):
         words = [variant.decomposition or ""] if variant.ranks > 1 else []
         words.append(f"depth {variant.depth}")
         words += [variant.halo] if variant.halo and variant.halo != "packed" else []
+        if variant.tile is not None:
+            words.append(f"{shape_text(*variant.tile)} at a time")
         return [*words, *(["reordered by MPI"] if variant.reorder else [])]
 
     def result(self, record: Record) -> Lines:
         """`128, the last one changed numbers by 9.5e-05 at most`."""
         result = record.result
         text = str(result.get("sweeps", ""))
+        if result.get("passes"):
+            text += f", in {plural(result['passes'], 'pass')} from file to file"
         if result.get("last_change") is not None:
             text += f", the last one changed numbers by {result['last_change']:.2g} at most"
         if result.get("non_finite"):
@@ -98,8 +102,10 @@ class ShowStencil(Show):
         if plan.snapshots:
             rows.append(("snapshots", f"{len(plan.snapshots)}, every {stencil.snapshot_every} sweeps"))
         cut = f"{variant.decomposition} on a {shape_text(*variant.grid)} grid, depth {variant.depth}"
-        halos = f", halos {variant.halo}" if variant.ranks > 1 else ""
+        halos = f", halos {variant.halo}" if variant.exchange != "none" else ""
         cut += ", whose places MPI gives to the ranks" if variant.reorder else ""
+        if variant.tile != (0, 0):
+            cut = f"{shape_text(*variant.tile)} at a time, {plural(variant.depth, 'sweep')} a pass"
         return [
             *rows,
             ("cut", cut),

@@ -16,17 +16,21 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region, Source
+from tilewise.files.states import state_region
 from tilewise.files.target import Target, check_holds, check_planes
 from tilewise.launch import job
+from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.stencil import cut
 from tilewise.operations.stencil.boundary import for_worker
 from tilewise.operations.stencil.cut import Cut
+from tilewise.operations.stencil.larger import at_once, larger_than_memory
 from tilewise.operations.stencil.need import Files, stencil_need
 from tilewise.operations.stencil.options import ALGORITHMS, CHECK_EVERY, Stencil, swept_type
 from tilewise.operations.stencil.weights import Weights, parse_weights, require_held
 from tilewise.planning import io, proof, rule
+from tilewise.planning.need import Need, with_unpacking
 from tilewise.planning.plan import Plan, plan_of, variant_of
 from tilewise.planning.where import Spread
 
@@ -51,14 +55,16 @@ def plan_stencil(
         columns=source.columns,
         radius=weights.radius,
         by_rows=source.order == "C",
+        periodic=options.boundary == "periodic",
     )
     why: list[str] = []
     spread = _ranks(what, options, weights, facts, planes, joined, why)
     ranks, threads = spread.ranks, spread.threads
-    decomposition, grid = cut.decompose(what, ranks, options.decomposition, options.grid, options.deep, why)
+    how: list[str] = []  # of what is exchanged, and is not where the field does not fit in memory
+    decomposition, grid = cut.decompose(what, ranks, options.decomposition, options.grid, options.deep, how)
     # One by one, numbers cost so much that nobody wants more of them under way than one sweep takes.
     single = options.kernel == "plain" if ranks == 1 else options.halo == "elementwise"
-    best = 1 if single else cut.pass_sweeps(weights, dtype)
+    best = 1 if single else at_once(options, dtype)
     depth = cut.choose_depth(what, grid, options.deep, options.stretch, best)
     variant = variant_of(
         options,
@@ -70,23 +76,42 @@ def plan_stencil(
         depth=depth,
         reorder=options.reorder,
     )
-    exchange = _exchange(options, facts, spread, why)
+    exchange = _exchange(options, facts, spread, how)
     variant = msgspec.structs.replace(
         variant, exchange=exchange, halo=cut.choose_halo(options.halo, exchange)
     )
     points = float(source.rows) * source.columns * options.steps
-    verify = _verify(options, weights.radius, points, ranks * threads, why)
-    required = stencil_need(
-        what,
-        dtype,
-        variant,
-        verify,
-        options.steps,
-        Files(source=source, kind=target.format, order=order),
-        spread.on_node,
-        again=ITEMSIZE[source.dtype] if options.repeat + options.warmup > 1 else 0,
-        planes=planes,
-    )
+    then: list[str] = []
+    verify = _verify(options, weights.radius, points, ranks * threads, then)
+    files = Files(source=source, kind=target.format, order=order)
+
+    def need_of(variant: Variant) -> Need:
+        return stencil_need(
+            what,
+            dtype,
+            variant,
+            verify,
+            options.steps,
+            files,
+            spread.on_node,
+            again=ITEMSIZE[source.dtype] if options.again else 0,
+            planes=planes,
+            at_once=best,
+        )
+
+    states: list[Region] = []
+
+    def over(variant: Variant, limit: int) -> int:
+        need = with_unpacking(need_of(variant), [source], variant, spread.on_node)
+        return (need.node if spread.sure else need.rank) - limit
+
+    larger = larger_than_memory(what, options, variant, verify, facts, target.format.text, over, then)
+    if larger is not None:
+        variant, passes = larger
+        plane = (what.rows, what.columns)
+        states = [state_region(plane, dtype, source.order)] * min(2, passes - 1)
+    why += [*(how if larger is None else []), *then]
+    required = need_of(variant)
     payload = job.Stencil(
         steps=options.steps,
         radius=weights.radius,
@@ -121,6 +146,7 @@ def plan_stencil(
         header=options.header,
         planes=planes,
         snapshots=list(options.snapshots),
+        states=states,
     )
 
 

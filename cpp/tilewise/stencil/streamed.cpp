@@ -1,0 +1,297 @@
+// Pass after pass over files, and in each of them tile after tile.
+#include "tilewise/stencil/streamed.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <numeric>
+
+#include "tilewise/base/threads.hpp"
+#include "tilewise/mpi/together.hpp"
+#include "tilewise/stencil/tile_source.hpp"
+
+namespace tilewise::stencil {
+namespace {
+
+/// How far a plane has come, and the file that holds it then, completely.
+struct Reached {
+    const io::Region* file;
+    std::int64_t sweeps = 0;
+};
+
+Tiling tiling_of(const Planes& planes, const Options& options, int ranks, bool in_turn) {
+    const std::int64_t rows = planes.transposed ? options.tile_columns : options.tile_rows,
+                       columns = planes.transposed ? options.tile_rows : options.tile_columns;
+    return {planes.rows, planes.columns, rows, columns, ranks, in_turn, options.boundary == kernel::Boundary::periodic};
+}
+
+/// A file between two passes is one file, whatever the others are.
+io::StrategyKind between_passes(io::StrategyKind kind) {
+    return kind == io::StrategyKind::per_rank ? io::StrategyKind::positioned : kind;
+}
+
+bool is_written_in_order(const io::Region& region) { return region.text.has_value(); }
+
+/// Sweeps of the pass that begins after `done`: up to the end or the next snapshot in passes of nearly equal length.
+std::int64_t sweeps_of_pass(const Options& options, std::int64_t done) {
+    std::int64_t left = options.steps - done;
+    if (options.snapshot_every > 0) {
+        left = std::min(left, options.snapshot_every - done % options.snapshot_every);
+    }
+    const std::int64_t passes = (left + options.depth - 1) / options.depth;
+    return passes > 0 ? (left + passes - 1) / passes : 0;
+}
+
+class Run {
+public:
+    Run(Context& context, const io::Region& from, const io::Region& to, const std::vector<io::Region>& snapshots,
+        Dtype dtype, const Options& options)
+        : context_(context),
+          from_(from),
+          options_(options),
+          planes_(from, options.planes),
+          tiling_(tiling_of(planes_, options, context.comm.size(), is_written_in_order(to))),
+          sweeper_(planes_.transposed ? transposed(options.weights) : options.weights, options.boundary, dtype,
+                   options.plain) {
+        const Timed timed(context.ledger, Phase::input, "open");
+        const std::int64_t reach = std::min<std::int64_t>(options.depth, options.steps) * options.weights.radius;
+        const grid::Block most = tiling_.largest(reach);
+        whole_ = std::make_shared<Fields>(context, kernel::field_shape(most.rows.size(), most.columns.size(), 0, dtype),
+                                          dtype, false);
+        whole_->touch(context.threads);
+        input_.emplace(context, from, options.planes, tiling_, options.read, options.hints);
+        const Timed reserving(context.ledger, Phase::output, "reserve");
+        for (const io::Region& region : snapshots) {
+            snapshots_.push_back(std::make_unique<Sink>(context, region, planes_, options.write, options.hints));
+        }
+        output_.emplace(context, to, planes_, options.write, options.hints);
+    }
+
+    Outcome operator()() {
+        const auto phases = [&] { return context_.ledger.books().phases[static_cast<std::size_t>(Phase::compute)]; };
+        const double before = phases();
+        for (std::int64_t plane = 0; plane < planes_.count; ++plane) {
+            outcome_.passes = 0;
+            Reached reached{&from_};
+            do {
+                reached = pass(plane, reached);
+                ++outcome_.passes;
+            } while (reached.sweeps < options_.steps);
+            outcome_.sweeps.push_back(reached.sweeps);
+        }
+        {
+            const Timed timed(context_.ledger, Phase::output, "output");
+            output_->finish(context_, options_.sync);
+        }
+        add_up(phases() - before);
+        return std::move(outcome_);
+    }
+
+private:
+    /// From the file that holds a state to the one that holds the next. @note Collective.
+    Reached pass(std::int64_t plane, const Reached& begun) {
+        const std::int64_t sweeps = sweeps_of_pass(options_, begun.sweeps), done = begun.sweeps + sweeps,
+                           reach = sweeps * options_.weights.radius;
+        const bool is_last = done >= options_.steps;
+        const bool is_shown = !is_last && options_.snapshot_every > 0 && done % options_.snapshot_every == 0;
+        const io::Region* next = nullptr;
+        std::optional<TileSource> between;
+        std::optional<Sink> state;
+        if (begun.file != &from_) {
+            between.emplace(context_, *begun.file, 1, tiling_, between_passes(options_.read), options_.hints);
+        }
+        if (!is_last) {
+            next = &options_.states[static_cast<std::size_t>(outcome_.passes) % options_.states.size()];
+            state.emplace(context_, *next, Planes(*next, 1), between_passes(options_.write), options_.hints);
+        }
+        TileSource& source = between ? *between : *input_;
+        for (std::int64_t turn = 0; turn < tiling_.turns(); ++turn) {
+            const Tile tile = tiling_.tile(context_.comm.rank(), turn, reach);
+            const Fields fields(
+                *whole_, kernel::field_shape(tile.needed.rows.size(), tile.needed.columns.size(), 0, whole_->dtype()));
+            {
+                const Timed timed(context_.ledger, Phase::input, "input");
+                source.load(context_, between ? 0 : plane, turn, reach, fields);
+            }
+            if (begun.file == &from_) {
+                outcome_.input_non_finite += not_finite(fields, own(tile));
+            }
+            const int field = sweep(tile, fields, sweeps);
+            const Timed timed(context_.ledger, Phase::output, "output");
+            const auto write = [&](Sink& sink, std::int64_t to_plane) {
+                return sink.write(
+                    context_, to_plane, [&](int rank) { return tiling_.tile(rank, turn, reach).cells; }, fields, field,
+                    own(tile), staging_);
+            };
+            if (is_shown) {
+                write(shown(done), plane);
+            }
+            if (is_last) {
+                outcome_.result += write(*output_, plane);
+            } else {
+                write(*state, 0);
+            }
+            report(plane, static_cast<double>(begun.sweeps) + static_cast<double>(sweeps) *
+                                                                  static_cast<double>(turn + 1) /
+                                                                  static_cast<double>(tiling_.turns()));
+        }
+        if (state) {
+            const Timed timed(context_.ledger, Phase::output, "output");
+            state->finish(context_, false);
+        }
+        if (is_shown && plane + 1 == planes_.count) {
+            publish(done);
+        }
+        context_.comm.barrier();  // all of the state is in the file
+        return {next, done};
+    }
+
+    /// The tile's own cells, in its field.
+    static grid::Block own(const Tile& tile) { return in_field(tile, tile.cells); }
+    static grid::Block in_field(const Tile& tile, const grid::Block& cells) {
+        const std::int64_t down = tile.needed.rows.begin, right = tile.needed.columns.begin;
+        return {{cells.rows.begin - down, cells.rows.end - down},
+                {cells.columns.begin - right, cells.columns.end - right}};
+    }
+
+    /// From field 0 to the one that is returned, as many sweeps at once as the kernel likes best. Not collective.
+    int sweep(const Tile& tile, const Fields& fields, std::int64_t sweeps) {
+        if (tile.cells.size() == 0) {
+            return 0;
+        }
+        const Timed timed(context_.ledger, Phase::compute, "sweep");
+        int field = 0;
+        const std::int64_t chunks =
+            std::max<std::int64_t>(1, (sweeps + sweeper_.best_steps() - 1) / sweeper_.best_steps());
+        std::int64_t left = sweeps;
+        for (std::int64_t chunk = chunks; chunk > 0; --chunk) {
+            const std::int64_t now = (left + chunk - 1) / chunk;
+            left -= now;
+            const grid::Block right = in_field(tile, tile.right(left * options_.weights.radius));
+            outcome_.model_bytes += static_cast<double>(
+                sweeper_.sweep(fields.shape(), tile.edges, fields[field], fields[1 - field],
+                               {right.rows.begin, right.rows.end, right.columns.begin, right.columns.end},
+                               static_cast<int>(now), context_.threads));
+            field = 1 - field;
+        }
+        outcome_.point_sweeps += static_cast<double>(tile.cells.size()) * static_cast<double>(sweeps);
+        outcome_.working = true;
+        return field;
+    }
+
+    std::int64_t not_finite(const Fields& fields, const grid::Block& cells) const {
+        if (is_integer(from_.dtype)) {
+            return 0;
+        }
+        const Timed timed(context_.ledger, Phase::input, Step::convert, "not finite");
+        std::vector<std::int64_t> found(static_cast<std::size_t>(std::max(1, context_.threads)));
+        constexpr std::int64_t worth_threads = std::int64_t{1} << 17;  // numbers
+        parallel_ranges(cells.size() < worth_threads ? 1 : context_.threads, cells.rows.size(),
+                        [&](std::int64_t begin, std::int64_t end, int thread) {
+                            for (std::int64_t row = begin; row < end; ++row) {
+                                found[static_cast<std::size_t>(thread)] +=
+                                    count_not_finite(fields.at(0, cells.rows.begin + row, cells.columns.begin),
+                                                     fields.dtype(), cells.columns.size());
+                            }
+                        });
+        return std::accumulate(found.begin(), found.end(), std::int64_t{0});
+    }
+
+    Sink& shown(std::int64_t sweeps) {
+        return *snapshots_[static_cast<std::size_t>(sweeps / options_.snapshot_every - 1)];
+    }
+
+    void publish(std::int64_t sweeps) {
+        const Timed timed(context_.ledger, Phase::output, "snapshot");
+        shown(sweeps).finish(context_, options_.sync);
+        outcome_.snapshots.push_back(sweeps);
+        if (options_.snapshot_done && context_.comm.rank() == 0) {
+            options_.snapshot_done(sweeps / options_.snapshot_every - 1);
+        }
+    }
+
+    void report(std::int64_t plane, double sweeps) {
+        const double all = static_cast<double>(std::max<std::int64_t>(1, options_.steps));
+        context_.report(Phase::compute,
+                        (static_cast<double>(plane) + sweeps / all) / static_cast<double>(planes_.count));
+    }
+
+    /// What is said of all ranks together; `seconds` this one swept. @note Collective.
+    void add_up(double seconds) {
+        std::array<std::int64_t, 3> counts{outcome_.result.non_finite, outcome_.result.held, outcome_.input_non_finite};
+        mpi::check(MPI_Allreduce(MPI_IN_PLACE, counts.data(), 3, MPI_INT64_T, MPI_SUM, context_.comm.get()),
+                   "MPI_Allreduce");
+        outcome_.result = {counts[0], counts[1]};
+        outcome_.input_non_finite = counts[2];
+        std::array<double, 2> sums{outcome_.model_bytes, outcome_.point_sweeps};
+        mpi::check(MPI_Allreduce(MPI_IN_PLACE, sums.data(), 2, MPI_DOUBLE, MPI_SUM, context_.comm.get()),
+                   "MPI_Allreduce");
+        outcome_.model_bytes = sums[0];
+        outcome_.point_sweeps = sums[1];
+        mpi::check(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, context_.comm.get()), "MPI_Allreduce");
+        outcome_.samples = {{.compute = seconds, .exchange = 0, .both = seconds}};
+        outcome_.depth = options_.depth;
+        outcome_.fields = whole_;
+    }
+
+    Context& context_;
+    const io::Region& from_;
+    const Options& options_;
+    Planes planes_;
+    Tiling tiling_;
+    kernel::Sweeper sweeper_;
+    std::shared_ptr<Fields> whole_;  // memory for the fields of any tile
+    std::optional<TileSource> input_;
+    std::optional<Sink> output_;
+    std::vector<std::unique_ptr<Sink>> snapshots_;
+    Staging staging_;
+    Outcome outcome_;
+};
+
+void check(const io::Region& from, const io::Region& to, Dtype dtype, const Options& options) {
+    if (options.tile_rows < 1 || options.tile_columns < 1 || options.depth < 1) {
+        throw UsageError("a field larger than memory is swept in tiles of at least one cell, one sweep or more a pass");
+    }
+    if (options.until_change > 0 || options.repeat > 1 || options.warmup > 0 || options.verify == Verify::serial) {
+        throw UsageError("a field larger than memory is swept once, as often as was said, and not proved serially");
+    }
+    for (const io::Region* region : {&from, &to}) {
+        if (size_of(region->dtype) > size_of(dtype)) {
+            throw UsageError(region->name + ": numbers of a field larger than memory are computed in a type as wide");
+        }
+    }
+    const Planes planes(from, options.planes);
+    if (is_written_in_order(to) &&
+        (planes.transposed ? options.tile_rows < planes.columns : options.tile_columns < planes.columns)) {
+        throw UsageError(to.name + ": a text is written in whole rows");
+    }
+    std::int64_t passes = 0;
+    for (std::int64_t done = 0; done < options.steps; ++passes) {
+        done += sweeps_of_pass(options, done);
+    }
+    if (std::ssize(options.states) < std::min<std::int64_t>(passes - 1, 2)) {
+        throw UsageError(std::to_string(passes) + " passes need files for the states between them");
+    }
+    for (const io::Region& state : options.states) {
+        const Planes plane(state, 1);
+        if (state.dtype != dtype || plane.rows != planes.rows || plane.columns != planes.columns ||
+            plane.transposed != planes.transposed || !state.is_one_file() || state.swap_bytes) {
+            throw UsageError(state.name + ": the file for states has another shape, type or order than a plane");
+        }
+    }
+}
+
+}  // namespace
+
+Outcome stencil_streamed(Context& context, const io::Region& from, const io::Region& to,
+                         const std::vector<io::Region>& snapshots, Dtype dtype, const Options& options) {
+    mpi::together(context.comm, [&] { check(from, to, dtype, options); });
+    return mpi::no_return(context.comm, [&] { return Run(context, from, to, snapshots, dtype, options)(); });
+}
+
+Seams seams_of_tiles(const io::Region& from, const Options& options, int ranks) {
+    const Tiling tiling = tiling_of(Planes(from, options.planes), options, ranks, false);
+    return {tiling.rows(), tiling.columns()};
+}
+
+}  // namespace tilewise::stencil
