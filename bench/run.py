@@ -30,6 +30,7 @@ from cases import (
     svd_accuracy,
     svd_files,
     svd_memory,
+    svd_streamed,
     svd_whole,
     symmetric,
     texts,
@@ -81,6 +82,8 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "top": svd_whole.top,
         "components": svd_files.components,
         "speedups": svd_memory.speedups,
+        "tall": svd_streamed.tall,
+        "dask": svd_streamed.beside_dask,
     },
     "measure": {
         "messages": measure_messages.messages,

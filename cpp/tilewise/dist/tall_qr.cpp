@@ -54,10 +54,8 @@ template <class T> void ormqr(std::int64_t rows, std::int64_t count, std::int64_
     int info = 0;
     if constexpr (sizeof(T) == 4) {
         TILEWISE_BLAS(sormqr_)("L", "N", &m, &n, &k, a, &lda, tau, c, &ldc, work.data(), &size, &info);
-    } else if constexpr (kernel::is_complex_number<T>) {
-        TILEWISE_BLAS(zunmqr_)("L", "N", &m, &n, &k, a, &lda, tau, c, &ldc, work.data(), &size, &info);
     } else {
-        TILEWISE_BLAS(dormqr_)("L", "N", &m, &n, &k, a, &lda, tau, c, &ldc, work.data(), &size, &info);
+        info = kernel::lapack::ormqr(m, n, k, a, lda, tau, c, ldc, work.data(), size);
     }
     kernel::check_lapack(info, "ormqr");
 }

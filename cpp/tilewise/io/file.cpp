@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,18 +16,40 @@ namespace {
 
 constexpr std::int64_t most_at_once = std::int64_t{1} << 30;  // Linux moves less than 2³¹ bytes a call
 
+/// Of a new file in a folder that never has a name or, on file systems that know no such files, loses it at once.
+int open_scratch(const std::string& folder) {
+#ifdef O_TMPFILE
+    const int descriptor =
+        uninterrupted([&] { return open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR); });
+    if (descriptor >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) {
+        return descriptor;
+    }
+#endif
+    std::string path = folder + "/.tilewise-XXXXXX";
+    const int named = mkostemp(path.data(), O_CLOEXEC);
+    if (named >= 0) {
+        unlink(path.c_str());
+    }
+    return named;
+}
+
 }  // namespace
 
 PosixFile::PosixFile(const std::string& path, std::string name, Mode mode, Cache cache)
     : name_(std::move(name)),
-      writes_(mode == Mode::write),
+      writes_(mode != Mode::read),
       descriptor_(uninterrupted([&] {
+          if (mode == Mode::scratch) {
+              return open_scratch(path);
+          }
           // O_NONBLOCK means nothing to regular files, and keeps a pipe that took a file's place from being waited for.
           return open(path.c_str(), (mode == Mode::read ? O_RDONLY : O_RDWR) |
                                         (cache == Cache::bypassed ? O_DIRECT : 0) | O_CLOEXEC | O_NONBLOCK);
       })) {
     if (descriptor_ < 0) {
-        throw system_error(name_ + ": could not be opened" + (cache == Cache::bypassed ? " past the page cache" : ""),
+        throw system_error(name_ +
+                               (mode == Mode::scratch ? ": no scratch file could be made" : ": could not be opened") +
+                               (cache == Cache::bypassed ? " past the page cache" : ""),
                            errno);
     }
 }

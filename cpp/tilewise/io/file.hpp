@@ -11,7 +11,9 @@ namespace tilewise::io {
 
 class PosixFile {
 public:
-    enum class Mode { read, write };
+    /// scratch: a new file without a name, in the folder `path`, for reading and writing; it is gone with this object,
+    /// however the process ends.
+    enum class Mode { read, write, scratch };
     enum class Cache { used, bypassed };  ///< bypassed: O_DIRECT, whole pages only
 
     /// Throws IoError naming the file. `name` is what messages call it.

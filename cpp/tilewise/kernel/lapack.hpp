@@ -11,14 +11,18 @@
 
 extern "C" {
 // The Fortran interface; matrices are column-major.
-#define TILEWISE_LAPACK_OF_ANY(p)                                                                                  \
-    void TILEWISE_BLAS(p##potrf_)(const char*, const int*, void*, const int*, int*);                               \
-    void TILEWISE_BLAS(p##geqrf_)(const int*, const int*, void*, const int*, void*, void*, const int*, int*);      \
-    void TILEWISE_BLAS(p##larft_)(const char*, const char*, const int*, const int*, const void*, const int*,       \
-                                  const void*, void*, const int*);                                                 \
-    void TILEWISE_BLAS(p##larfb_)(const char*, const char*, const char*, const char*, const int*, const int*,      \
-                                  const int*, const void*, const int*, const void*, const int*, void*, const int*, \
-                                  void*, const int*);
+#define TILEWISE_LAPACK_OF_ANY(p)                                                                                   \
+    void TILEWISE_BLAS(p##potrf_)(const char*, const int*, void*, const int*, int*);                                \
+    void TILEWISE_BLAS(p##geqrf_)(const int*, const int*, void*, const int*, void*, void*, const int*, int*);       \
+    void TILEWISE_BLAS(p##larft_)(const char*, const char*, const int*, const int*, const void*, const int*,        \
+                                  const void*, void*, const int*);                                                  \
+    void TILEWISE_BLAS(p##larfb_)(const char*, const char*, const char*, const char*, const int*, const int*,       \
+                                  const int*, const void*, const int*, const void*, const int*, void*, const int*,  \
+                                  void*, const int*);                                                               \
+    void TILEWISE_BLAS(p##trmm_)(const char*, const char*, const char*, const char*, const int*, const int*,        \
+                                 const void*, const void*, const int*, void*, const int*);                          \
+    void TILEWISE_BLAS(p##tpqrt2_)(const int*, const int*, const int*, void*, const int*, void*, const int*, void*, \
+                                   const int*, int*);
 TILEWISE_LAPACK_OF_ANY(s)
 TILEWISE_LAPACK_OF_ANY(d)
 TILEWISE_LAPACK_OF_ANY(z)
@@ -40,8 +44,6 @@ TILEWISE_LAPACK_OF_ANY(z)
                                   void*, const int*, void*, const int*, void*, const int*, int*);                     \
     void TILEWISE_BLAS(p##gesdd_)(const char*, const int*, const int*, void*, const int*, void*, void*, const int*,   \
                                   void*, const int*, void*, const int*, int*, int*);                                  \
-    void TILEWISE_BLAS(p##trmm_)(const char*, const char*, const char*, const char*, const int*, const int*,          \
-                                 const void*, const void*, const int*, void*, const int*);                            \
     void TILEWISE_BLAS(p##geqrt3_)(const int*, const int*, void*, const int*, void*, const int*, int*);               \
     void TILEWISE_BLAS(p##bdsdc_)(const char*, const char*, const int*, void*, void*, void*, const int*, void*,       \
                                   const int*, void*, int*, void*, int*, int*);                                        \

@@ -33,27 +33,37 @@ namespace tilewise::kernel::lapack {
 /// What BLAS calls the adjoint.
 template <class T> inline constexpr const char* adjoint = is_complex_number<T> ? "C" : "T";
 
-#define TILEWISE_OF_BOTH(T, p)                                                                                        \
-    inline void gemm(const char* a_form, const char* b_form, int m, int n, int k, T alpha, const T* a, int lda,       \
-                     const T* b, int ldb, T beta, T* c, int ldc) {                                                    \
-        TILEWISE_BLAS(p##gemm_)(a_form, b_form, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);                \
-    }                                                                                                                 \
-    inline int potrf(int n, T* a, int lda) {                                                                          \
-        int info = 0;                                                                                                 \
-        TILEWISE_BLAS(p##potrf_)("U", &n, a, &lda, &info);                                                            \
-        return info;                                                                                                  \
-    }                                                                                                                 \
-    inline int geqrf(int m, int n, T* a, int lda, T* tau, T* work, int size) {                                        \
-        int info = 0;                                                                                                 \
-        TILEWISE_BLAS(p##geqrf_)(&m, &n, a, &lda, tau, work, &size, &info);                                           \
-        return info;                                                                                                  \
-    }                                                                                                                 \
-    inline void larft(int m, int k, const T* v, int ldv, const T* tau, T* t, int ldt) {                               \
-        TILEWISE_BLAS(p##larft_)("F", "C", &m, &k, v, &ldv, tau, t, &ldt);                                            \
-    }                                                                                                                 \
-    inline void larfb(const char* form, int m, int n, int k, const T* v, int ldv, const T* t, int ldt, T* c, int ldc, \
-                      T* work) {                                                                                      \
-        TILEWISE_BLAS(p##larfb_)("L", form, "F", "C", &m, &n, &k, v, &ldv, t, &ldt, c, &ldc, work, &n);               \
+#define TILEWISE_OF_BOTH(T, p)                                                                                         \
+    inline void gemm(const char* a_form, const char* b_form, int m, int n, int k, T alpha, const T* a, int lda,        \
+                     const T* b, int ldb, T beta, T* c, int ldc) {                                                     \
+        TILEWISE_BLAS(p##gemm_)(a_form, b_form, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);                 \
+    }                                                                                                                  \
+    inline int potrf(int n, T* a, int lda) {                                                                           \
+        int info = 0;                                                                                                  \
+        TILEWISE_BLAS(p##potrf_)("U", &n, a, &lda, &info);                                                             \
+        return info;                                                                                                   \
+    }                                                                                                                  \
+    inline int geqrf(int m, int n, T* a, int lda, T* tau, T* work, int size) {                                         \
+        int info = 0;                                                                                                  \
+        TILEWISE_BLAS(p##geqrf_)(&m, &n, a, &lda, tau, work, &size, &info);                                            \
+        return info;                                                                                                   \
+    }                                                                                                                  \
+    inline void larft(int m, int k, const T* v, int ldv, const T* tau, T* t, int ldt) {                                \
+        TILEWISE_BLAS(p##larft_)("F", "C", &m, &k, v, &ldv, tau, t, &ldt);                                             \
+    }                                                                                                                  \
+    inline void larfb(const char* form, int m, int n, int k, const T* v, int ldv, const T* t, int ldt, T* c, int ldc,  \
+                      T* work) {                                                                                       \
+        TILEWISE_BLAS(p##larfb_)("L", form, "F", "C", &m, &n, &k, v, &ldv, t, &ldt, c, &ldc, work, &n);                \
+    }                                                                                                                  \
+    /* B (m×n) ← factor·op(T)·B, or B·op(T) where `side` is "R"; T an upper triangle. */                               \
+    inline void trmm(const char* side, const char* form, int m, int n, T factor, const T* t, int ldt, T* b, int ldb) { \
+        TILEWISE_BLAS(p##trmm_)(side, "U", form, "N", &m, &n, &factor, t, &ldt, b, &ldb);                              \
+    }                                                                                                                  \
+    inline int tpqrt2(int m, int n, T* r, int ldr, T* b, int ldb, T* t, int ldt) {                                     \
+        const int zero = 0;                                                                                            \
+        int info = 0;                                                                                                  \
+        TILEWISE_BLAS(p##tpqrt2_)(&m, &n, &zero, r, &ldr, b, &ldb, t, &ldt, &info);                                    \
+        return info;                                                                                                   \
     }
 TILEWISE_OF_BOTH(double, d)
 TILEWISE_OF_BOTH(Complex, z)
@@ -109,6 +119,20 @@ inline int geqp3(int m, int n, Complex* a, int lda, int* pivots, Complex* tau, C
     std::vector<double> norms(2 * static_cast<std::size_t>(n));
     int info = 0;
     TILEWISE_BLAS(zgeqp3_)(&m, &n, a, &lda, pivots, tau, work, &size, norms.data(), &info);
+    return info;
+}
+
+/// C ← Q·C, Q of k reflections.
+inline int ormqr(int m, int n, int k, const double* a, int lda, const double* tau, double* c, int ldc, double* work,
+                 int size) {
+    int info = 0;
+    TILEWISE_BLAS(dormqr_)("L", "N", &m, &n, &k, a, &lda, tau, c, &ldc, work, &size, &info);
+    return info;
+}
+inline int ormqr(int m, int n, int k, const Complex* a, int lda, const Complex* tau, Complex* c, int ldc, Complex* work,
+                 int size) {
+    int info = 0;
+    TILEWISE_BLAS(zunmqr_)("L", "N", &m, &n, &k, a, &lda, tau, c, &ldc, work, &size, &info);
     return info;
 }
 

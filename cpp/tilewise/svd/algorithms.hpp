@@ -3,6 +3,7 @@
 
 #include "tilewise/svd/jacobi.hpp"
 #include "tilewise/svd/randomized.hpp"
+#include "tilewise/svd/tall.hpp"
 
 namespace tilewise::svd {
 
@@ -15,7 +16,7 @@ struct Algorithm {
 /// In the order of AlgorithmKind.
 inline constexpr std::array algorithms{
     Algorithm{"jacobi", jacobi},   Algorithm{"randomized", randomized}, Algorithm{"local", local},
-    Algorithm{"two_stage", local}, Algorithm{"serial", jacobi},
+    Algorithm{"two_stage", local}, Algorithm{"serial", jacobi},         Algorithm{"tall", tall},
 };
 
 }  // namespace tilewise::svd

@@ -26,6 +26,25 @@ template <class T> std::vector<Sign<T>> signs(const Elements<T>& all);
 template <class T> std::vector<Sign<T>> signs(const mpi::Communicator& comm, const Elements<T>& mine,
                                               std::int64_t first_row);
 
+/// The same of a matrix whose rows pass by in panels, the last ones first.
+template <class T> class PassingSigns {
+public:
+    explicit PassingSigns(std::int64_t columns);
+
+    /// Rows from `first_row` on, row by row without gaps; all that come later are above them. Not collective.
+    void note(const T* u, std::int64_t rows, std::int64_t first_row, int threads);
+    /// After all rows of all ranks. Of several elements that are nearly the largest on different ranks it may be
+    /// another one that counts than if all had been in memory. @note Collective.
+    std::vector<Sign<T>> signs(const mpi::Communicator& comm) const;
+
+private:
+    std::vector<double> most_;
+    std::vector<std::int64_t> rows_;
+    std::vector<T> values_;
+};
+extern template class PassingSigns<double>;
+extern template class PassingSigns<kernel::Complex>;
+
 #define TILEWISE_SIGNS(form, T)                                   \
     form template std::vector<Sign<T>> signs(const Elements<T>&); \
     form template std::vector<Sign<T>> signs(const mpi::Communicator&, const Elements<T>&, std::int64_t);

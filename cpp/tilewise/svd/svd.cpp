@@ -117,7 +117,7 @@ Outcome run(Context& context, const io::Region& a, const Files& files, Dtype dty
 
 }  // namespace
 
-static_assert(algorithms[static_cast<std::size_t>(AlgorithmKind::serial)].name == "serial");
+static_assert(algorithms[static_cast<std::size_t>(AlgorithmKind::tall)].name == "tall");
 
 AlgorithmKind algorithm_named(std::string_view name) {
     return enum_named<AlgorithmKind>(algorithms, name, "algorithm");

@@ -15,7 +15,7 @@
 
 namespace tilewise::svd {
 
-enum class AlgorithmKind { jacobi, randomized, local, two_stage, serial };
+enum class AlgorithmKind { jacobi, randomized, local, two_stage, serial, tall };
 /// What the sweeps begin with: eigenvectors of AᵀA, where that is safe; a QR decomposition with pivots; the columns of
 /// A as they are.
 enum class StartKind { eigen, qr, none };
@@ -50,7 +50,8 @@ struct Options {
         /// lose small values
         false;
     bool require_converged = true;  ///< else what there is after the last sweep is written, with a warning
-    std::int64_t panel_bytes = 0;   ///< of `randomized`: most bytes of the matrix in a node's memory; 0: as it likes
+    std::int64_t panel_bytes =
+        0;  ///< of `randomized` and `tall`: most bytes of the matrix in a node's memory; 0: as they like
     Verify verify = Verify::off;
     int repeat = 1, warmup = 0;  ///< of the part in memory, each time from the input
     bool sync = false;

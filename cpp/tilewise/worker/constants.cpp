@@ -27,6 +27,8 @@
 #include "tilewise/svd/proof_measures.hpp"
 #include "tilewise/svd/randomized_finder.hpp"
 #include "tilewise/svd/start.hpp"
+#include "tilewise/svd/tall.hpp"
+#include "tilewise/svd/tall_steps.hpp"
 #include "tilewise/transpose/staged.hpp"
 #include "tilewise/worker/job.hpp"
 #include "tilewise/worker/line.hpp"
@@ -97,6 +99,9 @@ constexpr Constant constants[] = {
     {"svd.basis_columns", svd::basis_columns},
     {"svd.least_basis_blocks", svd::least_basis_blocks},
     {"svd.warm_readings", svd::warm_readings},
+    {"svd.tall_panel_factor", svd::tall_panel_factor},
+    {"svd.tall_panel_bytes", svd::tall_panel_bytes},
+    {"svd.tall_lane_factor", svd::TallSteps::lane_factor},
     {"svd.probes", svd::probes},
     {"norm.summed_numbers", mpi::summed_numbers},
     {"measure.gemm_rate_bytes", measure::gemm_rate_bytes},

@@ -107,8 +107,8 @@ class RecordVariant(msgspec.Struct, frozen=True):
 
     Of a transposition: how rank 0 of `gather` wrote, and the tile measured for this machine; of a stencil:
     how the matrix was cut, sweeps for each exchange, how halos got into messages, whether MPI was asked to
-    reorder ranks, and of a field larger than memory the tile that was swept at a time; of `svd` by `jacobi`: how
-    many column blocks there were, what it was to start from and how pairs were solved; of a stack
+    reorder ranks, and of a field larger than memory the tile that was swept at a time; of `svd` by `jacobi`:
+    how many column blocks there were, what it was to start from and how pairs were solved; of a stack
     `each`; else null. `hints` are what MPI-IO was told, by the plan or by the user.
     """
 

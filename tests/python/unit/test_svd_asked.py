@@ -37,7 +37,11 @@ from tilewise.planning.plan import Plan
         (("--seed", -1), "--seed -1 makes no sense", ""),
         (("--inner", "outer"), "expected one of auto, blocks, rotations", ""),
         (("--start", "half"), "expected one of auto, eigen, qr, none", ""),
-        (("--algorithm", "qr"), "expected one of auto, jacobi, randomized, local, two_stage, serial", ""),
+        (
+            ("--algorithm", "qr"),
+            "expected one of auto, jacobi, randomized, local, two_stage, serial, tall",
+            "",
+        ),
         (("--kernel", "blas"), "--kernel blas makes no sense with svd", "--kernel fast"),
         (("--kernel", "plain", "--inner", "blocks"), "contradict", "--inner rotations"),
         (("--start", "eigen", "--inner", "rotations"), "--start eigen and --inner rotations", "--start qr"),
@@ -264,7 +268,7 @@ def test_every_run_is_proved_unless_that_is_not_wanted() -> None:
 
 
 @pytest.mark.parametrize("name", SVD)
-def test_memory_grows_with_the_matrix_but_not_for_randomized(name: str) -> None:
+def test_memory_grows_with_the_matrix_but_not_where_it_is_read_in_panels(name: str) -> None:
     def needed(rows: int, memory: int | None = None) -> int:
         choices = {"ranks": 1, "algorithm": name, "memory": memory}
         return planned(shape=(rows, 1000), dtype="float32", **choices, components=20).need.node
@@ -273,6 +277,9 @@ def test_memory_grows_with_the_matrix_but_not_for_randomized(name: str) -> None:
     if name == "randomized":
         assert large < 256 << 20 and needed(200_000, 256 << 20) <= 256 << 20
         assert large - small < 180_000 * 30 * 4 * 8  # rows of the sketch, a few times
+        return
+    if name == "tall":
+        assert needed(200_000) == needed(20_000_000) and needed(200_000, 256 << 20) <= 256 << 20
         return
     assert large - small >= 180_000 * 1000 * 4
     with pytest.raises(UsageError, match="of memory on a node") as raised:
@@ -325,11 +332,33 @@ def test_a_cap_takes_narrow_pairs() -> None:
 
 
 def test_what_does_not_fit_says_what_would() -> None:
+    """The smallest --memory, which plans are made with to find it, and what needs less."""
     one = least_memory(ranks=1, threads=1, algorithm="jacobi")
-    assert advice(one, ranks=2) == "-n 1"
-    assert advice(one - 1).startswith("--algorithm randomized --components 20: ")
-    assert advice(one * 7 // 8, ranks=1, components=30).startswith("--algorithm randomized: ")
-    assert advice(one // 2, components=990) == advice(10 << 20) == ""
+    two = least_memory(ranks=2, threads=1, algorithm="jacobi")
+    enough = f"--memory {-(-one >> 20)}MiB"
+    assert advice(one, ranks=2) == f"--memory {-(-two >> 20)}MiB, or -n 1"
+    assert advice(one - 1).startswith(f"{enough}, or --algorithm randomized --components 20: ")
+    assert (
+        advice(one * 7 // 8, ranks=1, components=30).split(", or ")[1].startswith("--algorithm randomized: ")
+    )
+    assert advice(one // 2, components=990) == enough
+    assert advice(10 << 20) == enough
+
+
+def test_what_is_larger_than_memory_and_tall_is_read_in_panels() -> None:
+    """Whatever the number of rows; what was asked for stays, and so does what nothing helps."""
+    for shape in ((200_000, 500), (20_000_000, 500), (500, 200_000)):
+        plan = planned(shape=shape, dtype="float32", cores=2, memory=256 << 20)
+        assert plan.job.variant.algorithm == "tall" and plan.need.node <= 256 << 20
+        assert any(reason.startswith("tall: local would take") for reason in plan.reasons)
+        assert planned(shape=shape, dtype="float32", cores=2, memory=256 << 20, values_only=True).need.node
+    assert planned(shape=(200_000, 500), available=64 * GIB).job.variant.algorithm == "local"
+    for options in ({"algorithm": "local"}, {"repeat": 2}, {"verify": "serial"}, {"start": "qr"}):
+        with pytest.raises(UsageError, match="of memory on a node"):
+            planned(shape=(200_000, 500), ranks=1, memory=256 << 20, **options)
+    with pytest.raises(UsageError, match="of memory on a node") as raised:
+        planned(shape=(9000, 9000), memory=1 << 30)
+    assert raised.value.advice.startswith("--memory ")
 
 
 def test_numbers_that_would_read_the_same_are_said_to_the_byte() -> None:

@@ -11,6 +11,7 @@ from tilewise.operations.svd.options import Svd
 from tilewise.operations.svd.panels import basis_of, panel_bytes, proof_need, sketch_need
 from tilewise.operations.svd.shape import Shape, panels_of_input
 from tilewise.operations.svd.sizes import sizes
+from tilewise.operations.svd.tall import step_bytes, tall_stages
 from tilewise.planning import need
 from tilewise.planning.need import Need
 
@@ -51,6 +52,10 @@ def svd_need(
         leader = others = [sketch + panel_bytes(shape, dtype, source, variant, options, panels // on_node)]
     elif variant.algorithm == "local":
         leader = others = [_local(shape, source, options, again)]
+    elif variant.algorithm == "tall":
+        step = step_bytes(shape, variant, room // on_node - fixed)
+        panels = on_node * step
+        leader, others = (tall_stages(shape, variant, options, step, first) for first in (True, False))
     elif variant.algorithm == "two_stage":
         leader, others = [two_stage_bytes(shape, source, options, again, variant.threads * on_node)], [0]
     else:

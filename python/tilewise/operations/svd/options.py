@@ -43,8 +43,16 @@ ALGORITHMS = table(
         lambda n: n == 1,
         "1 rank only",
     ),
+    Algorithm(
+        "tall",
+        "QR of panels of rows: two readings of a matrix that is larger than memory and far longer one way",
+        (),
+        any_count,
+        "any rank count",
+    ),
 )
 BY_ROTATIONS = ("jacobi", "serial")  # until all columns are orthogonal
+STREAMED = ("randomized", "tall")  # A is read in panels, and read again
 STARTS = {
     "eigen": "from the eigenvectors of AᵀA if accurate enough, else as qr",
     "qr": "from a column-pivoted QR and an LQ of its triangle",
@@ -259,7 +267,7 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
         return plan_svd(inputs[0], self, facts, joined)
 
     def what_fits(self, refused: Plan, joined: Join | None) -> str:
-        from tilewise.operations.svd.variants import what_fits
+        from tilewise.operations.svd.advice import what_fits
 
         return what_fits(self, refused, joined)
 
@@ -277,7 +285,7 @@ def refuse_foreign_flags(algorithm: Algorithm, options: Svd) -> None:
             f"{options.of_randomized()[0]} makes no sense with {name}",
             "--algorithm randomized --components 20",
         )
-    if name in ("local", "two_stage") and options.tolerance is not None:
+    if name in ("local", "two_stage", "tall") and options.tolerance is not None:
         raise UsageError(
             f"--tolerance makes no sense with {name}, which works to rounding", "--algorithm jacobi"
         )
@@ -285,12 +293,10 @@ def refuse_foreign_flags(algorithm: Algorithm, options: Svd) -> None:
         raise UsageError(
             f"serial works on 1 thread only, not on {options.threads}", "--algorithm jacobi, or -t 1"
         )
-    if name != "randomized":
-        return
-    if options.components is None and options.energy is None:
-        raise UsageError("randomized needs the number of components", "--components 20, or --energy 0.99")
-    if options.again:
+    if name in STREAMED and options.again:
         raise UsageError(
-            "--repeat and --warmup make no sense with randomized: no part of it runs in memory alone",
+            f"--repeat and --warmup make no sense with {name}: no part of it runs in memory alone",
             "--algorithm jacobi",
         )
+    if name == "randomized" and options.components is None and options.energy is None:
+        raise UsageError("randomized needs the number of components", "--components 20, or --energy 0.99")

@@ -89,6 +89,10 @@ class ShowSvd(Show):
             panels = f"{bytes_text(svd.panel_bytes)} of A at a time"
             sketch = f"blocks of {wide} vectors, a space of at most {svd.basis}, {how}, seed {svd.seed}"
             rows.append(("sketch", f"{sketch}; {panels}"))
+        elif variant.algorithm == "tall":
+            panels = f"{bytes_text(svd.panel_bytes)} of A at a time"
+            again = "one reading" if svd.values_only else "two readings, the second for the long factor"
+            rows.append(("panels", f"{panels}, {again}"))
         return [*rows, ("io", f"{variant.read} in"), ("verify", plan.job.verify)]
 
 
@@ -108,14 +112,20 @@ def done_by(record: Record) -> str:
         return "local: LAPACK's gesdd in float64"
     if algorithm == "two_stage":
         return f"two_stage: {result.get('start') or ''}"
+    if algorithm == "tall":
+        return f"tall: {plural(_readings(record), 'reading')} of the file, {result.get('start') or ''}"
     if algorithm == "randomized":
-        count = int(result.get("reads") or 0) - (record.verification is not None)
-        reads = plural(count, "reading")
+        reads = plural(_readings(record), "reading")
         own = " and one to verify" if record.verification is not None else ""
         return f"randomized: {reads} of the file{own}"
     start = result.get("start") or ""
     how = "rotation by rotation" if record.variant.inner == "rotations" else "block by block"
     return f"{algorithm}: {start + ', then ' if start else ''}sweeps, {how}"
+
+
+def _readings(record: Record) -> int:
+    """Of the input, that the decomposition took; not the proof's."""
+    return int(record.result.get("reads") or 0) - (record.verification is not None)
 
 
 def sweeps(record: Record) -> str:

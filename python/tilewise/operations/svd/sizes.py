@@ -31,6 +31,9 @@ class Sizes(msgspec.Struct, frozen=True):
     basis_columns: int
     least_basis_blocks: int
     warm_readings: int  # up to which a block is all that is kept
+    tall_panel_factor: int  # of a panel of `tall`: rows for each column
+    tall_panel_bytes: int  # and bytes of it, at least
+    tall_lane_factor: int  # rows of a rank for each column, in each lane, from which there are several
     probes: int  # random vectors of the proof, and as many of signs
 
     @property

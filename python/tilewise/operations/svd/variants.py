@@ -17,7 +17,6 @@ reading of the file.
 
 from __future__ import annotations
 
-import contextlib
 import os
 
 import msgspec
@@ -53,15 +52,34 @@ READINGS = 20  # of the file, that `randomized` is expected to take
 READ = 30  # operations that could be done while a number is read
 PAIRS_TO_OVERLAP = 3  # of a rank: two at its ends, and one that is solved while their blocks travel
 REAL = {"complex64": "float32", "complex128": "float64"}  # of singular values
-USUAL = 20  # components that are advised where none were asked for
 
 
 def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = None) -> Plan:
-    """The plan for decomposing `source`, or UsageError."""
-    dtype = result_type(source)
-    shape = _shape(source, options)
+    """The plan for decomposing `source`, or UsageError: by `tall` where what the rule takes does not fit."""
     why: list[str] = []
+    shape = shape_of(source, options)
     algorithm = _algorithm(shape, source, options, facts, joined, why)
+    plan = _plan_by(algorithm, why, source, options, facts, joined)
+    if plan.refusal is None or not _may_stream(algorithm, options):
+        return plan
+    needed = bytes_text(plan.need.node)
+    why = [f"tall: {algorithm.name} would take {needed} of memory; A is read twice, in panels"]
+    streamed = _plan_by(ALGORITHMS["tall"], why, source, options, facts, joined)
+    return streamed if streamed.refusal is None else plan
+
+
+def _may_stream(algorithm: Algorithm, options: Svd) -> bool:
+    """Whether `tall` may take the place of what the rule took; what was asked for stays."""
+    asked = options.algorithm is not None or options.of_jacobi() or options.tolerance is not None
+    return algorithm.name != "randomized" and not (asked or options.again or options.verify == "serial")
+
+
+def _plan_by(
+    algorithm: Algorithm, why: list[str], source: Region, options: Svd, facts: Facts, joined: Join | None
+) -> Plan:
+    """The plan with one of the algorithms, for which there are reasons."""
+    dtype = result_type(source)
+    shape = shape_of(source, options)
     if algorithm.name in ("randomized", "two_stage") and shape.number > DOUBLE:
         raise _only_real(source, options, algorithm.name)
     chosen = msgspec.structs.replace(options, algorithm=algorithm.name)
@@ -178,7 +196,8 @@ def _only_real(source: Region, options: Svd, name: str) -> UsageError:
     )
 
 
-def _shape(source: Region, options: Svd) -> Shape:
+def shape_of(source: Region, options: Svd) -> Shape:
+    """The extents of what is wanted; UsageError where there is not so much."""
     rows, columns = source.shape
     least = min(rows, columns)
     if least == 0:
@@ -213,7 +232,7 @@ def _algorithm(
         return ALGORITHMS["jacobi"]
     room = options.memory if options.memory is not None else int(facts.memory_available * need.SHARE)
     if (options.components is not None or options.energy is not None) and shape.number == DOUBLE:
-        pays = options.components is not None and _few(shape)
+        pays = options.components is not None and few(shape)
         if (pays or options.energy is not None) and (full := full_bytes(shape)) > room:
             why.append(f"randomized: all components would take {bytes_text(full)} of memory")
             return ALGORITHMS["randomized"]
@@ -251,7 +270,7 @@ def _algorithm(
     return ALGORITHMS["jacobi"]
 
 
-def _few(shape: Shape) -> bool:
+def few(shape: Shape) -> bool:
     """Whether the components that are wanted are expected to take less than all would."""
     block = shape.components + OVERSAMPLE
     return READINGS * (4 * block + READ) <= FULL * shape.least
@@ -341,24 +360,3 @@ def _pieces(shape: Shape, options: Svd, dtype: str) -> list[Piece]:
     left = Piece("U.npy", (shape.rows, k), dtype)
     scaled = [Piece("US.npy", left.shape, dtype)] if options.scaled else []
     return [left, values, Piece("Vt.npy", (k, shape.columns), dtype), *scaled]
-
-
-def what_fits(options: Svd, refused: Plan, joined: Join | None) -> str:
-    """Flags with which a job fits in memory, where `refused` does not; empty where nothing helps."""
-    source, ranks = refused.job.inputs[0], refused.job.variant.ranks
-    shape = _shape(source, options)
-    components = options.components or USUAL
-    one = msgspec.structs.replace(options, ranks=1, exchange=None)
-    few = msgspec.structs.replace(
-        options, algorithm="randomized", components=None if options.energy else components
-    )
-    said = "" if options.components or options.energy else f" --components {components}"
-    ways = [("-n 1", one)] if ranks > 1 and joined is None else []
-    few_enough = _few(msgspec.structs.replace(shape, components=components))
-    if (few_enough or options.energy) and options.algorithm != "randomized" and shape.number == DOUBLE:
-        ways.append((f"--algorithm randomized{said}: it reads the file in panels", few))
-    for advice, asked in ways:
-        with contextlib.suppress(UsageError):
-            if plan_svd(source, asked, refused.facts, joined).refusal is None:
-                return advice
-    return ""

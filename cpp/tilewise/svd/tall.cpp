@@ -1,0 +1,386 @@
+// Forwards for R, backwards for U, and once more over U where that is what the signs hang on.
+#include "tilewise/svd/tall.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "tilewise/base/threads.hpp"
+#include "tilewise/dist/root_task.hpp"
+#include "tilewise/dist/tall_qr.hpp"
+#include "tilewise/kernel/lapack_number.hpp"
+#include "tilewise/mpi/datatype.hpp"
+#include "tilewise/mpi/repeat.hpp"
+#include "tilewise/mpi/together.hpp"
+#include "tilewise/svd/energy.hpp"
+#include "tilewise/svd/signs.hpp"
+#include "tilewise/svd/source.hpp"
+#include "tilewise/svd/tall_chain.hpp"
+#include "tilewise/svd/tall_factor.hpp"
+#include "tilewise/svd/tall_rows.hpp"
+#include "tilewise/svd/tall_triangle.hpp"
+#include "tilewise/svd/writer.hpp"
+
+namespace tilewise::svd {
+namespace {
+
+using mpi::check;
+
+constexpr int tag = 5;
+
+template <class T> void broadcast(Context& context, T* numbers, std::int64_t count) {
+    if (context.comm.size() > 1 && count > 0) {
+        const mpi::Span span(count * static_cast<std::int64_t>(sizeof(T) / sizeof(double)), MPI_DOUBLE);
+        check(MPI_Bcast(numbers, span.count(), span.type(), 0, context.comm.get()), "MPI_Bcast");
+    }
+}
+
+template <class T> class Tall {
+public:
+    Tall(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options)
+        : context_(context),
+          a_(a),
+          files_(files),
+          dtype_(dtype),
+          options_(options),
+          work_(a),
+          root_task_(context),
+          rows_(context, work_, a, options),
+          kept_(options.components > 0 ? options.components : work_.n) {
+        if (options.energy <= 0) {
+            open();
+        }
+    }
+
+    Outcome operator()() {
+        const int lanes = rows_.steps().lanes();
+        mpi::together(context_.comm, [&] {
+            for (int lane = 0; lane < lanes; ++lane) {
+                chains_.push_back(std::make_unique<RowChain<T>>(work_.n));
+                triangles_.emplace_back(RowChain<T>::packed(work_.n));
+            }
+            if (!options_.values_only) {
+                kept_triangles_.emplace(files_.s.path, work_.n, lanes);
+            }
+        });
+        outcome_.samples = mpi::repeat(context_, 0, 1, [&](bool) {
+            factor();
+            decompose();
+        });
+        describe();
+        refuse_overflow(context_, a_, outcome_.diagnostics.sigma_max, dtype_);
+        if (options_.energy > 0) {
+            open();
+        }
+        write();
+        return std::move(outcome_);
+    }
+
+private:
+    /// The outputs, whose disk space is had before anything is computed where their size is known.
+    void open() {
+        const Timed timed(context_.ledger, Phase::output, "reserve");
+        files_ = cut_to(files_, kept_);
+        Files small = files_;
+        if (!options_.values_only) {
+            long_.emplace(context_, work_.transposed ? *files_.vt : *files_.u, files_.us, work_.transposed, options_);
+            (work_.transposed ? small.vt : small.u).reset();
+            if (!work_.transposed) {
+                small.us.reset();
+            }
+        }
+        small_files_ = small;
+        Options here = options_;
+        here.energy = 0;
+        small_options_ = here;
+        small_.emplace(context_, *small_files_, *small_options_);
+    }
+
+    /// The first reading; another one where numbers are so large or small that products would leave their range.
+    void factor() {
+        read_forwards();
+        if (rows_.needs_scaling(context_)) {
+            read_forwards();
+        }
+    }
+
+    void read_forwards() {
+        const TallSteps& steps = rows_.steps();
+        for (std::int64_t step = 0; step < steps.count(); ++step) {
+            rows_.load(context_, step, step + 1);
+            const Timed timed(context_.ledger, Phase::compute, "QR of a panel");
+            const kernel::BlasThreads blas(rows_.threads_of_lane());
+            mpi::together(context_.comm, [&] {
+                if (!rows_.look()) {
+                    return;  // what follows is only searched for numbers that are not finite
+                }
+                rows_.split();
+                parallel(steps.lanes(), [&](int lane) {
+                    const auto [panel, count, stride] = rows_.panel(lane);
+                    RowChain<T>& chain = *chains_[static_cast<std::size_t>(lane)];
+                    const Array<T>& triangle = triangles_[static_cast<std::size_t>(lane)];
+                    if (step == 0) {
+                        chain.begin(panel, count, stride);
+                    } else if (rows_.here().size() > 0) {
+                        chain.add(panel, count, stride, triangle.data());
+                        if (kept_triangles_) {
+                            kept_triangles_->keep(step, lane, triangle);
+                        }
+                    }
+                });
+            });
+            report(step + 1);
+        }
+        rows_.refuse_not_finite(context_);
+        flops_ += rows_.numbers() * static_cast<double>(work_.n) * 7 / 3;
+        ++outcome_.diagnostics.reads;
+    }
+
+    /// R of all ranks, its decomposition, and what each lane's rows of Q are to be multiplied with.
+    void decompose() {
+        const std::int64_t n = work_.n;
+        rows_.rest();
+        std::int64_t height = 0;
+        for (const auto& chain : chains_) {
+            height += chain->height();
+        }
+        auto top = std::make_unique<dist::TallQr<T>>(height, n, std::max<std::int64_t>(1, chains_.front()->height()));
+        for (std::int64_t lane = 0; lane < top->chunks(); ++lane) {
+            const RowChain<T>& chain = *chains_[static_cast<std::size_t>(lane)];
+            for (std::int64_t j = 0; j < n; ++j) {
+                std::copy_n(chain.r() + j * n, chain.height(), top->chunk(lane) + j * chain.height());
+            }
+            top->factor(lane);
+        }
+        {
+            const Timed timed(context_.ledger, Phase::exchange, "combine rows");
+            top->combine(&context_.comm, context_.threads);
+        }
+        TriangleSvd<T> found;
+        root_task_.run([&](int threads) {
+            Array<T> r(n * n);
+            std::copy_n(top->r().data(), n * n, r.data());
+            found = decompose_triangle(n, r.data(), !options_.values_only, threads);
+        });
+        sigma_ = std::move(found.s);
+        sigma_.resize(static_cast<std::size_t>(n));
+        broadcast(context_, sigma_.data(), n);
+        choose();
+        if (options_.values_only) {
+            return;
+        }
+        vh_ = std::move(found.vh);
+        if (work_.transposed) {  // the signs hang on V, which is U of A
+            point_by_v(found.u);
+        }
+        if (by_values_) {
+            mpi::together(context_.comm, [&] { scale_v(); });
+            broadcast(context_, over_sigma_.data(), n * kept_);
+        } else {
+            hand_down(*top, found.u);
+        }
+    }
+
+    void choose() {
+        for (double& value : sigma_) {
+            value /= rows_.scale();
+        }
+        kept_ = options_.energy > 0 ? std::min(kept_, components_with(sigma_, options_.energy)) : kept_;
+        // U = A·V·diag(1/s) is off by ε·σ₁/σ of float64, which is nothing where the files round a lot more.
+        const double least = sigma_[static_cast<std::size_t>(kept_ - 1)];
+        by_values_ = real_type(dtype_) == Dtype::float32 && least > 0 &&
+                     sigma_[0] / least * std::numeric_limits<double>::epsilon() * static_cast<double>(work_.n) <=
+                         std::numeric_limits<float>::epsilon() / 8;
+    }
+
+    /// Rank 0: signs by V of W, whose columns are A's left singular vectors; those of U of W take theirs along.
+    void point_by_v(const Array<T>& u) {
+        const std::int64_t n = work_.n;
+        ways_.assign(static_cast<std::size_t>(kept_), 1.0);
+        if (context_.comm.rank() == 0) {
+            ways_ = signs(Elements<T>{vh_.data(), n, kept_, n, 1});
+            for (std::int64_t j = 0; j < kept_; ++j) {
+                const T way = ways_[static_cast<std::size_t>(j)], back = kernel::conjugate(way);
+                for (std::int64_t i = 0; i < n; ++i) {
+                    vh_[j + i * n] *= way;
+                    u[j * n + i] *= back;
+                }
+            }
+        }
+    }
+
+    /// V·diag(1/s), n×K, column by column; on rank 0. The rows are scaled as they were, so is what they are divided by.
+    void scale_v() {
+        const std::int64_t n = work_.n;
+        over_sigma_ = Array<T>(n * kept_);
+        for (std::int64_t j = 0; j < kept_ && context_.comm.rank() == 0; ++j) {
+            const double factor = 1 / (sigma_[static_cast<std::size_t>(j)] * rows_.scale());
+            for (std::int64_t i = 0; i < n; ++i) {
+                over_sigma_[j * n + i] = kernel::conjugate(vh_[j + i * n]) * factor;
+            }
+        }
+    }
+
+    void hand_down(dist::TallQr<T>& top, const Array<T>& u) {
+        const std::int64_t n = work_.n;
+        const int rank = context_.comm.rank(), root = top.root();
+        Array<T> given;
+        const Timed timed(context_.ledger, Phase::exchange, "hand down U");
+        if (root != 0) {
+            const mpi::Span span(n * kept_ * kernel::parts_of<T>, MPI_DOUBLE);
+            if (rank == 0) {
+                check(MPI_Send(u.data(), span.count(), span.type(), root, tag, context_.comm.get()), "MPI_Send");
+            } else if (rank == root) {
+                given = Array<T>(n * kept_);
+                check(MPI_Recv(given.data(), span.count(), span.type(), 0, tag, context_.comm.get(), MPI_STATUS_IGNORE),
+                      "MPI_Recv");
+            }
+        }
+        top.hand_down(root == 0 ? u.data() : given.data(), kept_, context_.threads);
+        mpi::together(context_.comm, [&] {
+            const T* rows = top.apply(context_.threads);
+            for (const auto& chain : chains_) {
+                chain->turn(rows, kept_);
+                rows += chain->height() * kept_;
+            }
+        });
+    }
+
+    void describe() {
+        const auto m = static_cast<double>(work_.m), n = static_cast<double>(work_.n), k = static_cast<double>(kept_);
+        flops_ += 22 * n * n * n;
+        if (!options_.values_only) {
+            flops_ += 2 * m * n * k + (by_values_ ? 0 : 3 * m * n * n);
+        }
+        outcome_.flops = flops_ * kernel::parts_of<T> * kernel::parts_of<T>;
+        outcome_.working = rows_.working();
+        Diagnostics& diagnostics = outcome_.diagnostics;
+        diagnostics.components = kept_;
+        say_left(diagnostics, left_by(sigma_, kept_), work_.n);
+        const double limit = sigma_[0] * m * std::numeric_limits<double>::epsilon();
+        diagnostics.rank = std::count_if(sigma_.begin(), sigma_.end(), [&](double value) { return value > limit; });
+        diagnostics.sigma_max = sigma_[0];
+        diagnostics.sigma_min = sigma_[static_cast<std::size_t>(kept_ - 1)];
+        diagnostics.start = "QR of panels of " + std::to_string(rows_.steps().most()) + " rows";
+        if (!options_.values_only) {
+            diagnostics.start += by_values_ ? ", U = A·V/s" : ", U by reflections";
+            ++diagnostics.reads;
+        }
+    }
+
+    /// The second reading, backwards, and all that is written.
+    void write() {
+        if (!options_.values_only) {
+            read_backwards();
+            kept_triangles_.reset();
+            chains_.clear();
+            if (!work_.transposed) {
+                ways_ = passing_->signs(context_.comm);
+                long_->point(context_, rows_, ways_, sigma_);
+            }
+        }
+        const Timed timed(context_.ledger, Phase::output, "output");
+        if (long_) {
+            long_->finish(context_, options_.sync);
+        }
+        Part part{.s = {sigma_.begin(), sigma_.begin() + kept_}};
+        Array<T> factor;
+        if (!options_.values_only) {
+            rows_.rest();
+            mpi::together(context_.comm, [&] {
+                if (context_.comm.rank() == 0) {
+                    factor = short_factor(vh_, work_.n, work_.transposed, ways_);
+                    narrow(factor.raw(), work_.n * kept_, dtype_);
+                    (work_.transposed ? part.u : part.vt) = factor.raw();
+                    (work_.transposed ? part.u_share : part.vt_share) = work_.transposed
+                                                                            ? grid::Block{{0, work_.n}, {0, kept_}}
+                                                                            : grid::Block{{0, kept_}, {0, work_.n}};
+                }
+            });
+        }
+        small_->write(context_, part);
+        small_->finish(context_, options_.sync);
+    }
+
+    void read_backwards() {
+        const TallSteps& steps = rows_.steps();
+        if (!work_.transposed) {
+            passing_.emplace(kept_);
+        }
+        for (std::int64_t step = steps.count(); step-- > 0;) {
+            rows_.load(context_, step, step - 1);
+            {
+                const Timed timed(context_.ledger, Phase::compute, "U of a panel");
+                const kernel::BlasThreads blas(rows_.threads_of_lane());
+                mpi::together(context_.comm, [&] {
+                    if (!by_values_) {
+                        rows_.split();
+                    }
+                    parallel(steps.lanes(), [&](int lane) {
+                        by_values_ ? rows_.multiply(lane, over_sigma_.data(), kept_, !work_.transposed)
+                                   : turn_back(step, lane);
+                    });
+                    if (passing_) {
+                        passing_->note(reinterpret_cast<const T*>(rows_.memory(by_values_)), rows_.here().size(),
+                                       rows_.here().begin, context_.threads);
+                    }
+                });
+            }
+            long_->store(context_, rows_, step, by_values_);
+            report(2 * steps.count() - step);
+        }
+    }
+
+    void turn_back(std::int64_t step, int lane) {
+        const auto [panel, count, stride] = rows_.panel(lane);
+        RowChain<T>& chain = *chains_[static_cast<std::size_t>(lane)];
+        const auto [u, u_count, u_stride] = rows_.place(rows_.of_lane(lane).begin, kept_, !work_.transposed, false);
+        if (step == 0) {
+            chain.back_to_head(u, u_stride, !work_.transposed);
+        } else if (count > 0) {
+            const Array<T>& triangle = triangles_[static_cast<std::size_t>(lane)];
+            kept_triangles_->recall(step, lane, triangle);
+            chain.back(panel, count, stride, triangle.data(), u, u_stride, !work_.transposed);
+        }
+    }
+
+    void report(std::int64_t done) const {
+        const std::int64_t all = rows_.steps().count() * (options_.values_only ? 1 : 2);
+        context_.report(Phase::compute, static_cast<double>(done) / static_cast<double>(all));
+    }
+
+    Context& context_;
+    const io::Region& a_;
+    Files files_;
+    Dtype dtype_;
+    const Options& options_;
+    Work work_;
+    dist::RootTask root_task_;
+    TallRows<T> rows_;
+    std::int64_t kept_;
+    std::optional<LongFactor<T>> long_;
+    std::optional<Files> small_files_;
+    std::optional<Options> small_options_;
+    std::optional<Writer> small_;
+    std::vector<std::unique_ptr<RowChain<T>>> chains_;
+    std::vector<Array<T>> triangles_;  // a lane's, on the way to the file or back
+    std::optional<TriangleFile<T>> kept_triangles_;
+    std::vector<double> sigma_;
+    std::vector<Sign<T>> ways_;
+    std::optional<PassingSigns<T>> passing_;
+    bool by_values_ = false;  // U is A·V·diag(1/s)
+    Array<T> vh_, over_sigma_;
+    double flops_ = 0;
+    Outcome outcome_;
+};
+
+}  // namespace
+
+Outcome tall(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options) {
+    return is_complex(a.dtype) ? Tall<kernel::Complex>(context, a, files, dtype, options)()
+                               : Tall<double>(context, a, files, dtype, options)();
+}
+
+}  // namespace tilewise::svd

@@ -1,0 +1,84 @@
+// The rows of a tall matrix that are in memory, one step after another, in either direction.
+#pragma once
+
+#include <optional>
+
+#include "tilewise/io/ahead.hpp"
+#include "tilewise/svd/not_finite.hpp"
+#include "tilewise/svd/source.hpp"
+#include "tilewise/svd/svd.hpp"
+#include "tilewise/svd/tall_steps.hpp"
+
+namespace tilewise::svd {
+
+/// Rows or columns `stride` apart.
+template <class T> struct Strip {
+    T* data = nullptr;
+    std::int64_t count = 0, stride = 0;
+};
+
+/// W's rows of a step, as the file has them, and the same cut into lanes; what is made of them takes the place of the
+/// one or of the other. Memory, in numbers: 2·(most rows of a step)·n.
+template <class T> class TallRows {
+public:
+    /// Opens the file. `work` and `a` must live as long as this. @note Collective.
+    TallRows(Context& context, const Work& work, const io::Region& a, const Options& options);
+
+    const TallSteps& steps() const { return steps_; }
+    int threads_of_lane() const { return steps_.lanes() > 1 ? 1 : threads_; }
+    /// This rank's rows of the step at hand.
+    grid::Range here() const { return here_; }
+    grid::Range of_lane(int lane) const { return steps_.of_lane(here_.size(), lane); }
+    /// Whether this rank has rows at all.
+    bool working() const { return steps_(rank_, 0).size() > 0; }
+    /// Of W.
+    double numbers() const { return static_cast<double>(work_.m) * static_cast<double>(work_.n); }
+    /// What all numbers in memory are multiplied with: a power of two.
+    double scale() const { return scale_; }
+
+    /// Reads the rows of a step; those of step `next` are asked for meanwhile, if there is one. @note Collective.
+    void load(Context& context, std::int64_t step, std::int64_t next);
+    /// Looks for numbers that are not finite, and for the largest; false once there was one on this rank. Not
+    /// collective.
+    bool look();
+    /// After a reading: UsageError on every rank for the first number that is not finite. @note Collective.
+    void refuse_not_finite(Context& context) { wrong_.refuse(context, a_); }
+    /// Whether the numbers that were looked at should be scaled: from the next reading on they are. @note Collective.
+    bool needs_scaling(Context& context);
+    /// Copies each lane's rows together, column by column. Not collective.
+    void split();
+    /// A lane's rows after split(), column by column.
+    Strip<T> panel(int lane) const;
+    /// Place for what is made of this step's rows, each of which becomes `columns` numbers, K ≤ n at most: instead of
+    /// the panels, or of the rows as they were read. Row by row without gaps, or column by column.
+    Strip<T> place(std::int64_t begin, std::int64_t columns, bool by_rows, bool instead_of_panels) const;
+    /// A lane's rows of W·v, v n×K, column by column, in place of the panels. Not collective.
+    void multiply(int lane, const T* v, std::int64_t columns, bool by_rows) const;
+    /// All memory that is in place of the panels, or of the rows as they were read.
+    std::byte* memory(bool of_panels) const { return (of_panels ? panels_ : rows_).raw(); }
+    /// Gives the memory back until rows are loaded again.
+    void rest() {
+        rows_ = {};
+        panels_ = {};
+    }
+
+private:
+    grid::Share share(int rank, std::int64_t step) const;
+
+    const Work& work_;
+    const io::Region& a_;
+    int rank_, threads_;
+    io::Input input_;
+    std::optional<io::Ahead> ahead_;
+    TallSteps steps_;
+    grid::Range here_;
+    Array<T> rows_, panels_;
+    FirstNotFinite wrong_;
+    bool finite_ = true;
+    double largest_ = 0, scale_ = 1;
+};
+
+extern template class TallRows<double>;
+extern template class TallRows<kernel::Complex>;
+
+}  // namespace tilewise::svd
