@@ -285,7 +285,8 @@ private:
         if (long_) {
             long_->finish(context_, options_.sync);
         }
-        Part part{.s = {sigma_.begin(), sigma_.begin() + kept_}};
+        Part part;
+        part.s.assign(sigma_.begin(), sigma_.begin() + kept_);
         Array<T> factor;
         if (!options_.values_only) {
             rows_.rest();

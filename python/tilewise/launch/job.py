@@ -77,9 +77,9 @@ class Svd(msgspec.Struct, frozen=True, kw_only=True):
     `power` iterations (-1: as many as it takes), `oversample`, `basis` (most columns of its space) and
     `seed`; with `keep_small`, `local` leaves matrices whose small values it would lose to `jacobi`.
     `panel_bytes` (of a matrix in memory, all ranks of a node) of `randomized`, `tall` and of proofs.
-    `qr_blocks`: the blocks of `jacobi` where it starts by `qr`, also because `eigen` would cost accuracy (0: those of the
-    variant). The files are in the job's `dtype`, row by row: `u` M×K, `s` 1×K, `vt` K×N and,
-    where `scaled`, `us` = U·diag(s); None where one is not wanted.
+    `qr_blocks`: the blocks of `jacobi` where it starts by `qr`, also because `eigen` would cost accuracy
+    (0: those of the variant). The files are in the job's `dtype`, row by row: `u` M×K, `s` 1×K, `vt` K×N
+    and, where `scaled`, `us` = U·diag(s); None where one is not wanted.
     """
 
     components: int = 0
