@@ -287,16 +287,6 @@ def test_memory_grows_with_the_matrix_but_not_where_it_is_read_in_panels(name: s
     assert "randomized" in raised.value.advice
 
 
-def test_panels_keep_what_memory_allows() -> None:
-    def panels(memory: int | None) -> int:
-        choices = {"ranks": 2, "memory": memory, "algorithm": "randomized"}
-        svd = planned(shape=(200_000, 1000), **choices, components=20).job.svd
-        assert svd is not None
-        return svd.panel_bytes
-
-    assert 0 < panels(200 << 20) < panels(None)
-
-
 def advice(memory: int, ranks: int | None = None, **wanted: object) -> str:
     choices = {"ranks": ranks, "threads": 1, "memory": memory, "algorithm": "jacobi"}
     with pytest.raises(UsageError, match=r"needs .* of memory on a node, but --memory allows") as raised:

@@ -1,4 +1,4 @@
-"""When the plan takes `tall`, and what it needs."""
+"""Panels: when the plan takes `tall`, and what ways that read A in panels need."""
 
 from __future__ import annotations
 
@@ -22,3 +22,13 @@ def test_what_is_larger_than_memory_and_tall_is_read_in_panels() -> None:
     with pytest.raises(UsageError, match="of memory on a node") as raised:
         planned(shape=(9000, 9000), memory=1 << 30)
     assert raised.value.advice.startswith("--memory ")
+
+
+def test_panels_keep_what_memory_allows() -> None:
+    def panels(memory: int | None) -> int:
+        choices = {"ranks": 2, "memory": memory, "algorithm": "randomized"}
+        svd = planned(shape=(200_000, 1000), **choices, components=20).job.svd
+        assert svd is not None
+        return svd.panel_bytes
+
+    assert 0 < panels(200 << 20) < panels(None)
