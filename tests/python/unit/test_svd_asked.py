@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import numpy
 import pytest
 from conftest import InProcess, Tilewise, one_message
-from svd_plans import planned
+from machines import GIB, facts
+from tilewise.base.errors import UsageError
+from tilewise.files.region import Source
 from tilewise.operations.svd import variants as planning
+from tilewise.operations.svd.options import ALGORITHMS as SVD
+from tilewise.operations.svd.options import Svd
+from tilewise.planning.need import Need
+from tilewise.planning.plan import Plan
 
 
 @pytest.mark.parametrize(
@@ -109,6 +116,29 @@ def test_matrices_that_are_refused(
     message = one_message(here("svd", name, "-o", "svd"), 2)
 
     assert said in message and advice in message and "svd" not in fake.files()
+
+
+def planned(
+    shape: tuple[int, int] = (3000, 2000),
+    dtype: str = "float64",
+    cores: int = 8,
+    available: int = 64 * GIB,
+    **options: Any,
+) -> Plan:
+    source = Source(
+        path="",
+        name="A",
+        rows=shape[0],
+        columns=shape[1],
+        dtype=dtype,
+        generator="random",
+        format="generated",
+    )
+    told = Svd(a="A", output="svd", **options)
+    told.check()
+    machine = facts(cores=cores, cpus=cores, memory_available=available)
+    plan = planning.plan_svd(source, told, machine)
+    return plan.required(lambda: told.what_fits(plan, None))
 
 
 def test_few_components_of_a_large_matrix_are_sampled() -> None:
@@ -235,6 +265,97 @@ def test_every_run_is_proved_unless_that_is_not_wanted() -> None:
     off = planned(verify="off").job
     assert off.verify == "off" and off.svd is not None and not off.svd.require_converged
     assert planned(verify="serial").job.verify == "serial"
+
+
+@pytest.mark.parametrize("name", SVD)
+def test_memory_grows_with_the_matrix_but_not_where_it_is_read_in_panels(name: str) -> None:
+    def needed(rows: int, memory: int | None = None) -> int:
+        choices = {"ranks": 1, "algorithm": name, "memory": memory}
+        return planned(shape=(rows, 1000), dtype="float32", **choices, components=20).need.node
+
+    small, large = needed(20_000), needed(200_000)
+    if name == "randomized":
+        assert large < 256 << 20 and needed(200_000, 256 << 20) <= 256 << 20
+        assert large - small < 180_000 * 30 * 4 * 8  # rows of the sketch, a few times
+        return
+    if name == "tall":
+        assert needed(200_000) == needed(20_000_000) and needed(200_000, 256 << 20) <= 256 << 20
+        return
+    assert large - small >= 180_000 * 1000 * 4
+    with pytest.raises(UsageError, match="of memory on a node") as raised:
+        needed(200_000, 256 << 20)
+    assert "randomized" in raised.value.advice
+
+
+def advice(memory: int, ranks: int | None = None, **wanted: object) -> str:
+    choices = {"ranks": ranks, "threads": 1, "memory": memory, "algorithm": "jacobi"}
+    with pytest.raises(UsageError, match=r"needs .* of memory on a node, but --memory allows") as raised:
+        planned(shape=(3000, 1000), **choices, **wanted)
+    return raised.value.advice
+
+
+def least_memory(**options: Any) -> int:
+    """The lowest cap at which a decomposition is not refused."""
+    low, high = 0, 64 * GIB
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            planned(shape=(3000, 1000), memory=middle, **options)
+            high = middle
+        except UsageError:
+            low = middle
+    return high
+
+
+def test_a_cap_takes_narrow_pairs() -> None:
+    """By `qr`, which what starts by `eigen` may fall back to, wide ones take twice as much."""
+    for start in ("eigen", "qr"):
+        choices = {"ranks": 1, "threads": 1, "algorithm": "jacobi", "memory": 120 << 20}
+        narrow = planned(shape=(2000, 1000), **choices, start=start)
+        wide = planned(shape=(2000, 1000), ranks=1, threads=1, start=start)
+        blocks = [
+            plan.fallback.blocks if plan.fallback else plan.job.variant.blocks for plan in (narrow, wide)
+        ]
+        assert blocks == [4, 2]
+        assert narrow.job.svd is not None
+        assert narrow.job.svd.qr_blocks == (4 if start == "eigen" else 0)
+
+
+def test_what_does_not_fit_says_what_would() -> None:
+    """The smallest --memory, which plans are made with to find it, and what needs less."""
+    one = least_memory(ranks=1, threads=1, algorithm="jacobi")
+    two = least_memory(ranks=2, threads=1, algorithm="jacobi")
+    enough = f"--memory {-(-one >> 20)}MiB"
+    assert advice(one, ranks=2) == f"--memory {-(-two >> 20)}MiB, or -n 1"
+    assert advice(one - 1).startswith(f"{enough}, or --algorithm randomized --components 20: ")
+    assert (
+        advice(one * 7 // 8, ranks=1, components=30).split(", or ")[1].startswith("--algorithm randomized: ")
+    )
+    assert advice(one // 2, components=990) == enough
+    assert advice(10 << 20) == enough
+
+
+def test_numbers_that_would_read_the_same_are_said_to_the_byte() -> None:
+    choices = {"ranks": 1, "algorithm": "jacobi"}
+    most = planned(**choices).need.node
+    with pytest.raises(UsageError, match=f"needs {most} bytes of memory .* allows {most - 1} bytes"):
+        planned(ranks=1, algorithm="jacobi", memory=most - 1)
+
+
+def test_windows_take_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def needed(exchange: str, ranks: int = 4, **more: object) -> Need:
+        choices = {"ranks": ranks, "threads": 1, "algorithm": "jacobi", "exchange": exchange}
+        return planned(shape=(2000, 2000), **choices, **more).need
+
+    one = 4 * 250 * (2000 + 2000) * 8  # two blocks from either side; eight blocks of 250 columns of X and V
+    assert needed("one_sided_lock").shared == 4 * one
+    assert needed("one_sided_lock", values_only=True).shared == 2 * one
+    assert needed("blocking").shared == needed("one_sided_lock", ranks=1).shared == 0
+    assert needed("one_sided_lock").node > needed("blocking").node
+    small = facts(cores=8, cpus=8, shared_memory=one)
+    monkeypatch.setattr(sys.modules[__name__], "facts", lambda **changes: small)
+    with pytest.raises(UsageError, match="--exchange one_sided_lock needs .* in /dev/shm"):
+        needed("one_sided_lock")
 
 
 def test_what_the_worker_is_told(here: InProcess, fake: Tilewise, monkeypatch: pytest.MonkeyPatch) -> None:

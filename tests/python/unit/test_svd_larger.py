@@ -1,0 +1,34 @@
+"""Panels: when the plan takes `tall`, and what ways that read A in panels need."""
+
+from __future__ import annotations
+
+import pytest
+from machines import GIB
+from test_svd_asked import planned
+from tilewise.base.errors import UsageError
+
+
+def test_what_is_larger_than_memory_and_tall_is_read_in_panels() -> None:
+    """Whatever the number of rows; what was asked for stays, and so does what nothing helps."""
+    for shape in ((200_000, 500), (20_000_000, 500), (500, 200_000)):
+        plan = planned(shape=shape, dtype="float32", cores=2, memory=256 << 20)
+        assert plan.job.variant.algorithm == "tall" and plan.need.node <= 256 << 20
+        assert any(reason.startswith("tall: local would take") for reason in plan.reasons)
+        assert planned(shape=shape, dtype="float32", cores=2, memory=256 << 20, values_only=True).need.node
+    assert planned(shape=(200_000, 500), available=64 * GIB).job.variant.algorithm == "local"
+    for options in ({"algorithm": "local"}, {"repeat": 2}, {"verify": "serial"}, {"start": "qr"}):
+        with pytest.raises(UsageError, match="of memory on a node"):
+            planned(shape=(200_000, 500), ranks=1, memory=256 << 20, **options)
+    with pytest.raises(UsageError, match="of memory on a node") as raised:
+        planned(shape=(9000, 9000), memory=1 << 30)
+    assert raised.value.advice.startswith("--memory ")
+
+
+def test_panels_keep_what_memory_allows() -> None:
+    def panels(memory: int | None) -> int:
+        choices = {"ranks": 2, "memory": memory, "algorithm": "randomized"}
+        svd = planned(shape=(200_000, 1000), **choices, components=20).job.svd
+        assert svd is not None
+        return svd.panel_bytes
+
+    assert 0 < panels(200 << 20) < panels(None)
