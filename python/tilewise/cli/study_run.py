@@ -184,6 +184,12 @@ def run(words: list[str]) -> int:
         return _run(study, points, name, wanted, folder, work, environment, whole, caught)
 
 
+def _tell_people(said: str) -> None:
+    """A note for who waits in front of a terminal; programs did not ask."""
+    if sys.stderr.isatty():
+        tell_notes([said])
+
+
 def _dry_run(points: list[Point]) -> int:
     """Prints every command line, those that make inputs too; returns the exit code."""
     shown: set[str] = set()
@@ -236,7 +242,7 @@ def _run(
     if not wanted.quiet:
         left = running.left_of(study, points, kept.entries, environment, wanted.retry)
         there = sum(not point.reason for point in points)
-        tell_notes([foretold(left, whole, there, study.minutes, os.getloadavg()[0])])
+        _tell_people(foretold(left, whole, there, study.minutes, os.getloadavg()[0]))
     begun = time.monotonic()
     bar = progress(wanted=not wanted.quiet, whole=True)
     ended = 0
@@ -281,7 +287,7 @@ def _run(
     if not wanted.quiet and not wanted.part:
         tell(folder, outcome)
     if not wanted.quiet and outcome.launched:
-        tell_notes([f"{plural(outcome.launched, 'launch')} in {time_text((time.monotonic() - begun) / 60)}"])
+        _tell_people(f"{plural(outcome.launched, 'launch')} in {time_text((time.monotonic() - begun) / 60)}")
     error = running.errors_of(outcome, folder)
     if error is not None:
         raise error

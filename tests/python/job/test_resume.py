@@ -91,7 +91,7 @@ def test_what_stands_is_not_computed_again(tilewise: Tilewise, product: Any) -> 
 
 @pytest.mark.parametrize("io", ["uncached", "collective", "root"])
 def test_strategies(tilewise: Tilewise, product: Any, io: str) -> None:
-    words = (*PRODUCT, "-n", 2, "--memory", "130MiB", "--io", io)
+    words = (*PRODUCT, "-n", 2, "--memory", "180MiB", "--io", io)
     killed(tilewise, *words, fault="kill:1:verify*6")
     record = record_of(tilewise, *words, "--resume")
     assert record["result"]["resumed"]["kept_pieces"] > 0 and record["verification"]["passed"]
@@ -201,13 +201,21 @@ def test_info_says_how_far_it_got(tilewise: Tilewise, product: Any) -> None:
     assert "a part of C.npy, by multiply of A.npy and B.npy" in shown
 
 
-def test_it_ends_at_its_limit(tilewise: Tilewise, product: Any) -> None:
-    words = (*PRODUCT, "-n", 1, "--memory", MEMORY[1], "--kernel", "plain")
-    done = tilewise(*words, "--time-limit", "4s")
-    said = one_message(done, 4)
-    assert "of C.npy is kept" in said and "--resume" in said
-    assert tilewise(*PRODUCT, "-n", 1, "--memory", MEMORY[1], "--resume", "-q").returncode == 0
+def test_it_ends_when_it_is_asked_to(tilewise: Tilewise, product: Any) -> None:
+    words = (*PRODUCT, "-n", 1, "--memory", MEMORY[1])
+    front = tilewise.start(*words, "--kernel", "plain", "--time-limit", "1h")
+    wait_for(lambda: any(log.stat().st_size for log in tilewise.folder.glob(".C*.journal/*.log")))
+    journal.ask_to_stop(str(left(tilewise)[1]))  # as the front does shortly before the limit
+    _, said = front.communicate(timeout=60)
+    assert front.returncode == 4, said
+    assert "the job has ended in time" in said and "of C.npy is kept" in said and "--resume" in said
+    assert tilewise(*words, "--resume", "-q").returncode == 0
     assert_allclose(numpy.load(tilewise.folder / "C.npy"), product, rtol=0, atol=1e-10 * K)
+
+
+def test_a_limit_that_passes(tilewise: Tilewise) -> None:
+    many = ("random:4000x4000", "random:4000x4000", "-o", "C.npy", "--memory", MEMORY[1], "-n", 1, "-t", 1)
+    one_message(tilewise("multiply", *many, "--kernel", "plain", "--time-limit", "3s"), 4)
 
 
 def test_a_wrong_result_is_not_kept(tilewise: Tilewise, product: Any) -> None:

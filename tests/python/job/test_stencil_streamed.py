@@ -44,7 +44,7 @@ def test_bits_are_those_in_memory_and_scipy_says_the_same(
     wanted = result(tilewise)
     close = numpy.abs(wanted - swept(numbers, "star9", boundary, 12)).max()
     assert close <= 1e-5 * numpy.abs(wanted).max()
-    for ranks, cap in ((1, 64), (2, 116)):
+    for ranks, cap in ((1, 64), (2, 124)):
         record = record_of(inside(*words(*asked, "-n", ranks, "--memory", f"{cap}MiB")))
         assert record["result"]["passes"] == 1 and record["variant"]["tile"][0] < M
         assert record["verification"]["passed"]
