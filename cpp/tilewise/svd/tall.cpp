@@ -75,6 +75,7 @@ public:
             open();
         }
         write();
+        context_.comm.barrier();  // all files are whole on every rank from here on
         return std::move(outcome_);
     }
 
