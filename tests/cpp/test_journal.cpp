@@ -1,10 +1,17 @@
-// Tests of what lets a job go on: what a journal holds after a death, and a queue that gives each piece to one rank.
+// Tests of what lets a job go on: what a journal holds after a death, states in two files in turn, and a queue that
+// gives each piece to one rank.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <doctest/doctest.h>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
+#include <sstream>
+#include <utility>
 
 #include "io_cases.hpp"
+#include "tilewise/io/checkpoints.hpp"
 #include "tilewise/io/journal.hpp"
 #include "tilewise/mpi/queue.hpp"
 
@@ -166,6 +173,146 @@ TEST_CASE("halves of a tile by two starts are no tile") {
     CHECK(journal.holds(upper));
     CHECK(journal.holds(lower));
     CHECK_FALSE(journal.holds({{0, 10}, {0, 8}}));
+}
+
+namespace {
+
+/// Two files of the same size, and a folder.
+struct Slots {
+    Part even, odd;
+
+    explicit Slots(const mpi::Communicator& comm) : even(comm), odd(comm) {}
+    io::CheckpointOptions options(int start, std::vector<io::Saved> saved = {}) const {
+        return {
+            .folder = even.folder.path, .start = start, .slots = {even.region, odd.region}, .saved = std::move(saved)};
+    }
+};
+
+/// Keeps a state of which every rank has every so many rows; the file of the slot, `part`, is left as it is.
+void keep(const Context& context, io::Checkpoints& checkpoints, const Part& part, std::int64_t version) {
+    for (std::int64_t row = context.comm.rank(); row < rows; row += context.comm.size()) {
+        const grid::Block block{{row, row + 1}, {0, columns}};
+        const auto values = part.values(block);
+        checkpoints.wrote(version, block, reinterpret_cast<const std::byte*>(values.data()));
+    }
+    checkpoints.complete(context, version, {0.5, static_cast<double>(version)});
+}
+
+/// The last whole state of each slot in a log of rank 0 and those of others, as the front finds them.
+std::vector<io::Saved> saved(const std::string& folder) {
+    std::vector<io::Saved> found;
+    std::vector<std::pair<std::array<std::int64_t, 2>, io::Standing>> pieces;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        std::ifstream file(entry.path());
+        for (std::string line; std::getline(file, line);) {
+            std::istringstream words(line);
+            std::array<std::int64_t, 2> at{};
+            std::string word;
+            words >> at[0] >> at[1] >> word;
+            if (word == "whole") {
+                io::Saved& state = found.emplace_back(io::Saved{static_cast<int>(at[0]), at[1], {}, {}});
+                for (std::uint64_t fact = 0; words >> std::hex >> fact && state.facts.size() < 2;) {
+                    state.facts.push_back(std::bit_cast<double>(fact));
+                }
+                continue;
+            }
+            io::Standing piece;
+            piece.block.rows.begin = std::stoll(word);
+            words >> piece.block.rows.end >> piece.block.columns.begin >> piece.block.columns.end >> std::hex >>
+                piece.sum;
+            pieces.emplace_back(at, piece);
+        }
+    }
+    for (io::Saved& state : found) {
+        for (const auto& [at, piece] : pieces) {
+            if (at[0] == state.slot && at[1] == state.version) {
+                state.pieces.push_back(piece);
+            }
+        }
+    }
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.version > b.version; });
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE("a job goes on from the newest state that is what was written") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Ledger ledger;
+    ledger.start(Phase::output, false, {});
+    Context context{comm, ledger};
+    const Slots slots(comm);
+    {
+        io::Checkpoints checkpoints(context, slots.options(0));
+        CHECK(checkpoints.found() == nullptr);
+        CHECK(checkpoints.next() == 0);
+        keep(context, checkpoints, slots.even, 40);
+        CHECK(checkpoints.next() == 1);
+        keep(context, checkpoints, slots.odd, 50);
+    }
+    comm.barrier();
+    auto states = saved(slots.even.folder.path);
+    comm.barrier();
+    REQUIRE(states.size() == 2);
+    SUBCASE("both are") {
+        const io::Checkpoints checkpoints(context, slots.options(1, states));
+        REQUIRE(checkpoints.found() != nullptr);
+        CHECK(checkpoints.found()->version == 50);
+        CHECK(checkpoints.found()->facts == std::vector<double>{0.5, 50});
+        CHECK(checkpoints.next() == 0);  // the other stays until a newer one is whole
+        CHECK(checkpoints.restored().spoilt == 0);
+    }
+    SUBCASE("the newer has another number") {
+        states[0].pieces.front().sum ^= 1;
+        const io::Checkpoints checkpoints(context, slots.options(1, states));
+        REQUIRE(checkpoints.found() != nullptr);
+        CHECK(checkpoints.found()->version == 40);
+        CHECK(checkpoints.next() == 1);
+        CHECK(checkpoints.restored().spoilt == 1);
+    }
+    SUBCASE("of both a piece is missing") {
+        states[0].pieces.pop_back();
+        states[1].pieces.pop_back();
+        const io::Checkpoints checkpoints(context, slots.options(1, states));
+        CHECK(checkpoints.found() == nullptr);
+        CHECK_FALSE(checkpoints.restored().version);
+        CHECK(checkpoints.restored().spoilt == 2);
+    }
+    SUBCASE("one is in a file that there is not") {
+        states[0].slot = 2;
+        const io::Checkpoints checkpoints(context, slots.options(1, states));
+        CHECK(checkpoints.found()->version == 40);
+    }
+}
+
+TEST_CASE("all ranks hear at once that it is time for a state, or to end") {
+    const mpi::Communicator comm(MPI_COMM_WORLD);
+    Ledger ledger;
+    ledger.start(Phase::output, false, {});
+    Context context{comm, ledger};
+    const Slots slots(comm);
+    using Wish = io::Checkpoints::Wish;
+    const auto heard = [&](io::Checkpoints& checkpoints, Wish wish) {
+        std::int64_t calls = 0;
+        while (checkpoints.wish(context) != wish) {
+            ++calls;
+        }
+        std::array<std::int64_t, 2> bounds{calls, -calls};
+        mpi::check(MPI_Allreduce(MPI_IN_PLACE, bounds.data(), 2, MPI_INT64_T, MPI_MAX, comm.get()), "MPI_Allreduce");
+        return bounds[0] == -bounds[1];
+    };
+    io::CheckpointOptions options = slots.options(0);
+    options.every = 0.01;
+    io::Checkpoints often(context, options);
+    CHECK(heard(often, Wish::save));
+    keep(context, often, slots.even, 1);
+    CHECK(heard(often, Wish::save));
+    io::Checkpoints never(context, slots.options(1));
+    CHECK(never.wish(context) == Wish::none);
+    if (comm.rank() == 0) {
+        std::ofstream(slots.even.folder.path + "/stop").close();
+    }
+    CHECK(heard(never, Wish::save_and_stop));
 }
 
 TEST_CASE("a queue gives each piece to one rank") {

@@ -6,9 +6,6 @@
 //                         0-0.log  0-1.log      each rank's of the first start …
 //                         1-0.log               … and of the next, on any number of ranks
 //
-//     a line of a log     0 1024 512 1024 9c1d… 77aa…
-//                         rows and columns [begin, end) as stored, checksum of the numbers, checksum of the line
-//
 // A log says what to look at, and never what to believe: each piece that it names is read again, and its checksum
 // compared, before the job goes on. So a line may be there before its numbers are on the disk, and nothing has to wait.
 #pragma once
@@ -19,18 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "tilewise/grid/grid.hpp"
-#include "tilewise/io/region.hpp"
-#include "tilewise/mpi/context.hpp"
+#include "tilewise/io/pieces.hpp"
 
 namespace tilewise::io {
-
-/// A rectangle of the stored matrix that a log names, of the start with that number.
-struct Standing {
-    int start = 0;
-    grid::Block block;
-    std::uint64_t sum = 0;
-};
 
 struct JournalOptions {
     std::string folder;              ///< empty: there is no journal
@@ -46,14 +34,14 @@ struct Resumed {
     std::int64_t started = 0;  ///< starts before this one
 };
 
+/// Whether somebody asks the job whose journal is in `folder` to end with what there is by now. Not collective.
+bool stop_asked(const std::string& folder);
+
 class Journal {
 public:
     /// Opens this rank's log, and looks at all that earlier starts wrote down; ranks share that. `region` is one binary
     /// file. Throws IoError. @note Collective.
     Journal(Context& context, const Region& region, const JournalOptions& options);
-    Journal(const Journal&) = delete;
-    Journal& operator=(const Journal&) = delete;
-    ~Journal();
 
     /// Whether all of a rectangle stands there, written by one start. Not collective; the same on every rank.
     bool holds(const grid::Block& stored) const;
@@ -62,17 +50,15 @@ public:
     void wrote(const grid::Block& stored, const std::byte* data);
     const Resumed& resumed() const { return resumed_; }
     /// Whether somebody asks this job to end with what there is by now. Not collective.
-    bool stop_asked() const;
+    bool stop_asked() const { return io::stop_asked(folder_); }
 
 private:
-    bool is_right(const Standing& piece, Counters& count, std::vector<std::byte>& buffer) const;
-
-    Region region_;
     std::string folder_;
     bool flushed_;
+    std::optional<PieceFile> part_;
+    std::optional<Log> log_;
     std::vector<Standing> standing_;  ///< only what is right
     Resumed resumed_;
-    int log_ = -1, part_ = -1;
 };
 
 /// A journal where the options name one. @note Collective.

@@ -123,8 +123,8 @@ Evolution::Pass Evolution::next_pass(std::int64_t done) const {
     return {static_cast<int>(sweeps), checked};
 }
 
-State Evolution::run(const Snapshot& snapshot, double before, double share) {
-    State state;
+State Evolution::run(std::int64_t begun, const AtState& snapshot, const AtState& between, double before, double share) {
+    State state{.sweeps = begun};
     moved_ = 0;
     while (state.sweeps < options_.steps) {
         const Pass next = next_pass(state.sweeps);
@@ -144,6 +144,9 @@ State Evolution::run(const Snapshot& snapshot, double before, double share) {
         }
         if (next.checked && *state.change < options_.until_change) {
             break;
+        }
+        if (state.sweeps < options_.steps) {
+            between(state.sweeps, state.field);
         }
         context_.report(Phase::compute,
                         before + share * static_cast<double>(state.sweeps) / static_cast<double>(options_.steps));

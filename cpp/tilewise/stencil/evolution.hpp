@@ -13,8 +13,8 @@
 
 namespace tilewise::stencil {
 
-/// Called when a state is due that a snapshot shows.
-using Snapshot = std::function<void(std::int64_t sweeps, int field)>;
+/// Called with a state, after so many sweeps.
+using AtState = std::function<void(std::int64_t sweeps, int field)>;
 
 /// Where a plane has come to.
 struct State {
@@ -39,9 +39,10 @@ public:
     const std::shared_ptr<Fields>& fields() const { return fields_; }
     int depth() const { return depth_; }
 
-    /// Sweeps from the state in field 0, which is `share` of all that is to be done, after `before` of it: for those
-    /// who watch. @note Collective; a failure within a pass aborts the job.
-    State run(const Snapshot& snapshot, double before, double share);
+    /// Sweeps from the state in field 0, which is the one after `begun` sweeps, and `share` of all that is to be done,
+    /// after `before` of it: for those who watch. `snapshot` is called when one is due, `between` after every pass but
+    /// the last. @note Collective; a failure within a pass aborts the job.
+    State run(std::int64_t begun, const AtState& snapshot, const AtState& between, double before, double share);
 
 private:
     int agreed_depth(const kernel::Weights& weights);

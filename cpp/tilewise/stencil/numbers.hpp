@@ -57,6 +57,11 @@ struct Staging {
 /// Which block of a plane a rank has, as it is stored.
 using BlockOf = std::function<grid::Block(int rank)>;
 
+/// How states in the midst of a job are read and written, which lie in one file, whatever the others are.
+inline io::StrategyKind of_states(io::StrategyKind kind) {
+    return kind == io::StrategyKind::per_rank ? io::StrategyKind::positioned : kind;
+}
+
 /// Writes planes to a file.
 class Sink {
 public:

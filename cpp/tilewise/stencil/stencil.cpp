@@ -5,6 +5,7 @@
 #include <array>
 
 #include "tilewise/io/corrupt_for_test.hpp"
+#include "tilewise/io/journal.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/evolution.hpp"
@@ -49,6 +50,9 @@ void check_options(const Context& context, const Options& options, std::size_t s
         throw UsageError("sweeps need at least one repetition and no negative warm-up, not " +
                          std::to_string(options.repeat) + " times after " + std::to_string(options.warmup));
     }
+    if (!options.checkpoints.folder.empty() && (options.planes > 1 || options.repeat > 1 || options.warmup > 0)) {
+        throw UsageError("checkpoints are of one plane, swept once");
+    }
     const std::int64_t due =
         options.snapshot_every > 0 ? std::max<std::int64_t>(0, options.steps - 1) / options.snapshot_every : 0;
     if (static_cast<std::int64_t>(snapshots) != due) {
@@ -76,6 +80,11 @@ public:
             snapshots_.push_back(std::make_unique<Sink>(context, region, planes_, options.write, options.hints));
         }
         output_.emplace(context, to, planes_, options.write, options.hints);
+        checkpoints_ = io::make_checkpoints(context, options.checkpoints);
+        if (checkpoints_ && checkpoints_->found() != nullptr) {
+            state_.emplace(context, checkpoints_->slot(checkpoints_->found()->slot), layout_,
+                           Planes(checkpoints_->slot(0), 1), options);
+        }
     }
 
     Outcome operator()() {
@@ -83,12 +92,15 @@ public:
         outcome_.working = layout_.block(context_.comm.rank()).size() > 0;
         outcome_.samples.resize(static_cast<std::size_t>(options_.repeat));
         outcome_.fields = evolution_->fields();
+        if (checkpoints_) {
+            outcome_.restored = checkpoints_->restored();
+        }
         std::int64_t input_non_finite = 0;
         Tally written;
         for (std::int64_t plane = 0; plane < planes_.count; ++plane) {
             {
                 const Timed timed(context_.ledger, Phase::input, "input");
-                source_->read(context_, plane, fields());
+                begin().read(context_, plane, fields());
             }
             std::int64_t found = 0;
             const State state = sweep(plane, found);
@@ -117,6 +129,10 @@ public:
 private:
     const Fields& fields() const { return *evolution_->fields(); }
 
+    /// Where the first state comes from: the input, or what an earlier start has left, after `begun()` sweeps.
+    Source& begin() { return state_ ? *state_ : *source_; }
+    std::int64_t begun() const { return state_ ? checkpoints_->found()->version : 0; }
+
     Tally over_ranks(const Tally& mine) const {
         std::array<std::int64_t, 2> counts{mine.non_finite, mine.held};
         mpi::check(MPI_Allreduce(MPI_IN_PLACE, counts.data(), 2, MPI_INT64_T, MPI_SUM, context_.comm.get()),
@@ -138,14 +154,23 @@ private:
                         write_snapshot(sweeps / options_.snapshot_every - 1, plane, field);
                     }
                 };
-                state = evolution_->run(snapshot, share * static_cast<double>(passed++), share);
+                const auto between = [&](std::int64_t sweeps, int field) {
+                    if (checkpoints_) {
+                        checkpoint(sweeps, field, found);
+                    }
+                };
+                state = evolution_->run(begun(), snapshot, between, share * static_cast<double>(passed++), share);
             },
             [&](bool first) {
                 if (!first) {
                     context_.comm.barrier();  // a neighbour may still read this field's cells, where it is shared
                 }
                 const Timed timed(context_.ledger, Phase::input, Step::convert, "fill");
-                mpi::together(context_.comm, [&] { found = source_->fill(context_, fields()); });
+                mpi::together(context_.comm, [&] { found = begin().fill(context_, fields()); });
+                if (state_) {  // this start has not seen the input: what it was is known, and counted once
+                    found =
+                        context_.comm.rank() == 0 ? static_cast<std::int64_t>(checkpoints_->found()->facts.at(0)) : 0;
+                }
             });
         for (std::size_t round = 0; round < samples.size(); ++round) {
             Sample& sample = outcome_.samples[round];
@@ -154,6 +179,27 @@ private:
             sample.both += samples[round].both;
         }
         return state;
+    }
+
+    /// Keeps the state where it is time for one; `found` numbers of this rank's part of the input were not finite.
+    void checkpoint(std::int64_t sweeps, int field, std::int64_t found) {
+        const io::Checkpoints::Wish wish = checkpoints_->wish(context_);
+        if (wish == io::Checkpoints::Wish::none) {
+            return;
+        }
+        const Timed timed(context_.ledger, Phase::output, "checkpoint");
+        const io::Region& slot = checkpoints_->slot(checkpoints_->next());
+        Sink sink(context_, slot, Planes(slot, 1), of_states(options_.write), options_.hints);
+        write_to(sink, 0, field);
+        sink.finish(context_, false);
+        const std::int64_t all = over_ranks({.non_finite = found}).non_finite;
+        mpi::together(context_.comm, [&] {  // the numbers are staged in the other field, as they lie in the file
+            checkpoints_->wrote(sweeps, layout_.block(context_.comm.rank()), fields()[1 - field]);
+        });
+        checkpoints_->complete(context_, sweeps, {static_cast<double>(all)});
+        if (wish == io::Checkpoints::Wish::save_and_stop) {
+            mpi::throw_agreed(context_.comm, io::stopped());
+        }
     }
 
     Tally write_to(Sink& sink, std::int64_t plane, int field) {
@@ -179,7 +225,7 @@ private:
     void book(const State& state) {
         outcome_.sweeps.push_back(state.sweeps);
         const auto points = static_cast<double>(planes_.points());
-        outcome_.point_sweeps += points * static_cast<double>(state.sweeps);
+        outcome_.point_sweeps += points * static_cast<double>(state.sweeps - begun());
         outcome_.model_bytes += static_cast<double>(state.moved);
         if (state.change) {
             outcome_.last_change = std::max(outcome_.last_change.value_or(0), *state.change);
@@ -215,9 +261,10 @@ private:
     Planes planes_;
     Layout layout_;
     std::optional<Evolution> evolution_;
-    std::optional<Source> source_;
+    std::optional<Source> source_, state_;
     std::optional<Sink> output_;
     std::vector<std::unique_ptr<Sink>> snapshots_;
+    std::unique_ptr<io::Checkpoints> checkpoints_;
     Staging staging_;
     Outcome outcome_;
 };
@@ -272,6 +319,14 @@ kernel::Weights transposed(const kernel::Weights& weights) {
     return transposed;
 }
 
+void check_state(const io::Region& state, const Planes& planes, Dtype dtype) {
+    const Planes plane(state, 1);
+    if (state.dtype != dtype || plane.rows != planes.rows || plane.columns != planes.columns ||
+        plane.transposed != planes.transposed || !state.is_one_file() || state.swap_bytes) {
+        throw UsageError(state.name + ": the file for states has another shape, type or order than a plane");
+    }
+}
+
 Outcome stencil(Context& context, const io::Region& from, const io::Region& to,
                 const std::vector<io::Region>& snapshots, Dtype dtype, const Options& options) {
     mpi::together(context.comm, [&] {
@@ -280,6 +335,9 @@ Outcome stencil(Context& context, const io::Region& from, const io::Region& to,
             check_shapes(from, region, dtype, options);
         }
         check_options(context, options, snapshots.size());
+        for (const io::Region& slot : options.checkpoints.slots) {
+            check_state(slot, Planes(from, options.planes), dtype);
+        }
         kernel::Sweeper(options.weights, options.boundary, dtype, options.plain);  // says what is wrong with weights
     });
     return mpi::no_return(context.comm, [&] { return run(context, from, to, snapshots, dtype, options); });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tilewise/base/outcome.hpp"
+#include "tilewise/io/checkpoints.hpp"
 #include "tilewise/io/transfer.hpp"
 #include "tilewise/mpi/exchange/kinds.hpp"
 #include "tilewise/stencil/fields.hpp"
@@ -53,6 +54,8 @@ struct Options {
     /// Files in the type that is computed in, of the size and order of one plane of the input, for the states between
     /// the passes of a field larger than memory: none for one pass, one for two, else two.
     std::vector<io::Region> states = {};
+    /// States to go on from after a death, of one plane swept once, in files like `states`, whose place they take.
+    io::CheckpointOptions checkpoints = {};
     bool plain = false;  ///< the reference's loops instead of the fast kernel
     Verify verify = Verify::off;
     int repeat = 1, warmup = 0;  ///< of the sweeps, each time from the input's state
@@ -78,16 +81,17 @@ struct Outcome {
     /// whole was written then.
     std::optional<Verification> verification;
     std::vector<Sample> samples;
-    bool working = true;                  ///< whether this rank had anything to sweep
-    std::vector<std::int64_t> sweeps;     ///< of each plane
-    std::optional<double> last_change;    ///< the largest one at the last check of any plane
-    Tally result;                         ///< of the last state, as computed, over all ranks
-    std::int64_t input_non_finite = 0;    ///< numbers of the input that are NaN or infinite, over all ranks
-    std::vector<std::int64_t> snapshots;  ///< sweeps after which one was written; files beyond the last are not whole
-    double point_sweeps = 0;              ///< points of the matrix times sweeps, over all planes
-    double model_bytes = 0;               ///< of all ranks: what passes move through memory (see Sweeper::sweep)
-    int depth = 1;                        ///< that was swept with
-    std::int64_t passes = 0;              ///< over the files of each plane; 0: all was in memory
+    bool working = true;                   ///< whether this rank had anything to sweep
+    std::vector<std::int64_t> sweeps;      ///< of each plane
+    std::optional<double> last_change;     ///< the largest one at the last check of any plane
+    Tally result;                          ///< of the last state, as computed, over all ranks
+    std::int64_t input_non_finite = 0;     ///< numbers of the input that are NaN or infinite, over all ranks
+    std::vector<std::int64_t> snapshots;   ///< sweeps after which one was written; files beyond the last are not whole
+    double point_sweeps = 0;               ///< points of the matrix times sweeps, over all planes, in this start
+    double model_bytes = 0;                ///< of all ranks: what passes move through memory (see Sweeper::sweep)
+    int depth = 1;                         ///< that was swept with
+    std::int64_t passes = 0;               ///< over the files of each plane; 0: all was in memory
+    std::optional<io::Restored> restored;  ///< where there are checkpoints
     std::shared_ptr<Fields>
         fields;  ///< for whoever wants to measure what memory gives; release it on all ranks together
 };
@@ -146,5 +150,8 @@ struct Planes {
         return block;
     }
 };
+
+/// Throws UsageError unless a file can hold the state of a plane.
+void check_state(const io::Region& state, const Planes& planes, Dtype dtype);
 
 }  // namespace tilewise::stencil

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "tilewise/base/threads.hpp"
+#include "tilewise/io/journal.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/tile_source.hpp"
 
@@ -23,11 +24,6 @@ Tiling tiling_of(const Planes& planes, const Options& options, int ranks, bool i
     const std::int64_t rows = planes.transposed ? options.tile_columns : options.tile_rows,
                        columns = planes.transposed ? options.tile_rows : options.tile_columns;
     return {planes.rows, planes.columns, rows, columns, ranks, in_turn, options.boundary == kernel::Boundary::periodic};
-}
-
-/// A file between two passes is one file, whatever the others are.
-io::StrategyKind between_passes(io::StrategyKind kind) {
-    return kind == io::StrategyKind::per_rank ? io::StrategyKind::positioned : kind;
 }
 
 bool is_written_in_order(const io::Region& region) { return region.text.has_value(); }
@@ -65,6 +61,7 @@ public:
             snapshots_.push_back(std::make_unique<Sink>(context, region, planes_, options.write, options.hints));
         }
         output_.emplace(context, to, planes_, options.write, options.hints);
+        checkpoints_ = io::make_checkpoints(context, options.checkpoints);
     }
 
     Outcome operator()() {
@@ -72,7 +69,7 @@ public:
         const double before = phases();
         for (std::int64_t plane = 0; plane < planes_.count; ++plane) {
             outcome_.passes = 0;
-            Reached reached{&from_};
+            Reached reached = begin();
             do {
                 reached = pass(plane, reached);
                 ++outcome_.passes;
@@ -88,6 +85,22 @@ public:
     }
 
 private:
+    /// The input, or the state that an earlier start has left.
+    Reached begin() {
+        if (!checkpoints_) {
+            return {&from_};
+        }
+        outcome_.restored = checkpoints_->restored();
+        const io::Saved* found = checkpoints_->found();
+        if (found == nullptr) {
+            return {&from_};
+        }
+        facts_ = found->facts;
+        outcome_.input_non_finite =
+            context_.comm.rank() == 0 ? static_cast<std::int64_t>(facts_.at(0)) : 0;  // they are added up
+        return {&checkpoints_->slot(found->slot), found->version};
+    }
+
     /// From the file that holds a state to the one that holds the next. @note Collective.
     Reached pass(std::int64_t plane, const Reached& begun) {
         const std::int64_t sweeps = sweeps_of_pass(options_, begun.sweeps), done = begun.sweeps + sweeps,
@@ -98,11 +111,12 @@ private:
         std::optional<TileSource> between;
         std::optional<Sink> state;
         if (begun.file != &from_) {
-            between.emplace(context_, *begun.file, 1, tiling_, between_passes(options_.read), options_.hints);
+            between.emplace(context_, *begun.file, 1, tiling_, of_states(options_.read), options_.hints);
         }
         if (!is_last) {
-            next = &options_.states[static_cast<std::size_t>(outcome_.passes) % options_.states.size()];
-            state.emplace(context_, *next, Planes(*next, 1), between_passes(options_.write), options_.hints);
+            next = checkpoints_ ? &checkpoints_->slot(checkpoints_->next())
+                                : &options_.states[static_cast<std::size_t>(outcome_.passes) % options_.states.size()];
+            state.emplace(context_, *next, Planes(*next, 1), of_states(options_.write), options_.hints);
         }
         TileSource& source = between ? *between : *input_;
         for (std::int64_t turn = 0; turn < tiling_.turns(); ++turn) {
@@ -130,6 +144,9 @@ private:
                 outcome_.result += write(*output_, plane);
             } else {
                 write(*state, 0);
+                if (checkpoints_) {  // the numbers are staged in the other field, as they lie in the file
+                    mpi::together(context_.comm, [&] { checkpoints_->wrote(done, tile.cells, fields[1 - field]); });
+                }
             }
             report(plane, static_cast<double>(begun.sweeps) + static_cast<double>(sweeps) *
                                                                   static_cast<double>(turn + 1) /
@@ -143,7 +160,25 @@ private:
             publish(done);
         }
         context_.comm.barrier();  // all of the state is in the file
+        if (state && checkpoints_) {
+            keep(begun, done);
+        }
         return {next, done};
+    }
+
+    /// Says that the state after so many sweeps is whole; ends the job where somebody asks for that. @note Collective.
+    void keep(const Reached& begun, std::int64_t done) {
+        const Timed timed(context_.ledger, Phase::output, "checkpoint");
+        if (begun.file == &from_) {
+            std::int64_t found = outcome_.input_non_finite;
+            mpi::check(MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_INT64_T, MPI_SUM, context_.comm.get()),
+                       "MPI_Allreduce");
+            facts_ = {static_cast<double>(found)};
+        }
+        checkpoints_->complete(context_, done, facts_);
+        if (checkpoints_->wish(context_) == io::Checkpoints::Wish::save_and_stop) {
+            mpi::throw_agreed(context_.comm, io::stopped());
+        }
     }
 
     /// The tile's own cells, in its field.
@@ -244,6 +279,8 @@ private:
     std::optional<TileSource> input_;
     std::optional<Sink> output_;
     std::vector<std::unique_ptr<Sink>> snapshots_;
+    std::unique_ptr<io::Checkpoints> checkpoints_;
+    std::vector<double> facts_;  // of a checkpoint: numbers of the input that are not finite
     Staging staging_;
     Outcome outcome_;
 };
@@ -269,15 +306,11 @@ void check(const io::Region& from, const io::Region& to, Dtype dtype, const Opti
     for (std::int64_t done = 0; done < options.steps; ++passes) {
         done += sweeps_of_pass(options, done);
     }
-    if (std::ssize(options.states) < std::min<std::int64_t>(passes - 1, 2)) {
+    if (options.checkpoints.folder.empty() && std::ssize(options.states) < std::min<std::int64_t>(passes - 1, 2)) {
         throw UsageError(std::to_string(passes) + " passes need files for the states between them");
     }
     for (const io::Region& state : options.states) {
-        const Planes plane(state, 1);
-        if (state.dtype != dtype || plane.rows != planes.rows || plane.columns != planes.columns ||
-            plane.transposed != planes.transposed || !state.is_one_file() || state.swap_bytes) {
-            throw UsageError(state.name + ": the file for states has another shape, type or order than a plane");
-        }
+        check_state(state, planes, dtype);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/finish.hpp"
+#include "tilewise/svd/kept.hpp"
 #include "tilewise/svd/sweeps.hpp"
 
 namespace tilewise::svd {
@@ -122,6 +123,17 @@ private:
             setting.tolerance = kernel::jacobi_tolerance(shape.rows, setting.inner);
         }
         tolerance_ = setting.tolerance;
+        std::optional<Kept<T>> kept;
+        if (!options_.checkpoints.folder.empty()) {
+            kept.emplace(context_, options_.checkpoints, work_.n, shape.height());
+            setting.before = kept->restore(*blocks);
+            setting.between = [&](const Found& found) { kept->look(found, *blocks); };
+            outcome_.restored = kept->restored();
+            if (kept->differs()) {
+                outcome_.warnings.emplace_back(
+                    "the sweeps began anew: on these ranks and threads their start is rounded otherwise");
+            }
+        }
         const Swept swept =
             serial ? sweep_serially(*blocks, setting) : sweep(context_, cut_->ring, *blocks, *exchange, setting);
         exchange.reset();

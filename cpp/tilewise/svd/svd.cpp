@@ -93,6 +93,10 @@ void check_options(const Context& context, std::int64_t columns, const Options& 
     if (options.repeat < 1 || options.warmup < 0) {
         throw UsageError("a decomposition needs at least one repetition and no negative warm-up");
     }
+    if (!options.checkpoints.folder.empty() &&
+        (options.algorithm != AlgorithmKind::jacobi || options.repeat > 1 || options.warmup > 0)) {
+        throw UsageError("checkpoints are of jacobi, done once");
+    }
 }
 
 Outcome run(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tilewise/base/outcome.hpp"
+#include "tilewise/io/checkpoints.hpp"
 #include "tilewise/io/transfer.hpp"
 #include "tilewise/kernel/jacobi.hpp"
 #include "tilewise/mpi/exchange/kinds.hpp"
@@ -55,6 +56,9 @@ struct Options {
     Verify verify = Verify::off;
     int repeat = 1, warmup = 0;  ///< of the part in memory, each time from the input
     bool sync = false;
+    /// Of `jacobi`, done once: what is swept, to go on from after a death; a file has a row for each of the n columns,
+    /// and room in it for a column of A and one of V.
+    io::CheckpointOptions checkpoints = {};
 };
 
 /// Part files that exist with their full size, all of the type that the result is rounded to.
@@ -102,6 +106,7 @@ struct Outcome {
     double flops = 0;     ///< of all ranks, one repetition
     std::vector<std::string> warnings;
     Diagnostics diagnostics;
+    std::optional<io::Restored> restored;  ///< where there are checkpoints
 };
 
 /// A = U·diag(s)·Vᵀ (of complex numbers Vᴴ), or its K largest singular values with their vectors. Singular values

@@ -45,13 +45,20 @@ public:
 
     Swept operator()() {
         Swept swept;
-        for (int done = 0; done < setting_.most && !swept.converged; ++done) {
+        static_cast<Found&>(swept) = setting_.before;
+        Found replayed;
+        for (const double off : setting_.before.off_norm) {
+            replayed.off_norm.push_back(off);
+            rotate_if_stalled(replayed);
+        }
+        const int first = static_cast<int>(swept.off_norm.size());
+        for (int done = first; done < setting_.most && !swept.converged; ++done) {
             const Counters before = context_.ledger.count();
             for (int step = 0; step < ring_.steps(); ++step) {
                 take_step(step);
                 context_.report(Phase::compute, progress(swept, step));
             }
-            if (done == 0) {
+            if (done == first) {
                 swept.sweep_bytes = context_.ledger.count().exchanged - before.exchanged;
                 swept.sweep_messages = context_.ledger.count().messages - before.messages;
             }
@@ -59,10 +66,9 @@ public:
             swept.off_norm.push_back(tally.off);
             swept.off_squares.push_back(tally.off_squares());
             swept.converged = is_done(tally, setting_.tolerance, setting_.off_squares);
-            if (kernel::has_stalled(swept.off_norm)) {
-                for (kernel::PairSolverOf<T>& solver : solvers_) {
-                    solver.use_rotations();
-                }
+            rotate_if_stalled(swept);
+            if (setting_.between && !swept.converged && done + 1 < setting_.most) {
+                setting_.between(swept);
             }
         }
         for (const kernel::PairSolverOf<T>& solver : solvers_) {
@@ -75,6 +81,14 @@ public:
     }
 
 private:
+    void rotate_if_stalled(const Found& found) {
+        if (kernel::has_stalled(found.off_norm)) {
+            for (kernel::PairSolverOf<T>& solver : solvers_) {
+                solver.use_rotations();
+            }
+        }
+    }
+
     int first() const { return static_cast<int>(blocks_.first_position()); }
     int end() const { return first() + blocks_.positions(); }
 

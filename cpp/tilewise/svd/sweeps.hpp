@@ -1,6 +1,8 @@
 // Sweeps over all pairs of column blocks until all columns are orthogonal to each other.
 #pragma once
 
+#include <functional>
+
 #include "tilewise/mpi/exchange/exchange.hpp"
 #include "tilewise/svd/blocks.hpp"
 
@@ -18,17 +20,24 @@ inline ExchangeKind exchange_named(std::string_view name) { return mpi::exchange
 /// For blocks of at most `largest` reals. @note Collective; throws the same Error on every rank.
 std::unique_ptr<mpi::Exchange> make_exchange(ExchangeKind kind, const Context& context, std::int64_t largest);
 
+/// What sweeps have found, and when they are done.
+struct Found {
+    std::vector<double> off_norm;     ///< the largest cosine that each sweep found, over all ranks
+    std::vector<double> off_squares;  ///< and off(XᵀX), of each two columns as they met first in it
+};
+
 struct SweepSetting {
     ExchangeKind exchange = ExchangeKind::none;
     kernel::Inner inner = kernel::Inner::blocks;
     double tolerance = 0;    ///< the largest cosine that counts as orthogonal
     double off_squares = 0;  ///< off(XᵀX) below which no sweep is made either; 0: as the tolerance says
     int most = 30;           ///< sweeps
+    Found before = {};       ///< in sweeps that were made already, which count
+    /// Called after each sweep but the last, when all blocks are at their first places.
+    std::function<void(const Found& found)> between = {};
 };
 
-struct Swept {
-    std::vector<double> off_norm;     ///< the largest cosine that each sweep found, over all ranks
-    std::vector<double> off_squares;  ///< and off(XᵀX), of each two columns as they met first in it
+struct Swept : Found {
     bool converged = false;
     kernel::PairTally tally;  ///< of this rank
     double flops =

@@ -62,7 +62,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StackFields, extents, apart)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ConvertFields, row, column, scale)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StandingFields, start, block, sum)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JournalFields, folder, start, standing)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SavedFields, slot, version, facts, pieces)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JournalFields, folder, start, standing, every, slots, saved)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, constants, id, command, inputs, output, variant, stencil, svd, stack,
                                    convert, measure, journal, dtype, verify, overflow, symmetric, repeat, warmup, sync,
                                    bind, read_back, queue, band_bytes, stage, tolerance, place, hints, trace, site,
@@ -153,8 +154,8 @@ Enum named_or(Enum standard, const Names& names, const std::string& name, std::s
 /// Parses `text`, where only fields that may have fractions have them: the library would make any number a whole one,
 /// somehow.
 nlohmann::json parse_whole_numbers(const std::string& text) {
-    constexpr std::array<std::string_view, 8> fractions{"weights", "until_change", "tolerance", "off_squares",
-                                                        "energy",  "relative",     "seconds",   "scale"};
+    constexpr std::array<std::string_view, 9> fractions{
+        "weights", "until_change", "tolerance", "off_squares", "energy", "relative", "seconds", "scale", "every"};
     std::string key;
     return nlohmann::json::parse(text, [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
         if (event == nlohmann::json::parse_event_t::key) {
@@ -282,6 +283,7 @@ stencil::Options stencil_options_of(const Job& job) {
     for (const RegionFields& state : s.states) {
         options.states.push_back(region_of(state));
     }
+    options.checkpoints = checkpoints_of(job);
     options.grid = {v.grid[0], v.grid[1]};
     options.plain = kernel::kernel_named(v.kernel) == kernel::Kernel::plain;
     return options;
@@ -314,6 +316,7 @@ svd::Options svd_options_of(const Job& job) {
     options.keep_small = s.keep_small;
     options.require_converged = s.require_converged;
     options.panel_bytes = s.panel_bytes;
+    options.checkpoints = checkpoints_of(job);
     return options;
 }
 

@@ -20,7 +20,7 @@
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 11;
+inline constexpr int protocol = 12;
 
 /// Bytes of a job that the front sends ahead of what it hears to have been read: half of what a pipe holds.
 inline constexpr std::size_t job_window = 32768;
@@ -130,10 +130,21 @@ struct StandingFields {
     std::string sum;
 };
 
+/// A state that an earlier start has left whole; `facts` are the bits of numbers, in hexadecimal.
+struct SavedFields {
+    int slot = 0;
+    std::int64_t version = 0;
+    std::vector<std::string> facts;
+    std::vector<StandingFields> pieces;
+};
+
 struct JournalFields {
     std::string folder;
     int start = 0;
     std::vector<StandingFields> standing;
+    double every = 0;
+    std::vector<RegionFields> slots;
+    std::vector<SavedFields> saved;
 };
 
 struct MeasureFields {
@@ -186,6 +197,8 @@ struct OneToOne {
 OneToOne one_to_one(const Job& job);
 /// Where there is none, its folder is empty. Throws UsageError for checksums that are none.
 io::JournalOptions journal_of(const Job& job);
+/// Where there are none, their folder is empty. Throws UsageError as that does.
+io::CheckpointOptions checkpoints_of(const Job& job);
 multiply::Options options_of(const Job& job);
 convert::Options convert_options_of(const Job& job);
 norm::Options norm_options_of(const Job& job);

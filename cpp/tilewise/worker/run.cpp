@@ -19,6 +19,7 @@
 #include "tilewise/worker/fault.hpp"
 #include "tilewise/worker/last_words.hpp"
 #include "tilewise/worker/record.hpp"
+#include "tilewise/worker/resumed.hpp"
 #include "tilewise/worker/run_measure.hpp"
 #include "tilewise/worker/run_stencil.hpp"
 #include "tilewise/worker/run_svd.hpp"
@@ -28,20 +29,6 @@
 
 namespace tilewise::worker {
 namespace {
-
-/// What was found where the job went on from a journal.
-void add_resumed(Outcome& outcome, const std::optional<io::Resumed>& resumed) {
-    if (!resumed || resumed->started == 0) {
-        return;
-    }
-    outcome.result.add(
-        "resumed",
-        {{"starts", resumed->started + 1}, {"kept_pieces", resumed->kept}, {"spoilt_pieces", resumed->spoilt}});
-    if (resumed->spoilt > 0) {
-        outcome.warnings.push_back(std::to_string(resumed->spoilt) + (resumed->spoilt == 1 ? " piece" : " pieces") +
-                                   " of the result did not hold what the journal says, and went through the job again");
-    }
-}
 
 Outcome run_multiply(Context& context, const Job& job) {
     io::Region a, b;

@@ -12,6 +12,7 @@
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/events.hpp"
+#include "tilewise/worker/resumed.hpp"
 
 namespace tilewise::worker {
 namespace {
@@ -137,6 +138,7 @@ Outcome run_stencil(Context& context, const Job& job) {
         outcome.result.add("moved_ranks", moved(options.order));
     }
     outcome.warnings = warnings_of(done, to.dtype, options);
+    add_resumed(outcome, done.restored);
     outcome.afterwards = [&context, fields = done.fields, rate = points_per_second(done)](Outcome& finished) {
         add_roofline(context, *fields, rate, finished);
     };

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tilewise/mpi/together.hpp"
+#include "tilewise/worker/resumed.hpp"
 
 namespace tilewise::worker {
 namespace {
@@ -79,6 +80,7 @@ Outcome run_svd(Context& context, const Job& job) {
     outcome.samples = done.samples;
     outcome.warnings = done.warnings;
     outcome.result = result_of(done.diagnostics);
+    add_resumed(outcome, done.restored);
     return outcome;
 }
 

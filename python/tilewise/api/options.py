@@ -55,6 +55,8 @@ class JobOptions(TypedDict, total=False):
     hosts: str | os.PathLike[str]
     # Put neighbouring ranks on neighbouring units of this kind.
     place: str
+    # Keep the state of the work so often for --resume: 30s, 10min; or off.
+    checkpoint: float
     # Command to use instead of mpiexec and its options, such as "srun --mpi=pmix -K".
     launcher: str
     # File for the timeline (Perfetto format); may end in .gz.

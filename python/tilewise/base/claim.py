@@ -23,8 +23,8 @@ class Claim(msgspec.Struct):
     it was; folders stand behind what lies in them. `empty` is a folder that goes with them where nothing else
     lies in it. While a folder changes names in steps, the old one is called `aside`.
 
-    With a `journal` that says of any number that it stands in the part, both stay, for another start of the
-    same job: `goes_on` is the command. Nothing `spoilt` is worth that.
+    A `journal` that another start of the same job can go on from stays, and the part with it, unless the job
+    goes on from `states`: `goes_on` is the command. Nothing `spoilt` is worth that.
     """
 
     path: str
@@ -36,6 +36,7 @@ class Claim(msgspec.Struct):
     aside: str = ""
     journal: str = ""
     goes_on: str = ""
+    states: bool = False
     spoilt: bool = False
 
     def stands(self) -> bool:
@@ -47,20 +48,19 @@ class Claim(msgspec.Struct):
 
     def kept(self) -> bool:
         """Whether what there is stays for another start."""
-        return (
-            bool(self.journal) and not self.spoilt and not self.stands() and journal.has_pieces(self.journal)
-        )
+        return bool(self.journal) and not self.spoilt and not self.stands() and journal.is_kept(self.journal)
 
     def settle(self) -> list[str]:
         """Removes what must go; returns the paths of what could not be removed."""
-        if self.kept():
+        kept = self.kept()
+        if kept and not self.states:
             return []
         stands = self.stands()
         if self.aside and not stands and not os.path.lexists(self.path) and os.path.isdir(self.aside):
             with contextlib.suppress(OSError):
                 os.rename(self.aside, self.path)
         left = [path for path in (self.beside if stands else self.undo) if not _removed(path)]
-        if self.journal and not journal.remove(self.journal):
+        if self.journal and not kept and not journal.remove(self.journal):
             left.append(self.journal)
         if self.empty and not stands:
             with contextlib.suppress(OSError):

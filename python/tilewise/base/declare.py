@@ -34,6 +34,7 @@ class Value(NamedTuple):
 
 
 FILE, FOLDER, SIZE, NAME = Value("FILE", ("",)), Value("FOLDER", ("/",)), Value("SIZE"), Value("NAME")
+TIME = Value("TIME")
 JSON = Value("FILE", (".json",))
 _USUAL = {bool: Value(""), int: Value("N"), float: Value("X"), str: NAME}
 

@@ -1,12 +1,16 @@
-"""The journal beside a part file: which job it belongs to, and what of the result stands there by now.
+"""The journal of a job: which job it belongs to, and what another start of it can go on from.
 
     .C.npy.….part      the numbers
-    .C.npy.….journal/  job.json      which job this is
-                       0-0.log …     each rank's, of the first start
-                       stop          asks the ranks to end
+    .C.npy.….journal/  job.json           which job this is
+                       0-0.log …          pieces of the result that are in the part file: each rank's, of
+                                          the first start
+                       0.state 1.state    or states in the midst of the job, in turn
+                       0-0.state.log …    and what of them is there
+                       stop               asks the ranks to end
 
-A line of a log names a rectangle of the result as its file stores it, with two checksums: of its numbers, and
-of the line itself. The worker writes them (`io/journal.hpp`), and compares the numbers before it trusts them.
+A line of a log names a rectangle as its file stores it, with two checksums: of its numbers, and of the line
+itself. The worker writes them (`io/pieces.hpp`), and compares the numbers before it trusts them. A part file
+stays with pieces; states need none.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ from tilewise.base.owner import IDENTITY
 
 HEADER, STOP, ENDING = "job.json", "stop", "journal"
 _LOG = re.compile(r"(\d+)-(\d+)\.log")
+_STATE_LOG = re.compile(r"(\d+)-(\d+)\.state\.log")
+_WHOLE = b"whole"
 _SEED, _PRIME, _MASK = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1  # FNV-1a
 
 
@@ -41,6 +47,24 @@ class Piece(msgspec.Struct, frozen=True):
         """How many lie in it."""
         top, bottom, left, right = self.block
         return (bottom - top) * (right - left)
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """A state that the start with that number left whole in the file `slot`.
+
+    `version` grows as the job goes on. `facts` are the bits of what else is to be known, in hexadecimal.
+    """
+
+    start: int
+    slot: int
+    version: int
+    facts: list[str]
+    pieces: list[Piece]
+
+
+def slot_of(folder: str, slot: int) -> str:
+    """The file that states of this number are kept in."""
+    return os.path.join(folder, f"{slot}.state")
 
 
 def folder_of(part: str) -> str:
@@ -62,7 +86,7 @@ def beside(path: str) -> list[str]:
             match = IDENTITY.search(entry)
             if match is None or entry[match.end() :] != f".{ENDING}":
                 continue
-            if base.startswith(entry[1 : match.start() - 1]) and has_pieces(os.path.join(folder, entry)):
+            if base.startswith(entry[1 : match.start() - 1]) and is_kept(os.path.join(folder, entry)):
                 found.append(os.path.join(folder, entry))
     return sorted(found, key=lambda each: os.stat(os.path.join(each, HEADER)).st_mtime_ns)
 
@@ -78,29 +102,58 @@ def has_pieces(folder: str) -> bool:
     return False
 
 
+def is_kept(folder: str) -> bool:
+    """Whether there is anything that another start can go on from. Raises nothing."""
+    if has_pieces(folder):
+        return True
+    with contextlib.suppress(OSError):
+        return os.path.exists(os.path.join(folder, HEADER)) and bool(saved(folder))
+    return False
+
+
 def starts(folder: str) -> int:
     """How often the job has begun."""
-    found = [int(match[1]) for name in os.listdir(folder) if (match := _LOG.fullmatch(name))]
+    names = os.listdir(folder)
+    found = [
+        int(match[1]) for each in (_LOG, _STATE_LOG) for name in names if (match := each.fullmatch(name))
+    ]
     return max(found, default=-1) + 1
 
 
 def pieces(folder: str) -> list[Piece]:
     """All that the logs name, first start first, without lines that are torn or spoilt. Raises OSError."""
-    found: list[Piece] = []
-    logs = (match for name in os.listdir(folder) if (match := _LOG.fullmatch(name)))
-    for match in sorted(logs, key=lambda each: (int(each[1]), int(each[2]))):
-        with open(os.path.join(folder, match[0]), "rb") as file:
-            found.extend(_pieces(file, int(match[1])))
+    found = [_piece(start, words) for start, words in _lines(folder, _LOG) if len(words) == 5]
     return list({(piece.start, piece.block): piece for piece in found}.values())
 
 
-def _pieces(lines: Iterator[bytes], start: int) -> Iterator[Piece]:
-    for line in lines:
-        body, _, told = line.rstrip(b"\n").rpartition(b" ")
-        words = body.split()
-        if line.endswith(b"\n") and len(words) == 5 and told == b"%016x" % _check(body + b" "):
-            top, bottom, left, right = map(int, words[:4])
-            yield Piece(start, (top, bottom, left, right), words[4].decode())
+def saved(folder: str) -> list[Saved]:
+    """The last whole state of each file, the newest first. Raises OSError."""
+    whole: dict[int, Saved] = {}
+    pieces: dict[tuple[int, int, int], list[Piece]] = {}
+    for start, words in _lines(folder, _STATE_LOG):
+        slot, version = int(words[0]), int(words[1])
+        at = pieces.setdefault((start, slot, version), [])
+        if words[2] != _WHOLE:
+            at.append(_piece(start, words[2:]))
+        elif slot not in whole or (whole[slot].start, whole[slot].version) < (start, version):
+            whole[slot] = Saved(start, slot, version, [word.decode() for word in words[3:]], at)
+    return sorted(whole.values(), key=lambda each: (each.start, each.version), reverse=True)
+
+
+def _lines(folder: str, kind: re.Pattern[str]) -> Iterator[tuple[int, list[bytes]]]:
+    """The words of each whole line, with the number of the start, first start first."""
+    logs = (match for name in os.listdir(folder) if (match := kind.fullmatch(name)))
+    for match in sorted(logs, key=lambda each: (int(each[1]), int(each[2]))):
+        with open(os.path.join(folder, match[0]), "rb") as file:
+            for line in file:
+                body, _, told = line.rstrip(b"\n").rpartition(b" ")
+                if line.endswith(b"\n") and told == b"%016x" % _check(body + b" "):
+                    yield int(match[1]), body.split()
+
+
+def _piece(start: int, words: list[bytes]) -> Piece:
+    top, bottom, left, right = map(int, words[:4])
+    return Piece(start, (top, bottom, left, right), words[4].decode())
 
 
 def covered(found: list[Piece]) -> int:

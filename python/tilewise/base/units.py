@@ -92,6 +92,14 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds:.4f}" if seconds < 0.1 else f"{seconds:.3f}" if seconds < 100 else f"{seconds:.1f}"
 
 
+def duration_text(seconds: float) -> str:
+    """A time as flags have it: `90 s`, `10 min`, `2 h`."""
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:g} {unit}"
+    return f"{seconds:g} s"
+
+
 def shape_text(*extents: int) -> str:
     """`4096×512`, the way shapes stand in every message; `(7,)` with one dimension, as in Python."""
     return "×".join(map(str, extents)) if len(extents) > 1 else str(extents)

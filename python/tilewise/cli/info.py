@@ -240,13 +240,16 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
 def _rows_of_part(facts: dict[str, Any]) -> list[tuple[str, str]]:
     state = "a run is writing to it now" if facts["running"] else "no run is writing to it"
     goes_on = facts["goes_on"] or "the call that began it, with resume=True"
+    done = f"in {plural(facts['pieces'], 'piece')}" if facts["pieces"] is not None else ""
+    if facts["sweeps"] is not None:
+        done = f"up to sweep {facts['sweeps']}"
     return [
         ("path", facts["path"]),
         ("what", f"a part of {facts['of']}, by {facts['command']} of {listing(facts['inputs'])}"),
-        ("shape", f"{shape_text(*facts['shape'])} (rows × columns)"),
+        *([("shape", f"{shape_text(*facts['shape'])} (rows × columns)")] if facts["shape"] else []),
         ("numbers", facts["dtype"]),
         ("began", f"{facts['began']}, {plural(facts['starts'], 'start')}"),
-        ("done", f"{share_text(facts['done'])}, in {plural(facts['pieces'], 'piece')}"),
+        ("done", f"{share_text(facts['done'])}, {done}" if facts["done"] is not None else done),
         ("state", state),
         ("goes on with", goes_on),
     ]

@@ -121,6 +121,14 @@ class JobOutput(Generic[Made]):
         """`job`, as it is `told`, with a journal where it keeps one. Raises RunError."""
         return job
 
+    def _journaled(self, job: Job, claim: Claim, line: str) -> Job:
+        """`job` with the journal that has begun, which stays where the name of `claim` is not given."""
+        assert self.begun is not None
+        claim.journal = self.begun.folder
+        claim.states = self.begun.states
+        claim.goes_on = f"{line} --resume" if line else "the same call with resume=True goes on"
+        return msgspec.structs.replace(job, journal=journal.told(self.begun, self.plan.checkpoint or 0.0))
+
     def name_snapshot(self, index: int, force: bool) -> None:
         """Gives a snapshot that is complete its name. Raises RunError."""
         raise AssertionError("this result has no snapshots")
@@ -172,7 +180,9 @@ class FileOutput(JobOutput[Outputs]):
         self._shape = plan.shape
         self._part: Part | None = None  # of a stack, where its first slice lies
         self._gaps: Gaps | None = None
-        self._states = States(target.path, target.name, plan.job.id, plan.states)
+        self._state = plan.state if plan.checkpoint is not None else None
+        between = plan.states if self._state is None else []  # else they lie in the files of the checkpoints
+        self._states = States(target.path, target.name, plan.job.id, between)
         if plan.each is not None:
             self._shape = (plan.each.count * plan.shape[0], plan.shape[1])
             whole = plan.each.shape(*plan.shape)
@@ -187,7 +197,7 @@ class FileOutput(JobOutput[Outputs]):
 
     def check(self, force: bool) -> None:
         for each in self._targets:
-            require_replaceable(each, force)
+            require_replaceable(each, force or (self.begun is not None and each is not self.target))
 
     def _wants(self) -> list[Want]:
         target, plan, count = self.target, self.plan, len(self._targets)
@@ -196,7 +206,9 @@ class FileOutput(JobOutput[Outputs]):
         wants = [Want(self.folder, size, name, target.format.text)]
         if self._gaps is not None:
             wants.append(Want(self.folder, self._gaps.bytes, f"the slices of {target.name}"))
-        if plan.states:
+        if self._state is not None and self.begun is None:
+            wants.append(Want(self.folder, 2 * self._state.bytes, f"the checkpoints of {target.name}"))
+        elif self._states.regions:
             wants.append(Want(self.folder, self._states.bytes, f"the states between passes of {target.name}"))
         return wants
 
@@ -214,11 +226,12 @@ class FileOutput(JobOutput[Outputs]):
 
     def make(self) -> None:
         plan = self.plan
-        if self.begun is not None:
+        if self.begun is not None and not self.begun.states:
             head, region = self.begun.header.head, self.begun.output
             self._made = Outputs(output.reopen(self.target, self.begun.part, region, head), [])
             return
-        journal.remove_old(self.target)
+        if self.begun is None:
+            journal.remove_old(self.target)
         form = Form(
             shape=self._shape,
             extents=self._part.shape if self._part is not None else (),
@@ -230,6 +243,7 @@ class FileOutput(JobOutput[Outputs]):
             planes=plan.planes,
         )
         self._made = create_all(self.target, self._targets[:-1], form, plan.job.id)
+        self._made.again = self.begun is not None
         if self._gaps is not None:
             self._gaps.make()
         self._states.make()
@@ -247,12 +261,11 @@ class FileOutput(JobOutput[Outputs]):
         region = made.region
         if self.begun is None:
             plain = region.path == made.part and region.encoding == "binary" and not region.tiles
-            if not self.plan.journaled or not plain or self._part is not None or made.target.container:
+            pieces = self.plan.journaled and plain and self._part is None and not made.target.container
+            if self._state is None and not pieces:
                 return job
-            self.begun = journal.begin(made.part, self.target.name, line, job, inputs)
-        made.claim.journal = self.begun.folder
-        made.claim.goes_on = f"{line} --resume" if line else "the same call with resume=True goes on"
-        return msgspec.structs.replace(job, journal=journal.told(self.begun))
+            self.begun = journal.begin(self.target, line, job, inputs, self._state)
+        return self._journaled(job, made.claim, line)
 
     def _told_region(self) -> Region:
         """Where the result goes, or its first slice."""
@@ -270,7 +283,8 @@ class FileOutput(JobOutput[Outputs]):
 
     def settle(self, result: dict[str, Any]) -> list[str]:
         self._states.discard()
-        return self.made.keep(len(result.get("snapshots", [])))
+        kept = result.get("snapshots", [])
+        return self.made.keep([sweeps in kept for sweeps in self.plan.snapshots])
 
     def pack(self, run: Run) -> bool:
         sync, gaps = self.plan.choices.sync, self._gaps
@@ -311,6 +325,7 @@ class FolderOutput(JobOutput[Folder]):
         self.target = target
         svd = plan.job.svd
         self._cut = svd is not None and svd.energy > 0  # how many components there are is known at the end
+        self._state = plan.state if plan.checkpoint is not None else None
         self._pieces = list(plan.pieces)
         if plan.each is not None:  # as numpy.linalg has it, slices come first
             stack = plan.each.extents
@@ -325,8 +340,13 @@ class FolderOutput(JobOutput[Folder]):
         folder.require_replaceable(self.target, force, self.plan.job.inputs)
 
     def _wants(self) -> list[Want]:
-        size = sum(piece.bytes for piece in self._pieces)
-        return [] if self._cut else [Want(self.folder, size, self.target.name)]
+        wants = []
+        if not self._cut:
+            size = sum(piece.bytes for piece in self._pieces)
+            wants.append(Want(self.folder, size, self.target.name))
+        if self._state is not None and self.begun is None:
+            wants.append(Want(self.folder, 2 * self._state.bytes, f"the checkpoints of {self.target.name}"))
+        return wants
 
     @property
     def claims(self) -> list[Claim]:
@@ -336,6 +356,8 @@ class FolderOutput(JobOutput[Folder]):
 
     def make(self) -> None:
         job = self.plan.job
+        if self.begun is None:
+            journal.remove_old(self.target)
         self._made = folder.create(self.target, self._pieces, job.command, job.id, self._cut)
 
     def told(self, job: Job) -> Job:
@@ -346,6 +368,13 @@ class FolderOutput(JobOutput[Folder]):
             for piece, region in pieces
         }
         return msgspec.structs.replace(job, svd=msgspec.structs.replace(job.svd, **regions))
+
+    def keep_journal(self, job: Job, inputs: Inputs, line: str) -> Job:
+        if self._state is None:
+            return job
+        if self.begun is None:
+            self.begun = journal.begin(self.target, line, job, inputs, self._state)
+        return self._journaled(job, self.made.claim, line)
 
     def _told_region(self, piece: Piece, region: Region) -> Region:
         """Where the factor goes that is `piece` of one matrix: `region`, or its first slice in there."""

@@ -12,11 +12,12 @@ import msgspec
 
 from tilewise.base import journal
 from tilewise.base.errors import UsageError, disk_failure
-from tilewise.base.units import share_text
+from tilewise.base.owner import part_path
+from tilewise.base.units import plural, share_text
 from tilewise.files.region import Region, Source
 from tilewise.files.target import Target
 from tilewise.files.unchanged import Inputs, Look
-from tilewise.launch.job import Job, Journal, Standing
+from tilewise.launch.job import Job, Journal, Saved, Standing, Stencil
 
 # What makes two jobs the same, and how a user says it.
 _SAME = {
@@ -30,7 +31,10 @@ _SAME = {
 
 
 class Header(msgspec.Struct, kw_only=True):
-    """Which job a journal belongs to. `line` is the command that began it; `inputs` as they were then."""
+    """Which job a journal belongs to. `line` is the command that began it; `inputs` as they were then.
+
+    With `slots` the job goes on from states in these files, else from what is in its part file.
+    """
 
     tilewise: str
     line: str
@@ -39,6 +43,7 @@ class Header(msgspec.Struct, kw_only=True):
     job: Job
     inputs: list[Look | None]
     head: bytes  # of the part file, before the numbers
+    slots: list[Region] = []
 
 
 class Begun(msgspec.Struct, kw_only=True):
@@ -52,6 +57,11 @@ class Begun(msgspec.Struct, kw_only=True):
     def part(self) -> str:
         """The part file."""
         return journal.part_of(self.folder)
+
+    @property
+    def states(self) -> bool:
+        """Whether the job goes on from states, and needs no part file."""
+        return bool(self.header.slots)
 
     @property
     def output(self) -> Region:
@@ -71,8 +81,12 @@ class Begun(msgspec.Struct, kw_only=True):
         for field, said in _SAME.items():
             if getattr(was, field) != getattr(job, field):
                 raise self._other(f"{said} was another")
-        if (self.output.order, self.output.dtype) != (order, dtype):
+        if not self.states and (self.output.order, self.output.dtype) != (order, dtype):
             raise self._other("the result had another type or order")
+        if _swept(was.stencil) != _swept(job.stencil):
+            raise self._other("the sweeps were others")
+        if _decomposed(was) != _decomposed(job):
+            raise self._other("the decomposition was another")
         if [_form(region) for region in was.inputs] != [_form(region) for region in inputs]:
             raise self._other("the inputs were others")
         for now, then in zip(Inputs(inputs).files, self.header.inputs, strict=True):
@@ -81,7 +95,8 @@ class Begun(msgspec.Struct, kw_only=True):
 
     def _other(self, why: str) -> UsageError:
         return UsageError(
-            f"--resume: what is left in {self.part} is of another job: {why}", "--force to start anew"
+            f"--resume: what is left in {_place(self.folder)} is of another job: {why}",
+            "--force to start anew",
         )
 
 
@@ -107,12 +122,12 @@ def find(target: Target, resume: bool, force: bool) -> Begun | None:
     newest = there[-1]
     if not resume:
         raise UsageError(
-            f"{target.name}: an earlier run left {done_text(newest)} of it in {journal.part_of(newest)}",
+            f"{target.name}: an earlier run left {done_text(newest)} of it in {_place(newest)}",
             "--resume to go on with it, or --force to start anew",
         )
     descriptor = journal.hold(newest)
     if descriptor is None:
-        raise UsageError(f"{target.name}: another run is going on with it in {journal.part_of(newest)}")
+        raise UsageError(f"{target.name}: another run is going on with it in {_place(newest)}")
     try:
         return Begun(folder=newest, header=header_of(newest), descriptor=descriptor)
     except BaseException:
@@ -120,11 +135,13 @@ def find(target: Target, resume: bool, force: bool) -> Begun | None:
         raise
 
 
-def begin(part: str, name: str, line: str, job: Job, inputs: Inputs) -> Begun:
-    """Makes the journal of `job`, which writes to `part`. Raises RunError."""
+def begin(target: Target, line: str, job: Job, inputs: Inputs, state: Region | None = None) -> Begun:
+    """Makes the journal of `job`, which keeps pieces in its part file, or states. Raises RunError."""
     from tilewise import __version__
 
+    part, name = part_path(target.path, job.id), target.name
     folder = journal.folder_of(part)
+    slots = [_slot(state, folder, name, number) for number in range(2)] if state is not None else []
     header = Header(
         tilewise=__version__,
         line=line,
@@ -132,12 +149,16 @@ def begin(part: str, name: str, line: str, job: Job, inputs: Inputs) -> Begun:
         began=time.time(),
         job=msgspec.structs.replace(job, inputs=[_plain(region) for region in job.inputs]),
         inputs=[each.look for each in inputs.files],
-        head=_head(part, job.output),
+        head=b"" if slots else _head(part, job.output),
+        slots=slots,
     )
     try:
         os.mkdir(folder)
         with open(os.path.join(folder, journal.HEADER), "xb") as file:
             file.write(msgspec.json.encode(header))
+        for slot in slots:
+            with open(slot.path, "xb") as file:
+                file.truncate(slot.bytes)
         descriptor = journal.hold(folder)
     except OSError as error:
         journal.remove(folder)
@@ -146,13 +167,24 @@ def begin(part: str, name: str, line: str, job: Job, inputs: Inputs) -> Begun:
     return Begun(folder=folder, header=header, descriptor=descriptor)
 
 
-def told(begun: Begun) -> Journal:
-    """What the ranks are told. Raises RunError."""
+def told(begun: Begun, every: float = 0.0) -> Journal:
+    """What the ranks are told, who keep a state `every` so many seconds. Raises RunError."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(begun.folder, journal.STOP))
     try:
-        standing = [Standing(each.start, each.block, each.sum) for each in journal.pieces(begun.folder)]
-        return Journal(folder=begun.folder, start=journal.starts(begun.folder), standing=standing)
+        standing = [] if begun.states else _standing(journal.pieces(begun.folder))
+        saved = [
+            Saved(each.slot, each.version, each.facts, _standing(each.pieces))
+            for each in (journal.saved(begun.folder) if begun.states else [])
+        ]
+        return Journal(
+            folder=begun.folder,
+            start=journal.starts(begun.folder),
+            standing=standing,
+            every=every,
+            slots=begun.header.slots,
+            saved=saved,
+        )
     except OSError as error:
         raise disk_failure(f"the journal {begun.folder} cannot be read", error) from None
 
@@ -163,15 +195,19 @@ def remove_old(target: Target) -> None:
         with contextlib.suppress(OSError):
             descriptor = journal.hold(folder)
             if descriptor is not None:
-                os.unlink(journal.part_of(folder))
+                with contextlib.suppress(OSError):
+                    os.unlink(journal.part_of(folder))
                 journal.remove(folder)
                 os.close(descriptor)
 
 
 def done_text(folder: str) -> str:
-    """How much of the result stands there: `37 %`."""
+    """How much of the work is done: `37 %`."""
     with contextlib.suppress(OSError, UsageError):
-        return share_text(_share(header_of(folder), journal.pieces(folder)))
+        header = header_of(folder)
+        if header.job.svd is not None:  # how many sweeps there will be, nobody knows
+            return f"the state after {plural(_sweeps(folder), 'sweep')}"
+        return share_text(_share(header, folder))
     return "a part"
 
 
@@ -190,20 +226,19 @@ def facts_of(path: str) -> dict[str, Any] | None:
     if descriptor is not None:
         os.close(descriptor)
     output = header.job.output
-    assert output is not None, "a job without one keeps no journal"
-    found = journal.pieces(folder)
     return {
         "tilewise": __version__,
-        "path": os.path.abspath(journal.part_of(folder)),
+        "path": os.path.abspath(_place(folder)),
         "format": "part",
         "of": header.name,
         "command": header.job.command,
-        "shape": [output.rows, output.columns],
-        "dtype": output.dtype,
+        "shape": [output.rows, output.columns] if output is not None else None,
+        "dtype": output.dtype if output is not None else header.job.dtype,
         "began": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(header.began)),
         "starts": journal.starts(folder),
-        "pieces": len(found),
-        "done": _share(header, found),
+        "pieces": None if header.slots else len(journal.pieces(folder)),
+        "sweeps": _sweeps(folder) if header.slots else None,
+        "done": _share(header, folder) if header.job.svd is None else None,
         "running": descriptor is None,
         "inputs": [region.name for region in header.job.inputs],
         "goes_on": f"{header.line} --resume" if header.line else "",
@@ -215,10 +250,49 @@ def _head(part: str, output: Region | None) -> bytes:
         return file.read(output.offset if output is not None else 0) or b""
 
 
-def _share(header: Header, found: list[journal.Piece]) -> float:
-    output = header.job.output
-    numbers = output.rows * output.columns if output is not None else 0
-    return min(1.0, journal.covered(found) / numbers) if numbers else 0.0
+def _share(header: Header, folder: str) -> float:
+    job = header.job
+    if header.slots:
+        return _sweeps(folder) / job.stencil.steps if job.stencil and job.stencil.steps else 0.0
+    numbers = job.output.rows * job.output.columns if job.output is not None else 0
+    return min(1.0, journal.covered(journal.pieces(folder)) / numbers) if numbers else 0.0
+
+
+def _sweeps(folder: str) -> int:
+    """Those after which there is a state."""
+    return max((each.version for each in journal.saved(folder)), default=0)
+
+
+def _place(folder: str) -> str:
+    """Where what can be gone on with lies."""
+    part = journal.part_of(folder)
+    return part if os.path.exists(part) else folder
+
+
+def _slot(state: Region, folder: str, name: str, number: int) -> Region:
+    """The file for the states of this number."""
+    path = journal.slot_of(folder, number)
+    return msgspec.structs.replace(state, path=path, name=f"a checkpoint of {name}")
+
+
+def _standing(pieces: list[journal.Piece]) -> list[Standing]:
+    return [Standing(each.start, each.block, each.sum) for each in pieces]
+
+
+def _decomposed(job: Job) -> tuple[Any, ...] | None:
+    """What decides the numbers of a decomposition, but for ranks and threads."""
+    if job.svd is None:
+        return None
+    asked = msgspec.structs.replace(job.svd, u=None, s=None, vt=None, us=None)
+    return job.variant.algorithm, job.variant.start, job.variant.inner, asked
+
+
+def _swept(stencil: Stencil | None) -> tuple[Any, ...] | None:
+    """What decides the numbers of every state."""
+    if stencil is None:
+        return None
+    weights = (stencil.radius, stencil.weights, stencil.boundary)
+    return stencil.steps, stencil.planes, stencil.until_change, stencil.check_every, *weights
 
 
 def _plain(region: Region) -> Region:

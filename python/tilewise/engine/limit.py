@@ -52,7 +52,7 @@ class Limit:
 
     def late(self) -> Stopped:
         """What to raise where they have not."""
-        return Stopped("the job has reached its time limit, in the midst of a tile")
+        return Stopped("the job has reached its time limit, before what it was at was done")
 
     def _ask(self) -> None:
         self._asked = True

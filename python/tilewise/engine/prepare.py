@@ -10,6 +10,7 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.engine import journal, side_files
 from tilewise.engine.job_output import JobOutput, find_place, output_of
+from tilewise.engine.limit import in_batch
 from tilewise.engine.request import Request
 from tilewise.files import folder
 from tilewise.files.formats import format_of
@@ -46,7 +47,7 @@ def prepare(request: Request, joined: Join | None = None) -> JobOutput[Any]:
     inputs = operation.inspect()
     target = find_place(operation)
     begun = None
-    if target is not None and not operation.several:
+    if target is not None:
         begun = journal.find(target, request.resume, request.force)
     if begun is not None:
         operation = msgspec.structs.replace(operation, resumed=begun.header.job)
@@ -72,6 +73,7 @@ def _prepared(
     side_files.check("--trace", request.trace, [*named, request.record or ""])
     planned = operation.plan_all(inputs, target, of_ranks(), joined)
     plan = _with_notes(planned.required(lambda: operation.what_fits(planned, joined)), target)
+    plan = _with_checkpoints(plan, request, begun)
     if begun is not None:
         begun.require_same(plan.job, plan.job.inputs, plan.order, plan.dtype)
     elif request.resume:
@@ -84,6 +86,21 @@ def _prepared(
     # Last, so that nobody removes an old output for a request that makes no sense anyway.
     output.check(request.force)
     return output
+
+
+def _with_checkpoints(plan: Plan, request: Request, begun: journal.Begun | None) -> Plan:
+    """`plan` as states are kept; UsageError where that was asked for, and cannot be.
+
+    Where the job may be asked to end, one is kept then, whatever else was said.
+    """
+    if plan.each is not None and request.operation.checkpoint:
+        raise UsageError("--checkpoint makes no sense with --each: slices are done one after another")
+    if plan.state is None or plan.each is not None:
+        return msgspec.structs.replace(plan, state=None)
+    ends = request.time_limit is not None or in_batch() or (begun is not None and begun.states)
+    if plan.checkpoint is None and ends:
+        return msgspec.structs.replace(plan, checkpoint=0.0)
+    return plan
 
 
 def _check_style(operation: Operation, inputs: list[Region], target: Target | None) -> None:

@@ -6,13 +6,12 @@ from typing import Annotated
 
 import msgspec
 
-from tilewise.base.declare import HOW, SHOW, Parameter, Value
+from tilewise.base.declare import HOW, SHOW, TIME, Parameter, Value
 from tilewise.base.errors import RunError, UsageError
 from tilewise.base.units import parse_time
 from tilewise.launch.beats import parse_deadline
 from tilewise.operations.operation import Operation
 
-TIME = Value("TIME")
 TIMELINE = Value("FILE", (".json", ".gz"))
 
 

@@ -33,10 +33,14 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outputs(msgspec.Struct):
-    """Part files: one for the output, and one for each snapshot, which may be left without a state."""
+    """Part files: one for the output, and one for each snapshot, which may be left without a state.
+
+    `again`: an earlier start of the job may have named snapshots already, which ours replace.
+    """
 
     output: Output
     snapshots: list[Output]
+    again: bool = False
     warned: list[str] = []
 
     @property
@@ -49,10 +53,15 @@ class Outputs(msgspec.Struct):
         """Where the states in between go."""
         return [each.region for each in self.snapshots]
 
-    def keep(self, count: int) -> list[str]:
-        """Throws away all snapshots but the first `count`; warnings, where a file cannot be removed."""
-        left = [path for each in self.snapshots[count:] for path in each.discard()]
-        del self.snapshots[count:]
+    def keep(self, wanted: Sequence[bool]) -> list[str]:
+        """Throws away all snapshots that are not `wanted`; warnings, where a file cannot be removed."""
+        left = [
+            path
+            for each, keep in zip(self.snapshots, wanted, strict=True)
+            if not keep
+            for path in each.discard()
+        ]
+        self.snapshots = [each for each, keep in zip(self.snapshots, wanted, strict=True) if keep]
         return [f"{path}, which received no state, could not be removed" for path in left]
 
     def name_snapshot(self, index: int, sync: bool, force: bool) -> None:
@@ -62,7 +71,7 @@ class Outputs(msgspec.Struct):
         """
         snapshot = self.snapshots[index]
         if not snapshot.packed:
-            self.warned += snapshot.commit(sync, force)
+            self.warned += snapshot.commit(sync, force or self.again)
 
     def pack(self, sync: bool = False, run: Run = directly) -> bool:
         """Packs whatever format asks for that; whether there was anything to do."""
@@ -77,7 +86,7 @@ class Outputs(msgspec.Struct):
     def name(self, force: bool = False) -> None:
         """Gives all files their names, the output last; RunError where one cannot get its own."""
         for each in self._waiting():
-            each.name(force)
+            each.name(force or (self.again and each is not self.output))
 
     def tidy(self, sync: bool = False) -> list[str]:
         """What is left to do under the new names; warnings."""

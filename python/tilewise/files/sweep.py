@@ -34,7 +34,9 @@ def sweep(folder: str) -> None:
         base, ending = entry[1 : match.start() - 1], entry[match.end() + 1 :]
         path = os.path.join(folder, entry)
         own = path[: len(path) - len(ending) - 1]
-        if journal.has_pieces(f"{own}.{journal.ENDING}"):
+        if journal.has_pieces(f"{own}.{journal.ENDING}") or (
+            ending == journal.ENDING and journal.is_kept(path)
+        ):
             continue
         with contextlib.suppress(OSError):
             if ending == f"part{ASIDE}" and not os.path.lexists(os.path.join(folder, base)):

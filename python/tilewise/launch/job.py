@@ -7,7 +7,7 @@ import msgspec
 from tilewise.files.region import Region, Source
 from tilewise.launch import constants
 
-PROTOCOL = 11
+PROTOCOL = 12
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,15 +136,28 @@ class Standing(msgspec.Struct, frozen=True):
     sum: str
 
 
+class Saved(msgspec.Struct, frozen=True):
+    """A state that an earlier start left whole in the file `slot`; see `tilewise.base.journal`."""
+
+    slot: int
+    version: int
+    facts: list[str]
+    pieces: list[Standing]
+
+
 class Journal(msgspec.Struct, frozen=True, kw_only=True):
     """Where ranks write down what of the output stands in its part file, and what earlier starts wrote there.
 
-    `start` is how many there were.
+    `start` is how many there were. With `slots` states are kept in these two files in turn, `every` so many
+    seconds, 0: only when the job is asked to end; `saved` are those that are there, the newest first.
     """
 
     folder: str
     start: int = 0
     standing: list[Standing] = []
+    every: float = 0.0
+    slots: list[Region] = []
+    saved: list[Saved] = []
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True):

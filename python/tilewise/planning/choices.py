@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
-from tilewise.base.declare import FILE, HOW, SIZE, WHERE, Parameter, Value
+from tilewise.base.declare import FILE, HOW, SIZE, TIME, WHERE, Parameter, Value
 from tilewise.base.errors import UsageError
-from tilewise.base.units import parse_pair, parse_size
+from tilewise.base.units import parse_pair, parse_size, parse_time
 from tilewise.files.style import (
     DECIMAL,
     HEADER_ROWS,
@@ -21,6 +21,7 @@ from tilewise.files.style import (
 from tilewise.launch.job import Job
 from tilewise.planning.names import EXCHANGES, IO, KERNELS, ONLY_READ, PLACES, REMAINDERS, VERIFY, Algorithm
 
+CHECKPOINT_EVERY, CHECKPOINT_BEYOND = 600.0, 1200.0  # seconds
 NO_PROOFS = ("auto", "off")  # what --verify may be where there is nothing to verify
 
 
@@ -88,6 +89,10 @@ def _parse_grid(text: str) -> tuple[int, int] | None:
     return None if text == "auto" else parse_pair(text, "--grid", "2x2")
 
 
+def _parse_checkpoint(text: str) -> float:
+    return 0.0 if text.strip() == "off" else parse_time(text, "--checkpoint")
+
+
 def _parse_memory(text: str) -> int:
     return parse_size(text, "--memory")
 
@@ -117,6 +122,10 @@ def _has_proofs(kind: type[Choices]) -> bool:
     return kind.proofs != NO_PROOFS
 
 
+def _keeps(kind: type[Choices]) -> bool:
+    return kind.keeps
+
+
 def _has_algorithms(kind: type[Choices]) -> bool:
     return bool(kind.algorithms)
 
@@ -129,10 +138,11 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     """The flags that say how and where. Memory in bytes; `grid` is rows × columns of ranks.
 
     `algorithms`, `kernels` and `proofs` (values of --verify) are those of the operation that these are for,
-    and whether it `writes` files.
+    and whether it `writes` files, and `keeps` what another start can go on from.
     """
 
     writes: ClassVar[bool] = True
+    keeps: ClassVar[bool] = False
     algorithms: ClassVar[dict[str, Algorithm]] = {}
     kernels: ClassVar[tuple[str, ...]] = ("fast", "plain")
     proofs: ClassVar[tuple[str, ...]] = VERIFY
@@ -287,6 +297,18 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             choices=PLACES,
         ),
     ] = "core"
+    checkpoint: Annotated[
+        float | None,
+        Parameter(
+            name="--checkpoint",
+            value=TIME,
+            group=HOW,
+            help="Keep the state of the work so often for --resume: 30s, 10min; or off.",
+            default="10min, for over 20min",
+            parse=_parse_checkpoint,
+            applies=_keeps,
+        ),
+    ] = None
     resumed: Job | None = None  # whose pieces of the result are to be kept
     launcher: Annotated[
         str,
@@ -306,6 +328,12 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
                 raise UsageError(f"--no-verify and --verify {self.verify} contradict each other")
             msgspec.structs.force_setattr(self, "verify", "off")
             msgspec.structs.force_setattr(self, "no_verify", False)
+
+    def checkpoint_every(self, foreseen: float) -> float | None:
+        """The seconds from one state that is kept to the next, of work that is `foreseen` to take so many."""
+        if self.checkpoint is None:
+            return CHECKPOINT_EVERY if foreseen > CHECKPOINT_BEYOND else None
+        return self.checkpoint or None
 
     @property
     def command(self) -> str:

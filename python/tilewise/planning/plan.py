@@ -78,7 +78,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     `pieces` are the files of a result that is a folder; `shape` is that of the first one then.
 
     `writes_early`: ranks write while they still compute; `journaled`: what is done stands in the output piece
-    by piece, so that another start can go on from there. With `each` shapes and needs are those of one slice.
+    by piece, so that another start can go on from there. `state` is what a file holds from which it can go on
+    in the midst of the work; one is kept every `checkpoint` seconds, 0: when the job is asked to end, None:
+    never. With `each` shapes and needs are those of one slice.
 
     `refusal` says why there is no room for it. `fixed` are the flags that were given; `oversubscribed` may be
     wrong where `spread` is not sure; `peak` is what is stored under `peak_key`, and `keeps_peak` marks a
@@ -104,6 +106,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     fallback: Fallback | None = None
     writes_early: bool = False
     journaled: bool = False
+    state: Region | None = None
+    checkpoint: float | None = None
     each: Each | None = None
 
     refusal: Refusal | None

@@ -204,6 +204,9 @@ def _streams(options: Multiply, variant: Variant, operands: tuple[Region, Region
     )
 
 
+FLOPS = 20e9  # of one core in a second, to foresee roughly how long a product takes
+
+
 def _stage(
     left: Region,
     right: Region,
@@ -223,12 +226,27 @@ def _stage(
         limit = int(facts.memory_available * SHARE)
     if options.resumed is not None:  # its tiles, in whatever memory: the need is compared with that as always
         return Stage(*options.resumed.stage)
-    if limit is None or not _streams(options, variant, (left, right)):
-        return None
     (m, k), n = left.shape, right.shape[1]
-    item = ITEMSIZE[of_product(left.dtype, right.dtype)]
+    dtype = of_product(left.dtype, right.dtype)
+    item = ITEMSIZE[dtype]
+    # A tile that is done is what another start goes on from.
+    seconds = _flops(dtype, float(m) * n, k) / (FLOPS * spread.ranks * spread.threads)
+    every = options.checkpoint_every(seconds)
+    if not _streams(options, variant, (left, right)):
+        if options.checkpoint:
+            raise UsageError(
+                "--checkpoint makes no sense here: what is kept are tiles of C, past which A and B stream",
+                "omit --algorithm, --repeat and --io mapped; no input can be a text",
+            )
+        return None
+    if limit is None and every is None:
+        return None
 
     def fits(part: Stage) -> bool:
+        if every is not None and seconds * part.m * part.n > every * max(1, m * n):
+            return False
+        if limit is None:
+            return True
         need = with_unpacking(need_of(variant, part), [left, right], variant, spread.on_node)
         return (need.node if spread.sure else need.rank) <= limit
 

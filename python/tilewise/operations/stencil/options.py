@@ -69,6 +69,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
     colours: ClassVar[bool] = True
+    keeps: ClassVar[bool] = True
     not_of_stacks: ClassVar[dict[str, str]] = {"snapshot_every": "slices are done one after another"}
 
     steps: Annotated[int, Parameter(name="--steps", group=WHAT, help="Number of sweeps over the matrix.")]

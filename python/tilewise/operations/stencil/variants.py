@@ -14,6 +14,7 @@ import math
 import msgspec
 
 from tilewise.base.errors import UsageError
+from tilewise.base.units import duration_text
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region, Source
 from tilewise.files.states import state_region
@@ -33,6 +34,8 @@ from tilewise.planning import io, proof, rule
 from tilewise.planning.need import Need, with_unpacking
 from tilewise.planning.plan import Plan, plan_of, variant_of
 from tilewise.planning.where import Spread
+
+SWEPT_PER_SECOND = 1e9  # points of a field, by one core: to foresee roughly how long sweeps take
 
 
 def plan_stencil(
@@ -99,6 +102,7 @@ def plan_stencil(
             at_once=best,
         )
 
+    state = state_region((what.rows, what.columns), dtype, source.order)
     states: list[Region] = []
 
     def over(variant: Variant, limit: int) -> int:
@@ -108,8 +112,7 @@ def plan_stencil(
     larger = larger_than_memory(what, options, variant, verify, facts, target.format.text, over, then)
     if larger is not None:
         variant, passes = larger
-        plane = (what.rows, what.columns)
-        states = [state_region(plane, dtype, source.order)] * min(2, passes - 1)
+        states = [state] * min(2, passes - 1)
     why += [*(how if larger is None else []), *then]
     required = need_of(variant)
     payload = job.Stencil(
@@ -122,6 +125,18 @@ def plan_stencil(
         until_change=options.until_change or 0.0,
         check_every=options.check_every or CHECK_EVERY,
     )
+    seconds = points / (SWEPT_PER_SECOND * ranks * threads)
+    every = options.checkpoint_every(seconds)
+    keeps = planes == 1 and not options.again and options.steps > 1
+    if options.checkpoint and not keeps:
+        because = (
+            "the colours of a picture are swept one after another" if planes > 1 else "sweeps are repeated"
+        )
+        raise UsageError(
+            f"--checkpoint makes no sense here: {because if options.steps > 1 else 'it is one sweep'}"
+        )
+    if keeps and every is not None:
+        why.append(f"the state is kept every {duration_text(every)}, for --resume")
     given = {
         "decomposition": options.decomposition or options.grid,
         "depth": options.depth,
@@ -147,6 +162,8 @@ def plan_stencil(
         planes=planes,
         snapshots=list(options.snapshots),
         states=states,
+        state=state if keeps else None,
+        checkpoint=every,
     )
 
 

@@ -22,7 +22,8 @@ import os
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.base.units import bytes_text, listing, plural, shape_text
+from tilewise.base.units import bytes_text, duration_text, listing, plural, shape_text
+from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.folder import Piece
 from tilewise.files.region import Region
 from tilewise.launch import environment, job
@@ -51,6 +52,7 @@ FULL = 20  # operations of a full decomposition, over M·N·min(M, N)
 READINGS = 20  # of the file, that `randomized` is expected to take
 READ = 30  # operations that could be done while a number is read
 PAIRS_TO_OVERLAP = 3  # of a rank: two at its ends, and one that is solved while their blocks travel
+SWEEPS_FORESEEN, SWEPT_PER_SECOND = 60, 1e10  # multiplications over M·N·min(M, N), and those of one core
 REAL = {"complex64": "float32", "complex128": "float64"}  # of singular values
 
 
@@ -149,6 +151,17 @@ def _plan_by(
         qr_blocks=fallback.blocks if fallback else 0,
         scaled=options.scaled,
     )
+    keeps = algorithm.name == "jacobi" and not options.again
+    if options.checkpoint and not keeps:
+        because = (
+            f"{algorithm.name} keeps nothing to go on from" if not options.again else "sweeps are repeated"
+        )
+        raise UsageError(f"--checkpoint makes no sense here: {because}", "--algorithm jacobi")
+    every = options.checkpoint_every(
+        SWEEPS_FORESEEN * shape.work / (SWEPT_PER_SECOND * ranks * spread.threads)
+    )
+    if keeps and every is not None:
+        why.append(f"the state is kept every {duration_text(every)}, for --resume")
     pieces = _pieces(shape, options, dtype)
     flags = ("ranks", "threads", "algorithm", "io")
     return plan_of(
@@ -170,6 +183,17 @@ def _plan_by(
         shape=pieces[0].rows_columns,
         dtype=dtype,
         pieces=pieces,
+        state=_state(shape) if keeps else None,
+        checkpoint=every,
+    )
+
+
+def _state(shape: Shape) -> Region:
+    """What is swept: for each column one of A, or of its triangle, and one of V."""
+    rows, columns = shape.least, shape.most + shape.least
+    dtype = "float64" if shape.number == DOUBLE else "complex128"
+    return Region(
+        path="", name="", rows=rows, columns=columns, dtype=dtype, file_bytes=rows * columns * ITEMSIZE[dtype]
     )
 
 

@@ -40,6 +40,7 @@ class Transpose(OfOneInput, frozen=True, kw_only=True):
     """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
+    keeps: ClassVar[bool] = True
 
     order: Annotated[str | None, ORDER] = None
     header: Annotated[bool, HEADER] = False
