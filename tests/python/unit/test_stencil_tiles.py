@@ -64,3 +64,14 @@ def test_passes_end_at_snapshots() -> None:
     assert Field(9, 9, 1, 0, 1).passes(1) == 1
     assert smallest(Field(9, 9, 1, 20, 8), None, False) == Tiles(9, 9, 1)
     assert smallest(Field(10**4, 10**4, 1, 20, 8), 5, True) == Tiles(LEAST_ROWS, 10**4, 5)
+
+
+@pytest.mark.parametrize("columns", [1023, 1024, 1900, 2047, 2048, 5000])
+def test_what_is_advised_is_taken(columns: int) -> None:
+    field = Field(2100, columns, 1, 60, 60)
+    least = smallest(field, 4, False)
+
+    def over(tiles: Tiles) -> int:
+        return tiles.rows * tiles.columns - least.rows * least.columns
+
+    assert cheapest(field, 4, 1, False, over) is not None

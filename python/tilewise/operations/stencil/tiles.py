@@ -80,7 +80,7 @@ def cheapest(
 
 def smallest(field: Field, depth: int | None, whole_rows: bool) -> Tiles:
     """The least that is ever taken."""
-    columns = field.columns if whole_rows else min(field.columns, LEAST_COLUMNS)
+    columns = min(_widths(field.columns, whole_rows))
     return Tiles(min(field.rows, LEAST_ROWS), columns, depth or 1)
 
 
