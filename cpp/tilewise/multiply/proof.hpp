@@ -34,7 +34,7 @@ public:
     /// Before the first part of C: together `b` of all ranks are B once. @note Collective.
     void prepare(Context& context, const Part& b) {
         measure(context, b);
-        weigh(context);
+        weigh(context, columns());
     }
     /// Takes a part of C, which is not transposed, into account; its memory may be used for something else afterwards.
     /// Not collective.
@@ -48,9 +48,11 @@ public:
     }
 
     /// The same where no rank has its share of A or B in memory at once: part after part, in this order, with `see`
-    /// between the second and the third. Those with a part are not collective, the others are.
+    /// of what is in some columns once these are weighed. Those with a part are not collective, the others are.
     virtual void measure(Context& context, const Part& b) = 0;
-    virtual void weigh(Context& context) = 0;
+    /// All of these columns of B were measured.
+    virtual void weigh(Context& context, const grid::Range& columns) = 0;
+    virtual grid::Range columns() const = 0;
     virtual void apply_b(Context& context, const Part& b) = 0;
     virtual void join(Context& context) = 0;
     virtual void apply_a(Context& context, const Part& a) = 0;

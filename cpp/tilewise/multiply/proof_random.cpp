@@ -102,16 +102,22 @@ public:
         }
     }
 
-    void weigh(Context& context) override {
+    grid::Range columns() const override { return {0, shape_.n}; }
+
+    void weigh(Context& context, const grid::Range& columns) override {
         if constexpr (!exact) {
-            kernel::ColumnSizes sizes = sizes_ ? std::move(*sizes_) : kernel::ColumnSizes(shape_.n);
-            sizes_.reset();
+            kernel::ColumnSizes sizes(columns.size());
+            if (sizes_) {
+                std::copy_n(sizes_->largest.begin() + columns.begin, columns.size(), sizes.largest.begin());
+                std::copy_n(sizes_->squares.begin() + columns.begin, columns.size(), sizes.squares.begin());
+            }
             largest_over_ranks(context.comm, sizes.largest);
             sum_over_ranks(context.comm, sizes.squares);
             const double least = of_longest_ > 0 ? least_weight(sizes) : 0;
-            for (std::size_t j = 0; j < x_.weights.size(); ++j) {
-                const double weight = least > 0 ? least : weight_of(sizes.largest[j], sizes.squares[j]);
-                weights_sum_ += sizes.largest[j] > 0 ? weight : 0;  // products with zeros do not underflow
+            for (std::size_t index = 0; index < sizes.largest.size(); ++index) {
+                const auto j = static_cast<std::size_t>(columns.begin) + index;
+                const double weight = least > 0 ? least : weight_of(sizes.largest[index], sizes.squares[index]);
+                weights_sum_ += sizes.largest[index] > 0 ? weight : 0;  // products with zeros do not underflow
                 x_.weights[j] = weight;
                 x_.first[j] *= weight;
                 x_.second[j] *= weight;
@@ -136,6 +142,7 @@ public:
     }
 
     void join(Context& context) override {
+        sizes_.reset();
         Image<V> bx = bx_ ? std::move(*bx_) : Image<V>(shape_.k);
         bx_.reset();
         z_.emplace(shape_.k);

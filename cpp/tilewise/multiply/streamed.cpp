@@ -6,24 +6,17 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/io/ahead.hpp"
+#include "tilewise/io/behind.hpp"
 #include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/io/transfer.hpp"
 #include "tilewise/kernel/convert.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
-#include "tilewise/multiply/arrange.hpp"
 #include "tilewise/multiply/as_stored.hpp"
-#include "tilewise/multiply/steps.hpp"
+#include "tilewise/multiply/window_blocks.hpp"
 
 namespace tilewise::multiply {
 namespace {
-
-/// Which part of A, B and C is at hand: rows and columns of C, and the range of k.
-struct Window {
-    grid::Range m, n, k;
-
-    grid::Shape shape() const { return {m.size(), n.size(), k.size()}; }
-};
 
 /// The ranges of a length, each of `size` but the last.
 std::vector<grid::Range> ranges(std::int64_t length, std::int64_t size) {
@@ -33,79 +26,6 @@ std::vector<grid::Range> ranges(std::int64_t length, std::int64_t size) {
     }
     return found;
 }
-
-grid::Block moved(const grid::Block& block, std::int64_t down, std::int64_t right) {
-    return {{block.rows.begin + down, block.rows.end + down}, {block.columns.begin + right, block.columns.end + right}};
-}
-
-/// The ranks' blocks of one window, and how their panels travel. Windows of the same shape use it one after the other.
-class Blocks {
-public:
-    Blocks(Context& context, const io::Region& a, const io::Region& b, Dtype dtype, const Options& options,
-           const grid::Shape& shape)
-        : context_(context),
-          dtype_(dtype),
-          layout_(arrange(context.comm.size(), shape, options)),
-          arithmetic_(context, layout_, dtype, options, Halving{}),
-          steps_(layout_.steps(context.comm.rank())),
-          a_(side_of(layout_, context.comm.rank(), a, dtype, true)),
-          b_(side_of(layout_, context.comm.rank(), b, dtype, false)),
-          exchange_(make_exchange(
-              options.exchange, layout_.flow(),
-              {context, context.comm, layout_.grid(), layout_.place(context.comm.rank()), steps_, a_, b_})) {}
-
-    const grid::Layout& layout() const { return layout_; }
-    grid::Shape shape() const { return layout_.shape(); }
-
-    /// @note Collective, like those below.
-    void load_a(const io::Input& input, const Window& window) {
-        input.load(
-            context_, dtype_,
-            [&](int rank) { return grid::Share(moved(layout_.a(rank), window.m.begin, window.k.begin)); },
-            exchange_->a_block());
-    }
-    void load_b(const io::Input& input, const Window& window) {
-        input.load(
-            context_, dtype_,
-            [&](int rank) { return grid::Share(moved(layout_.b(rank), window.k.begin, window.n.begin)); },
-            exchange_->b_block());
-    }
-    /// What this rank has of A and B, in coordinates of the whole matrices.
-    Part a(const Window& window) { return part(a_, exchange_->a_block(), layout_.a(me()), window.m, window.k); }
-    Part b(const Window& window) { return part(b_, exchange_->b_block(), layout_.b(me()), window.k, window.n); }
-
-    void multiply(std::byte* c, bool accumulate, const std::function<void(double share)>& report) {
-        {
-            const Timed timed(context_.ledger, Phase::exchange, "open");
-            exchange_->open();
-        }
-        multiply_steps({context_, layout_, arithmetic_, *exchange_, steps_, dtype_}, c, accumulate, report);
-        exchange_->rewind();
-    }
-
-    std::int64_t received() const {
-        const grid::Block c = layout_.c(me());
-        return grid::received_elements(steps_, me(), c.rows.size(), c.columns.size()) *
-               static_cast<std::int64_t>(size_of(dtype_));
-    }
-
-private:
-    int me() const { return context_.comm.rank(); }
-
-    Part part(const Side& side, const std::byte* data, const grid::Block& block, const grid::Range& rows,
-              const grid::Range& columns) const {
-        const grid::Range inner{0, side.is_a ? block.columns.size() : block.rows.size()};
-        return {side.in_block(data, me(), inner), moved(block, rows.begin, columns.begin)};
-    }
-
-    Context& context_;
-    Dtype dtype_;
-    grid::Layout layout_;
-    Arithmetic arithmetic_;
-    std::vector<grid::Step> steps_;
-    Side a_, b_;
-    std::unique_ptr<Exchange> exchange_;
-};
 
 class Run {
 public:
@@ -127,11 +47,6 @@ public:
         if (is_integer(dtype_) && options_.overflow == Overflow::refuse) {
             refuse_large();
         }
-        if (check_) {
-            const Timed timed(context_.ledger, Phase::verify, "norms of columns");
-            over_b([&](const Window& window) { check_->measure(context_, blocks_->b(window)); });
-            check_->weigh(context_);
-        }
         std::optional<io::Output> output;
         if (c_ != nullptr) {
             const Timed timed(context_.ledger, Phase::output, "output");
@@ -140,6 +55,12 @@ public:
             if (journal_) {
                 outcome_.resumed = journal_->resumed();
             }
+        }
+        if (check_ && outcome_.resumed && outcome_.resumed->kept > 0) {  // not all of B comes by before C is seen
+            const Timed timed(context_.ledger, Phase::verify, "norms of columns");
+            over_b([&](const Window& window) { check_->measure(context_, blocks_->b(window)); });
+            check_->weigh(context_, check_->columns());
+            seen_ = Seen::nothing;
         }
         for (const grid::Range& m : m_) {
             for (const grid::Range& n : n_) {
@@ -153,11 +74,14 @@ public:
                     write(*output, m, n);
                 }
             }
+            end_of_row(m);
         }
         if (check_) {
             const Timed timed(context_.ledger, Phase::verify, "Freivalds' check");
-            over_b([&](const Window& window) { check_->apply_b(context_, blocks_->b(window)); });
-            check_->join(context_);
+            if (seen_ != Seen::images) {
+                over_b([&](const Window& window) { check_->apply_b(context_, blocks_->b(window)); });
+                check_->join(context_);
+            }
             over_a([&](const Window& window) { check_->apply_a(context_, blocks_->a(window)); });
             outcome_.verification = check_->judge(context_);
         }
@@ -182,8 +106,54 @@ private:
                 ahead_a_.emplace(a_);
                 ahead_b_.emplace(b_);
             }
+            if (options_.write == io::StrategyKind::positioned && c_ != nullptr) {
+                behind_.emplace(*c_);
+            }
         });
         outcome_.working = c_block().size() > 0 && shape_.k > 0;
+    }
+
+    // What the check wants to see of A and B comes by while C is computed, row of tiles after row of tiles, and only
+    // what is left is read once more:
+    //
+    //     the first row    B: how long its columns are         the second    B: times random vectors
+    //     all others       A: times what came of that          then          A of the first two rows, again
+    //
+    // Where a job goes on from tiles that are written, too little comes by.
+
+    void show(const Window& window) {
+        if (!check_ || seen_ == Seen::nothing || (seen_ == Seen::images && window.n.begin > 0)) {
+            return;
+        }
+        const Timed timed(context_.ledger, Phase::verify, "A and B times random vectors");
+        mpi::together(context_.comm, [&] {
+            switch (seen_) {
+                case Seen::norms:
+                    check_->measure(context_, blocks_->b(window));
+                    break;
+                case Seen::products:
+                    check_->apply_b(context_, blocks_->b(window));
+                    break;
+                default:
+                    check_->apply_a(context_, blocks_->a(window));
+                    break;
+            }
+        });
+    }
+
+    /// @note Collective.
+    void end_of_row(const grid::Range& m) {
+        if (!check_ || seen_ == Seen::nothing) {
+            return;
+        }
+        if (seen_ == Seen::products) {
+            const Timed timed(context_.ledger, Phase::verify, "A and B times random vectors");
+            check_->join(context_);
+        }
+        if (seen_ != Seen::images) {
+            left_of_a_ = m.end;
+            seen_ = seen_ == Seen::norms ? Seen::products : Seen::images;
+        }
     }
 
     /// The bound that needs only the largest numbers: closer ones would take more passes. @note Collective.
@@ -229,6 +199,7 @@ private:
             if (index + 1 < k_.size()) {
                 ask_for({m, n, k_[index + 1]});
             }
+            show(window);
             if (index == 0) {
                 mpi::together(context_.comm, [&] { c_memory_.grow(c_block().size() * item()); });
             }
@@ -242,15 +213,25 @@ private:
             io::corrupt_for_test(dtype_, c_memory_.data(), block.size());
         }
         if (check_) {
+            if (seen_ == Seen::norms) {
+                check_->weigh(context_, n);
+            }
             check_->see(context_, {{c_memory_.data(), block.columns.size(), false}, block});
         }
     }
 
     void ask_for(const Window& next) {
+        ask_for_a(next);
+        ask_for_b(next);
+    }
+    void ask_for_a(const Window& next) {
         if (ahead_a_) {
-            const int rank = context_.comm.rank();
-            ahead_a_->want(a_.stored(moved(blocks_->layout().a(rank), next.m.begin, next.k.begin)));
-            ahead_b_->want(b_.stored(moved(blocks_->layout().b(rank), next.k.begin, next.n.begin)));
+            ahead_a_->want(a_.stored(moved(blocks_->layout().a(context_.comm.rank()), next.m.begin, next.k.begin)));
+        }
+    }
+    void ask_for_b(const Window& next) {
+        if (ahead_b_) {
+            ahead_b_->want(b_.stored(moved(blocks_->layout().b(context_.comm.rank()), next.k.begin, next.n.begin)));
         }
     }
 
@@ -260,6 +241,9 @@ private:
         const grid::Block mine = moved(c_block(), m.begin, n.begin);
         std::byte* data = as_stored(context_, *c_, mine, c_memory_.data(), c_transposed_);
         output.store(context_, wanted, data);
+        if (behind_) {
+            behind_->wrote(stored(mine));
+        }
         if (journal_) {
             mpi::together(context_.comm, [&] { journal_->wrote(stored(mine), data); });
         }
@@ -301,23 +285,32 @@ private:
         }
     }
 
-    /// Reads all of B, or of A, once, part after part. @note Collective.
+    /// Reads all of B, or what is left of A, once, part after part. @note Collective.
     template <class Visit> void over_b(const Visit& visit) {
         for (const grid::Range& n : n_) {
-            for (const grid::Range& k : k_) {
-                const Window window{m_.front(), n, k};
+            for (std::size_t index = 0; index < k_.size(); ++index) {
+                const Window window{m_.front(), n, k_[index]};
                 blocks_for(window);
                 blocks_->load_b(*input_b_, window);
+                if (index + 1 < k_.size()) {
+                    ask_for_b({m_.front(), n, k_[index + 1]});
+                }
                 visit(window);
             }
         }
     }
     template <class Visit> void over_a(const Visit& visit) {
         for (const grid::Range& m : m_) {
-            for (const grid::Range& k : k_) {
-                const Window window{m, n_.front(), k};
+            if (seen_ == Seen::images && m.begin >= left_of_a_) {
+                break;
+            }
+            for (std::size_t index = 0; index < k_.size(); ++index) {
+                const Window window{m, n_.front(), k_[index]};
                 blocks_for(window);
                 blocks_->load_a(*input_a_, window);
+                if (index + 1 < k_.size()) {
+                    ask_for_a({m, n_.front(), k_[index + 1]});
+                }
                 visit(window);
             }
         }
@@ -342,10 +335,15 @@ private:
     std::vector<grid::Range> m_, n_, k_;
     std::optional<io::Input> input_a_, input_b_;
     std::optional<io::Ahead> ahead_a_, ahead_b_;
-    std::optional<Blocks> blocks_;
+    std::optional<io::Behind> behind_;
+    std::optional<WindowBlocks> blocks_;
     Array<std::byte> c_memory_;  // this rank's block of the tile of C …
     Buffer c_transposed_;        // … and the same as a file has it that is stored column by column
     std::unique_ptr<RandomCheck> check_;
+    /// What the check is shown of the tiles that are being computed.
+    enum class Seen { nothing, norms, products, images };
+    Seen seen_ = Seen::norms;
+    std::int64_t left_of_a_ = 0;  // rows that it has not seen when all tiles are computed
     std::unique_ptr<io::Journal> journal_;
     double done_ = 0;  // operations, in pairs
     Outcome outcome_;

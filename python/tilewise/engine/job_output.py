@@ -18,14 +18,14 @@ from tilewise.engine import journal
 from tilewise.engine.journal import Begun
 from tilewise.files import folder, output, sweep
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.folder import Folder, Piece
+from tilewise.files.folder import Folder
 from tilewise.files.formats import format_name
 from tilewise.files.output import Run, needed_bytes
 from tilewise.files.outputs import Form, Outputs, create_all, snapshot_name
 from tilewise.files.region import Region, Source, is_encoded
 from tilewise.files.room import DECODE_ELSEWHERE, OUTPUT_ELSEWHERE, Room, Want, rooms
 from tilewise.files.slices import Part, part_of
-from tilewise.files.stacks import Selection, dense_steps
+from tilewise.files.stacks import Selection
 from tilewise.files.states import States
 from tilewise.files.target import Target, base_of, find_target, module_of, require_replaceable
 from tilewise.files.unchanged import Inputs
@@ -48,15 +48,6 @@ def find_place(operation: Operation) -> Target | None:
     if operation.several:
         return folder.find_folder(operation.output)
     return find_target(operation.output, operation.colours)
-
-
-def output_of(operation: Operation, target: Target | None, plan: Plan) -> JobOutput[Any]:
-    """The result of `plan`, at the `target` that `find_place` found for `operation`."""
-    if target is None:
-        import tempfile
-
-        return JobOutput(tempfile.gettempdir(), plan)
-    return FolderOutput(target, plan) if operation.several else FileOutput(target, plan, operation.colours)
 
 
 class JobOutput(Generic[Made]):
@@ -312,94 +303,4 @@ class FileOutput(JobOutput[Outputs]):
                 plan.planes,
             )
             for each in (self.target, *(snapshot.target for snapshot in self.made.snapshots))
-        ]
-
-
-class FolderOutput(JobOutput[Folder]):
-    """A folder with a file for each of the plan's pieces: the factors of a decomposition."""
-
-    target: Target
-
-    def __init__(self, target: Target, plan: Plan) -> None:
-        super().__init__(os.path.dirname(target.path), plan)
-        self.target = target
-        svd = plan.job.svd
-        self._cut = svd is not None and svd.energy > 0  # how many components there are is known at the end
-        self._state = plan.state if plan.checkpoint is not None else None
-        self._pieces = list(plan.pieces)
-        if plan.each is not None:  # as numpy.linalg has it, slices come first
-            stack = plan.each.extents
-            self._pieces = [
-                msgspec.structs.replace(piece, shape=(*stack, *piece.shape)) for piece in plan.pieces
-            ]
-
-    def paths(self) -> list[str]:
-        return [self.target.path]
-
-    def check(self, force: bool) -> None:
-        folder.require_replaceable(self.target, force, self.plan.job.inputs)
-
-    def _wants(self) -> list[Want]:
-        wants = []
-        if not self._cut:
-            size = sum(piece.bytes for piece in self._pieces)
-            wants.append(Want(self.folder, size, self.target.name))
-        if self._state is not None and self.begun is None:
-            wants.append(Want(self.folder, 2 * self._state.bytes, f"the checkpoints of {self.target.name}"))
-        return wants
-
-    @property
-    def claims(self) -> list[Claim]:
-        if self._made is not None:
-            return [self._made.claim]
-        return [folder.claim_of(self.target, self._pieces, self.plan.job.id)]
-
-    def make(self) -> None:
-        job = self.plan.job
-        if self.begun is None:
-            journal.remove_old(self.target)
-        self._made = folder.create(self.target, self._pieces, job.command, job.id, self._cut)
-
-    def told(self, job: Job) -> Job:
-        assert job.svd is not None
-        pieces = zip(self.plan.pieces, self.made.regions, strict=True)
-        regions = {
-            os.path.splitext(piece.file)[0].lower(): self._told_region(piece, region)
-            for piece, region in pieces
-        }
-        return msgspec.structs.replace(job, svd=msgspec.structs.replace(job.svd, **regions))
-
-    def keep_journal(self, job: Job, inputs: Inputs, line: str) -> Job:
-        if self._state is None:
-            return job
-        if self.begun is None:
-            self.begun = journal.begin(self.target, line, job, inputs, self._state)
-        return self._journaled(job, self.made.claim, line)
-
-    def _told_region(self, piece: Piece, region: Region) -> Region:
-        """Where the factor goes that is `piece` of one matrix: `region`, or its first slice in there."""
-        each = self.plan.each
-        if each is None:
-            return region
-        rows, columns = piece.rows_columns
-        stars = ",".join("*" * len(each.extents))
-        return msgspec.structs.replace(
-            region,
-            name=f"{region.name}[{stars}]",
-            rows=rows,
-            columns=columns,
-            steps=list(dense_steps(each.extents, piece.bytes)),
-        )
-
-    def settle(self, result: dict[str, Any]) -> list[str]:
-        if self._cut:
-            from tilewise.operations.svd.shape import with_components
-
-            self.made.cut(with_components(self.made.listing.files, result["components"]))
-        return []
-
-    def matrices(self) -> list[Matrix]:
-        return [
-            Matrix(os.path.join(self.target.path, piece.file), "npy", piece.shape, piece.dtype, "C")
-            for piece in self.made.listing.files
         ]

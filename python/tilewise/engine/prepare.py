@@ -9,7 +9,8 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.engine import journal, side_files
-from tilewise.engine.job_output import JobOutput, find_place, output_of
+from tilewise.engine.folder_output import output_of
+from tilewise.engine.job_output import JobOutput, find_place
 from tilewise.engine.limit import in_batch
 from tilewise.engine.request import Request
 from tilewise.files import folder

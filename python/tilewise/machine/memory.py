@@ -53,17 +53,20 @@ def _meminfo(proc: str, field: str = "MemAvailable:") -> int | None:
 def _group_rooms(proc: str, cgroup: str) -> list[int]:
     """What each control group above us leaves: its limit minus its use, file cache not counted."""
     rooms = []
-    for folder, limit_name, usage_name, cache_name in _groups(proc, cgroup):
+    for folder, limit_name, usage_name, prefix in _groups(proc, cgroup):
         limit = _number(f"{folder}/{limit_name}")
         if limit is None or limit >= _UNLIMITED:
             continue
         usage = _number(f"{folder}/{usage_name}") or 0
-        rooms.append(max(0, limit - usage + _cache(f"{folder}/memory.stat", cache_name)))
+        rooms.append(max(0, limit - usage + _cache(f"{folder}/memory.stat", prefix)))
     return rooms
 
 
 def _groups(proc: str, cgroup: str) -> list[tuple[str, str, str, str]]:
-    """Folder and file names of every group of this process, up to the root, for both versions."""
+    """Every group of this process, up to the root, for both versions.
+
+    Its folder, the files with its limit and its use, and what fields of its statistics begin with.
+    """
     try:
         with open(f"{proc}/self/cgroup", encoding="utf-8") as file:
             lines = file.read().splitlines()
@@ -73,10 +76,10 @@ def _groups(proc: str, cgroup: str) -> list[tuple[str, str, str, str]]:
     for line in lines:
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers == "":
-            root, names = cgroup, ("memory.max", "memory.current", "inactive_file")
+            root, names = cgroup, ("memory.max", "memory.current", "")
         elif "memory" in controllers.split(","):
             root = f"{cgroup}/memory"
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
         else:
             continue
         while True:
@@ -95,13 +98,15 @@ def _number(path: str) -> int | None:
         return None
 
 
-def _cache(path: str, field: str) -> int:
+def _cache(path: str, prefix: str) -> int:
+    """Bytes of files in memory: those used of late, too, are given up before a process has to end."""
+    fields, found = (f"{prefix}inactive_file", f"{prefix}active_file"), 0
     try:
         with open(path, encoding="ascii") as file:
             for line in file:
                 key, _, value = line.partition(" ")
-                if key == field:
-                    return int(value)
+                if key in fields:
+                    found += int(value)
     except (OSError, ValueError):
         pass
-    return 0
+    return found

@@ -62,7 +62,7 @@ def record_of(run: Tilewise, *words: object) -> dict[str, Any]:
 @pytest.mark.parametrize(("ranks", "later"), [(1, 1), (2, 2), (2, 3), (3, 1)])
 def test_a_product_goes_on(tilewise: Tilewise, product: Any, ranks: int, later: int) -> None:
     words = (*PRODUCT, "-n", ranks, "--memory", MEMORY[ranks])
-    said = killed(tilewise, *words, fault=f"kill:{ranks - 1}:verify*6")
+    said = killed(tilewise, *words, fault=f"kill:{ranks - 1}:output*6")
     assert "of C.npy is kept" in said and f"-n {ranks} --memory {MEMORY[ranks]} --resume" in said
     assert not (tilewise.folder / "C.npy").exists()
     _, folder = left(tilewise)
@@ -92,7 +92,7 @@ def test_what_stands_is_not_computed_again(tilewise: Tilewise, product: Any) -> 
 @pytest.mark.parametrize("io", ["uncached", "collective", "root"])
 def test_strategies(tilewise: Tilewise, product: Any, io: str) -> None:
     words = (*PRODUCT, "-n", 2, "--memory", "180MiB", "--io", io)
-    killed(tilewise, *words, fault="kill:1:verify*6")
+    killed(tilewise, *words, fault="kill:1:output*6")
     record = record_of(tilewise, *words, "--resume")
     assert record["result"]["resumed"]["kept_pieces"] > 0 and record["verification"]["passed"]
     assert_allclose(numpy.load(tilewise.folder / "C.npy"), product, rtol=0, atol=1e-10 * K)
@@ -161,7 +161,7 @@ def test_it_goes_on_by_itself(tilewise: Tilewise, turned: Any) -> None:
 
 def test_what_lies_there_is_refused_without_a_word(tilewise: Tilewise, product: Any) -> None:
     words = (*PRODUCT, "-n", 1, "--memory", MEMORY[1])
-    killed(tilewise, *words, fault="kill:0:verify*6")
+    killed(tilewise, *words, fault="kill:0:output*6")
     part, folder = left(tilewise)
     said = one_message(tilewise(*words), 2)
     assert str(part) in said and "--resume to go on with it, or --force to start anew" in said
@@ -192,7 +192,7 @@ def _held(run: Tilewise, folder: Path, *words: object) -> str:
 
 def test_info_says_how_far_it_got(tilewise: Tilewise, product: Any) -> None:
     words = (*PRODUCT, "-n", 1, "--memory", MEMORY[1])
-    killed(tilewise, *words, fault="kill:0:verify*6")
+    killed(tilewise, *words, fault="kill:0:output*6")
     for path in left(tilewise):
         facts = json.loads(tilewise("info", path.name, "--json", "-").stdout)
         assert facts["of"] == "C.npy" and facts["shape"] == [M, N] and not facts["running"]

@@ -83,7 +83,7 @@ def test_memory_is_what_the_tightest_group_leaves(tmp_path: Path) -> None:
         {
             "job/memory.max": "600000\n",
             "job/memory.current": "200000\n",
-            "job/memory.stat": "anon 5\ninactive_file 50000\n",
+            "job/memory.stat": "anon 5\ninactive_file 30000\nactive_file 20000\n",
             "job/step/memory.max": "max\n",
         },
     )
@@ -98,10 +98,11 @@ def test_memory_groups_of_version_1(tmp_path: Path) -> None:
         {
             "docker/x/memory.limit_in_bytes": "300000",
             "docker/x/memory.usage_in_bytes": "100000",
+            "docker/x/memory.stat": "inactive_file 9\ntotal_inactive_file 10000\ntotal_active_file 20000\n",
             "memory.limit_in_bytes": "9223372036854771712",
         },
     )
-    assert memory.available_memory(str(proc), str(group)) == 200_000
+    assert memory.available_memory(str(proc), str(group)) == 230_000
 
 
 def test_a_profile_that_cannot_be_read_or_written_is_no_fault(

@@ -228,7 +228,7 @@ def test_outputs_get_their_names_together(tmp_path: Path) -> None:
     targets = [find_target(str(tmp_path / name)) for name in ("out.npy", "out-000001.npy", "out-000002.npy")]
     outputs = create_all(targets[0], targets[1:], Form(shape=(3, 4), dtype="float64", order="C"), "id")
     assert len(outputs.claims) == 3 and not any(claim.stands() for claim in outputs.claims)
-    outputs.keep(1)
+    outputs.keep([True, *[False] * (len(outputs.snapshots) - 1)])
     assert len(list(tmp_path.iterdir())) == 2
     outputs.commit()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out-000001.npy", "out.npy"]
@@ -251,7 +251,7 @@ def test_a_snapshot_that_stays_is_said(tmp_path: Path, monkeypatch: pytest.Monke
 
     with monkeypatch.context() as patch:
         patch.setattr("tilewise.files.output.os.unlink", unlink)
-        said = outputs.keep(1)
+        said = outputs.keep([True, *[False] * (len(outputs.snapshots) - 1)])
     assert said == [f"{stuck}, which received no state, could not be removed"]
     outputs.commit()
     assert {path.name for path in tmp_path.iterdir()} == {"out-000001.npy", "out.npy", Path(stuck).name}

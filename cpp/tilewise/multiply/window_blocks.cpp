@@ -1,0 +1,55 @@
+// Layout, panels and arithmetic of one window.
+#include "tilewise/multiply/window_blocks.hpp"
+
+#include "tilewise/multiply/arrange.hpp"
+#include "tilewise/multiply/steps.hpp"
+
+namespace tilewise::multiply {
+
+WindowBlocks::WindowBlocks(Context& context, const io::Region& a, const io::Region& b, Dtype dtype,
+                           const Options& options, const grid::Shape& shape)
+    : context_(context),
+      dtype_(dtype),
+      layout_(arrange(context.comm.size(), shape, options)),
+      arithmetic_(context, layout_, dtype, options, Halving{}),
+      steps_(layout_.steps(context.comm.rank())),
+      a_(side_of(layout_, context.comm.rank(), a, dtype, true)),
+      b_(side_of(layout_, context.comm.rank(), b, dtype, false)),
+      exchange_(
+          make_exchange(options.exchange, layout_.flow(),
+                        {context, context.comm, layout_.grid(), layout_.place(context.comm.rank()), steps_, a_, b_})) {}
+
+void WindowBlocks::load_a(const io::Input& input, const Window& window) {
+    input.load(
+        context_, dtype_, [&](int rank) { return grid::Share(moved(layout_.a(rank), window.m.begin, window.k.begin)); },
+        exchange_->a_block());
+}
+
+void WindowBlocks::load_b(const io::Input& input, const Window& window) {
+    input.load(
+        context_, dtype_, [&](int rank) { return grid::Share(moved(layout_.b(rank), window.k.begin, window.n.begin)); },
+        exchange_->b_block());
+}
+
+void WindowBlocks::multiply(std::byte* c, bool accumulate, const std::function<void(double share)>& report) {
+    {
+        const Timed timed(context_.ledger, Phase::exchange, "open");
+        exchange_->open();
+    }
+    multiply_steps({context_, layout_, arithmetic_, *exchange_, steps_, dtype_}, c, accumulate, report);
+    exchange_->rewind();
+}
+
+std::int64_t WindowBlocks::received() const {
+    const grid::Block c = layout_.c(me());
+    return grid::received_elements(steps_, me(), c.rows.size(), c.columns.size()) *
+           static_cast<std::int64_t>(size_of(dtype_));
+}
+
+Part WindowBlocks::part(const Side& side, const std::byte* data, const grid::Block& block, const grid::Range& rows,
+                        const grid::Range& columns) const {
+    const grid::Range inner{0, side.is_a ? block.columns.size() : block.rows.size()};
+    return {side.in_block(data, me(), inner), moved(block, rows.begin, columns.begin)};
+}
+
+}  // namespace tilewise::multiply
