@@ -71,11 +71,16 @@ def judge(run: Run, silent: bool = False, codes: Iterable[int] = ()) -> list[str
             wrong += [f"MESSAGES {len(lines)}" + (f", as {lines[-1][:80]!r}" if lines else "")]
     if run.code not in CODES | set(codes):
         wrong += [f"CODE {run.code}"]
-    if left := [name for name in run.left if Path(name).name not in run.said]:
+    if left := [name for name in run.left if Path(name).name not in run.said and not kept(name, run.said)]:
         wrong += [f"LEFT {', '.join(left)}"]
     if run.segments and OWN_SHM in os.environ:  # else they may be others'
         wrong += [f"SHM {', '.join(run.segments)}"]
     return wrong
+
+
+def kept(name: str, said: str) -> bool:
+    """Whether a message says that what is called so is kept, and what goes on with it."""
+    return Path(name).suffix in (".part", ".journal") and "is kept" in said and "--resume" in said
 
 
 class Tally:
