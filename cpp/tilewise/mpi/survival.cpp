@@ -42,9 +42,7 @@ const Ulfm& ulfm() {
 
 }  // namespace
 
-bool can_survive() {
-    return ulfm().revoke != nullptr && ulfm().agree != nullptr && ulfm().shrink != nullptr;
-}
+bool can_survive() { return ulfm().revoke != nullptr && ulfm().agree != nullptr && ulfm().shrink != nullptr; }
 
 void survive_losses(bool yes) { survives = yes && can_survive(); }
 

@@ -170,7 +170,7 @@ struct Job {
     int repeat = 1, warmup = 0;
     bool symmetric = false, sync = false, bind = false, read_back = false;
     bool survive = false;  ///< where the library can, ranks go on without one that has died
-    bool queue = true;  ///< of tiles that ranks do on their own: whoever is idle takes the next
+    bool queue = true;     ///< of tiles that ranks do on their own: whoever is idle takes the next
     std::int64_t band_bytes = 0;
     std::array<std::int64_t, 3> stage{};  ///< of a product larger than memory: m, n, k of what is there at a time
     double tolerance = 0;

@@ -148,7 +148,7 @@ int work(const Arguments& arguments) {
         mpi::no_return(comm, [&] {
             const Job job = receive_job(comm);
             if (job.command != "quit") {
-                job.survive && mpi::can_survive() ? run_surviving(comm, job) : run(comm, job);
+                job.survive&& mpi::can_survive() ? run_surviving(comm, job) : run(comm, job);
             }
         });
     } catch (...) {

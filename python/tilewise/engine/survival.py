@@ -1,4 +1,4 @@
-"""Jobs whose ranks go on without one that has died: whether that can be, and what such a job does otherwise."""
+"""Jobs whose ranks go on without one that has died: whether that can be, and how such a job is done."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tilewise.engine.request import Request
 from tilewise.launch import launcher
 from tilewise.launch.describe import describe
 from tilewise.launch.join import Join
+from tilewise.planning.choices import Strategies
 
 # What goes by messages: of windows and of files that MPI opens no library says when a rank has died.
 _EXCHANGES = ("none", "synchronous", "blocking", "nonblocking", "overlap", "persistent")
@@ -42,20 +43,29 @@ def prepared(request: Request) -> JobOutput[Any]:
         operation = msgspec.structs.replace(operation, tiles="fixed")
         why.append("--survive: each rank has its own tiles, since the queue is in memory of one rank")
     output = prepare(msgspec.structs.replace(request, operation=operation))
+    again: dict[str, Any] = {}
     if output.plan.job.variant.exchange not in _EXCHANGES and operation.exchange is None:
-        if output.begun is not None:
-            output.begun.let_go()
-        operation = msgspec.structs.replace(operation, exchange="overlap")
+        again["exchange"] = "overlap"
         why.append("--survive: blocks go by messages, since shared memory tells nobody of a death")
+    if not output.plan.journaled and operation.io == Strategies():
+        again["io"] = Strategies("positioned", "positioned")
+        why.append("--survive: files are read and written by position, as a journal wants it")
+    if again:
+        _let_go(output)
+        operation = msgspec.structs.replace(operation, **again)
         output = prepare(msgspec.structs.replace(request, operation=operation))
     try:
         _check(output)
     except BaseException:
-        if output.begun is not None:
-            output.begun.let_go()
+        _let_go(output)
         raise
     output.plan = msgspec.structs.replace(output.plan, reasons=[*output.plan.reasons, *why])
     return output
+
+
+def _let_go(output: JobOutput[Any]) -> None:
+    if output.begun is not None:
+        output.begun.let_go()
 
 
 def _check(output: JobOutput[Any]) -> None:

@@ -75,9 +75,7 @@ class Beats:
     def forget(self, pid: int, host: str) -> None:
         """That process has died, and the others go on without it."""
         self._ranks = {
-            rank: one
-            for rank, one in self._ranks.items()
-            if (one.beat.pid, one.beat.host) != (pid, host)
+            rank: one for rank, one in self._ranks.items() if (one.beat.pid, one.beat.host) != (pid, host)
         }
 
     def look(self) -> Hang | None:

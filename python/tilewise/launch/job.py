@@ -262,8 +262,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What to do, where the data are, and how; the worker decides nothing that could stand here.
 
     `constants` is the digest of the worker's constants that the plan went by; 0: there were none. `queue`: of
-    tiles that ranks do on their own, whoever is idle takes the next; else each has its own from the start. `survive`:
-    where the library can, ranks go on without one that has died.
+    tiles that ranks do on their own, whoever is idle takes the next; else each has its own from the start.
+    `survive`: where the library can, ranks go on without one that has died.
     """
 
     protocol: int = PROTOCOL

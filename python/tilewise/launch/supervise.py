@@ -48,7 +48,8 @@ class Supervisor:
     """Watches one child. `on_progress` hears of progress, `on_chatter` of each line that is not ours.
 
     `on_snapshot` hears of snapshots that are complete, `on_standstill` of ranks of which none gets on, where
-    that ends no job, `on_survived` of deaths after which the others have gone on. `deadline` is what `Beats` takes.
+    that ends no job, `on_survived` of deaths after which the others have gone on. `deadline` is what `Beats`
+    takes.
     """
 
     def __init__(

