@@ -51,7 +51,7 @@ def survived(run: Tilewise, *words: object, fault: str) -> dict[str, Any]:
     return dict(json.loads((run.folder / "r.json").read_text()))
 
 
-@pytest.mark.parametrize("fault", ["kill:1:input*3", "kill:2:compute*4", "kill:0:output*3"])
+@pytest.mark.parametrize("fault", ["kill:1:verify*4", "kill:2:compute*4", "kill:0:output*3"])
 def test_a_product(ulfm: Tilewise, fault: str) -> None:
     record = survived(ulfm, *PRODUCT, fault=fault)
     assert record["result"]["survived"] == {"lost_ranks": [int(fault[5])], "ranks": 2, "grid": [1, 2]}
