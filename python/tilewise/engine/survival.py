@@ -46,7 +46,7 @@ def prepared(request: Request) -> JobOutput[Any]:
     again: dict[str, Any] = {}
     if output.plan.job.variant.exchange not in _EXCHANGES and operation.exchange is None:
         again["exchange"] = "overlap"
-        why.append("--survive: blocks go by messages, since shared memory tells nobody of a death")
+        why.append("--survive: blocks use messages, since shared memory tells no rank of a death")
     if not output.plan.journaled and operation.io == Strategies():
         again["io"] = Strategies("positioned", "positioned")
         why.append("--survive: files are read and written by position, as a journal wants it")
@@ -72,12 +72,12 @@ def _check(output: JobOutput[Any]) -> None:
     variant = output.plan.job.variant
     if variant.exchange not in _EXCHANGES:
         raise UsageError(
-            f"--survive makes no sense with --exchange {variant.exchange}: nobody hears of a death there",
+            f"--survive makes no sense with --exchange {variant.exchange}: no rank hears of a death there",
             "--exchange overlap",
         )
     for strategy in (variant.read, variant.write):
         if strategy not in _STRATEGIES:
             raise UsageError(
-                f"--survive makes no sense with --io {strategy}: nobody hears of a death there",
+                f"--survive makes no sense with --io {strategy}: no rank hears of a death there",
                 "--io positioned",
             )
