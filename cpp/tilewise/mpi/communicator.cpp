@@ -1,6 +1,8 @@
 // Duplicates and splits communicators, and makes them return errors instead of ending the program.
 #include "tilewise/mpi/communicator.hpp"
 
+#include <vector>
+
 namespace tilewise::mpi {
 namespace {
 
@@ -10,7 +12,21 @@ MPI_Comm duplicate(MPI_Comm parent) {
     return copy;
 }
 
+/// Those that the thread which calls MPI has made, and may have freed.
+std::vector<std::weak_ptr<Comm>>& made() {
+    static std::vector<std::weak_ptr<Comm>> all;
+    return all;
+}
+
 }  // namespace
+
+void for_all_communicators(const std::function<void(MPI_Comm comm)>& visit) {
+    for (const std::weak_ptr<Comm>& each : made()) {
+        if (const std::shared_ptr<Comm> held = each.lock()) {
+            visit(held->get());
+        }
+    }
+}
 
 Communicator::Communicator(MPI_Comm parent) : Communicator(Adopt{}, duplicate(parent)) {}
 
@@ -18,6 +34,8 @@ Communicator::Communicator(Adopt, MPI_Comm comm) : comm_(std::make_shared<Comm>(
     check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm, &size_), "MPI_Comm_size");
+    std::erase_if(made(), [](const std::weak_ptr<Comm>& each) { return each.expired(); });
+    made().push_back(comm_);
 }
 
 Communicator Communicator::split(int color, int key) const {

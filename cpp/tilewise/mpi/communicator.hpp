@@ -1,6 +1,7 @@
 // A group of ranks that talk without being overheard, and whose errors come back as codes.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "tilewise/mpi/handle.hpp"
@@ -31,5 +32,8 @@ private:
     int rank_ = 0;
     int size_ = 1;
 };
+
+/// Calls `visit` with each communicator that this process has. Not collective.
+void for_all_communicators(const std::function<void(MPI_Comm comm)>& visit);
 
 }  // namespace tilewise::mpi

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "tilewise/mpi/survival.hpp"
+
 namespace tilewise::mpi {
 namespace {
 
@@ -34,6 +36,9 @@ int error_number_of(int code, const std::string& words) {
 void check(int code, const char* call) {
     if (code == MPI_SUCCESS) {
         return;
+    }
+    if (losses_are_survived()) {
+        revoke_all();  // now: on the way to whoever handles it communicators are lost that others wait in
     }
     std::array<char, MPI_MAX_ERROR_STRING> text{};
     int length = 0;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tilewise/mpi/handle.hpp"
+#include "tilewise/mpi/survival.hpp"
 
 namespace tilewise::mpi {
 namespace {
@@ -122,6 +123,9 @@ void rethrow_or_abort(const Communicator& comm) {
     const Error error = error_in_flight();
     if (comm.size() == 1 || error.agreed_by() >= comm.size()) {
         throw;
+    }
+    if (error.kind() == ErrorKind::mpi && losses_are_survived()) {
+        throw;  // a rank may have died: whoever called us finds out, and goes on with the others
     }
     int rank = -1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -6,7 +6,8 @@
 //             ok  ok  !!  ok   ─▶         !!  !!  !!  !!     the type that rank 2 threw, marked as agreed by 4 ranks
 //
 //   no_return(comm, body)      others wait for this rank in the body: an error that is not agreed ends the whole job
-//                              after its last words, so that nobody hangs; one that is passes, and all ranks go on
+//                              after its last words, so that nobody hangs; one that is passes, and all ranks go on;
+//                              where deaths are survived (survival.hpp), errors of MPI pass, too
 #pragma once
 
 #include <functional>

@@ -13,6 +13,7 @@
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/mpi/library.hpp"
 #include "tilewise/mpi/mpi.hpp"
+#include "tilewise/mpi/survival.hpp"
 #include "tilewise/stencil/margins.hpp"
 #include "tilewise/svd/algorithms.hpp"
 #include "tilewise/svd/sweeps.hpp"
@@ -66,8 +67,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SavedFields, slot, version, facts, pieces)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JournalFields, folder, start, standing, every, slots, saved)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, constants, id, command, inputs, output, variant, stencil, svd, stack,
                                    convert, measure, journal, dtype, verify, overflow, symmetric, repeat, warmup, sync,
-                                   bind, read_back, queue, band_bytes, stage, tolerance, place, hints, trace, site,
-                                   calibrate, progress, fault)
+                                   bind, read_back, survive, queue, band_bytes, stage, tolerance, place, hints, trace,
+                                   site, calibrate, progress, fault)
 
 namespace {
 
@@ -380,7 +381,8 @@ static nlohmann::json description() {
             {"backends", backends()},
             {"cuda", cuda.version},
             {"gpus", cuda.gpus},
-            {"gpu_trouble", cuda.trouble}};
+            {"gpu_trouble", cuda.trouble},
+            {"survives", mpi::can_survive()}};
 }
 
 std::string describe() { return description().dump(2); }

@@ -20,7 +20,7 @@
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 12;
+inline constexpr int protocol = 13;
 
 /// Bytes of a job that the front sends ahead of what it hears to have been read: half of what a pipe holds.
 inline constexpr std::size_t job_window = 32768;
@@ -169,7 +169,8 @@ struct Job {
     std::string dtype, verify, overflow;
     int repeat = 1, warmup = 0;
     bool symmetric = false, sync = false, bind = false, read_back = false;
-    bool queue = true;  ///< of tiles that ranks do on their own: whoever is idle takes the next
+    bool survive = false;  ///< where the library can, ranks go on without one that has died
+    bool queue = true;     ///< of tiles that ranks do on their own: whoever is idle takes the next
     std::int64_t band_bytes = 0;
     std::array<std::int64_t, 3> stage{};  ///< of a product larger than memory: m, n, k of what is there at a time
     double tolerance = 0;

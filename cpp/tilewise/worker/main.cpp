@@ -14,6 +14,7 @@
 #include "tilewise/measure/transpose_tile.hpp"
 #include "tilewise/mpi/mpi.hpp"
 #include "tilewise/mpi/same.hpp"
+#include "tilewise/mpi/survival.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/build.hpp"
 #include "tilewise/worker/events.hpp"
@@ -22,6 +23,7 @@
 #include "tilewise/worker/line.hpp"
 #include "tilewise/worker/run.hpp"
 #include "tilewise/worker/segments.hpp"
+#include "tilewise/worker/survive.hpp"
 
 namespace tilewise::worker {
 namespace {
@@ -78,8 +80,9 @@ int rank_by_environment() {
     return 0;
 }
 
-/// All of standard input. Launchers hand on what fits into a pipe, and some give up when it is full: so the front sends
-/// no more than `job_window` bytes ahead of what it hears to have been read.
+/// The one line that is the job: Open MPI 5 does not hand on the end of standard input. Launchers hand on what fits into
+/// a pipe, and some give up when it is full: so the front sends no more than `job_window` bytes ahead of what it hears
+/// to have been read.
 std::string read_job_text() {
     std::string text, piece(1 << 14, ' ');
     std::size_t told = 0;
@@ -95,6 +98,9 @@ std::string read_job_text() {
             return text;
         }
         text.append(piece, 0, static_cast<std::size_t>(got));
+        if (text.back() == '\n') {
+            return text;
+        }
         if (text.size() >= told + job_window / 2) {
             told = text.size();
             emit({{"event", "reading"}, {"bytes", told}});
@@ -143,7 +149,7 @@ int work(const Arguments& arguments) {
         mpi::no_return(comm, [&] {
             const Job job = receive_job(comm);
             if (job.command != "quit") {
-                run(comm, job);
+                job.survive&& mpi::can_survive() ? run_surviving(comm, job) : run(comm, job);
             }
         });
     } catch (...) {
@@ -209,6 +215,9 @@ int main(int argc, char** argv) {
     mpi::set_last_words(worker::speak_and_abort);
     const int code = worker::work(arguments);
     worker::leave_output();
+    if (worker::has_lost_ranks()) {
+        _exit(code);
+    }
     MPI_Finalize();
     return code;
 }

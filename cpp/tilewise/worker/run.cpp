@@ -188,7 +188,7 @@ Job as_placed(const Job& asked, bool one_node) {
 
 }  // namespace
 
-void run(const mpi::Communicator& comm, const Job& asked) {
+void run(const mpi::Communicator& comm, const Job& asked, const std::vector<int>& lost) {
     mpi::together(comm, [&] {
         if (asked.variant.ranks != comm.size()) {
             throw LauncherError("the job is for " + std::to_string(asked.variant.ranks) + " ranks, and " +
@@ -231,6 +231,14 @@ void run(const mpi::Communicator& comm, const Job& asked) {
     const Command* command = nullptr;
     mpi::together(comm, [&] { command = &commands.at(index_of(commands, job.command, "command")); });
     Outcome outcome = job.stack ? run_stack(context, job, command->run) : command->run(context, job);
+    if (!lost.empty()) {
+        outcome.result.add("survived", {{"lost_ranks", lost}, {"ranks", comm.size()}, {"grid", job.variant.grid}});
+        std::string who = lost.size() == 1 ? "rank" : "ranks";
+        for (const int rank : lost) {
+            who += ' ' + std::to_string(rank);
+        }
+        outcome.warnings.push_back(who + " died, and the others went on; sizes and times are those of the last start");
+    }
     outcome.losses = losses_of(context, job);
     {
         // What a rank waits for at the end belongs to the last thing that it did.

@@ -69,6 +69,8 @@ class JobOptions(TypedDict, total=False):
     resume: bool
     # After a failure, go on by itself, at most N times.
     retries: int
+    # If a rank dies, the others go on without it, where the MPI library can.
+    survive: bool
     # End in time, with exit code 4, and keep what is done for --resume: 90s, 30min, 2h.
     time_limit: float
     # Stop a job of which a rank is silent, or all ranks wait, for so long: 30s, 5min; or off.

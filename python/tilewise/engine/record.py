@@ -138,6 +138,10 @@ def _as_done(plan: Plan, variant: Variant, done: Done) -> tuple[Need, Variant]:
     if plan.fallback is not None and start == "qr":
         need = plan.fallback.need
         variant = msgspec.structs.replace(variant, blocks=plan.fallback.blocks)
+    if survived := done.result.get("survived"):
+        variant = msgspec.structs.replace(
+            variant, ranks=survived["ranks"], grid=(survived["grid"][0], survived["grid"][1])
+        )
     if done.exchange:
         variant = msgspec.structs.replace(variant, exchange=done.exchange)
     if (algorithm := done.result.pop("algorithm", None)) is not None:

@@ -64,6 +64,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
             help="After a failure, go on by itself, at most N times.",
         ),
     ] = 0
+    survive: Annotated[
+        bool,
+        Parameter(
+            name="--survive",
+            group=HOW,
+            help="If a rank dies, the others go on without it, where the MPI library can.",
+        ),
+    ] = False
     time_limit: Annotated[
         float | None,
         Parameter(

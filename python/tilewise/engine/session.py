@@ -20,7 +20,7 @@ from tilewise.base.errors import (
     VerificationError,
     disk_failure,
 )
-from tilewise.engine import journal, verdict
+from tilewise.engine import journal, survival, verdict
 from tilewise.engine.decoding import Decoding
 from tilewise.engine.environment import storage_of
 from tilewise.engine.job_output import JobOutput
@@ -78,16 +78,22 @@ class Session:
     def __init__(self, joined: Join | None, begin: float) -> None:
         self.prepared = False
         self._joined = joined
+        self._warnings: list[str] = []
         self._begin = begin
 
     def run(self, request: Request, listener: Listener | None = None) -> Record:
         """Does the job, once in a session; raises what `tilewise.engine.run` raises."""
         listener = listener or Listener()
+        trouble = survival.trouble(request, self._joined) if request.survive else ""
+        if trouble:
+            self._warnings.append(f"--survive: {trouble}; after one, --retries or --resume goes on")
+            listener.warning(self._warnings[0])
+        survives = request.survive and not trouble
         for left in range(request.retries - 1, -2, -1):
-            output = prepare(request, self._joined)
+            output = survival.prepared(request) if survives else prepare(request, self._joined)
             self.prepared = True
             try:
-                return self._run(request, output, listener)
+                return self._run(request, output, listener, survives)
             except RunError as error:
                 if left < 0 or self._joined is not None:
                     raise
@@ -99,9 +105,9 @@ class Session:
                     output.begun.let_go()
         raise AssertionError("the last try returns or raises")
 
-    def _run(self, request: Request, output: JobOutput[Any], listener: Listener) -> Record:
+    def _run(self, request: Request, output: JobOutput[Any], listener: Listener, survives: bool) -> Record:
         plan, target, caught = output.plan, output.target, self.caught
-        start = _start(plan, self._joined)
+        start = _start(plan, self._joined, survives)
         storage = storage_of(plan.job.inputs, target)
         inputs = Inputs(plan.job.inputs)
         trace = SideFile("the timeline", request.trace, plan.job.id)
@@ -120,7 +126,11 @@ class Session:
                 kept_on = output.keep_journal(output.told(plan.job), inputs, request.line)
                 guardian.tell([*output.claims, *beside])
             sent = msgspec.structs.replace(
-                kept_on, inputs=decoding.decode(), trace=trace.part, progress=listener.progress
+                kept_on,
+                inputs=decoding.decode(),
+                trace=trace.part,
+                progress=listener.progress,
+                survive=start.survives,
             )
             if start.elsewhere:
                 trace.reserve()
@@ -132,6 +142,11 @@ class Session:
                 raise UsageError(
                     f"--time-limit makes no sense here: this {plan.job.command} keeps nothing to go on from",
                     "--timeout, which ends the job for good",
+                )
+            if request.survive and (output.begun is None or output.begun.states):
+                raise UsageError(
+                    f"--survive makes no sense here: this {plan.job.command} keeps no pieces to go on with",
+                    "--retries, which starts again after a death",
                 )
             deadline = time.monotonic() + request.timeout if request.timeout is not None else None
             watch = Watch(light=True)
@@ -151,7 +166,7 @@ class Session:
             assert outcome.record is not None
             decoding.remove()
             done = _gathered(outcome.record, plan)
-            warnings = [*output.settle(done.result), *inputs.warnings()]
+            warnings = [*output.settle(done.result), *inputs.warnings(), *self._warnings]
             packing = _pack(output, done, request.timeout, caught, deadline)
             record = record_of(
                 done,
@@ -225,6 +240,7 @@ class Session:
             on_chatter=listener.chatter,
             on_snapshot=name_snapshot,
             on_standstill=lambda hang: listener.warning(hung.standstill(hang)),
+            on_survived=lambda event: listener.warning(diagnose.survived(event)),
         )
         return supervisor.run(job.encode(sent))
 
@@ -265,14 +281,20 @@ def _pack(
     return time.perf_counter() - begin if packed else 0.0
 
 
-def _start(plan: Plan, joined: Join | None) -> launcher.Start:
+def _start(plan: Plan, joined: Join | None, survives: bool) -> launcher.Start:
     program = launcher.find_worker()
     variant = plan.job.variant
     if joined is not None:
         return launcher.join_start(program, variant, plan.oversubscribed, joined.elsewhere)
     chosen = plan.choices.launcher
     start = launcher.own_start(
-        program, variant, plan.spread.hosts, chosen, plan.oversubscribed, plan.job.place
+        program,
+        variant,
+        plan.spread.hosts,
+        chosen,
+        plan.oversubscribed,
+        plan.job.place,
+        survives=survives,
     )
     return elsewhere.guarded(start, program.path)
 

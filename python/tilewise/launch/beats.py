@@ -72,6 +72,12 @@ class Beats:
             one.moved, one.moved_at = self._clock, now
             self._told = False
 
+    def forget(self, pid: int, host: str) -> None:
+        """That process has died, and the others go on without it."""
+        self._ranks = {
+            rank: one for rank, one in self._ranks.items() if (one.beat.pid, one.beat.host) != (pid, host)
+        }
+
     def look(self) -> Hang | None:
         """The ranks that have been silent for too long, or all, where none has moved; to be asked often."""
         now = time.monotonic()

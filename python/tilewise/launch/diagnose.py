@@ -9,7 +9,7 @@ import signal
 from tilewise.base.errors import RunError, Stopped, TilewiseError, UsageError, VerificationError
 from tilewise.base.units import listing, plural
 from tilewise.launch import advice, causes, constants, hung, join, slurm, unstarted
-from tilewise.launch.events import Failed
+from tilewise.launch.events import Failed, Survived
 from tilewise.launch.launcher import NAMES, Start
 from tilewise.launch.outcome import Outcome
 
@@ -37,6 +37,13 @@ def error_of(outcome: Outcome, timeout: float | None, start: Start | None = None
     if isinstance(error, RunError) and start is not None and start.elsewhere and not told:
         error.message += _where(outcome, error.message)
     return error
+
+
+def survived(event: Survived) -> str:
+    """That ranks have died, and how many go on."""
+    who = listing([f"rank {rank}" for rank in event.lost])
+    goes = "goes on" if event.ranks == 1 else "go on"
+    return f"{who} died; {plural(event.ranks, 'rank')} {goes} with what is done"
 
 
 def _where(outcome: Outcome, message: str) -> str:

@@ -58,6 +58,13 @@ class Snapshot(msgspec.Struct, tag="snapshot", tag_field="event"):
     index: int
 
 
+class Survived(msgspec.Struct, tag="survived", tag_field="event"):
+    """All ranks that have died so far, by their first numbers; the `ranks` that live go on with the job."""
+
+    lost: list[int]
+    ranks: int
+
+
 class Failed(msgspec.Struct, tag="error", tag_field="event"):
     """Why the job failed.
 
@@ -157,7 +164,7 @@ class Done(msgspec.Struct, tag="record", tag_field="event"):
     oversubscribed: bool = False
 
 
-Event = Started | Progress | Reading | Snapshot | Failed | Signalled | Beat | Done
+Event = Started | Progress | Reading | Snapshot | Survived | Failed | Signalled | Beat | Done
 _decoder = msgspec.json.Decoder(Event, strict=False)
 
 

@@ -7,7 +7,7 @@ import msgspec
 from tilewise.files.region import Region, Source
 from tilewise.launch import constants
 
-PROTOCOL = 12
+PROTOCOL = 13
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -263,6 +263,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     `constants` is the digest of the worker's constants that the plan went by; 0: there were none. `queue`: of
     tiles that ranks do on their own, whoever is idle takes the next; else each has its own from the start.
+    `survive`: where the library can, ranks go on without one that has died.
     """
 
     protocol: int = PROTOCOL
@@ -287,6 +288,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     sync: bool = False
     bind: bool = True
     read_back: bool = False
+    survive: bool = False
     queue: bool = True
     band_bytes: int = 0
     stage: tuple[int, int, int] = (0, 0, 0)

@@ -53,7 +53,7 @@ class Start(msgspec.Struct, frozen=True):
     `ranks` may take to start; None: as long as they like, since a launcher such as srun may queue.
     `kind` is whose launcher it is (`alone`, `joined`, `hydra`, `openmpi`, `srun`, `unknown`), `chosen` the
     user's words for it, `family` the worker's MPI; for messages. `elsewhere`: ranks may be on other hosts
-    than this.
+    than this. `survives`: ranks go on without one that has died.
     """
 
     command: list[str]
@@ -66,6 +66,7 @@ class Start(msgspec.Struct, frozen=True):
     chosen: str = ""
     family: str = "unknown"
     elsewhere: bool = False
+    survives: bool = False
 
 
 def find_worker() -> Worker:
@@ -174,12 +175,13 @@ def own_start(
     oversubscribed: bool,
     place: str = "core",
     single: bool = False,
+    survives: bool = False,
 ) -> Start:
     """A job of our own: the worker alone for one rank, else under the package's or the user's launcher.
 
     `dealt` is the host of each rank; empty: this one, or wherever a launcher likes. A launcher of the user's
     that we know hears of the hosts too, unless it is told of hosts already. `single` tells MPI that ranks
-    have no threads, which spares some libraries locks.
+    have no threads, which spares some libraries locks. `survives` has Open MPI let ranks live without others.
     """
     told = environment.for_ranks(os.environ, variant.threads, oversubscribed, own_launcher=True)
     if single:
@@ -205,6 +207,9 @@ def own_start(
         options = [*options, *_crowding(kind, oversubscribed)]
     if worker.mpi == "wheel" and options == _FORK:
         environment.for_one_node(told)
+    survives = survives and kind == "openmpi"
+    if survives:
+        options = ["--with-ft", "ulfm", *options]
     count = ["-n", str(variant.ranks), worker.path, *(["--expect", str(variant.ranks)] if launcher else [])]
     return Start(
         [*words, *options, *where, *count],
@@ -216,6 +221,7 @@ def own_start(
         chosen=launcher,
         family=worker.family,
         elsewhere=options != _FORK and (bool(launcher) or placing or kind != "openmpi" or _in_batch()),
+        survives=survives,
     )
 
 

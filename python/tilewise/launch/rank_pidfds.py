@@ -42,6 +42,7 @@ class RankPidfds:
         self._lines = lines
         self._known: dict[tuple[str, int], int] = {}  # the rank of each host's pids
         self._ended: list[End] = []  # of those that held a line
+        self.gone: list[tuple[str, int]] = []  # host and process of each rank that has died, until taken
         self._children: dict[int, str] = {}
         self._seen: set[int] = set()
         self._begin = time.monotonic()
@@ -116,6 +117,7 @@ class RankPidfds:
         return self.lost is not None and time.monotonic() > self._lost_at
 
     def _line_gone(self, end: End) -> None:
+        self.gone.append((end.host, end.pid))
         if end.unreachable and end.host not in self.silent:
             self.silent.append(end.host)
         elsewhere = end.host != os.uname().nodename

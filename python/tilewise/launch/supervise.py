@@ -25,6 +25,7 @@ from tilewise.launch.events import (
     Signalled,
     Snapshot,
     Started,
+    Survived,
     split_line,
 )
 from tilewise.launch.launcher import Start, spawn
@@ -47,7 +48,8 @@ class Supervisor:
     """Watches one child. `on_progress` hears of progress, `on_chatter` of each line that is not ours.
 
     `on_snapshot` hears of snapshots that are complete, `on_standstill` of ranks of which none gets on, where
-    that ends no job. `deadline` is what `Beats` takes.
+    that ends no job, `on_survived` of deaths after which the others have gone on. `deadline` is what `Beats`
+    takes.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Supervisor:
         on_chatter: Callable[[str], None] = lambda line: None,
         on_snapshot: Callable[[int], None] = lambda index: None,
         on_standstill: Callable[[Hang], None] = lambda hang: None,
+        on_survived: Callable[[Survived], None] = lambda event: None,
     ) -> None:
         # No two runs have the same: one child is started by this process at a time.
         self._ahead = constants.seam().job_window  # bytes that go out before rank 0 says what it has read
@@ -80,6 +83,7 @@ class Supervisor:
         self._on_chatter = on_chatter
         self._on_snapshot = on_snapshot
         self._on_standstill = on_standstill
+        self._on_survived = on_survived
         self._beats = Beats(deadline)
         self._outcome = Outcome(ranks=start.ranks)
         self._rest: dict[int, bytes] = {}
@@ -130,7 +134,8 @@ class Supervisor:
                 self._end_others(well=False)
             return self._outcome
         returncode = child.wait()
-        self._outcome.returncode = 0 if self._outcome.outlived else returncode
+        survived = self._start.survives and self._outcome.record is not None
+        self._outcome.returncode = 0 if self._outcome.outlived or survived else returncode
         self._end_others(well=self._outcome.returncode == 0)
         self._outcome.memory_kills = processes.memory_kills() - kills
         self._outcome.wall = time.monotonic() - begin
@@ -245,10 +250,21 @@ class Supervisor:
         if outcome.started is None and self._start_by is not None and now > self._start_by and not said:
             outcome.unstarted = self._start.patience
             return True
-        if not said and pidfds.left_alone():
-            outcome.lost = pidfds.lost
-            return True
-        hang = self._beats.look()
+        if self._start.survives:
+            for host, pid in pidfds.gone:
+                self._beats.forget(pid, host)
+            pidfds.gone.clear()
+            hang = self._beats.look()
+            if hang is not None and not said and pidfds.lost is not None:  # they could not go on
+                outcome.lost = pidfds.lost
+                return True
+            if pidfds.lost is not None:
+                return False
+        else:
+            if not said and pidfds.left_alone():
+                outcome.lost = pidfds.lost
+                return True
+            hang = self._beats.look()
         if hang is None or said or outcome.timed_out or pidfds.lost is not None:
             return False
         if self._beats.ends(hang):
@@ -332,6 +348,10 @@ class Supervisor:
                 self._start_by = now + self._start.patience
         elif isinstance(event, Snapshot):
             self._on_snapshot(event.index)
+        elif isinstance(event, Survived):
+            self._on_survived(event)
+        elif isinstance(event, Signalled) and self._start.survives and event.number != signal.SIGUSR2:
+            pass  # the others go on; where they cannot, the launcher says who died
         elif isinstance(event, Started):
             self._outcome.started = event
         elif isinstance(event, Signalled) and event.number == signal.SIGUSR2:

@@ -1,0 +1,146 @@
+// Run, agree on how it went, and where a rank is missing take stock and run again.
+#include "tilewise/worker/survive.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <numeric>
+#include <type_traits>
+
+#include "tilewise/io/logs.hpp"
+#include "tilewise/mpi/survival.hpp"
+#include "tilewise/mpi/together.hpp"
+#include "tilewise/worker/events.hpp"
+#include "tilewise/worker/run.hpp"
+
+namespace tilewise::worker {
+namespace {
+
+bool lost_ranks = false;
+
+/// The grid of `ranks` ranks that is most like a square, or a line, where it was one.
+std::array<int, 2> grid_of(int ranks, const std::array<int, 2>& was) {
+    if (was[1] == 1) {
+        return {ranks, 1};
+    }
+    int rows = 1;
+    for (int each = 1; was[0] > 1 && each * each <= ranks; ++each) {
+        rows = ranks % each == 0 ? each : rows;
+    }
+    return {rows, ranks / rows};
+}
+
+std::string hexadecimal(std::uint64_t value) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(value));
+    return digits;
+}
+
+/// What is done by now, as the logs say, into the job's journal. @note Collective.
+void take_stock(const mpi::Communicator& comm, JournalFields& journal) {
+    io::Logged logged;
+    mpi::together(comm, [&] {
+        if (comm.rank() == 0) {
+            logged = io::read_logs(journal.folder);
+        }
+    });
+    static_assert(std::is_trivially_copyable_v<io::Standing>);
+    std::int64_t facts[2] = {logged.starts, std::ssize(logged.pieces)};
+    mpi::check(MPI_Bcast(facts, 2, MPI_INT64_T, 0, comm.get()), "MPI_Bcast");
+    logged.pieces.resize(static_cast<std::size_t>(facts[1]));
+    constexpr std::size_t at_once = 1 << 20;  // of which each is some dozen bytes
+    for (std::size_t begin = 0; begin < logged.pieces.size(); begin += at_once) {
+        const std::size_t some = std::min(at_once, logged.pieces.size() - begin);
+        mpi::check(MPI_Bcast(logged.pieces.data() + begin, static_cast<int>(some * sizeof(io::Standing)), MPI_BYTE, 0,
+                             comm.get()),
+                   "MPI_Bcast");
+    }
+    journal.start = std::max(journal.start + 1, static_cast<int>(facts[0]));
+    journal.standing.clear();
+    for (const io::Standing& piece : logged.pieces) {
+        const auto& [rows, columns] = piece.block;
+        journal.standing.push_back(
+            {piece.start, {rows.begin, rows.end, columns.begin, columns.end}, hexadecimal(piece.sum)});
+    }
+}
+
+/// Says why the job failed; fewer ranks know of it than the error is thrown by where nobody has died.
+void tell(const std::exception_ptr& failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (...) {
+        const Error error = error_in_flight();
+        emit_error(error, std::max(error.rank(), 0));
+    }
+}
+
+/// Which ranks of the job's first communicator live. @note Collective.
+std::vector<int> living(const mpi::Communicator& comm, int first_rank) {
+    std::vector<int> all(static_cast<std::size_t>(comm.size()));
+    mpi::check(MPI_Allgather(&first_rank, 1, MPI_INT, all.data(), 1, MPI_INT, comm.get()), "MPI_Allgather");
+    return all;
+}
+
+}  // namespace
+
+bool has_lost_ranks() { return lost_ranks; }
+
+void run_surviving(const mpi::Communicator& comm, Job job) {
+    mpi::survive_losses(true);
+    mpi::Communicator now = comm;
+    std::vector<int> lost;
+    for (;;) {
+        std::exception_ptr failure;
+        bool finished = true;
+        try {
+            if (now.size() < comm.size()) {
+                const std::vector<int> alive = living(now, comm.rank());
+                lost.clear();
+                for (int rank = 0; rank < comm.size(); ++rank) {
+                    if (std::find(alive.begin(), alive.end(), rank) == alive.end()) {
+                        lost.push_back(rank);
+                    }
+                }
+                if (now.rank() == 0) {
+                    emit({{"event", "survived"}, {"lost", lost}, {"ranks", now.size()}});
+                }
+                take_stock(now, *job.journal);
+                job.variant.ranks = now.size();
+                job.variant.grid = grid_of(now.size(), job.variant.grid);
+                job.fault.clear();  // it was for ranks by their first numbers
+            }
+            run(now, job, lost);
+        } catch (...) {
+            failure = std::current_exception();
+            const Error error = error_in_flight();
+            finished = now.size() == 1 || (error.agreed_by() >= now.size() && error.kind() != ErrorKind::mpi);
+            if (!finished && error.kind() != ErrorKind::mpi) {
+                mpi::rethrow_or_abort(now);
+            }
+        }
+        if (!finished) {
+            mpi::revoke_all();
+        }
+        if (mpi::all_finished(now, finished)) {
+            if (failure && now.size() == comm.size()) {
+                std::rethrow_exception(failure);
+            }
+            if (failure && now.rank() == 0) {
+                tell(failure);
+            }
+            return;
+        }
+        const mpi::Communicator rest = mpi::survivors(now);
+        if (rest.size() == now.size()) {  // nobody has died: it is an error like any other
+            mpi::survive_losses(false);
+            if (failure) {
+                std::rethrow_exception(failure);
+            }
+            rest.barrier();  // until a rank that has it ends the job
+        }
+        now = rest;
+        lost_ranks = true;
+    }
+}
+
+}  // namespace tilewise::worker
