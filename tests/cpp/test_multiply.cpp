@@ -129,17 +129,19 @@ TEST_CASE("a product that is larger than memory is computed tile by tile, by any
                 mpi::is_described_once(options.exchange) || !test::is_in_library(options.exchange)) {
                 continue;
             }
-            for (const grid::Shape& stage : stages) {
+            // Of exchanges, of which there are many, each meets one of the parts on each grid, in turn.
+            const std::size_t parts = options.algorithm == AlgorithmKind::local ? stages.size() : 1;
+            for (std::size_t part = 0; part < parts; ++part) {
+                options.stage = stages[turn % stages.size()];
                 constexpr std::array types{Dtype::float64, Dtype::complex64, Dtype::int64};
                 const Dtype dtype = types[++turn % types.size()];
                 const bool transposed = turn % 2 == 0;
                 CAPTURE(exchange);
                 CAPTURE(name_of(dtype));
-                CAPTURE(stage.m);
+                CAPTURE(options.stage.m);
                 io::Region a = transposed ? made(23, 17, 1) : made(17, 23, 1),
                            b = transposed ? made(9, 23, 2) : made(23, 9, 2);
                 a.transposed = b.transposed = transposed;
-                options.stage = stage;
                 options.remainder = turn % 5 == 0 ? grid::Remainder::last : grid::Remainder::spread;
                 CHECK(product(comm, a, b, options, dtype).verification->passed);
                 if (options.remainder == grid::Remainder::spread) {  // rank 0 has some of each tile

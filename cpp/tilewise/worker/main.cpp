@@ -80,9 +80,9 @@ int rank_by_environment() {
     return 0;
 }
 
-/// The one line that is the job: Open MPI 5 does not hand on the end of standard input. Launchers hand on what fits into
-/// a pipe, and some give up when it is full: so the front sends no more than `job_window` bytes ahead of what it hears
-/// to have been read.
+/// The one line that is the job: Open MPI 5 does not hand on the end of standard input. Launchers hand on what fits
+/// into a pipe, and some give up when it is full: so the front sends no more than `job_window` bytes ahead of what it
+/// hears to have been read.
 std::string read_job_text() {
     std::string text, piece(1 << 14, ' ');
     std::size_t told = 0;

@@ -14,7 +14,7 @@ import msgspec
 
 from tilewise.base import processes
 from tilewise.base.errors import Interrupted
-from tilewise.launch import child_end, constants, exit_hooks, segments, shown_phase, slurm, step
+from tilewise.launch import child_end, exit_hooks, segments, shown_phase, slurm, step
 from tilewise.launch.beats import Beats, Hang
 from tilewise.launch.events import (
     Beat,
@@ -28,6 +28,7 @@ from tilewise.launch.events import (
     Survived,
     split_line,
 )
+from tilewise.launch.feed import Feed
 from tilewise.launch.launcher import Start, spawn
 from tilewise.launch.lines import RUN, Lines
 from tilewise.launch.outcome import Outcome
@@ -68,7 +69,6 @@ class Supervisor:
         on_survived: Callable[[Survived], None] = lambda event: None,
     ) -> None:
         # No two runs have the same: one child is started by this process at a time.
-        self._ahead = constants.seam().job_window  # bytes that go out before rank 0 says what it has read
         self._mark = f"{RUN}={os.getpid()}-{time.monotonic_ns()}"
         name, _, value = self._mark.partition("=")
         self._lines = Lines(value, start.ranks, start.elsewhere, self._line)
@@ -88,9 +88,7 @@ class Supervisor:
         self._outcome = Outcome(ranks=start.ranks)
         self._rest: dict[int, bytes] = {}
         self._deadline: float | None = None
-        self._sent = 0  # bytes of the job
-        self._read_there = 0  # of those, what rank 0 said that it has read
-        self._waits = False  # for rank 0 to read more
+        self._feed = Feed()
         self._start_by: float | None = None
         self._left_at: float | None = None  # when all ranks had left in peace
 
@@ -148,7 +146,7 @@ class Supervisor:
                 os.set_blocking(stream.fileno(), False)
                 selector.register(stream, selectors.EVENT_READ)
             os.set_blocking(child.stdin.fileno(), False)
-            selector.register(child.stdin, selectors.EVENT_WRITE)
+            self._feed.begin(selector, child.stdin, job)
             bell = processes.pidfd(child.pid)
             if bell is not None:
                 selector.register(bell, selectors.EVENT_READ)
@@ -167,12 +165,12 @@ class Supervisor:
                         if key.fd in rung:
                             continue
                         if key.fileobj is child.stdin:
-                            job = self._feed(selector, child, job)
+                            self._feed.hand_on(selector)
                         elif key.fileobj is bell:
                             selector.unregister(bell)
                         else:
                             self._read(selector, key)
-                    self._feed_on(selector, child)
+                    self._feed.go_on(selector)
                     if self._outcome.started is None:
                         if self._start.hydra:
                             pidfds.watch_start(child.pid)
@@ -282,37 +280,6 @@ class Supervisor:
                 with contextlib.suppress(OSError):
                     os.kill(rank.pid, signal.SIGUSR2)
 
-    def _feed(
-        self, selector: selectors.BaseSelector, child: subprocess.Popen[bytes], job: memoryview
-    ) -> memoryview:
-        """Hands on what may go; a launcher between us and rank 0 holds a pipe full, and may die of more."""
-        assert child.stdin is not None
-        may_go = self._read_there + self._ahead - self._sent
-        if may_go <= 0:
-            selector.unregister(child.stdin)
-            self._waits = True
-            return job
-        try:
-            written = os.write(child.stdin.fileno(), job[:may_go])
-        except BlockingIOError:
-            return job
-        except OSError:
-            written = len(job)  # the child has gone; its exit tells the rest
-        self._sent += written
-        job = job[written:]
-        if not job:
-            selector.unregister(child.stdin)
-            with contextlib.suppress(OSError):
-                child.stdin.close()
-        return job
-
-    def _feed_on(self, selector: selectors.BaseSelector, child: subprocess.Popen[bytes]) -> None:
-        """Once rank 0 has read more."""
-        if self._waits and self._sent < self._read_there + self._ahead:
-            self._waits = False
-            assert child.stdin is not None
-            selector.register(child.stdin, selectors.EVENT_WRITE)
-
     def _read(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
         try:
             data = os.read(key.fd, 1 << 16)
@@ -343,7 +310,7 @@ class Supervisor:
         elif isinstance(event, Beat):
             self._beats.hear(event)
         elif isinstance(event, Reading):
-            self._read_there = event.bytes
+            self._feed.read_there = event.bytes
             if self._start.patience is not None:
                 self._start_by = now + self._start.patience
         elif isinstance(event, Snapshot):
