@@ -1,4 +1,4 @@
-"""Hands a job to rank 0, no faster than it reads: a launcher in between holds a pipe full, and may die of more."""
+"""Hands a job to rank 0, no faster than it reads: a launcher between us may die of more than a pipe full."""
 
 from __future__ import annotations
 
