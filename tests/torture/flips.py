@@ -66,8 +66,10 @@ def main() -> int:
     made.add_argument("--count", type=int, default=100, help="bits of each kind of job (%(default)s)")
     made.add_argument("--only", choices=list(JOBS))
     made.add_argument("--seed", type=int, default=1)
+    made.add_argument("--json", type=Path)
     given = made.parse_args()
     tilewise, pick, missed = str(Path(given.tilewise).absolute()), random.Random(given.seed), 0
+    counts: dict[str, int] = {}
     for name in [given.only] if given.only else JOBS:
         with tempfile.TemporaryDirectory(prefix="tilewise-flips-") as kept:
             folder, dead = Path(kept, "folder"), Path(kept, "dead")
@@ -92,6 +94,9 @@ def main() -> int:
                 found += bool(spoilt) and held(folder) == wanted
             print(f"{name}: {found} of {given.count} flipped bits found, and the result right", flush=True)
             missed += given.count - found
+            counts[name] = found
+    if given.json:
+        given.json.write_text(json.dumps({"flipped": given.count, "found": counts}, indent=1))
     return 1 if missed else 0
 
 

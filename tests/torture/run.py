@@ -1,7 +1,7 @@
-"""Runs all programs in full: calls fail, processes are struck, and files by other libraries are converted.
+"""Runs all programs in full: calls fail, processes are struck, bits flip, and files of others are converted.
 
 python tests/torture/run.py                       all of it, many hours; results in build/torture/*.json
-python tests/torture/run.py sweep|kills|formats OPTIONS   one of them, as its --help says
+python tests/torture/run.py sweep|kills|resumed|flips|formats OPTIONS   one of them, as its --help says
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+PROGRAMS = ("sweep", "kills", "resumed", "flips", "formats")
 RESULTS = Path("build/torture")
 WHOLE = [
     ["sweep", "--io", "all", "--ranks", "1,2,3", "--json", "sweep.json"],
@@ -18,6 +19,9 @@ WHOLE = [
     ["kills", "--count", "200", "--moment", "start", "--within", "0.12", "--json", "start.json"],
     ["kills", "--count", "200", "--moment", "part", "--json", "part.json"],
     ["kills", "--count", "200", "--moment", "named", "--within", "0.005", "--json", "named.json"],
+    ["sweep", "--commands", "stencil", "--options=--checkpoint 0.000001s", "--json", "checkpoints.json"],
+    ["resumed", "--kills", "200", "--json", "resumed.json"],
+    ["flips", "--count", "100", "--json", "flips.json"],
     ["formats", "--trips", "500", "--refused", "300", "--json", "formats.json"],
 ]
 
@@ -26,7 +30,7 @@ def main(words: list[str]) -> int:
     """The worst exit status of all that was run."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     wanted = [words] if words else [[*each[:-1], str(RESULTS / each[-1])] for each in WHOLE]
-    if any(each[0] not in ("sweep", "kills", "formats") for each in wanted):
+    if any(each[0] not in PROGRAMS for each in wanted):
         raise SystemExit(__doc__)
     return max(
         subprocess.run([sys.executable, HERE / f"{each[0]}.py", *each[1:]], check=False).returncode
