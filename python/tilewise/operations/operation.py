@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from tilewise import files
-from tilewise.base.declare import HOW, WHAT, Parameter, Value, declared
+from tilewise.base.declare import HOW, TIME, WHAT, Parameter, Value, declared
 from tilewise.base.errors import UsageError
 from tilewise.files.formats import MATRIX
 from tilewise.files.region import Region, Source
@@ -67,6 +67,8 @@ class Operation(Choices, frozen=True, kw_only=True):
                 continue
             if each.hidden:
                 word = "x".join(map(str, value)) if isinstance(value, tuple) else value
+                if each.parameter.value is TIME:
+                    word = f"{value:g}s"
                 given = flag if value is True else f"{flag} {word}"
                 raise UsageError(f"{given} makes no sense with {self.command}: {self.limits}")
             known = ", ".join(each.choices)

@@ -73,6 +73,7 @@ def test_help_of_a_job_names_what_applies_to_it(here: InProcess) -> None:
 # Of each flag that some job does not have, words that ask for something.
 ASKING = {
     "--algorithm": "summa",
+    "--checkpoint": "600s",
     "--exchange": "blocking",
     "--grid": "1x1",
     "--kernel": "plain",
