@@ -20,9 +20,9 @@ using AtState = std::function<void(std::int64_t sweeps, int field)>;
 struct State {
     int field = 0;  ///< the field that holds it
     std::int64_t sweeps = 0;
-    std::int64_t moved = 0;        ///< bytes that this rank's passes move through memory (see Sweeper::sweep)
-    std::optional<double> change;  ///< the largest of one sweep, at the last check
-    std::int64_t diverged = 0;     ///< numbers that were NaN or infinite then, over all ranks: they never come to rest
+    std::int64_t moved = 0;             ///< bytes that this rank's passes move through memory (see Sweeper::sweep)
+    std::optional<double> change = {};  ///< the largest of one sweep, at the last check
+    std::int64_t diverged = 0;  ///< numbers that were NaN or infinite then, over all ranks: they never come to rest
 };
 
 class Evolution {
