@@ -137,7 +137,9 @@ class Session:
                 sent = msgspec.structs.replace(sent, site=site_of(plan, sent, inputs))
             if output.begun is not None:
                 left = seconds_left(request.time_limit, os.environ)
-                limit = Limit(output.begun.folder, left, caught, in_batch())
+                # Of ranks that exist already, a SIGTERM says that one has died: their launcher ends them all.
+                ours = self._joined is None
+                limit = Limit(output.begun.folder, left, caught, batch=in_batch() and ours)
             elif request.time_limit is not None:
                 raise UsageError(
                     f"--time-limit makes no sense here: this {plan.job.command} keeps nothing to go on from",
