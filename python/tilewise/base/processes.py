@@ -44,6 +44,15 @@ def stopped(pid: int) -> list[int]:
     return [each for each in (pid, *children(pid)) if state(each) == "T"]
 
 
+def environment(pid: int) -> dict[str, str]:
+    """The variables that `pid` was started with; none where it has gone, or is somebody else's."""
+    try:
+        with open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace") as file:
+            return dict(word.partition("=")[::2] for word in file.read().split("\0") if word)
+    except OSError:
+        return {}
+
+
 def is_traced(pid: int) -> bool:
     """Whether a debugger holds `pid`."""
     try:
@@ -75,12 +84,12 @@ def marked(mark: str) -> list[psutil.Process]:
     """Those in whose environment `mark` stands: what a child has started, wherever it hangs by now."""
     import psutil
 
+    name, _, value = mark.partition("=")
     processes: list[psutil.Process] = []
     for entry in os.listdir("/proc") if mark and os.path.isdir("/proc") else ():
-        if entry.isdigit() and int(entry) != os.getpid():
-            with contextlib.suppress(OSError, psutil.Error), open(f"/proc/{entry}/environ", "rb") as file:
-                if mark.encode() in file.read().split(b"\0"):
-                    processes.append(psutil.Process(int(entry)))
+        if entry.isdigit() and int(entry) != os.getpid() and environment(int(entry)).get(name) == value:
+            with contextlib.suppress(psutil.Error):
+                processes.append(psutil.Process(int(entry)))
     return processes
 
 

@@ -72,6 +72,11 @@ class Beats:
             one.moved, one.moved_at = self._clock, now
             self._told = False
 
+    @property
+    def heard(self) -> set[int]:
+        """The processes on this host of which one was."""
+        return {one.beat.pid for one in self._ranks.values() if _is_here(one.beat)}
+
     def forget(self, pid: int, host: str) -> None:
         """That process has died, and the others go on without it."""
         self._ranks = {

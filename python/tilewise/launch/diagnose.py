@@ -62,7 +62,8 @@ def _what_happened(outcome: Outcome, timeout: float | None, start: Start | None)
         return _silent(outcome.silent)
     if outcome.failed is not None:
         return _reported(outcome, outcome.failed, start)
-    ours = outcome.ranks > 1 and (outcome.hang is not None or outcome.lost is not None)
+    ended = (outcome.hang, outcome.lost, outcome.unstarted)
+    ours = outcome.ranks > 1 and any(cause is not None for cause in ended)
     if ours and outcome.stopped and not (outcome.hang is not None and "T" in outcome.hang.states.values()):
         return _launcher_stopped(outcome.stopped)
     if outcome.hang is not None:

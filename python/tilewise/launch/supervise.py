@@ -14,7 +14,7 @@ import msgspec
 
 from tilewise.base import processes
 from tilewise.base.errors import Interrupted
-from tilewise.launch import child_end, exit_hooks, segments, shown_phase, slurm, step
+from tilewise.launch import child_end, exit_hooks, segments, shown_phase, slurm, step, unheard
 from tilewise.launch.beats import Beats, Hang
 from tilewise.launch.events import (
     Beat,
@@ -42,6 +42,7 @@ _AFTER_RECORD = 30.0  # seconds it may take to leave MPI once it said that it is
 _LEAVING = 3.0  # seconds in which ranks may end after the first has, when the job has failed
 _DRAIN = 0.3  # seconds for what is still in the pipes once the child has gone
 _ANSWER = 0.3  # seconds in which ranks say where they are, before a job that takes too long is ended
+_LOOK = 1.0  # from one look for ranks that cannot speak to the next, while the job starts
 _KEPT = 400  # lines of chatter that are kept
 
 
@@ -90,6 +91,7 @@ class Supervisor:
         self._deadline: float | None = None
         self._feed = Feed()
         self._start_by: float | None = None
+        self._look_by = time.monotonic() + _LOOK
         self._left_at: float | None = None  # when all ranks had left in peace
 
     def run(self, job: bytes) -> Outcome:
@@ -172,6 +174,7 @@ class Supervisor:
                             self._read(selector, key)
                     self._feed.go_on(selector)
                     if self._outcome.started is None:
+                        self._hear_stopped(child.pid)
                         if self._start.hydra:
                             pidfds.watch_start(child.pid)
                     elif not watched:
@@ -270,6 +273,14 @@ class Supervisor:
             return True
         self._on_standstill(hang)
         return False
+
+    def _hear_stopped(self, child: int) -> None:
+        """Takes ranks that were stopped before they could beat for ranks that have beaten once."""
+        if time.monotonic() > self._look_by:
+            self._look_by = time.monotonic() + _LOOK
+            alone = child if self._start.kind == "alone" else 0
+            for beat in unheard.stopped(self._mark, alone, self._beats.heard):
+                self._beats.hear(beat)
 
     def _ask_ranks(self) -> None:
         """Those on this host, where they are; what the kernel knows of those that cannot answer, too."""

@@ -48,6 +48,8 @@ def some(calls: list[Call]) -> list[Call]:
 # ---- writing -------------------------------------------------------------------------------------
 
 PRODUCT = ("multiply", "A.npy", "B.npy", "-n", 2)
+# Of tiles in a queue each rank takes what it comes to: then no call is the same in two runs.
+STAGED = ("transpose", "A.npy", "-o", "C.npy", "-n", 2, "--algorithm", "staged", "--tiles", "fixed")
 WRITERS: dict[str, tuple[object, ...]] = {
     **{f"multiply {way}": (*PRODUCT, "-o", "C.npy", "--io", way) for way in ONE_FILE if way != "mapped"},
     "sync": (*PRODUCT, "-o", "C.npy", "--sync"),
@@ -55,11 +57,8 @@ WRITERS: dict[str, tuple[object, ...]] = {
     "tiles": (*PRODUCT, "-o", "C.tiles"),
     "text": (*PRODUCT, "-o", "C.txt"),
     "gather": ("transpose", "A.npy", "-o", "C.npy", "-n", 2, "--algorithm", "gather", "--root-write", "rows"),
-    "staged": ("transpose", "A.npy", "-o", "C.npy", "-n", 2, "--algorithm", "staged", "--io", "positioned"),
-    "staged mapped": (
-        *("transpose", "A.npy", "-o", "C.npy", "-n", 2, "--algorithm", "staged"),
-        *("--io", "mapped:positioned"),
-    ),
+    "staged": (*STAGED, "--io", "positioned"),
+    "staged mapped": (*STAGED, "--io", "mapped:positioned"),
     "svd": ("svd", "A.npy", "-o", "C", "-n", 2, "--no-verify"),
     "randomized": (
         *("svd", "A.npy", "-o", "C", "-n", 2, "--algorithm", "randomized", "--components", 3, "--no-verify"),
@@ -139,10 +138,7 @@ READERS: dict[str, tuple[object, ...]] = {
         )
         for way in VIEWS
     },
-    "staged": (
-        *("transpose", "A.npy", "-o", "C.npy", "-n", 2, "--algorithm", "staged"),
-        *("--io", "collective:positioned"),
-    ),
+    "staged": (*STAGED, "--io", "collective:positioned"),
     "svd": ("svd", "A.npy", "-o", "C", "-n", 2, "--io", "collective:root", "--no-verify"),
     "stencil": ("stencil", "A.npy", "-o", "C.npy", "--steps", 2, "-n", 2, "--io", "independent:root"),
 }

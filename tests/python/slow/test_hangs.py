@@ -100,9 +100,10 @@ def test_a_rank_that_is_stopped_from_outside(tilewise: Tilewise, ranks: int) -> 
     wait_for(lambda: segments() <= before)
 
 
-def test_a_rank_that_is_stopped_while_mpi_starts(tilewise: Tilewise) -> None:
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_rank_that_is_stopped_while_mpi_starts(tilewise: Tilewise, ranks: int) -> None:
     with nothing_left(tilewise, 60):
-        child = tilewise.start(*LONG, "-n", 3, "--deadline", f"{DEADLINE}s")
+        child = tilewise.start(*LONG, "-n", ranks, "--deadline", f"{DEADLINE}s")
         os.kill(wait_for(lambda: workers(tilewise))[0], signal.SIGSTOP)
         with reported():
             _, said = child.communicate(timeout=60)
