@@ -27,13 +27,14 @@ _STARTING = 30.0  # seconds until every node is idle
 _DAEMONS = ("munged", "slurmctld", "slurmscriptd", "slurmd", "sleep")
 
 # Nodes claim two processors, however many there are (config_overrides). TmpFS keeps apart what mpi/pmix puts
-# into /tmp by the same name on every node. linuxproc and task/none need no control group, which a container
+# into /tmp by the same name on every node. A job that is queued again waits until its old credential has
+# expired, else two minutes. linuxproc and task/none need no control group, which a container
 # may not let us make: limits are told to jobs, not enforced.
 _CONFIGURATION = """ClusterName=tilewise
 SlurmctldHost=login
 SlurmUser=root
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
+AuthInfo=socket={folder}/munge.socket,cred_expire=15
 StateSaveLocation={folder}/login
 SlurmctldLogFile={folder}/log/slurmctld
 SlurmctldPidFile={folder}/login/slurmctld.pid

@@ -128,6 +128,30 @@ def test_scancel_leaves_no_rank_and_the_old_output(account: Account) -> None:
     assert not list(account.folder.glob(".C.npy*"))
 
 
+def test_a_job_that_has_itself_queued_again_goes_on(account: Account) -> None:
+    """As the how-to has it: the first start has too little time, the second all it wants."""
+    numpy.save(account.folder / "A.npy", numpy.random.default_rng(1).standard_normal((300, 200)))
+    sweeps = "tilewise stencil A.npy -n 6 --kernel plain --steps 6000 --no-verify"
+    lines = (
+        'limit=5min; [ "${SLURM_RESTART_COUNT:-0}" = 0 ] && limit=4s',
+        f"{sweeps} -o C.npy --checkpoint 0.2s --time-limit $limit --resume",
+        "if [ $? -eq 4 ]; then scontrol requeue $SLURM_JOB_ID; sleep 60; fi",
+    )
+    options = "-N3 -n6 --requeue --open-mode=append"
+    job = submit(account, script(account, *lines, options=options))
+    assert wait(account, job, 240) == "COMPLETED", said(account)
+    told = said(account)
+    assert (
+        "--time-limit" in told
+        and "--resume" in told
+        and "Restarts=1" in account.site.ask("scontrol", "show", "job", job)
+    ), told
+    undisturbed = script(account, f"{sweeps} -o D.npy")
+    assert wait(account, submit(account, undisturbed), 120) == "COMPLETED", said(account)
+    assert (account.folder / "C.npy").read_bytes() == (account.folder / "D.npy").read_bytes()
+    assert not list(account.folder.glob(".C.npy*"))
+
+
 def test_an_array_whose_parts_share_one_study(account: Account) -> None:
     (account.folder / "s.toml").write_text(STUDY.format(more=""))
     line = "tilewise study run s.toml --into r --machine site --part $SLURM_ARRAY_TASK_ID"

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from jobs import COMMANDS, STRATEGIES, Job, jobs
+from jobs import COMMANDS, STRATEGIES, Job, jobs, streamed
 from runs import OWN_SHM, Run
 from verdict import judge
 
@@ -42,9 +42,9 @@ def parser(what: str, size: str) -> argparse.ArgumentParser:
     add("--ranks", type=listed, default=["2", "3"], help="numbers of ranks (2,3)")
     add(
         "--size",
-        choices=["small", "large"],
+        choices=["small", "large", "streamed"],
         default=size,
-        help="jobs of a moment, or of about a second (%(default)s)",
+        help="jobs of a moment, of about a second, or of more than --memory (%(default)s)",
     )
     add(
         "--options", type=str.split, default=[], help="more of each job, as in --options='--sync --no-verify'"
@@ -62,7 +62,12 @@ def undisturbed(given: argparse.Namespace, run: Callable[[Job], Run]) -> Iterato
     if unknown := set(given.commands) - set(COMMANDS) | set(strategies) - {"auto", *STRATEGIES}:
         raise SystemExit(f"unknown: {', '.join(sorted(unknown))}")
     for command, io, ranks in itertools.product(given.commands, strategies, given.ranks):
-        for job in jobs(command, io, ranks, given.options, given.size == "large"):
+        made = (
+            streamed(command, io, ranks, given.options)
+            if given.size == "streamed"
+            else jobs(command, io, ranks, given.options, given.size == "large")
+        )
+        for job in made:
             done = run(job)
             if done.code == 2:
                 print(f"{job.name}: left out, as it is refused: {done.said.splitlines()[0]}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -32,19 +32,28 @@ Check = Callable[[Path], str]  # what is wrong with an output; an empty string w
 
 @dataclass
 class Job:
-    """One command line without its --force."""
+    """One command line without its --force. `begun`: a folder with what an earlier start of it has left."""
 
     name: str
     words: list[str]
     inputs: list[str]
     outputs: dict[str, Check]
+    begun: Path | None = None
+
+    def going_on(self, begun: Path) -> Job:
+        """The job that goes on with what lies there."""
+        return replace(self, name=f"resumed {self.name}", words=[*self.words, "--resume"], begun=begun)
 
 
 @cache
 def matrix(name: str) -> Matrix:
-    """The inputs: A and B take a moment; G, H and T long enough for a job to be struck in the midst of it."""
-    shape = {"A": (101, 67), "B": (67, 53), "G": (1203, 701), "H": (701, 503), "T": (300, 220)}[name]
-    return np.random.default_rng(ord(name)).standard_normal(shape)
+    """The inputs: A and B take a moment; G, H and T long enough for a job to be struck in the midst of it.
+
+    L to O are more than what a job needs for itself.
+    """
+    shapes = {"A": (101, 67), "B": (67, 53), "G": (1203, 701), "H": (701, 503), "T": (300, 220)}
+    shapes |= {"L": (2100, 1900), "M": (1900, 2300), "N": (3001, 2900), "O": (100_000, 50)}
+    return np.random.default_rng(ord(name)).standard_normal(shapes[name])
 
 
 def swept(name: str, steps: int) -> Matrix:
@@ -77,12 +86,43 @@ def equals(wanted: Callable[[], Matrix], tolerance: float, path: Path) -> str:
     return f"{differ} of {want.size} numbers are wrong" if differ else ""
 
 
+@cache
+def singular_values(name: str) -> Matrix:
+    return np.asarray(np.linalg.svd(matrix(name), compute_uv=False))
+
+
 def decomposes(name: str, path: Path) -> str:
     u, s, vt = (np.load(path / f"{each}.npy") for each in ("U", "s", "Vt"))
-    exact = np.linalg.svd(matrix(name), compute_uv=False)
+    exact = singular_values(name)
     if not np.abs(s.ravel() - exact).max() <= 1e-9 * exact[0]:
         return "the singular values are wrong"
     return "" if np.abs(u * s.ravel() @ vt - matrix(name)).max() <= 1e-9 * exact[0] else "U s Vt is not A"
+
+
+def streamed(command: str, io: str, ranks: str, more: list[str]) -> Iterator[Job]:
+    """The same, of more than the memory that the job may take; of strategies only those that can."""
+    inputs, least, *words = {
+        "multiply": ["L M", "45"],
+        "transpose": ["N", "58"],
+        "stencil": ["L", "64", "--steps", "8", "--depth", "4", "--boundary", "zero"],
+        "svd": ["O", "52", "--algorithm", "tall"],
+    }[command]
+    checks = {
+        "multiply": partial(equals, lambda: matrix("L") @ matrix("M"), 1e-10),
+        "transpose": partial(equals, lambda: matrix("N").T, 0),
+        "stencil": partial(equals, partial(swept, "L", 8), 1e-10),
+        "svd": partial(decomposes, "O"),
+    }
+    files = [f"{each}.npy" for each in inputs.split()]
+    out = "out" if command == "svd" else "out.npy"
+    words += [] if io == "auto" else ["--io", io]
+    words += ["--memory", f"{int(least) * int(ranks)}MiB", *more, "-n", ranks]
+    yield Job(
+        f"streamed {command} {io} {ranks}",
+        [command, *files, "-o", out, *words],
+        files,
+        {out: checks[command]},
+    )
 
 
 def jobs(command: str, io: str, ranks: str, more: list[str], long: bool) -> Iterator[Job]:

@@ -65,12 +65,12 @@ class Bench:
         self.new, self.limit = given.new, given.limit
         self.root = self.work / f"case-{os.getpid()}"  # stands in the environment of all that a run starts
         self.folder = self.root / "folder"
-        self._store = self.work / f"store-{os.getpid()}"  # inputs and old outputs, made once
-        (self._store / "old").mkdir(parents=True)
+        self.store = self.work / f"store-{os.getpid()}"  # inputs and old outputs, made once
+        (self.store / "old").mkdir(parents=True)
 
     def close(self) -> None:
         self._end()
-        for folder in (self.root, self._store):
+        for folder in (self.root, self.store):
             shutil.rmtree(folder, ignore_errors=True)
 
     def _start(
@@ -96,8 +96,8 @@ class Bench:
                 start_new_session=True,
             )
 
-    def _stored(self, name: str, old: bool) -> Path:
-        path = self._store / ("old" if old else "") / name
+    def _made(self, name: str, old: bool) -> Path:
+        path = self.store / ("old" if old else "") / name
         if path.exists():
             return path
         words: list[str] = []
@@ -108,22 +108,23 @@ class Bench:
         elif path.suffix == ".csv":
             np.savetxt(path, matrix(path.stem), delimiter=",", fmt="%.17g")
         elif path.suffix == ".tiles":
-            source = self._store / "old.npy" if old else path.with_suffix(".npy")
+            source = self.store / "old.npy" if old else path.with_suffix(".npy")
             np.save(source, np.ones((9, 8)) if old else matrix(path.stem))
             words = ["convert", str(source), "-o", str(path), "-n", "2"]
         else:
             words = ["svd", "random:5x4", "-o", str(path), "-n", "1"]
-        if words and self._start(words, self._store, self._store / "said", {}).wait():
-            raise SystemExit((self._store / "said").read_text())
+        if words and self._start(words, self.store, self.store / "said", {}).wait():
+            raise SystemExit((self.store / "said").read_text())
         return path
 
     def _prepare(self, job: Job) -> dict[str, object]:
-        sources = [self._stored(name, old=False) for name in job.inputs]
-        sources += [] if self.new else [self._stored(name, old=True) for name in job.outputs]
+        sources = [self._made(name, old=False) for name in job.inputs]
+        sources += [] if self.new else [self._made(name, old=True) for name in job.outputs]
         shutil.rmtree(self.root, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        for source in sources:
-            (shutil.copytree if source.is_dir() else shutil.copy)(source, self.folder / source.name)
+        sources += job.begun.iterdir() if job.begun is not None else ()
+        for source in sources:  # with their times, by which a job knows its inputs again
+            (shutil.copytree if source.is_dir() else shutil.copy2)(source, self.folder / source.name)
         return {each.name: content(each) for each in self.folder.iterdir()}
 
     def run(
@@ -160,8 +161,10 @@ class Bench:
     def _look(self, job: Job, run: Run, before: dict[str, object]) -> None:
         after = {each.name: content(each) for each in self.folder.iterdir()}
         run.left = [name for name in after if name not in before and name not in job.outputs]
+        if job.begun is not None and run.code == 0:
+            run.left += [each.name for each in job.begun.iterdir() if each.name in after]
         run.left += [str(each.relative_to(self.root)) for each in (self.root / "tmp").rglob("*")]
-        run.changed = [name for name in before if name not in job.outputs and after.get(name) != before[name]]
+        run.changed = [name for name in job.inputs if after.get(name) != before[name]]
         for name, check in job.outputs.items():
             path = self.folder / name
             run.left += [f"{name}/{each}" for each in sorted(strays(path))]

@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -64,6 +65,16 @@ class Sweep:
         lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
         return [rest.split(" ", 6) for first, rest in (line.split(" ", 1) for line in lines) if first == what]
 
+    def begin(self, job: Job, place: Path) -> bool:
+        """Kills rank 0 of `job` half-way through its writes; whether that left a journal, now in `place`."""
+        writes = len(self.calls().get(("rank:0", "pwrite"), []))
+        struck = {"FAULT_WHO": "rank:0", "FAULT_KIND": "pwrite", "FAULT_NTH": str(writes // 2 + 1)}
+        self.run(job, **struck, FAULT_EFFECT="SIGKILL")
+        left = [each for each in self._bench.folder.iterdir() if each.name.startswith(".")]
+        for each in left:
+            (shutil.copytree if each.is_dir() else shutil.copy2)(each, place / each.name)
+        return any(each.suffix == ".journal" for each in left)
+
     def calls(self) -> Calls:
         found: Calls = {}
         for who, _, kind, _, size, *_ in self.log("call"):
@@ -116,6 +127,7 @@ def main() -> int:
         metavar="PATTERN",
         help="only calls on paths in the job's folder such as '*.part*' (*)",
     )
+    add("--resumed", action="store_true", help="jobs that go on where a kill has left them")
     add("--every", type=int, default=1, metavar="K", help="a random sample: one fault of K")
     add("--times", type=int, default=1, help="each fault so many times")
     given = asked.parse_args()
@@ -124,7 +136,15 @@ def main() -> int:
     with contextlib.closing(bench), interruptible():
         sweep = Sweep(bench, given.path)
         cases: list[tuple[Job, str, str, str, str]] = []
-        for job, _ in undisturbed(given, lambda job: sweep.run(job, FAULT_LIST="1")):
+        for number, (whole, _) in enumerate(undisturbed(given, lambda job: sweep.run(job, FAULT_LIST="1"))):
+            job = whole
+            if given.resumed:
+                (place := bench.store / f"begun-{number}").mkdir()
+                if not sweep.begin(whole, place):
+                    print(f"{whole.name}: left out, as it keeps nothing to go on from")
+                    continue
+                job = whole.going_on(place)
+                sweep.run(job, FAULT_LIST="1")
             cases += [
                 (job, *fault) for fault in plan(sweep.calls(), faults, given.who, given.nth)
             ] * given.times

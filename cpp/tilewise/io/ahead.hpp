@@ -1,40 +1,59 @@
-// Asks the system to read into the page cache what will be wanted next.
+// Reads what will be wanted next while the last is computed with.
+//
+//     the rank     │ load 1 │ compute with 1 │ load 2 │ compute with 2 │ …
+//     this thread           │ read 2         │         │ read 3         │ …
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
-#include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include "tilewise/io/file.hpp"
 #include "tilewise/io/region.hpp"
 
 namespace tilewise::io {
 
-/// A thread that asks, because asking itself can wait for a device. Nothing depends on it: where the system does not
-/// listen, or forgets again what it read, the numbers are read when they are wanted. For numbers that lie in one file
-/// as they are; of others nothing is asked for.
+/// A thread that reads numbers that lie in one file as they are; of others nothing is read. It has no more than a few
+/// mebibytes in the page cache that are not in memory yet, so that it does not matter how small that is.
 class Ahead {
 public:
+    /// Throws IoError where the file cannot be opened.
     explicit Ahead(const Region& region);
     Ahead(const Ahead&) = delete;
     Ahead& operator=(const Ahead&) = delete;
     ~Ahead();
 
-    /// These numbers, in the order in which the file stores them, come next. Returns at once.
-    void want(const grid::Share& stored);
+    /// These numbers come next, in the order in which the file stores them, and go to `data`; without that, into the
+    /// page cache only. Returns at once. What was wanted before is read before, or not at all.
+    void want(const grid::Share& stored, std::byte* data = nullptr);
+    /// How many calls to the system it took to bring to `data` just what was wanted last; nothing where that was
+    /// something else. Waits until nothing is being read. Throws IoError.
+    std::optional<std::int64_t> take(const grid::Share& stored, const std::byte* data);
+    /// Reads no more of what was wanted; then nobody writes to its `data` any more.
+    void rest();
 
 private:
+    struct Wish {
+        grid::Share stored;
+        std::byte* data = nullptr;
+    };
+
     void run();
-    void ask_for(const grid::Share& stored) const;
+    std::int64_t read(const Wish& wish) const;
 
     const Region& region_;
-    int descriptor_ = -1;
+    std::unique_ptr<PosixFile> file_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::optional<grid::Share> wanted_;  // the last that was asked for: those before it are late
-    bool closed_ = false;
+    std::optional<Wish> wanted_, done_;
+    std::int64_t calls_ = 0;    // of what is done …
+    std::exception_ptr error_;  // … or why it is not
+    bool busy_ = false, closed_ = false;
+    std::atomic<bool> given_up_ = false;
     std::thread thread_;
 };
 

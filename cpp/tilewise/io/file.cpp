@@ -127,6 +127,10 @@ void PosixFile::reserve(std::int64_t offset, std::int64_t bytes) const {
 #endif
 }
 
+void PosixFile::will_need(std::int64_t offset, std::int64_t bytes) const {
+    static_cast<void>(posix_fadvise(descriptor_, offset, bytes, POSIX_FADV_WILLNEED));
+}
+
 void PosixFile::flush() const {
     if (uninterrupted([&] { return fsync(descriptor_); }) != 0) {
         throw system_error(name_ + ": flushing to disk failed", errno);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tilewise/base/threads.hpp"
+#include "tilewise/io/ahead.hpp"
 #include "tilewise/io/strategy.hpp"
 #include "tilewise/mpi/together.hpp"
 
@@ -25,6 +26,11 @@ void serve_own_share(Context& context, const Transfer& transfer, bool reading, c
     std::atomic<std::int64_t> calls = 0;
     mpi::together(context.comm, [&] {
         if (bytes == 0) {
+            return;
+        }
+        if (const auto read = reading && transfer.ahead != nullptr ? transfer.ahead->take(share, transfer.data)
+                                                                   : std::nullopt) {
+            calls += *read;
             return;
         }
         const auto file = open();

@@ -13,6 +13,7 @@
 
 namespace tilewise::io {
 
+class Ahead;
 class TextIndex;
 
 /// The share of each rank, in the stored coordinates of the region; shares may be empty.
@@ -25,6 +26,7 @@ struct Transfer {
     ShareOf share_of;
     std::byte* data = nullptr;
     const TextIndex* text = nullptr;  ///< where lines begin, when a text is read
+    Ahead* ahead = nullptr;           ///< who may have read it by now
 
     std::int64_t item() const { return static_cast<std::int64_t>(size_of(region.dtype)); }
     std::int64_t rows() const { return region.stored_rows(); }

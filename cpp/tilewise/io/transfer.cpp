@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tilewise/base/names.hpp"
+#include "tilewise/io/ahead.hpp"
 #include "tilewise/io/chunked.hpp"
 #include "tilewise/io/file.hpp"
 #include "tilewise/io/in_memory.hpp"
@@ -142,6 +143,7 @@ Region as_written(Context& context, const Region& output) {
 
 Input::Input(Context& context, const Region& region, StrategyKind strategy, const Hints& hints) : region_(region) {
     mpi::together(context.comm, [&] { strategy_ = strategy_for(region, strategy, hints); });
+    reads_ahead_ = strategy == StrategyKind::positioned && region.is_one_file();
     if (region.generator.empty()) {
         check_file(context, region);
         if (region.text) {
@@ -150,13 +152,37 @@ Input::Input(Context& context, const Region& region, StrategyKind strategy, cons
     }
 }
 
+Input::~Input() = default;
+
+void Input::begin(Context& context, Dtype dtype, const WantedShare& wanted, std::byte* data) {
+    if (!reads_ahead_) {
+        return;
+    }
+    try {
+        if (!ahead_) {
+            ahead_ = std::make_unique<Ahead>(region_);
+        }
+        const grid::Share stored = region_.stored(wanted(context.comm.rank()));
+        ahead_->want(stored, data + kernel::raw_offset(stored.size(), region_.dtype, dtype));
+    } catch (const Error&) {  // `load` meets it again, and tells all ranks
+        ahead_.reset();
+    }
+}
+
+void Input::rest() {
+    if (ahead_) {
+        ahead_->rest();
+    }
+}
+
 void Input::load_raw(Context& context, const WantedShare& wanted, std::byte* data) const {
     if (!region_.generator.empty()) {
         generate(context, region_, region_.stored(wanted(context.comm.rank())), data);
         return;
     }
-    strategy_->read(context, {region_, stored_shares(region_, wanted), data, text_.get()});
-    if (region_.tiles.empty()) {  // some libraries read stale bytes or zeros where a file was cut short meanwhile
+    strategy_->read(context, {region_, stored_shares(region_, wanted), data, text_.get(), ahead_.get()});
+    // Some libraries read stale bytes or zeros where a file was cut short meanwhile; our own calls say so themselves.
+    if (region_.tiles.empty() && !reads_ahead_) {
         check_file(context, region_);
     }
 }

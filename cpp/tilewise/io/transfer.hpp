@@ -19,17 +19,28 @@ public:
     /// Checks the file and, for a text, finds its lines. Reads with `strategy`; tiles with `per_rank`, and texts by
     /// panels unless rank 0 alone is to touch the file. `region` must live as long as this. @note Collective.
     Input(Context& context, const Region& region, StrategyKind strategy, const Hints& hints);
+    ~Input();
 
     /// Fills `data` with this rank's share in a type that is computed in, stored as `region.stored(share)` without
     /// gaps. @note Collective.
     void load(Context& context, Dtype dtype, const WantedShare& wanted, std::byte* data) const;
     /// The same in the file's own type and byte order. Generated matrices are made in this machine's. @note Collective.
     void load_raw(Context& context, const WantedShare& wanted, std::byte* data) const;
+    /// Begins to read what the next `load` of the same share to the same `data` is to find there, on a thread of its
+    /// own and where the strategy lets every rank read for itself. Until then, or until `rest`, nobody touches `data`.
+    /// Not collective.
+    void begin(Context& context, Dtype dtype, const WantedShare& wanted, std::byte* data);
+    /// What has begun is of no use any more. Not collective.
+    void rest();
+    /// Whether `begin` reads anything.
+    bool reads_ahead() const { return reads_ahead_; }
 
 private:
     const Region& region_;
     std::unique_ptr<Strategy> strategy_;
     std::unique_ptr<TextIndex> text_;
+    bool reads_ahead_ = false;
+    std::unique_ptr<Ahead> ahead_;
 };
 
 /// A part file that takes one matrix, once or part after part. Errors as above.

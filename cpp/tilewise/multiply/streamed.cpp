@@ -5,7 +5,6 @@
 #include <array>
 
 #include "tilewise/base/array.hpp"
-#include "tilewise/io/ahead.hpp"
 #include "tilewise/io/behind.hpp"
 #include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/io/transfer.hpp"
@@ -58,7 +57,7 @@ public:
         }
         if (check_ && outcome_.resumed && outcome_.resumed->kept > 0) {  // not all of B comes by before C is seen
             const Timed timed(context_.ledger, Phase::verify, "norms of columns");
-            over_b([&](const Window& window) { check_->measure(context_, blocks_->b(window)); });
+            over_b([&](const Window& window) { check_->measure(context_, blocks().b(window)); });
             check_->weigh(context_, check_->columns());
             seen_ = Seen::nothing;
         }
@@ -79,10 +78,10 @@ public:
         if (check_) {
             const Timed timed(context_.ledger, Phase::verify, "Freivalds' check");
             if (seen_ != Seen::images) {
-                over_b([&](const Window& window) { check_->apply_b(context_, blocks_->b(window)); });
+                over_b([&](const Window& window) { check_->apply_b(context_, blocks().b(window)); });
                 check_->join(context_);
             }
-            over_a([&](const Window& window) { check_->apply_a(context_, blocks_->a(window)); });
+            over_a([&](const Window& window) { check_->apply_a(context_, blocks().a(window)); });
             outcome_.verification = check_->judge(context_);
         }
         if (output && (!outcome_.verification || outcome_.verification->passed)) {
@@ -97,14 +96,11 @@ private:
         const Timed timed(context_.ledger, Phase::input, "allocate");
         input_a_.emplace(context_, a_, options_.read, options_.hints);
         input_b_.emplace(context_, b_, options_.read, options_.hints);
+        twice_ = input_a_->reads_ahead() || input_b_->reads_ahead();
         blocks_for({m_.front(), n_.front(), k_.front()});
         mpi::together(context_.comm, [&] {
             if (options_.verify == Verify::fast) {
                 check_ = make_random_check(dtype_, shape_, options_.kernel);
-            }
-            if (options_.read == io::StrategyKind::positioned) {
-                ahead_a_.emplace(a_);
-                ahead_b_.emplace(b_);
             }
             if (options_.write == io::StrategyKind::positioned && c_ != nullptr) {
                 behind_.emplace(*c_);
@@ -129,13 +125,13 @@ private:
         mpi::together(context_.comm, [&] {
             switch (seen_) {
                 case Seen::norms:
-                    check_->measure(context_, blocks_->b(window));
+                    check_->measure(context_, blocks().b(window));
                     break;
                 case Seen::products:
-                    check_->apply_b(context_, blocks_->b(window));
+                    check_->apply_b(context_, blocks().b(window));
                     break;
                 default:
-                    check_->apply_a(context_, blocks_->a(window));
+                    check_->apply_a(context_, blocks().a(window));
                     break;
             }
         });
@@ -163,8 +159,8 @@ private:
         const auto see = [&](double& most, const Part& part) {
             most = std::max(most, kernel::largest_magnitude(part.operand.data, part.block.size(), dtype_));
         };
-        over_a([&](const Window& window) { see(largest[0], blocks_->a(window)); });
-        over_b([&](const Window& window) { see(largest[1], blocks_->b(window)); });
+        over_a([&](const Window& window) { see(largest[0], blocks().a(window)); });
+        over_b([&](const Window& window) { see(largest[1], blocks().b(window)); });
         mpi::join_over_ranks(context_.comm, largest.data(), std::ssize(largest), MPI_MAX);
         mpi::together(context_.comm, [&] {
             if (!fits_certainly(dtype_, shape_.k, largest[0], largest[1])) {
@@ -175,36 +171,77 @@ private:
         });
     }
 
-    /// Makes blocks for a window, where those that there are have another shape. @note Collective.
+    // There are blocks for two windows, where a thread can read: one is multiplied, the other is being filled.
+
+    WindowBlocks& blocks() { return *blocks_[at_]; }
+    const WindowBlocks& blocks() const { return *blocks_[at_]; }
+
+    /// Makes the blocks at hand fit a window, where they have another shape. @note Collective.
     void blocks_for(const Window& window) {
         const grid::Shape wanted = window.shape();
         const auto same = [&](const grid::Shape& shape) {
             return shape.m == wanted.m && shape.n == wanted.n && shape.k == wanted.k;
         };
-        if (!blocks_ || !same(blocks_->shape())) {
-            blocks_.reset();
-            blocks_.emplace(context_, a_, b_, dtype_, options_, wanted);
+        std::optional<WindowBlocks>& there = blocks_[at_];
+        if (!there || !same(there->shape())) {
+            input_a_->rest();
+            input_b_->rest();
+            there.reset();
+            there.emplace(context_, a_, b_, dtype_, options_, wanted);
         }
+    }
+
+    /// To the blocks that the window was begun in, if it was. @note Collective.
+    void enter(const Window& window) {
+        turn();
+        blocks_for(window);
+    }
+
+    /// Begins to read what comes next into the other blocks, which all ranks have done with. @note Collective.
+    void begin(const std::optional<Window>& next, bool of_a, bool of_b) {
+        if (!next || !twice_) {
+            return;
+        }
+        turn();
+        blocks_for(*next);
+        if (of_a) {
+            blocks().begin_a(*input_a_, *next);
+        }
+        if (of_b) {
+            blocks().begin_b(*input_b_, *next);
+        }
+        turn();
+    }
+
+    void turn() { at_ = twice_ ? 1 - at_ : at_; }
+
+    /// What is multiplied after the part `index` of k for a tile, the next tile's first part after its last.
+    std::optional<Window> after(const grid::Range& m, const grid::Range& n, std::size_t index) const {
+        if (index + 1 < k_.size()) {
+            return Window{m, n, k_[index + 1]};
+        }
+        if (&n != &n_.back()) {
+            return Window{m, *(&n + 1), k_.front()};
+        }
+        return &m != &m_.back() ? std::optional(Window{*(&m + 1), n_.front(), k_.front()}) : std::nullopt;
     }
 
     void compute(const grid::Range& m, const grid::Range& n) {
         for (std::size_t index = 0; index < k_.size(); ++index) {
             const Window window{m, n, k_[index]};
-            blocks_for(window);
             {
                 const Timed timed(context_.ledger, Phase::input, "input");
-                blocks_->load_a(*input_a_, window);
-                blocks_->load_b(*input_b_, window);
-            }
-            if (index + 1 < k_.size()) {
-                ask_for({m, n, k_[index + 1]});
+                enter(window);
+                blocks().load_a(*input_a_, window);
+                blocks().load_b(*input_b_, window);
+                begin(after(m, n, index), true, true);
             }
             show(window);
             if (index == 0) {
                 mpi::together(context_.comm, [&] { c_memory_.grow(c_block().size() * item()); });
             }
-            blocks_->multiply(c_memory_.data(), index > 0, [&](double share) { report(share); });
-            outcome_.ideal_exchanged += blocks_->received();
+            blocks().multiply(c_memory_.data(), index > 0, [&](double share) { report(share); });
+            outcome_.ideal_exchanged += blocks().received();
             done_ += work(window.shape());
         }
         const grid::Block block = moved(c_block(), m.begin, n.begin);
@@ -220,24 +257,9 @@ private:
         }
     }
 
-    void ask_for(const Window& next) {
-        ask_for_a(next);
-        ask_for_b(next);
-    }
-    void ask_for_a(const Window& next) {
-        if (ahead_a_) {
-            ahead_a_->want(a_.stored(moved(blocks_->layout().a(context_.comm.rank()), next.m.begin, next.k.begin)));
-        }
-    }
-    void ask_for_b(const Window& next) {
-        if (ahead_b_) {
-            ahead_b_->want(b_.stored(moved(blocks_->layout().b(context_.comm.rank()), next.k.begin, next.n.begin)));
-        }
-    }
-
     void write(io::Output& output, const grid::Range& m, const grid::Range& n) {
         const Timed timed(context_.ledger, Phase::output, "output");
-        const auto wanted = [&](int rank) { return grid::Share(moved(blocks_->layout().c(rank), m.begin, n.begin)); };
+        const auto wanted = [&](int rank) { return grid::Share(moved(blocks().layout().c(rank), m.begin, n.begin)); };
         const grid::Block mine = moved(c_block(), m.begin, n.begin);
         std::byte* data = as_stored(context_, *c_, mine, c_memory_.data(), c_transposed_);
         output.store(context_, wanted, data);
@@ -265,7 +287,7 @@ private:
             const io::Input written(context_, *c_, options_.read, options_.hints);
             written.load(
                 context_, dtype_,
-                [&](int rank) { return grid::Share(moved(blocks_->layout().c(rank), m.begin, n.begin)); },
+                [&](int rank) { return grid::Share(moved(blocks().layout().c(rank), m.begin, n.begin)); },
                 c_memory_.data());
         }
         const Timed timed(context_.ledger, Phase::verify, "C times random vectors");
@@ -289,41 +311,36 @@ private:
     template <class Visit> void over_b(const Visit& visit) {
         for (const grid::Range& n : n_) {
             for (std::size_t index = 0; index < k_.size(); ++index) {
-                const Window window{m_.front(), n, k_[index]};
-                blocks_for(window);
-                blocks_->load_b(*input_b_, window);
-                if (index + 1 < k_.size()) {
-                    ask_for_b({m_.front(), n, k_[index + 1]});
-                }
+                const Window window{m_.back(), n, k_[index]};
+                enter(window);
+                blocks().load_b(*input_b_, window);
+                begin(after(m_.back(), n, index), false, true);
                 visit(window);
             }
         }
     }
     template <class Visit> void over_a(const Visit& visit) {
+        const std::int64_t end = seen_ == Seen::images ? left_of_a_ : shape_.m;
         for (const grid::Range& m : m_) {
-            if (seen_ == Seen::images && m.begin >= left_of_a_) {
-                break;
-            }
-            for (std::size_t index = 0; index < k_.size(); ++index) {
-                const Window window{m, n_.front(), k_[index]};
-                blocks_for(window);
-                blocks_->load_a(*input_a_, window);
-                if (index + 1 < k_.size()) {
-                    ask_for_a({m, n_.front(), k_[index + 1]});
-                }
+            for (std::size_t index = 0; index < k_.size() && m.begin < end; ++index) {
+                const Window window{m, n_.back(), k_[index]};
+                enter(window);
+                blocks().load_a(*input_a_, window);
+                const std::optional<Window> next = after(m, n_.back(), index);
+                begin(next && next->m.begin < end ? next : std::nullopt, true, false);
                 visit(window);
             }
         }
     }
 
-    grid::Block c_block() const { return blocks_->layout().c(context_.comm.rank()); }
+    grid::Block c_block() const { return blocks().layout().c(context_.comm.rank()); }
     std::int64_t item() const { return static_cast<std::int64_t>(size_of(dtype_)); }
     static double work(const grid::Shape& part) {
         return static_cast<double>(part.m) * static_cast<double>(part.n) * static_cast<double>(part.k);
     }
     void report(double share) {
         const double all = work(shape_);
-        context_.report(Phase::compute, all > 0 ? (done_ + share * work(blocks_->shape())) / all : 1);
+        context_.report(Phase::compute, all > 0 ? (done_ + share * work(blocks().shape())) / all : 1);
     }
 
     Context& context_;
@@ -333,10 +350,11 @@ private:
     const Options& options_;
     grid::Shape shape_;
     std::vector<grid::Range> m_, n_, k_;
-    std::optional<io::Input> input_a_, input_b_;
-    std::optional<io::Ahead> ahead_a_, ahead_b_;
     std::optional<io::Behind> behind_;
-    std::optional<WindowBlocks> blocks_;
+    std::array<std::optional<WindowBlocks>, 2> blocks_;
+    std::size_t at_ = 0;  // of the blocks at hand
+    bool twice_ = false;  // whether the others are in use
+    std::optional<io::Input> input_a_, input_b_;  // these may be writing to blocks, and end before them
     Array<std::byte> c_memory_;  // this rank's block of the tile of C …
     Buffer c_transposed_;        // … and the same as a file has it that is stored column by column
     std::unique_ptr<RandomCheck> check_;

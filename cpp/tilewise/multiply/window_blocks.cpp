@@ -19,16 +19,28 @@ WindowBlocks::WindowBlocks(Context& context, const io::Region& a, const io::Regi
           make_exchange(options.exchange, layout_.flow(),
                         {context, context.comm, layout_.grid(), layout_.place(context.comm.rank()), steps_, a_, b_})) {}
 
+io::WantedShare WindowBlocks::a_of(const Window& window) const {
+    return [this, window](int rank) { return grid::Share(moved(layout_.a(rank), window.m.begin, window.k.begin)); };
+}
+
+io::WantedShare WindowBlocks::b_of(const Window& window) const {
+    return [this, window](int rank) { return grid::Share(moved(layout_.b(rank), window.k.begin, window.n.begin)); };
+}
+
 void WindowBlocks::load_a(const io::Input& input, const Window& window) {
-    input.load(
-        context_, dtype_, [&](int rank) { return grid::Share(moved(layout_.a(rank), window.m.begin, window.k.begin)); },
-        exchange_->a_block());
+    input.load(context_, dtype_, a_of(window), exchange_->a_block());
 }
 
 void WindowBlocks::load_b(const io::Input& input, const Window& window) {
-    input.load(
-        context_, dtype_, [&](int rank) { return grid::Share(moved(layout_.b(rank), window.k.begin, window.n.begin)); },
-        exchange_->b_block());
+    input.load(context_, dtype_, b_of(window), exchange_->b_block());
+}
+
+void WindowBlocks::begin_a(io::Input& input, const Window& window) {
+    input.begin(context_, dtype_, a_of(window), exchange_->a_block());
+}
+
+void WindowBlocks::begin_b(io::Input& input, const Window& window) {
+    input.begin(context_, dtype_, b_of(window), exchange_->b_block());
 }
 
 void WindowBlocks::multiply(std::byte* c, bool accumulate, const std::function<void(double share)>& report) {

@@ -37,6 +37,9 @@ public:
     /// @note Collective, like those below.
     void load_a(const io::Input& input, const Window& window);
     void load_b(const io::Input& input, const Window& window);
+    /// Begin to read what `load` of the same window then finds here.
+    void begin_a(io::Input& input, const Window& window);
+    void begin_b(io::Input& input, const Window& window);
     void multiply(std::byte* c, bool accumulate, const std::function<void(double share)>& report);
 
     /// What this rank has of A and B, in coordinates of the whole matrices. Not collective.
@@ -47,6 +50,8 @@ public:
 
 private:
     int me() const { return context_.comm.rank(); }
+    io::WantedShare a_of(const Window& window) const;
+    io::WantedShare b_of(const Window& window) const;
     Part part(const Side& side, const std::byte* data, const grid::Block& block, const grid::Range& rows,
               const grid::Range& columns) const;
 

@@ -1,4 +1,4 @@
-"""Finds ranks on this host that a signal stopped before they could say anything: nobody else would name them."""
+"""Finds ranks on this host that a signal stopped before they could say anything."""
 
 from __future__ import annotations
 

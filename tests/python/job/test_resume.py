@@ -18,7 +18,7 @@ from tilewise.base import journal
 M, K, N = 2100, 1900, 2300
 PRODUCT = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "-t", 1)
 TURNED = ("transpose", "T.npy", "-o", "C.npy", "-t", 1)
-MEMORY = {1: "64MiB", 2: "112MiB", 3: "160MiB"}
+MEMORY = {1: "45MiB", 2: "78MiB", 3: "113MiB"}
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_what_stands_is_not_computed_again(tilewise: Tilewise, product: Any) -> 
 
 @pytest.mark.parametrize("io", ["uncached", "collective", "root"])
 def test_strategies(tilewise: Tilewise, product: Any, io: str) -> None:
-    words = (*PRODUCT, "-n", 2, "--memory", "180MiB", "--io", io)
+    words = (*PRODUCT, "-n", 2, "--memory", "142MiB", "--io", io)
     killed(tilewise, *words, fault="kill:1:output*6")
     record = record_of(tilewise, *words, "--resume")
     assert record["result"]["resumed"]["kept_pieces"] > 0 and record["verification"]["passed"]

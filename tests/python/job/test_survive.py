@@ -20,7 +20,7 @@ from oracle import matrix, processes_in
 ROOT = Path(__file__).resolve().parents[3]
 WORKER = Path(os.environ.get("TILEWISE_ULFM_WORKER", ROOT / "build" / "ulfm" / "tilewise-worker"))
 M, K, N = 2100, 1900, 2300
-PRODUCT = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "-t", 1, "-n", 3, "--memory", "160MiB", "--survive")
+PRODUCT = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "-t", 1, "-n", 3, "--memory", "113MiB", "--survive")
 TURNED = ("transpose", "T.npy", "-o", "C.npy", "-t", 1, "--algorithm", "staged", "--survive")
 
 

@@ -21,7 +21,8 @@ def asleep(*variables: str, stop: bool = True) -> Iterator[int]:
     """The pid of a process with these variables, which a signal has stopped."""
     with subprocess.Popen(["env", "-i", *variables, "sleep", "60"]) as child:
         try:
-            wait_for(lambda: processes.environment(child.pid).keys() == {v.partition("=")[0] for v in variables})
+            names = {variable.partition("=")[0] for variable in variables}
+            wait_for(lambda: processes.environment(child.pid).keys() == names)
             if stop:
                 os.kill(child.pid, signal.SIGSTOP)
                 wait_for(lambda: processes.state(child.pid) == "T")

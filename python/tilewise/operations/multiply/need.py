@@ -8,8 +8,11 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.launch.constants import constants
 from tilewise.launch.job import Variant
 from tilewise.planning.grid import part
-from tilewise.planning.need import FIXED, Need, staging
+from tilewise.planning.need import Need, staging
 
+OWN = 28 << 20  # the program and MPI, each rank
+FOR_EACH = 1 << 19  # and what MPI keeps on each for every other
+BLAS = 20 << 20
 PACKING = 4 << 20  # what gemm packs A and B into, each thread
 PIECES = 32  # of k, at most, each with a C of its own where C is small: fewer than PIECES tiles
 TILE, DEPTH = 192 * 192, 2048  # numbers of such a tile, and of k in a piece at least
@@ -64,7 +67,11 @@ def multiply_need(
     c = rows * columns * item
     width = min(sizes.wide_panel_width if strassen else sizes.panel_width, layer)
     buffers = _exchange_buffers(variant, sizes, a, b, width * (rows + columns) * item)
-    fixed = FIXED + staging(variant) + variant.threads * PACKING + (SHARED_PANELS if strassen else 0)
+    operands, result = (m * k + (0 if b_lies_in_a else k * n)) * item, m * n * item
+    if whole and variant.read == "positioned":  # one window is read while another is multiplied
+        a, b, buffers, operands = 2 * a, 2 * b, 2 * buffers, 2 * operands
+    fixed = OWN + variant.ranks * FOR_EACH + (BLAS if variant.kernel == "blas" else 0)
+    fixed += staging(variant) + variant.threads * PACKING + (SHARED_PANELS if strassen else 0)
     if verify == "fast":  # vectors of all of m, n and k, in double
         all_m, all_k, all_n = whole or (m, k, n)
         fixed += (9 * all_m + 5 * all_n + 7 * all_k) * (16 if dtype.startswith("complex") else 8)
@@ -73,7 +80,6 @@ def multiply_need(
     if (symmetric or rows * columns < PIECES * TILE) and layer >= 2 * DEPTH:
         each = min(PIECES * rows * columns, 2 * PIECES * TILE) * item
         fixed += each * (variant.threads if symmetric else 1)  # threads have parts of their own
-    operands, result = (m * k + (0 if b_lies_in_a else k * n)) * item, m * n * item
     shared = (operands + (result if symmetric else 0)) if variant.exchange == "shared" else 0
     if turned:  # for a file that is stored column by column, a second copy of C
         c, result = 2 * c, 2 * result

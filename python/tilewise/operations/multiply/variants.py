@@ -20,7 +20,7 @@ from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.multiply.need import multiply_need
 from tilewise.operations.multiply.options import ALGORITHMS, Multiply
-from tilewise.operations.multiply.stage import Stage, largest, smallest
+from tilewise.operations.multiply.stage import Stage, best, grid_of, smallest
 from tilewise.planning import grid, io, proof, rule
 from tilewise.planning.names import DESCRIBED_ONCE, Algorithm
 from tilewise.planning.need import SHARE, Need, with_unpacking
@@ -108,8 +108,12 @@ def plan_multiply(
 
     stage = None
     if not strassen and verify != "serial":
-        stage = _stage(left, right, options, variant, need_of, facts, spread, target)
+        streaming = variant
+        if exchange == "shared" and options.grid is None:  # where it costs nothing who has which panel
+            streaming = msgspec.structs.replace(variant, grid=grid_of(ranks, _across(left, right)))
+        stage = _stage(left, right, options, streaming, need_of, facts, spread, target)
     if stage is not None:
+        variant = streaming
         if symmetric:
             why.remove(HALF)
         symmetric = False
@@ -166,6 +170,11 @@ def _flops(dtype: str, elements: float, k: int) -> float:
 
 def _times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def _across(left: Region, right: Region) -> tuple[bool, bool]:
+    """Whether the files have the rows of A, and of B, together."""
+    return left.transposed == (left.order == "F"), right.transposed == (right.order == "F")
 
 
 def what_fits(options: Multiply, refused: Plan) -> str:
@@ -249,12 +258,14 @@ def _stage(
             return False
         if limit is None:
             return True
-        need = with_unpacking(need_of(variant, part), [left, right], variant, spread.on_node)
+        streamed = None if part == (m, n, k) else part
+        need = with_unpacking(need_of(variant, streamed), [left, right], variant, spread.on_node)
         return (need.node if spread.sure else need.rank) <= limit
 
     if fits(Stage(m, n, k)):
         return None
-    return largest(m, k, n, item, fits, whole_rows=target is not None and target.format.text)
+    text = target is not None and target.format.text
+    return best(m, k, n, item, fits, _across(left, right), whole_rows=text)
 
 
 def _check_tolerance(options: Multiply) -> None:
