@@ -28,8 +28,8 @@ void serve_own_share(Context& context, const Transfer& transfer, bool reading, c
         if (bytes == 0) {
             return;
         }
-        if (const auto read = reading && transfer.ahead != nullptr ? transfer.ahead->take(share, transfer.data)
-                                                                   : std::nullopt) {
+        if (const auto read =
+                reading && transfer.ahead != nullptr ? transfer.ahead->take(share, transfer.data) : std::nullopt) {
             calls += *read;
             return;
         }

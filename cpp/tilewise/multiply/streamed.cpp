@@ -352,11 +352,11 @@ private:
     std::vector<grid::Range> m_, n_, k_;
     std::optional<io::Behind> behind_;
     std::array<std::optional<WindowBlocks>, 2> blocks_;
-    std::size_t at_ = 0;  // of the blocks at hand
-    bool twice_ = false;  // whether the others are in use
+    std::size_t at_ = 0;                          // of the blocks at hand
+    bool twice_ = false;                          // whether the others are in use
     std::optional<io::Input> input_a_, input_b_;  // these may be writing to blocks, and end before them
-    Array<std::byte> c_memory_;  // this rank's block of the tile of C …
-    Buffer c_transposed_;        // … and the same as a file has it that is stored column by column
+    Array<std::byte> c_memory_;                   // this rank's block of the tile of C …
+    Buffer c_transposed_;                         // … and the same as a file has it that is stored column by column
     std::unique_ptr<RandomCheck> check_;
     /// What the check is shown of the tiles that are being computed.
     enum class Seen { nothing, norms, products, images };
