@@ -129,11 +129,11 @@ def test_hosts_within_an_allocation(tmp_path: Path) -> None:
 
 
 def test_memory_is_what_slurm_grants() -> None:
-    little = grants(SLURM_MEM_PER_NODE="64")
-    with pytest.raises(UsageError, match="80 % of what is available is 51.2 MiB"):
+    little = grants(SLURM_MEM_PER_NODE="32")
+    with pytest.raises(UsageError, match="80 % of what is available is 25.6 MiB"):
         planned(little)
-    with pytest.raises(UsageError, match="--memory allows 32.0 MiB"):
-        planned(grants(), memory=32 << 20)
+    with pytest.raises(UsageError, match="--memory allows 24.0 MiB"):
+        planned(grants(), memory=24 << 20)
     unknown = planned(grants(), size=20_000)  # more than is counted on, and nobody has looked
     assert unknown.need.node > 0.8 * unknown.facts.memory_available
     assert "4.00 GiB of memory per node are assumed: Slurm does not say" in unknown.reasons
