@@ -20,7 +20,7 @@ WHOLE = [
     ["kills", "--count", "200", "--moment", "part", "--json", "part.json"],
     ["kills", "--count", "200", "--moment", "named", "--within", "0.005", "--json", "named.json"],
     ["sweep", "--commands", "stencil", "--options=--checkpoint 0.000001s", "--json", "checkpoints.json"],
-    ["sweep", "--commands", "multiply,transpose,stencil,svd", "--size", "streamed", "--json", "streamed.json"],
+    ["sweep", "--commands", "multiply,transpose,stencil,svd", "--size=streamed", "--json", "whole.json"],
     ["sweep", "--commands", "multiply,transpose", "--size", "streamed", "--resumed", "--json", "again.json"],
     ["resumed", "--kills", "200", "--json", "resumed.json"],
     ["flips", "--count", "100", "--json", "flips.json"],
