@@ -131,9 +131,9 @@ def test_scancel_leaves_no_rank_and_the_old_output(account: Account) -> None:
 def test_a_job_that_has_itself_queued_again_goes_on(account: Account) -> None:
     """As the how-to has it: the first start has too little time, the second all it wants."""
     numpy.save(account.folder / "A.npy", numpy.random.default_rng(1).standard_normal((300, 200)))
-    sweeps = "tilewise stencil A.npy -n 6 --kernel plain --steps 6000 --no-verify"
+    sweeps = "tilewise stencil A.npy -n 6 --kernel plain --steps 20000 --no-verify"
     lines = (
-        'limit=5min; [ "${SLURM_RESTART_COUNT:-0}" = 0 ] && limit=4s',
+        'limit=5min; [ "${SLURM_RESTART_COUNT:-0}" = 0 ] && limit=3s',
         f"{sweeps} -o C.npy --checkpoint 0.2s --time-limit $limit --resume",
         "if [ $? -eq 4 ]; then scontrol requeue $SLURM_JOB_ID; sleep 60; fi",
     )

@@ -126,8 +126,8 @@ def test_processors_of_a_task_and_memory_of_a_node(account: Account) -> None:
     assert granted in told["reasons"]
     one = record(account, *MULTIPLY, *large, slurm="salloc -Q -N3 -n3 -c1 --mem-per-cpu=500")
     assert one["variant"]["threads"] == 1 and hosts_of(one) == "n1 n2 n3"
-    done = asked(account, *MULTIPLY, *large, slurm="salloc -Q -N3 -n3 --mem=50")
-    assert done.returncode == 2 and "80 % of what is available is 40.0 MiB" in done.stderr
+    done = asked(account, *MULTIPLY, *large, slurm="salloc -Q -N3 -n3 --mem=30")
+    assert done.returncode == 2 and "80 % of what is available is 24.0 MiB" in done.stderr
 
 
 def test_nodes_that_slurm_gives_as_a_whole(account: Account, tmp_path: Path) -> None:
