@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket  # what is behind `socket`, whose import takes longer
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -130,6 +131,12 @@ _CAUSES = (
         "{0} cannot connect to {1}: {2}",
         "a network that both hosts share: mpiexec -iface NAME as --launcher, and no firewall between them",
     ),
+    # MPI itself reaches no rank that had started there.
+    _Cause(
+        r"connect\(fd=\d+, dest_addr=([\d.]+|\[?[\da-f:]+\]?):\d+\) failed: (.*)",
+        "a rank on {0} ended, or is not reached from here: {1}",
+        "run again; tilewise doctor on that host if it happens again",
+    ),
     # Open MPI's own reasons.
     _Cause(
         r"not enough slots available",
@@ -183,11 +190,21 @@ def known(chatter: Sequence[str], start: Start | None) -> TilewiseError | None:
     }
     for cause in _CAUSES:
         if match := re.search(cause.seen, text):
-            groups = [group for group in match.groups() if group is not None] or ["HOST"]
+            groups = [_named(group) for group in match.groups() if group is not None] or ["HOST"]
             groups += ["?"] * 3
             kind = UsageError if cause.wrong else RunError
             return kind(cause.said.format(*groups, **fields), cause.advice.format(*groups, **fields))
     return None
+
+
+def _named(text: str) -> str:
+    """An address with its host's name before it, where it has one; any other text as it is."""
+    if not re.fullmatch(r"\d+(?:\.\d+){3}|\[?[\da-f]*:[\da-f:]+\]?", text):
+        return text
+    try:
+        return f"{_socket.gethostbyaddr(text.strip('[]'))[0]} ({text})"
+    except OSError:
+        return text
 
 
 def last_words(chatter: Sequence[str]) -> str:

@@ -112,6 +112,13 @@ KNOWN = [
         "-iface",
     ),
     (
+        "[1795632609.545959] [n1:22 :0] sock.c:348 UCX ERROR connect(fd=17, dest_addr=192.0.2.77:46075) "
+        "failed: Connection refused",
+        RunError,
+        "a rank on 192.0.2.77 ended, or is not reached from here: Connection refused",
+        "tilewise doctor on that host",
+    ),
+    (
         "There are not enough slots available in the system to satisfy the 6\nslots that were requested",
         UsageError,
         "fewer slots than 6 ranks",
