@@ -10,22 +10,21 @@ namespace {
 
 constexpr std::int64_t under_way = std::int64_t{4} << 20;  // bytes that were asked for and not copied yet
 
-struct Piece {
-    std::int64_t offset, bytes;
-    std::byte* data;
-};
-
 }  // namespace
 
-Ahead::Ahead(const Region& region) : region_(region) {
+Ahead::Ahead(const Region& region, PosixFile::Cache cache) : region_(region) {
     if (region.is_one_file() && region.bytes() > 0) {
-        file_ = std::make_unique<PosixFile>(region.path, region.name, PosixFile::Mode::read);
+        if (cache == PosixFile::Cache::used) {
+            file_ = std::make_unique<PosixFile>(region.path, region.name, PosixFile::Mode::read);
+        } else {
+            direct_ = std::make_unique<DirectReads>(region.path, region.name);
+        }
         thread_ = std::thread([this] { run(); });
     }
 }
 
 Ahead::~Ahead() {
-    if (file_) {
+    if (can_read()) {
         given_up_ = true;
         {
             const std::scoped_lock lock(mutex_);
@@ -37,10 +36,14 @@ Ahead::~Ahead() {
 }
 
 void Ahead::want(const grid::Share& stored, std::byte* data) {
-    if (file_) {
+    if (can_read()) {
+        Wish wish{stored, data};
         {
             const std::scoped_lock lock(mutex_);
-            wanted_ = Wish{stored, data};
+            if (wanted_ ? *wanted_ == wish : under_way_ ? *under_way_ == wish : done_ && *done_ == wish) {
+                return;
+            }
+            wanted_ = std::move(wish);
             done_.reset();
         }
         changed_.notify_all();
@@ -48,14 +51,14 @@ void Ahead::want(const grid::Share& stored, std::byte* data) {
 }
 
 std::optional<std::int64_t> Ahead::take(const grid::Share& stored, const std::byte* data) {
-    if (!file_) {
+    if (!can_read()) {
         return std::nullopt;
     }
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !wanted_ && !busy_; });
+    changed_.wait(lock, [this] { return !wanted_ && !under_way_; });
     const std::optional<Wish> done = std::exchange(done_, std::nullopt);
     const std::exception_ptr error = std::exchange(error_, nullptr);
-    if (!done || done->data != data || done->stored.rows != stored.rows || done->stored.columns != stored.columns) {
+    if (!done || !(*done == Wish{stored, const_cast<std::byte*>(data)})) {
         return std::nullopt;
     }
     if (error) {
@@ -65,13 +68,13 @@ std::optional<std::int64_t> Ahead::take(const grid::Share& stored, const std::by
 }
 
 void Ahead::rest() {
-    if (!file_) {
+    if (!can_read()) {
         return;
     }
     given_up_ = true;
     std::unique_lock lock(mutex_);
     wanted_.reset();
-    changed_.wait(lock, [this] { return !busy_; });
+    changed_.wait(lock, [this] { return !under_way_; });
     done_.reset();
     error_ = nullptr;
     given_up_ = false;
@@ -84,8 +87,8 @@ void Ahead::run() {
         if (closed_) {
             return;
         }
-        Wish wish = *std::exchange(wanted_, std::nullopt);
-        busy_ = true;
+        under_way_ = std::exchange(wanted_, std::nullopt);
+        const Wish& wish = *under_way_;  // nobody else changes it
         lock.unlock();
         std::int64_t calls = 0;
         std::exception_ptr error;
@@ -95,17 +98,17 @@ void Ahead::run() {
             error = std::current_exception();
         }
         lock.lock();
-        busy_ = false;
         if (!wanted_) {
-            done_ = std::move(wish);
+            done_ = std::move(under_way_);
             calls_ = calls;
             error_ = error;
         }
+        under_way_.reset();
         changed_.notify_all();
     }
 }
 
-std::int64_t Ahead::read(const Wish& wish) const {
+std::int64_t Ahead::read(const Wish& wish) {
     const auto item = static_cast<std::int64_t>(size_of(region_.dtype));
     const grid::Range all{0, region_.stored_rows() * region_.stored_columns()};
     std::vector<Piece> pieces;
@@ -116,6 +119,9 @@ std::int64_t Ahead::read(const Wish& wish) const {
                                              wish.data == nullptr ? nullptr : wish.data + local * item + at});
                        }
                    });
+    if (direct_) {
+        return wish.data == nullptr ? 0 : direct_->read(pieces, given_up_);
+    }
     std::int64_t calls = 0, asked_bytes = 0;
     auto asked = pieces.begin();
     for (auto next = pieces.begin(); next != pieces.end() && !given_up_; ++next) {

@@ -28,6 +28,8 @@ public:
     std::int64_t write(const std::byte* data, std::int64_t bytes, std::int64_t offset) const;
     /// Asks the system to bring these bytes to the page cache. Nothing depends on whether it does.
     void will_need(std::int64_t offset, std::int64_t bytes) const;
+    /// For calls that are made elsewhere; it stays this object's.
+    int descriptor() const { return descriptor_; }
     /// Size in bytes; throws IoError for anything but a regular file.
     std::int64_t size() const;
     /// Gets the disk space for `bytes` at `offset` now, where the file system can: a full disk is then found before

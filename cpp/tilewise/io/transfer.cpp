@@ -141,9 +141,16 @@ Region as_written(Context& context, const Region& output) {
     return written;
 }
 
-Input::Input(Context& context, const Region& region, StrategyKind strategy, const Hints& hints) : region_(region) {
-    mpi::together(context.comm, [&] { strategy_ = strategy_for(region, strategy, hints); });
-    reads_ahead_ = strategy == StrategyKind::positioned && region.is_one_file();
+Input::Input(Context& context, const Region& region, StrategyKind strategy, const Hints& hints, bool in_parts)
+    : region_(region),
+      past_cache_(in_parts && strategy == StrategyKind::uncached && region.is_one_file()),
+      reads_ahead_(past_cache_ || (strategy == StrategyKind::positioned && region.is_one_file())) {
+    mpi::together(context.comm, [&] {
+        strategy_ = strategy_for(region, past_cache_ ? StrategyKind::positioned : strategy, hints);
+        if (past_cache_) {
+            ahead_ = std::make_unique<Ahead>(region, PosixFile::Cache::bypassed);
+        }
+    });
     if (region.generator.empty()) {
         check_file(context, region);
         if (region.text) {
@@ -179,6 +186,9 @@ void Input::load_raw(Context& context, const WantedShare& wanted, std::byte* dat
     if (!region_.generator.empty()) {
         generate(context, region_, region_.stored(wanted(context.comm.rank())), data);
         return;
+    }
+    if (past_cache_) {
+        ahead_->want(region_.stored(wanted(context.comm.rank())), data);  // unless that has begun
     }
     strategy_->read(context, {region_, stored_shares(region_, wanted), data, text_.get(), ahead_.get()});
     // Some libraries read stale bytes or zeros where a file was cut short meanwhile; our own calls say so themselves.

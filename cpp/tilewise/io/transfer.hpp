@@ -17,8 +17,9 @@ using WantedShare = std::function<grid::Share(int rank)>;
 class Input {
 public:
     /// Checks the file and, for a text, finds its lines. Reads with `strategy`; tiles with `per_rank`, and texts by
-    /// panels unless rank 0 alone is to touch the file. `region` must live as long as this. @note Collective.
-    Input(Context& context, const Region& region, StrategyKind strategy, const Hints& hints);
+    /// panels unless rank 0 alone is to touch the file. `in_parts`: past the page cache, too, every rank reads for
+    /// itself, since what comes next is begun early. `region` must live as long as this. @note Collective.
+    Input(Context& context, const Region& region, StrategyKind strategy, const Hints& hints, bool in_parts = false);
     ~Input();
 
     /// Fills `data` with this rank's share in a type that is computed in, stored as `region.stored(share)` without
@@ -39,7 +40,7 @@ private:
     const Region& region_;
     std::unique_ptr<Strategy> strategy_;
     std::unique_ptr<TextIndex> text_;
-    bool reads_ahead_ = false;
+    bool past_cache_ = false, reads_ahead_ = false;
     std::unique_ptr<Ahead> ahead_;
 };
 

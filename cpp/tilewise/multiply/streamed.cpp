@@ -94,8 +94,8 @@ public:
 private:
     void prepare() {
         const Timed timed(context_.ledger, Phase::input, "allocate");
-        input_a_.emplace(context_, a_, options_.read, options_.hints);
-        input_b_.emplace(context_, b_, options_.read, options_.hints);
+        input_a_.emplace(context_, a_, options_.read, options_.hints, true);
+        input_b_.emplace(context_, b_, options_.read, options_.hints, true);
         twice_ = input_a_->reads_ahead() || input_b_->reads_ahead();
         blocks_for({m_.front(), n_.front(), k_.front()});
         mpi::together(context_.comm, [&] {

@@ -15,6 +15,7 @@
 #include "tilewise/kernel/spread_qr.hpp"
 #include "tilewise/kernel/sweep.hpp"
 #include "tilewise/kernel/text.hpp"
+#include "tilewise/io/direct_reads.hpp"
 #include "tilewise/kernel/two_stage.hpp"
 #include "tilewise/measure/gemm_rate.hpp"
 #include "tilewise/mpi/sum.hpp"
@@ -66,6 +67,7 @@ constexpr Constant constants[] = {
     {"multiply.row_multiple", multiply::EarlyOutput::row_multiple},
     {"multiply.layer_piece_bytes", multiply::layer_piece_bytes},
     {"multiply.swap_piece_bytes", multiply::swap_piece_bytes},
+    {"multiply.direct_bytes", io::DirectReads::under_way},
     {"transpose.mapped_strip_bytes", transpose::mapped_strip_bytes},
     {"transpose.bounce_bytes", transpose::bounce_bytes},
     {"transpose.requests_in_flight", transpose::requests_in_flight},

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.base.units import listing, rate_text
+from tilewise.base.units import bytes_text, listing, rate_text
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.region import Region, is_encoded
 from tilewise.files.target import Target, check_order
@@ -124,6 +124,27 @@ def of_parts(ways: tuple[str, str], choices: Choices, source: Region, why: list[
     read = "mapped" if not is_encoded(source) and storage.is_local(source.path) else "sieve"
     why.append(f"read {read}: parts of many short rows")
     return read, ways[1]
+
+
+def of_streams(
+    variant: Variant, operands: tuple[Region, Region], choices: Choices, room: int | None
+) -> tuple[Variant, list[str]]:
+    """The variant with reading chosen for operands that are read again and again, and the reasons.
+
+    `room` are the bytes that the job leaves for the page cache; None: unknown.
+    """
+    files = [region for region in operands if not region.generator]
+    plain = all(region.encoding == "binary" and not region.tiles and not region.chunks for region in files)
+    if choices.io.read is not None or variant.read != "positioned" or not plain or room is None:
+        return variant, []
+    size = sum({(region.path, region.offset): region.bytes for region in files}.values())
+    paths = {region.path for region in files}
+    if size <= room or not all(map(storage.takes_direct, paths)):
+        return variant, []
+    if all(storage.cache_state(path) == "cached" for path in paths):
+        return variant, []
+    why = f"read uncached: the page cache has no room for {bytes_text(size)} that are read more than once"
+    return msgspec.structs.replace(variant, read="uncached"), [why]
 
 
 def hints(variant: Variant, given: dict[str, str]) -> dict[str, str]:

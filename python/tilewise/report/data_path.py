@@ -52,6 +52,7 @@ _APART = ", not joined"
 WORDS |= {
     f"collective{_APART}": "all ranks in one MPI-IO call, each its own pieces: two phases are switched off",
     f"split_collective{_APART}": "the same in two halves, each rank its own pieces: two phases are off",
+    f"uncached{_APART}": "each rank its own pieces past the page cache, many by one call",
 }
 
 Point = tuple[float, float]
@@ -123,8 +124,11 @@ def way_of(record: Record) -> Way:
     """
     variant = record.variant
     read, _, write = variant.io.partition(":")
+    write = write or read
+    if read == "uncached" and any(record.result.get("stage", ())):
+        read = f"{read}{_APART}"
     read = _as_done(read, variant.hints.get("romio_cb_read", ""))
-    write = _as_done(write or read, variant.hints.get("romio_cb_write", ""))
+    write = _as_done(write, variant.hints.get("romio_cb_write", ""))
     if not record.inputs or all(each.format == "generated" for each in record.inputs):
         read = "none"
     grid, exchange, algorithm = _drawn_grid(variant.grid, variant.ranks), variant.exchange, variant.algorithm

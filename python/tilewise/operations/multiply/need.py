@@ -29,6 +29,7 @@ class Sizes(msgspec.Struct, frozen=True):
     row_multiple: int
     layer_piece_bytes: int  # sent at a time, and received
     swap_piece_bytes: int  # the same, of the halves of a symmetric product
+    direct_bytes: int  # of an operand that is read in parts past the page cache
 
 
 def multiply_need(
@@ -68,10 +69,14 @@ def multiply_need(
     width = min(sizes.wide_panel_width if strassen else sizes.panel_width, layer)
     buffers = _exchange_buffers(variant, sizes, a, b, width * (rows + columns) * item)
     operands, result = (m * k + (0 if b_lies_in_a else k * n)) * item, m * n * item
-    if whole and variant.read == "positioned":  # one window is read while another is multiplied
+    ahead = bool(whole) and variant.read in ("positioned", "uncached")
+    past_cache = ahead and variant.read == "uncached"
+    if ahead:  # one window is read while another is multiplied
         a, b, buffers, operands = 2 * a, 2 * b, 2 * buffers, 2 * operands
     fixed = OWN + variant.ranks * FOR_EACH + (BLAS if variant.kernel == "blas" else 0)
-    fixed += staging(variant) + variant.threads * PACKING + (SHARED_PANELS if strassen else 0)
+    fixed += staging(msgspec.structs.replace(variant, read=variant.write) if past_cache else variant)
+    fixed += 2 * sizes.direct_bytes if past_cache else 0
+    fixed += variant.threads * PACKING + (SHARED_PANELS if strassen else 0)
     if verify == "fast":  # vectors of all of m, n and k, in double
         all_m, all_k, all_n = whole or (m, k, n)
         fixed += (9 * all_m + 5 * all_n + 7 * all_k) * (16 if dtype.startswith("complex") else 8)

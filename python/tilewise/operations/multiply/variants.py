@@ -111,9 +111,14 @@ def plan_multiply(
         streaming = variant
         if exchange == "shared" and options.grid is None:  # where it costs nothing who has which panel
             streaming = msgspec.structs.replace(variant, grid=grid_of(ranks, _across(left, right)))
+        limit = options.memory or int(facts.memory_available * SHARE)
+        streaming, because = io.of_streams(
+            streaming, (left, right), options, facts.memory_available - limit if facts.memory_known else None
+        )
         stage = _stage(left, right, options, streaming, need_of, facts, spread, target)
     if stage is not None:
         variant = streaming
+        why += because
         if symmetric:
             why.remove(HALF)
         symmetric = False
