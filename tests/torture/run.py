@@ -13,6 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PROGRAMS = ("sweep", "kills", "resumed", "flips", "formats")
 RESULTS = Path("build/torture")
+PAST = "--io uncached:positioned"
 WHOLE = [
     ["sweep", "--io", "all", "--ranks", "1,2,3", "--json", "sweep.json"],
     ["kills", "--count", "400", "--json", "kills.json"],
@@ -22,6 +23,7 @@ WHOLE = [
     ["sweep", "--commands", "stencil", "--options=--checkpoint 0.000001s", "--json", "checkpoints.json"],
     ["sweep", "--commands", "multiply,transpose,stencil,svd", "--size=streamed", "--json", "whole.json"],
     ["sweep", "--commands", "multiply,transpose", "--size", "streamed", "--resumed", "--json", "again.json"],
+    ["sweep", "--commands", "multiply", "--size=streamed", f"--options={PAST}", "--json", "direct.json"],
     ["resumed", "--kills", "200", "--json", "resumed.json"],
     ["flips", "--count", "100", "--json", "flips.json"],
     ["formats", "--trips", "500", "--refused", "300", "--json", "formats.json"],

@@ -22,6 +22,7 @@ EFFECTS = {
     "open": "EIO EINTR EMFILE ESTALE",
     "read": "EIO EINTR short zero",
     "pread": "EIO EINTR short zero",
+    "submit": "EIO short zero",
     "write": "EIO ENOSPC EINTR short",
     "pwrite": "EIO ENOSPC EINTR short",
     "close": "EIO lost",

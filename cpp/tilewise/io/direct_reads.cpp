@@ -176,6 +176,7 @@ std::int64_t DirectReads::read(std::span<const Piece> pieces, const std::atomic<
         }
         calls = batch.calls;
         by_cache = std::move(batch.once_more);
+        std::sort(by_cache.begin(), by_cache.end(), [](const Piece& a, const Piece& b) { return a.offset < b.offset; });
     } else {
         by_cache.assign(pieces.begin(), pieces.end());
     }

@@ -1,6 +1,7 @@
-"""How a product on one rank reads and writes, where the user left that open; part of the stated rule.
+"""How a product reads and writes, where the user left that open; part of the stated rule.
 
-Reading: `mapped` where the one rank can compute with the numbers as they lie in the files, on a local
+Reading: `uncached` where operands are read again and again and the page cache has no room for them. On one
+rank, `mapped` where it can compute with the numbers as they lie in the files, on a local
 file system; nothing is copied then. Writing: `uncached` where the output is large and a probe of its folder
 says that the device takes it in half the time of the computing or less: the finished part of C is written
 while the rest is computed. In every other case `positioned`.

@@ -25,11 +25,13 @@ def operands(tilewise: Tilewise) -> tuple[Any, Any]:
     return a, b
 
 
+@pytest.mark.parametrize("way", ["positioned", "uncached:positioned"])
 @pytest.mark.parametrize(("ranks", "cap"), [(1, "64MiB"), (2, "104MiB"), (3, "150MiB")])
 def test_the_cap_is_kept(
-    tilewise: Tilewise, inside: InProcess, operands: tuple[Any, Any], ranks: int, cap: str
+    tilewise: Tilewise, inside: InProcess, operands: tuple[Any, Any], ranks: int, cap: str, way: str
 ) -> None:
     words: list[object] = ["multiply", "A.npy", "B.npy", "-o", "C.npy", "-n", ranks, "--memory", cap]
+    words += ["--io", way]
     with MemoryWatch() as watch:
         record = record_of(inside(*words, "-t", 1, "--verify", "fast", "--json", "-"))
     m, n, k = record["result"]["stage"]
@@ -50,7 +52,7 @@ def test_bytes_read_are_those_of_the_tiles(
     assert record["bytes"]["useful"] == 8 * (M * K * -(-N // n) + K * N * -(-M // m))
 
 
-@pytest.mark.parametrize("kind", ["F", "turned", "hdf5", "float32", "csv", "int32"])
+@pytest.mark.parametrize("kind", ["F", "turned", "hdf5", "float32", "csv", "int32", "direct"])
 def test_formats(tilewise: Tilewise, inside: InProcess, kind: str) -> None:
     dtype = {"float32": "float32", "int32": "int32"}.get(kind, "float64")
     m, k, n = (2100, 1900, 2300) if kind != "csv" else (3000, 2500, 60)
@@ -65,6 +67,8 @@ def test_formats(tilewise: Tilewise, inside: InProcess, kind: str) -> None:
         numpy.save(tilewise.folder / "A.npy", numpy.asfortranarray(a) if kind == "F" else a)
         numpy.save(tilewise.folder / "B.npy", b.T.copy() if kind == "turned" else b)
         flags = ["--transpose-b"] if kind == "turned" else []
+    if kind == "direct":
+        flags = ["--io", "uncached:positioned"]
     output = "C.csv" if kind == "csv" else "C.npy"
     cap = {"float32": "52MiB", "csv": "76MiB", "hdf5": "96MiB"}.get(kind, "64MiB")
     words = ("multiply", *names, *flags, "-o", output, "-n", 1, "-t", 1, "--memory", cap, "--verify", "fast")

@@ -16,6 +16,7 @@ from tilewise.base.errors import UsageError
 from tilewise.files.region import Region
 from tilewise.launch.hosts import read_hosts
 from tilewise.launch.join import Join
+from tilewise.machine import storage
 from tilewise.machine.facts import Facts
 from tilewise.operations.convert.variants import plan_convert
 from tilewise.operations.generate.options import Generate
@@ -70,6 +71,26 @@ def test_one_memory_domain_takes_one_rank_with_all_cores() -> None:
         1,
     )
     assert plan.chosen_by == "plan" and plan.fixed == [] and plan.reasons and not plan.warnings
+
+
+@pytest.mark.parametrize(
+    ("state", "gib", "io", "read"),
+    [
+        ("cold", 1, "auto", "uncached"),
+        ("cold", 100, "auto", "positioned"),
+        ("cached", 1, "auto", "positioned"),
+        ("cold", 1, "positioned", "positioned"),
+    ],
+)
+def test_operands_go_past_a_page_cache_that_has_no_room(
+    monkeypatch: pytest.MonkeyPatch, state: str, gib: int, io: str, read: str
+) -> None:
+    monkeypatch.setattr(storage, "takes_direct", lambda path: True)
+    monkeypatch.setattr(storage, "cache_state", lambda path: state)
+    machine = facts(memory_available=gib * GIB)
+    plan = planned(9000, 9000, 9000, machine, memory=GIB // 2, io=parse_io(io), ranks=2)
+    assert (plan.job.variant.read, plan.job.variant.write) == (read, "positioned") and any(plan.job.stage)
+    assert any("read uncached: the page cache" in reason for reason in plan.reasons) == (read == "uncached")
 
 
 def test_several_memory_domains_take_a_rank_each() -> None:
