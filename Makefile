@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-products bench-io bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-products bench-io bench-limited bench-stencil bench-svd bench-transpose clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -146,6 +146,9 @@ bench-cluster: $(VENV)/.installed $(VENV)/.testers  ## exchanges by way of a lea
 
 bench-measure: $(VENV)/.installed  ## messages beside OSU's, files, the cost model, and whether a second measurement agrees
 	$(BIN)/python bench/run.py measure $(ARGS)
+
+bench-limited: $(VENV)/.installed  ## larger than memory, in a control group, beside the same in memory; needs root
+	$(BIN)/python bench/run.py limited $(ARGS)
 
 bench-builds: $(VENV)/.installed  ## this build beside another: OTHER=/path/to/its/.venv/bin/tilewise ARGS="--only svd"
 	$(BIN)/python bench/compare_builds.py $(OTHER) $(ARGS)

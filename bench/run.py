@@ -19,6 +19,7 @@ from cases import (
     cluster_levels,
     compute,
     files,
+    limited,
     measure_files,
     measure_messages,
     measure_repeat,
@@ -90,6 +91,11 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "repeat": measure_repeat.repeat,
         "model": measure_repeat.model,
         "files": measure_files.files,
+    },
+    "limited": {
+        "products": limited.products,
+        "stencil": limited.stencil,
+        "safety": limited.safety,
     },
     "cluster": {"levels": cluster_levels.levels},
 }
