@@ -17,6 +17,17 @@ from typing import Any
 import numpy
 
 
+class Rows:
+    """A file as Dask reads it block by block: of a memory map of numpy's it would first make a copy."""
+
+    def __init__(self, path: str) -> None:
+        self._numbers = numpy.load(path, mmap_mode="r")
+        self.shape, self.dtype, self.ndim = self._numbers.shape, self._numbers.dtype, self._numbers.ndim
+
+    def __getitem__(self, key: Any) -> Any:
+        return numpy.asarray(self._numbers[key])
+
+
 def run(path: str, k: int, iterations: int, mebibytes: int, rows: int) -> dict[str, Any]:
     """Seconds, the K values and what was resident."""
     dask = importlib.import_module("dask")
@@ -25,7 +36,7 @@ def run(path: str, k: int, iterations: int, mebibytes: int, rows: int) -> dict[s
     limit = before + (mebibytes << 20)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     begin = time.monotonic()
-    matrix = array.from_array(numpy.load(path, mmap_mode="r"), chunks=(rows, -1))
+    matrix = array.from_array(Rows(path), chunks=(rows, -1), name=False)
     factors = array.linalg.svd_compressed(matrix, k, n_power_iter=iterations, seed=0)
     with dask.config.set(scheduler="threads", num_workers=2):
         _, s, _ = dask.compute(*factors)
