@@ -1,6 +1,7 @@
 // Keeps a rank's books: every moment belongs to the innermost open Timed, and so to one phase.
 #include "tilewise/base/ledger.hpp"
 
+#include "tilewise/base/clock.hpp"
 #include "tilewise/base/shown_phase.hpp"
 
 namespace tilewise {
@@ -10,10 +11,6 @@ char nowhere = 0;
 char* shown = &nowhere;
 
 void show(Phase phase) { *static_cast<volatile char*>(shown) = phase_names[static_cast<std::size_t>(phase)][0]; }
-
-double clock_seconds() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 

@@ -60,10 +60,9 @@ Checkpoints::Wish Checkpoints::wish(const Context& context) {
     }
     std::array<std::int64_t, 2> told{};
     if (context.comm.rank() == 0) {
-        const auto now = Clock::now();
-        const std::chrono::duration<double> since = now - looked_, kept = now - last_;
-        const bool stop = stop_asked(folder_), due = every_ > 0 && kept.count() >= every_;
-        const double wanted = static_cast<double>(calls_) * look_every / std::max(1e-9, since.count());
+        const double now = clock_seconds();
+        const bool stop = stop_asked(folder_), due = every_ > 0 && now - last_ >= every_;
+        const double wanted = static_cast<double>(calls_) * look_every / std::max(1e-9, now - looked_);
         told = {static_cast<std::int64_t>(stop  ? Wish::save_and_stop
                                           : due ? Wish::save
                                                 : Wish::none),
@@ -106,7 +105,7 @@ void Checkpoints::complete(const Context& context, std::int64_t version, const s
         }
     });
     next_ = 1 - next_;
-    last_ = looked_ = Clock::now();
+    last_ = looked_ = clock_seconds();
     calls_ = 0;
 }
 

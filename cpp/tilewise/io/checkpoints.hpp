@@ -11,13 +11,13 @@
 // As of a journal, what a log names is read and compared before the job goes on from there.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tilewise/base/clock.hpp"
 #include "tilewise/io/pieces.hpp"
 
 namespace tilewise::io {
@@ -74,8 +74,6 @@ public:
     void complete(const Context& context, std::int64_t version, const std::vector<double>& facts);
 
 private:
-    using Clock = std::chrono::steady_clock;
-
     std::string folder_;
     bool flushed_;
     double every_;
@@ -84,7 +82,7 @@ private:
     std::optional<Saved> found_;
     Restored restored_;
     int next_ = 0;
-    Clock::time_point last_ = Clock::now(), looked_ = last_;  ///< a state was kept, and ranks agreed on what to do
+    double last_ = clock_seconds(), looked_ = last_;  ///< seconds when a state was kept, and ranks agreed on what to do
     std::int64_t calls_ = 0, until_ = 1;  ///< since they agreed, and how many there are from one time to the next
 };
 

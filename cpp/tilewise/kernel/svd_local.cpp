@@ -2,12 +2,12 @@
 #include "tilewise/kernel/svd_local.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "tilewise/base/array.hpp"
+#include "tilewise/base/clock.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/kernel/lapack_number.hpp"
 
@@ -41,16 +41,12 @@ void arrange(const Columns& m, std::vector<std::int64_t> order) {
                      " needs more workspace than they can count; the algorithm jacobi has no such limit");
 }
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 }  // namespace
 
 SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOptions& options) {
     SvdFacts facts;
     const BlasThreads blas(options.threads);
-    auto begin = std::chrono::steady_clock::now();
+    Stopwatch clock;
     const bool want_v = v.data != nullptr;
     const Team alone;
     const std::vector<int> owners(static_cast<std::size_t>(a.count), 0);
@@ -65,9 +61,8 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
     }
     facts.start = start.steps;
     facts.fallback = start.fallback;
-    facts.start_seconds = seconds_since(begin);
+    facts.start_seconds = clock();
 
-    begin = std::chrono::steady_clock::now();
     const Columns x = start.x.columns(), w = start.v.columns();
     const double tolerance = options.tolerance > 0 ? options.tolerance : jacobi_tolerance(x.rows, options.inner);
     PairSolver solve(options.inner, tolerance, options.threads);
@@ -80,9 +75,8 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
         }
     }
     facts.tally = solve.tally();
-    facts.sweep_seconds = seconds_since(begin);
+    facts.sweep_seconds = clock();
 
-    begin = std::chrono::steady_clock::now();
     finish_columns(start.factors, x, u.data != nullptr, u, sigma, alone, options.threads);
     for (std::int64_t c = 0; c < v.count; ++c) {
         std::copy_n(w.column(c), w.rows, v.column(c));
@@ -104,7 +98,7 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
         arrange(u, order);
         complete(SpreadColumns{u, owners}, std::find(sigma, sigma + a.count, 0.0) - sigma, alone, options.threads);
     }
-    facts.finish_seconds = seconds_since(begin);
+    facts.finish_seconds = clock();
     return facts;
 }
 

@@ -2,9 +2,9 @@
 #include "tilewise/kernel/two_stage.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
+#include "tilewise/base/clock.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/bidiagonal_svd.hpp"
 #include "tilewise/kernel/chased_back.hpp"
@@ -16,20 +16,6 @@ namespace {
 constexpr int most_exponent = 300;  // beyond which numbers are scaled
 constexpr auto item = static_cast<std::int64_t>(sizeof(double));
 
-/// Seconds since the last call.
-class Clock {
-public:
-    double operator()() {
-        const auto now = std::chrono::steady_clock::now();
-        const std::chrono::duration<double> passed = now - last_;
-        last_ = now;
-        return passed.count();
-    }
-
-private:
-    std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
-
 }  // namespace
 
 TwoStageSvd::TwoStageSvd(Array<double> a, std::int64_t rows, std::int64_t columns, bool vectors, int threads,
@@ -39,7 +25,7 @@ TwoStageSvd::TwoStageSvd(Array<double> a, std::int64_t rows, std::int64_t column
       threads_(threads),
       a_(std::move(a)),
       sigma_(static_cast<std::size_t>(columns)) {
-    Clock clock;
+    Stopwatch clock;
     const std::int64_t n = columns;
     const int scale = scale_down();
     width = width > 0 ? width : std::max<std::int64_t>(1, std::min(band_width, n - 1));
@@ -95,7 +81,7 @@ Array<double> TwoStageSvd::left(std::int64_t count, bool by_rows) { return back(
 Array<double> TwoStageSvd::right(std::int64_t count, bool by_rows) { return back(false, count, by_rows); }
 
 Array<double> TwoStageSvd::back(bool left, std::int64_t count, bool by_rows) {
-    Clock clock;
+    Stopwatch clock;
     const std::int64_t n = columns_, rows = left ? rows_ : n;
     // Where a slab goes back to where it came from, the vectors need no other memory.
     Array<double>& from = left ? u_ : vt_;

@@ -1,14 +1,12 @@
 // The clock that measurements read, and what reading it costs.
 #pragma once
 
-#include <chrono>
+#include "tilewise/base/clock.hpp"
 
 namespace tilewise::measure {
 
 /// Seconds since some moment; never goes back.
-inline double now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+inline double now() { return clock_seconds(); }
 
 struct Clock {
     double resolution = 0;  ///< seconds: the least step between two readings that differ

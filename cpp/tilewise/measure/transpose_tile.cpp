@@ -3,12 +3,12 @@
 #include "tilewise/measure/transpose_tile.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <vector>
 
 #include "tilewise/base/buffer.hpp"
+#include "tilewise/measure/clock.hpp"
 #include "tilewise/measure/statistics.hpp"
 
 namespace tilewise::measure {
@@ -55,9 +55,9 @@ MeasuredTile transpose_tile(std::size_t item, int threads) {
     std::memset(from.data(), 1, from.bytes());
     std::memset(to.data(), 1, to.bytes());
     const auto seconds_with = [&](const kernel::TransposeTile& tile) {
-        const auto begin = std::chrono::steady_clock::now();
+        const double begin = now();
         kernel::transpose(from.data(), n * size, n, n, item, to.data(), n * size, threads, tile);
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        return now() - begin;
     };
     std::vector<Candidate> left = candidates(size);
     while (left.size() > 1) {

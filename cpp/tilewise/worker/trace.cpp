@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <functional>
 #include <limits>
 #include <utility>
 
+#include "tilewise/base/clock.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/json.hpp"
 #include "tilewise/worker/match.hpp"
@@ -19,10 +19,6 @@ namespace tilewise::worker {
 namespace {
 
 using mpi::check;
-
-double clock_seconds() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// What this rank's clock lacks to that of rank 0. @note Collective.
 double clock_offset(const mpi::Communicator& comm) {
