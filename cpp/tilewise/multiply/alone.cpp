@@ -10,9 +10,14 @@ struct Place {
     Buffer own;
     const std::byte* borrowed = nullptr;
 
-    std::byte* block(const Side& side) {
+    std::byte* block(const Side& side, Buffer& spare) {
+        const auto bytes = static_cast<std::size_t>(side.bytes(side.inner.front()));
+        if (own.data() == nullptr && spare.bytes() >= bytes) {
+            own = std::move(spare);
+        }
         if (own.data() == nullptr) {
-            own = Buffer(static_cast<std::size_t>(side.bytes(side.inner.front())));
+            spare = {};
+            own = Buffer(bytes);
         }
         return own.data();
     }
@@ -23,8 +28,8 @@ class Alone final : public Exchange {
 public:
     using Exchange::Exchange;
 
-    std::byte* a_block() override { return a_.block(setting_.a); }
-    std::byte* b_block() override { return b_.block(setting_.b); }
+    std::byte* a_block() override { return a_.block(setting_.a, setting_.spare.a); }
+    std::byte* b_block() override { return b_.block(setting_.b, setting_.spare.b); }
     bool borrow_a(const std::byte* data) override {
         a_.borrowed = data;
         return true;
@@ -43,6 +48,8 @@ public:
         return {setting_.a.in_block(a_.data(), 0, {0, setting_.a.inner.front()}),
                 setting_.b.in_block(b_.data(), 0, {0, setting_.b.inner.front()}), 0, 0};
     }
+
+    BlockMemory give_memory() override { return {.a = std::move(a_.own), .b = std::move(b_.own)}; }
 
 private:
     Place a_, b_;

@@ -7,10 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "tilewise/base/buffer.hpp"
 #include "tilewise/grid/layout.hpp"
 #include "tilewise/kernel/gemm.hpp"
 #include "tilewise/mpi/context.hpp"
 #include "tilewise/mpi/exchange/kinds.hpp"
+#include "tilewise/mpi/window.hpp"
 
 namespace tilewise::multiply {
 
@@ -55,6 +57,13 @@ struct Panels {
     kernel::Operand a, b;
 };
 
+/// Memory of blocks that one exchange has done with, for the next one: to get as much anew takes as long as to read it.
+struct BlockMemory {
+    Buffer a, b;             ///< of a rank alone
+    mpi::Exposed exposed;    ///< what others reach, of A and B …
+    std::int64_t bytes = 0;  ///< … and how much this rank has of it
+};
+
 /// What an exchange needs to know. `layer` are the ranks that exchange, numbered as in the layout's steps.
 struct Setting {
     Context& context;
@@ -63,6 +72,7 @@ struct Setting {
     grid::Place place;
     std::vector<grid::Step> steps;
     Side a, b;
+    BlockMemory spare = {};
 };
 
 /// Owns the memory of this rank's blocks of A and B, and brings it each step's panels.
@@ -104,6 +114,10 @@ public:
         int a_owner, b_owner;
     };
     virtual Held held();
+
+    /// The memory of the blocks, where another exchange can take it; nothing is to be asked of this one after that.
+    /// @note Collective over all layers.
+    virtual BlockMemory give_memory() { return {}; }
 
 protected:
     int me() const { return setting_.layer.rank(); }

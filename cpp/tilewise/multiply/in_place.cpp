@@ -24,14 +24,23 @@ public:
           comm_(whose_memory()),
           first_(comm_.rank() - me()) {
         // Blocks of A differ in size: B begins where even the largest ends, on a page of its own.
-        const std::array<std::int64_t, 2> mine{std::ssize(setting_.steps), own_bytes(setting_.a)};
-        std::array<std::int64_t, 2> most{};
-        mpi::check(MPI_Allreduce(mine.data(), most.data(), 2, MPI_INT64_T, MPI_MAX, setting_.context.comm.get()),
+        BlockMemory& spare = setting_.spare;
+        const std::int64_t own_b = own_bytes(setting_.b);
+        const std::array<std::int64_t, 3> mine{std::ssize(setting_.steps), own_bytes(setting_.a), own_b - spare.bytes};
+        std::array<std::int64_t, 3> most{};
+        mpi::check(MPI_Allreduce(mine.data(), most.data(), 3, MPI_INT64_T, MPI_MAX, setting_.context.comm.get()),
                    "MPI_Allreduce");
         most_steps_ = static_cast<std::size_t>(most[0]);
         begin_of_b_ = rounded_to_pages(most[1]);
-        const auto bytes = static_cast<std::size_t>(begin_of_b_ + own_bytes(setting_.b));
-        exposed_ = (is_shared() ? mpi::allocate_shared : mpi::allocate_window)(comm_, bytes);
+        if (begin_of_b_ + most[2] <= 0) {  // on every rank there is enough
+            bytes_ = spare.bytes;
+            exposed_ = std::move(spare.exposed);
+        } else {
+            spare = {};
+            bytes_ = begin_of_b_ + own_b;
+            const auto allocate = is_shared() ? mpi::allocate_shared : mpi::allocate_window;
+            exposed_ = allocate(comm_, static_cast<std::size_t>(bytes_));
+        }
         mpi::together(setting_.context.comm, [&] {
             std::int64_t widest = 0;
             for (const grid::Step& step : setting_.steps) {
@@ -82,6 +91,11 @@ public:
         }
     }
 
+    BlockMemory give_memory() override {
+        exchange_.reset();
+        return {.exposed = std::move(exposed_), .bytes = bytes_};
+    }
+
 private:
     bool is_shared() const { return kind_ == ExchangeKind::shared; }
 
@@ -123,6 +137,7 @@ private:
     int first_;                    ///< the rank in it of the layer's rank 0
     std::size_t most_steps_ = 0;   ///< of any layer
     std::int64_t begin_of_b_ = 0;  ///< in bytes, the same on all ranks
+    std::int64_t bytes_ = 0;       ///< that this rank has of …
     mpi::Exposed exposed_;
     Buffer panel_a_, panel_b_;
     std::unique_ptr<mpi::Exchange> exchange_;

@@ -186,8 +186,9 @@ private:
         if (!there || !same(there->shape())) {
             input_a_->rest();
             input_b_->rest();
+            BlockMemory spare = there ? there->give_memory() : BlockMemory{};
             there.reset();
-            there.emplace(context_, a_, b_, dtype_, options_, wanted);
+            there.emplace(context_, a_, b_, dtype_, options_, wanted, std::move(spare));
         }
     }
 

@@ -7,7 +7,7 @@
 namespace tilewise::multiply {
 
 WindowBlocks::WindowBlocks(Context& context, const io::Region& a, const io::Region& b, Dtype dtype,
-                           const Options& options, const grid::Shape& shape)
+                           const Options& options, const grid::Shape& shape, BlockMemory spare)
     : context_(context),
       dtype_(dtype),
       layout_(arrange(context.comm.size(), shape, options)),
@@ -15,9 +15,9 @@ WindowBlocks::WindowBlocks(Context& context, const io::Region& a, const io::Regi
       steps_(layout_.steps(context.comm.rank())),
       a_(side_of(layout_, context.comm.rank(), a, dtype, true)),
       b_(side_of(layout_, context.comm.rank(), b, dtype, false)),
-      exchange_(
-          make_exchange(options.exchange, layout_.flow(),
-                        {context, context.comm, layout_.grid(), layout_.place(context.comm.rank()), steps_, a_, b_})) {}
+      exchange_(make_exchange(options.exchange, layout_.flow(),
+                              {context, context.comm, layout_.grid(), layout_.place(context.comm.rank()), steps_, a_,
+                               b_, std::move(spare)})) {}
 
 io::WantedShare WindowBlocks::a_of(const Window& window) const {
     return [this, window](int rank) { return grid::Share(moved(layout_.a(rank), window.m.begin, window.k.begin)); };

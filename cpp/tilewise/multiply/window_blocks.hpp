@@ -27,9 +27,12 @@ inline grid::Block moved(const grid::Block& block, std::int64_t down, std::int64
 /// Of all ranks for one window, and how their panels travel. Windows of the same shape use it one after the other.
 class WindowBlocks {
 public:
-    /// @note Collective.
+    /// `spare` is taken where it suffices, and freed where it does not. @note Collective.
     WindowBlocks(Context& context, const io::Region& a, const io::Region& b, Dtype dtype, const Options& options,
-                 const grid::Shape& shape);
+                 const grid::Shape& shape, BlockMemory spare = {});
+
+    /// See Exchange::give_memory. @note Collective.
+    BlockMemory give_memory() { return exchange_->give_memory(); }
 
     const grid::Layout& layout() const { return layout_; }
     grid::Shape shape() const { return layout_.shape(); }
