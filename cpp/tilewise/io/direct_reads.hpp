@@ -37,7 +37,8 @@ public:
     ~DirectReads();
 
     /// Reads all pieces, in any order, or stops early once `given_up`; returns the number of system calls. What cannot
-    /// be read in this way, for whatever reason, is read once more through the page cache, and only that throws: IoError.
+    /// be read in this way, for whatever reason, is read once more through the page cache, and only that throws:
+    /// IoError.
     std::int64_t read(std::span<const Piece> pieces, const std::atomic<bool>& given_up);
 
 private:
