@@ -14,10 +14,12 @@ constexpr std::int64_t under_way = std::int64_t{4} << 20;  // bytes that were as
 
 Ahead::Ahead(const Region& region, PosixFile::Cache cache) : region_(region) {
     if (region.is_one_file() && region.bytes() > 0) {
-        if (cache == PosixFile::Cache::used) {
-            file_ = std::make_unique<PosixFile>(region.path, region.name, PosixFile::Mode::read);
-        } else {
+        if (cache == PosixFile::Cache::bypassed) {
             direct_ = std::make_unique<DirectReads>(region.path, region.name);
+        }
+        if (!direct_ || !direct_->works()) {
+            direct_.reset();
+            file_ = std::make_unique<PosixFile>(region.path, region.name, PosixFile::Mode::read);
         }
         thread_ = std::thread([this] { run(); });
     }

@@ -143,7 +143,7 @@ struct DirectReads::Batch {
 DirectReads::DirectReads(const std::string& path, const std::string& name)
     : cached_(path, name, PosixFile::Mode::read),
       direct_(path, name, PosixFile::Mode::read, PosixFile::Cache::bypassed) {
-    if (syscall(SYS_io_setup, most_requests, &queue_) != 0) {  // a container, or too many queues of others
+    if (syscall(SYS_io_setup, most_requests, &queue_) != 0) {
         queue_ = 0;
     }
 }

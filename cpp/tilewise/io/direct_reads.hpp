@@ -36,6 +36,10 @@ public:
     DirectReads& operator=(const DirectReads&) = delete;
     ~DirectReads();
 
+    /// Whether the system takes many requests by one call. Where it does not, a container or too many queues of others
+    /// being in the way, all is read through the page cache.
+    bool works() const { return queue_ != 0; }
+
     /// Reads all pieces, in any order, or stops early once `given_up`; returns the number of system calls. What cannot
     /// be read in this way, for whatever reason, is read once more through the page cache, and only that throws:
     /// IoError.

@@ -32,7 +32,7 @@ public:
                    "MPI_Allreduce");
         most_steps_ = static_cast<std::size_t>(most[0]);
         begin_of_b_ = rounded_to_pages(most[1]);
-        if (begin_of_b_ + most[2] <= 0) {  // on every rank there is enough
+        if (spare.exposed.window && begin_of_b_ + most[2] <= 0) {  // there is some, and on every rank enough
             bytes_ = spare.bytes;
             exposed_ = std::move(spare.exposed);
         } else {
