@@ -49,7 +49,12 @@ public:
                 setting_.b.in_block(b_.data(), 0, {0, setting_.b.inner.front()}), 0, 0};
     }
 
-    BlockMemory give_memory() override { return {.a = std::move(a_.own), .b = std::move(b_.own)}; }
+    BlockMemory give_memory() override {
+        BlockMemory memory;
+        memory.a = std::move(a_.own);
+        memory.b = std::move(b_.own);
+        return memory;
+    }
 
 private:
     Place a_, b_;

@@ -93,7 +93,10 @@ public:
 
     BlockMemory give_memory() override {
         exchange_.reset();
-        return {.exposed = std::move(exposed_), .bytes = bytes_};
+        BlockMemory memory;
+        memory.exposed = std::move(exposed_);
+        memory.bytes = bytes_;
+        return memory;
     }
 
 private:
