@@ -12,6 +12,7 @@ from harness import BIN, Row, Sample, Setting, alternate, compare, run, tilewise
 from cases.files import inputs
 
 GROUPS = Path("/sys/fs/cgroup")
+PROCESSES = "cgroup.procs"
 MIB = 1 << 20
 # Ranks, threads of each, and MiB for a product of 8192².
 PRODUCTS = ((1, 2, 128), (2, 1, 128), (4, 1, 220))
@@ -101,10 +102,16 @@ def _group(limit: int) -> Iterator[bool]:
 def _enter(limit: int, later: Callable[..., Any]) -> None:
     old = (GROUPS / "memory").is_dir()  # version 1
     root = GROUPS / "memory" if old else GROUPS
+    lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    ours = next(path for _, controllers, path in lines if controllers == ("memory" if old else ""))
     group = root / "tilewise-bench"
     group.mkdir(exist_ok=True)
+    later(_remove, group)
     (group / ("memory.limit_in_bytes" if old else "memory.max")).write_text(str(limit * MIB))
-    processes = "cgroup.procs"
-    (group / processes).write_text("0")
-    later(group.rmdir)
-    later(lambda: (root / processes).write_text("0"))
+    (group / PROCESSES).write_text("0")
+    later((root / ours.lstrip("/") / PROCESSES).write_text, "0")
+
+
+def _remove(group: Path) -> None:
+    with contextlib.suppress(OSError):  # a process of a launcher may linger
+        group.rmdir()

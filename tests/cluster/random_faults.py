@@ -27,6 +27,7 @@ sys.path += [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().
 from account import Account, make_inputs, messages
 from cluster import Host
 from slurm import Slurm, slurm
+from tilewise.launch import shown_phase
 
 LIMIT = 30.0  # seconds from the fault to the end of the job
 GONE = 20.0  # seconds from there to the end of all ranks: behind a cut link they notice by themselves
@@ -150,7 +151,7 @@ def run_case(
 ) -> Case:
     """Starts the job, has `fault` strike a node when all ranks are there, and judges the end.
 
-    By then MPI may still be starting. With a `pause` it is not: the job has begun its output, and some
+    By then MPI may still be starting. With a `pause` it is not: every rank is in a phase of the job, and some
     seconds have passed.
     """
     site = account.site
@@ -174,7 +175,7 @@ def run_case(
     wrong = []
     try:
         while (
-            (_ranks(site) < 6 or (pause and not _begun(account.folder)))
+            (_ranks(site) < 6 or (pause and not _begun(site)))
             and child.poll() is None
             and time.monotonic() < begin + 30
         ):
@@ -213,7 +214,7 @@ def run_case(
             wrong.append(f"{len(ours)} messages")
         if not any(re.search(rf"\b{host.name}\b", line) for line in ours):
             wrong.append(f"no word of {host.name}")
-    for left in _begun(account.folder):
+    for left in [path for path in account.folder.iterdir() if path.name.startswith(".C")]:
         wrong.append(f"left behind: {left.name}")
         left.unlink()
     text = f"{fault.name}, {operation}, {way}, {host.name}"
@@ -224,9 +225,9 @@ def _ranks(site: Slurm) -> int:
     return sum(len(there) for there in site.ranks().values())
 
 
-def _begun(folder: Path) -> list[Path]:
-    """The files that are to become the output."""
-    return [path for path in folder.iterdir() if path.name.startswith(".C")]
+def _begun(site: Slurm) -> bool:
+    """Whether every rank shows a phase."""
+    return all(shown_phase.of(rank.pid) for there in site.ranks().values() for rank in there)
 
 
 def _right(operation: str, folder: Path, found: numpy.ndarray) -> bool:

@@ -42,7 +42,8 @@ void Ahead::want(const grid::Share& stored, std::byte* data) {
         Wish wish{stored, data};
         {
             const std::scoped_lock lock(mutex_);
-            if (wanted_ ? *wanted_ == wish : under_way_ ? *under_way_ == wish : done_ && *done_ == wish) {
+            const std::optional<Wish>& last = wanted_ ? wanted_ : under_way_ ? under_way_ : done_;
+            if (data != nullptr && last && *last == wish) {
                 return;
             }
             wanted_ = std::move(wish);

@@ -187,7 +187,7 @@ void Input::load_raw(Context& context, const WantedShare& wanted, std::byte* dat
         generate(context, region_, region_.stored(wanted(context.comm.rank())), data);
         return;
     }
-    if (past_cache_) {
+    if (past_cache_ && ahead_) {
         ahead_->want(region_.stored(wanted(context.comm.rank())), data);  // unless that has begun
     }
     strategy_->read(context, {region_, stored_shares(region_, wanted), data, text_.get(), ahead_.get()});

@@ -285,7 +285,9 @@ private:
         mpi::together(context_.comm, [&] { c_memory_.grow(block.size() * item()); });
         {
             const Timed timed(context_.ledger, Phase::input, "what was written");
-            const io::Input written(context_, *c_, options_.read, options_.hints);
+            const io::StrategyKind kind =
+                options_.read == io::StrategyKind::uncached ? io::StrategyKind::positioned : options_.read;
+            const io::Input written(context_, *c_, kind, options_.hints);  // of which the page cache may hold much
             written.load(
                 context_, dtype_,
                 [&](int rank) { return grid::Share(moved(blocks().layout().c(rank), m.begin, n.begin)); },

@@ -15,7 +15,7 @@ from tilewise.launch.launcher import NAMES, Start
 class _Cause(NamedTuple):
     """What is said where `seen` was printed, in which `{0}` is what its first group found.
 
-    `wrong`: the request is, not the run.
+    `wrong`: the request is, not the run. `address`: the first group is one, and a name says more.
 
     Advice may use `{mpi}`, the worker's MPI, `{type}`, the MPI type that it wants of srun, and `{ranks}`.
     """
@@ -24,6 +24,7 @@ class _Cause(NamedTuple):
     said: str
     advice: str
     wrong: bool = False
+    address: bool = False
 
 
 _PMI2 = "srun --mpi={type} -n {ranks} …"
@@ -136,6 +137,7 @@ _CAUSES = (
         r"connect\(fd=\d+, dest_addr=([\d.]+|\[?[\da-f:]+\]?):\d+\) failed: (.*)",
         "a rank on {0} ended, or is not reached from here: {1}",
         "run again; tilewise doctor on that host if it happens again",
+        address=True,
     ),
     # Open MPI's own reasons.
     _Cause(
@@ -190,21 +192,21 @@ def known(chatter: Sequence[str], start: Start | None) -> TilewiseError | None:
     }
     for cause in _CAUSES:
         if match := re.search(cause.seen, text):
-            groups = [_named(group) for group in match.groups() if group is not None] or ["HOST"]
+            groups = [group for group in match.groups() if group is not None] or ["HOST"]
             groups += ["?"] * 3
+            if cause.address:
+                groups[0] = _named(groups[0])
             kind = UsageError if cause.wrong else RunError
             return kind(cause.said.format(*groups, **fields), cause.advice.format(*groups, **fields))
     return None
 
 
-def _named(text: str) -> str:
-    """An address with its host's name before it, where it has one; any other text as it is."""
-    if not re.fullmatch(r"\d+(?:\.\d+){3}|\[?[\da-f]*:[\da-f:]+\]?", text):
-        return text
+def _named(address: str) -> str:
+    """The address with its host's name before it, where it has one."""
     try:
-        return f"{_socket.gethostbyaddr(text.strip('[]'))[0]} ({text})"
+        return f"{_socket.gethostbyaddr(address.strip('[]'))[0]} ({address})"
     except OSError:
-        return text
+        return address
 
 
 def last_words(chatter: Sequence[str]) -> str:

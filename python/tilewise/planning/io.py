@@ -135,17 +135,23 @@ def of_streams(
     `room` are the bytes that the job leaves for the page cache; None: unknown.
     """
     files = [region for region in operands if not region.generator]
-    plain = all(region.encoding == "binary" and not region.tiles and not region.chunks for region in files)
-    if choices.io.read is not None or variant.read != "positioned" or not plain or room is None:
+    if choices.io.read is not None or variant.read != "positioned" or room is None or not are_plain(files):
         return variant, []
     size = sum({(region.path, region.offset): region.bytes for region in files}.values())
     paths = {region.path for region in files}
-    if size <= room or not all(map(storage.takes_direct, paths)):
+    # A file server's client asks for more than is wanted, and does well with it.
+    if size <= room or not all(storage.is_local(path) and storage.takes_direct(path) for path in paths):
         return variant, []
     if all(storage.cache_state(path) == "cached" for path in paths):
         return variant, []
-    why = f"read uncached: the page cache has no room for {bytes_text(size)} that are read more than once"
+    why = f"read uncached: the page cache has no room for the {bytes_text(size)} of A and B"
     return msgspec.structs.replace(variant, read="uncached"), [why]
+
+
+def are_plain(regions: Sequence[Region]) -> bool:
+    """Whether the numbers of each lie in one file as bytes, or are made."""
+    files = [region for region in regions if not region.generator]
+    return all(region.encoding == "binary" and not region.tiles and not region.chunks for region in files)
 
 
 def hints(variant: Variant, given: dict[str, str]) -> dict[str, str]:

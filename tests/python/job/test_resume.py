@@ -89,7 +89,7 @@ def test_what_stands_is_not_computed_again(tilewise: Tilewise, product: Any) -> 
     assert_allclose(numpy.load(tilewise.folder / "C.npy"), product, rtol=0, atol=1e-10 * K)
 
 
-@pytest.mark.parametrize("io", ["uncached", "collective", "root"])
+@pytest.mark.parametrize("io", ["uncached", "uncached:positioned", "collective", "root"])
 def test_strategies(tilewise: Tilewise, product: Any, io: str) -> None:
     words = (*PRODUCT, "-n", 2, "--memory", "142MiB", "--io", io)
     killed(tilewise, *words, fault="kill:1:output*6")

@@ -45,6 +45,7 @@ def multiply_need(
     symmetric: bool = False,
     strassen: bool = False,
     whole: tuple[int, int, int] | None = None,
+    plain: bool = True,
 ) -> Need:
     """What an m×k · k×n product in `dtype` takes.
 
@@ -55,7 +56,8 @@ def multiply_need(
     where it is written `uncached`. `turned`: it is stored column by column. `symmetric`: B is the transpose
     of A, and on one row of ranks lies in it; C is then mirrored in memory before it is written, and with
     `shared` lies in the node's. With `strassen`, panels are wider and C is not streamed. Where m, k and n are
-    only what is in memory at a time, `whole` are those of the product.
+    only what is in memory at a time, `whole` are those of the product, and the need is the same whether
+    operands that are `plain` go through the page cache or past it.
     """
     sizes = constants("multiply", Sizes)
     p, q = variant.grid
@@ -70,12 +72,11 @@ def multiply_need(
     buffers = _exchange_buffers(variant, sizes, a, b, width * (rows + columns) * item)
     operands, result = (m * k + (0 if b_lies_in_a else k * n)) * item, m * n * item
     ahead = bool(whole) and variant.read in ("positioned", "uncached")
-    past_cache = ahead and variant.read == "uncached"
     if ahead:  # one window is read while another is multiplied
         a, b, buffers, operands = 2 * a, 2 * b, 2 * buffers, 2 * operands
     fixed = OWN + variant.ranks * FOR_EACH + (BLAS if variant.kernel == "blas" else 0)
-    fixed += staging(msgspec.structs.replace(variant, read=variant.write) if past_cache else variant)
-    fixed += 2 * sizes.direct_bytes if past_cache else 0
+    fixed += staging(msgspec.structs.replace(variant, read=variant.write) if ahead and plain else variant)
+    fixed += 2 * sizes.direct_bytes if ahead else 0
     fixed += variant.threads * PACKING + (SHARED_PANELS if strassen else 0)
     if verify == "fast":  # vectors of all of m, n and k, in double
         all_m, all_k, all_n = whole or (m, k, n)

@@ -104,6 +104,7 @@ def plan_multiply(
             symmetric=symmetric and part in (None, (m, n, k)),
             strassen=strassen,
             whole=(m, k, n) if part else None,
+            plain=io.are_plain((left, right)),
         )
 
     stage = None
@@ -115,7 +116,7 @@ def plan_multiply(
         streaming, because = io.of_streams(
             streaming, (left, right), options, facts.memory_available - limit if facts.memory_known else None
         )
-        stage = _stage(left, right, options, streaming, need_of, facts, spread, target)
+        stage = _stage(left, right, options, (variant, streaming), need_of, facts, spread, target)
     if stage is not None:
         variant = streaming
         why += because
@@ -227,7 +228,7 @@ def _stage(
     left: Region,
     right: Region,
     options: Multiply,
-    variant: Variant,
+    variants: tuple[Variant, Variant],
     need_of: Callable[[Variant, Stage | None], Need],
     facts: Facts,
     spread: Spread,
@@ -235,6 +236,7 @@ def _stage(
 ) -> Stage | None:
     """What of the product is in memory at a time; None where all of it is, or where it cannot be streamed.
 
+    `variants`: how all of it would be done, and how it is in parts.
     The page cache does not count as memory that there is: operands in mapped files must fit, too.
     """
     limit = options.memory
@@ -248,7 +250,8 @@ def _stage(
     # A tile that is done is what another start goes on from.
     seconds = _flops(dtype, float(m) * n, k) / (FLOPS * spread.ranks * spread.threads)
     every = options.checkpoint_every(seconds)
-    if not _streams(options, variant, (left, right)):
+    whole, streaming = variants
+    if not _streams(options, streaming, (left, right)):
         if options.checkpoint:
             raise UsageError(
                 "--checkpoint makes no sense here: what is kept are tiles of C, past which A and B stream",
@@ -263,7 +266,7 @@ def _stage(
             return False
         if limit is None:
             return True
-        streamed = None if part == (m, n, k) else part
+        variant, streamed = (whole, None) if part == (m, n, k) else (streaming, part)
         need = with_unpacking(need_of(variant, streamed), [left, right], variant, spread.on_node)
         return (need.node if spread.sure else need.rank) <= limit
 
