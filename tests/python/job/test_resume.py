@@ -91,7 +91,8 @@ def test_what_stands_is_not_computed_again(tilewise: Tilewise, product: Any) -> 
 
 @pytest.mark.parametrize("io", ["uncached", "uncached:positioned", "collective", "root"])
 def test_strategies(tilewise: Tilewise, product: Any, io: str) -> None:
-    words = (*PRODUCT, "-n", 2, "--memory", "142MiB", "--io", io)
+    staged = io != "uncached:positioned"
+    words = (*PRODUCT, "-n", 2, "--memory", "142MiB" if staged else MEMORY[2], "--io", io)
     killed(tilewise, *words, fault="kill:1:output*6")
     record = record_of(tilewise, *words, "--resume")
     assert record["result"]["resumed"]["kept_pieces"] > 0 and record["verification"]["passed"]
