@@ -128,24 +128,24 @@ def of_parts(ways: tuple[str, str], choices: Choices, source: Region, why: list[
 
 
 def of_streams(
-    variant: Variant, operands: tuple[Region, Region], choices: Choices, room: int | None
-) -> tuple[Variant, list[str]]:
-    """The variant with reading chosen for operands that are read again and again, and the reasons.
+    variant: Variant, operands: tuple[Region, Region], choices: Choices, room: int, why: list[str]
+) -> Variant:
+    """The variant with reading chosen for operands that are read again and again; adds its reason to `why`.
 
-    `room` are the bytes that the job leaves for the page cache; None: unknown.
+    `room` are the bytes that the job leaves for the page cache.
     """
     files = [region for region in operands if not region.generator]
-    if choices.io.read is not None or variant.read != "positioned" or room is None or not are_plain(files):
-        return variant, []
+    if choices.io.read is not None or variant.read != "positioned" or not are_plain(files):
+        return variant
     size = sum({(region.path, region.offset): region.bytes for region in files}.values())
     paths = {region.path for region in files}
     # A file server's client asks for more than is wanted, and does well with it.
     if size <= room or not all(storage.is_local(path) and storage.takes_direct(path) for path in paths):
-        return variant, []
+        return variant
     if all(storage.cache_state(path) == "cached" for path in paths):
-        return variant, []
-    why = f"read uncached: the page cache has no room for the {bytes_text(size)} of A and B"
-    return msgspec.structs.replace(variant, read="uncached"), [why]
+        return variant
+    why.append(f"read uncached: the page cache has no room for the {bytes_text(size)} of A and B")
+    return msgspec.structs.replace(variant, read="uncached")
 
 
 def are_plain(regions: Sequence[Region]) -> bool:

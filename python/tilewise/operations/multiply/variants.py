@@ -112,14 +112,12 @@ def plan_multiply(
         streaming = variant
         if exchange == "shared" and options.grid is None:  # where it costs nothing who has which panel
             streaming = msgspec.structs.replace(variant, grid=grid_of(ranks, _across(left, right)))
-        limit = options.memory or int(facts.memory_available * SHARE)
-        streaming, because = io.of_streams(
-            streaming, (left, right), options, facts.memory_available - limit if facts.memory_known else None
-        )
         stage = _stage(left, right, options, (variant, streaming), need_of, facts, spread, target)
     if stage is not None:
+        limit = _limit(options, facts)
+        if limit is not None and facts.memory_known:
+            streaming = io.of_streams(streaming, (left, right), options, facts.memory_available - limit, why)
         variant = streaming
-        why += because
         if symmetric:
             why.remove(HALF)
         symmetric = False
@@ -221,6 +219,13 @@ def _streams(options: Multiply, variant: Variant, operands: tuple[Region, Region
     )
 
 
+def _limit(options: Multiply, facts: Facts) -> int | None:
+    """Bytes that the job may take on a node; None where nobody knows."""
+    if options.memory is None and facts.memory_known:
+        return int(facts.memory_available * SHARE)
+    return options.memory
+
+
 FLOPS = 20e9  # of one core in a second, to foresee roughly how long a product takes
 
 
@@ -239,9 +244,7 @@ def _stage(
     `variants`: how all of it would be done, and how it is in parts.
     The page cache does not count as memory that there is: operands in mapped files must fit, too.
     """
-    limit = options.memory
-    if limit is None and facts.memory_known:
-        limit = int(facts.memory_available * SHARE)
+    limit = _limit(options, facts)
     if options.resumed is not None:  # its tiles, in whatever memory: the need is compared with that as always
         return Stage(*options.resumed.stage)
     (m, k), n = left.shape, right.shape[1]
