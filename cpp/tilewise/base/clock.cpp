@@ -1,21 +1,12 @@
-// A pointer to the function that is asked.
+// Asks the system's steady clock.
 #include "tilewise/base/clock.hpp"
 
 #include <chrono>
 
 namespace tilewise {
-namespace {
 
-double steady_seconds() {
+double clock_seconds() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-double (*asked)() = steady_seconds;
-
-}  // namespace
-
-double clock_seconds() { return asked(); }
-
-void set_clock(double (*clock)()) { asked = clock; }
 
 }  // namespace tilewise

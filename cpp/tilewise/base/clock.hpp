@@ -5,11 +5,8 @@
 
 namespace tilewise {
 
-/// Seconds since some moment; never goes back. The system's steady clock, until a simulation brings its own.
+/// Seconds since some moment, by the system's steady clock, which never goes back.
 double clock_seconds();
-
-/// From now on that is the clock. For the start of a program, before anybody has asked for the time.
-void set_clock(double (*clock)());
 
 /// Seconds since the last call, or since it was made.
 class Stopwatch {

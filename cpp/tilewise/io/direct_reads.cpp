@@ -155,32 +155,28 @@ DirectReads::~DirectReads() {
 }
 
 std::int64_t DirectReads::read(std::span<const Piece> pieces, const std::atomic<bool>& given_up) {
-    const auto by_length = [](const Piece& a, const Piece& b) { return a.bytes < b.bytes; };
-    const auto most = std::max_element(pieces.begin(), pieces.end(), by_length);
-    std::int64_t calls = 0;
-    std::vector<Piece> by_cache;
-    if (queue_ != 0 && most != pieces.end()) {
-        if (slots_.bytes() == 0) {
-            slots_ = Buffer(static_cast<std::size_t>(under_way));
-        }
-        Batch batch(*this, most->bytes);
-        Requests requests(pieces);
-        while (batch.busy > 0 || (requests.left() && !given_up)) {
-            while (!batch.free.empty() && requests.left() && !given_up) {
-                batch.fill(requests.take());
-            }
-            batch.submit();
-            if (batch.busy > 0) {
-                batch.collect();
-            }
-        }
-        calls = batch.calls;
-        by_cache = std::move(batch.once_more);
-        std::sort(by_cache.begin(), by_cache.end(), [](const Piece& a, const Piece& b) { return a.offset < b.offset; });
-    } else {
-        by_cache.assign(pieces.begin(), pieces.end());
+    if (pieces.empty()) {
+        return 0;
     }
-    for (const Piece& piece : by_cache) {
+    if (slots_.bytes() == 0) {
+        slots_ = Buffer(static_cast<std::size_t>(under_way));
+    }
+    const auto by_length = [](const Piece& a, const Piece& b) { return a.bytes < b.bytes; };
+    Batch batch(*this, std::max_element(pieces.begin(), pieces.end(), by_length)->bytes);
+    Requests requests(pieces);
+    while (batch.busy > 0 || (requests.left() && !given_up)) {
+        while (!batch.free.empty() && requests.left() && !given_up) {
+            batch.fill(requests.take());
+        }
+        batch.submit();
+        if (batch.busy > 0) {
+            batch.collect();
+        }
+    }
+    std::int64_t calls = batch.calls;
+    const auto by_offset = [](const Piece& a, const Piece& b) { return a.offset < b.offset; };
+    std::sort(batch.once_more.begin(), batch.once_more.end(), by_offset);
+    for (const Piece& piece : batch.once_more) {
         if (given_up) {
             break;
         }

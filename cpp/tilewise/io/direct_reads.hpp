@@ -36,13 +36,13 @@ public:
     DirectReads& operator=(const DirectReads&) = delete;
     ~DirectReads();
 
-    /// Whether the system takes many requests by one call. Where it does not, a container or too many queues of others
-    /// being in the way, all is read through the page cache.
+    /// Whether the system takes many requests by one call: a container, or too many queues of others, may be in the
+    /// way.
     bool works() const { return queue_ != 0; }
 
-    /// Reads all pieces, in any order, or stops early once `given_up`; returns the number of system calls. What cannot
-    /// be read in this way, for whatever reason, is read once more through the page cache, and only that throws:
-    /// IoError.
+    /// Where it works: reads all pieces, in any order, or stops early once `given_up`; returns the number of system
+    /// calls. What cannot be read in this way, for whatever reason, is read once more through the page cache, and only
+    /// that throws: IoError.
     std::int64_t read(std::span<const Piece> pieces, const std::atomic<bool>& given_up);
 
 private:
