@@ -37,9 +37,9 @@ class Signals:
         if self._interrupted is not None:
             raise self._interrupted
 
-    def excuse(self) -> None:
-        """Forgets what was raised: it was not the user who interrupted us."""
-        self._interrupted = None
+    def disregard(self) -> None:
+        """Forgets what was raised, and hears no more: it is not the user who interrupts us."""
+        self._seen, self._interrupted = True, None
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """The handler proper."""

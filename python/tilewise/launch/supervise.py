@@ -200,9 +200,12 @@ class Supervisor:
                             break
                         self._end(child)
                         gone_at = now
+                if self._waited_for():  # the launcher, which ends us now, must not have the last word
+                    self._signals.disregard()
             except Interrupted:
                 if not self._explained(selector, pidfds):
                     raise
+                self._signals.disregard()
             finally:
                 self._outcome.first_gone, self._outcome.silent = pidfds.first_gone, pidfds.silent
                 self._outcome.first_host, self._outcome.over = pidfds.first_host, self._lines.over
@@ -218,16 +221,15 @@ class Supervisor:
         """Whether a rank's loss made somebody else's launcher interrupt us; then it has not."""
         if not self._start.joined or self._outcome.record is not None:
             return False
-        until = time.monotonic() + _DRAIN
-        while not self._waited_for() and time.monotonic() < until:
-            pidfds.hear([key.fd for key, _ in selector.select(_TICK) if key.fd in pidfds])
+        until, late = time.monotonic() + _DRAIN, False
+        while not (self._waited_for() or late):
+            rung = [key.fd for key, _ in selector.select(_TICK) if key.fd in pidfds]
+            pidfds.hear(rung)
             self._outcome.lost = pidfds.lost
+            late = not rung and time.monotonic() > until  # what has come is heard, whenever we get to it
         if not self._waited_for() and (down := slurm.down_nodes(os.environ)):
             self._outcome.lost = down[0]
-        if not self._waited_for():
-            return False
-        self._signals.excuse()
-        return True
+        return self._waited_for()
 
     def _too_late(self, now: float, pidfds: RankPidfds) -> bool:
         """Whether nothing good can come any more; the outcome says why."""

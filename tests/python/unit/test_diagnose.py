@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from stopwatch import within
 from tilewise.base.errors import RunError, UsageError, VerificationError
-from tilewise.launch import advice, diagnose, launcher
+from tilewise.launch import advice, diagnose, exit_hooks, launcher
 from tilewise.launch.events import Done, Failed, RankPlace, Signalled, Started
 from tilewise.launch.outcome import Outcome
-from tilewise.launch.signals import Signals
+from tilewise.launch.signals import Signals, watched
 from tilewise.launch.supervise import Supervisor
 
 BANNER = ["=   PID 102 RUNNING AT node7", "=   EXIT CODE: 9"]
@@ -144,6 +144,18 @@ def test_a_launcher_whose_proxy_is_gone_is_ended(ends: str) -> None:
 def test_ranks_that_never_start_are_not_waited_for() -> None:
     with within(4):
         assert supervised(["sleep", "100"], patience=0.3).unstarted == 0.3
+
+
+def test_the_launcher_that_ends_us_has_not_the_last_word() -> None:
+    said = '\\036{"event": "signal", "rank": 5, "number": 9, "phase": "exchange"}\\n'
+    with watched() as signals:
+        start = launcher.Start(["sh", "-c", f"printf '{said}'"], dict(os.environ), joined=True, ranks=6)
+        outcome = Supervisor(start, "/no/worker", signals, timeout=20).run(b"{}")
+        os.kill(os.getpid(), signal.SIGTERM)  # as srun -K does, when it hears of the rank later than we
+        signals.check()
+    exit_hooks.run()
+    error = diagnose.error_of(outcome, None)
+    assert error is not None and "rank 5 was killed by signal 9" in error.message
 
 
 def test_what_a_killed_launcher_leaves_is_ended(tmp_path: Path) -> None:
