@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-products bench-io bench-limited bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers simulator lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-products bench-io bench-limited bench-stencil bench-svd bench-transpose clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -83,6 +83,11 @@ test-python: $(VENV)/.installed $(VENV)/.testers  ## the Python tests, but the s
 
 quick: $(VENV)/.installed $(VENV)/.testers  ## the Python tests that start no ranks
 	$(PYTEST) -q -n auto tests/python/unit
+
+simulator: $(VENV)/.installed  ## the worker for --simulate; needs SimGrid (apt install libsimgrid-dev)
+	cmake --preset simgrid -DPython_EXECUTABLE=$(abspath $(BIN))/python
+	cmake --build build/simgrid --target tilewise-worker
+	install build/simgrid/tilewise-simulated $$($(BIN)/python -c "import os; from tilewise.launch import worker; print(os.path.dirname(worker.find()))")
 
 compilers: $(VENV)/.tools  ## the package by other compilers: COMPILERS="g++-13 clang++-19", else each clang++-N here
 	cmake --preset dev -DPython_EXECUTABLE=$(BIN)/python

@@ -2,7 +2,13 @@
 #
 # CMake's own FindMPI drops the definition MPI_ABI that the wheel's wrapper sets, and takes over the wrapper's rpath
 # into a temporary build folder; so the wrapper is asked here, in the one form that all of them understand: -show.
-if(TILEWISE_MPI_COMPILER)
+#
+# SimGrid's SMPI (smpicxx) simulates a cluster: its ranks are threads of one process that loads the worker as a library.
+get_filename_component(mpi_wrapper_name "${TILEWISE_MPI_COMPILER}" NAME)
+if(mpi_wrapper_name STREQUAL "smpicxx")
+  set(TILEWISE_MPI_KIND "simulated")
+  set(mpi_wrapper "${TILEWISE_MPI_COMPILER}")
+elseif(TILEWISE_MPI_COMPILER)
   set(TILEWISE_MPI_KIND "site")
   set(mpi_wrapper "${TILEWISE_MPI_COMPILER}")
 else()

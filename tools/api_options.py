@@ -35,7 +35,7 @@ TYPES = {
     **dict.fromkeys(("rows", "columns"), "str | int | slice"),
     "scale": "str | float",
     "weights": "str | os.PathLike[str] | ArrayLike",
-    **dict.fromkeys(("hosts", "trace", "folder"), "str | os.PathLike[str]"),
+    **dict.fromkeys(("hosts", "simulate", "trace", "folder"), "str | os.PathLike[str]"),
 }
 # Flags of a job whose words are made into something else.
 WORDS = dict.fromkeys(("io", "dtype", "separator", "decimal"), "str")

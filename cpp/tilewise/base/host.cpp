@@ -50,12 +50,6 @@ std::int64_t room_of(const std::string& folder, bool second) {
 
 }  // namespace
 
-std::string host_name() {
-    std::array<char, 256> name{};
-    gethostname(name.data(), name.size() - 1);
-    return name.data();
-}
-
 std::string file_view() {
     std::string boot;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;

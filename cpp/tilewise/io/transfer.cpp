@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tilewise/base/names.hpp"
+#include "tilewise/base/work.hpp"
 #include "tilewise/io/ahead.hpp"
 #include "tilewise/io/chunked.hpp"
 #include "tilewise/io/file.hpp"
@@ -56,7 +57,7 @@ void check_size(const Region& region, const std::string& path, const std::string
 void generate(Context& context, const Region& region, const grid::Share& share, std::byte* data) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::convert, "make " + region.name);
     mpi::together(context.comm, [&] {
-        if (share.size() == 0) {
+        if (share.size() == 0 || without_numbers()) {
             return;
         }
         const auto make = [&](const grid::Range& rows, const grid::Range& columns) {
@@ -218,6 +219,9 @@ Output::Output(Context& context, const Region& region, StrategyKind strategy, co
       prove_(prove),
       read_back_(prove ? ReadBack::Extent::everything : ReadBack::Extent::samples, context.comm.rank()) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::file, "reserve " + region.name);
+    if (without_numbers()) {
+        return;
+    }
     mpi::together(context.comm, [&] {
         strategy_ = strategy_for(region, strategy, hints);
         if (region.text) {
@@ -231,6 +235,9 @@ Output::Output(Context& context, const Region& region, StrategyKind strategy, co
 }
 
 void Output::store(Context& context, const WantedShare& wanted, std::byte* data) {
+    if (without_numbers()) {
+        return;
+    }
     const Transfer transfer{region_, stored_shares(region_, wanted), data};
     if (text_) {
         text_->append(context, transfer);
@@ -255,7 +262,7 @@ bool Output::holds_what_was_written(Context& context) const {
 }
 
 void Output::finish(Context& context, bool sync) {
-    if (region_.memory != nullptr) {
+    if (region_.memory != nullptr || without_numbers()) {
         return;
     }
     const Timed timed(context.ledger, context.ledger.phase(), Step::file, sync ? "flush" : "check samples");

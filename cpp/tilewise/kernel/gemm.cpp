@@ -20,6 +20,7 @@
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/names.hpp"
 #include "tilewise/base/threads.hpp"
+#include "tilewise/base/work.hpp"
 #include "tilewise/kernel/blas.hpp"
 #include "tilewise/kernel/gemm_cuts.hpp"
 #include "tilewise/kernel/gemm_loops.hpp"
@@ -185,6 +186,18 @@ void by_pieces(const Product& product, std::int64_t pieces, int threads, const B
     }
 }
 
+/// Of complex numbers a product and its sum are eight operations.
+double operations(const Product& p) {
+    const double each = p.dtype == Dtype::complex64 || p.dtype == Dtype::complex128 ? 8 : 2;
+    return each * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+}
+
+/// A and B are read once; C is written, and read where it is added to.
+double bytes_moved(const Product& p) {
+    const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
+    return static_cast<double>(size_of(p.dtype)) * (m * k + k * n + (p.accumulate ? 2 : 1) * m * n);
+}
+
 }  // namespace
 
 Product rows_of(const Product& whole, grid::Range rows) { return tile_of(whole, rows, {0, whole.n}); }
@@ -192,7 +205,7 @@ Product rows_of(const Product& whole, grid::Range rows) { return tile_of(whole, 
 Product part_of(const Product& whole, const grid::Block& block) { return tile_of(whole, block.rows, block.columns); }
 
 void gemm(const Product& product, int threads, Kernel kernel, const Between& between, std::int64_t slice) {
-    if (product.m == 0 || product.n == 0) {
+    if (product.m == 0 || product.n == 0 || stood_in_for(operations(product), bytes_moved(product))) {
         return;
     }
     if (TILEWISE_BLAS(openblas_set_num_threads) != nullptr) {

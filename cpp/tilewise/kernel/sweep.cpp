@@ -9,6 +9,7 @@
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/page.hpp"
 #include "tilewise/base/threads.hpp"
+#include "tilewise/base/work.hpp"
 #include "tilewise/kernel/backend.hpp"
 
 namespace tilewise::kernel {
@@ -169,6 +170,10 @@ std::int64_t Sweeper::sweep(const FieldShape& shape, Edges edges, const std::byt
         throw UsageError(std::to_string(steps) + " sweeps of radius " + std::to_string(radius_) + " need " +
                          std::to_string(reach) + " cells around the result; the margin has " +
                          std::to_string(shape.margin));
+    }
+    if (stood_in_for(static_cast<double>(rows * columns) * steps * flops_per_point(),
+                     2 * static_cast<double>(rows * columns) * static_cast<double>(size_of(dtype_)))) {
+        return 2 * rows * columns * static_cast<std::int64_t>(size_of(dtype_));
     }
     SweepPiece whole{.shape = shape,
                      .edges = edges,

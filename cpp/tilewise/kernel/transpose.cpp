@@ -9,6 +9,7 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/threads.hpp"
+#include "tilewise/base/work.hpp"
 #include "tilewise/kernel/backend.hpp"
 
 namespace tilewise::kernel {
@@ -77,7 +78,7 @@ void transpose(const std::byte* from, std::int64_t from_stride, std::int64_t row
         throw InternalError("cannot transpose items of " + std::to_string(item) + " bytes; they must have 1 to 16");
     }
     const auto size = static_cast<std::int64_t>(item);
-    if (rows == 0 || columns == 0) {
+    if (rows == 0 || columns == 0 || stood_in_for(0, 2 * static_cast<double>(rows * columns * size))) {
         return;
     }
     if ((rows == 1 && to_stride == size) || (columns == 1 && from_stride == size)) {

@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <tuple>
 
+#include "tilewise/base/work.hpp"
+
 namespace tilewise::worker {
 namespace {
 
@@ -85,6 +87,10 @@ Binding bind(const mpi::Communicator& comm, int threads, bool wanted, const std:
     binding.node = first;
     binding.node_ranks = node.size();
 
+    if (is_simulated) {  // on cores that are not ours
+        binding.cpus.clear();
+        return binding;
+    }
     const bool unbound = all_unbound(node, binding.cpus);
     const auto needed = static_cast<std::size_t>(node.size()) * static_cast<std::size_t>(threads);
     binding.oversubscribed =

@@ -331,13 +331,6 @@ svd::Files svd_files_of(const Job& job) {
     return {.u = region(job.svd->u), .s = region_of(*job.svd->s), .vt = region(job.svd->vt), .us = region(job.svd->us)};
 }
 
-OneToOne one_to_one(const Job& job) {
-    if (job.inputs.size() != 1 || !job.output) {
-        throw UsageError(job.command + " takes one input and an output");
-    }
-    return {region_of(job.inputs[0]), region_of(*job.output)};
-}
-
 static nlohmann::json description() {
     const auto blas = kernel::blas_facts();
     const auto cuda = cuda_facts();

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tilewise/base/shown_phase.hpp"
+#include "tilewise/base/work.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/kernel/backend.hpp"
 #include "tilewise/measure/transpose_tile.hpp"
@@ -142,7 +143,7 @@ int work(const Arguments& arguments) {
         }
         return 2;
     }
-    if (comm.size() > 1) {
+    if (comm.size() > 1 && !is_simulated) {
         join_output(comm, arguments.joined);
     }
     try {
@@ -199,9 +200,11 @@ int main(int argc, char** argv) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives what started it
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);  // a write beyond a limit then fails, and can say where
-    worker::tell_of_signals(worker::rank_by_environment());
-    worker::hold_line(worker::Front::by_environment());
-    worker::sweep_segments();
+    if (!is_simulated) {            // those ranks are one process, whose signals and end are no rank's own
+        worker::tell_of_signals(worker::rank_by_environment());
+        worker::hold_line(worker::Front::by_environment());
+        worker::sweep_segments();
+    }
     int provided = 0, rank = 0;
     MPI_Init_thread(&argc, &argv, worker::thread_level(), &provided);
     // What belongs to no communicator of ours, such as a request that a lost rank has made invalid, must not print and
@@ -210,7 +213,9 @@ int main(int argc, char** argv) {
         MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    worker::tell_of_signals(rank);  // once more: libraries that MPI has loaded may have their own handlers
+    if (!is_simulated) {
+        worker::tell_of_signals(rank);  // once more: libraries that MPI has loaded may have their own handlers
+    }
     io::set_bus_error_message(worker::tell_of_bus_error);
     mpi::set_last_words(worker::speak_and_abort);
     const int code = worker::work(arguments);

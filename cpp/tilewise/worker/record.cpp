@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tilewise/base/host.hpp"
+#include "tilewise/base/work.hpp"
 #include "tilewise/kernel/gemm.hpp"
 #include "tilewise/worker/build.hpp"
 
@@ -17,15 +18,26 @@ namespace {
 
 using mpi::check;
 
-template <class T> std::vector<T> gather_numbers(const mpi::Communicator& comm, T mine) {
-    std::vector<T> all(static_cast<std::size_t>(comm.rank() == 0 ? comm.size() : 0));
-    check(MPI_Gather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, 0, comm.get()), "MPI_Gather");
-    return all;
+/// Of each of these numbers those of all ranks, on rank 0; by one message a rank, however many they are.
+template <class T>
+std::vector<std::vector<T>> gather_numbers(const mpi::Communicator& comm, const std::vector<T>& mine) {
+    const auto ranks = static_cast<std::size_t>(comm.rank() == 0 ? comm.size() : 0);
+    const auto bytes = static_cast<int>(mine.size() * sizeof(T));
+    std::vector<T> all(ranks * mine.size());
+    check(MPI_Gather(mine.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, 0, comm.get()), "MPI_Gather");
+    std::vector<std::vector<T>> columns(mine.size(), std::vector<T>(ranks));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        columns[i % mine.size()][i / mine.size()] = all[i];
+    }
+    return columns;
 }
 
 /** The most memory this program ever held. getrusage's figure outlives exec: a rank started by a big process, a
  *  notebook say, would report that process's memory as its own; so it only serves where /proc is missing. */
 std::int64_t peak_rss_bytes() {
+    if (is_simulated) {  // the process has the memory of all ranks
+        return peak_block_bytes();
+    }
     std::ifstream status("/proc/self/status");
     for (std::string line; std::getline(status, line);) {
         if (line.rfind("VmHWM:", 0) == 0) {
@@ -86,31 +98,37 @@ Json gather_record(const Context& context, const Binding& binding, const Job& jo
                    double peak_flops) {
     const Ledger& ledger = context.ledger;
     const mpi::Communicator& comm = context.comm;
-    const auto phase = [&](Phase p) { return gather_numbers(comm, ledger.seconds(p)); };
-    const auto step = [&](Phase p, Step s) { return gather_numbers(comm, ledger.seconds(p, s)); };
-    const auto number = [&](std::int64_t value) { return gather_numbers(comm, value); };
+    const auto phase = [&](Phase p) { return ledger.seconds(p); };
+    const auto step = [&](Phase p, Step s) { return ledger.seconds(p, s); };
     const Counters& count = ledger.count();
 
-    const std::vector<std::pair<std::string, std::vector<double>>> gathered{
-        {"input", phase(Phase::input)},
-        {"input_parse", step(Phase::input, Step::convert)},
-        {"input_file", step(Phase::input, Step::file)},
-        {"input_distribute", step(Phase::input, Step::move)},
-        {"compute", phase(Phase::compute)},
-        {"exchange", phase(Phase::exchange)},
-        {"output", phase(Phase::output)},
-        {"output_format", step(Phase::output, Step::convert)},
-        {"output_file", step(Phase::output, Step::file)},
-        {"output_collect", step(Phase::output, Step::move)},
-        {"verify", phase(Phase::verify)},
-        {"total", gather_numbers(comm, ledger.total())}};
-    const Json bytes{{"read", number(count.read)},
-                     {"useful", number(count.useful)},
-                     {"written", number(count.written)},
-                     {"exchanged", number(count.exchanged)},
-                     {"copied_in_node", number(count.copied_in_node)}};
-    const Json messages = number(count.messages), io_calls = number(count.io_calls);
-    const std::vector<std::int64_t> rss = number(peak_rss_bytes()), working = number(outcome.working ? 1 : 0);
+    const std::vector<std::pair<std::string, double>> times{{"input", phase(Phase::input)},
+                                                            {"input_parse", step(Phase::input, Step::convert)},
+                                                            {"input_file", step(Phase::input, Step::file)},
+                                                            {"input_distribute", step(Phase::input, Step::move)},
+                                                            {"compute", phase(Phase::compute)},
+                                                            {"exchange", phase(Phase::exchange)},
+                                                            {"output", phase(Phase::output)},
+                                                            {"output_format", step(Phase::output, Step::convert)},
+                                                            {"output_file", step(Phase::output, Step::file)},
+                                                            {"output_collect", step(Phase::output, Step::move)},
+                                                            {"verify", phase(Phase::verify)},
+                                                            {"total", ledger.total()}};
+    std::vector<double> mine;
+    for (const auto& [name, value] : times) {
+        mine.push_back(value);
+    }
+    const auto seconds_of = gather_numbers(comm, mine);
+    const auto counts = gather_numbers<std::int64_t>(
+        comm, {count.read, count.useful, count.written, count.exchanged, count.copied_in_node, count.messages,
+               count.io_calls, peak_rss_bytes(), outcome.working ? 1 : 0});
+    const Json bytes{{"read", counts[0]},
+                     {"useful", counts[1]},
+                     {"written", counts[2]},
+                     {"exchanged", counts[3]},
+                     {"copied_in_node", counts[4]}};
+    const Json messages = counts[5], io_calls = counts[6];
+    const std::vector<std::int64_t>&rss = counts[7], &working = counts[8];
     std::vector<Json> ranks = gather_ranks(comm, binding);
     if (comm.rank() != 0) {
         return {};
@@ -121,9 +139,9 @@ Json gather_record(const Context& context, const Binding& binding, const Job& jo
     }
     Json seconds = Json::object();
     std::map<std::string, double> longest;
-    for (const auto& [name, values] : gathered) {
-        seconds.add(name, values);
-        longest[name] = *std::max_element(values.begin(), values.end());
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        seconds.add(times[i].first, seconds_of[i]);
+        longest[times[i].first] = *std::max_element(seconds_of[i].begin(), seconds_of[i].end());
     }
     const double others = longest["total"] - (longest["compute"] + longest["exchange"]);
     std::vector<Json> samples;

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "tilewise/base/names.hpp"
+#include "tilewise/base/work.hpp"
 #include "tilewise/worker/job.hpp"
 
 namespace tilewise::worker {
@@ -82,6 +83,23 @@ io::Region region_of(const RegionFields& f) {
         throw UsageError(f.name + ": unknown encoding '" + f.encoding + "'");
     }
     return region;
+}
+
+OneToOne one_to_one(const Job& job) {
+    if (job.inputs.size() == 1 && without_numbers()) {  // and so without an output
+        const io::Region from = region_of(job.inputs[0]);
+        const bool turned = job.command == "transpose";
+        io::Region to;
+        to.name = "nothing";
+        to.dtype = from.dtype;
+        to.rows = turned ? from.logical_columns() : from.logical_rows();
+        to.columns = turned ? from.logical_rows() : from.logical_columns();
+        return {from, to};
+    }
+    if (job.inputs.size() != 1 || !job.output) {
+        throw UsageError(job.command + " takes one input and an output");
+    }
+    return {region_of(job.inputs[0]), region_of(*job.output)};
 }
 
 }  // namespace tilewise::worker

@@ -59,6 +59,9 @@ class JobOptions(TypedDict, total=False):
     checkpoint: float
     # Command to use instead of mpiexec and its options, such as "srun --mpi=pmix -K".
     launcher: str
+    # Simulate the ranks on a cluster instead of running them: 64x2:12.5GB/s:1.5us, or a platform file of
+    # SimGrid.
+    simulate: str | os.PathLike[str]
     # File for the timeline (Perfetto format); may end in .gz.
     trace: str | os.PathLike[str]
     # Replace an existing output, and any file at --json or --trace.

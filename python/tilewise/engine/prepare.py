@@ -48,7 +48,9 @@ def prepare(request: Request, joined: Join | None = None) -> JobOutput[Any]:
     inputs = operation.inspect()
     target = find_place(operation)
     begun = None
-    if target is not None:
+    if not operation.numbers:
+        operation = _without_numbers(operation)
+    if target is not None and not operation.nowhere:
         begun = journal.find(target, request.resume, request.force)
     if begun is not None:
         operation = msgspec.structs.replace(operation, resumed=begun.header.job)
@@ -72,8 +74,16 @@ def _prepared(
     named = [*([target.path] if target else []), *(region.path for region in inputs)]
     side_files.check("--json", request.record, named)
     side_files.check("--trace", request.trace, [*named, request.record or ""])
-    planned = operation.plan_all(inputs, target, of_ranks(), joined)
+    facts = of_ranks()
+    if operation.simulate is not None:
+        if joined is not None:
+            raise UsageError("--simulate starts no ranks, so that no launcher can have started them")
+        facts = operation.simulate.facts(facts)
+    planned = operation.plan_all(inputs, target, facts, joined)
     plan = _with_notes(planned.required(lambda: operation.what_fits(planned, joined)), target)
+    if operation.simulate is not None:
+        plan = _of_no_machine(plan)
+        target = None if operation.nowhere else target
     plan = _with_checkpoints(plan, request, begun)
     if begun is not None:
         begun.require_same(plan.job, plan.job.inputs, plan.order, plan.dtype)
@@ -87,6 +97,25 @@ def _prepared(
     # Last, so that nobody removes an old output for a request that makes no sense anyway.
     output.check(request.force)
     return output
+
+
+def _without_numbers(operation: Operation) -> Operation:
+    """`operation` where there is nothing to verify; UsageError where the course of it depends on numbers."""
+    if operation.verify not in ("auto", "off"):
+        raise UsageError(
+            f"--verify {operation.verify}: a simulation with -o none has no numbers", "--verify off"
+        )
+    if any(region.path for region in operation.inspect()):
+        raise UsageError(
+            "-o none simulates without numbers, so no file is read", "random:ROWSxCOLUMNS for inputs"
+        )
+    return msgspec.structs.replace(operation, verify="off")
+
+
+def _of_no_machine(plan: Plan) -> Plan:
+    """`plan` of a simulation: nothing of it tells about this machine, or comes from what is known of it."""
+    job = msgspec.structs.replace(plan.job, calibrate=False, bind=False)
+    return msgspec.structs.replace(plan, job=job, peak=None, keeps_peak=False, measure_tile=None)
 
 
 def _with_checkpoints(plan: Plan, request: Request, begun: journal.Begun | None) -> Plan:

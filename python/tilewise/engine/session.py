@@ -107,7 +107,7 @@ class Session:
 
     def _run(self, request: Request, output: JobOutput[Any], listener: Listener, survives: bool) -> Record:
         plan, target, caught = output.plan, output.target, self.caught
-        start = _start(plan, self._joined, survives)
+        start = _start(plan, self._joined, survives, request.operation.numbers)
         storage = storage_of(plan.job.inputs, target)
         inputs = Inputs(plan.job.inputs)
         trace = SideFile("the timeline", request.trace, plan.job.id)
@@ -283,11 +283,15 @@ def _pack(
     return time.perf_counter() - begin if packed else 0.0
 
 
-def _start(plan: Plan, joined: Join | None, survives: bool) -> launcher.Start:
+def _start(plan: Plan, joined: Join | None, survives: bool, numbers: bool) -> launcher.Start:
     program = launcher.find_worker()
     variant = plan.job.variant
     if joined is not None:
         return launcher.join_start(program, variant, plan.oversubscribed, joined.elsewhere)
+    if (cluster := plan.choices.simulate) is not None:
+        from tilewise.launch import simulated
+
+        return simulated.start(variant, cluster, plan.spread.hosts, numbers)
     chosen = plan.choices.launcher
     start = launcher.own_start(
         program,

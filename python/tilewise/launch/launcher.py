@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -53,7 +54,7 @@ class Start(msgspec.Struct, frozen=True):
     `ranks` may take to start; None: as long as they like, since a launcher such as srun may queue.
     `kind` is whose launcher it is (`alone`, `joined`, `hydra`, `openmpi`, `srun`, `unknown`), `chosen` the
     user's words for it, `family` the worker's MPI; for messages. `elsewhere`: ranks may be on other hosts
-    than this. `survives`: ranks go on without one that has died.
+    than this. `survives`: ranks go on without one that has died. `kept` is what must be there until they end.
     """
 
     command: list[str]
@@ -67,6 +68,7 @@ class Start(msgspec.Struct, frozen=True):
     family: str = "unknown"
     elsewhere: bool = False
     survives: bool = False
+    kept: Any = None
 
 
 def find_worker() -> Worker:

@@ -29,6 +29,7 @@ ORDER = Parameter(
     default="the format's own",
 )
 HEADER = Parameter(name="--header", group=WHAT, help="Begin text output with a line: rows columns.")
+NOWHERE = "none"  # the output of a simulation that has none
 BAND_AFTER_BAND = "every rank works on its own, band after band"
 
 
@@ -47,6 +48,7 @@ class Operation(Choices, frozen=True, kw_only=True):
     colours: ClassVar[bool] = False
     several: ClassVar[bool] = False
     not_of_stacks: ClassVar[dict[str, str]] = {}
+    blind: ClassVar[bool] = False  # what is done does not depend on the numbers
 
     output: Annotated[
         str,
@@ -58,6 +60,16 @@ class Operation(Choices, frozen=True, kw_only=True):
             help="Output file; its extension sets the format.",
         ),
     ]
+
+    @property
+    def nowhere(self) -> bool:
+        """Whether this is a simulation whose result nobody wants."""
+        return self.simulate is not None and self.output == NOWHERE
+
+    @property
+    def numbers(self) -> bool:
+        """Whether there are any: not where a simulation counts work, and nobody looks at them."""
+        return not (self.nowhere and self.simulate is not None and self.simulate.operations and self.blind)
 
     def check(self) -> None:
         """Raises UsageError for what makes no sense, whatever the inputs are."""

@@ -19,6 +19,7 @@ from tilewise.files.style import (
     check_header_rows,
 )
 from tilewise.launch.job import Job
+from tilewise.machine.cluster import Cluster, parse_cluster
 from tilewise.planning.names import EXCHANGES, IO, KERNELS, ONLY_READ, PLACES, REMAINDERS, VERIFY, Algorithm
 
 CHECKPOINT_EVERY, CHECKPOINT_BEYOND = 600.0, 1200.0  # seconds
@@ -320,6 +321,19 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = ""
 
+    simulate: Annotated[
+        Cluster | None,
+        Parameter(
+            name="--simulate",
+            value=Value("CLUSTER", (".xml",)),
+            group=WHERE,
+            help="Simulate the ranks on a cluster instead of running them: 64x2:12.5GB/s:1.5us, or "
+            "a platform file of SimGrid.",
+            parse=parse_cluster,
+            applies=_has_algorithms,
+        ),
+    ] = None
+
     def __post_init__(self) -> None:
         """Raises UsageError where flags contradict each other, or cannot be."""
         check_header_rows(self.header_rows)
@@ -328,6 +342,15 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
                 raise UsageError(f"--no-verify and --verify {self.verify} contradict each other")
             msgspec.structs.force_setattr(self, "verify", "off")
             msgspec.structs.force_setattr(self, "no_verify", False)
+        if self.simulate is not None:
+            for flag, given in (("--launcher", self.launcher), ("--hosts", self.hosts)):
+                if given:
+                    raise UsageError(f"{flag} makes no sense with --simulate, which starts no ranks")
+            if self.threads not in (None, 1):
+                raise UsageError(
+                    f"--threads {self.threads}: simulated ranks have one thread each", "more --ranks"
+                )
+            msgspec.structs.force_setattr(self, "threads", 1)
 
     def checkpoint_every(self, foreseen: float) -> float | None:
         """The seconds from one state that is kept to the next, of work that is `foreseen` to take so many."""

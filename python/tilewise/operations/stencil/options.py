@@ -68,6 +68,7 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
     """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
+    blind: ClassVar[bool] = True
     colours: ClassVar[bool] = True
     keeps: ClassVar[bool] = True
     not_of_stacks: ClassVar[dict[str, str]] = {"snapshot_every": "slices are done one after another"}

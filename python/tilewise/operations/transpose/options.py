@@ -40,6 +40,7 @@ class Transpose(OfOneInput, frozen=True, kw_only=True):
     """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
+    blind: ClassVar[bool] = True
     keeps: ClassVar[bool] = True
 
     order: Annotated[str | None, ORDER] = None

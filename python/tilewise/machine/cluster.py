@@ -1,0 +1,187 @@
+"""Simulated clusters: hosts, their processors and the network between them, as SimGrid describes them.
+
+A cluster is a file of SimGrid's (`PLATFORM.xml`), one of those that come with tilewise (`fat-tree`), or a
+plain one in a word:
+
+    64x2:12.5GB/s:1.5us                  64 hosts of 2 cores; each sends and receives 12.5 GB/s; a message
+                                         takes 1.5 µs to any other host. What ranks compute is timed.
+    64x2:12.5GB/s:1.5us:40GF/s:10GB/s    the same, and each core does 40 billion operations and moves 10 GB a
+                                         second: what ranks compute is counted, and a result repeats exactly.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from importlib import resources
+from xml.etree import ElementTree
+
+import msgspec
+
+from tilewise.base.errors import UsageError
+from tilewise.machine.allocation import Allocation, Node
+from tilewise.machine.facts import Facts
+
+FLAG = "--simulate"
+EXAMPLE = "64x2:12.5GB/s:1.5us"
+_PLAIN = re.compile(r"(\d+)(?:x(\d+))?((?::[^:]+){2,4})")
+_NUMBER = re.compile(r"([0-9.]+(?:e-?[0-9]+)?)\s*([a-zA-Zµ/]*)")
+_PREFIX = {
+    "": 1.0,
+    "k": 1e3,
+    "K": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+    "T": 1e12,
+    "n": 1e-9,
+    "u": 1e-6,
+    "µ": 1e-6,
+    "m": 1e-3,
+}
+_MEMORY = 10e9  # bytes a second that a core moves, where nobody says
+_LOOPBACK = 3e-7  # seconds that a message takes within a host
+_TIMED = 1e9  # operations a second of a host whose work is timed: the simulator wants some number
+_MOST = 1 << 20  # hosts
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True):
+    """`name` is as it was asked for, `cores` those of each host; `xml` is what the simulator reads.
+
+    `operations` and `bytes` are those that a core does and moves in a second; 0: work is timed, not counted.
+    """
+
+    name: str
+    hosts: tuple[str, ...]
+    cores: int
+    operations: float
+    bytes: float
+    xml: str
+
+    @property
+    def speed(self) -> float:
+        """Operations a second of a core, as the simulator counts."""
+        return self.operations or _TIMED
+
+    def facts(self, here: Facts) -> Facts:
+        """Of a host of it: its cores are all that is known, as if a batch system had granted them."""
+        nodes = tuple(Node(name, self.cores) for name in self.hosts)
+        return msgspec.structs.replace(
+            here,
+            cores=self.cores,
+            cpus=self.cores,
+            numa=1,
+            granted=Allocation(nodes=nodes),
+            elsewhere=True,
+            memory_known=False,
+        )
+
+
+def shipped() -> tuple[str, ...]:
+    """Names of the clusters that come with tilewise."""
+    files = resources.files("tilewise.machine") / "clusters"
+    return tuple(
+        sorted(file.name.removesuffix(".xml") for file in files.iterdir() if file.name.endswith(".xml"))
+    )
+
+
+def parse_cluster(text: str) -> Cluster:
+    """The cluster that `text` asks for; UsageError where it asks for none."""
+    if os.path.exists(text):
+        with open(text, encoding="utf-8") as file:
+            return _described(text, file.read())
+    if text in shipped():
+        return _described(
+            text, (resources.files("tilewise.machine") / "clusters" / f"{text}.xml").read_text()
+        )
+    match = _PLAIN.fullmatch(text)
+    if match is None:
+        raise UsageError(
+            f"{FLAG} {text!r}: there is no such file, and it is none of {', '.join(shipped())}",
+            f"{FLAG} {EXAMPLE}, which is HOSTSxCORES:BANDWIDTH:LATENCY",
+        )
+    return _plain(text, int(match[1]), int(match[2] or 1), match[3][1:].split(":"))
+
+
+def _plain(text: str, hosts: int, cores: int, words: list[str]) -> Cluster:
+    if not (0 < hosts <= _MOST and 0 < cores <= 4096):
+        raise UsageError(f"{FLAG} {text}: a cluster has at least one host and one core, and not millions")
+    bandwidth, latency = _number(text, words[0], "B/s"), _number(text, words[1], "s")
+    operations = _number(text, words[2], "F/s") if len(words) > 2 else 0.0
+    moved = _number(text, words[3], "B/s") if len(words) > 3 else _MEMORY
+    # A message passes two links: out of one host, into the other.
+    xml = f"""<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <cluster id="cluster" prefix="node-" suffix="" radical="0-{hosts - 1}"
+           speed="{operations or _TIMED:.9g}f" core="{cores}"
+           bw="{bandwidth:.9g}Bps" lat="{latency / 2:.9g}s"
+           loopback_bw="{moved / 2:.9g}Bps" loopback_lat="{_LOOPBACK}s"/>
+</platform>
+"""
+    names = tuple(f"node-{index}" for index in range(hosts))
+    return Cluster(name=text, hosts=names, cores=cores, operations=operations, bytes=moved, xml=xml)
+
+
+def _number(text: str, word: str, unit: str) -> float:
+    """A rate or a time such as 12.5GB/s or 1.5us, in `unit`."""
+    match = _NUMBER.fullmatch(word.strip())
+    spelled = match[2].replace("Bps", "B/s").replace("Flop", "F").replace("FLOP", "F") if match else ""
+    if match is None or not spelled.endswith(unit) or spelled.removesuffix(unit) not in _PREFIX:
+        example = {"B/s": "12.5GB/s", "s": "1.5us", "F/s": "40GF/s"}[unit]
+        raise UsageError(f"{FLAG} {text}: {word!r} is not a number such as {example}")
+    value = float(match[1]) * _PREFIX[spelled.removesuffix(unit)]
+    if not value > 0:
+        raise UsageError(f"{FLAG} {text}: {word} must be above 0")
+    return value
+
+
+def _described(name: str, xml: str) -> Cluster:
+    """What a file says of hosts; the network is between it and the simulator."""
+    try:
+        root = ElementTree.fromstring(xml)
+    except ElementTree.ParseError as error:
+        raise UsageError(f"{FLAG} {name}: is no platform file of SimGrid's: {error}") from None
+    hosts: list[str] = []
+    cores: set[int] = set()
+    speeds: set[float] = set()
+    moved: set[float] = set()
+    for element in root.iter():
+        if element.tag not in ("host", "cluster"):
+            continue
+        hosts.extend(_hosts(name, element))
+        cores.add(int(element.get("core", "1")))
+        speeds.add(_speed(name, element.get("speed", "1Gf")))
+        for prop in element.findall("prop"):
+            if prop.get("id") == "memory":
+                moved.add(_number(name, prop.get("value", ""), "B/s"))
+    if not hosts:
+        raise UsageError(f"{FLAG} {name}: describes no hosts")
+    if len(speeds) > 1 or len(moved) > 1:
+        raise UsageError(f"{FLAG} {name}: hosts of several speeds cannot be simulated; all must be alike")
+    return Cluster(
+        name=name,
+        hosts=tuple(hosts),
+        cores=min(cores),
+        operations=speeds.pop(),
+        bytes=moved.pop() if moved else _MEMORY,
+        xml=xml,
+    )
+
+
+def _hosts(name: str, element: ElementTree.Element) -> Iterator[str]:
+    if element.tag == "host":
+        yield element.get("id", "")
+        return
+    for stretch in element.get("radical", "").split(","):
+        first, _, last = stretch.partition("-")
+        if not first.isdigit() or not (last or first).isdigit() or int(last or first) > _MOST:
+            raise UsageError(f"{FLAG} {name}: radical {stretch!r} is no range of numbers")
+        for index in range(int(first), int(last or first) + 1):
+            yield f"{element.get('prefix', '')}{index}{element.get('suffix', '')}"
+
+
+def _speed(name: str, word: str) -> float:
+    if not word.endswith("f"):
+        raise UsageError(f"{FLAG} {name}: a speed such as 40Gf was expected, not {word!r}")
+    return _number(name, f"{word.removesuffix('f')}F/s", "F/s")
