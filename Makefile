@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers simulator lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-products bench-io bench-limited bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers scaling simulator lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-products bench-io bench-limited bench-stencil bench-svd bench-transpose clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -85,9 +85,14 @@ quick: $(VENV)/.installed $(VENV)/.testers  ## the Python tests that start no ra
 	$(PYTEST) -q -n auto tests/python/unit
 
 simulator: $(VENV)/.installed  ## the worker for --simulate; needs SimGrid (apt install libsimgrid-dev)
-	cmake --preset simgrid -DPython_EXECUTABLE=$(abspath $(BIN))/python
+	cmake --preset simgrid -DPython_EXECUTABLE=$(BIN)/python $(ARGS)
 	cmake --build build/simgrid --target tilewise-worker
 	install build/simgrid/tilewise-simulated $$($(BIN)/python -c "import os; from tilewise.launch import worker; print(os.path.dirname(worker.find()))")
+
+scaling: $(VENV)/.installed  ## the plots and tables of docs/design/scaling.md, from 1,024 simulated ranks: 15 minutes
+	for part in 1 2; do $(BIN)/tilewise study run scaling --into build/scaling --part $$part & done; wait
+	$(BIN)/tilewise report build/scaling -o build/scaling/scaling.html --plots build/scaling/figures --tables build/scaling/tables
+	mkdir -p docs/pictures/scaling && cp build/scaling/figures/plot-*.svg docs/pictures/scaling
 
 compilers: $(VENV)/.tools  ## the package by other compilers: COMPILERS="g++-13 clang++-19", else each clang++-N here
 	cmake --preset dev -DPython_EXECUTABLE=$(BIN)/python

@@ -21,6 +21,7 @@ PAGES = (
 ELSEWHERE = {
     "how-to/cluster-quickstart.md": "cluster/test_slurm_quickstart.py",
     "how-to/on-a-cluster.md": "cluster/test_slurm_page.py",
+    "how-to/simulate-a-cluster.md": "python/job/test_simulated.py",
     "how-to/troubleshooting.md": "docs/test_troubleshooting.py",
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <sys/statvfs.h>
 
+#include "tilewise/base/work.hpp"
 #include "tilewise/io/samples.hpp"
 
 namespace tilewise::io {
@@ -35,6 +36,9 @@ FileView::FileView(Context& context, const Transfer& transfer, int mode, const H
       share_(transfer.share_of(context.comm.rank())),
       item_(mpi::type_of(transfer.region.dtype)) {
     step([&] {
+        if (is_simulated) {
+            throw UsageError("MPI-IO is not simulated; use --io positioned");
+        }
         check(MPI_Info_create(info_.out()), "MPI_Info_create");
         for (const auto& [key, value] : hints) {
             check(MPI_Info_set(info_.get(), key.c_str(), value.c_str()), "MPI_Info_set");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <sys/statvfs.h>
 
+#include "tilewise/base/work.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::mpi {
@@ -86,6 +87,10 @@ Exposed allocate_on_one_node(const Communicator& comm, std::size_t bytes) {
 }
 
 Exposed allocate_shared(const Communicator& comm, std::size_t bytes) {
+    if (is_simulated) {  // parts of unlike sizes overlap there, and every rank is shown the first one's
+        throw UsageError("exchange 'shared' needs shared windows, which " + library_version() +
+                         " has wrong; use overlap");
+    }
     check_room(comm, bytes + cache_line);
     Exposed exposed;
     Info info;  // each rank's part on pages of its own

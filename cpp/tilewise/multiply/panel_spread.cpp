@@ -1,12 +1,17 @@
 // SUMMA's exchange by messages: the owner of a panel gives it to all of its row (A) or column (B).
 //
-//     a row of 4, owner 1:      1 ─▶ 2 ─▶ 3 ─▶ 0
+//     a row of 4, owner 1:      1 ─ 2 1 0 ▶ 2 ─ 1 0 ▶ 3 ─ 0 ▶ 0
 //
-// Along a ring, so that panels of later steps follow close behind; with `collective`, MPI_Bcast decides how.
-// A panel that is not contiguous in its owner's block is packed once. Two slots for each matrix: one that is computed
-// with and passed on, one that is coming in.
+// Along a ring, in pieces that a rank passes on while the next are on their way to it: the last of the ring has the
+// panel hardly later than the first, and panels of later steps follow close behind. With `collective`, MPI_Bcast
+// decides how. A panel that is not contiguous in its owner's block is packed once. Two slots for each matrix: one that
+// is computed with and passed on, one that is coming in.
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
+#include <limits>
+#include <vector>
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/threads.hpp"
@@ -19,12 +24,19 @@ namespace {
 
 using mpi::check;
 
-/// The way of one panel to this rank and on to the next.
+/// Smaller pieces would spend their time on being sent at all.
+constexpr std::int64_t least_piece_bytes = std::int64_t{2} << 20;
+constexpr std::size_t all_pieces = std::numeric_limits<std::size_t>::max();
+
+/// The way of one panel to this rank and on to the next, piece by piece.
 struct Flight {
     std::byte* data = nullptr;
-    MPI_Request in = MPI_REQUEST_NULL, out = MPI_REQUEST_NULL;
-    bool forwarded = true;
     std::int64_t elements = 0;
+    std::int64_t pieces = 0, forwarded = 0;
+    std::vector<MPI_Request> in = {}, out = {};
+
+    /// Elements before piece `index`.
+    std::int64_t begin(std::int64_t index) const { return elements * index / pieces; }
 };
 
 /// One matrix, spread over one row or column of the grid.
@@ -60,7 +72,35 @@ public:
     std::byte* b_block() override { return b_.block.data(); }
     bool overlaps() const override { return kind_ == ExchangeKind::overlap; }
 
-    Panels fetch(std::size_t step) override { return {fetch(a_, step), fetch(b_, step)}; }
+    Panels fetch(std::size_t step) override {
+        if (!overlaps() || step == 0) {
+            launch(a_, step);
+            launch(b_, step);
+        }
+        for (;;) {
+            forward(1);
+            std::vector<MPI_Request*> awaited = coming(step);
+            if (awaited.empty()) {
+                break;
+            }
+            for (Flight* flight : all_flights()) {
+                std::transform(flight->out.begin(), flight->out.end(), std::back_inserter(awaited),
+                               [](MPI_Request& each) { return &each; });
+            }
+            std::vector<MPI_Request> requests(awaited.size());
+            std::transform(awaited.begin(), awaited.end(), requests.begin(), [](MPI_Request* each) { return *each; });
+            int index = 0;
+            check(MPI_Waitany(static_cast<int>(requests.size()), requests.data(), &index, MPI_STATUS_IGNORE),
+                  "MPI_Waitany");
+            *awaited[static_cast<std::size_t>(index)] = MPI_REQUEST_NULL;
+        }
+        forward(all_pieces);  // nobody will while this rank computes
+        if (!overlaps()) {
+            finish(a_, a_.flights[step % 2]);
+            finish(b_, b_.flights[step % 2]);
+        }
+        return {panel(a_, step), panel(b_, step)};
+    }
 
     void start(std::size_t step) override {
         if (overlaps()) {
@@ -72,18 +112,17 @@ public:
     void progress() override {
         for (Line* line : {&a_, &b_}) {
             for (Flight& flight : line->flights) {
-                int done = 0;
-                if (flight.in != MPI_REQUEST_NULL) {
-                    check(MPI_Test(&flight.in, &done, MPI_STATUS_IGNORE), "MPI_Test");
-                } else if (flight.out != MPI_REQUEST_NULL) {
-                    check(MPI_Test(&flight.out, &done, MPI_STATUS_IGNORE), "MPI_Test");
+                for (MPI_Request* next = first_of(flight.in); next != nullptr && has_come(*next);) {
+                    next = first_of(flight.in);
                 }
-                forward(*line, flight);
+                std::erase_if(flight.out, [](MPI_Request& each) { return has_come(each); });
+                forward(*line, flight, all_pieces);
             }
         }
     }
 
-    void rewind() override {
+    /// The next rank still waits for what has yet to be passed on.
+    void finish() override {
         for (Line* line : {&a_, &b_}) {
             for (Flight& flight : line->flights) {
                 finish(*line, flight);
@@ -115,26 +154,37 @@ private:
         return line.is_a ? place.column : place.row;
     }
 
-    kernel::Operand fetch(Line& line, std::size_t index) {
+    /// The panel of a step, which is here.
+    kernel::Operand panel(Line& line, std::size_t index) {
         const grid::Step& step = setting_.steps[index];
-        Flight& flight = line.flights[index % 2];
-        if (line.comm.size() > 1) {
-            if (!overlaps() || index == 0) {
-                launch(line, index);
-            }
-            if (flight.in != MPI_REQUEST_NULL) {
-                check(MPI_Wait(&flight.in, MPI_STATUS_IGNORE), "MPI_Wait");
-            }
-            forward(line, flight);
-            if (!overlaps()) {
-                finish(line, flight);
-            }
-            if (owner(line, step) != me()) {
-                received(line.side, flight.elements);
-                return line.side.packed(flight.data, step.k.size());
-            }
+        if (line.comm.size() == 1 || owner(line, step) == me()) {
+            return line.side.in_block(line.block.data(), me(), local(line, step));
         }
-        return line.side.in_block(line.block.data(), me(), local(line, step));
+        const Flight& flight = line.flights[index % 2];
+        received(line.side, flight.elements, std::max<std::int64_t>(1, flight.pieces));
+        return line.side.packed(flight.data, step.k.size());
+    }
+
+    std::array<Flight*, 4> all_flights() { return {&a_.flights[0], &a_.flights[1], &b_.flights[0], &b_.flights[1]}; }
+
+    /// The first of these that has not come yet, or null.
+    static MPI_Request* first_of(std::vector<MPI_Request>& requests) {
+        const auto found = std::find_if(requests.begin(), requests.end(),
+                                        [](const MPI_Request& each) { return each != MPI_REQUEST_NULL; });
+        return found == requests.end() ? nullptr : &*found;
+    }
+
+    /// The next piece of either panel of a step that is still on its way here.
+    std::vector<MPI_Request*> coming(std::size_t step) {
+        std::vector<MPI_Request*> found{first_of(a_.flights[step % 2].in), first_of(b_.flights[step % 2].in)};
+        std::erase(found, nullptr);
+        return found;
+    }
+
+    /// As many pieces as there are ranks to pass on to, but none that is too small.
+    std::int64_t pieces_of(const Line& line, std::int64_t elements) const {
+        const std::int64_t large = elements * static_cast<std::int64_t>(size_of(line.side.dtype)) / least_piece_bytes;
+        return std::clamp<std::int64_t>(large, 1, std::max(1, line.comm.size() - 1));
     }
 
     /// Lets the panel of a step leave its owner, or makes ready for it; blocking kinds do here all that they do.
@@ -146,60 +196,99 @@ private:
         Flight& flight = line.flights[index % 2];
         finish(line, flight);
         flight.elements = line.side.outer * step.k.size();
+        flight.pieces = flight.forwarded = 0;
         const bool mine = owner(line, step) == me();
         flight.data = mine ? outgoing(line, step, index) : line.slots[index % 2].data();
-        const mpi::Span span(flight.elements, mpi::type_of(line.side.dtype));
-        const int tag = static_cast<int>(index % 2);
         if (kind_ == ExchangeKind::collective) {
+            const mpi::Span span(flight.elements, mpi::type_of(line.side.dtype));
             check(MPI_Bcast(flight.data, span.count(), span.type(), root(line, step), line.comm.get()), "MPI_Bcast");
             return;
         }
-        flight.forwarded = line.next() == root(line, step);  // the last of the ring passes nothing on
-        if (!mine) {
-            if (kind_ == ExchangeKind::synchronous || kind_ == ExchangeKind::blocking) {
-                check(MPI_Recv(flight.data, span.count(), span.type(), line.previous(), tag, line.comm.get(),
-                               MPI_STATUS_IGNORE),
+        flight.pieces = pieces_of(line, flight.elements);
+        // The last of the ring passes nothing on.
+        flight.forwarded = line.next() == root(line, step) ? flight.pieces : 0;
+        const bool blocking = kind_ == ExchangeKind::synchronous || kind_ == ExchangeKind::blocking;
+        flight.in.assign(static_cast<std::size_t>(mine || blocking ? 0 : flight.pieces), MPI_REQUEST_NULL);
+        for (std::int64_t piece = 0; !mine && piece < flight.pieces; ++piece) {
+            const Sent sent = sent_of(line, flight, piece);
+            if (blocking) {
+                check(MPI_Recv(sent.data, sent.span.count(), sent.span.type(), line.previous(), sent.tag,
+                               line.comm.get(), MPI_STATUS_IGNORE),
                       "MPI_Recv");
+                if (flight.forwarded == piece) {
+                    send(line, flight, piece);
+                }
             } else {
-                check(MPI_Irecv(flight.data, span.count(), span.type(), line.previous(), tag, line.comm.get(),
-                                &flight.in),
+                check(MPI_Irecv(sent.data, sent.span.count(), sent.span.type(), line.previous(), sent.tag,
+                                line.comm.get(), &flight.in[static_cast<std::size_t>(piece)]),
                       "MPI_Irecv");
             }
         }
-        forward(line, flight);
+        forward(line, flight, all_pieces);
     }
 
-    /// Passes the panel on as soon as it is here.
-    void forward(Line& line, Flight& flight) {
-        if (flight.forwarded || flight.in != MPI_REQUEST_NULL) {
-            return;
+    struct Sent {
+        std::byte* data;
+        mpi::Span span;
+        int tag;
+    };
+    /// Pieces of one panel come in the sequence in which they are sent, and so need no tags of their own.
+    static Sent sent_of(const Line& line, const Flight& flight, std::int64_t piece) {
+        const std::int64_t begin = flight.begin(piece);
+        return {flight.data + begin * static_cast<std::int64_t>(size_of(line.side.dtype)),
+                mpi::Span(flight.begin(piece + 1) - begin, mpi::type_of(line.side.dtype)),
+                static_cast<int>(&flight - line.flights.data())};
+    }
+
+    static bool has_come(MPI_Request& request) {
+        int done = 0;
+        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        return done != 0;
+    }
+
+    /// Passes on what is here, with `most` pieces on their way: together they share it, and all come late.
+    void forward(Line& line, Flight& flight, std::size_t most) {
+        std::erase(flight.out, MPI_REQUEST_NULL);
+        while (flight.forwarded < flight.pieces && flight.out.size() < most &&
+               (flight.in.empty() || flight.in[static_cast<std::size_t>(flight.forwarded)] == MPI_REQUEST_NULL)) {
+            send(line, flight, flight.forwarded);
         }
-        flight.forwarded = true;
-        const mpi::Span span(flight.elements, mpi::type_of(line.side.dtype));
-        const int tag = static_cast<int>(&flight - line.flights.data());
+    }
+    void forward(std::size_t most) {
+        for (Line* line : {&a_, &b_}) {
+            for (Flight& flight : line->flights) {
+                forward(*line, flight, most);
+            }
+        }
+    }
+
+    void send(Line& line, Flight& flight, std::int64_t piece) {
+        const Sent sent = sent_of(line, flight, piece);
+        flight.forwarded = piece + 1;
         switch (kind_) {
             case ExchangeKind::synchronous:
-                check(MPI_Ssend(flight.data, span.count(), span.type(), line.next(), tag, line.comm.get()),
+                check(MPI_Ssend(sent.data, sent.span.count(), sent.span.type(), line.next(), sent.tag, line.comm.get()),
                       "MPI_Ssend");
                 break;
             case ExchangeKind::blocking:
-                check(MPI_Send(flight.data, span.count(), span.type(), line.next(), tag, line.comm.get()), "MPI_Send");
+                check(MPI_Send(sent.data, sent.span.count(), sent.span.type(), line.next(), sent.tag, line.comm.get()),
+                      "MPI_Send");
                 break;
             default:
-                check(MPI_Isend(flight.data, span.count(), span.type(), line.next(), tag, line.comm.get(), &flight.out),
+                check(MPI_Isend(sent.data, sent.span.count(), sent.span.type(), line.next(), sent.tag, line.comm.get(),
+                                &flight.out.emplace_back(MPI_REQUEST_NULL)),
                       "MPI_Isend");
         }
     }
 
     /// Waits until the flight's slot may be used again.
     void finish(Line& line, Flight& flight) {
-        if (flight.in != MPI_REQUEST_NULL) {
-            check(MPI_Wait(&flight.in, MPI_STATUS_IGNORE), "MPI_Wait");
+        for (MPI_Request* next = first_of(flight.in); next != nullptr; next = first_of(flight.in)) {
+            check(MPI_Wait(next, MPI_STATUS_IGNORE), "MPI_Wait");
+            forward(line, flight, all_pieces);
         }
-        forward(line, flight);
-        if (flight.out != MPI_REQUEST_NULL) {
-            check(MPI_Wait(&flight.out, MPI_STATUS_IGNORE), "MPI_Wait");
-        }
+        forward(line, flight, all_pieces);
+        check(MPI_Waitall(static_cast<int>(flight.out.size()), flight.out.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
     }
 
     /// The owner's panel without gaps: in its block, or packed into the slot.

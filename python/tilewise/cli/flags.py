@@ -37,7 +37,7 @@ def _check_job(operation: Operation) -> None:
     algorithm = operation.algorithms.get(name or "")
     if algorithm is not None and ranks is not None and not algorithm.takes(ranks):
         raise UsageError(f"{name} takes {algorithm.takes_text}, not --ranks {ranks}")
-    if operation.command not in _FOLDERS and operation.output:
+    if operation.command not in _FOLDERS and operation.output and not operation.nowhere:
         format_module(split_name(operation.output)[0])
 
 

@@ -155,6 +155,7 @@ def run(words: list[str]) -> int:
     from tilewise.study import inputs, shipped, store
     from tilewise.study.local_points import existing, picked, points_of
     from tilewise.study.run import left_of
+    from tilewise.study.simulated import on_cluster
     from tilewise.study.study import NAME, read
 
     if wanted.until_decided < 0:
@@ -164,6 +165,8 @@ def run(words: list[str]) -> int:
     if wanted.part and not re.fullmatch(NAME, wanted.part):
         raise UsageError(f"--part expects a name of letters, digits, '.', '-' and '_', not {wanted.part!r}")
     study = read(shipped.path_of(name), wanted.scale)
+    if wanted.simulate:
+        study = on_cluster(study, wanted.simulate)
     folder = wanted.into or store.folder_for(wanted.results, study.name, wanted.resume)
     work = wanted.work or os.path.join(folder, inputs.FOLDER)
     if wanted.part:  # others run at the same time, and remove what they have made

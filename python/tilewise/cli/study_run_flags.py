@@ -44,6 +44,15 @@ class RunFlags:
             help="Repeat launches for undecided claims, at most N of a point.",
         ),
     ] = 0
+    simulate: Annotated[
+        str,
+        Parameter(
+            name="--simulate",
+            value=Value("CLUSTER", (".xml",)),
+            group=HOW,
+            help="Simulate all jobs on a cluster: 64x2:12.5GB/s:1.5us, or a platform file of SimGrid.",
+        ),
+    ] = ""
     dry_run: Annotated[
         bool, Parameter(name="--dry-run", group=HOW, help="Print every command line and run nothing.")
     ] = False

@@ -14,7 +14,7 @@ from tilewise.files.target import Target
 from tilewise.launch import elsewhere
 from tilewise.launch.events import Done
 from tilewise.launch.launcher import Start
-from tilewise.launch.record import Environment, Storage
+from tilewise.launch.record import Environment, Simulated, Storage
 from tilewise.machine.facts import Facts
 from tilewise.machine.storage import cache_state, file_system
 
@@ -29,6 +29,7 @@ def environment_of(
     bind: bool,
     storage: list[Storage],
     oversubscribed: bool,
+    simulated: Simulated | None = None,
 ) -> Environment:
     """Of a run of `start` that ended with `done`; `bind`: ranks were told to keep to their cores."""
     told = dict(done.environment)
@@ -57,6 +58,7 @@ def environment_of(
         versions=versions,
         time=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         virtual="hypervisor" in facts.flags if facts.flags else None,
+        simulated=simulated,
     )
 
 

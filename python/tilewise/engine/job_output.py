@@ -31,7 +31,7 @@ from tilewise.files.target import Target, base_of, find_target, module_of, requi
 from tilewise.files.unchanged import Inputs
 from tilewise.launch.job import Job
 from tilewise.launch.record import Matrix
-from tilewise.operations.operation import NOWHERE, Operation
+from tilewise.operations.operation import Operation
 from tilewise.planning import grid
 from tilewise.planning.plan import Plan
 
@@ -47,8 +47,7 @@ def find_place(operation: Operation) -> Target | None:
         return None
     if operation.several:
         return folder.find_folder(operation.output)
-    name = f"{NOWHERE}.npy" if operation.nowhere else operation.output
-    return find_target(name, operation.colours)
+    return find_target(operation.output, operation.colours)
 
 
 class JobOutput(Generic[Made]):

@@ -20,7 +20,7 @@ from tilewise.files.style import PLAIN
 from tilewise.files.target import Target, require_replaceable, written_warnings
 from tilewise.launch.join import Join
 from tilewise.machine.facts import of_ranks
-from tilewise.operations.operation import Operation
+from tilewise.operations.operation import NOWHERE, Operation
 from tilewise.planning.plan import Plan
 
 
@@ -45,12 +45,15 @@ def prepare(request: Request, joined: Join | None = None) -> JobOutput[Any]:
     `joined` tells of ranks that exist already.
     """
     operation = request.operation
+    nowhere = operation.nowhere
+    if nowhere:
+        operation = _without_numbers(operation)
     inputs = operation.inspect()
+    if nowhere and any(region.path for region in inputs):
+        raise UsageError("-o none simulates without numbers, so no file is read", "random:… as input")
     target = find_place(operation)
     begun = None
-    if not operation.numbers:
-        operation = _without_numbers(operation)
-    if target is not None and not operation.nowhere:
+    if target is not None and not nowhere:
         begun = journal.find(target, request.resume, request.force)
     if begun is not None:
         operation = msgspec.structs.replace(operation, resumed=begun.header.job)
@@ -83,7 +86,7 @@ def _prepared(
     plan = _with_notes(planned.required(lambda: operation.what_fits(planned, joined)), target)
     if operation.simulate is not None:
         plan = _of_no_machine(plan)
-        target = None if operation.nowhere else target
+        target = None if request.operation.nowhere else target
     plan = _with_checkpoints(plan, request, begun)
     if begun is not None:
         begun.require_same(plan.job, plan.job.inputs, plan.order, plan.dtype)
@@ -100,16 +103,12 @@ def _prepared(
 
 
 def _without_numbers(operation: Operation) -> Operation:
-    """`operation` where there is nothing to verify; UsageError where the course of it depends on numbers."""
+    """`operation` with nothing to verify, planned as if it wrote a file."""
     if operation.verify not in ("auto", "off"):
         raise UsageError(
             f"--verify {operation.verify}: a simulation with -o none has no numbers", "--verify off"
         )
-    if any(region.path for region in operation.inspect()):
-        raise UsageError(
-            "-o none simulates without numbers, so no file is read", "random:ROWSxCOLUMNS for inputs"
-        )
-    return msgspec.structs.replace(operation, verify="off")
+    return msgspec.structs.replace(operation, verify="off", output=f"{NOWHERE}.npy")
 
 
 def _of_no_machine(plan: Plan) -> Plan:

@@ -31,6 +31,7 @@ from tilewise.launch.record import (
     Record,
     RecordVariant,
     Seconds,
+    Simulated,
     Slices,
     Spread,
     Storage,
@@ -75,6 +76,7 @@ def record_of(
         bind=sent.bind,
         storage=storage,
         oversubscribed=plan.oversubscribed and plan.spread.sure,
+        simulated=_simulated(plan, bool(output.matrices())),
     )
     disturbance.oversubscribed = environment.oversubscribed
     return Record(
@@ -110,6 +112,21 @@ def record_of(
         environment=environment,
         labels=disturbance.words(),
         disturbance=disturbance,
+    )
+
+
+def _simulated(plan: Plan, numbers: bool) -> Simulated | None:
+    cluster = plan.choices.simulate
+    if cluster is None:
+        return None
+    counted = cluster.operations > 0
+    return Simulated(
+        cluster=cluster.name,
+        hosts=len(cluster.hosts),
+        cores=cluster.cores,
+        operations_per_second=cluster.operations if counted else None,
+        bytes_per_second=cluster.bytes if counted else None,
+        numbers=numbers,
     )
 
 

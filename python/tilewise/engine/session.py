@@ -107,7 +107,7 @@ class Session:
 
     def _run(self, request: Request, output: JobOutput[Any], listener: Listener, survives: bool) -> Record:
         plan, target, caught = output.plan, output.target, self.caught
-        start = _start(plan, self._joined, survives, request.operation.numbers)
+        start = _start(plan, self._joined, survives, not request.operation.nowhere)
         storage = storage_of(plan.job.inputs, target)
         inputs = Inputs(plan.job.inputs)
         trace = SideFile("the timeline", request.trace, plan.job.id)

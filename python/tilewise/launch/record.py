@@ -152,8 +152,26 @@ class Storage(msgspec.Struct, frozen=True):
     cache: str
 
 
+class Simulated(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster that ranks were simulated on, of which `hosts` have so many `cores` each.
+
+    `operations_per_second` and `bytes_per_second` of a core; null: computing was timed. Without `numbers`
+    kernels only said how long they would take.
+    """
+
+    cluster: str
+    hosts: int
+    cores: int
+    operations_per_second: float | None
+    bytes_per_second: float | None
+    numbers: bool
+
+
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything around the job that its numbers depend on; `virtual` machine: null if unknown."""
+    """Everything around the job that its numbers depend on; `virtual` machine: null if unknown.
+
+    `simulated`: null where ranks were real.
+    """
 
     host: str
     cpu: str
@@ -174,6 +192,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str]
     time: str
     virtual: bool | None = None
+    simulated: Simulated | None = None
 
 
 class Record(msgspec.Struct, kw_only=True):

@@ -1,4 +1,4 @@
-"""Starts ranks on a simulated cluster: one process, SimGrid's, that loads the worker once a rank."""
+"""Starts ranks on a simulated cluster: one process that loads the worker once for each."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ _NETWORK = (
     "network/crosstraffic:0",
     "network/TCP-gamma:0",
     "smpi/coll-selector:mpich",
+    "smpi/test:1e-6",
     f"smpi/async-small-thresh:{_EAGER}",
     f"smpi/send-is-detached-thresh:{_EAGER}",
 )

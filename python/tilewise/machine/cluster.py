@@ -68,9 +68,13 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
         nodes = tuple(Node(name, self.cores) for name in self.hosts)
         return msgspec.structs.replace(
             here,
+            host=f"simulated: {self.name}",
+            cpu="simulated",
+            flags=frozenset(),
             cores=self.cores,
             cpus=self.cores,
             numa=1,
+            shared_memory=0,  # the simulator has shared windows wrong
             granted=Allocation(nodes=nodes),
             elsewhere=True,
             memory_known=False,

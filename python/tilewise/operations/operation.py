@@ -63,13 +63,8 @@ class Operation(Choices, frozen=True, kw_only=True):
 
     @property
     def nowhere(self) -> bool:
-        """Whether this is a simulation whose result nobody wants."""
+        """Whether this is a simulation without a result, and so without numbers."""
         return self.simulate is not None and self.output == NOWHERE
-
-    @property
-    def numbers(self) -> bool:
-        """Whether there are any: not where a simulation counts work, and nobody looks at them."""
-        return not (self.nowhere and self.simulate is not None and self.simulate.operations and self.blind)
 
     def check(self) -> None:
         """Raises UsageError for what makes no sense, whatever the inputs are."""
@@ -92,6 +87,13 @@ class Operation(Choices, frozen=True, kw_only=True):
                     f"it takes {known.removeprefix('auto, ')}",
                     f"{flag} {each.choices[0]}",
                 )
+        if self.nowhere and not self.blind:
+            raise UsageError(f"-o none: what {self.command} does depends on its numbers, so it has a result")
+        if self.nowhere and self.simulate is not None and not self.simulate.operations:
+            raise UsageError(
+                "-o none simulates without numbers, and so needs to know how fast a core is",
+                f"--simulate {self.simulate.name}:40GF/s:10GB/s",
+            )
         if self.repeat < 1:
             raise UsageError(f"--repeat {self.repeat} makes no sense; it must be 1 or more")
         if self.warmup < 0:

@@ -20,7 +20,17 @@ from tilewise.files.style import (
 )
 from tilewise.launch.job import Job
 from tilewise.machine.cluster import Cluster, parse_cluster
-from tilewise.planning.names import EXCHANGES, IO, KERNELS, ONLY_READ, PLACES, REMAINDERS, VERIFY, Algorithm
+from tilewise.planning import simulated
+from tilewise.planning.names import (
+    EXCHANGES,
+    IO,
+    KERNELS,
+    ONLY_READ,
+    PLACES,
+    REMAINDERS,
+    VERIFY,
+    Algorithm,
+)
 
 CHECKPOINT_EVERY, CHECKPOINT_BEYOND = 600.0, 1200.0  # seconds
 NO_PROOFS = ("auto", "off")  # what --verify may be where there is nothing to verify
@@ -343,13 +353,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "verify", "off")
             msgspec.structs.force_setattr(self, "no_verify", False)
         if self.simulate is not None:
-            for flag, given in (("--launcher", self.launcher), ("--hosts", self.hosts)):
-                if given:
-                    raise UsageError(f"{flag} makes no sense with --simulate, which starts no ranks")
-            if self.threads not in (None, 1):
-                raise UsageError(
-                    f"--threads {self.threads}: simulated ranks have one thread each", "more --ranks"
-                )
+            simulated.check(self.launcher, self.hosts, self.threads, self.io)
             msgspec.structs.force_setattr(self, "threads", 1)
 
     def checkpoint_every(self, foreseen: float) -> float | None:

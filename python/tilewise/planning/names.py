@@ -45,6 +45,8 @@ ONLY_READ = ("shared_pointer", "ordered")
 BOTH_WAYS = tuple(name for name in IO if name not in ONLY_READ)
 ONE_FILE = tuple(name for name in IO if name != "per_rank")  # what takes a matrix that is one file
 
+MPI_IO = ("collective", "split_collective", "independent", "shared_pointer", "ordered")
+
 KERNELS = ("fast", "tiles", "blas", "plain", "strassen")
 REMAINDERS = ("spread", "last")
 PLACES = ("core", "socket", "node")

@@ -14,6 +14,7 @@ from tilewise.base.errors import UsageError
 from tilewise.launch import worker
 from tilewise.machine import storage
 from tilewise.machine.facts import gather, of_ranks
+from tilewise.study import simulated
 from tilewise.study.checks import check_lines, check_stops
 from tilewise.study.evaluation import check
 from tilewise.study.points import Point, expand
@@ -57,8 +58,11 @@ def points_of(
         "memory": facts.memory_available,
         "disk": shutil.disk_usage(work).free,
     }
+    if clusters := simulated.clusters_of(study):
+        environment = simulated.environment_of(clusters, environment)
+        known |= simulated.known_of(clusters)
     points = expand(study, known, flags_of)
-    check_lines(study, points, check_words)
+    check_lines(study, [point for point in points if not (clusters and point.reason)], check_words)
     check_stops(study)
     check(study, points)
     return environment, points

@@ -20,6 +20,7 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.launch.hosts import read_hosts
+from tilewise.operations.operation import NOWHERE
 from tilewise.study.expression import Expression, Missing, Scope, scope_of
 from tilewise.study.inputs import PreparedInput, plain_name, resolve
 from tilewise.study.schema import Run, condition_of
@@ -186,7 +187,8 @@ class _Template:
         # A file is what it holds, not where it lies.
         plain = self._words(axes, {name: f"{{{name}}}" for name in inputs}, "")
         key = digest([run.name, axes, plain, [made.identity for made in inputs.values()]])
-        output = plain_name(self._fill(run.output, axes), self._where) if run.output else ""
+        kept = run.output and run.output != NOWHERE
+        output = plain_name(self._fill(str(run.output), axes), self._where) if kept else ""
         if output:
             stem, ending = os.path.splitext(output)
             output = f"{stem}-{key[:8]}{ending}"
@@ -206,7 +208,7 @@ class _Template:
         positions = run.words if run.words is not None else [f"{{{name}}}" for name in names]
         words = [*str(run.command).split(), *(self._fill(word, axes, names) for word in positions)]
         if run.output:
-            words += ["-o", "{output}"]
+            words += ["-o", NOWHERE if run.output == NOWHERE else "{output}"]
         for name, spelt in self._axes.items():
             words += _flag(spelt, axes[name])
         for name, value in run.flags.items():

@@ -3,7 +3,9 @@
 //
 // Ranks keep their numbers (no reordering by MPI): who sits where was decided when they were placed, and their blocks
 // are read from files by rank.
+#include "tilewise/base/work.hpp"
 #include "tilewise/mpi/exchange/exchange.hpp"
+#include "tilewise/mpi/library.hpp"
 
 namespace tilewise::mpi {
 namespace {
@@ -11,6 +13,11 @@ namespace {
 class Neighbours final : public Exchange {
 public:
     explicit Neighbours(const Setting& setting) : Exchange(setting, Memory::own) {
+        if (is_simulated) {
+            throw UsageError(
+                "exchange 'collective' needs graphs of neighbours (MPI_Dist_graph_create_adjacent), which " +
+                library_version() + " lacks; use persistent or nonblocking");
+        }
         // Both lists are in the order of the tags, so that several edges between two ranks are told apart.
         const std::vector<int> from = peers(in()), to = peers(out());
         check(MPI_Dist_graph_create_adjacent(comm().get(), static_cast<int>(from.size()), from.data(), MPI_UNWEIGHTED,
