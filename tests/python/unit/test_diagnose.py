@@ -148,7 +148,7 @@ def test_ranks_that_never_start_are_not_waited_for() -> None:
 
 def test_the_launcher_that_ends_us_has_not_the_last_word() -> None:
     said = '\\036{"event": "signal", "rank": 5, "number": 9, "phase": "exchange"}\\n'
-    with watched() as signals:
+    with watched(ending=False) as signals:
         start = launcher.Start(["sh", "-c", f"printf '{said}'"], dict(os.environ), joined=True, ranks=6)
         outcome = Supervisor(start, "/no/worker", signals, timeout=20).run(b"{}")
         os.kill(os.getpid(), signal.SIGTERM)  # as srun -K does, when it hears of the rank later than we
