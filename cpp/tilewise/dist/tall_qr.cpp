@@ -35,6 +35,7 @@ template <class T> void geqrf(std::int64_t rows, std::int64_t columns, T* a, std
               size = lapack_int(std::ssize(work));
     int info = 0;
     if constexpr (sizeof(T) == 4) {
+        kernel::tell<T>(kernel::effort::geqrf(m, n));
         TILEWISE_BLAS(sgeqrf_)(&m, &n, a, &lda, tau, work.data(), &size, &info);
     } else {
         info = kernel::lapack::geqrf(m, n, a, lda, tau, work.data(), size);
@@ -53,6 +54,7 @@ template <class T> void ormqr(std::int64_t rows, std::int64_t count, std::int64_
               ldc = lapack_int(c_stride), size = lapack_int(std::ssize(work));
     int info = 0;
     if constexpr (sizeof(T) == 4) {
+        kernel::tell<T>(kernel::effort::ormqr(m, n, k));
         TILEWISE_BLAS(sormqr_)("L", "N", &m, &n, &k, a, &lda, tau, c, &ldc, work.data(), &size, &info);
     } else {
         info = kernel::lapack::ormqr(m, n, k, a, lda, tau, c, ldc, work.data(), size);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tilewise/base/threads.hpp"
+#include "tilewise/base/work.hpp"
 #include "tilewise/kernel/versions.hpp"
 
 namespace tilewise::kernel {
@@ -136,6 +137,11 @@ int workers(std::int64_t m, std::int64_t n, int threads) { return m * n < (1 << 
 template <class T>
 void apply(const Operand& matrix, std::int64_t m, std::int64_t n, const Probe<Check<T>>& x, std::int64_t x_at,
            Image<Check<T>>& y, std::int64_t y_at, int threads) {
+    // Two sums of products, of sizes, and of their squares.
+    const auto numbers = static_cast<double>(m * n);
+    if (stood_in_for(8 * numbers, static_cast<double>(sizeof(T)) * numbers)) {
+        return;
+    }
     parallel_ranges(workers(m, n, threads), m, [&](std::int64_t begin, std::int64_t end, int) {
         const Task<T> task{reinterpret_cast<const T*>(matrix.data),
                            matrix.stride,
@@ -156,6 +162,10 @@ void apply(const Operand& matrix, std::int64_t m, std::int64_t n, const Probe<Ch
 template <class T>
 void measure_columns(const Operand& matrix, std::int64_t m, std::int64_t n, ColumnSizes& sizes, std::int64_t at,
                      int threads) {
+    const auto numbers = static_cast<double>(m * n);
+    if (stood_in_for(3 * numbers, static_cast<double>(sizeof(T)) * numbers)) {
+        return;
+    }
     constexpr bool pairs = !std::is_floating_point_v<T>;
     using R = decltype(std::abs(T{}));
     parallel_ranges(workers(m, n, threads), n, [&](std::int64_t begin, std::int64_t end, int) {

@@ -76,6 +76,7 @@ void copy_reflectors(const double* panel, std::int64_t m, std::int64_t k, std::i
 void times_triangle(bool transposed, double factor, std::int64_t k, std::int64_t n, const double* t,
                     std::int64_t t_stride, double* b, std::int64_t b_stride) {
     const int rows = lapack_int(k), columns = lapack_int(n), lda = lapack_int(t_stride), ldb = lapack_int(b_stride);
+    tell<double>(effort::trmm(true, rows, columns));
     TILEWISE_BLAS(dtrmm_)("L", "U", transposed ? "T" : "N", "N", &rows, &columns, &factor, t, &lda, b, &ldb);
 }
 
@@ -152,6 +153,7 @@ public:
         const double minus = -1;
         const int m = lapack_int(below), n = lapack_int(count), ldt = lapack_int(width_), ldx = lapack_int(height);
         if (below > 0) {
+            tell<double>(effort::trmm(false, m, n));
             TILEWISE_BLAS(dtrmm_)
             ("R", "U", "N", "N", &m, &n, &minus, out_.right_t.data() + begin * width_, &ldt, x, &ldx);
         }

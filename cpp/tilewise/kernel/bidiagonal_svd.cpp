@@ -24,6 +24,7 @@ void solve_leaf(const BidiagonalPart& part, std::int64_t sqre) {
     const std::int64_t m = part.n + sqre;
     const Array<double> work(3 * m * m + 4 * m + 64);
     int info = 0;
+    tell<double>(effort::bdsdc(n));
     TILEWISE_BLAS(dlasd0_)
     (&n, &square, part.d, part.e, part.u, &ld, part.vt, &ld, &small, integers.data(), work.data(), &info);
     check_lapack(info, "lasd0");
@@ -87,6 +88,7 @@ void bidiagonal_svd(std::int64_t n, double* d, double* e, double* u, double* vt,
         int info = 0;
         const Array<double> work(8 * n);
         std::vector<int> integers(static_cast<std::size_t>(8 * n));
+        tell<double>(effort::sterf(size));
         TILEWISE_BLAS(dbdsdc_)
         ("U", "N", &size, d, e, nullptr, &one, nullptr, &one, nullptr, nullptr, work.data(), integers.data(), &info);
         check_lapack(info, "bdsdc");

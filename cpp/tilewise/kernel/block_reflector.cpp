@@ -169,6 +169,9 @@ void BlockReflector::make_t(const double* tau, double* t) const {
 
 void BlockReflector::apply(double* c, std::int64_t stride, std::int64_t width) {
     const Shape s{rows_, count_, reach_, stride_};
+    const auto k = static_cast<double>(count_), n = static_cast<double>(width);
+    const double of_v = k * static_cast<double>(std::min(rows_, reach_));
+    tell<double>({4 * of_v * n + k * k * n, of_v + 2 * static_cast<double>(rows_) * n});
     double* memory = w_.grow(2 * stride_ * width);
     const double *v = v_.data(), *t = t_.data();
 #if defined(TILEWISE_VERSIONS)

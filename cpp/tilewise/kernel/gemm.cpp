@@ -186,20 +186,20 @@ void by_pieces(const Product& product, std::int64_t pieces, int threads, const B
     }
 }
 
-/// Of complex numbers a product and its sum are eight operations.
+}  // namespace
+
 double operations(const Product& p) {
     const double each = p.dtype == Dtype::complex64 || p.dtype == Dtype::complex128 ? 8 : 2;
     return each * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
 }
 
-/// A and B are read once; C is written, and read where it is added to.
 double bytes_moved(const Product& p) {
     const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
     return static_cast<double>(size_of(p.dtype)) * (m * k + k * n + (p.accumulate ? 2 : 1) * m * n);
 }
 
 /// Tells a simulator, which lets messages move on between slices as they would.
-bool stands_in(const Product& p, const Between& between, std::int64_t slice) {
+static bool stands_in(const Product& p, const Between& between, std::int64_t slice) {
     const std::int64_t slices = is_simulated && between ? std::max<std::int64_t>(1, p.k / slice) : 1;
     const auto share = 1 / static_cast<double>(slices);
     bool undone = false;
@@ -211,8 +211,6 @@ bool stands_in(const Product& p, const Between& between, std::int64_t slice) {
     }
     return undone;
 }
-
-}  // namespace
 
 Product rows_of(const Product& whole, grid::Range rows) { return tile_of(whole, rows, {0, whole.n}); }
 

@@ -41,6 +41,11 @@ struct Product {
 Product rows_of(const Product& whole, grid::Range rows);
 Product part_of(const Product& whole, const grid::Block& block);
 
+/// What a product takes, for a simulator: of complex numbers a product and its sum are eight operations.
+double operations(const Product& product);
+/// A and B are read once; C is written, and read where it is added to.
+double bytes_moved(const Product& product);
+
 /// Called now and then by the thread that called `gemm`, with the share of its work that is done.
 using Between = std::function<void(double done)>;
 

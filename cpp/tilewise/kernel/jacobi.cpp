@@ -25,6 +25,7 @@
 #include "tilewise/kernel/jacobi_inner.hpp"
 #include "tilewise/kernel/jacobi_plain.hpp"
 #include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/lapack_work.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -43,6 +44,9 @@ public:
                PairTally& tally) {
         const std::int64_t count = x.count();
         cosines_.values = gram_.grow(count * count);
+        // Cosines, angles and sums of squares of each two columns, some 30 operations; all else is BLAS's and LAPACK's.
+        const auto squares = static_cast<double>(count * count);
+        tell<T>({15 * squares, 2 * squares});
         // Where this solver has the BLAS to itself, which is where it uses several threads.
         std::optional<BlasThreads> blas;
         if (threads > 1) {

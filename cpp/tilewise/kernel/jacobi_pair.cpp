@@ -149,6 +149,7 @@ template <class T>
 void multiply_columns(const ColumnPair<T>& x, const Rotation<T>& rotation, bool add, Array<T>& scratch, int threads) {
     const std::int64_t count = x.count(), rows = x.rows(), stride = (std::min(rows, rotated_rows) + 7) / 8 * 8;
     T* copy = scratch.grow(stride * count);
+    tell<T>({0, static_cast<double>(rows * count)});
     const T beta = add ? 1.0 : 0.0;
     const int lda = lapack_int(stride), ldb = lapack_int(count);
     const auto whole = adjacent(x);

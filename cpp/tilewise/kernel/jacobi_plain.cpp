@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tilewise/base/error.hpp"
+#include "tilewise/kernel/lapack_work.hpp"
 #include "tilewise/kernel/scalar.hpp"
 
 namespace tilewise::kernel {
@@ -84,6 +85,7 @@ PairOutcome rotate_columns(const ColumnPair<T>& x, const ColumnPair<T>& v, doubl
     const bool with_v = v.count() > 0;
     PairOutcome outcome;
     bool any = false;
+    const std::int64_t rotations = tally.rotations;
     std::vector<double> norms(static_cast<std::size_t>(count));
     const auto measure = [&](std::int64_t column) {
         const double norm = norms[static_cast<std::size_t>(column)] = norm_of(x.column(column), rows);
@@ -145,6 +147,11 @@ PairOutcome rotate_columns(const ColumnPair<T>& x, const ColumnPair<T>& v, doubl
         }
     }
     tally.skipped += any ? 0 : 1;
+    const auto height = static_cast<double>(rows), turned = static_cast<double>(tally.rotations - rotations),
+               pairs = static_cast<double>(count * (count - 1)) / 2;
+    // A product of each two columns; of each two that are turned six operations a row, and both norms anew.
+    tell<T>({2 * height * pairs + (10 * height + 6 * static_cast<double>(v_rows)) * turned,
+             static_cast<double>((rows + v_rows) * count)});
     return outcome;
 }
 

@@ -83,6 +83,7 @@ template <class T> std::vector<double> eigenvalues(const Tridiagonal<T>& t) {
     std::vector<double> values = t.diagonal, beside = t.beside;
     const int n = lapack_int(std::ssize(values));
     int info = 0;
+    tell<double>(effort::sterf(n));
     TILEWISE_BLAS(dsterf_)(&n, values.data(), beside.data(), &info);
     check_lapack(info, "sterf");
     return values;
@@ -100,6 +101,7 @@ template <class T> MatrixOf<T> eigenvectors(Tridiagonal<T> t, const std::functio
             const Array<double> work(reals);
             std::vector<int> more(static_cast<std::size_t>(integers));
             int info = 0;
+            tell<double>(effort::stedc(n));
             TILEWISE_BLAS(dstedc_)
             ("I", &n, t.diagonal.data(), t.beside.data(), z.data(), &stride, work.data(), &reals, more.data(),
              &integers, &info);

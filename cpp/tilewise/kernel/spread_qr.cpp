@@ -102,6 +102,7 @@ template <class T> std::vector<double> choose_pivots(const SpreadColumnsOf<T>& l
                                                      std::int64_t wanted, const Team& team, int threads) {
     const std::int64_t height = left.mine.rows - top, count = left.count(), sums = wanted + sketch_oversampling;
     const Array<T> signs(sums * height), sketch(sums * left.mine.count);
+    tell<T>({static_cast<double>(sums * height), 0});
     fill_with_signs(signs.data(), sums, height, static_cast<std::uint64_t>(top));
     const int m = lapack_int(sums), n = lapack_int(left.mine.count), k = lapack_int(height), ldc = stride_of(left.mine);
     if (n > 0) {

@@ -5,6 +5,7 @@
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/jacobi_pair.hpp"
+#include "tilewise/kernel/lapack_work.hpp"
 #include "tilewise/kernel/svd_start.hpp"
 
 namespace tilewise::kernel {
@@ -30,6 +31,8 @@ template <class T> void put_rows_back(const std::vector<int>& order, ColumnsOf<T
 
 template <class T> void finish_columns(const FactorsOf<T>& factors, ColumnsOf<T> x, bool with_u, ColumnsOf<T> u,
                                        double* sigma, const Team& team, int threads) {
+    const auto numbers = static_cast<double>(x.rows * x.count);
+    tell<T>({(with_u ? 3 : 2) * numbers, (with_u ? 3 : 1) * numbers});
     parallel_ranges(x.count > 8 ? threads : 1, x.count, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = begin; c < end; ++c) {
             const T* column = x.column(c);

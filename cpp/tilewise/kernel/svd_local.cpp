@@ -140,6 +140,7 @@ template <class T> void gesdd(std::int64_t rows, std::int64_t columns, T* a, std
         refuse_work_space(rows, columns);
     }
     const Array<T> work(static_cast<std::int64_t>(reals));
+    tell<T>(effort::gesdd(m, n, u != nullptr));
     const int info = call(work.data(), static_cast<int>(reals));
     if (info != 0) {
         throw InternalError("LAPACK's gesdd did not converge (info " + std::to_string(info) +

@@ -11,6 +11,7 @@
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/jacobi_pair.hpp"
+#include "tilewise/kernel/lapack_work.hpp"
 #include "tilewise/kernel/spread_eigen.hpp"
 
 namespace tilewise::kernel {
@@ -30,6 +31,7 @@ constexpr std::int64_t most_columns = 30000;
 
 /// Of complex numbers the largest real or imaginary part.
 double largest_element_of(const Columns& a, const Team& team, int threads) {
+    tell<double>({static_cast<double>(a.rows * a.count), static_cast<double>(a.rows * a.count)});
     std::vector<double> largest(static_cast<std::size_t>(threads));
     parallel_ranges(threads, a.count, [&](std::int64_t begin, std::int64_t end, int thread) {
         double here = 0;
@@ -61,6 +63,7 @@ template <class T>
 MatrixOf<T> scaled_copy(const ColumnsOf<T>& a, double scale, const std::vector<std::int64_t>& order,
                         const std::vector<int>& row_order, int threads) {
     MatrixOf<T> copy(a.rows, a.count);
+    tell<T>({0, 2 * static_cast<double>(a.rows * a.count)});
     const int exponent = std::ilogb(scale);
     parallel_ranges(threads, a.count, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = begin; c < end; ++c) {
@@ -81,6 +84,7 @@ MatrixOf<T> scaled_copy(const ColumnsOf<T>& a, double scale, const std::vector<s
 
 /// The largest magnitude in each row. O(rows·columns).
 template <class T> std::vector<double> largest_of_rows(const ColumnsOf<T>& a, const Team& team, int threads) {
+    tell<T>({static_cast<double>(a.rows * a.count), static_cast<double>(a.rows * a.count)});
     std::vector<double> largest(static_cast<std::size_t>(a.rows));
     parallel_ranges(threads, a.rows, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = 0; c < a.count; ++c) {
@@ -169,6 +173,7 @@ template <class T> bool reveals_rank(const SpreadColumnsOf<T>& r, const Team& te
         }
         const T* column = r.mine.column(c++);
         largest[static_cast<std::size_t>(n + place)] = std::abs(column[place]);
+        tell<T>({10 * static_cast<double>(place), static_cast<double>(place)});
         double left = 0;
         for (std::int64_t i = place; i >= 0; --i) {
             left = std::hypot(left, std::abs(column[i]));
@@ -209,6 +214,7 @@ void qr_start(const SpreadColumnsOf<T>& a, Buffer memory, SweepStartOf<T>& start
     const std::int64_t count = a.count(), first = first_place(a, team);
     f.row_order = order_of_rows(a.mine, team, threads);
     std::vector<double> norms(static_cast<std::size_t>(count));
+    tell<T>({2 * static_cast<double>(a.mine.rows * a.mine.count), static_cast<double>(a.mine.rows * a.mine.count)});
     parallel_ranges(threads, a.mine.count, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t c = begin; c < end; ++c) {
             norms[static_cast<std::size_t>(first + c)] = norm_of(a.mine.column(c), a.mine.rows) / f.scale;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "tilewise/base/threads.hpp"
+#include "tilewise/base/work.hpp"
 #include "tilewise/grid/symmetric.hpp"
 #include "tilewise/kernel/blas.hpp"
 #include "tilewise/kernel/gemm_cuts.hpp"
@@ -67,6 +68,9 @@ void gemm_upper(const Product& product, Kernel kernel, const Between& between, s
     const bool tiled = takes_tiles(kernel, product);
     if (product.k == 0 || kernel == Kernel::plain || !(tiled || syrk_takes(product))) {
         gemm(product, 1, kernel, between, slice);
+        return;
+    }
+    if (stood_in_for(operations(product) / 2, bytes_moved(product))) {
         return;
     }
     if (TILEWISE_BLAS(openblas_set_num_threads) != nullptr) {

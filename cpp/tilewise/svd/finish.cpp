@@ -8,6 +8,7 @@
 
 #include "tilewise/dist/redistribute_columns.hpp"
 #include "tilewise/kernel/jacobi_pair.hpp"
+#include "tilewise/kernel/lapack_work.hpp"
 #include "tilewise/kernel/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/energy.hpp"
@@ -88,6 +89,8 @@ private:
             places_.reserve(static_cast<std::size_t>(kept_));
             for (const svd::Block<T>& block : blocks.all()) {
                 const ColumnsOf<T> x = block.x(blocks.shape());
+                const auto numbers = static_cast<double>(x.rows * x.count);
+                kernel::tell<T>({2 * numbers, numbers});
                 for (std::int64_t j = 0; j < x.count; ++j) {
                     norms_[static_cast<std::size_t>(block.columns.begin + j)] = kernel::norm_of(x.column(j), x.rows);
                 }

@@ -7,6 +7,7 @@
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/tall_qr.hpp"
 #include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/lapack_work.hpp"
 #include "tilewise/kernel/product.hpp"
 #include "tilewise/kernel/svd_local.hpp"
 #include "tilewise/mpi/datatype.hpp"
@@ -30,6 +31,7 @@ std::vector<double> eigen(std::vector<double>& a, std::int64_t order) {
     std::vector<double> work(static_cast<std::size_t>(best));
     std::vector<int> work_int(static_cast<std::size_t>(best_int));
     const int size = kernel::lapack_int(std::ssize(work)), size_int = best_int;
+    kernel::tell<double>(kernel::effort::syevd(n));
     TILEWISE_BLAS(dsyevd_)
     ("V", "L", &n, a.data(), &n, values.data(), work.data(), &size, work_int.data(), &size_int, &info);
     kernel::check_lapack(info, "syevd");

@@ -12,6 +12,7 @@
 
 #include "tilewise/kernel/backend.hpp"
 #include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/lapack_work.hpp"
 
 namespace tilewise::svd {
 namespace {
@@ -125,6 +126,8 @@ template <class T>
 void multiply_few(std::int64_t m, std::int64_t k, std::int64_t vectors, const Strided<T>& a, const T* b, T* c) {
 #if defined(__x86_64__)
     if (able_to()) {
+        kernel::tell<T>(
+            kernel::effort::gemm(static_cast<double>(m), static_cast<double>(vectors), static_cast<double>(k)));
         constexpr auto lanes = static_cast<std::int64_t>(64 / sizeof(T));
         const std::int64_t all = vectors / lanes, strips = (all + most_registers - 1) / most_registers;
         for (std::int64_t index = 0; index < strips; ++index) {
