@@ -5,6 +5,7 @@
 #include <optional>
 #include <sched.h>
 #include <unistd.h>
+#include <vector>
 
 #include "tilewise/mpi/together.hpp"
 
@@ -14,6 +15,29 @@ namespace {
 using mpi::check;
 
 constexpr unsigned nap = 100;  // microseconds
+constexpr int done_tag = 7;
+
+/// Rank 0 tells each rank itself: of a tree, or a barrier that does not block, every level would sleep through a nap.
+void tell_done(const mpi::Communicator& comm) {
+    if (comm.rank() == 0) {
+        std::vector<MPI_Request> told(static_cast<std::size_t>(comm.size() - 1), MPI_REQUEST_NULL);
+        for (int rank = 1; rank < comm.size(); ++rank) {
+            check(
+                MPI_Isend(nullptr, 0, MPI_BYTE, rank, done_tag, comm.get(), &told[static_cast<std::size_t>(rank - 1)]),
+                "MPI_Isend");
+        }
+        check(MPI_Waitall(comm.size() - 1, told.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+        return;
+    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Irecv(nullptr, 0, MPI_BYTE, 0, done_tag, comm.get(), &request), "MPI_Irecv");
+    for (int done = 0; done == 0;) {
+        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (done == 0) {
+            usleep(nap);
+        }
+    }
+}
 
 /// The calling thread may run on `cores` for the time being. Threads that it starts meanwhile may, too, and go
 /// on to: those that the BLAS keeps for later are not bound again.
@@ -82,14 +106,7 @@ void RootTask::run(const std::function<void(int threads)>& work) const {
         }
     }
     const Timed timed(context_.ledger, Phase::exchange, "wait for rank 0");
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Ibarrier(comm.get(), &request), "MPI_Ibarrier");
-    for (int done = 0; done == 0;) {
-        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        if (done == 0) {
-            usleep(nap);
-        }
-    }
+    tell_done(comm);
     mpi::agree(comm, failure);
 }
 

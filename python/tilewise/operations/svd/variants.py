@@ -52,6 +52,7 @@ FULL = 20  # operations of a full decomposition, over M·N·min(M, N)
 READINGS = 20  # of the file, that `randomized` is expected to take
 READ = 30  # operations that could be done while a number is read
 PAIRS_TO_OVERLAP = 3  # of a rank: two at its ends, and one that is solved while their blocks travel
+LEAST_COLUMNS = 8  # of a block: narrower ones are more steps and messages than they save computing
 SWEEPS_FORESEEN, SWEPT_PER_SECOND = 60, 1e10  # multiplications over M·N·min(M, N), and those of one core
 REAL = {"complex64": "float32", "complex128": "float64"}  # of singular values
 
@@ -355,9 +356,11 @@ def _exchange(algorithm: Algorithm, options: Svd, variant: Variant, why: list[st
 def _blocks(variant: Variant, columns: int, options: Svd, why: list[str]) -> Variant:
     """The ring's blocks of `columns`, what the sweeps start from, and how pairs are solved.
 
-    Two blocks are a pair, and a rank has one at least; some blocks are empty where there are few columns.
+    Two blocks are a pair. Where blocks are asked for, a rank has one at least, though some may be empty;
+    else those ranks have one for which there are wide enough blocks.
     """
     inner = options.inner or ("rotations" if variant.kernel == "plain" else "blocks")
+    fewest = variant.ranks
     if options.block_columns is not None and variant.remainder == "last":
         pairs = columns // (2 * options.block_columns)  # all but the last have so many columns, or more
     elif options.block_columns is not None:
@@ -366,11 +369,13 @@ def _blocks(variant: Variant, columns: int, options: Svd, why: list[str]) -> Var
         pairs = PAIRS_TO_OVERLAP * variant.ranks
         why.append(f"{2 * PAIRS_TO_OVERLAP} blocks per rank: fewer leave nothing to overlap with")
     elif inner == "blocks":
-        pairs = variant.ranks  # the products of wide pairs keep all threads of a rank busy
+        # The products of wide pairs keep all threads of a rank busy; some ranks have none.
+        pairs = min(variant.ranks, -(-columns // (2 * LEAST_COLUMNS)))
+        fewest = 1
     else:
         pairs = variant.ranks * variant.threads
         why.append("two blocks for each thread: each thread rotates one pair")
-    pairs = max(variant.ranks, min(pairs, -(-columns // 2)))
+    pairs = max(fewest, min(pairs, -(-columns // 2)))
     start = options.start or ("eigen" if inner == "blocks" else "qr")
     return msgspec.structs.replace(variant, blocks=2 * pairs, start=start, inner=inner)
 
