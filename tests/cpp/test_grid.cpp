@@ -31,9 +31,10 @@ template <class BlockOf> std::vector<int> covered(std::int64_t rows, std::int64_
 void check_layout(const Layout& layout, Remainder remainder) {
     const Shape s = layout.shape();
     const auto once = [](std::int64_t size) { return std::vector<int>(static_cast<std::size_t>(size), 1); };
-    CHECK(covered(s.m, s.k, layout.size(), [&](int rank) { return layout.a(rank); }) == once(s.m * s.k));
-    CHECK(covered(s.k, s.n, layout.size(), [&](int rank) { return layout.b(rank); }) == once(s.k * s.n));
-    CHECK(covered(s.m, s.n, layout.size(), [&](int rank) { return layout.c_owned(rank); }) == once(s.m * s.n));
+    const int idle = layout.grid().size() + 1, ranks = layout.size() + idle;  // more than one layer of them
+    CHECK(covered(s.m, s.k, ranks, [&](int rank) { return layout.a(rank); }) == once(s.m * s.k));
+    CHECK(covered(s.k, s.n, ranks, [&](int rank) { return layout.b(rank); }) == once(s.k * s.n));
+    CHECK(covered(s.m, s.n, ranks, [&](int rank) { return layout.c_owned(rank); }) == once(s.m * s.n));
 
     for (int rank = 0; rank < layout.size(); ++rank) {
         const int first = layout.layer(rank) * layout.grid().size();
@@ -59,6 +60,11 @@ void check_layout(const Layout& layout, Remainder remainder) {
             sum += count;
         }
         CHECK(sum == Partition(s.k, layout.copies(), remainder)[layout.layer(rank)].size());
+    }
+    for (int rank = layout.size(); rank < ranks; ++rank) {
+        CHECK(layout.layer(rank) >= layout.copies());
+        CHECK(layout.a(rank).size() + layout.b(rank).size() + layout.c(rank).size() == 0);
+        CHECK(layout.steps(rank).empty());
     }
 }
 

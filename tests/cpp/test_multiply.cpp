@@ -38,7 +38,7 @@ Outcome product(const mpi::Communicator& comm, io::Region a, io::Region b, const
     return outcome;
 }
 
-/// Every algorithm with every grid that fits this number of ranks.
+/// Every algorithm with every grid that fits this number of ranks, and with some that leave ranks idle.
 std::vector<Options> arrangements(int ranks) {
     std::vector<Options> all;
     const auto add = [&](const char* name, grid::Grid grid, int copies) {
@@ -61,6 +61,13 @@ std::vector<Options> arrangements(int ranks) {
                 add("replicated", {1, ranks / rows}, rows);
             }
         }
+    }
+    if (ranks > 1) {
+        add("summa", {1, ranks - 1}, 1);
+        add("summa", {(ranks + 1) / 3, 1}, 1);  // more idle ranks than places, of 3 and of 4
+    }
+    if (ranks > 2) {
+        add("replicated", {1, (ranks - 1) / 2}, 2);
     }
     return all;
 }

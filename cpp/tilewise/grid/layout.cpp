@@ -18,6 +18,9 @@ Layout::Layout(Shape shape, Grid grid, int copies, const Schedule& schedule, Rem
       panel_width_(panel_width) {}
 
 Block Layout::a(int rank) const {
+    if (!has_place(rank)) {
+        return {};
+    }
     const Range k = k_of_layer(layer(rank));
     const int part = schedule_.a_part(grid_, place(rank));
     return {Partition(shape_.m, grid_.rows, remainder_)[place(rank).row],
@@ -25,6 +28,9 @@ Block Layout::a(int rank) const {
 }
 
 Block Layout::b(int rank) const {
+    if (!has_place(rank)) {
+        return {};
+    }
     const Range k = k_of_layer(layer(rank));
     const int part = schedule_.b_part(grid_, place(rank));
     return {shifted(Partition(k.size(), grid_.rows, remainder_)[part], k.begin),
@@ -32,16 +38,25 @@ Block Layout::b(int rank) const {
 }
 
 Block Layout::c(int rank) const {
+    if (!has_place(rank)) {
+        return {};
+    }
     const auto [row, column] = place(rank);
     return {Partition(shape_.m, grid_.rows, remainder_)[row], Partition(shape_.n, grid_.columns, remainder_)[column]};
 }
 
 Block Layout::c_owned(int rank) const {
     const Block whole = c(rank);
+    if (!has_place(rank)) {
+        return whole;
+    }
     return {shifted(Partition(whole.rows.size(), copies_)[layer(rank)], whole.rows.begin), whole.columns};
 }
 
 std::vector<Step> Layout::steps(int rank) const {
+    if (!has_place(rank)) {
+        return {};
+    }
     return schedule_.steps(grid_, k_of_layer(layer(rank)), remainder_, panel_width_, place(rank));
 }
 

@@ -14,7 +14,8 @@ struct Shape {
 };
 
 /// Ranks are `copies` layers of p × q; layer l computes the share of k that is its own, and the layers' results are
-/// added.
+/// added. There may be more ranks than places: those beyond are layers, the last perhaps not full, whose blocks are
+/// empty and which have no steps.
 ///
 ///     A, one layer, p × q = 2 × 3     B                    C
 ///       k0  k1  k2                      n0  n1  n2           n0  n1  n2
@@ -31,7 +32,9 @@ public:
     Shape shape() const { return shape_; }
     Grid grid() const { return grid_; }
     int copies() const { return copies_; }
+    /// Ranks that have a place.
     int size() const { return grid_.size() * copies_; }
+    bool has_place(int rank) const { return rank < size(); }
     Flow flow() const { return schedule_.flow; }
 
     int layer(int rank) const { return rank / grid_.size(); }

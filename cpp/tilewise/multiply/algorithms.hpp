@@ -49,6 +49,7 @@ struct Cannon {
 };
 
 /// Panels are given to the owner's row or column, on any grid: each rank receives m·k/p + k·n/q less what it owns.
+/// Ranks beyond the grid are idle.
 struct Summa {
     static constexpr std::string_view name = "summa";
     /// Columns of A and rows of B in a panel: BLAS runs at full speed and C is passed over seldom, and two panels are

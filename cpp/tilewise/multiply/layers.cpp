@@ -13,7 +13,12 @@ void add_layers(Context& context, const grid::Layout& layout, Dtype dtype, std::
     }
     const Timed timed(context.ledger, Phase::exchange, "add layers");
     const int rank = context.comm.rank();
-    const mpi::Communicator stack = context.comm.split(layout.in_layer(rank), layout.layer(rank));
+    const bool adds = layout.has_place(rank);
+    const mpi::Communicator stack =
+        context.comm.split(adds ? layout.in_layer(rank) : layout.grid().size(), layout.layer(rank));
+    if (!adds) {  // it had to take part in the split
+        return;
+    }
     const auto item = static_cast<std::int64_t>(size_of(dtype));
     const grid::Block whole = layout.c(rank);
     const MPI_Datatype type =

@@ -180,7 +180,7 @@ private:
     /// One rank with all of C can let go of its rows as soon as they are final: C then needs two small buffers,
     /// whatever its size. Strassen's product has none that are final before the end.
     bool streams() const {
-        return c_ != nullptr && options_.write == io::StrategyKind::uncached && layout_.size() == 1 &&
+        return c_ != nullptr && options_.write == io::StrategyKind::uncached && context_.comm.size() == 1 &&
                !options_.symmetric && !may_halve(options_.kernel, options_.tolerance) && c_->is_one_file() &&
                !c_->column_major && !c_->swap_bytes;
     }

@@ -18,10 +18,10 @@ std::optional<std::string> Replicated::refuses(const Arrangement& arrangement) {
     if (arrangement.copies < 2) {
         return "replicated needs at least 2 copies of its grid, and so at least 2 ranks; summa takes one";
     }
-    if (arrangement.grid.size() * arrangement.copies != arrangement.ranks) {
-        return "replicated needs ranks = grid × copies, not " + std::to_string(arrangement.ranks) + " = " +
-               std::to_string(arrangement.grid.rows) + "x" + std::to_string(arrangement.grid.columns) + " × " +
-               std::to_string(arrangement.copies);
+    if (arrangement.grid.size() * arrangement.copies > arrangement.ranks) {
+        return "replicated needs as many ranks as grid × copies or more, not " + std::to_string(arrangement.ranks) +
+               " for " + std::to_string(arrangement.grid.rows) + "x" + std::to_string(arrangement.grid.columns) +
+               " × " + std::to_string(arrangement.copies);
     }
     return std::nullopt;
 }

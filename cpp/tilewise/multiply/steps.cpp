@@ -60,7 +60,7 @@ void multiply_steps(const Steps& of, std::byte* c, bool accumulate, const std::f
         const Timed timed(context.ledger, Phase::exchange, "");
         of.exchange.finish();
     }
-    if (of.steps.empty() && !accumulate) {  // k = 0: an empty sum
+    if (of.steps.empty() && !accumulate && block.size() > 0) {  // k = 0: an empty sum
         std::memset(c, 0, static_cast<std::size_t>(block.size()) * size_of(of.dtype));
     }
 }

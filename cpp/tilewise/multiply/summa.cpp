@@ -10,8 +10,8 @@
 
 namespace tilewise::multiply {
 std::optional<std::string> Summa::refuses(const Arrangement& arrangement) {
-    if (arrangement.grid.size() != arrangement.ranks) {
-        return "summa needs a grid of all " + std::to_string(arrangement.ranks) + " ranks, not " +
+    if (arrangement.grid.size() > arrangement.ranks) {
+        return "summa needs a grid of at most " + std::to_string(arrangement.ranks) + " ranks, not " +
                std::to_string(arrangement.grid.rows) + "x" + std::to_string(arrangement.grid.columns);
     }
     return std::nullopt;

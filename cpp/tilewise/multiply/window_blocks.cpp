@@ -12,12 +12,13 @@ WindowBlocks::WindowBlocks(Context& context, const io::Region& a, const io::Regi
       dtype_(dtype),
       layout_(arrange(context.comm.size(), shape, options)),
       arithmetic_(context, layout_, dtype, options, Halving{}),
-      steps_(layout_.steps(context.comm.rank())),
-      a_(side_of(layout_, context.comm.rank(), a, dtype, true)),
-      b_(side_of(layout_, context.comm.rank(), b, dtype, false)),
-      exchange_(make_exchange(options.exchange, layout_.flow(),
-                              {context, context.comm, layout_.grid(), layout_.place(context.comm.rank()), steps_, a_,
-                               b_, std::move(spare)})) {}
+      layer_(context.comm.split(layout_.layer(me()), layout_.in_layer(me()))),
+      steps_(layout_.steps(me())),
+      a_(side_of(layout_, me(), a, dtype, true)),
+      b_(side_of(layout_, me(), b, dtype, false)),
+      exchange_(
+          make_exchange(options.exchange, layout_.flow(),
+                        {context, layer_, layout_.grid(), layout_.place(me()), steps_, a_, b_, std::move(spare)})) {}
 
 io::WantedShare WindowBlocks::a_of(const Window& window) const {
     return [this, window](int rank) { return grid::Share(moved(layout_.a(rank), window.m.begin, window.k.begin)); };
@@ -54,14 +55,14 @@ void WindowBlocks::multiply(std::byte* c, bool accumulate, const std::function<v
 
 std::int64_t WindowBlocks::received() const {
     const grid::Block c = layout_.c(me());
-    return grid::received_elements(steps_, me(), c.rows.size(), c.columns.size()) *
+    return grid::received_elements(steps_, layer_.rank(), c.rows.size(), c.columns.size()) *
            static_cast<std::int64_t>(size_of(dtype_));
 }
 
 Part WindowBlocks::part(const Side& side, const std::byte* data, const grid::Block& block, const grid::Range& rows,
                         const grid::Range& columns) const {
     const grid::Range inner{0, side.is_a ? block.columns.size() : block.rows.size()};
-    return {side.in_block(data, me(), inner), moved(block, rows.begin, columns.begin)};
+    return {side.in_block(data, layer_.rank(), inner), moved(block, rows.begin, columns.begin)};
 }
 
 }  // namespace tilewise::multiply

@@ -62,6 +62,7 @@ private:
     Dtype dtype_;
     grid::Layout layout_;
     Arithmetic arithmetic_;
+    mpi::Communicator layer_;
     std::vector<grid::Step> steps_;
     Side a_, b_;
     std::unique_ptr<Exchange> exchange_;

@@ -20,6 +20,7 @@ from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.operations.multiply.need import multiply_need
 from tilewise.operations.multiply.options import ALGORITHMS, Multiply
+from tilewise.operations.multiply.places import Places, Product, choose
 from tilewise.operations.multiply.stage import Stage, best, grid_of, smallest
 from tilewise.planning import grid, io, proof, rule
 from tilewise.planning.names import DESCRIBED_ONCE, Algorithm
@@ -27,6 +28,7 @@ from tilewise.planning.need import SHARE, Need, with_unpacking
 from tilewise.planning.plan import Plan, plan_of, variant_of
 from tilewise.planning.where import Spread
 
+LEAVE_IDLE = ("summa", "replicated")  # whose panels travel on any grid
 LEAST_DEPTH = 512  # of k for each rank of a row: less is not worth a pass over C
 HALF = "symmetric: B is the transpose of A, so half of the product is computed and the rest copied"
 READ_BACK = 1e-3  # bytes of output for each operation, below which reading it back costs little
@@ -58,14 +60,20 @@ def plan_multiply(
     ranks, threads = spread.ranks, spread.threads
     algorithm = _algorithm(options, ranks, why)
     shape, copies = grid.choose(algorithm.name, ranks, options.grid, m, n)
+    in_a_row = False
     symmetric = copies == 1 and options.kernel != "strassen" and are_transposes(left, right)
     if symmetric:
         why.append(HALF)
-        if _pays_in_a_row(options, algorithm, spread, k):
+        in_a_row = _pays_in_a_row(options, algorithm, spread, k)
+        if in_a_row:
             shape = (1, ranks)
     in_shared = (m * k + (0 if symmetric and shape[0] == 1 else k * n) + (m * n if symmetric else 0)) * item
     what = "A and C" if symmetric else "both operands"
     exchange, between = rule.exchange(options, algorithm, in_shared, facts, spread, why, what)
+    if options.grid is None and algorithm.name in LEAVE_IDLE and exchange != "shared" and not in_a_row:
+        wanted_by = Product(m, k, n, options.remainder)
+        p, q, copies = choose(wanted_by, ranks, Places(*shape, copies), why)
+        shape = (p, q)
     variant = variant_of(
         options,
         spread,
