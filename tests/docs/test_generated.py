@@ -34,7 +34,8 @@ def test_every_environment_variable_of_ours_is_listed() -> None:
     }
     page = (reference_pages.PAGES / "common-flags.md").read_text(encoding="utf-8")
 
-    # How the front asks ranks to start MPI, where they show their phase, and if they have numbers, is between the two.
+    # How the front asks ranks to start MPI, where they show their phase, and whether they have numbers, is
+    # between the two.
     own = {"TILEWISE_MPI_THREADS", "TILEWISE_PHASE", "TILEWISE_SIMULATED_NUMBERS"}
     assert set(re.findall(r"^\| `(TILEWISE_\w+)`", page, re.MULTILINE)) == found - own
 
