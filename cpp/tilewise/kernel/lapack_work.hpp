@@ -2,10 +2,10 @@
 //
 // Counts are those of S. Blackford, J. Dongarra, "Installation Guide for LAPACK" (LAPACK Working Note 41), appendix C,
 // their leading terms; divide and conquer is reckoned without deflation: F. Tisseur, J. Dongarra, "A parallel divide
-// and conquer algorithm for the symmetric eigenvalue problem", 1999, and M. Gu, S. Eisenstat, 1995, for singular values. A
-// routine in blocks moves its operands once. Reductions to two diagonals, and QR with pivots, are half products of a
-// matrix and a vector, which read for each column what is left of the matrix (J. Dongarra, S. Hammarling, D. Sorensen,
-// "Block reduction of matrices to condensed forms", 1989).
+// and conquer algorithm for the symmetric eigenvalue problem", 1999, and M. Gu, S. Eisenstat, 1995, for singular
+// values. A routine in blocks moves its operands once. Reductions to two diagonals, and QR with pivots, are half
+// products of a matrix and a vector, which read for each column what is left of the matrix (J. Dongarra, S.
+// Hammarling, D. Sorensen, "Block reduction of matrices to condensed forms", 1989).
 #pragma once
 
 #include <algorithm>
