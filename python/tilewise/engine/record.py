@@ -62,7 +62,7 @@ def record_of(
     parallel. `warnings` came up after the planning; `disturbance` is what else happened meanwhile.
     """
     _count_front(done, decoding, packing)
-    plan = output.plan
+    plan, cluster = output.plan, output.plan.choices.simulate
     seconds = _seconds(done, wall)
     compute_rate = _rate(done.flops, seconds.compute.max)
     measured = done.peak_flops or _known_peak(done, plan)
@@ -110,7 +110,7 @@ def record_of(
             )
         ),
         environment=environment,
-        labels=disturbance.words(),
+        labels=[] if cluster is not None and cluster.operations else disturbance.words(),
         disturbance=disturbance,
     )
 

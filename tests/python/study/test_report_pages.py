@@ -83,7 +83,8 @@ def test_every_claim_of_a_study_stands_on_the_page_of_its_report(report: int) ->
 
 
 def test_pages_are_of_the_studies_that_ship() -> None:
-    assert {each for studies in PAGES.values() for each in studies} == {*shipped.names()} - {"quick"}
+    repeated = {*shipped.names()} - {"quick", "scaling"}  # these two repeat no report
+    assert {each for studies in PAGES.values() for each in studies} == repeated
 
 
 def test_wrong_names_and_claims_left_out_are_found() -> None:
