@@ -63,8 +63,7 @@ std::vector<Options> arrangements(int ranks) {
         }
     }
     if (ranks > 1) {
-        add("summa", {1, ranks - 1}, 1);
-        add("summa", {(ranks + 1) / 3, 1}, 1);  // more idle ranks than places, of 3 and of 4
+        add("summa", {1, ranks == 3 ? 1 : ranks - 1}, 1);  // of 3 ranks more are idle than have places
     }
     if (ranks > 2) {
         add("replicated", {1, (ranks - 1) / 2}, 2);
