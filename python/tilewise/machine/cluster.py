@@ -14,14 +14,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from importlib import resources
-from xml.etree import ElementTree
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.machine.allocation import Allocation, Node
 from tilewise.machine.facts import Facts
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 FLAG = "--simulate"
 EXAMPLE = "64x2:12.5GB/s:1.5us"
@@ -58,6 +60,9 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     bytes: float
     xml: str
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def speed(self) -> float:
         """Operations a second of a core, as the simulator counts."""
@@ -83,6 +88,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
 def shipped() -> tuple[str, ...]:
     """Names of the clusters that come with tilewise."""
+    from importlib import resources
+
     files = resources.files("tilewise.machine") / "clusters"
     return tuple(
         sorted(file.name.removesuffix(".xml") for file in files.iterdir() if file.name.endswith(".xml"))
@@ -94,6 +101,8 @@ def parse_cluster(text: str) -> Cluster:
     if os.path.exists(text):
         with open(text, encoding="utf-8") as file:
             return _described(text, file.read())
+    from importlib import resources
+
     if text in shipped():
         return _described(
             text, (resources.files("tilewise.machine") / "clusters" / f"{text}.xml").read_text()
@@ -142,6 +151,8 @@ def _number(text: str, word: str, unit: str) -> float:
 
 def _described(name: str, xml: str) -> Cluster:
     """What a file says of hosts; the network is between it and the simulator."""
+    from xml.etree import ElementTree
+
     try:
         root = ElementTree.fromstring(xml)
     except ElementTree.ParseError as error:
@@ -173,7 +184,7 @@ def _described(name: str, xml: str) -> Cluster:
     )
 
 
-def _hosts(name: str, element: ElementTree.Element) -> Iterator[str]:
+def _hosts(name: str, element: Element) -> Iterator[str]:
     if element.tag == "host":
         yield element.get("id", "")
         return

@@ -81,6 +81,7 @@ ASKING = {
     "--repeat": "2",
     "--sync": "",
     "--verify": "serial",
+    "--simulate": "fat-tree",
     "--warmup": "1",
 }
 
