@@ -89,8 +89,9 @@ simulator: $(VENV)/.installed  ## the worker for --simulate; needs SimGrid (apt 
 	cmake --build build/simgrid --target tilewise-worker
 	install build/simgrid/tilewise-simulated $$($(BIN)/python -c "import os; from tilewise.launch import worker; print(os.path.dirname(worker.find()))")
 
-scaling: $(VENV)/.installed  ## the plots and tables of docs/design/scaling.md, from 1,024 simulated ranks: 15 minutes
-	for part in 1 2; do $(BIN)/tilewise study run scaling --into build/scaling --part $$part & done; wait
+scaling: simulator  ## the plots and tables of docs/design/scaling.md, from 1,024 simulated ranks: 15 minutes
+	$(BIN)/tilewise study run scaling --into build/scaling --part 1 & first=$$!; \
+	$(BIN)/tilewise study run scaling --into build/scaling --part 2; second=$$?; wait $$first && exit $$second
 	$(BIN)/tilewise report build/scaling -o build/scaling/scaling.html --plots build/scaling/figures --tables build/scaling/tables
 	mkdir -p docs/pictures/scaling && cp build/scaling/figures/plot-*.svg docs/pictures/scaling
 

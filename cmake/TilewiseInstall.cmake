@@ -2,6 +2,9 @@
 # library with its CMake package.
 include(GNUInstallDirs)
 
+if(SKBUILD AND TILEWISE_MPI_KIND STREQUAL "simulated")
+  message(FATAL_ERROR "smpicxx simulates ranks, and cannot build the package; make simulator builds what --simulate needs")
+endif()
 if(SKBUILD)
   # Beside the Python package: .../lib/python3.x/site-packages/tilewise/{bin,lib}. The wheel's MPI lies in the
   # environment's lib folder, four levels up (five and down again where site-packages is under lib64).

@@ -30,7 +30,7 @@ def foresee(request: Request, unknown: Sequence[str], record: str | None) -> Non
     `record` names a file for the record. Changes nothing.
     """
     operation = request.operation
-    target = find_place(operation)
+    target = None if operation.nowhere else find_place(operation)
     known = [getattr(operation, field) for field in operation.operands if field not in unknown]
     named = [*([target.path] if target else []), *(operation.input(name).path for name in known)]
     for flag, path in (("--json", record), ("--trace", request.trace)):
@@ -47,6 +47,8 @@ def prepare(request: Request, joined: Join | None = None) -> JobOutput[Any]:
     operation = request.operation
     nowhere = operation.nowhere
     if nowhere:
+        if request.resume or operation.checkpoint:
+            raise UsageError("-o none writes nothing, so that there is nothing to keep or to go on from")
         operation = _without_numbers(operation)
     inputs = operation.inspect()
     if nowhere and any(region.path for region in inputs):
@@ -86,7 +88,8 @@ def _prepared(
     plan = _with_notes(planned.required(lambda: operation.what_fits(planned, joined)), target)
     if operation.simulate is not None:
         plan = _of_no_machine(plan)
-        target = None if request.operation.nowhere else target
+    if request.operation.nowhere:
+        target, plan = None, msgspec.structs.replace(plan, state=None, checkpoint=None)
     plan = _with_checkpoints(plan, request, begun)
     if begun is not None:
         begun.require_same(plan.job, plan.job.inputs, plan.order, plan.dtype)

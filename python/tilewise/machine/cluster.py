@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FLAG = "--simulate"
 EXAMPLE = "64x2:12.5GB/s:1.5us"
 _PLAIN = re.compile(r"(\d+)(?:x(\d+))?((?::[^:]+){2,4})")
-_NUMBER = re.compile(r"([0-9.]+(?:e-?[0-9]+)?)\s*([a-zA-Zµ/]*)")
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e-?[0-9]+)?)\s*([a-zA-Zµ/]*)")
 _PREFIX = {
     "": 1.0,
     "k": 1e3,
@@ -98,11 +98,14 @@ def shipped() -> tuple[str, ...]:
 
 def parse_cluster(text: str) -> Cluster:
     """The cluster that `text` asks for; UsageError where it asks for none."""
-    if os.path.exists(text):
-        with open(text, encoding="utf-8") as file:
-            return _described(text, file.read())
     from importlib import resources
 
+    if os.path.isfile(text):
+        try:
+            with open(text, encoding="utf-8") as file:
+                return _described(text, file.read())
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{FLAG} {text}: cannot be read: {error}") from None
     if text in shipped():
         return _described(
             text, (resources.files("tilewise.machine") / "clusters" / f"{text}.xml").read_text()
@@ -165,15 +168,17 @@ def _described(name: str, xml: str) -> Cluster:
         if element.tag not in ("host", "cluster"):
             continue
         hosts.extend(_hosts(name, element))
-        cores.add(int(element.get("core", "1")))
+        if not (core := element.get("core", "1")).isdigit() or int(core) < 1:
+            raise UsageError(f"{FLAG} {name}: a number of cores was expected, not {core!r}")
+        cores.add(int(core))
         speeds.add(_speed(name, element.get("speed", "1Gf")))
         for prop in element.findall("prop"):
             if prop.get("id") == "memory":
                 moved.add(_number(name, prop.get("value", ""), "B/s"))
     if not hosts:
         raise UsageError(f"{FLAG} {name}: describes no hosts")
-    if len(speeds) > 1 or len(moved) > 1:
-        raise UsageError(f"{FLAG} {name}: hosts of several speeds cannot be simulated; all must be alike")
+    if max(len(speeds), len(moved), len(cores)) > 1:
+        raise UsageError(f"{FLAG} {name}: unlike hosts cannot be simulated; all must be alike")
     return Cluster(
         name=name,
         hosts=tuple(hosts),
