@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <new>
 #include <string>
 
 #include <mpi.h>
@@ -22,7 +21,8 @@ std::size_t held = 0, most = 0;  // each rank has a copy of this library's varia
 
 std::int64_t peak_block_bytes() { return static_cast<std::int64_t>(most); }
 
-Buffer::Buffer(std::size_t bytes) : bytes_((bytes + page - 1) / page * page) {
+Buffer::Buffer(std::size_t bytes)
+    : bytes_(static_cast<std::size_t>(rounded_to_pages(static_cast<std::int64_t>(bytes)))) {
     if (bytes == 0) {
         return;
     }

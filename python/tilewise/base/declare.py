@@ -35,6 +35,7 @@ class Value(NamedTuple):
 
 FILE, FOLDER, SIZE, NAME = Value("FILE", ("",)), Value("FOLDER", ("/",)), Value("SIZE"), Value("NAME")
 TIME = Value("TIME")
+CLUSTER = Value("CLUSTER", (".xml",))
 JSON = Value("FILE", (".json",))
 _USUAL = {bool: Value(""), int: Value("N"), float: Value("X"), str: NAME}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated
 
-from tilewise.base.declare import FOLDER, HOW, SHOW, WHAT, WHERE, Parameter, Value
+from tilewise.base.declare import CLUSTER, FOLDER, HOW, SHOW, WHAT, WHERE, Parameter, Value
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class RunFlags:
         str,
         Parameter(
             name="--simulate",
-            value=Value("CLUSTER", (".xml",)),
+            value=CLUSTER,
             group=HOW,
             help="Simulate all jobs on a cluster: 64x2:12.5GB/s:1.5us, or a platform file of SimGrid.",
         ),

@@ -110,7 +110,7 @@ def record_of(
             )
         ),
         environment=environment,
-        labels=[] if cluster is not None and cluster.operations else disturbance.words(),
+        labels=[] if cluster is not None and cluster.counted else disturbance.words(),
         disturbance=disturbance,
     )
 
@@ -119,13 +119,12 @@ def _simulated(plan: Plan, numbers: bool) -> Simulated | None:
     cluster = plan.choices.simulate
     if cluster is None:
         return None
-    counted = cluster.operations > 0
     return Simulated(
         cluster=cluster.name,
         hosts=len(cluster.hosts),
         cores=cluster.cores,
-        operations_per_second=cluster.operations if counted else None,
-        bytes_per_second=cluster.bytes if counted else None,
+        operations_per_second=cluster.operations if cluster.counted else None,
+        bytes_per_second=cluster.bytes if cluster.counted else None,
         numbers=numbers,
     )
 

@@ -71,8 +71,7 @@ def start(variant: Variant, cluster: Cluster, dealt: Sequence[str], numbers: boo
     program = find()
     papers: list[Any] = [Paper("platform.xml", cluster.xml), Paper("hosts", "\n".join(dealt) + "\n")]
     told = environment.for_ranks(os.environ, variant.threads, oversubscribed=False, own_launcher=True)
-    counted = cluster.operations > 0
-    if counted:
+    if cluster.counted:
         told["TILEWISE_SIMULATED_OPERATIONS"] = repr(cluster.operations)
         told["TILEWISE_SIMULATED_BYTES"] = repr(cluster.bytes)
     told["TILEWISE_SIMULATED_NUMBERS"] = "yes" if numbers else "no"
@@ -81,7 +80,7 @@ def start(variant: Variant, cluster: Cluster, dealt: Sequence[str], numbers: boo
         "smpi/privatization:dlopen",
         "smpi/shared-malloc:global",
         f"smpi/shared-malloc-blocksize:{_SHARED}",
-        f"smpi/simulate-computation:{'no' if counted else 'yes'}",
+        f"smpi/simulate-computation:{'no' if cluster.counted else 'yes'}",
         f"smpi/host-speed:{cluster.speed:.9g}f",
         f"contexts/stack-size:{_STACK}",
     ]

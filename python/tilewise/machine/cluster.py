@@ -3,8 +3,8 @@
 A cluster is a file of SimGrid's (`PLATFORM.xml`), one of those that come with tilewise (`fat-tree`), or a
 plain one in a word:
 
-    64x2:12.5GB/s:1.5us                  64 hosts of 2 cores; each sends and receives 12.5 GB/s; a message
-                                         takes 1.5 µs to any other host. What ranks compute is timed.
+    64x2:12.5GB/s:1.5us                  64 hosts of 2 cores on one switch, with a bandwidth of 12.5 GB/s each
+                                         and a latency of 1.5 µs between any two. Computing is timed.
     64x2:12.5GB/s:1.5us:40GF/s:10GB/s    the same, and each core does 40 billion operations and moves 10 GB a
                                          second: what ranks compute is counted, and a result repeats exactly.
 """
@@ -62,6 +62,11 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def counted(self) -> bool:
+        """Whether the work of ranks is counted, not timed."""
+        return self.operations > 0
 
     @property
     def speed(self) -> float:

@@ -89,7 +89,7 @@ class Operation(Choices, frozen=True, kw_only=True):
                 )
         if self.nowhere and not self.blind:
             raise UsageError(f"-o none: what {self.command} does depends on its numbers, so it has a result")
-        if self.nowhere and self.simulate is not None and not self.simulate.operations:
+        if self.nowhere and self.simulate is not None and not self.simulate.counted:
             raise UsageError(
                 "-o none simulates without numbers, and so needs to know how fast a core is",
                 f"--simulate {self.simulate.name}:40GF/s:10GB/s",

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
-from tilewise.base.declare import FILE, HOW, SIZE, TIME, WHERE, Parameter, Value
+from tilewise.base.declare import CLUSTER, FILE, HOW, SIZE, TIME, WHERE, Parameter, Value
 from tilewise.base.errors import UsageError
 from tilewise.base.units import parse_pair, parse_size, parse_time
 from tilewise.files.style import (
@@ -335,7 +335,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         Cluster | None,
         Parameter(
             name="--simulate",
-            value=Value("CLUSTER", (".xml",)),
+            value=CLUSTER,
             group=WHERE,
             help="Simulate the ranks on a cluster instead of running them: 64x2:12.5GB/s:1.5us, or "
             "a platform file of SimGrid.",

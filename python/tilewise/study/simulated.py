@@ -6,7 +6,7 @@ jobs simulated. Results carry the name of the cluster where others have that of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -26,7 +26,7 @@ _MPI_IO = "MPI-IO, which is not simulated"
 _LACKING = ("shared", "partitioned")  # exchanges that the simulator cannot do
 
 
-def clusters_of(study: Study) -> tuple[str, ...]:
+def clusters_of(study: Study) -> tuple[Cluster, ...]:
     """The clusters that the runs of `study` are simulated on, none where they are real.
 
     UsageError where some are simulated and others not: no page is to mix the two.
@@ -43,14 +43,14 @@ def clusters_of(study: Study) -> tuple[str, ...]:
         raise UsageError(
             f"{study.path}: runs {real} is real, and others are simulated: that takes two studies"
         )
-    return tuple(names)
+    return tuple(map(parse_cluster, names))
 
 
 def on_cluster(study: Study, name: str) -> Study:
     """`study` with all of its jobs simulated on the cluster `name`; the rest is left out."""
     if clusters_of(study):
         raise UsageError(f"{study.path}: says itself what it is simulated on", "no --simulate")
-    counted = parse_cluster(name).operations > 0
+    counted = parse_cluster(name).counted
     skipped = dict(study.skipped)
     runs = []
     for run in study.runs:
@@ -96,28 +96,26 @@ def _limits(run: Run) -> Iterator[Condition]:
         yield Condition(holds=f"exchange != {exchange!r}", words=f"{exchange}, which the simulator cannot do")
 
 
-def environment_of(names: tuple[str, ...], here: Environment) -> Environment:
+def environment_of(clusters: Sequence[Cluster], here: Environment) -> Environment:
     """What results on these clusters depend on: them, and not this machine."""
     simulated.find()
-    clusters = [parse_cluster(name) for name in names]
     return msgspec.structs.replace(
         here,
-        machine=f"simulated: {', '.join(names)}",
+        machine=f"simulated: {', '.join(map(str, clusters))}",
         cpu=", ".join(dict.fromkeys(map(_core, clusters))),
-        cores=max(cluster.cores * len(cluster.hosts) for cluster in clusters),
+        cores=known_of(clusters)["cores"],
         mpi={**here.mpi, "mpi": "SimGrid"},
         storage="",
     )
 
 
-def known_of(names: tuple[str, ...]) -> dict[str, int]:
+def known_of(clusters: Sequence[Cluster]) -> dict[str, int]:
     """Cores and hosts, for the limits of points."""
-    clusters = [parse_cluster(name) for name in names]
     cores = max(cluster.cores * len(cluster.hosts) for cluster in clusters)
     return {"cores": cores, "cpus": cores, "hosts": max(len(cluster.hosts) for cluster in clusters)}
 
 
 def _core(cluster: Cluster) -> str:
-    if not cluster.operations:
+    if not cluster.counted:
         return "computing is timed, not counted"
     return f"{rate_text(cluster.operations, 'FLOP/s')} and {rate_text(cluster.bytes, 'B/s')} a core"
