@@ -15,7 +15,7 @@ from tilewise.operations.candidates import candidates
 
 
 class PlannedVariant(msgspec.Struct, frozen=True):
-    """One way to do the job. `memory_bytes`: on the node that needs most. Nothing predicts seconds yet.
+    """One way to do the job. `memory_bytes`: on the node that needs most. `predicted_seconds`: see records.
 
     `reason`: why it is chosen, what its flags led to, or why there is no room for it.
     """
@@ -25,7 +25,7 @@ class PlannedVariant(msgspec.Struct, frozen=True):
     fits: bool
     chosen: bool
     reason: str
-    predicted_seconds: dict[str, Any] | None = None
+    predicted_seconds: dict[str, float]
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ def planned_of(output: JobOutput[Any], request: Request, joined: Join | None = N
                 fits=each.refusal is None,
                 chosen=each is ways[0],
                 reason=each.refusal.message if each.refusal else "; ".join(each.reasons),
-                predicted_seconds=each.seconds,
+                predicted_seconds=each.foreseen.as_dict(),
             )
             for each in ways
         ],

@@ -37,6 +37,7 @@ from tilewise.launch.record import (
     Storage,
 )
 from tilewise.machine.disturbance import Disturbance
+from tilewise.planning.cost import Prediction
 from tilewise.planning.need import Need
 from tilewise.planning.placed import misplaced
 from tilewise.planning.plan import Each, Plan
@@ -53,13 +54,15 @@ def record_of(
     decoding: float,
     packing: float,
     wall: float,
+    foreseen: Prediction,
     warnings: Sequence[str],
     disturbance: Disturbance,
 ) -> Record:
     """The record of a job that ended well: `done` is what the ranks said of what was `sent` to them.
 
     Of all seconds the front took `decoding` and `packing` for files that ranks cannot read or write in
-    parallel. `warnings` came up after the planning; `disturbance` is what else happened meanwhile.
+    parallel. `foreseen` is what was predicted before. `warnings` came up after the planning; `disturbance` is
+    what else happened meanwhile.
     """
     _count_front(done, decoding, packing)
     plan, cluster = output.plan, output.plan.choices.simulate
@@ -101,7 +104,7 @@ def record_of(
         needed_bytes=need.node,
         ranks_working=sum(rank.working for rank in done.ranks),
         placement=[Place(rank.rank, rank.host, rank.pid, rank.cpus, rank.node) for rank in done.ranks],
-        predicted_seconds=None,
+        predicted_seconds=foreseen.as_dict(),
         verification=done.verification,
         result=done.result,
         warnings=list(

@@ -40,6 +40,7 @@ from tilewise.launch.record import Record, encode
 from tilewise.launch.supervise import Supervisor
 from tilewise.machine import profile
 from tilewise.machine.disturbance import Watch
+from tilewise.operations.predicted import machine_of, predicted
 from tilewise.planning.placed import misplaced
 from tilewise.planning.plan import Plan
 
@@ -108,6 +109,7 @@ class Session:
     def _run(self, request: Request, output: JobOutput[Any], listener: Listener, survives: bool) -> Record:
         plan, target, caught = output.plan, output.target, self.caught
         start = _start(plan, self._joined, survives, not request.operation.nowhere)
+        foreseen = predicted(plan, target, machine_of(plan))  # while files are in the cache, or not
         storage = storage_of(plan.job.inputs, target)
         inputs = Inputs(plan.job.inputs)
         trace = SideFile("the timeline", request.trace, plan.job.id)
@@ -179,6 +181,7 @@ class Session:
                 decoding=decoding.seconds,
                 packing=packing,
                 wall=time.perf_counter() - self._begin,
+                foreseen=foreseen,
                 warnings=warnings,
                 disturbance=disturbance,
             )

@@ -21,6 +21,7 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.machine.allocation import Allocation, Node
 from tilewise.machine.facts import Facts
+from tilewise.machine.terms import KINDS, Machine, Term
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -43,7 +44,9 @@ _PREFIX = {
 }
 _MEMORY = 10e9  # bytes a second that a core moves, where nobody says
 _LOOPBACK = 3e-7  # seconds that a message takes within a host
+_EXACT, _NETWORK = 0.02, 0.2  # how far terms of a simulated machine are off, relative
 _TIMED = 1e9  # operations a second of a host whose work is timed: the simulator wants some number
+_LINKS = {"FLAT": 2, "FAT_TREE": 4, "DRAGONFLY": 5}  # from a host to the farthest
 _MOST = 1 << 20  # hosts
 
 
@@ -51,6 +54,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """`name` is as it was asked for, `cores` those of each host; `xml` is what the simulator reads.
 
     `operations` and `bytes` are those that a core does and moves in a second; 0: work is timed, not counted.
+    `bandwidth` (bytes a second into a host) and `latency` (seconds to the farthest) are 0 where the file has
+    them for each link apart.
     """
 
     name: str
@@ -58,6 +63,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     cores: int
     operations: float
     bytes: float
+    bandwidth: float = 0.0
+    latency: float = 0.0
     xml: str
 
     def __str__(self) -> str:
@@ -72,6 +79,30 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     def speed(self) -> float:
         """Operations a second of a core, as the simulator counts."""
         return self.operations or _TIMED
+
+    def machine(self) -> Machine:
+        """What is known of it: files and starting take no time, and kernels what their work takes."""
+        rate = Term(rate=self.speed, error=_EXACT, source=self.name)
+        moved = Term(rate=self.bytes, error=_EXACT, source=self.name)
+        between = Term(rate=self.bandwidth, node=self.bandwidth, error=_NETWORK, source=self.name)
+        known = {name: rate for name, kind in KINDS.items() if kind.unit == "FLOP/s"}
+        known |= {"copy": moved, "turn": moved}
+        if self.bandwidth:
+            known |= {
+                "link/node": between,
+                "message/node": Term(seconds=self.latency, error=_NETWORK, source=self.name),
+            }
+        known |= {
+            "link/core": Term(rate=self.bytes / 2, error=_NETWORK, source=self.name),
+            "message/core": Term(seconds=_LOOPBACK, error=_NETWORK, source=self.name),
+        }
+        nothing = Term(error=0.0, source=self.name)
+        return Machine(
+            name=self.name,
+            nodes=len(self.hosts),
+            cores=self.cores,
+            terms={name: known.get(name, nothing) for name in KINDS},
+        )
 
     def facts(self, here: Facts) -> Facts:
         """Of a host of it: its cores are all that is known, as if a batch system had granted them."""
@@ -141,7 +172,16 @@ def _plain(text: str, hosts: int, cores: int, words: list[str]) -> Cluster:
 </platform>
 """
     names = tuple(f"node-{index}" for index in range(hosts))
-    return Cluster(name=text, hosts=names, cores=cores, operations=operations, bytes=moved, xml=xml)
+    return Cluster(
+        name=text,
+        hosts=names,
+        cores=cores,
+        operations=operations,
+        bytes=moved,
+        bandwidth=bandwidth,
+        latency=latency,
+        xml=xml,
+    )
 
 
 def _number(text: str, word: str, unit: str) -> float:
@@ -169,9 +209,14 @@ def _described(name: str, xml: str) -> Cluster:
     cores: set[int] = set()
     speeds: set[float] = set()
     moved: set[float] = set()
+    network = (0.0, 0.0)
     for element in root.iter():
         if element.tag not in ("host", "cluster"):
             continue
+        if element.tag == "cluster":
+            links = _LINKS.get(element.get("topology", "FLAT"), 0)
+            latency = _number(name, element.get("lat", "0.1us"), "s")
+            network = _number(name, element.get("bw", "1GB/s"), "B/s"), links * latency
         hosts.extend(_hosts(name, element))
         if not (core := element.get("core", "1")).isdigit() or int(core) < 1:
             raise UsageError(f"{FLAG} {name}: a number of cores was expected, not {core!r}")
@@ -190,6 +235,8 @@ def _described(name: str, xml: str) -> Cluster:
         cores=min(cores),
         operations=speeds.pop(),
         bytes=moved.pop() if moved else _MEMORY,
+        bandwidth=network[0],
+        latency=network[1],
         xml=xml,
     )
 

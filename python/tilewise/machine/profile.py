@@ -12,6 +12,7 @@ import msgspec
 
 from tilewise.base.staging import replace
 from tilewise.machine.model import Model
+from tilewise.machine.terms import Term
 
 
 class Peak(msgspec.Struct, frozen=True):
@@ -43,12 +44,13 @@ class Measured(msgspec.Struct, frozen=True):
 
 class Profile(msgspec.Struct):
     """Everything that is kept; `peaks` has keys of `peak_key`, `tiles` of `tile_key`, `measured` of
-    `host_key`."""
+    `host_key`, `terms` of `machine_key`."""
 
     version: int = 1
     peaks: dict[str, Peak] = {}
     tiles: dict[str, Tile] = {}
     measured: dict[str, Measured] = {}
+    terms: dict[str, dict[str, Term]] = {}
 
 
 def peak_key(host: str, cpu: str, dtype: str, cores: int, forced: str) -> str:
@@ -64,6 +66,11 @@ def tile_key(host: str, cpu: str, item_bytes: int, threads: int) -> str:
 def host_key(host: str, cpu: str) -> str:
     """Names a machine."""
     return "|".join((host, cpu))
+
+
+def machine_key(host: str, cpu: str, build: str) -> str:
+    """Names a machine as one build of the worker, with its MPI, sees it."""
+    return "|".join((host, cpu, build))
 
 
 def folder() -> str:
@@ -126,6 +133,25 @@ def store_measured(key: str, measured: Callable[[Measured | None], Measured], pe
         for name, peak in peaks.items():
             _raise(profile, name, peak)
         return _store(profile)
+
+
+def store_terms(key: str, changed: Callable[[dict[str, Term]], dict[str, Term]]) -> None:
+    """Keeps the terms of a machine; `changed` makes them of those that there are."""
+    with _locked():
+        profile = load()
+        profile.terms[key] = changed(profile.terms.get(key, {}))
+        _store(profile)
+
+
+def forget_terms() -> bool:
+    """Drops the terms of all machines; returns whether there were any."""
+    with _locked():
+        profile = load()
+        if not profile.terms:
+            return False
+        profile.terms = {}
+        _store(profile)
+    return True
 
 
 def replaces(peak: Peak, old: Peak | None) -> bool:

@@ -13,8 +13,11 @@ from tilewise.files.target import Target
 from tilewise.launch.job import Stack, Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
+from tilewise.machine.terms import Machine
 from tilewise.operations.operation import Operation
+from tilewise.operations.predicted import machine_of, predicted
 from tilewise.planning.choices import Strategies, parse_io
+from tilewise.planning.cost import Prediction
 from tilewise.planning.names import ONE_FILE
 from tilewise.planning.need import Need, Refusal
 from tilewise.planning.plan import Plan
@@ -23,15 +26,15 @@ from tilewise.planning.plan import Plan
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """One way: its variant, what that needs, and `refusal` where there is no room for it.
 
-    `reasons` are the rule's for what it left open. `seconds` by phase are what prediction will fill in.
+    `reasons` are the rule's for what it left open. `foreseen`: how long it is predicted to take.
     """
 
     variant: Variant
     stack: Stack | None
     need: Need
+    foreseen: Prediction
     reasons: list[str]
     refusal: Refusal | None = None
-    seconds: dict[str, float] | None = None
 
 
 def candidates(
@@ -43,11 +46,12 @@ def candidates(
     ways to read and write, those of the chosen variant are tried one by one. What does not go together is no
     variant. Plans each, and runs nothing: a millisecond or less for each.
     """
-    ways = {_key(chosen.job.variant): _candidate(chosen)}
+    machine = machine_of(chosen)
+    ways = {_key(chosen.job.variant): _candidate(chosen, target, machine)}
     for options in _alternatives(operation, chosen.job.variant, chosen.facts):
         with contextlib.suppress(UsageError):
             plan = options.plan_all(chosen.job.inputs, target, chosen.facts, joined)
-            ways.setdefault(_key(plan.job.variant), _candidate(plan))
+            ways.setdefault(_key(plan.job.variant), _candidate(plan, target, machine))
     return list(ways.values())
 
 
@@ -56,11 +60,12 @@ def _key(variant: Variant) -> bytes:
     return msgspec.json.encode(msgspec.structs.replace(variant, between_nodes=""))
 
 
-def _candidate(plan: Plan) -> Candidate:
+def _candidate(plan: Plan, target: Target | None, machine: Machine) -> Candidate:
     return Candidate(
         variant=plan.job.variant,
         stack=plan.job.stack,
         need=plan.need,
+        foreseen=predicted(plan, target, machine),
         reasons=plan.reasons,
         refusal=plan.refusal,
     )

@@ -26,18 +26,34 @@ def part(extent: int, parts: int, remainder: str) -> int:
     return extent - extent // parts * (parts - 1) if remainder == "last" else -(-extent // parts)
 
 
+def cuts(extent: int, parts: int, remainder: str) -> list[tuple[int, int]]:
+    """The parts of `extent` that are not empty, as [begin, end)."""
+    base, extra = divmod(extent, parts)
+    larger = extra if remainder == "spread" else 0
+    borders = [part * base + min(part, larger) for part in range(parts)] + [extent]
+    return [(begin, end) for begin, end in itertools.pairwise(borders) if begin < end]
+
+
+def sizes(extent: int, parts: int, remainder: str) -> list[tuple[int, int]]:
+    """The sizes of `parts` parts of `extent`, two at most, and how many have each; empty ones count, too."""
+    base, extra = divmod(extent, parts)
+    if remainder == "last":
+        found = [(base, parts - 1), (base + extra, 1)]
+    else:
+        found = [(base + 1, extra), (base, parts - extra)]
+    return [(size, count) for size, count in found if count]
+
+
 def rectangles(
     shape: tuple[int, int], grid: tuple[int, int], remainder: str = "spread"
 ) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """What the places of `grid` own, as rows and columns [begin, end); empty parts are left away."""
 
-    def cuts(extent: int, parts: int) -> list[tuple[int, int]]:
-        base, extra = divmod(extent, parts)
-        larger = extra if remainder == "spread" else 0
-        borders = [part * base + min(part, larger) for part in range(parts)] + [extent]
-        return [(begin, end) for begin, end in itertools.pairwise(borders) if begin < end]
-
-    blocks = [(rows, columns) for rows in cuts(shape[0], grid[0]) for columns in cuts(shape[1], grid[1])]
+    blocks = [
+        (rows, columns)
+        for rows in cuts(shape[0], grid[0], remainder)
+        for columns in cuts(shape[1], grid[1], remainder)
+    ]
     return blocks or [((0, shape[0]), (0, shape[1]))]
 
 

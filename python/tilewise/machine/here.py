@@ -1,0 +1,33 @@
+"""This machine's terms: what runs have taught, its measured peaks, and what is assumed of the rest."""
+
+from __future__ import annotations
+
+from tilewise.machine import profile
+from tilewise.machine.facts import Facts
+from tilewise.machine.terms import GEMM, Machine, Term, gemm
+
+_PEAK_ERROR = 0.15  # of a rate that products have reached: others may not
+
+
+def machine_here(facts: Facts, build: str) -> Machine:
+    """The machine that `facts` are of, as the worker of that `build` sees it. Reads the profile."""
+    stored = profile.load()
+    terms = _peaks(stored, facts) | stored.terms.get(profile.machine_key(facts.host, facts.cpu, build), {})
+    nodes = len(facts.granted.nodes) if facts.granted is not None else 1
+    return Machine(
+        name=facts.host, nodes=nodes, cores=facts.cores, memory=facts.memory_available, terms=terms
+    )
+
+
+def _peaks(stored: profile.Profile, facts: Facts) -> dict[str, Term]:
+    """Rates of products that were measured here, on one core or on several."""
+    found: dict[str, Term] = {}
+    for key, peak in stored.peaks.items():
+        host, cpu, dtype, cores, _ = key.split("|")
+        if (host, cpu) != (facts.host, facts.cpu) or not cores.isdigit() or f"{GEMM}{dtype}" != gemm(dtype):
+            continue
+        each = peak.flops_per_second / max(1, int(cores))
+        before = found.get(gemm(dtype))
+        if before is None or each > before.rate:
+            found[gemm(dtype)] = Term(rate=each, error=_PEAK_ERROR, source="measured")
+    return found

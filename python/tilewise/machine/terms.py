@@ -1,0 +1,137 @@
+"""Machine: what one does of everything that costs time in a job, in a second; what is not known is assumed.
+
+A term is a rate, of one core (or one pair of ranks) and of all of a node together, or the seconds of one
+thing. It says how far it may be off, and where it is from. `tilewise plan --machine FILE` reads a machine
+from JSON:
+
+    {"name": "two nodes", "nodes": 2, "cores": 64, "memory": 549755813888,
+     "terms": {"gemm/float64": {"rate": 35e9, "error": 0.1, "source": "measured"},
+               "link/node": {"rate": 25e9, "node": 25e9}, "message/node": {"seconds": 2e-6}}}
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+
+class Term(msgspec.Struct, frozen=True, kw_only=True):
+    """What one core or pair does in a second (`rate`), and a `node` at most; or the `seconds` of one thing.
+
+    `node` 0: as much as all of its cores. `error` is relative: 0.3 is ± 30 %. `source`: where it is from.
+    """
+
+    rate: float = 0.0
+    node: float = 0.0
+    seconds: float = 0.0
+    error: float = 0.3
+    source: str = "assumed"
+
+    def times(self, factor: float, source: str, error: float) -> Term:
+        """The same where everything takes `factor` as long."""
+        return Term(
+            rate=self.rate / factor,
+            node=self.node / factor,
+            seconds=self.seconds * factor,
+            error=error,
+            source=source,
+        )
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """What a term is of, in which unit, and what is assumed of a machine that nobody has measured."""
+
+    what: str
+    unit: str
+    assumed: Term
+
+
+def _rate(what: str, unit: str, rate: float, node: float = 0.0) -> Kind:
+    return Kind(what, unit, Term(rate=rate, node=node))
+
+
+def _seconds(what: str, seconds: float) -> Kind:
+    return Kind(what, "s", Term(seconds=seconds))
+
+
+GEMM = "gemm/"  # and the type of the numbers
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        f"{GEMM}float64": _rate("products by the fast kernel", "FLOP/s", 35e9),
+        f"{GEMM}float32": _rate("the same in float32", "FLOP/s", 70e9),
+        f"{GEMM}complex128": _rate("the same of complex numbers", "FLOP/s", 35e9),
+        f"{GEMM}complex64": _rate("the same in float32", "FLOP/s", 70e9),
+        f"{GEMM}integer": _rate("products of integers", "FLOP/s", 4e9),
+        "plain": _rate("operations of the reference loops", "FLOP/s", 1.5e9),
+        "lapack": _rate("operations of decompositions, in blocks", "FLOP/s", 15e9),
+        "sweep": _rate("operations of sweeps that stay in the caches", "FLOP/s", 20e9),
+        "copy": _rate("bytes of memory, read and written", "B/s", 10e9, 20e9),
+        "fault": _rate("bytes of pages that are touched for the first time", "B/s", 2.5e9, 5e9),
+        "turn": _rate("bytes read and written by transposing in memory", "B/s", 6e9, 12e9),
+        "generate": _rate("bytes of generated numbers", "B/s", 1e9),
+        "read": _rate("bytes read from the page cache", "B/s", 4e9, 6e9),
+        "write": _rate("bytes written into the page cache", "B/s", 1.5e9, 2e9),
+        "device/read": _rate("bytes read from the device", "B/s", 1e9, 1e9),
+        "device/write": _rate("bytes written to the device", "B/s", 0.7e9, 0.7e9),
+        "call": _seconds("a call that reads or writes", 2e-6),
+        "parse": _rate("bytes of text that are parsed", "B/s", 0.25e9),
+        "format": _rate("bytes of text that are formatted", "B/s", 0.25e9),
+        "unpack": _rate("bytes of numbers that are unpacked", "B/s", 0.4e9),
+        "pack": _rate("bytes of numbers that are packed", "B/s", 0.1e9),
+        "message/core": _seconds("a message within a node", 1e-6),
+        "message/node": _seconds("a message between nodes", 3e-6),
+        "link/core": _rate("bytes that a rank receives within a node", "B/s", 5e9, 10e9),
+        "link/node": _rate("bytes that a rank receives from another node", "B/s", 1e9, 1e9),
+        "start": _seconds("starting the ranks of a job, and what the front does", 0.08),
+        "start/rank": _seconds("starting one rank more", 0.01),
+    }
+)
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """So many `nodes` of so many `cores` and bytes of `memory`, and what is known of them."""
+
+    name: str = ""
+    nodes: int = 1
+    cores: int = 1
+    memory: int = 0
+    terms: dict[str, Term] = {}
+
+    def term(self, name: str) -> Term:
+        """What is known of `name`, one of KINDS, or what is assumed."""
+        found = self.terms.get(name)
+        return found if found is not None else KINDS[name].assumed
+
+    def seconds(self, name: str, amount: float, at_once: int = 1) -> float:
+        """For `amount` of `name` by one, while so many of a node do as much at once."""
+        term = self.term(name)
+        if term.rate <= 0:  # of things that take no time, neither is known
+            return amount * term.seconds * max(1.0, at_once / self.cores)
+        return amount / min(term.rate, (term.node or term.rate * self.cores) / at_once)
+
+    def knows(self, name: str) -> bool:
+        """Whether anybody has measured it, or said it."""
+        return name in self.terms
+
+
+def gemm(dtype: str) -> str:
+    """The term of products of that type."""
+    return f"{GEMM}{'integer' if dtype.startswith(('int', 'uint')) else dtype}"
+
+
+def checked(machine: Machine) -> str:
+    """What is wrong with a machine that somebody typed in; empty where nothing is."""
+    if machine.nodes < 1 or machine.cores < 1 or machine.memory < 0:
+        return "nodes and cores must be 1 or more, and memory 0 or more"
+    for name, term in machine.terms.items():
+        if name not in KINDS:
+            return f"terms has {name!r}, but they are {', '.join(KINDS)}"
+        numbers = (term.rate, term.node, term.seconds, term.error)
+        if not all(math.isfinite(number) and number >= 0 for number in numbers):
+            return f"{name} has a number that is negative or none"
+        if (term.rate > 0) == (term.seconds > 0):
+            return f"{name} must have a rate above 0, or else seconds"
+    return ""

@@ -1,0 +1,168 @@
+"""What a product costs: operations, panels and blocks that travel, files, and the proof.
+
+Of m×k · k×n on p × q ranks, with c layers of k, every rank receives
+
+    cannon       q − 1 blocks of A and of B, from its neighbours            Cannon, 1969
+    summa        (q − 1)/q of its rows of A, (p − 1)/p of its columns of    van de Geijn and Watts, 1997
+                 B, in panels that go along rings piece by piece
+    replicated   the same of k/c, and then parts of C to add up             Solomonik and Demmel, 2011
+
+A ring of q ranks has the last piece of a panel q − 2 hops later than the first rank, once; whoever owns the
+panels next starts from there. What `overlap`s goes on behind the computing, but for that.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.target import Target
+from tilewise.launch.constants import constants
+from tilewise.launch.job import Variant
+from tilewise.machine.terms import gemm
+from tilewise.operations.multiply.need import Sizes
+from tilewise.operations.multiply.traffic import pieces, traffic, widths
+from tilewise.planning import io
+from tilewise.planning.cost import Cost, Longest, Part, Take
+from tilewise.planning.file_cost import Use, reading, writing
+from tilewise.planning.grid import part
+from tilewise.planning.plan import Plan
+
+_LEVEL = 7 / 8  # of the operations that one level of Strassen's product leaves
+_BLOCKS = ("cannon",)
+
+
+def cost_of(plan: Plan, target: Target | None) -> Cost:
+    """The cost of the product that `plan` is of; `target` is None where nothing is written."""
+    job, variant = plan.job, plan.job.variant
+    use = Use(variant, plan.spread)
+    (m, k), n = job.inputs[0].shape, job.inputs[1].shape[1]
+    sizes = constants("multiply", Sizes)
+    strassen = variant.kernel == "strassen" or job.tolerance > 0
+    width = sizes.wide_panel_width if strassen else sizes.panel_width
+    counted = traffic(m, k, n, job.dtype, variant, width)
+    exposed, moving = _exchange(m, k, n, job.dtype, variant, width, use)
+    inputs = _input(plan, use)
+    phases: dict[str, list[Part]] = {
+        "input": inputs,
+        "compute": _compute(plan, use, strassen),
+        "exchange": exposed,
+        "output": writing(
+            (m, n),
+            plan.dtype,
+            target.format if target else None,
+            variant.write,
+            use,
+            rows=m,
+            whole_rows=variant.grid[1] == 1,
+        ),
+        "verify": _verify(plan, use),
+    }
+    behind: dict[str, list[Part]] = {}
+    if variant.exchange == "overlap":
+        behind["exchange"] = moving
+    else:
+        phases["exchange"] = [*exposed, *moving]
+    if plan.writes_early:
+        behind["output"], phases["output"] = phases["output"], []
+    if job.stage != (0, 0, 0):  # read while the part before is multiplied
+        behind["input"], phases["input"] = inputs, []
+    return Cost(
+        phases=phases,
+        behind=behind,
+        ranks=variant.ranks,
+        messages=None if job.symmetric or job.stage[0] else counted.messages,
+        exchanged=None if job.symmetric or job.stage[0] else counted.bytes,
+        flops=_operations(plan),
+    )
+
+
+def _operations(plan: Plan) -> float:
+    job = plan.job
+    (m, k), n = job.inputs[0].shape, job.inputs[1].shape[1]
+    of_c = m * (m + 1) / 2 if job.symmetric else float(m) * n
+    return (8.0 if job.dtype.startswith("complex") else 2.0) * of_c * k
+
+
+def _input(plan: Plan, use: Use) -> list[Part]:
+    """A is read once for each column of tiles that C has in memory, B once for each row of them."""
+    job, variant = plan.job, plan.job.variant
+    left, right = job.inputs
+    times = [1, 1]
+    if job.stage != (0, 0, 0):
+        m, n, _ = job.stage
+        times = [-(-right.shape[1] // n), -(-left.shape[0] // m)]
+    parts: list[Part] = []
+    for region, often, across in zip((left, right), times, variant.grid[::-1], strict=True):
+        rows = part(region.rows, variant.grid[0], variant.remainder)
+        parts += reading(region, variant.read, use, rows=rows, times=often, whole_rows=across == 1)
+    return parts
+
+
+def _compute(plan: Plan, use: Use, strassen: bool) -> list[Part]:
+    """Operations of the rank that has most, or the memory that it goes through; and pages new to it."""
+    job, variant = plan.job, plan.job.variant
+    left, right = job.inputs
+    (m, k), n, item = left.shape, right.shape[1], ITEMSIZE[job.dtype]
+    p, q = variant.grid
+    rows, columns, depth = (part(*of, variant.remainder) for of in ((m, p), (n, q), (k, variant.copies)))
+    busiest = _operations(plan) * rows * columns * depth / max(1, m * n * k)
+    if strassen:
+        smallest = min(rows, columns, depth)
+        busiest *= _LEVEL ** max(0, min(2, int(math.log2(max(1, smallest / 1024)))))
+    cores = use.on_node * use.threads
+    term = "plain" if variant.kernel == "plain" else gemm(job.dtype)
+    moved = item * (rows * depth + depth * columns + 2 * rows * columns)
+    parts: list[Part] = [
+        Longest((Take(term, busiest / use.threads, cores), Take("copy", moved / use.threads, cores)))
+    ]
+    mapped = [each for each in job.inputs if variant.read == "mapped" and io.in_place(each, job.dtype)]
+    new = sum(each.bytes for each in mapped) / 8 + m * n * item / use.ranks  # pages of files come by many
+    parts.append(Take("fault", new / use.threads, cores))
+    return parts
+
+
+def _exchange(
+    m: int, k: int, n: int, dtype: str, variant: Variant, width: int, use: Use
+) -> tuple[list[Part], list[Part]]:
+    """What ranks wait for in any case, and what may go on while they compute."""
+    p, q = variant.grid
+    item = ITEMSIZE[dtype]
+    rows, columns, depth = (part(*of, variant.remainder) for of in ((m, p), (n, q), (k, variant.copies)))
+    exposed: list[Part] = []
+    moving: list[Part] = []
+    if variant.exchange in ("none", "shared") or variant.ranks == 1:
+        pass
+    elif variant.algorithm == "cannon":
+        block = (rows * part(k, q, variant.remainder) + part(k, q, variant.remainder) * columns) * item
+        moving += use.sent((q - 1) * block, 2 * (q - 1))
+    else:
+        for outer, others in ((rows, q), (columns, p)):
+            if others == 1:
+                continue
+            panels = widths(depth, variant, width)
+            cut = [pieces(outer * each, item, others, variant.exchange) for each in panels]
+            moving += use.sent(depth * outer * item * (others - 1) / others, sum(cut))
+            first = outer * max(panels, default=0) * item
+            hops = others - 2 + max(cut, default=1)
+            exposed += use.sent(first / max(cut, default=1) * hops, hops)
+    if variant.copies > 1:  # a tree for each layer's share
+        deep = math.ceil(math.log2(variant.copies))
+        exposed += use.sent(deep * rows * columns * item, deep * variant.copies)
+        exposed.append(Take("copy", 3 * deep * rows * columns * item, use.on_node))
+    return exposed, moving
+
+
+def _verify(plan: Plan, use: Use) -> list[Part]:
+    """A and C once, B twice, in memory; C once more out of its file; or all of it again, on rank 0."""
+    job = plan.job
+    left, right = job.inputs
+    (m, k), n, item = left.shape, right.shape[1], ITEMSIZE[job.dtype]
+    if job.verify == "fast":
+        parts: list[Part] = [use.shared_out("copy", (m * k + 2 * k * n + m * n) * item)]
+        if job.read_back:
+            parts.append(use.shared_out("read", m * n * item))
+        return parts
+    if job.verify == "serial":
+        return [Take("plain", 2.0 * m * n * k), Take("read", (m * k + k * n + m * n) * item)]
+    return []

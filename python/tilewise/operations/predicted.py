@@ -1,0 +1,48 @@
+"""What a plan is predicted to take: its operation's cost, on the machine that it is planned for."""
+
+from __future__ import annotations
+
+import importlib
+
+import msgspec
+
+from tilewise.files.target import Target
+from tilewise.launch import worker
+from tilewise.machine.here import machine_here
+from tilewise.machine.terms import Machine
+from tilewise.planning.cost import Cost, Prediction, predict
+from tilewise.planning.plan import Plan
+
+
+def machine_of(plan: Plan) -> Machine:
+    """The machine that `plan` is for: simulated, or this one with what is known of it."""
+    if plan.choices.simulate is not None:
+        return plan.choices.simulate.machine()
+    found = worker.find()
+    return machine_here(plan.facts, worker.build_facts(found).get("mpi", "") if found else "")
+
+
+def cost_of(plan: Plan, target: Target | None) -> Cost:
+    """The cost of a job; of one that is done for the slices of a stack, that of one slice."""
+    room = importlib.import_module(f"tilewise.operations.{plan.job.command}.cost")
+    cost: Cost = room.cost_of(plan, target)
+    return cost
+
+
+def predicted(plan: Plan, target: Target | None, machine: Machine) -> Prediction:
+    """The seconds of `plan` on `machine`: of slices that ranks do apart, of the rank that does most."""
+    found = predict(cost_of(plan, target), machine)
+    if plan.each is None:
+        return found
+    stack = plan.job.stack
+    apart = stack is not None and stack.apart
+    times = -(-plan.each.count // plan.job.variant.ranks) if apart else plan.each.count
+    total = found.total * times
+    return msgspec.structs.replace(
+        found,
+        phases={phase: seconds * times for phase, seconds in found.phases.items()},
+        total=total,
+        wall=found.wall - found.total + total,
+        low=found.low * times,
+        high=found.high * times,
+    )

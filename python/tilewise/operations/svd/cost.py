@@ -1,0 +1,124 @@
+"""What a decomposition costs: operations of its algorithm, panels of A that are read, blocks that travel.
+
+m×n with m ≥ n, k components; operations over m·n² where A is tall, and what is read for them:
+
+    local       LAPACK's gesdd: half of the reduction is products of a matrix and a vector, from memory
+    two_stage   8/3 to a band, 8/3 to divide and conquer, 8 back: products of matrices (design 036)
+    jacobi      AᵀA, its eigenvectors, and then sweeps of 6·m·n² + 4·n³ each, shared out (design 052)
+    randomized  4·m·n·(k + oversample) for each reading of A, of which nobody knows how many it takes
+    tall        QR of panels, two readings of A (design 045)
+
+How many sweeps or readings there are depends on the numbers: so these are what is expected, and no count.
+"""
+
+from __future__ import annotations
+
+from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.target import Target
+from tilewise.launch import job
+from tilewise.machine.terms import gemm
+from tilewise.operations.svd.variants import READINGS
+from tilewise.planning.cost import Cost, Longest, Part, Take
+from tilewise.planning.file_cost import Use, reading
+from tilewise.planning.plan import Plan
+
+_SWEEPS = {"eigen": 1.5, "qr": 4.0, "none": 9.0}  # that are left after a start
+_PROBES = 16  # vectors of the fast proof
+_ROTATED = 6.0  # operations for each number of two columns that a rotation turns, with the product before it
+
+
+def cost_of(plan: Plan, target: Target | None) -> Cost:
+    """The cost of the decomposition that `plan` is of; `target` is its folder."""
+    wanted, variant, source = plan.job.svd, plan.job.variant, plan.job.inputs[0]
+    assert wanted is not None
+    use = Use(variant, plan.spread)
+    m, n = max(source.shape), min(source.shape)
+    k = wanted.components or n
+    item = ITEMSIZE[plan.job.dtype]
+    readings = {"randomized": READINGS if wanted.power < 0 else wanted.power + 2, "tall": 2}
+    inputs = reading(source, variant.read, use, times=readings.get(variant.algorithm, 1))
+    files = 0 if wanted.values_only else k * (source.rows + source.columns)
+    exchange = _exchange(plan, use, m, n)
+    hidden = variant.exchange == "overlap"
+    return Cost(
+        phases={
+            "input": inputs,
+            "compute": _compute(plan, wanted, use, m, n, k),
+            "exchange": [] if hidden else exchange,
+            "output": [use.shared_out("write", float(files * item))],
+            "verify": _verify(plan, wanted, use, k),
+        },
+        behind={"exchange": exchange} if hidden else {},
+        ranks=variant.ranks,
+        messages=None,
+        exchanged=None,
+    )
+
+
+def _compute(plan: Plan, wanted: job.Svd, use: Use, m: int, n: int, k: int) -> list[Part]:
+    variant = plan.job.variant
+    number = 16 if plan.job.dtype.startswith("complex") else 8
+    parts = (number // 8) ** 2  # operations on real numbers for one
+    product = gemm("complex128" if number == 16 else "float64")
+    cores = use.on_node * use.threads
+    mn2, n3 = float(m) * n * n * parts, float(n) ** 3 * parts
+    vectors = not wanted.values_only
+
+    def alone(term: str, amount: float) -> Take:
+        """On rank 0, with its threads."""
+        return Take(term, amount / use.threads, use.threads)
+
+    if variant.algorithm == "local":
+        high = float(n if 6 * m >= 11 * n else m)
+        reduction = 4 * high * n * n * parts - 4 / 3 * n3
+        halves = Longest((Take("lapack", reduction), Take("copy", reduction / parts / 8 * number)))
+        back = (8 / 3 * n3 + 4 * n3 + (2 * mn2 if high < m else 0)) if vectors else 0.0
+        first = 4 * mn2 if high < m else 0.0
+        return [halves, alone(product, back + first)]
+    if variant.algorithm == "two_stage":
+        all_cores = Take(product, (8 / 3 + (8 / 3 + 8 if vectors else 0)) * n3 / cores, cores)
+        tall = [Take(product, 4 * mn2 / cores, cores)] if 3 * m >= 5 * n else []
+        return [all_cores, *tall, Take("copy", 8.0 * m * n * number / cores, cores)]
+    if variant.algorithm == "randomized":
+        readings = READINGS if wanted.power < 0 else wanted.power + 2
+        width = min(n, k + wanted.oversample)
+        return [use.shared_out(product, 4.0 * m * n * width * parts * readings)]
+    if variant.algorithm == "tall":
+        return [use.shared_out(product, 6 * mn2), alone("lapack", 22 * n3)]
+    if variant.algorithm == "serial":
+        return [Take("lapack", _ROTATED * mn2 * _SWEEPS["none"])]
+    sweeps = _SWEEPS.get(variant.start, 9.0)
+    swept: list[Part] = [use.shared_out(product, (6 * mn2 + 4 * n3) * sweeps)]
+    if variant.inner == "rotations":
+        swept = [use.shared_out("lapack", _ROTATED * (mn2 + n3) * sweeps)]
+    if variant.start == "eigen":
+        to_three = Longest((alone("lapack", 4 / 3 * n3), alone("copy", n3 / 6 * number)))
+        swept += [use.shared_out(product, 3 * mn2 + 2 * n3), to_three, alone(product, 4 / 3 * n3)]
+    elif variant.start == "qr":
+        swept += [use.shared_out("lapack", 4 * mn2)]
+    return swept
+
+
+def _exchange(plan: Plan, use: Use, m: int, n: int) -> list[Part]:
+    """A step of a sweep sends a block each way, with its columns of V; there are as many as blocks."""
+    variant = plan.job.variant
+    if variant.algorithm != "jacobi" or variant.ranks == 1:
+        return []
+    number = 16 if plan.job.dtype.startswith("complex") else 8
+    steps = max(1, variant.blocks - 1) * _SWEEPS.get(variant.start, 9.0)
+    block = (m + n) * -(-n // max(1, variant.blocks)) * number
+    return use.sent(2 * steps * block, 2 * steps)
+
+
+def _verify(plan: Plan, wanted: job.Svd, use: Use, k: int) -> list[Part]:
+    """A and the factors once more, against some vectors; or LAPACK, on rank 0."""
+    source = plan.job.inputs[0]
+    m, n = max(source.shape), min(source.shape)
+    if plan.job.verify == "serial":
+        return [Take("lapack", 22.0 * m * n * n)]
+    if plan.job.verify != "fast":
+        return []
+    factors = 0 if wanted.values_only else 2 * k * (source.rows + source.columns)
+    numbers = float(m) * n + factors
+    again = reading(source, plan.job.variant.read, use)
+    return [*again, use.shared_out("lapack", 2 * _PROBES * numbers), use.shared_out("copy", 8 * numbers)]

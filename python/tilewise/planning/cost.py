@@ -1,0 +1,120 @@
+"""Cost: what a way to do a job takes, as amounts of a machine's terms by phase, and so in seconds.
+
+    operations/*/cost.py ── Cost: amounts ──┐
+                                            ├── predict ──▶ Prediction: seconds of each phase, low, high
+    machine/terms.py ──── Machine: terms ───┘
+
+Amounts are those of the rank that has most to do in the phase. Counts (messages, bytes exchanged, operations)
+are those of all ranks, exact where a job's course does not depend on its numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from tilewise.machine.terms import Machine
+
+PHASES = ("input", "compute", "exchange", "output", "verify")
+
+
+class Take(NamedTuple):
+    """`amount` of a machine's `term`, done by one while `at_once` of a node do as much."""
+
+    term: str
+    amount: float
+    at_once: int = 1
+
+
+class Longest(NamedTuple):
+    """Parts that go on at the same time: the longest counts."""
+
+    parts: tuple[Take, ...]
+
+
+Part = Take | Longest
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """Parts of each phase, which add up. Those `behind` go on while ranks compute, and take time where they
+    take longer than that.
+
+    `messages` and `exchanged` bytes, received by all ranks, and `flops`: those of one repetition; None where
+    they depend on the numbers.
+    """
+
+    phases: Mapping[str, Sequence[Part]]
+    behind: Mapping[str, Sequence[Part]] = {}
+    ranks: int = 1
+    messages: int | None = None
+    exchanged: int | None = None
+    flops: float | None = None
+
+
+class Span(NamedTuple):
+    """Seconds, and how far they may be off."""
+
+    seconds: float
+    error: float = 0.0
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds of each phase of the slowest rank, of `total` and of the whole command (`wall`); `total` is
+    from `low` to `high`, as far as anybody knows."""
+
+    phases: dict[str, float]
+    total: float
+    wall: float
+    low: float
+    high: float
+
+    def as_dict(self) -> dict[str, float]:
+        """As records have it."""
+        return {
+            **self.phases,
+            "total": self.total,
+            "wall": self.wall,
+            "low": self.low,
+            "high": self.high,
+        }
+
+
+def predict(cost: Cost, machine: Machine) -> Prediction:
+    """What `cost` takes on `machine`. Some tens of microseconds."""
+    spans = {phase: of_phase(cost.phases.get(phase, ()), machine) for phase in PHASES}
+    for phase, parts in cost.behind.items():
+        there, hidden = spans[phase], of_phase(parts, machine)
+        left = max(0.0, hidden.seconds - spans["compute"].seconds)
+        error = hidden.error * left / hidden.seconds if left else 0.0
+        spans[phase] = Span(there.seconds + left, math.hypot(there.error, error))
+    total = sum(span.seconds for span in spans.values())
+    error = math.sqrt(sum(span.error**2 for span in spans.values()))
+    start = machine.seconds("start", 1) + machine.seconds("start/rank", cost.ranks - 1)
+    return Prediction(
+        phases={phase: span.seconds for phase, span in spans.items()},
+        total=total,
+        wall=total + start,
+        low=max(0.0, total - error),
+        high=total + error,
+    )
+
+
+def of_phase(parts: Sequence[Part], machine: Machine) -> Span:
+    """The seconds of `parts`, one after another."""
+    seconds, squares = 0.0, 0.0
+    for part in parts:
+        take = longest(part, machine)
+        this = machine.seconds(*take)
+        seconds += this
+        squares += (this * machine.term(take.term).error) ** 2
+    return Span(seconds, math.sqrt(squares))
+
+
+def longest(part: Part, machine: Machine) -> Take:
+    """Of what goes on at the same time, what takes longest."""
+    if isinstance(part, Take):
+        return part
+    return max(part.parts, key=lambda take: machine.seconds(*take))
