@@ -44,6 +44,7 @@ def main(words: list[str], joined: Join | None) -> int:
     from tilewise.cli.answers import write_json
     from tilewise.engine.planned import planned_of
     from tilewise.engine.prepare import prepare
+    from tilewise.operations.predicted import machine_of, predicted
     from tilewise.report.planned import planned, ways
     from tilewise.report.render.terminal import show
 
@@ -59,7 +60,8 @@ def main(words: list[str], joined: Join | None) -> int:
             write_json(asked.shown.json, every, "--json")
         if asked.shown.json != "-":
             place = output.target.path if output.target else ""
-            show(planned(output.plan, place, [each.text() for each in disks]))
+            foreseen = predicted(output.plan, output.target, machine_of(output.plan))
+            show(planned(output.plan, place, foreseen, [each.text() for each in disks]))
             if everything and every is not None:
                 show(ways(every))
         for each in disks:

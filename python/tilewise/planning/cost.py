@@ -11,14 +11,28 @@ are those of all ranks, exact where a job's course does not depend on its number
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from tilewise.machine.terms import Machine
 
 PHASES = ("input", "compute", "exchange", "output", "verify")
+
+
+class Span(NamedTuple):
+    """Seconds, and how far they may be off."""
+
+    seconds: float
+    error: float = 0.0
+
+
+class Part(Protocol):
+    """Something that takes time."""
+
+    def span(self, machine: Machine) -> Span:
+        """How long, on `machine`."""
 
 
 class Take(NamedTuple):
@@ -28,14 +42,18 @@ class Take(NamedTuple):
     amount: float
     at_once: int = 1
 
+    def span(self, machine: Machine) -> Span:
+        seconds = machine.seconds(*self)
+        return Span(seconds, seconds * machine.term(self.term).error)
+
 
 class Longest(NamedTuple):
     """Parts that go on at the same time: the longest counts."""
 
-    parts: tuple[Take, ...]
+    parts: tuple[Part, ...]
 
-
-Part = Take | Longest
+    def span(self, machine: Machine) -> Span:
+        return max(part.span(machine) for part in self.parts)
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,13 +70,6 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     messages: int | None = None
     exchanged: int | None = None
     flops: float | None = None
-
-
-class Span(NamedTuple):
-    """Seconds, and how far they may be off."""
-
-    seconds: float
-    error: float = 0.0
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,19 +113,7 @@ def predict(cost: Cost, machine: Machine) -> Prediction:
     )
 
 
-def of_phase(parts: Sequence[Part], machine: Machine) -> Span:
+def of_phase(parts: Iterable[Part], machine: Machine) -> Span:
     """The seconds of `parts`, one after another."""
-    seconds, squares = 0.0, 0.0
-    for part in parts:
-        take = longest(part, machine)
-        this = machine.seconds(*take)
-        seconds += this
-        squares += (this * machine.term(take.term).error) ** 2
-    return Span(seconds, math.sqrt(squares))
-
-
-def longest(part: Part, machine: Machine) -> Take:
-    """Of what goes on at the same time, what takes longest."""
-    if isinstance(part, Take):
-        return part
-    return max(part.parts, key=lambda take: machine.seconds(*take))
+    spans = [part.span(machine) for part in parts]
+    return Span(sum(span.seconds for span in spans), math.sqrt(sum(span.error**2 for span in spans)))

@@ -39,11 +39,13 @@ def variant_line(record: Record) -> str:
 
 
 def _phases(record: Record) -> Table:
-    """Seconds of each phase that took some, its share of the whole, a bar, and how fast it was."""
+    """Seconds of each phase that took some, what was predicted, a share of the whole, and how fast it was."""
     seconds = record.seconds
     many = record.variant.ranks > 1
     table = Table("", "", text_columns("phase"))
     table.columns += number_columns(*(("min s", "mean s", "max s") if many else ("seconds",)))
+    foreseen = record.predicted_seconds or {}
+    table.columns += number_columns(*(["predicted"] if foreseen else []))
     table.columns += [*number_columns("share"), *text_columns("", "")]
     rows: list[tuple[str, Spread, str]] = [
         ("input", seconds.input, _rate(record.rates.read_bytes_per_second, "B/s")),
@@ -57,11 +59,18 @@ def _phases(record: Record) -> Table:
         if spread.max > 0 or note:
             share = min(1.0, spread.mean / whole) if whole > 0 else 0.0
             bar = Cell("█" * round(share * _BAR), tone="bar")
-            table.add(f"{name:<{_LABEL}}", *_numbers(spread, many), f"{share:.0%}", bar, note)
+            before = _foreseen(foreseen, name)
+            table.add(f"{name:<{_LABEL}}", *_numbers(spread, many), *before, f"{share:.0%}", bar, note)
     outside = max(0.0, seconds.wall - seconds.total.max)
-    total = [Cell(text, tone="strong") for text in ("total", *_numbers(seconds.total, many))]
+    sums = ("total", *_numbers(seconds.total, many), *_foreseen(foreseen, "total"))
+    total = [Cell(text, tone="strong") for text in sums]
     table.add(*total, "", "", f"+ {seconds_text(outside)} s to start and end")
     return table
+
+
+def _foreseen(foreseen: dict[str, float], phase: str) -> list[str]:
+    """What was predicted for a phase; nothing where nothing was."""
+    return [seconds_text(foreseen.get(phase, 0.0))] if foreseen else []
 
 
 def closing_lines(record: Record) -> list[tuple[str, ...]]:

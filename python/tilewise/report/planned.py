@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewise.base.units import bytes_text, plural, shape_text
+from tilewise.base.units import bytes_text, plural, seconds_text, shape_text
 from tilewise.engine.planned import Planned
 from tilewise.files.region import Region, Source
 from tilewise.operations import show_of
+from tilewise.planning.cost import Prediction
 from tilewise.planning.placed import counted
 from tilewise.planning.plan import Plan
 from tilewise.report.render.terminal import Screen
 from tilewise.report.table import Cell, Table, number_columns, text_columns
 
 
-def planned(plan: Plan, target: str, disks: Sequence[str] = ()) -> Screen:
+def planned(plan: Plan, target: str, foreseen: Prediction, disks: Sequence[str] = ()) -> Screen:
     """The lines of `plan`, whose result would go to `target`; `disks` say what it needs of which."""
     screen = Screen()
-    rows = _rows(plan, target, disks)
+    rows = _rows(plan, target, foreseen, disks)
     screen.pairs((label, text, label if label == "warning" else "") for label, text in rows)
     return screen
 
@@ -33,7 +34,7 @@ def ways(planned: Planned) -> Screen:
 def variants(planned: Planned) -> Table:
     """The same as a table: a row for each."""
     table = Table("variants", "every variant", text_columns("algorithm", "exchange", "io", "ranks", "grid"))
-    table.columns += [*number_columns("memory"), *text_columns("")]
+    table.columns += [*number_columns("predicted"), *number_columns("memory"), *text_columns("")]
     for each in planned.variants:
         variant = each.variant
         said = "chosen" if each.chosen else "" if each.fits else each.reason
@@ -43,13 +44,14 @@ def variants(planned: Planned) -> Table:
             variant.io,
             f"{variant.ranks} × {plural(variant.threads, 'thread')}",
             shape_text(*variant.grid) + (f" × {variant.copies}" if variant.copies > 1 else ""),
+            f"{seconds_text(each.predicted_seconds['wall'])} s",
             bytes_text(each.memory_bytes),
             Cell(said, tone="good" if each.chosen else "warning"),
         )
     return table
 
 
-def _rows(plan: Plan, target: str, disks: Sequence[str]) -> list[tuple[str, str]]:
+def _rows(plan: Plan, target: str, foreseen: Prediction, disks: Sequence[str]) -> list[tuple[str, str]]:
     variant = plan.job.variant
     rows = [("command", plan.job.command)]
     rows += [("input", _input(region)) for region in plan.job.inputs]
@@ -73,10 +75,23 @@ def _rows(plan: Plan, target: str, disks: Sequence[str]) -> list[tuple[str, str]
     there = "available" if plan.facts.memory_known else "counted on"
     rows.append(("memory", f"{memory}, of {bytes_text(plan.facts.memory_available)} {there}"))
     rows += [("disk", each) for each in disks]
+    rows.append(("predicted", _seconds(foreseen)))
     rows.append(("chosen by", plan.chosen_by + (f" (given: {', '.join(plan.fixed)})" if plan.fixed else "")))
     rows += [("because", reason) for reason in plan.reasons]
     rows += [("warning", warning) for warning in plan.warnings]
     return rows
+
+
+def _seconds(foreseen: Prediction) -> str:
+    """`2.1 s (1.7 to 2.6): input 0.1, compute 1.9; + 0.1 s …`, with the phases that take a hundredth."""
+    phases = [
+        f"{name} {seconds_text(seconds)}"
+        for name, seconds in foreseen.phases.items()
+        if seconds > 0.01 * foreseen.total
+    ]
+    span = f"{seconds_text(foreseen.low)} to {seconds_text(foreseen.high)}"
+    start = f"{seconds_text(foreseen.wall - foreseen.total)} s to start and end"
+    return f"{seconds_text(foreseen.total)} s ({span}): {', '.join(phases)}; + {start}"
 
 
 def _stacked(plan: Plan) -> str:

@@ -19,15 +19,17 @@ _PARTS = {"input": ("file", "parse", "distribute"), "output": ("file", "format",
 def phases(record: Record) -> Table:
     """Seconds of each phase over ranks, with the parts of input and output."""
     table = Table("phases", "Seconds of each phase", text_columns("phase"))
-    table.columns += number_columns("min", "mean", "max", unit="s") + number_columns("share")
+    table.columns += number_columns("min", "mean", "max", "predicted", unit="s") + number_columns("share")
     whole = record.seconds.total.mean
+    foreseen = record.predicted_seconds or {}
 
     def add(name: str, spread: Spread, tone: str) -> None:
         values = (spread.min, spread.mean, spread.max)
         cells = [Cell(significant(value), value, time_text(value), tone=tone) for value in values]
         share = spread.mean / whole if whole > 0 else 0.0
         faint = tone if tone == "faint" else ""
-        table.add(Cell(name, tone=tone), *cells, quantity(share, percent, tone=faint))
+        before = quantity(foreseen.get(name))
+        table.add(Cell(name, tone=tone), *cells, before, quantity(share, percent, tone=faint))
 
     for name in (*PHASES, "total"):
         spread: Spread = getattr(record.seconds, name)
@@ -36,7 +38,7 @@ def phases(record: Record) -> Table:
             inner: Spread = getattr(spread, part)
             if inner.max > 0:
                 add(f"of it {part}", inner, "faint")
-    table.add("whole command", "", "", quantity(record.seconds.wall), "")
+    table.add("whole command", "", "", quantity(record.seconds.wall), quantity(foreseen.get("wall")), "")
     table.notes = ["Over the ranks. A rank's phases add up to its total; overlapping work is counted once."]
     return table
 

@@ -21,7 +21,8 @@ from tilewise.launch.constants import constants
 from tilewise.launch.job import Variant
 from tilewise.machine.terms import gemm
 from tilewise.operations.multiply.need import Sizes
-from tilewise.operations.multiply.traffic import pieces, traffic, widths
+from tilewise.operations.multiply.rings import Rings
+from tilewise.operations.multiply.traffic import GETTING, traffic, widths
 from tilewise.planning import io
 from tilewise.planning.cost import Cost, Longest, Part, Take
 from tilewise.planning.file_cost import Use, reading, writing
@@ -29,7 +30,6 @@ from tilewise.planning.grid import part
 from tilewise.planning.plan import Plan
 
 _LEVEL = 7 / 8  # of the operations that one level of Strassen's product leaves
-_BLOCKS = ("cannon",)
 
 
 def cost_of(plan: Plan, target: Target | None) -> Cost:
@@ -136,21 +136,41 @@ def _exchange(
     elif variant.algorithm == "cannon":
         block = (rows * part(k, q, variant.remainder) + part(k, q, variant.remainder) * columns) * item
         moving += use.sent((q - 1) * block, 2 * (q - 1))
+    elif variant.exchange in GETTING:
+        received = depth * (rows * (q - 1) / q + columns * (p - 1) / p) * item
+        exposed += use.sent(received, len(widths(depth, variant, width)) * ((q > 1) + (p > 1)))
     else:
-        for outer, others in ((rows, q), (columns, p)):
-            if others == 1:
-                continue
-            panels = widths(depth, variant, width)
-            cut = [pieces(outer * each, item, others, variant.exchange) for each in panels]
-            moving += use.sent(depth * outer * item * (others - 1) / others, sum(cut))
-            first = outer * max(panels, default=0) * item
-            hops = others - 2 + max(cut, default=1)
-            exposed += use.sent(first / max(cut, default=1) * hops, hops)
+        exposed.append(_rings(rows, columns, depth, dtype, variant, width, use))
     if variant.copies > 1:  # a tree for each layer's share
         deep = math.ceil(math.log2(variant.copies))
         exposed += use.sent(deep * rows * columns * item, deep * variant.copies)
         exposed.append(Take("copy", 3 * deep * rows * columns * item, use.on_node))
     return exposed, moving
+
+
+def _rings(rows: int, columns: int, depth: int, dtype: str, variant: Variant, width: int, use: Use) -> Rings:
+    """The panels of A along the rows of the grid, and those of B along its columns."""
+    p, q = variant.grid
+    item, panels = ITEMSIZE[dtype], widths(depth, variant, width)
+    longer = max(p, q)
+    each = -(-depth // longer)
+    owners, begin = [], 0
+    for panel in panels:
+        owners.append(min(longer - 1, begin // max(1, each)))
+        begin += panel
+    travelling = (rows if q > 1 else 0) + (columns if p > 1 else 0)
+    cores = use.on_node * use.threads
+    flops = (8.0 if dtype.startswith("complex") else 2.0) * rows * columns
+    term = "plain" if variant.kernel == "plain" else gemm(dtype)
+    return Rings(
+        ranks=longer,
+        widths=tuple(panels),
+        owners=tuple(owners),
+        product=(Take(term, flops / use.threads, cores),),
+        hop=(Take(use.link, travelling * item, use.on_node),),
+        message=(Take(use.message, 1),),
+        overlap=variant.exchange == "overlap",
+    )
 
 
 def _verify(plan: Plan, use: Use) -> list[Part]:

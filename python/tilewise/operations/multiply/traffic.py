@@ -12,8 +12,8 @@ from tilewise.planning.grid import cuts, part, sizes
 from tilewise.planning.names import DESCRIBED_ONCE
 
 PIECE = 2 << 20  # bytes of a piece of a panel, at least
-_GETTING = ("one_sided_fence", "one_sided_lock")
-_AT_ONCE = ("collective", *_GETTING)  # where a panel is one message
+GETTING = ("one_sided_fence", "one_sided_lock")
+_AT_ONCE = ("collective", *GETTING)  # where a panel is one message
 
 
 class Traffic(NamedTuple):
@@ -62,15 +62,15 @@ def pieces(elements: int, item: int, ranks: int, exchange: str) -> int:
 def _blocks(m: int, k: int, n: int, dtype: str, variant: Variant) -> Traffic:
     """Every block of A and of B visits the q − 1 other ranks of its row or column.
 
-    Messages that were described once are as long as the largest block of the row or column. Of empty blocks nobody gets anything,
-    but they are sent.
+    Messages that were described once are as long as the largest block of the row or column. Of empty blocks
+    nobody gets anything, but they are sent.
     """
     q, remainder = variant.grid[0], variant.remainder
     numbers = m * k + k * n
     if variant.exchange in DESCRIBED_ONCE:
         numbers = (m + n) * q * part(k, q, remainder)
     messages = 2 * q * q
-    if variant.exchange in _GETTING:
+    if variant.exchange in GETTING:
         there = [len(cuts(extent, q, remainder)) for extent in (m, k, n)]
         messages = (there[0] + there[2]) * there[1]
     return Traffic((q - 1) * messages, (q - 1) * numbers * ITEMSIZE[dtype])
@@ -84,7 +84,7 @@ def _panels(m: int, k: int, n: int, dtype: str, variant: Variant, width: int) ->
     for each in widths(k, variant, width):
         for extent, parts, others in ((m, p, q), (n, q, p)):
             for size, count in sizes(extent, parts, variant.remainder):
-                if size == 0 and variant.exchange in _GETTING:
+                if size == 0 and variant.exchange in GETTING:
                     continue
                 messages += count * (others - 1) * pieces(size * each, item, others, variant.exchange)
     return Traffic(messages, ((q - 1) * m * k + (p - 1) * k * n) * item)

@@ -26,7 +26,7 @@ _AGREEING = 2  # messages up and down a tree for each time that all ranks agree
 def cost_of(plan: Plan, target: Target | None) -> Cost:
     """The cost of the sweeps that `plan` is of."""
     sweeps, variant, source = plan.job.stencil, plan.job.variant, plan.job.inputs[0]
-    assert sweeps is not None and target is not None
+    assert sweeps is not None
     use = Use(variant, plan.spread)
     item = ITEMSIZE[plan.job.dtype]
     extents = source.rows // sweeps.planes, source.columns
@@ -34,7 +34,15 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     rows = part(extents[0], variant.grid[0], variant.remainder)
     whole = variant.grid[1] == 1
     inputs = reading(source, variant.read, use, rows=rows, whole_rows=whole)
-    output = writing(plan.shape, plan.dtype, target.format, variant.write, use, rows=rows, whole_rows=whole)
+    output = writing(
+        plan.shape,
+        plan.dtype,
+        target.format if target else None,
+        variant.write,
+        use,
+        rows=rows,
+        whole_rows=whole,
+    )
     tiled = variant.tile != (0, 0)
     halo = Traffic(0, 0, 0, 0)
     if not tiled and variant.exchange not in ("none", "shared"):

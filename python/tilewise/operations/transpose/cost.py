@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.formats import Format
 from tilewise.files.target import Target
 from tilewise.launch.job import Variant
 from tilewise.operations.transpose.need import Files
@@ -32,9 +33,8 @@ class Traffic(NamedTuple):
 def cost_of(plan: Plan, target: Target | None) -> Cost:
     """The cost of the transposition that `plan` is of."""
     job, variant, source = plan.job, plan.job.variant, plan.job.inputs[0]
-    assert target is not None
     use = Use(variant, plan.spread)
-    files = Files(source=source, kind=target.format, order=plan.order)
+    files = Files(source=source, kind=target.format if target else Format(), order=plan.order)
     item = ITEMSIZE[source.dtype]
     rows = part(files.stored[0], variant.grid[0], variant.remainder)
     streams = variant.algorithm == "staged"
@@ -42,7 +42,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     output = writing(
         plan.shape,
         plan.dtype,
-        target.format,
+        target.format if target else None,
         variant.write,
         use,
         rows=part(files.written[0], variant.grid[0], variant.remainder),
