@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from tilewise.base.declare import WHAT, Parameter, arguments_of
+from tilewise.base.declare import FILE, WHAT, WHERE, Parameter, arguments_of
 from tilewise.base.errors import UsageError
 from tilewise.cli.commands import JOBS
 from tilewise.launch.join import Join
 
 ALL = Parameter(
-    name="--all", group=WHAT, help="List every variant that its flags leave open, and its memory."
+    name="--all", group=WHAT, help="List every variant that its flags leave open, its seconds and its memory."
+)
+MACHINE = Parameter(
+    name="--machine",
+    value=FILE,
+    group=WHERE,
+    help="Plan for the machine that a JSON file describes, instead of this one.",
+)
+FORGET = Parameter(
+    name="--forget", group=WHERE, help="Drop what runs have taught about machines; takes no COMMAND."
 )
 
 
@@ -19,14 +28,18 @@ def request(
     /,
     *arguments: Annotated[str, Parameter(name="ARGUMENT", group=WHAT, help="The arguments of the job.")],
     every: Annotated[bool, ALL] = False,
+    machine: Annotated[str, MACHINE] = "",
+    forget: Annotated[bool, FORGET] = False,
 ) -> None:
-    """Say what a job would do and why; nothing runs. --json FILE always has every variant.
+    """Say what a job would do, why, and how long it would take; nothing runs. --json FILE has every variant.
 
     Examples:
         tilewise plan multiply A.npy B.npy -o C.npy
-            What would be done, and what it needs.
+            What would be done, how long it would take, and what it needs.
         tilewise plan svd random:2000x2000:float64 -o svd --all
-            Every way to do it on this machine, with its memory.
+            Every way to do it on this machine, with its seconds and its memory.
+        tilewise plan transpose random:100000x100000 -o T.npy --machine cluster.json -n 4096
+            The same on a machine that is not here.
     """
 
 
@@ -37,6 +50,11 @@ def main(words: list[str], joined: Join | None) -> int:
 
         print(page("plan", request.__doc__ or "", arguments_of(request)))
         return 0
+    if words == ["--forget"]:
+        from tilewise.machine.profile import forget_terms
+
+        print("forgotten" if forget_terms() else "there was nothing to forget")
+        return 0
     name, rest = words[0], words[1:]
     if name not in JOBS:
         raise UsageError(f"plan takes the arguments of a job ({', '.join(JOBS)}), not {name!r}")
@@ -44,26 +62,45 @@ def main(words: list[str], joined: Join | None) -> int:
     from tilewise.cli.answers import write_json
     from tilewise.engine.planned import planned_of
     from tilewise.engine.prepare import prepare
+    from tilewise.machine.described import read_machine
     from tilewise.operations.predicted import machine_of, predicted
     from tilewise.report.planned import planned, ways
     from tilewise.report.render.terminal import show
 
     everything = "--all" in rest
-    asked = jobs.asked_of(name, [word for word in rest if word != "--all"])
+    rest, described = _machine([word for word in rest if word != "--all"])
+    asked = jobs.asked_of(name, rest)
     if asked is not None:
         if asked.streams.any:
             raise UsageError("plan looks at files, and - is standard input or output", "the name of a file")
-        output = prepare(asked.request, joined)
-        disks = output.rooms()
-        every = planned_of(output, asked.request, joined) if asked.shown.json or everything else None
+        machine = read_machine(described) if described is not None else None
+        output = prepare(asked.request, joined, machine)
+        disks = output.rooms() if machine is None else []  # nobody knows the disks of others
+        every = planned_of(output, asked.request, joined, machine) if asked.shown.json or everything else None
         if asked.shown.json is not None:
             write_json(asked.shown.json, every, "--json")
         if asked.shown.json != "-":
             place = output.target.path if output.target else ""
-            foreseen = predicted(output.plan, output.target, machine_of(output.plan))
+            foreseen = predicted(output.plan, output.target, machine or machine_of(output.plan))
             show(planned(output.plan, place, foreseen, [each.text() for each in disks]))
             if everything and every is not None:
                 show(ways(every))
         for each in disks:
             each.require()
     return 0
+
+
+def _machine(words: list[str]) -> tuple[list[str], str | None]:
+    """`words` without --machine FILE, and that file."""
+    kept: list[str] = []
+    found: str | None = None
+    left = iter(words)
+    for word in left:
+        name, equals, value = word.partition("=")
+        if name != "--machine":
+            kept.append(word)
+            continue
+        found = value if equals else next(left, "")
+        if not found:
+            raise UsageError("--machine expects a file that describes a machine", "--machine cluster.json")
+    return kept, found

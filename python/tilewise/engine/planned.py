@@ -11,6 +11,7 @@ from tilewise.engine.record import record_variant
 from tilewise.engine.request import Request
 from tilewise.launch.join import Join
 from tilewise.launch.record import RecordVariant
+from tilewise.machine.terms import Machine
 from tilewise.operations.candidates import candidates
 
 
@@ -43,12 +44,14 @@ class Planned(msgspec.Struct, frozen=True):
     warnings: list[str]
 
 
-def planned_of(output: JobOutput[Any], request: Request, joined: Join | None = None) -> Planned:
-    """The plan of a prepared `request`, and every other way to do it."""
+def planned_of(
+    output: JobOutput[Any], request: Request, joined: Join | None = None, machine: Machine | None = None
+) -> Planned:
+    """The plan of a prepared `request`, and every other way to do it, on `machine` or where it runs."""
     from tilewise import __version__
 
     plan, operation = output.plan, request.operation
-    ways = candidates(plan, operation, output.target, joined)
+    ways = candidates(plan, operation, output.target, joined, machine)
     return Planned(
         tilewise=__version__,
         command=plan.job.command,

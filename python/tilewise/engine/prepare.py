@@ -19,7 +19,9 @@ from tilewise.files.region import Region, Source
 from tilewise.files.style import PLAIN
 from tilewise.files.target import Target, require_replaceable, written_warnings
 from tilewise.launch.join import Join
+from tilewise.machine.described import facts_of
 from tilewise.machine.facts import of_ranks
+from tilewise.machine.terms import Machine
 from tilewise.operations.operation import NOWHERE, Operation
 from tilewise.planning.plan import Plan
 
@@ -39,10 +41,10 @@ def foresee(request: Request, unknown: Sequence[str], record: str | None) -> Non
         (folder.require_replaceable if operation.several else require_replaceable)(target, request.force)
 
 
-def prepare(request: Request, joined: Join | None = None) -> JobOutput[Any]:
+def prepare(request: Request, joined: Join | None = None, machine: Machine | None = None) -> JobOutput[Any]:
     """The planned result of `request`; raises UsageError for whatever cannot be. Changes nothing.
 
-    `joined` tells of ranks that exist already.
+    `joined` tells of ranks that exist already, `machine` of one that is not here but is planned for.
     """
     operation = request.operation
     nowhere = operation.nowhere
@@ -60,7 +62,7 @@ def prepare(request: Request, joined: Join | None = None) -> JobOutput[Any]:
     if begun is not None:
         operation = msgspec.structs.replace(operation, resumed=begun.header.job)
     try:
-        return _prepared(request, operation, inputs, target, begun, joined)
+        return _prepared(request, operation, inputs, target, begun, joined, machine)
     except BaseException:
         if begun is not None:
             begun.let_go()
@@ -74,6 +76,7 @@ def _prepared(
     target: Target | None,
     begun: journal.Begun | None,
     joined: Join | None,
+    machine: Machine | None,
 ) -> JobOutput[Any]:
     _check_style(operation, inputs, target)
     named = [*([target.path] if target else []), *(region.path for region in inputs)]
@@ -84,6 +87,8 @@ def _prepared(
         if joined is not None:
             raise UsageError("--simulate starts no ranks, so that no launcher can have started them")
         facts = operation.simulate.facts(facts)
+    elif machine is not None:
+        facts = facts_of(machine, facts)
     planned = operation.plan_all(inputs, target, facts, joined)
     plan = _with_notes(planned.required(lambda: operation.what_fits(planned, joined)), target)
     if operation.simulate is not None:

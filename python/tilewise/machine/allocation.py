@@ -31,13 +31,15 @@ class Node(msgspec.Struct, frozen=True):
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     """`here` is the node that this process is on, empty on a host that is none of them.
 
-    `memory`: bytes on the node with least; None, as `cpus_per_task`: Slurm does not say.
+    `memory`: bytes on the node with least; None, as `cpus_per_task`: Slurm does not say. `said_by`: who has
+    the nodes or grants them, as a sentence begins.
     """
 
     nodes: tuple[Node, ...]
     here: str = ""
     cpus_per_task: int | None = None
     memory: int | None = None
+    said_by: str = "Slurm grants"
 
     @property
     def cpus(self) -> int:
@@ -51,7 +53,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
         where = f"each of {len(self.nodes)} nodes" if len(self.nodes) > 1 else self.nodes[0].name
         memory = f"; {bytes_text(self.memory)} of memory" if self.memory is not None else ""
         both = f"{cpus} on {where}" if most else where
-        return f"Slurm grants {both}{memory}{' on a node' if memory and len(self.nodes) > 1 else ''}"
+        return f"{self.said_by} {both}{memory}{' on a node' if memory and len(self.nodes) > 1 else ''}"
 
     def find(self, host: str) -> Node | None:
         """The node of that name, with or without its domain."""

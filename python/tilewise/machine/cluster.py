@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.machine.allocation import Allocation, Node
+from tilewise.machine.allocation import Node
+from tilewise.machine.described import facts_elsewhere
 from tilewise.machine.facts import Facts
 from tilewise.machine.terms import KINDS, Machine, Term
 
@@ -107,19 +108,9 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     def facts(self, here: Facts) -> Facts:
         """Of a host of it: its cores are all that is known, as if a batch system had granted them."""
         nodes = tuple(Node(name, self.cores) for name in self.hosts)
-        return msgspec.structs.replace(
-            here,
-            host=f"simulated: {self.name}",
-            cpu="simulated",
-            flags=frozenset(),
-            cores=self.cores,
-            cpus=self.cores,
-            numa=1,
-            shared_memory=0,  # the simulator has shared windows wrong
-            granted=Allocation(nodes=nodes),
-            elsewhere=True,
-            memory_known=False,
-        )
+        # The simulator has shared windows wrong, so there is no shared memory.
+        found = facts_elsewhere(here, f"simulated: {self.name}", nodes, f"{self.name} has")
+        return msgspec.structs.replace(found, cpu="simulated")
 
 
 def shipped() -> tuple[str, ...]:

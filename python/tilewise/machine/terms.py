@@ -86,7 +86,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "link/core": _rate("bytes that a rank receives within a node", "B/s", 5e9, 10e9),
         "link/node": _rate("bytes that a rank receives from another node", "B/s", 1e9, 1e9),
         "start": _seconds("starting the ranks of a job, and what the front does", 0.08),
-        "start/rank": _seconds("starting one rank more", 0.01),
+        "start/rank": _seconds("starting one rank more on a node", 0.01),
+        "start/nodes": _seconds("starting on twice as many nodes", 0.1),
     }
 )
 

@@ -38,15 +38,19 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def candidates(
-    chosen: Plan, operation: Operation, target: Target | None, joined: Join | None = None
+    chosen: Plan,
+    operation: Operation,
+    target: Target | None,
+    joined: Join | None = None,
+    machine: Machine | None = None,
 ) -> list[Candidate]:
     """Every variant within the flags that were given, that of `chosen` first.
 
     Algorithms and exchanges are crossed, on the chosen number of ranks, on one and on one for each core; of
     ways to read and write, those of the chosen variant are tried one by one. What does not go together is no
-    variant. Plans each, and runs nothing: a millisecond or less for each.
+    variant. Plans each, and runs nothing: a millisecond or less for each. `machine` is one that is not here.
     """
-    machine = machine_of(chosen)
+    machine = machine or machine_of(chosen)
     ways = {_key(chosen.job.variant): _candidate(chosen, target, machine)}
     for options in _alternatives(operation, chosen.job.variant, chosen.facts):
         with contextlib.suppress(UsageError):

@@ -61,12 +61,12 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     take longer than that.
 
     `messages` and `exchanged` bytes, received by all ranks, and `flops`: those of one repetition; None where
-    they depend on the numbers.
+    they depend on the numbers. `ranks` are those of a node, and nodes.
     """
 
     phases: Mapping[str, Sequence[Part]]
     behind: Mapping[str, Sequence[Part]] = {}
-    ranks: int = 1
+    ranks: tuple[int, int] = (1, 1)
     messages: int | None = None
     exchanged: int | None = None
     flops: float | None = None
@@ -103,7 +103,9 @@ def predict(cost: Cost, machine: Machine) -> Prediction:
         spans[phase] = Span(there.seconds + left, math.hypot(there.error, error))
     total = sum(span.seconds for span in spans.values())
     error = math.sqrt(sum(span.error**2 for span in spans.values()))
-    start = machine.seconds("start", 1) + machine.seconds("start/rank", cost.ranks - 1)
+    on_node, nodes = cost.ranks
+    start = machine.seconds("start", 1) + machine.seconds("start/rank", on_node - 1)
+    start += machine.seconds("start/nodes", math.log2(nodes))
     return Prediction(
         phases={phase: span.seconds for phase, span in spans.items()},
         total=total,

@@ -32,6 +32,7 @@ class Use:
 
     def __init__(self, variant: Variant, spread: Spread) -> None:
         self.ranks, self.threads, self.on_node = variant.ranks, variant.threads, spread.on_node
+        self.ranks_and_nodes = (spread.on_node, spread.nodes)
         self.link = "link/node" if spread.nodes > 1 else "link/core"
         self.message = "message/node" if spread.nodes > 1 else "message/core"
 

@@ -27,7 +27,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
             "output": output,
             "verify": verifying([], source.bytes, use) if job.verify == "fast" else [],
         },
-        ranks=variant.ranks,
+        ranks=use.ranks_and_nodes,
         messages=0,
         exchanged=0,
         flops=0.0,

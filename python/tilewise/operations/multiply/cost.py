@@ -70,7 +70,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     return Cost(
         phases=phases,
         behind=behind,
-        ranks=variant.ranks,
+        ranks=use.ranks_and_nodes,
         messages=None if job.symmetric or job.stage[0] else counted.messages,
         exchanged=None if job.symmetric or job.stage[0] else counted.bytes,
         flops=_operations(plan),

@@ -11,7 +11,7 @@ from tilewise.planning.grid import part
 from tilewise.planning.need import Need, staging
 
 OWN = 28 << 20  # the program and MPI, each rank
-FOR_EACH = 1 << 19  # and what MPI keeps on each for every other
+FOR_EACH = 1 << 19  # and what MPI keeps on each for every other of its node
 BLAS = 20 << 20
 PACKING = 4 << 20  # what gemm packs A and B into, each thread
 PIECES = 32  # of k, at most, each with a C of its own where C is small: fewer than PIECES tiles
@@ -74,7 +74,8 @@ def multiply_need(
     ahead = bool(whole) and variant.read in ("positioned", "uncached")
     if ahead:  # one window is read while another is multiplied
         a, b, buffers, operands = 2 * a, 2 * b, 2 * buffers, 2 * operands
-    fixed = OWN + variant.ranks * FOR_EACH + (BLAS if variant.kernel == "blas" else 0)
+    most = variant.ranks if on_node is None else on_node
+    fixed = OWN + most * FOR_EACH + (BLAS if variant.kernel == "blas" else 0)
     fixed += staging(msgspec.structs.replace(variant, read=variant.write) if ahead and plain else variant)
     fixed += 2 * sizes.direct_bytes if ahead else 0
     fixed += variant.threads * PACKING + (SHARED_PANELS if strassen else 0)
@@ -100,7 +101,6 @@ def multiply_need(
     # The serial proof gathers both operands and the result on rank 0, beside a second product.
     serial = (m * k + k * n + 2 * m * n) * item if verify == "serial" else 0
     everywhere = operands + variant.copies * result + variant.ranks * (buffers + fixed)
-    most = variant.ranks if on_node is None else on_node
     return Need(
         rank=a + b + c + buffers + fixed + serial,
         node=-(-everywhere * most // variant.ranks) + serial,

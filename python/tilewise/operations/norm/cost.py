@@ -17,7 +17,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
             "input": reading(source, variant.read, use),
             "compute": [use.shared_out("copy", source.bytes)],
         },
-        ranks=variant.ranks,
+        ranks=use.ranks_and_nodes,
         messages=0,
         exchanged=0,
     )

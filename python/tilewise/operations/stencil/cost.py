@@ -70,7 +70,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
             "verify": _verify(plan, sweeps, use),
         },
         behind={"exchange": moving} if overlapped else {},
-        ranks=variant.ranks,
+        ranks=use.ranks_and_nodes,
         messages=times * halo.messages if fixed else None,
         exchanged=times * halo.cells * item if fixed else None,
         flops=float(source.rows) * source.columns * sweeps.steps * told_operations(sweeps) if fixed else None,

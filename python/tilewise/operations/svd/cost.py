@@ -49,7 +49,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
             "verify": _verify(plan, wanted, use, k),
         },
         behind={"exchange": exchange} if hidden else {},
-        ranks=variant.ranks,
+        ranks=use.ranks_and_nodes,
         messages=None,
         exchanged=None,
     )

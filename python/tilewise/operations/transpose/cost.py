@@ -61,7 +61,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
             "output": output,
             "verify": verifying([source], source.bytes, use) if job.verify == "fast" else [],
         },
-        ranks=variant.ranks,
+        ranks=use.ranks_and_nodes,
         messages=sent.messages,
         exchanged=sent.numbers * item,
         flops=0.0,
