@@ -63,7 +63,7 @@ def main(words: list[str], joined: Join | None) -> int:
     from tilewise.engine.planned import planned_of
     from tilewise.engine.prepare import prepare
     from tilewise.machine.described import read_machine
-    from tilewise.operations.predicted import machine_of, predicted
+    from tilewise.operations.predicted import cost_of, machine_of, predicted
     from tilewise.report.planned import planned, ways
     from tilewise.report.render.terminal import show
 
@@ -81,7 +81,9 @@ def main(words: list[str], joined: Join | None) -> int:
             write_json(asked.shown.json, every, "--json")
         if asked.shown.json != "-":
             place = output.target.path if output.target else ""
-            foreseen = predicted(output.plan, output.target, machine or machine_of(output.plan))
+            foreseen = predicted(
+                output.plan, cost_of(output.plan, output.target), machine or machine_of(output.plan)
+            )
             show(planned(output.plan, place, foreseen, [each.text() for each in disks]))
             if everything and every is not None:
                 show(ways(every))

@@ -94,6 +94,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
             parse=parse_deadline,
         ),
     ] = None
+    no_learn: Annotated[
+        bool,
+        Parameter(
+            name="--no-learn",
+            group=HOW,
+            help="Do not let this run correct what is known of this machine, by which jobs are planned.",
+        ),
+    ] = False
     line: str = ""
 
     def __post_init__(self) -> None:

@@ -40,7 +40,9 @@ from tilewise.launch.record import Record, encode
 from tilewise.launch.supervise import Supervisor
 from tilewise.machine import profile
 from tilewise.machine.disturbance import Watch
-from tilewise.operations.predicted import machine_of, predicted
+from tilewise.operations.learning import learned
+from tilewise.operations.predicted import cost_of, machine_name, machine_of, predicted
+from tilewise.planning.cost import PHASES
 from tilewise.planning.placed import misplaced
 from tilewise.planning.plan import Plan
 
@@ -109,7 +111,9 @@ class Session:
     def _run(self, request: Request, output: JobOutput[Any], listener: Listener, survives: bool) -> Record:
         plan, target, caught = output.plan, output.target, self.caught
         start = _start(plan, self._joined, survives, not request.operation.nowhere)
-        foreseen = predicted(plan, target, machine_of(plan))  # while files are in the cache, or not
+        machine = machine_of(plan)
+        cost = cost_of(plan, target)  # while files are in the cache, or not
+        foreseen = predicted(plan, cost, machine)
         storage = storage_of(plan.job.inputs, target)
         inputs = Inputs(plan.job.inputs)
         trace = SideFile("the timeline", request.trace, plan.job.id)
@@ -218,6 +222,8 @@ class Session:
                 limit.close()
         guardian.dismiss()
         _remember(record, plan)
+        if _teaches(request, record, plan):
+            profile.store_terms(machine_name(plan), lambda old: old | learned(cost, machine, _took(record)))
         return record
 
     def _supervise(
@@ -316,6 +322,19 @@ def _remember(record: Record, plan: Plan) -> None:
         from tilewise.machine.transposition import measure_tile
 
         measure_tile(*plan.measure_tile, plan.facts, launcher.find_worker().path)
+
+
+def _teaches(request: Request, record: Record, plan: Plan) -> bool:
+    """Whether what the run took tells of the machine: nothing disturbed it, and it did what was planned."""
+    changed = plan.each is not None or request.resume or "survived" in record.result
+    return not (request.no_learn or record.labels or changed or plan.choices.simulate or plan.oversubscribed)
+
+
+def _took(record: Record) -> dict[str, float]:
+    """The seconds of each phase on the slowest rank, and of what lies outside of them."""
+    seconds = record.seconds
+    took = {phase: float(getattr(seconds, phase).max) for phase in PHASES}
+    return {**took, "start": seconds.wall - seconds.total.max}
 
 
 def _admit(output: JobOutput[Any], caught: signals.Signals) -> None:

@@ -9,10 +9,10 @@ from tilewise.machine.terms import GEMM, Machine, Term, gemm
 _PEAK_ERROR = 0.15  # of a rate that products have reached: others may not
 
 
-def machine_here(facts: Facts, build: str) -> Machine:
-    """The machine that `facts` are of, as the worker of that `build` sees it. Reads the profile."""
+def machine_here(facts: Facts, key: str) -> Machine:
+    """The machine that `facts` are of, which the profile has under `key`."""
     stored = profile.load()
-    terms = _peaks(stored, facts) | stored.terms.get(profile.machine_key(facts.host, facts.cpu, build), {})
+    terms = _peaks(stored, facts) | stored.terms.get(key, {})
     nodes = len(facts.granted.nodes) if facts.granted is not None else 1
     return Machine(
         name=facts.host, nodes=nodes, cores=facts.cores, memory=facts.memory_available, terms=terms

@@ -21,7 +21,8 @@ import msgspec
 class Term(msgspec.Struct, frozen=True, kw_only=True):
     """What one core or pair does in a second (`rate`), and a `node` at most; or the `seconds` of one thing.
 
-    `node` 0: as much as all of its cores. `error` is relative: 0.3 is ± 30 %. `source`: where it is from.
+    `node` 0: as much as all of its cores. `error` is relative: 0.3 is ± 30 %. `source`: where it is from;
+    `runs`: how many jobs have corrected it.
     """
 
     rate: float = 0.0
@@ -29,6 +30,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     error: float = 0.3
     source: str = "assumed"
+    runs: int = 0
 
     def times(self, factor: float, source: str, error: float) -> Term:
         """The same where everything takes `factor` as long."""
@@ -38,6 +40,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
             seconds=self.seconds * factor,
             error=error,
             source=source,
+            runs=self.runs,
         )
 
 
@@ -113,9 +116,10 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
             return amount * term.seconds * max(1.0, at_once / self.cores)
         return amount / min(term.rate, (term.node or term.rate * self.cores) / at_once)
 
-    def knows(self, name: str) -> bool:
-        """Whether anybody has measured it, or said it."""
-        return name in self.terms
+    @property
+    def known(self) -> bool:
+        """Whether anybody has measured or said what it does, not products alone."""
+        return any(not name.startswith(GEMM) for name in self.terms)
 
 
 def gemm(dtype: str) -> str:

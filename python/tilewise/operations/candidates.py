@@ -15,7 +15,7 @@ from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.machine.terms import Machine
 from tilewise.operations.operation import Operation
-from tilewise.operations.predicted import machine_of, predicted
+from tilewise.operations.predicted import cost_of, machine_of, predicted
 from tilewise.planning.choices import Strategies, parse_io
 from tilewise.planning.cost import Prediction
 from tilewise.planning.names import ONE_FILE
@@ -69,7 +69,7 @@ def _candidate(plan: Plan, target: Target | None, machine: Machine) -> Candidate
         variant=plan.job.variant,
         stack=plan.job.stack,
         need=plan.need,
-        foreseen=predicted(plan, target, machine),
+        foreseen=predicted(plan, cost_of(plan, target), machine),
         reasons=plan.reasons,
         refusal=plan.refusal,
     )

@@ -48,6 +48,9 @@ class Operation(Choices, frozen=True, kw_only=True):
     colours: ClassVar[bool] = False
     several: ClassVar[bool] = False
     not_of_stacks: ClassVar[dict[str, str]] = {}
+    weighs: ClassVar[
+        tuple[str, ...]
+    ] = ()  # flags that prediction may choose, where the rule has no other reason
     blind: ClassVar[bool] = False  # what is done does not depend on the numbers
 
     output: Annotated[

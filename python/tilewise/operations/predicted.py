@@ -9,6 +9,7 @@ import msgspec
 from tilewise.files.target import Target
 from tilewise.launch import worker
 from tilewise.machine.here import machine_here
+from tilewise.machine.profile import machine_key
 from tilewise.machine.terms import Machine
 from tilewise.planning.cost import Cost, Prediction, predict
 from tilewise.planning.plan import Plan
@@ -18,8 +19,14 @@ def machine_of(plan: Plan) -> Machine:
     """The machine that `plan` is for: simulated, or this one with what is known of it."""
     if plan.choices.simulate is not None:
         return plan.choices.simulate.machine()
+    return machine_here(plan.facts, machine_name(plan))
+
+
+def machine_name(plan: Plan) -> str:
+    """The key of what is known of the machine that `plan` runs on; it must not be simulated."""
     found = worker.find()
-    return machine_here(plan.facts, worker.build_facts(found).get("mpi", "") if found else "")
+    build = worker.build_facts(found).get("mpi", "") if found else ""
+    return machine_key(plan.facts.host, plan.facts.cpu, build)
 
 
 def cost_of(plan: Plan, target: Target | None) -> Cost:
@@ -29,9 +36,9 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     return cost
 
 
-def predicted(plan: Plan, target: Target | None, machine: Machine) -> Prediction:
-    """The seconds of `plan` on `machine`: of slices that ranks do apart, of the rank that does most."""
-    found = predict(cost_of(plan, target), machine)
+def predicted(plan: Plan, cost: Cost, machine: Machine) -> Prediction:
+    """The seconds of `plan`, of that `cost`: of slices that ranks do apart, of the rank that does most."""
+    found = predict(cost, machine)
     if plan.each is None:
         return found
     stack = plan.job.stack

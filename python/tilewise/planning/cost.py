@@ -34,6 +34,9 @@ class Part(Protocol):
     def span(self, machine: Machine) -> Span:
         """How long, on `machine`."""
 
+    def takes(self, machine: Machine) -> Sequence[Take]:
+        """What of it takes that time."""
+
 
 class Take(NamedTuple):
     """`amount` of a machine's `term`, done by one while `at_once` of a node do as much."""
@@ -46,6 +49,9 @@ class Take(NamedTuple):
         seconds = machine.seconds(*self)
         return Span(seconds, seconds * machine.term(self.term).error)
 
+    def takes(self, machine: Machine) -> Sequence[Take]:
+        return [self]
+
 
 class Longest(NamedTuple):
     """Parts that go on at the same time: the longest counts."""
@@ -54,6 +60,9 @@ class Longest(NamedTuple):
 
     def span(self, machine: Machine) -> Span:
         return max(part.span(machine) for part in self.parts)
+
+    def takes(self, machine: Machine) -> Sequence[Take]:
+        return max(self.parts, key=lambda part: part.span(machine)).takes(machine)
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +79,15 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     messages: int | None = None
     exchanged: int | None = None
     flops: float | None = None
+
+    def starting(self) -> list[Part]:
+        """The parts of the command outside of all phases."""
+        on_node, nodes = self.ranks
+        return [
+            Take("start", 1),
+            Take("start/rank", on_node - 1),
+            Take("start/nodes", math.log2(nodes)),
+        ]
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,9 +121,7 @@ def predict(cost: Cost, machine: Machine) -> Prediction:
         spans[phase] = Span(there.seconds + left, math.hypot(there.error, error))
     total = sum(span.seconds for span in spans.values())
     error = math.sqrt(sum(span.error**2 for span in spans.values()))
-    on_node, nodes = cost.ranks
-    start = machine.seconds("start", 1) + machine.seconds("start/rank", on_node - 1)
-    start += machine.seconds("start/nodes", math.log2(nodes))
+    start = of_phase(cost.starting(), machine).seconds
     return Prediction(
         phases={phase: span.seconds for phase, span in spans.items()},
         total=total,

@@ -58,6 +58,7 @@ class Multiply(OfOneInput, frozen=True, kw_only=True):
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
     blind: ClassVar[bool] = True
+    weighs: ClassVar[tuple[str, ...]] = ("ranks", "algorithm")
     keeps: ClassVar[bool] = True
     kernels: ClassVar[tuple[str, ...]] = KERNELS
     operands: ClassVar[tuple[str, ...]] = ("a", "b")

@@ -11,10 +11,11 @@ the link took its time; a product begins once its panel is there and the one bef
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tilewise.machine.terms import Machine
-from tilewise.planning.cost import Part, Span, of_phase
+from tilewise.planning.cost import Part, Span, Take, of_phase
 
 SLICE = 384  # of k, after which a rank that computes looks for messages
 
@@ -57,6 +58,10 @@ class Rings(NamedTuple):
         computing = sum(self.widths) * product.seconds
         waited = max(end, default=0.0) - computing
         return Span(waited, waited * (hop.error / hop.seconds if hop.seconds else 0.0))
+
+    def takes(self, machine: Machine) -> Sequence[Take]:
+        """Nothing: what is waited for is many terms at once."""
+        return []
 
 
 def _looked(there: float, begun: float, end: float, slices: int) -> float:

@@ -1,0 +1,61 @@
+"""Learning: what a run took, beside what was predicted, corrects the terms of the machine.
+
+A phase that took r times what was predicted makes each of its terms slower by r to the power of its share,
+and of a part of that: a half at first, a tenth after many runs. So one run moves a term little that many have
+made, a term that hardly counted hardly moves, and no run moves one by more than a factor of two. The error of
+a term follows how far predictions with it were off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from tilewise.machine.terms import Machine, Term
+from tilewise.planning.cost import Cost, Part
+
+LEAST = 0.02  # seconds of a phase: what takes less tells of the clock
+_FASTEST, _SLOWEST = 0.5, 0.1  # weights of the first run and of late ones
+_MOST = 2.0  # the factor by which one run moves a term at most
+_ERRORS = (0.05, 1.0)
+_COUNTS = 0.05  # of a phase: terms with less are left alone
+
+
+def learned(cost: Cost, machine: Machine, took: Mapping[str, float]) -> dict[str, Term]:
+    """The terms that a run corrects, of a job of this `cost`, whose phases `took` so many seconds.
+
+    `took` may also have `start`: the seconds outside of all phases.
+    """
+    changed: dict[str, Term] = {}
+    for phase, parts in cost.phases.items():
+        if phase not in cost.behind:
+            changed |= _of_phase(list(parts), machine, took.get(phase, 0.0))
+    return changed | _of_phase(cost.starting(), machine, took.get("start", 0.0))
+
+
+def _of_phase(parts: list[Part], machine: Machine, took: float) -> dict[str, Term]:
+    shares: dict[str, float] = {}
+    for take in (take for part in parts for take in part.takes(machine)):
+        shares[take.term] = shares.get(take.term, 0.0) + take.span(machine).seconds
+    whole = sum(part.span(machine).seconds for part in parts)
+    if took < LEAST or whole <= 0:
+        return {}
+    ratio = took / whole
+    return {
+        name: _corrected(machine.term(name), ratio, min(1.0, seconds / whole))
+        for name, seconds in shares.items()
+        if seconds >= _COUNTS * whole
+    }
+
+
+def _corrected(term: Term, ratio: float, share: float) -> Term:
+    weight = share * max(_SLOWEST, _FASTEST / (1 + term.runs / 4))
+    factor = min(_MOST, max(1 / _MOST, ratio**weight))
+    missed = min(_ERRORS[1], abs(math.log(ratio)))
+    error = term.error + weight * (missed - term.error)
+    runs = term.runs + 1
+    return msgspec.structs.replace(
+        term.times(factor, f"learned from {runs} run{'s' * (runs > 1)}", max(_ERRORS[0], error)), runs=runs
+    )
