@@ -138,6 +138,9 @@ class Listener:
     def retrying(self, error: RunError, left: int) -> None:
         """The job failed, and goes on by itself; `left` more times may follow."""
 
+    def measured(self, seconds: float) -> None:
+        """This machine was measured for the first time, which took so many `seconds`."""
+
     def warning(self, line: str) -> None:
         """Something is wrong, and the job goes on."""
 

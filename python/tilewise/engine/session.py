@@ -20,7 +20,7 @@ from tilewise.base.errors import (
     VerificationError,
     disk_failure,
 )
-from tilewise.engine import journal, survival, verdict
+from tilewise.engine import first, journal, survival, verdict
 from tilewise.engine.decoding import Decoding
 from tilewise.engine.environment import storage_of
 from tilewise.engine.job_output import JobOutput
@@ -94,6 +94,9 @@ class Session:
         survives = request.survive and not trouble
         for left in range(request.retries - 1, -2, -1):
             output = survival.prepared(request) if survives else prepare(request, self._joined)
+            if self._joined is None and not survives and first.is_wanted(request, output):
+                first.measure_once(output, listener, self.caught)
+                output = prepare(request)
             self.prepared = True
             try:
                 return self._run(request, output, listener, survives)

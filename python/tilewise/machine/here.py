@@ -12,7 +12,11 @@ _PEAK_ERROR = 0.15  # of a rate that products have reached: others may not
 def machine_here(facts: Facts, key: str) -> Machine:
     """The machine that `facts` are of, which the profile has under `key`."""
     stored = profile.load()
-    terms = _peaks(stored, facts) | stored.terms.get(key, {})
+    terms = dict(stored.terms.get(key, {}))
+    for name, peak in _peaks(stored, facts).items():
+        # What products have reached, the machine can do; but what runs say of their own rate is nearer.
+        if name not in terms or (terms[name].runs == 0 and terms[name].rate < peak.rate):
+            terms[name] = peak
     nodes = len(facts.granted.nodes) if facts.granted is not None else 1
     return Machine(
         name=facts.host, nodes=nodes, cores=facts.cores, memory=facts.memory_available, terms=terms
