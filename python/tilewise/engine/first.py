@@ -55,5 +55,5 @@ def measure_once(output: JobOutput[Any], listener: Listener, caught: Signals) ->
         listener.warning(f"this machine was not measured, so its speed is assumed: {error.message}")
         return
     found = terms_of(lines.lines_of(launches, ran), plan.facts.cores)
-    profile.store_terms(machine_name(plan), lambda old: found | old)
+    profile.store_terms(machine_name(plan.facts), lambda old: found | old)
     listener.measured(time.perf_counter() - begin)

@@ -226,7 +226,9 @@ class Session:
         guardian.dismiss()
         _remember(record, plan)
         if _teaches(request, record, plan):
-            profile.store_terms(machine_name(plan), lambda old: old | learned(cost, machine, _took(record)))
+            profile.store_terms(
+                machine_name(plan.facts), lambda old: old | learned(cost, machine, _took(record))
+            )
         return record
 
     def _supervise(

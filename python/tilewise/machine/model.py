@@ -1,7 +1,6 @@
-"""What operations cost here: fitted to measurements, kept in the profile for a plan that predicts.
+"""What messages and files cost here by their size: fitted to measurements, for the tables and figures of one.
 
-Tables and figures of a measurement read it. Plans read the profile's peaks, which `compute` gives them, and
-none of these costs: they choose by rule, and do not predict seconds yet.
+Plans go by a few rates instead, `tilewise.machine.terms`, which jobs correct.
 """
 
 from __future__ import annotations

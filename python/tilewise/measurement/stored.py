@@ -13,7 +13,10 @@ from tilewise.machine import profile
 from tilewise.machine.facts import Facts
 from tilewise.machine.model import Cost, Model
 from tilewise.machine.profile import Measured, Peak
+from tilewise.machine.terms import Term
 from tilewise.measurement.result import VERSION, Measurement
+from tilewise.measurement.terms import DISTURBED, terms_of
+from tilewise.operations.predicted import machine_name
 
 _PARTS = {"ping": ("ping", "collective"), "file": ("file",), "memory": ("memory",), "compute": ("compute",)}
 _KIND_OF = {"injection": "ping", "copy_rate": "memory"}  # what else a model has beside costs
@@ -73,6 +76,8 @@ def keep(measurement: Measurement, facts: Facts) -> list[str]:
     highest = peaks(measurement, facts)
     before = profile.load().peaks
     paths = [profile.store_measured(key, joined, highest)]
+    found = terms_of(measurement.lines, facts.cores)
+    profile.store_terms(machine_name(facts), lambda old: _kept(old, found))
     held += [
         name
         for name, peak in highest.items()
@@ -87,6 +92,11 @@ def keep(measurement: Measurement, facts: Facts) -> list[str]:
     path = profile.measurement_path(facts.host, "all" if whole else "-".join(measurement.kinds))
     paths += [path] if profile.write(path, encode(measurement)) else []
     return [path for path in paths if path]
+
+
+def _kept(old: dict[str, Term], new: dict[str, Term]) -> dict[str, Term]:
+    """`old` with what is `new`; a disturbed term takes no other's place."""
+    return old | {name: term for name, term in new.items() if name not in old or term.error < DISTURBED}
 
 
 def merged(old: Model, new: Model, kinds: list[str]) -> tuple[Model, list[str]]:

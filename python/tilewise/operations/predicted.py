@@ -8,6 +8,7 @@ import msgspec
 
 from tilewise.files.target import Target
 from tilewise.launch import worker
+from tilewise.machine.facts import Facts
 from tilewise.machine.here import machine_here
 from tilewise.machine.profile import machine_key
 from tilewise.machine.terms import Machine
@@ -19,14 +20,13 @@ def machine_of(plan: Plan) -> Machine:
     """The machine that `plan` is for: simulated, or this one with what is known of it."""
     if plan.choices.simulate is not None:
         return plan.choices.simulate.machine()
-    return machine_here(plan.facts, machine_name(plan))
+    return machine_here(plan.facts, machine_name(plan.facts))
 
 
-def machine_name(plan: Plan) -> str:
-    """The key of what is known of the machine that `plan` runs on; it must not be simulated."""
+def machine_name(facts: Facts) -> str:
+    """The key of what the profile knows of the machine of these `facts`, with the worker that jobs take."""
     found = worker.find()
-    build = worker.build_facts(found).get("mpi", "") if found else ""
-    return machine_key(plan.facts.host, plan.facts.cpu, build)
+    return machine_key(facts.host, facts.cpu, worker.build_facts(found).get("mpi", "") if found else "")
 
 
 def cost_of(plan: Plan, target: Target | None) -> Cost:

@@ -1,4 +1,4 @@
-"""The stated rule that `auto` follows until a plan that predicts takes its place.
+"""The stated rule that `auto` follows, unless another way is predicted to be clearly faster.
 
 Ranks and threads: a small product takes one rank and one thread. One node with one memory domain takes
 `local`, one rank with a thread for each core; several domains or nodes take one rank a domain, or as many as

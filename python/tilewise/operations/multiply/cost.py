@@ -13,12 +13,12 @@ panels next starts from there. What `overlap`s goes on behind the computing, but
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.target import Target
 from tilewise.launch.constants import constants
-from tilewise.launch.job import Variant
 from tilewise.machine.terms import gemm
 from tilewise.operations.multiply.need import Sizes
 from tilewise.operations.multiply.rings import Rings
@@ -29,6 +29,7 @@ from tilewise.planning.file_cost import Use, reading, writing
 from tilewise.planning.grid import part
 from tilewise.planning.plan import Plan
 
+_AROUND = 8  # pages of a mapped file that come with one that is touched
 _LEVEL = 7 / 8  # of the operations that one level of Strassen's product leaves
 
 
@@ -41,7 +42,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     strassen = variant.kernel == "strassen" or job.tolerance > 0
     width = sizes.wide_panel_width if strassen else sizes.panel_width
     counted = traffic(m, k, n, job.dtype, variant, width)
-    exposed, moving = _exchange(m, k, n, job.dtype, variant, width, use)
+    exposed, moving = _exchange(plan, use, strassen, width)
     inputs = _input(plan, use)
     phases: dict[str, list[Part]] = {
         "input": inputs,
@@ -99,11 +100,10 @@ def _input(plan: Plan, use: Use) -> list[Part]:
     return parts
 
 
-def _compute(plan: Plan, use: Use, strassen: bool) -> list[Part]:
-    """Operations of the rank that has most, or the memory that it goes through; and pages new to it."""
+def _product(plan: Plan, use: Use, strassen: bool, share: float = 1.0) -> Longest:
+    """Operations of the rank that has most, or the memory that it goes through; a `share` of both."""
     job, variant = plan.job, plan.job.variant
-    left, right = job.inputs
-    (m, k), n, item = left.shape, right.shape[1], ITEMSIZE[job.dtype]
+    (m, k), n, item = job.inputs[0].shape, job.inputs[1].shape[1], ITEMSIZE[job.dtype]
     p, q = variant.grid
     rows, columns, depth = (part(*of, variant.remainder) for of in ((m, p), (n, q), (k, variant.copies)))
     busiest = _operations(plan) * rows * columns * depth / max(1, m * n * k)
@@ -113,64 +113,62 @@ def _compute(plan: Plan, use: Use, strassen: bool) -> list[Part]:
     cores = use.on_node * use.threads
     term = "plain" if variant.kernel == "plain" else gemm(job.dtype)
     moved = item * (rows * depth + depth * columns + 2 * rows * columns)
-    parts: list[Part] = [
-        Longest((Take(term, busiest / use.threads, cores), Take("copy", moved / use.threads, cores)))
-    ]
+    return Longest(
+        (
+            Take(term, share * busiest / use.threads, cores),
+            Take("copy", share * moved / use.threads, cores),
+        )
+    )
+
+
+def _compute(plan: Plan, use: Use, strassen: bool) -> list[Part]:
+    """The product, and pages that are new to the rank: of C, and of mapped files, which come by many."""
+    job, variant = plan.job, plan.job.variant
+    m, n, item = job.inputs[0].shape[0], job.inputs[1].shape[1], ITEMSIZE[job.dtype]
     mapped = [each for each in job.inputs if variant.read == "mapped" and io.in_place(each, job.dtype)]
-    new = sum(each.bytes for each in mapped) / 8 + m * n * item / use.ranks  # pages of files come by many
-    parts.append(Take("fault", new / use.threads, cores))
-    return parts
+    new = sum(each.bytes for each in mapped) / _AROUND + m * n * item / use.ranks
+    return [_product(plan, use, strassen), Take("fault", new / use.threads, use.on_node * use.threads)]
 
 
-def _exchange(
-    m: int, k: int, n: int, dtype: str, variant: Variant, width: int, use: Use
-) -> tuple[list[Part], list[Part]]:
+def _exchange(plan: Plan, use: Use, strassen: bool, width: int) -> tuple[list[Part], list[Part]]:
     """What ranks wait for in any case, and what may go on while they compute."""
+    job, variant = plan.job, plan.job.variant
+    (m, k), n, item = job.inputs[0].shape, job.inputs[1].shape[1], ITEMSIZE[job.dtype]
     p, q = variant.grid
-    item = ITEMSIZE[dtype]
     rows, columns, depth = (part(*of, variant.remainder) for of in ((m, p), (n, q), (k, variant.copies)))
     exposed: list[Part] = []
     moving: list[Part] = []
     if variant.exchange in ("none", "shared") or variant.ranks == 1:
         pass
     elif variant.algorithm == "cannon":
-        block = (rows * part(k, q, variant.remainder) + part(k, q, variant.remainder) * columns) * item
+        block = (rows + columns) * part(k, q, variant.remainder) * item
         moving += use.sent((q - 1) * block, 2 * (q - 1))
     elif variant.exchange in GETTING:
         received = depth * (rows * (q - 1) / q + columns * (p - 1) / p) * item
         exposed += use.sent(received, len(widths(depth, variant, width)) * ((q > 1) + (p > 1)))
     else:
-        exposed.append(_rings(rows, columns, depth, dtype, variant, width, use))
+        panels, longer = widths(depth, variant, width), max(p, q)
+        begins = itertools.accumulate(panels, initial=0)
+        each = max(1, -(-depth // longer))
+        travelling = ((rows if q > 1 else 0) + (columns if p > 1 else 0)) * item
+        exposed.append(
+            Rings(
+                ranks=longer,
+                widths=tuple(panels),
+                owners=tuple(
+                    min(longer - 1, begin // each) for begin, _ in zip(begins, panels, strict=False)
+                ),
+                product=(_product(plan, use, strassen, 1 / max(1, depth)),),
+                hop=(Take(use.link, travelling, use.on_node),),
+                message=(Take(use.message, 1),),
+                overlap=variant.exchange == "overlap",
+            )
+        )
     if variant.copies > 1:  # a tree for each layer's share
         deep = math.ceil(math.log2(variant.copies))
         exposed += use.sent(deep * rows * columns * item, deep * variant.copies)
         exposed.append(Take("copy", 3 * deep * rows * columns * item, use.on_node))
     return exposed, moving
-
-
-def _rings(rows: int, columns: int, depth: int, dtype: str, variant: Variant, width: int, use: Use) -> Rings:
-    """The panels of A along the rows of the grid, and those of B along its columns."""
-    p, q = variant.grid
-    item, panels = ITEMSIZE[dtype], widths(depth, variant, width)
-    longer = max(p, q)
-    each = -(-depth // longer)
-    owners, begin = [], 0
-    for panel in panels:
-        owners.append(min(longer - 1, begin // max(1, each)))
-        begin += panel
-    travelling = (rows if q > 1 else 0) + (columns if p > 1 else 0)
-    cores = use.on_node * use.threads
-    flops = (8.0 if dtype.startswith("complex") else 2.0) * rows * columns
-    term = "plain" if variant.kernel == "plain" else gemm(dtype)
-    return Rings(
-        ranks=longer,
-        widths=tuple(panels),
-        owners=tuple(owners),
-        product=(Take(term, flops / use.threads, cores),),
-        hop=(Take(use.link, travelling * item, use.on_node),),
-        message=(Take(use.message, 1),),
-        overlap=variant.exchange == "overlap",
-    )
 
 
 def _verify(plan: Plan, use: Use) -> list[Part]:

@@ -1,0 +1,76 @@
+"""What jobs teach: a machine is measured once before a long job, and runs that nothing disturbed correct it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy
+import pytest
+from conftest import InProcess
+from tilewise.engine import first, session
+from tilewise.machine import profile
+from tilewise.machine.disturbance import Disturbance, Watch
+from tilewise.machine.terms import Term
+
+JOB = ("multiply", "A.npy", "A.npy", "-o", "C.npy", "--force")
+
+
+@pytest.fixture
+def quiet(inside: InProcess, monkeypatch: pytest.MonkeyPatch) -> InProcess:
+    """Runs commands as on a machine that nothing else uses."""
+
+    class Quiet(Watch):
+        def seen(self, *, launch: int, what: str, **_: object) -> Disturbance:  # type: ignore[override]
+            return Disturbance(launch=launch, what=what, seconds=1.0)
+
+    monkeypatch.setattr(session, "Watch", Quiet)
+    numpy.save("A.npy", numpy.random.default_rng(1).random((700, 700)))
+    return inside
+
+
+def _terms() -> dict[str, Term]:
+    stored = profile.load().terms
+    return next(iter(stored.values()), {})
+
+
+def test_a_run_teaches(quiet: InProcess) -> None:
+    assert quiet(*JOB, "-q").returncode == 0
+    taught = _terms()
+    assert taught["start"].runs == 1 and taught["start"].source == "learned from 1 run"
+    assert quiet(*JOB, "-q").returncode == 0
+    assert _terms()["start"].runs == 2
+
+
+@pytest.mark.parametrize("words", [("--no-learn",), ("-n", 64, "-t", 1)])
+def test_a_run_that_teaches_nothing(quiet: InProcess, words: tuple[object, ...]) -> None:
+    assert quiet(*JOB, "-q", *words).returncode == 0
+    assert _terms() == {}
+
+
+def test_a_disturbed_run_teaches_nothing(quiet: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Disturbance, "words", lambda self: ["busy"])
+    assert quiet(*JOB, "-q").returncode == 0
+    assert _terms() == {}
+
+
+def test_a_machine_is_measured_once(quiet: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first, "LONG", 0.0)
+    said = quiet(*JOB)
+    assert said.returncode == 0 and "measured this machine, once, in" in said.stderr
+    found = _terms()
+    assert {"copy", "read", "write", "gemm/float64", "gemm/float32"} <= set(found)
+    assert all(term.source == "measured" or term.runs for term in found.values())
+    assert not [name for name in os.listdir() if name.startswith(".tilewise-measure")]
+    again = quiet(*JOB)
+    assert again.returncode == 0 and "measured" not in again.stderr
+
+
+def test_a_measurement_that_fails_does_not_fail_the_job(
+    quiet: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first, "LONG", 0.0)
+    monkeypatch.setattr(first, "LIMIT", 1e-3)
+    ended = quiet(*JOB)
+    assert ended.returncode == 0 and "this machine was not measured, so its speed is assumed" in ended.stderr
+    assert numpy.load(Path("C.npy")).shape == (700, 700)

@@ -1,0 +1,245 @@
+"""Costs, predictions, learning and weighing, on machines whose answers are known by hand."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from conftest import InProcess, one_message
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from machines import GIB, facts
+from tilewise.base.errors import UsageError
+from tilewise.files.region import Region
+from tilewise.files.target import find_target
+from tilewise.machine import profile
+from tilewise.machine.described import facts_of, read_machine
+from tilewise.machine.terms import KINDS, Machine, Term
+from tilewise.operations.learning import learned
+from tilewise.operations.multiply.cost import cost_of
+from tilewise.operations.multiply.options import ALGORITHMS, Multiply
+from tilewise.operations.multiply.rings import Rings
+from tilewise.operations.multiply.variants import plan_multiply
+from tilewise.operations.weighing import weighed
+from tilewise.planning.cost import PHASES, Cost, Longest, Take, of_phase, predict
+from tilewise.planning.plan import Plan
+
+NOTHING = {name: Term() for name in KINDS}
+GF, GB = 1e9, 1e9
+
+
+def machine(cores: int = 1, nodes: int = 16, **terms: Term) -> Machine:
+    """One where only `terms` take time; `__` in a name stands for a slash."""
+    said = {name.replace("__", "/"): term for name, term in terms.items()}
+    return Machine(name="known", nodes=nodes, cores=cores, memory=64 * GIB, terms=NOTHING | said)
+
+
+def product(n: int, on: Machine, **choices: Any) -> Plan:
+    region = Region(path="", name="random", rows=n, columns=n, dtype="float64", generator="random")
+    options = Multiply(a="A", b="B", output="C", verify="off", **choices)
+    return plan_multiply(region, region, options, facts_of(on, facts()))
+
+
+def test_one_of_a_node_or_all() -> None:
+    on = machine(cores=4, copy=Term(rate=10.0, node=20.0), lapack=Term(rate=5.0), call=Term(seconds=2.0))
+    assert (
+        on.seconds("copy", 100) == 10
+        and on.seconds("copy", 100, 2) == 10
+        and on.seconds("copy", 100, 4) == 20
+    )
+    assert on.seconds("lapack", 100, 4) == 20 and on.seconds("lapack", 100, 8) == 40  # ranks take turns
+    assert on.seconds("call", 3) == 6 and on.seconds("read", 1e12) == 0
+
+
+def test_parts_add_up_and_the_longest_counts() -> None:
+    on = machine(copy=Term(rate=10.0, error=0.1), lapack=Term(rate=5.0, error=0.2))
+    together = Longest((Take("copy", 100), Take("lapack", 100)))
+    assert together.span(on).seconds == 20 and together.takes(on) == [Take("lapack", 100)]
+    both = of_phase([together, Take("copy", 50)], on)
+    assert both.seconds == 25 and both.error == pytest.approx((4.0**2 + 0.5**2) ** 0.5)
+
+
+def test_what_goes_on_behind_the_computing() -> None:
+    on = machine(copy=Term(rate=1.0), link__core=Term(rate=1.0))
+    hidden = Cost(phases={"compute": [Take("copy", 10)]}, behind={"exchange": [Take("link/core", 8)]})
+    assert predict(hidden, on).total == 10
+    longer = msgspec.structs.replace(hidden, behind={"exchange": [Take("link/core", 12)]})
+    assert predict(longer, on).phases["exchange"] == 2 and predict(longer, on).total == 12
+
+
+def test_cannon_by_hand() -> None:
+    """4 ranks on 4 nodes: 2·1000³/4 operations each; one shift of A and of B, 500² numbers each."""
+    on = machine(
+        gemm__float64=Term(rate=10 * GF),
+        link__node=Term(rate=1 * GB, node=1 * GB),
+        message__node=Term(seconds=1e-3),
+    )
+    plan = product(1000, on, ranks=4, algorithm="cannon", exchange="nonblocking")
+    found = predict(cost_of(plan, None), on)
+    assert found.phases["compute"] == pytest.approx(0.05)
+    assert found.phases["exchange"] == pytest.approx(2 * 500 * 500 * 8 / GB + 2e-3)
+    overlapping = product(1000, on, ranks=4, algorithm="cannon", exchange="overlap")
+    assert predict(cost_of(overlapping, None), on).phases["exchange"] == 0
+
+
+def test_a_ring_by_hand() -> None:
+    """3 ranks, one owner, two panels of a second each; a hop takes two seconds."""
+    on = machine(lapack=Term(rate=1.0), link__node=Term(rate=1.0))
+    ring = Rings(3, (1, 1), (0, 0), (Take("lapack", 1),), (Take("link/node", 2),), (), overlap=False)
+    # The second rank has its panels at 2 and 5, as it asks for one when it is done with the other, and the
+    # last at 4 and 7: it is done at 8, of which it has computed for 2.
+    assert ring.span(on).seconds == 6
+    assert ring._replace(hop=(Take("link/node", 0),)).span(on).seconds == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(50, 3000),
+    ranks=st.sampled_from([1, 4, 9, 16]),
+    algorithm=st.sampled_from([name for name in ALGORITHMS if name != "local"]),
+    term=st.sampled_from(["link/node", "gemm/float64", "copy", "fault"]),
+    faster=st.floats(1.0, 100.0),
+)
+def test_a_faster_machine_is_never_slower(
+    n: int, ranks: int, algorithm: str, term: str, faster: float
+) -> None:
+    if not ALGORITHMS[algorithm].takes(ranks):
+        return
+    slow = Machine(name="slow", nodes=16, cores=2, memory=64 * GIB)
+    fast = msgspec.structs.replace(slow, terms={term: slow.term(term).times(1 / faster, "faster", 0.1)})
+    plan = product(n, slow, ranks=ranks, threads=1, algorithm=algorithm)
+    cost = cost_of(plan, None)
+    assert predict(cost, fast).total <= predict(cost, slow).total * (1 + 1e-9)
+
+
+@given(
+    n=st.integers(64, 20_000), few=st.sampled_from([1, 4, 16]), algorithm=st.sampled_from(["summa", "cannon"])
+)
+def test_more_ranks_have_smaller_blocks(n: int, few: int, algorithm: str) -> None:
+    on = Machine(name="m", nodes=1024, cores=1, memory=1 << 44)
+    one, other = (product(n, on, ranks=ranks, algorithm=algorithm) for ranks in (few, 4 * few))
+    assert other.need.blocks <= one.need.blocks
+
+
+def _true(random_: random.Random) -> Machine:
+    """A machine whose terms are not those that are assumed."""
+    terms = {name: kind.assumed.times(random_.uniform(0.4, 2.5), "true", 0.0) for name, kind in KINDS.items()}
+    return Machine(name="true", nodes=1, cores=2, memory=64 * GIB, terms=terms)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_tenth_run_is_predicted_better_than_the_first(seed: int) -> None:
+    random_ = random.Random(seed)
+    true = _true(random_)
+    known = Machine(name="true", nodes=1, cores=2, memory=64 * GIB)
+    missed = []
+    for _ in range(10):
+        plan = product(random_.choice([4000, 6000, 8000]), true, algorithm="local")
+        cost = cost_of(plan, None)
+        took, foreseen = predict(cost, true), predict(cost, known)
+        missed.append(abs(foreseen.total / took.total - 1))
+        noisy = {phase: took.phases[phase] * random_.uniform(0.95, 1.05) for phase in PHASES}
+        known = msgspec.structs.replace(known, terms=known.terms | learned(cost, known, noisy))
+    assert missed[-1] < 0.15 and missed[-1] <= missed[0]
+
+
+def test_learning_is_bounded() -> None:
+    known = Machine(name="m", cores=1)
+    cost = Cost(phases={"compute": [Take("lapack", 15e9)], "input": [Take("call", 1)]})
+    slow = learned(cost, known, {"compute": 1000.0, "input": 0.001})
+    assert set(slow) == {"lapack"}  # a phase of no length tells nothing
+    assert slow["lapack"].rate == pytest.approx(known.term("lapack").rate / 2)
+    assert slow["lapack"].runs == 1 and slow["lapack"].source == "learned from 1 run"
+    old = known.term("lapack")
+    often = msgspec.structs.replace(known, terms={"lapack": msgspec.structs.replace(old, runs=1000)})
+    assert learned(cost, often, {"compute": 2.0})["lapack"].rate == pytest.approx(old.rate / 2**0.1)
+
+
+def _weigh(n: int, on: Machine, **choices: Any) -> Plan:
+    options = Multiply(a="A", b="B", output="C", verify="off", **choices)
+    there = facts_of(on, facts())
+    return weighed(product(n, on, **choices), options, find_target("C.npy"), there, None, on)
+
+
+SLOW_NETWORK = {
+    "gemm__float64": Term(rate=30 * GF, error=0.1),
+    "link__node": Term(rate=0.1 * GB, node=0.1 * GB),
+}
+
+
+def test_a_way_that_is_clearly_faster_is_taken() -> None:
+    on = machine(**SLOW_NETWORK)
+    plan = _weigh(8192, on, ranks=16)
+    assert plan.job.variant.algorithm == "cannon" and plan.fixed == ["ranks"] and plan.chosen_by == "plan"
+    assert any("less than for summa: exchange takes" in reason for reason in plan.reasons)
+
+
+def test_the_rule_stays_where_ways_are_about_the_same() -> None:
+    fast = machine(gemm__float64=Term(rate=30 * GF), link__node=Term(rate=100 * GB, node=100 * GB))
+    assert _weigh(8192, fast, ranks=16).job.variant.algorithm == "summa"
+
+
+def test_the_rule_stays_where_nothing_is_known_or_little_is_to_be_done() -> None:
+    unknown = Machine(name="m", nodes=16, cores=1, memory=64 * GIB)
+    assert _weigh(8192, unknown, ranks=16).job.variant.algorithm == "summa"
+    assert _weigh(512, machine(**SLOW_NETWORK), ranks=16).job.variant.algorithm == "summa"
+    assert _weigh(8192, machine(**SLOW_NETWORK), ranks=16, algorithm="summa").job.variant.algorithm == "summa"
+
+
+CLUSTER = {
+    "name": "typed",
+    "nodes": 2048,
+    "cores": 8,
+    "memory": 64 * GIB,
+    "terms": {
+        "gemm/float64": {"rate": 35e9, "error": 0.1, "source": "its makers"},
+        "link/node": {"rate": 25e9, "node": 25e9},
+        "message/node": {"seconds": 2e-6},
+    },
+}
+
+
+def test_plans_for_a_machine_that_is_not_here(here: InProcess) -> None:
+    Path("typed.json").write_text(json.dumps(CLUSTER))
+    words = ("random:100000x100000", "random:100000x100000", "-o", "C.npy", "-n", 16384, "-t", 1)
+    said = here("plan", "multiply", *words, "--machine", "typed.json", "--json", "-")
+    assert said.returncode == 0, said.stderr
+    variants = json.loads(said.stdout)["variants"]
+    chosen = variants[0]
+    assert chosen["chosen"] and chosen["variant"]["ranks"] == 16384
+    least = 2 * 100000**3 / 16384 / 35e9
+    assert least <= chosen["predicted_seconds"]["compute"] <= 1.01 * least
+    words = here("plan", "multiply", *words, "--machine=typed.json").stdout
+    assert "typed has 8 processors on each of 2048 nodes" in words and "predicted" in words
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{", "does not describe a machine"),
+        ('{"nodes": 2, "kores": 3}', "kores"),
+        ('{"nodes": 0}', "nodes and cores must be 1 or more"),
+        ('{"terms": {"gemm": {"rate": 1}}}', "terms has 'gemm'"),
+        ('{"terms": {"copy": {"rate": -1}}}', "copy has a number that is negative"),
+        ('{"terms": {"copy": {}}}', "copy must have a rate above 0, or else seconds"),
+    ],
+)
+def test_machines_that_make_no_sense(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "m.json").write_text(text)
+    with pytest.raises(UsageError, match=complaint):
+        read_machine(str(tmp_path / "m.json"))
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_machine(str(tmp_path / "none.json"))
+
+
+def test_what_was_learned_can_be_forgotten(here: InProcess) -> None:
+    profile.store_terms("some|cpu|build", lambda old: old | {"copy": Term(rate=1.0)})
+    profile.store_peak("kept", profile.Peak(1.0, "k"))
+    assert here("plan", "--forget").stdout == "forgotten\n"
+    assert profile.load().terms == {} and "kept" in profile.load().peaks
+    assert here("plan", "--forget").stdout == "there was nothing to forget\n"
+    assert "--machine expects a file" in one_message(here("plan", "multiply", "A.npy", "--machine"), 2)
