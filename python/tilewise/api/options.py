@@ -78,6 +78,8 @@ class JobOptions(TypedDict, total=False):
     time_limit: float
     # Stop a job of which a rank is silent, or all ranks wait, for so long: 30s, 5min; or off.
     deadline: str | float
+    # Do not let this run correct what is known of this machine, by which jobs are planned.
+    no_learn: bool
 
 
 class MultiplyOptions(JobOptions, total=False):

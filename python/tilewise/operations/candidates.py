@@ -56,7 +56,8 @@ def candidates(
         with contextlib.suppress(UsageError):
             plan = options.plan_all(chosen.job.inputs, target, chosen.facts, joined)
             ways.setdefault(_key(plan.job.variant), _candidate(plan, target, machine))
-    return list(ways.values())
+    first, *others = ways.values()
+    return [first, *sorted(others, key=lambda each: each.foreseen.wall)]
 
 
 def _key(variant: Variant) -> bytes:

@@ -1,4 +1,4 @@
-"""What jobs teach: a machine is measured once before a long job, and runs that nothing disturbed correct it."""
+"""What jobs teach: a machine is measured once, before a long job, and undisturbed runs correct the rest."""
 
 from __future__ import annotations
 
