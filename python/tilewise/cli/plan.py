@@ -81,10 +81,9 @@ def main(words: list[str], joined: Join | None) -> int:
             write_json(asked.shown.json, every, "--json")
         if asked.shown.json != "-":
             place = output.target.path if output.target else ""
-            foreseen = predicted(
-                output.plan, cost_of(output.plan, output.target), machine or machine_of(output.plan)
-            )
-            show(planned(output.plan, place, foreseen, [each.text() for each in disks]))
+            known = machine or machine_of(output.plan)
+            foreseen = predicted(output.plan, cost_of(output.plan, output.target), known)
+            show(planned(output.plan, place, foreseen, known, [each.text() for each in disks]))
             if everything and every is not None:
                 show(ways(every))
         for each in disks:

@@ -52,7 +52,7 @@ def spread(
     if facts.granted is not None:
         why.append(facts.granted.said())
         if not facts.memory_known:
-            why.append(f"{bytes_text(facts.memory_available)} of memory per node are assumed: nobody says")
+            why.append(f"{bytes_text(facts.memory_available)} of memory per node are assumed")
     ground = where.ground(choices, facts, joined)
     each = facts.granted.cpus_per_task if facts.granted is not None else None
     ranks = (

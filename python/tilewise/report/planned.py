@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from tilewise.base.units import bytes_text, plural, seconds_text, shape_text
 from tilewise.engine.planned import Planned
 from tilewise.files.region import Region, Source
+from tilewise.machine.terms import KINDS, Machine
 from tilewise.operations import show_of
 from tilewise.planning.cost import Prediction
 from tilewise.planning.placed import counted
@@ -15,10 +17,15 @@ from tilewise.report.render.terminal import Screen
 from tilewise.report.table import Cell, Table, number_columns, text_columns
 
 
-def planned(plan: Plan, target: str, foreseen: Prediction, disks: Sequence[str] = ()) -> Screen:
-    """The lines of `plan`, whose result would go to `target`; `disks` say what it needs of which."""
+def planned(
+    plan: Plan, target: str, foreseen: Prediction, machine: Machine, disks: Sequence[str] = ()
+) -> Screen:
+    """The lines of `plan`, whose result would go to `target`; `disks` say what it needs of which.
+
+    What is `foreseen` is so on `machine`.
+    """
     screen = Screen()
-    rows = _rows(plan, target, foreseen, disks)
+    rows = _rows(plan, target, disks, (("predicted", _seconds(foreseen)), ("figures", _known(machine))))
     screen.pairs((label, text, label if label == "warning" else "") for label, text in rows)
     return screen
 
@@ -51,7 +58,9 @@ def variants(planned: Planned) -> Table:
     return table
 
 
-def _rows(plan: Plan, target: str, foreseen: Prediction, disks: Sequence[str]) -> list[tuple[str, str]]:
+def _rows(
+    plan: Plan, target: str, disks: Sequence[str], foreseen: Sequence[tuple[str, str]]
+) -> list[tuple[str, str]]:
     variant = plan.job.variant
     rows = [("command", plan.job.command)]
     rows += [("input", _input(region)) for region in plan.job.inputs]
@@ -75,7 +84,7 @@ def _rows(plan: Plan, target: str, foreseen: Prediction, disks: Sequence[str]) -
     there = "available" if plan.facts.memory_known else "counted on"
     rows.append(("memory", f"{memory}, of {bytes_text(plan.facts.memory_available)} {there}"))
     rows += [("disk", each) for each in disks]
-    rows.append(("predicted", _seconds(foreseen)))
+    rows += foreseen
     rows.append(("chosen by", plan.chosen_by + (f" (given: {', '.join(plan.fixed)})" if plan.fixed else "")))
     rows += [("because", reason) for reason in plan.reasons]
     rows += [("warning", warning) for warning in plan.warnings]
@@ -92,6 +101,16 @@ def _seconds(foreseen: Prediction) -> str:
     span = f"{seconds_text(foreseen.low)} to {seconds_text(foreseen.high)}"
     start = f"{seconds_text(foreseen.wall - foreseen.total)} s to start and end"
     return f"{seconds_text(foreseen.total)} s ({span}): {', '.join(phases)}; + {start}"
+
+
+def _known(machine: Machine) -> str:
+    """`4 measured, 3 corrected by runs, 17 assumed`: of how many terms of the machine what is known."""
+    sources = Counter(
+        "corrected by runs" if term.runs else "assumed" if term.source == "assumed" else "measured or given"
+        for term in map(machine.term, KINDS)
+    )
+    said = ", ".join(f"{sources[source]} {source}" for source in sorted(sources, reverse=True))
+    return said if len(sources) > 1 or "assumed" not in sources else "assumed; tilewise measure finds them"
 
 
 def _stacked(plan: Plan) -> str:
