@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers scaling simulator lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-products bench-io bench-limited bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers scaling simulator lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-stencil bench-svd bench-transpose clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -157,6 +157,9 @@ bench-cluster: $(VENV)/.installed $(VENV)/.testers  ## exchanges by way of a lea
 
 bench-measure: $(VENV)/.installed  ## messages beside OSU's, files, the cost model, and whether a second measurement agrees
 	$(BIN)/python bench/run.py measure $(ARGS)
+
+bench-plan: $(VENV)/.installed  ## predictions beside what jobs take, and what the plan's choice costs
+	$(BIN)/python bench/run.py plan $(ARGS)
 
 bench-limited: $(VENV)/.installed  ## larger than memory, in a control group, beside the same in memory; needs root
 	$(BIN)/python bench/run.py limited $(ARGS)

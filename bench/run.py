@@ -23,6 +23,7 @@ from cases import (
     measure_files,
     measure_messages,
     measure_repeat,
+    plan,
     products,
     small,
     stencil_sweeps,
@@ -92,6 +93,7 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "model": measure_repeat.model,
         "files": measure_files.files,
     },
+    "plan": {"plan": plan.plan},
     "limited": {
         "products": limited.products,
         "stencil": limited.stencil,

@@ -25,7 +25,11 @@ def read_machine(path: str) -> Machine:
         ) from None
     if wrong := checked(machine):
         raise UsageError(f"{_FLAG} {path}: {wrong}")
-    return msgspec.structs.replace(machine, name=machine.name or path)
+    given = {
+        name: msgspec.structs.replace(term, source="given" if term.source == "assumed" else term.source)
+        for name, term in machine.terms.items()
+    }
+    return msgspec.structs.replace(machine, name=machine.name or path, terms=given)
 
 
 class _Written(Machine, frozen=True, kw_only=True, forbid_unknown_fields=True):
