@@ -94,8 +94,8 @@ std::vector<Json> gather_ranks(const mpi::Communicator& comm, const Binding& bin
     return ranks;
 }
 
-Json gather_record(const Context& context, const Binding& binding, const Job& job, const Outcome& outcome,
-                   double peak_flops) {
+Json gather_record(const Context& context, const Binding& binding, std::vector<Json> ranks, const Job& job,
+                   const Outcome& outcome, double peak_flops) {
     const Ledger& ledger = context.ledger;
     const mpi::Communicator& comm = context.comm;
     const auto phase = [&](Phase p) { return ledger.seconds(p); };
@@ -129,7 +129,6 @@ Json gather_record(const Context& context, const Binding& binding, const Job& jo
                      {"copied_in_node", counts[4]}};
     const Json messages = counts[5], io_calls = counts[6];
     const std::vector<std::int64_t>&rss = counts[7], &working = counts[8];
-    std::vector<Json> ranks = gather_ranks(comm, binding);
     if (comm.rank() != 0) {
         return {};
     }

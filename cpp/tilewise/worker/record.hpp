@@ -21,8 +21,8 @@ Json verification_of(const std::optional<Verification>& verification);
 /// One rank's line in `ranks`: host, process and cores. @note Collective; only rank 0 gets the list.
 std::vector<Json> gather_ranks(const mpi::Communicator& comm, const Binding& binding);
 
-/// The whole `record` event; only rank 0's result means anything. @note Collective.
-Json gather_record(const Context& context, const Binding& binding, const Job& job, const Outcome& outcome,
-                   double peak_flops);
+/// The whole `record` event, with the list of `gather_ranks`; only rank 0's result means anything. @note Collective.
+Json gather_record(const Context& context, const Binding& binding, std::vector<Json> ranks, const Job& job,
+                   const Outcome& outcome, double peak_flops);
 
 }  // namespace tilewise::worker

@@ -200,12 +200,12 @@ void run(const mpi::Communicator& comm, const Job& asked, const std::vector<int>
     if (binding.node == comm.rank()) {
         take_names_from_segments();  // `bind` has heard of every rank
     }
-    const Json started{{"event", "started"}, {"ranks", gather_ranks(comm, binding)}};
+    const std::vector<Json> ranks = gather_ranks(comm, binding);
     Ledger ledger;
     Context context{comm, ledger, job.variant.threads};
     Ledger::Hook on_enter = fault_hook(job.fault, comm.rank());
     if (comm.rank() == 0) {
-        emit(started);
+        emit({{"event", "started"}, {"ranks", ranks}});
         if (job.progress) {
             const auto meter = std::make_shared<ProgressMeter>();
             context.progress = [meter](Phase phase, double done) { (*meter)(phase, done); };
@@ -258,7 +258,7 @@ void run(const mpi::Communicator& comm, const Job& asked, const std::vector<int>
     if (!job.trace.empty()) {
         write_trace(context, message_trace(), job.command, job.trace);
     }
-    const Json record = gather_record(context, binding, job, outcome, peak);
+    const Json record = gather_record(context, binding, ranks, job, outcome, peak);
     if (comm.rank() == 0) {
         emit(record);
     }

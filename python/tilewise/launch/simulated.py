@@ -27,6 +27,10 @@ _NETWORK = (
     "network/crosstraffic:0",
     "network/TCP-gamma:0",
     "smpi/coll-selector:mpich",
+    *(
+        "smpi/allreduce:rdb",
+        "smpi/bcast:binomial_tree",
+    ),  # MPICH's for what is short, without asking who shares a host
     "smpi/test:1e-5",
     "smpi/grow-injected-times:no",
     f"smpi/async-small-thresh:{_EAGER}",
