@@ -7,6 +7,8 @@ plain one in a word:
                                          and a latency of 1.5 µs between any two. Computing is timed.
     64x2:12.5GB/s:1.5us:40GF/s:10GB/s    the same, and each core does 40 billion operations and moves 10 GB a
                                          second: what ranks compute is counted, and a result repeats exactly.
+    64x2:ping.json                       the same hosts, the network and the way within a host as
+    64x2:ping.json:40GF/s:10GB/s         `tilewise measure` found them and wrote to this file.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from tilewise.base.errors import UsageError
 from tilewise.machine.allocation import Node
 from tilewise.machine.described import facts_elsewhere
 from tilewise.machine.facts import Facts
+from tilewise.machine.measured_network import Network, Way, measured_network
 from tilewise.machine.terms import KINDS, Machine, Term
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 FLAG = "--simulate"
 EXAMPLE = "64x2:12.5GB/s:1.5us"
 _PLAIN = re.compile(r"(\d+)(?:x(\d+))?((?::[^:]+){2,4})")
+_MEASURED = re.compile(r"(\d+)(?:x(\d+))?:(.+\.json)((?::[^:]+){0,2})")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e-?[0-9]+)?)\s*([a-zA-Zµ/]*)")
 _PREFIX = {
     "": 1.0,
@@ -55,8 +59,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """`name` is as it was asked for, `cores` those of each host; `xml` is what the simulator reads.
 
     `operations` and `bytes` are those that a core does and moves in a second; 0: work is timed, not counted.
-    `bandwidth` (bytes a second into a host) and `latency` (seconds to the farthest) are 0 where the file has
-    them for each link apart.
+    `network` is into a host, and to the farthest; None where the file describes each link apart.
     """
 
     name: str
@@ -64,8 +67,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     cores: int
     operations: float
     bytes: float
-    bandwidth: float = 0.0
-    latency: float = 0.0
+    network: Network | None = None
     xml: str
 
     def __str__(self) -> str:
@@ -85,18 +87,16 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
         """What is known of it: files and starting take no time, and kernels what their work takes."""
         rate = Term(rate=self.speed, error=_EXACT, source=self.name)
         moved = Term(rate=self.bytes, error=_EXACT, source=self.name)
-        between = Term(rate=self.bandwidth, node=self.bandwidth, error=_NETWORK, source=self.name)
         known = {name: rate for name, kind in KINDS.items() if kind.unit == "FLOP/s"}
         known |= {"copy": moved, "turn": moved}
-        if self.bandwidth:
-            known |= {
-                "link/node": between,
-                "message/node": Term(seconds=self.latency, error=_NETWORK, source=self.name),
-            }
-        known |= {
-            "link/core": Term(rate=self.bytes / 2, error=_NETWORK, source=self.name),
-            "message/core": Term(seconds=_LOOPBACK, error=_NETWORK, source=self.name),
-        }
+        if self.network is not None:
+            for where, way in (("node", self.network.between), ("core", self.network.within)):
+                known[f"link/{where}"] = Term(
+                    rate=way.bandwidth, node=way.bandwidth, error=_NETWORK, source=self.name
+                )
+                known[f"message/{where}"] = Term(seconds=way.latency, error=_NETWORK, source=self.name)
+        else:
+            known |= {name: KINDS[name].assumed for name in KINDS if name.startswith(("link/", "message/"))}
         nothing = Term(error=0.0, source=self.name)
         return Machine(
             name=self.name,
@@ -137,29 +137,39 @@ def parse_cluster(text: str) -> Cluster:
         return _described(
             text, (resources.files("tilewise.machine") / "clusters" / f"{text}.xml").read_text()
         )
+    if match := _MEASURED.fullmatch(text):
+        rates = match[4][1:].split(":") if match[4] else []
+        hosts = int(match[1])
+        return _plain(text, hosts, int(match[2] or 1), rates, measured_network(match[3], hosts))
     match = _PLAIN.fullmatch(text)
     if match is None:
         raise UsageError(
             f"{FLAG} {text!r}: there is no such file, and it is none of {', '.join(shipped())}",
             f"{FLAG} {EXAMPLE}, which is HOSTSxCORES:BANDWIDTH:LATENCY",
         )
-    return _plain(text, int(match[1]), int(match[2] or 1), match[3][1:].split(":"))
+    bandwidth, latency, *rates = match[3][1:].split(":")
+    between = Way(_number(text, bandwidth, "B/s"), _number(text, latency, "s"))
+    return _plain(text, int(match[1]), int(match[2] or 1), rates, between)
 
 
-def _plain(text: str, hosts: int, cores: int, words: list[str]) -> Cluster:
+def _plain(text: str, hosts: int, cores: int, rates: list[str], known: Network | Way) -> Cluster:
+    """Hosts on one switch, `known` the network or, where nothing else is, what is between two of them."""
     if not (0 < hosts <= _MOST and 0 < cores <= 4096):
         raise UsageError(f"{FLAG} {text}: a cluster has at least one host and one core, and not millions")
-    bandwidth, latency = _number(text, words[0], "B/s"), _number(text, words[1], "s")
-    operations = _number(text, words[2], "F/s") if len(words) > 2 else 0.0
-    moved = _number(text, words[3], "B/s") if len(words) > 3 else _MEMORY
+    operations = _number(text, rates[0], "F/s") if rates else 0.0
+    moved = _number(text, rates[1], "B/s") if len(rates) > 1 else _MEMORY
+    if isinstance(known, Network):
+        between, within = known.between, known.within
+    else:  # a core reads what it writes
+        between, within = known, Way(moved / 2, _LOOPBACK)
     # A message passes two links: out of one host, into the other.
     xml = f"""<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
   <cluster id="cluster" prefix="node-" suffix="" radical="0-{hosts - 1}"
            speed="{operations or _TIMED:.9g}f" core="{cores}"
-           bw="{bandwidth:.9g}Bps" lat="{latency / 2:.9g}s"
-           loopback_bw="{moved / 2:.9g}Bps" loopback_lat="{_LOOPBACK}s"/>
+           bw="{between.bandwidth:.9g}Bps" lat="{between.latency / 2:.9g}s"
+           loopback_bw="{within.bandwidth:.9g}Bps" loopback_lat="{within.latency:.9g}s"/>
 </platform>
 """
     names = tuple(f"node-{index}" for index in range(hosts))
@@ -169,8 +179,7 @@ def _plain(text: str, hosts: int, cores: int, words: list[str]) -> Cluster:
         cores=cores,
         operations=operations,
         bytes=moved,
-        bandwidth=bandwidth,
-        latency=latency,
+        network=Network(between, within),
         xml=xml,
     )
 
@@ -200,14 +209,12 @@ def _described(name: str, xml: str) -> Cluster:
     cores: set[int] = set()
     speeds: set[float] = set()
     moved: set[float] = set()
-    network = (0.0, 0.0)
+    network: Network | None = None
     for element in root.iter():
         if element.tag not in ("host", "cluster"):
             continue
         if element.tag == "cluster":
-            links = _LINKS.get(element.get("topology", "FLAT"), 0)
-            latency = _number(name, element.get("lat", "0.1us"), "s")
-            network = _number(name, element.get("bw", "1GB/s"), "B/s"), links * latency
+            network = _network(name, element)
         hosts.extend(_hosts(name, element))
         if not (core := element.get("core", "1")).isdigit() or int(core) < 1:
             raise UsageError(f"{FLAG} {name}: a number of cores was expected, not {core!r}")
@@ -226,10 +233,19 @@ def _described(name: str, xml: str) -> Cluster:
         cores=min(cores),
         operations=speeds.pop(),
         bytes=moved.pop() if moved else _MEMORY,
-        bandwidth=network[0],
-        latency=network[1],
+        network=network,
         xml=xml,
     )
+
+
+def _network(name: str, element: Element) -> Network:
+    """That of a `cluster`, whose links are alike."""
+
+    def way(kind: str, links: int) -> Way:
+        bandwidth = _number(name, element.get(f"{kind}bw", "1GB/s"), "B/s")
+        return Way(bandwidth, links * _number(name, element.get(f"{kind}lat", "0.3us"), "s"))
+
+    return Network(way("", _LINKS.get(element.get("topology", "FLAT"), 2)), way("loopback_", 1))
 
 
 def _hosts(name: str, element: Element) -> Iterator[str]:

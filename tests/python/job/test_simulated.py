@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import shlex
@@ -214,6 +215,26 @@ def test_a_platform_of_simgrid(inside: InProcess, tmp_path: Path) -> None:
     (tmp_path / "bad.xml").write_text("<platform")
     ended = inside("transpose", "random:8x8", "-o", "T.npy", "--simulate", "bad.xml")
     assert "no platform file" in one_message(ended, 2)
+
+
+def test_a_network_as_it_was_measured(inside: InProcess) -> None:
+    """One number of a message's seconds for ranks of one host, another for ranks of two."""
+    near, far = (1e-6, 1e-6 + 2 * 4e6 / 4e9), (40e-6, 40e-6 + 2 * 4e6 / 100e6)  # there and back
+    lines = [
+        {"kind": "ping", "pattern": "roundtrip", "level": level, "pairs": 1, "bytes": size}
+        | {"summary": {"minimum": seconds}}
+        for level, both in (("core", near), ("node", far))
+        for size, seconds in zip((0, 4_000_000), both, strict=True)
+    ]
+    Path("ping.json").write_text(json.dumps({"lines": lines}))
+    square = "random:1024x1024"
+    for cluster, latency, bandwidth in (("1x2", 0.5e-6, 4e9), ("2x1", 20e-6, 100e6)):
+        words = ("--simulate", f"{cluster}:ping.json:40GF/s:10GB/s", "-n", 2, "--exchange", "nonblocking")
+        ended = inside("transpose", square, "-o", "none", "--algorithm", "swap", *words, "-q", "--json", "-")
+        record = json.loads(ended.stdout)
+        each = record["bytes"]["exchanged"] / 2  # to the other rank, while as much comes back
+        assert each == 1024 * 1024 * 8 / 4
+        assert record["seconds"]["exchange"]["max"] == pytest.approx(latency + each / bandwidth, rel=0.02)
 
 
 @pytest.mark.parametrize(
