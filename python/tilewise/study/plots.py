@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 
 from tilewise.base.errors import UsageError
+from tilewise.base.units import plural
 from tilewise.study.cells import unit_shown
 from tilewise.study.expression import Expression, Missing
 from tilewise.study.paths import reason_of
 from tilewise.study.points import Point
-from tilewise.study.results import Results
+from tilewise.study.results import Measured, Results
 from tilewise.study.roofs import Bound, bounds
 from tilewise.study.roofs import check as check_roofs
 from tilewise.study.schema import Curve, Figures, PlotWanted, TableWanted
@@ -91,7 +92,7 @@ def draw(results: Results, wanted: PlotWanted, tables: Sequence[Table] = ()) -> 
                     names=[] if places is None else names,
                 )
             )
-    ideal, untold = _ideal(wanted, series, table, results.study.path)
+    ideal, untold = _ideal(wanted, series, table, results)
     roofs, unmeasured = bounds(results, tables, wanted)
     return Plot(
         name=wanted.name,
@@ -131,8 +132,10 @@ def check(study: Study, points: list[Point], wanted: PlotWanted) -> None:
     check_roofs(study, wanted)
     if wanted.ideal:
         rule = expression(study, wanted.ideal, f"plots {wanted.name}, ideal")
-        for name in sorted(rule.names - {*_IDEAL}):
-            raise UsageError(f"{rule.where} asks for {name!r}; expected one of {', '.join(_IDEAL)}")
+        runs = [run for run in study.runs if wanted.runs is None or run.name in wanted.runs]
+        known = dict.fromkeys([*_IDEAL, *(axis for run in runs for axis in run.axes)])
+        for name in sorted(rule.names - {*known}):
+            raise UsageError(f"{rule.where} asks for {name!r}; expected one of {', '.join(known)}")
 
 
 def _said(name: str, value: Any) -> str:
@@ -140,20 +143,26 @@ def _said(name: str, value: Any) -> str:
 
 
 def _ideal(
-    wanted: PlotWanted, series: list[Series], table: Table, path: str
+    wanted: PlotWanted, series: list[Series], table: Table, results: Results
 ) -> tuple[Series | None, list[str]]:
-    """The ideal line, an expression of `x` and of the first point of the first curve; and why it has gaps."""
+    """The ideal line, an expression of `x`, of the first point of the first curve and of axes that have one
+    value here; and why it has gaps."""
     if not wanted.ideal or not series:
         return None, []
-    rule = Expression(wanted.ideal, f"{path}: plots {wanted.name}, ideal")
-    made = Series(label="ideal", values={}, x=[], y=[], low=[], high=[])
+    rule = Expression(wanted.ideal, f"{results.study.path}: plots {wanted.name}, ideal")
+    made = Series(label=wanted.ideal_label, values={}, x=[], y=[], low=[], high=[])
     untold: dict[str, None] = {}
+    points = [point for point in results.points if wanted.runs is None or point.run in wanted.runs]
     for (x,) in table.rows:
         if not any(x in each.x for each in series):
             continue
         names = dict(zip(_IDEAL, (x, series[0].y[0], series[0].x[0]), strict=True))
+
+        def look(name: str, names: dict[str, Any] = names) -> Any:
+            return names[name] if name in names else _only(points, name)
+
         try:
-            y = rule.number(names.__getitem__)
+            y = rule.number(look)
         except Missing:
             continue
         except UsageError as error:
@@ -164,3 +173,11 @@ def _ideal(
         made.low.append(None)
         made.high.append(None)
     return (made if made.x else None), [*untold]
+
+
+def _only(points: list[Measured], axis: str) -> Any:
+    """The one value that `points` have on `axis`; UsageError where there are more, or none."""
+    values = {repr(point.axes[axis]): point.axes[axis] for point in points if axis in point.axes}
+    if len(values) != 1:
+        raise UsageError(f"{axis} has {plural(len(values), 'value')} here, and not one")
+    return next(iter(values.values()))

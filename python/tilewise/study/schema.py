@@ -209,6 +209,7 @@ class PlotWanted(Figures, kw_only=True):
     kind: str = "line"
     log: str = ""
     ideal: str = ""
+    ideal_label: str = "ideal"
     x_title: str = ""
     y_title: str = ""
     across: str = ""

@@ -42,7 +42,7 @@ def shown(tmp_path: Path, text: str) -> evaluation.Evaluated:
         (TABLE + "cell = 'value / foo'", "tables t: cell has no 'foo'.*expected one of io, ranks, value"),
         (TABLE + "cell = 'value / base'", "tables t: cell has no 'base'"),
         (LINES + "cell = 'value / pairs'", "tables l: cell has no 'pairs'"),
-        (PLOT + "ideal = 'foo'", "ideal asks for 'foo'; expected one of x, first"),
+        (PLOT + "ideal = 'foo'", "ideal asks for 'foo'; expected one of x, first, first_x, ranks, io"),
         (PLOT + "base = {rnaks = 1}", "tables p: base: no run has"),
     ],
 )  # fmt: skip
@@ -145,7 +145,7 @@ def test_a_claim_that_cannot_be_computed_is_untestable(tmp_path: Path, claim: st
     assert two.verdict == "holds"
 
 
-@pytest.mark.parametrize("ideal", ["[x]", "'a'", "foo", "x ** 0.5 * (0 - 1) ** 0.5"])
+@pytest.mark.parametrize("ideal", ["[x]", "'a'", "foo", "ranks", "x ** 0.5 * (0 - 1) ** 0.5"])
 def test_an_ideal_line_that_cannot_be_is_left_out_with_a_note(tmp_path: Path, ideal: str) -> None:
     (plot,) = shown(tmp_path, f'{AXES}{PLOT}ideal = "{ideal}"\n').plots
     assert plot.ideal is None and len(plot.series) == 2

@@ -203,6 +203,16 @@ def test_plots_are_tables_with_curves(tmp_path: Path) -> None:
     assert json.loads(msgspec.json.encode(plot))["series"][0]["y"] == [1.0, 2.0, 4.0]
 
 
+def test_a_bound_is_made_of_axes_that_have_one_value(tmp_path: Path) -> None:
+    plot = "[[plots]]\nname = 'p'\nx = 'ranks'\nseries = 'io'\nideal_label = 'bound'\nideal = 'size / x'"
+    loaded = measured(tmp_path, f"{AXES}words = ['a{{size}}', 'b']\naxes.size = [6]\n{plot}")
+    wanted = loaded.study.file.plots[0]
+    bound = draw(loaded, wanted).ideal
+    assert bound is not None and (bound.label, bound.x, bound.y) == ("bound", [1, 2, 4], [6.0, 3.0, 1.5])
+    several = draw(loaded, msgspec.structs.replace(wanted, ideal="ranks * x"))
+    assert several.ideal is None and several.notes == ["no ideal line: ranks has 3 values here, and not one"]
+
+
 LINES = [
     {
         "key": f"ping/{n}/{p}",
