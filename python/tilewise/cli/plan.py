@@ -63,7 +63,7 @@ def main(words: list[str], joined: Join | None) -> int:
     from tilewise.engine.planned import planned_of
     from tilewise.engine.prepare import prepare
     from tilewise.machine.described import read_machine
-    from tilewise.operations.predicted import cost_of, machine_of, predicted
+    from tilewise.operations.predicted import cost_of, machine_of
     from tilewise.report.planned import planned, ways
     from tilewise.report.render.terminal import show
 
@@ -82,8 +82,8 @@ def main(words: list[str], joined: Join | None) -> int:
         if asked.shown.json != "-":
             place = output.target.path if output.target else ""
             known = machine or machine_of(output.plan)
-            foreseen = predicted(output.plan, cost_of(output.plan, output.target), known)
-            show(planned(output.plan, place, foreseen, known, [each.text() for each in disks]))
+            cost = cost_of(output.plan, output.target)
+            show(planned(output.plan, place, cost, known, [each.text() for each in disks]))
             if everything and every is not None:
                 show(ways(every))
         for each in disks:

@@ -131,6 +131,31 @@ def predict(cost: Cost, machine: Machine) -> Prediction:
     )
 
 
+class Heaviest(NamedTuple):
+    """What takes most of the time: a term in a phase, its share, and the total if it were twice as fast."""
+
+    phase: str
+    term: str
+    share: float
+    halved: float
+
+
+def heaviest(cost: Cost, machine: Machine) -> Heaviest | None:
+    """Of the predicted total what takes most; None where nothing takes any time."""
+    foreseen = predict(cost, machine)
+    spent: dict[tuple[str, str], float] = {}
+    for phase, parts in cost.phases.items():
+        for take in (take for part in parts for take in part.takes(machine)):
+            spent[phase, take.term] = spent.get((phase, take.term), 0.0) + take.span(machine).seconds
+    if not spent or foreseen.total <= 0:
+        return None
+    phase, term = max(spent, key=lambda key: spent[key])
+    faster = machine.term(term).times(0.5, "supposed", 0.0)
+    supposed = msgspec.structs.replace(machine, terms=machine.terms | {term: faster})
+    share = min(1.0, spent[phase, term] / foreseen.total)
+    return Heaviest(phase, term, share, predict(cost, supposed).total)
+
+
 def of_phase(parts: Iterable[Part], machine: Machine) -> Span:
     """The seconds of `parts`, one after another."""
     spans = [part.span(machine) for part in parts]
