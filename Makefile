@@ -26,6 +26,7 @@ IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.T
 
 .DELETE_ON_ERROR:
 .PHONY: docs help install develop demo test test-python check slow test-slow quick compilers scaling simulator lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers scaling simulator lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -154,6 +155,9 @@ bench-svd: $(VENV)/.installed  ## decompositions beside ScaLAPACK and LAPACK: ti
 
 bench-cluster: $(VENV)/.installed $(VENV)/.testers  ## exchanges by way of a leader a node, on three virtual hosts; needs root
 	$(BIN)/python bench/run.py cluster $(ARGS)
+
+bench-simulated: simulator $(VENV)/.testers  ## simulated ranks beside real ones: virtual hosts, this machine; start and end; needs root
+	$(BIN)/python bench/run.py simulated $(ARGS)
 
 bench-measure: $(VENV)/.installed  ## messages beside OSU's, files, the cost model, and whether a second measurement agrees
 	$(BIN)/python bench/run.py measure $(ARGS)

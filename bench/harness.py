@@ -33,7 +33,7 @@ class Row:
 
     name: str
     what: str
-    bound: str  # "at least", "at most"; empty where the row is only shown
+    bound: str  # "at least", "at most", "within" so much of 1; empty where the row is only shown
     target: float
     ratio: float | None = None
     low: float | None = None
@@ -46,6 +46,8 @@ class Row:
     def met(self) -> bool | None:
         if not self.bound or self.ratio is None:
             return None
+        if self.bound == "within":
+            return abs(self.ratio - 1) <= self.target
         return self.ratio >= self.target if self.bound == "at least" else self.ratio <= self.target
 
     def as_json(self) -> dict[str, Any]:
@@ -152,7 +154,7 @@ def table(rows: list[Row]) -> str:
     """The rows for people: what, target, measured, spread, met or not."""
     lines = [("", "target", "measured", "95 % interval", "")]
     for row in rows:
-        sign = {"at least": "≥ ", "at most": "≤ "}.get(row.bound, "")
+        sign = {"at least": "≥ ", "at most": "≤ ", "within": "1 ± "}.get(row.bound, "")
         target = f"{sign}{row.target:g}{row.unit}" if row.bound else "shown"
         if row.ratio is None:
             lines.append((row.what, target, "not run", "", row.note))

@@ -25,6 +25,8 @@ from cases import (
     measure_repeat,
     plan,
     products,
+    simulated_ranks,
+    simulated_start,
     small,
     stencil_sweeps,
     strassen,
@@ -100,6 +102,12 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "safety": limited.safety,
     },
     "cluster": {"levels": cluster_levels.levels},
+    "simulated": {
+        "hosts": simulated_ranks.hosts,
+        "slow-hosts": simulated_ranks.slow_hosts,
+        "here": simulated_ranks.here,
+        "start": simulated_start.start,
+    },
 }
 
 

@@ -186,13 +186,17 @@ def cluster(
     names: Sequence[str] = (),
     *,
     delay: float = 0.0,
+    queue: float = 0.01,
+    congestion: str = "",
     shared: Sequence[Path] | None = None,
     slowed: Mapping[str, float] | None = None,
 ) -> Iterator[Cluster]:
     """`count` hosts, or those of `names`, whose links carry `rate`, for as long as the context lasts.
 
-    `delay`: seconds on the way from any host to another. `shared`: hosts have a /tmp, a home and caches of
-    their own, apart from these folders. `slowed`: hosts that get so many processors' time. Takes about 0.2 s.
+    `delay`: seconds on the way from any host to another. `queue`: seconds that a packet waits for a link at
+    most, or is lost. `congestion`: what TCP does about that, if not as on this machine. `shared`: hosts have
+    a /tmp, a home and caches of their own, apart from these folders. `slowed`: hosts that get so many
+    processors' time. Takes about 0.2 s.
     Raises NoClusterError, saying why, where such hosts cannot be.
     """
     if os.geteuid() != 0:
@@ -222,7 +226,9 @@ def cluster(
             if shared is not None:
                 _within(pid, _OWN, "-m", words=_seen_by_all([*shared, folder]))
             if not delay:
-                _wire(switch, pid, name, address, rate)
+                _wire(switch, pid, name, address, f"rate {rate} burst 32kb latency {1e3 * queue:g}ms")
+            if congestion:
+                _within(pid, f"echo {congestion} > /proc/sys/net/ipv4/tcp_congestion_control")
             hosts.append(Host(name, address, pid, groups.get(name)))
         if delay:
             stack.enter_context(_relay(hosts, rate, delay))
@@ -248,9 +254,9 @@ def _sweep() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wire(switch: int, host: int, name: str, address: str, rate: str) -> None:
-    """One cable: `lan` on the host, a port of the host's name at the switch, both ends sending at `rate`."""
-    shape = f"root tbf rate {rate} burst 32kb latency 10ms"
+def _wire(switch: int, host: int, name: str, address: str, limits: str) -> None:
+    """One cable: `lan` on the host, a port of the host's name at the switch, both ends within `limits`."""
+    shape = f"root tbf {limits}"
     _within(
         switch,
         f"ip link add {name} type veth peer name lan netns {host} && ip link set {name} master switch up"
