@@ -25,8 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers scaling simulator lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-stencil bench-svd bench-transpose clean dist-clean
-.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers scaling simulator lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers scaling simulator lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -130,7 +129,7 @@ docs: $(VENV)/.tools  ## the documentation as a site in build/site, which needs 
 notebook: $(VENV)/.installed $(VENV)/.testers  ## run the tutorial's notebook, and write its page and pictures
 	$(BIN)/python tools/notebook_page.py
 
-bench: bench-multiply bench-products bench-io bench-transpose bench-stencil bench-svd bench-measure  ## every benchmark, and where we lose
+bench: bench-multiply bench-products bench-io bench-transpose bench-stencil bench-svd bench-measure bench-plan  ## every benchmark, and where we lose
 	@$(BIN)/python bench/losses.py
 
 bench-multiply: $(VENV)/.installed  ## the multiply figures beside their peers; ARGS="--quick --only NAME --runs N"
