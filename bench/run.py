@@ -24,6 +24,7 @@ from cases import (
     measure_messages,
     measure_repeat,
     plan,
+    plan_simulated,
     products,
     simulated_ranks,
     simulated_start,
@@ -95,7 +96,7 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "model": measure_repeat.model,
         "files": measure_files.files,
     },
-    "plan": {"plan": plan.plan},
+    "plan": {"simulated": plan_simulated.simulated, "plan": plan.plan},
     "limited": {
         "products": limited.products,
         "stencil": limited.stencil,
