@@ -38,8 +38,6 @@ def request(
             What would be done, how long it would take, and what it needs.
         tilewise plan svd random:2000x2000:float64 -o svd --all
             Every way to do it on this machine, with its seconds and its memory.
-        tilewise plan transpose random:100000x100000 -o T.npy --machine cluster.json -n 4096
-            The same on a machine that is not here.
     """
 
 

@@ -21,7 +21,7 @@ def read_machine(path: str) -> Machine:
         raise UsageError(f"{_FLAG} {path}: cannot be read: {error.strerror}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"{_FLAG} {path}: does not describe a machine: {error}", "tilewise plan --help has an example"
+            f"{_FLAG} {path}: does not describe a machine: {error}", "docs/how-to/plan-for-another-machine.md"
         ) from None
     if wrong := checked(machine):
         raise UsageError(f"{_FLAG} {path}: {wrong}")
