@@ -225,7 +225,7 @@ class Session:
                 limit.close()
         guardian.dismiss()
         _remember(record, plan)
-        if _teaches(request, record, plan):
+        if decoding.seconds + packing == 0 and _teaches(request, record, plan):
             profile.store_terms(
                 machine_name(plan.facts), lambda old: old | learned(cost, machine, _took(record))
             )
@@ -331,7 +331,7 @@ def _remember(record: Record, plan: Plan) -> None:
 
 def _teaches(request: Request, record: Record, plan: Plan) -> bool:
     """Whether what the run took tells of the machine: nothing disturbed it, and it did what was planned."""
-    changed = plan.each is not None or request.resume or "survived" in record.result
+    changed = plan.each is not None or request.resume or plan.job.sync or "survived" in record.result
     return not (request.no_learn or record.labels or changed or plan.choices.simulate or plan.oversubscribed)
 
 

@@ -27,8 +27,10 @@ def _peaks(stored: profile.Profile, facts: Facts) -> dict[str, Term]:
     """Rates of products that were measured here, on one core or on several."""
     found: dict[str, Term] = {}
     for key, peak in stored.peaks.items():
-        host, cpu, dtype, cores, _ = key.split("|")
-        if (host, cpu) != (facts.host, facts.cpu) or not cores.isdigit() or f"{GEMM}{dtype}" != gemm(dtype):
+        whose = f"{profile.host_key(facts.host, facts.cpu)}|"
+        dtype, _, rest = key.removeprefix(whose).partition("|")
+        cores = rest.partition("|")[0]
+        if not key.startswith(whose) or not cores.isdigit() or f"{GEMM}{dtype}" != gemm(dtype):
             continue
         each = peak.flops_per_second / max(1, int(cores))
         before = found.get(gemm(dtype))
