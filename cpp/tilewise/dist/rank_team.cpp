@@ -39,14 +39,17 @@ void RankTeam::gather_reals(const kernel::SpreadColumns& a, std::int64_t begin, 
         return;
     }
     const std::int64_t height = a.mine.rows - top, before = a.of_rank(rank(), 0, begin);
-    std::vector<int> counts, starts;
+    std::vector<int> counts(static_cast<std::size_t>(size())), starts;
+    for (std::int64_t c = begin; c < end; ++c) {  // once, however many ranks there are
+        ++counts[static_cast<std::size_t>(a.owners[static_cast<std::size_t>(c)])];
+    }
     int all = 0;
     for (int from = 0; from < size(); ++from) {
         starts.push_back(all);
-        counts.push_back(static_cast<int>(a.of_rank(from, begin, end)));
-        all += counts.back();
-        if (from != rank() && counts.back() > 0) {
-            context_.ledger.count().exchanged += counts.back() * height * static_cast<std::int64_t>(sizeof(double));
+        const int count = counts[static_cast<std::size_t>(from)];
+        all += count;
+        if (from != rank() && count > 0) {
+            context_.ledger.count().exchanged += count * height * static_cast<std::int64_t>(sizeof(double));
             ++context_.ledger.count().messages;
         }
     }

@@ -19,6 +19,8 @@ extern "C" {
     void TILEWISE_BLAS(p##larfb_)(const char*, const char*, const char*, const char*, const int*, const int*,       \
                                   const int*, const void*, const int*, const void*, const int*, void*, const int*,  \
                                   void*, const int*);                                                               \
+    void TILEWISE_BLAS(p##gemv_)(const char*, const int*, const int*, const void*, const void*, const int*,         \
+                                 const void*, const int*, const void*, void*, const int*);                          \
     void TILEWISE_BLAS(p##trmm_)(const char*, const char*, const char*, const char*, const int*, const int*,        \
                                  const void*, const void*, const int*, void*, const int*);                          \
     void TILEWISE_BLAS(p##tpqrt2_)(const int*, const int*, const int*, void*, const int*, void*, const int*, void*, \
@@ -49,6 +51,7 @@ TILEWISE_LAPACK_OF_ANY(z)
                                   const int*, void*, int*, void*, int*, int*);                                        \
     void TILEWISE_BLAS(p##lasd0_)(const int*, const int*, void*, void*, void*, const int*, void*, const int*,         \
                                   const int*, int*, void*, int*);                                                     \
+    void TILEWISE_BLAS(p##laed4_)(const int*, const int*, const void*, const void*, void*, const void*, void*, int*); \
     void TILEWISE_BLAS(p##lasd4_)(const int*, const int*, const void*, const void*, void*, const void*, void*, void*, \
                                   int*);                                                                              \
     void TILEWISE_BLAS(p##gejsv_)(const char*, const char*, const char*, const char*, const char*, const char*,       \

@@ -40,6 +40,12 @@ template <class T> inline constexpr const char* adjoint = is_complex_number<T> ?
         tell<T>(effort::gemm(m, n, k));                                                                                \
         TILEWISE_BLAS(p##gemm_)(a_form, b_form, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);                 \
     }                                                                                                                  \
+    /* y ← factor·op(A)·x + kept·y; tells nobody, since small ones are in a cache. */                                  \
+    inline void gemv(const char* form, int m, int n, T factor, const T* a, int lda, const T* x, int step, T kept,      \
+                     T* y) {                                                                                           \
+        const int one = 1;                                                                                             \
+        TILEWISE_BLAS(p##gemv_)(form, &m, &n, &factor, a, &lda, x, &step, &kept, y, &one);                             \
+    }                                                                                                                  \
     inline int potrf(int n, T* a, int lda) {                                                                           \
         int info = 0;                                                                                                  \
         tell<T>(effort::potrf(n));                                                                                     \

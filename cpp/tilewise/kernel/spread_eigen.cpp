@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "tilewise/kernel/lapack_number.hpp"
+#include "tilewise/kernel/spread_divide.hpp"
+#include "tilewise/kernel/spread_reduction.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -24,13 +26,13 @@ template <class T> void multiply(const char* form, std::int64_t rows, std::int64
     }
 }
 
-}  // namespace
-
-template <class T> MatrixOf<T> gram_on_root(const SpreadColumnsOf<T>& a, const Team& team, int threads) {
-    const BlasThreads blas(threads);
+template <class T> Gram<T> gram_on_root(const SpreadColumnsOf<T>& a, const Team& team) {
     const Array<T> panel = panel_of(a);
     const std::int64_t n = a.count(), rows = a.mine.rows;
-    MatrixOf<T> g(team.rank() == 0 ? n : 0, team.rank() == 0 ? n : 0);
+    Gram<T> gram{MatrixOf<T>(team.rank() == 0 ? n : 0, team.rank() == 0 ? n : 0),
+                 std::vector<int>(static_cast<std::size_t>(n), 0),
+                 {}};
+    const MatrixOf<T>& g = gram.mine;
     for (std::int64_t begin = 0; begin < n; begin += gram_panel_columns) {
         const std::int64_t end = std::min(begin + gram_panel_columns, n), height = end - begin;
         team.gather(a, begin, end, 0, panel.data());
@@ -48,10 +50,44 @@ template <class T> MatrixOf<T> gram_on_root(const SpreadColumnsOf<T>& a, const T
             }
         }
     }
-    return g;
+    return gram;
 }
 
-template <class T> Tridiagonal<T> reduce(MatrixOf<T> g, std::int64_t n, const Team& team, int threads) {
+template <class T> Gram<T> shared_gram(const SpreadColumnsOf<T>& a, const Team& team) {
+    const Array<T> panel = panel_of(a);
+    const std::int64_t n = a.count(), rows = a.mine.rows, own = a.mine.count;
+    Gram<T> gram{MatrixOf<T>(n, own), {}, {}, true};
+    std::vector<std::vector<std::int64_t>> columns(static_cast<std::size_t>(team.size()));
+    for (std::int64_t c = 0; c < n; ++c) {
+        columns[static_cast<std::size_t>(a.owners[static_cast<std::size_t>(c)])].push_back(c);
+    }
+    std::vector<std::int64_t> places(static_cast<std::size_t>(n));
+    for (std::size_t turn = 0; std::ssize(gram.order) < n; ++turn) {
+        for (std::size_t rank = 0; rank < columns.size(); ++rank) {
+            if (turn < columns[rank].size()) {
+                places[static_cast<std::size_t>(columns[rank][turn])] = std::ssize(gram.order);
+                gram.order.push_back(columns[rank][turn]);
+                gram.owners.push_back(static_cast<int>(rank));
+            }
+        }
+    }
+    const Array<T> products(std::min(gram_panel_columns, n) * own);
+    for (std::int64_t begin = 0; begin < n; begin += gram_panel_columns) {
+        const std::int64_t height = std::min(begin + gram_panel_columns, n) - begin;
+        team.gather(a, begin, begin + height, 0, panel.data());
+        multiply<T>(lapack::adjoint<T>, height, own, rows, panel.data(), rows, a.mine.data, a.mine.stride,
+                    products.data(), height);
+        for (std::int64_t c = 0; c < own; ++c) {
+            for (std::int64_t r = 0; r < height; ++r) {
+                gram.mine.column(c)[places[static_cast<std::size_t>(begin + r)]] = products[c * height + r];
+            }
+        }
+    }
+    return gram;
+}
+
+/// With LAPACK, on rank 0.
+template <class T> Tridiagonal<T> reduce_on_root(MatrixOf<T> g, std::int64_t n, const Team& team, int threads) {
     Tridiagonal<T> t;
     t.diagonal.resize(static_cast<std::size_t>(n));
     t.beside.resize(t.diagonal.size());
@@ -79,18 +115,11 @@ template <class T> Tridiagonal<T> reduce(MatrixOf<T> g, std::int64_t n, const Te
     return t;
 }
 
-template <class T> std::vector<double> eigenvalues(const Tridiagonal<T>& t) {
-    std::vector<double> values = t.diagonal, beside = t.beside;
-    const int n = lapack_int(std::ssize(values));
-    int info = 0;
-    tell<double>(effort::sterf(n));
-    TILEWISE_BLAS(dsterf_)(&n, values.data(), beside.data(), &info);
-    check_lapack(info, "sterf");
-    return values;
-}
+using ColumnsOfOne = std::function<grid::Range(int rank)>;
 
-template <class T> MatrixOf<T> eigenvectors(Tridiagonal<T> t, const std::function<grid::Range(int rank)>& wanted,
-                                            const Team& team, int threads) {
+/// With LAPACK, on rank 0; ascending.
+template <class T>
+Array<double> vectors_on_root(Tridiagonal<T>& t, const ColumnsOfOne& wanted, const Team& team, int threads) {
     const auto count = std::ssize(t.diagonal);
     Matrix z(team.rank() == 0 ? count : 0, team.rank() == 0 ? count : 0);
     team.on_root(
@@ -108,19 +137,60 @@ template <class T> MatrixOf<T> eigenvectors(Tridiagonal<T> t, const std::functio
             check_lapack(info, "stedc");
         },
         threads);
-    const kernel::WantedBlock reversed = [&](int rank) {
-        const grid::Range columns = wanted(rank);
-        return grid::Block{{0, count}, {count - columns.end, count - columns.begin}};
-    };
     const std::vector<int> of_root(static_cast<std::size_t>(count), 0);
-    Array<double> got(team.redistribute(SpreadColumns{z.columns(), of_root}, reversed));
-    z = {};
+    return Array<double>(team.redistribute(SpreadColumns{z.columns(), of_root},
+                                           [&](int rank) { return grid::Block{{0, count}, wanted(rank)}; }));
+}
+
+/// Row p becomes row order[p].
+template <class T> void put_rows_back(const MatrixOf<T>& v, const std::vector<std::int64_t>& order) {
+    std::vector<T> column(order.size());
+    for (std::int64_t c = 0; c < v.count && !order.empty(); ++c) {
+        std::copy_n(v.column(c), v.rows, column.data());
+        for (std::size_t place = 0; place < order.size(); ++place) {
+            v.column(c)[order[place]] = column[place];
+        }
+    }
+}
+
+}  // namespace
+
+template <class T> Gram<T> gram(const SpreadColumnsOf<T>& a, bool shared, const Team& team, int threads) {
+    const BlasThreads blas(threads);
+    return shared ? shared_gram(a, team) : gram_on_root(a, team);
+}
+
+template <class T> Tridiagonal<T> reduce(Gram<T> g, const Team& team, int threads) {
+    const std::int64_t n = std::ssize(g.owners);
+    return g.shared ? reduce_shared(std::move(g), team, threads) : reduce_on_root(std::move(g.mine), n, team, threads);
+}
+
+template <class T> std::vector<double> eigenvalues(const Tridiagonal<T>& t) {
+    std::vector<double> values = t.diagonal, beside = t.beside;
+    const int n = lapack_int(std::ssize(values));
+    int info = 0;
+    tell<double>(effort::sterf(n));
+    TILEWISE_BLAS(dsterf_)(&n, values.data(), beside.data(), &info);
+    check_lapack(info, "sterf");
+    return values;
+}
+
+template <class T>
+MatrixOf<T> eigenvectors(Tridiagonal<T> t, const ColumnsOfOne& wanted, const Team& team, int threads) {
+    const auto count = std::ssize(t.diagonal);
+    const ColumnsOfOne reversed = [&](int rank) {
+        const grid::Range columns = wanted(rank);
+        return grid::Range{count - columns.end, count - columns.begin};
+    };
+    Array<double> got = t.shared ? shared_vectors(t.diagonal, t.beside, reversed, team, threads)
+                                 : vectors_on_root(t, reversed, team, threads);
     MatrixOf<T> v(count, wanted(team.rank()).size());
     for (std::int64_t c = 0; c < v.count; ++c) {
         std::copy_n(got.data() + (v.count - 1 - c) * count, count, v.column(c));
     }
     got = {};
     apply_q(t.q, ColumnsOf<T>{v.count > 0 ? v.data() + 1 : nullptr, count - 1, v.count, v.stride}, team, threads);
+    put_rows_back(v, t.order);
     return v;
 }
 

@@ -51,8 +51,8 @@ SvdFacts jacobi_svd(Columns a, double* sigma, Columns u, Columns v, const SvdOpt
     const Team alone;
     const std::vector<int> owners(static_cast<std::size_t>(a.count), 0);
     SweepStart start = start_sweeps(
-        SpreadColumns{a, owners}, {}, options.eigen_start, want_v, [&](int, bool) { return grid::Range{0, a.count}; },
-        alone, options.threads);
+        SpreadColumns{a, owners}, {}, options.eigen_start ? EigenStart::on_root : EigenStart::none, want_v,
+        [&](int, bool) { return grid::Range{0, a.count}; }, alone, options.threads);
     if (want_v && !start.eigen) {
         start.v = Matrix(a.count, a.count);
         for (std::int64_t c = 0; c < a.count; ++c) {

@@ -108,25 +108,31 @@ template <class T> bool has_balanced_rows(const ColumnsOf<T>& a, const Team& tea
     return most <= balanced_norms * least;
 }
 
+/// The least and the largest, from the diagonal of AᵀA.
+template <class T> std::pair<double, double> squares_of_norms(const Gram<T>& g, const Team& team) {
+    constexpr double nothing = -std::numeric_limits<double>::infinity();
+    std::vector<double> most{nothing, nothing};  // of −squares, and of squares
+    std::int64_t next = 0;
+    for (std::size_t place = 0; place < g.owners.size(); ++place) {
+        if (g.owners[place] == team.rank()) {
+            const double square = real_part(g.mine.column(next++)[place]);
+            most = {std::max(most[0], -square), std::max(most[1], square)};
+        }
+    }
+    team.largest(most);
+    return {-most[0], most[1]};
+}
+
 /// Fills x and v of `start`; or returns why not, as a sentence.
 template <class T>
-std::string eigen_start(const SpreadColumnsOf<T>& a, SweepStartOf<T>& start, const ColumnsOfRank& wanted,
+std::string eigen_start(const SpreadColumnsOf<T>& a, bool shared, SweepStartOf<T>& start, const ColumnsOfRank& wanted,
                         const Team& team, int threads) {
     const std::int64_t count = a.count();
     if (count > most_columns) {
         return "LAPACK's 32-bit indices limit eigenvectors to " + std::to_string(most_columns) + " columns.";
     }
-    MatrixOf<T> g = gram_on_root(a, team, threads);
-    std::array<double, 4> facts{};  // least and largest square of a column's norm, and eigenvalue
-    double &least = facts[0], &most = facts[1], &least_value = facts[2], &most_value = facts[3];
-    if (team.rank() == 0) {
-        least = most = real_part(g.data()[0]);
-        for (std::int64_t c = 0; c < count; ++c) {
-            least = std::min(least, real_part(g.column(c)[c]));
-            most = std::max(most, real_part(g.column(c)[c]));
-        }
-    }
-    team.broadcast(facts.data(), std::ssize(facts), 0);
+    Gram<T> g = gram(a, shared, team, threads);
+    const auto [least, most] = squares_of_norms(g, team);
     if (!(least > 0) || std::sqrt(most / least) > most_condition) {
         std::ostringstream sentence;
         sentence.precision(2);
@@ -135,13 +141,14 @@ std::string eigen_start(const SpreadColumnsOf<T>& a, SweepStartOf<T>& start, con
                  << " up to which a start from the eigenvectors of AᵀA is accurate.";
         return sentence.str();
     }
-    Tridiagonal<T> t = reduce(std::move(g), count, team, threads);
+    Tridiagonal<T> t = reduce(std::move(g), team, threads);
+    std::array<double, 2> extremes{};
     if (team.rank() == 0) {
         const std::vector<double> values = eigenvalues(t);
-        least_value = values.front();
-        most_value = values.back();
+        extremes = {values.front(), values.back()};
     }
-    team.broadcast(facts.data(), std::ssize(facts), 0);
+    team.broadcast(extremes.data(), std::ssize(extremes), 0);
+    const auto [least_value, most_value] = extremes;
     const double condition =
         least_value > 0 ? std::sqrt(most_value / least_value) : std::numeric_limits<double>::infinity();
     const bool balanced = condition > most_condition && condition <= most_condition_balanced &&
@@ -262,7 +269,7 @@ void qr_start(const SpreadColumnsOf<T>& a, Buffer memory, SweepStartOf<T>& start
 }  // namespace
 
 template <class T>
-SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>& a, Buffer memory, bool eigen, bool want_v,
+SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>& a, Buffer memory, EigenStart eigen, bool want_v,
                              const ColumnsOfRank& wanted, const Team& team, int threads) {
     SweepStartOf<T> start;
     start.factors.rows = a.mine.rows;
@@ -275,11 +282,11 @@ SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>& a, Buffer memory, bool ei
     if (largest > 0 && (largest < least_element || largest > largest_element)) {
         start.factors.scale = std::ldexp(1.0, std::ilogb(largest));
     }
-    if (eigen) {
+    if (eigen != EigenStart::none) {
         const bool copied = start.factors.scale != 1;
         const MatrixOf<T> copy = copied ? scaled_copy(a.mine, start.factors.scale, {}, {}, threads) : MatrixOf<T>();
         start.fallback = largest > 0 ? eigen_start(SpreadColumnsOf<T>{copied ? copy.columns() : a.mine, a.owners},
-                                                   start, wanted, team, threads)
+                                                   eigen == EigenStart::shared, start, wanted, team, threads)
                                      : "The matrix is zero, so there is nothing to start from.";
         start.eigen = start.fallback.empty();
     }

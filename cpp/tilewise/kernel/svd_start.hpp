@@ -46,15 +46,18 @@ template <class T> struct SweepStartOf {
 };
 using SweepStart = SweepStartOf<double>;
 
+/// Whether to try the start from eigenvectors, and who makes what is no product: rank 0, or all ranks.
+enum class EigenStart { none, on_root, shared };
+
 /// The columns, one after the other, that a rank is to have of X and V after the one start or the other.
 using ColumnsOfRank = std::function<grid::Range(int rank, bool eigen)>;
 
 /// A (rows ≥ columns; a rank's columns follow each other, those of rank 0 first) is read, and let go of: `a`
-/// points into `memory`, or lasts longer where that is empty. O(rows·columns²) operations. `eigen`: try the
-/// fast start, which has AᵀA and what LAPACK needs, 3·columns² numbers, on rank 0. All else is a panel and a
-/// few times the columns of a rank.
-template <class T> SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>& a, Buffer memory, bool eigen, bool want_v,
-                                                const ColumnsOfRank& wanted, const Team& team, int threads);
+/// points into `memory`, or lasts longer where that is empty. O(rows·columns²) operations. `eigen`: on rank 0
+/// it has AᵀA and what LAPACK needs, 3·columns² numbers. All else is a panel and a few times the columns of a rank.
+template <class T>
+SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>& a, Buffer memory, EigenStart eigen, bool want_v,
+                             const ColumnsOfRank& wanted, const Team& team, int threads);
 
 /// After the sweeps, of some columns on each rank: σ = |x|·scale, U = Q1·[x/|x|; 0] (rows×count, x itself
 /// where that has as many rows). u without data: not wanted. A σ of 0 (|x| below 1e-290) leaves a column of
@@ -69,9 +72,9 @@ template <class T> void turn_back(const FactorsOf<T>& factors, ColumnsOf<T> v, c
 /// on nothing but them. O(rows·count²).
 template <class T> void complete(const SpreadColumnsOf<T>& u, std::int64_t from, const Team& team, int threads);
 
-#define TILEWISE_SVD_START(form, T)                                                                                 \
-    form template SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>&, Buffer, bool, bool, const ColumnsOfRank&, \
-                                               const Team&, int);
+#define TILEWISE_SVD_START(form, T)                                                                 \
+    form template SweepStartOf<T> start_sweeps(const SpreadColumnsOf<T>&, Buffer, EigenStart, bool, \
+                                               const ColumnsOfRank&, const Team&, int);
 #define TILEWISE_SVD_FINISH(form, T)                                                                               \
     form template void finish_columns(const FactorsOf<T>&, ColumnsOf<T>, bool, ColumnsOf<T>, double*, const Team&, \
                                       int);                                                                        \

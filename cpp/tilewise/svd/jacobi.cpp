@@ -99,7 +99,7 @@ private:
 
     SvdFactors<T> run_once(bool last) {
         Start<T> begun = start(
-            context_, team_, source_, work_, kind(), !options_.values_only,
+            context_, team_, source_, work_, kind(), options_.share_eigen, !options_.values_only,
             [this](int rank, bool by_eigen) { return cut_after(!by_eigen).columns_of(rank); }, !last);
         const bool by_qr = begun.used == StartKind::qr;
         cut_ = &cut_after(by_qr);

@@ -37,7 +37,8 @@ bool by_rows_first(const Work& work, int ranks, StartKind kind) {
 }
 
 template <class T> Start<T> start(Context& context, const dist::RankTeam& team, Source<T>& source, const Work& work,
-                                  StartKind kind, bool want_v, const kernel::ColumnsOfRank& wanted, bool again) {
+                                  StartKind kind, bool share_eigen, bool want_v, const kernel::ColumnsOfRank& wanted,
+                                  bool again) {
     Start<T> begun;
     Array<T> memory;
     const grid::Partition columns(work.n, team.size());
@@ -72,8 +73,10 @@ template <class T> Start<T> start(Context& context, const dist::RankTeam& team, 
                                               [&](int rank) { return grid::Block{{0, work.m}, wanted(rank, true)}; });
         return begun;
     }
-    begun.sweeps =
-        kernel::start_sweeps(a, std::move(memory), kind == StartKind::eigen, want_v, wanted, team, context.threads);
+    const auto eigen = kind != StartKind::eigen ? kernel::EigenStart::none
+                       : share_eigen            ? kernel::EigenStart::shared
+                                                : kernel::EigenStart::on_root;
+    begun.sweeps = kernel::start_sweeps(a, std::move(memory), eigen, want_v, wanted, team, context.threads);
     begun.used = begun.sweeps.eigen ? StartKind::eigen : StartKind::qr;
     if (tall) {
         begun.sweeps.steps.insert(0, "QR of the ranks' rows, ");

@@ -36,14 +36,16 @@ bool by_rows_first(const Work& work, int ranks, StartKind kind);
 
 /// `wanted`: the columns that a rank begins with (after `none` as after `eigen`). Memory, in numbers: that of TallQr
 /// for a tall W; else its columns of W. Beside that, on a rank: with eigenvectors its columns of X and V, and on rank 0
-/// 3·n² for AᵀA and LAPACK; with a QR its columns of both factors, of X, and of what is sent and received meanwhile;
-/// with `none` its columns of X, and of what is sent and received. @note Collective; throws the same Error on every
-/// rank, or aborts the job where ranks already wait.
+/// 3·n² for AᵀA and LAPACK, or, with `share_eigen`, on every rank its columns of AᵀA and twice those of V; with a QR
+/// its columns of both factors, of X, and of what is sent and received meanwhile; with `none` its columns of X, and of
+/// what is sent and received. @note Collective; throws the same Error on every rank, or aborts the job where ranks
+/// already wait.
 template <class T> Start<T> start(Context& context, const dist::RankTeam& team, Source<T>& source, const Work& work,
-                                  StartKind kind, bool want_v, const kernel::ColumnsOfRank& wanted, bool again);
+                                  StartKind kind, bool share_eigen, bool want_v, const kernel::ColumnsOfRank& wanted,
+                                  bool again);
 
-#define TILEWISE_START(form, T)                                                                             \
-    form template Start<T> start(Context&, const dist::RankTeam&, Source<T>&, const Work&, StartKind, bool, \
+#define TILEWISE_START(form, T)                                                                                   \
+    form template Start<T> start(Context&, const dist::RankTeam&, Source<T>&, const Work&, StartKind, bool, bool, \
                                  const kernel::ColumnsOfRank&, bool);
 TILEWISE_START(extern, double)
 TILEWISE_START(extern, kernel::Complex)

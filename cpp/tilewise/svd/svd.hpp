@@ -32,6 +32,7 @@ struct Options {
     int qr_blocks = 0;  ///< the same where the start is `qr`, asked for or fallen back to; 0: as `blocks`
     grid::Remainder remainder = grid::Remainder::spread;
     StartKind start = StartKind::eigen;
+    bool share_eigen = false;  ///< where the start is `eigen`: all ranks reduce AᵀA, not rank 0 alone
     kernel::Inner inner = kernel::Inner::blocks;  ///< how a pair of blocks is made orthogonal
     std::int64_t components = 0;                  ///< the largest so many; 0: all
     bool values_only = false;

@@ -12,8 +12,10 @@
 #include "tilewise/io/direct_reads.hpp"
 #include "tilewise/kernel/chased_back.hpp"
 #include "tilewise/kernel/jacobi_pair.hpp"
+#include "tilewise/kernel/spread_divide.hpp"
 #include "tilewise/kernel/spread_eigen.hpp"
 #include "tilewise/kernel/spread_qr.hpp"
+#include "tilewise/kernel/spread_reduction.hpp"
 #include "tilewise/kernel/sweep.hpp"
 #include "tilewise/kernel/text.hpp"
 #include "tilewise/kernel/two_stage.hpp"
@@ -85,6 +87,8 @@ constexpr Constant constants[] = {
     {"svd.least_chunk_rows", svd::least_chunk_rows},
     {"svd.rotated_rows", kernel::rotated_rows},
     {"svd.factored_columns", kernel::factored_columns},
+    {"svd.reduced_columns", kernel::reduced_columns},
+    {"svd.shared_leaf", kernel::shared_leaf},
     {"svd.applied_reflectors", kernel::applied_reflectors},
     {"svd.band_width", kernel::band_width},
     {"svd.slab_columns", kernel::slab_columns},

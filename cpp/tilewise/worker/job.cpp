@@ -58,7 +58,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StencilFields, steps, radius, weights, bounda
                                    states, until_change, check_every)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SvdFields, components, values_only, max_sweeps, tolerance, off_squares, energy,
                                    power, oversample, basis, seed, keep_small, require_converged, panel_bytes,
-                                   qr_blocks, scaled, u, s, vt, us)
+                                   qr_blocks, share_eigen, scaled, u, s, vt, us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StackFields, extents, apart)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ConvertFields, row, column, scale)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
@@ -302,6 +302,7 @@ svd::Options svd_options_of(const Job& job) {
     options.exchange = svd::exchange_named(v.exchange);
     options.blocks = v.blocks;
     options.qr_blocks = s.qr_blocks;
+    options.share_eigen = s.share_eigen;
     options.start = named_or(svd::StartKind::eigen, svd::start_names, v.start, "start");
     options.inner = named_or(kernel::Inner::blocks, svd::inner_names, v.inner, "inner solver");
     options.components = s.components;

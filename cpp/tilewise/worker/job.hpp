@@ -108,6 +108,7 @@ struct SvdFields {
     bool keep_small = false, require_converged = true;
     std::int64_t panel_bytes = 0;
     int qr_blocks = 0;
+    bool share_eigen = false;
     bool scaled = false;
     std::optional<RegionFields> u, s, vt, us;
 };

@@ -78,8 +78,9 @@ class Svd(msgspec.Struct, frozen=True, kw_only=True):
     `seed`; with `keep_small`, `local` leaves matrices whose small values it would lose to `jacobi`.
     `panel_bytes` (of a matrix in memory, all ranks of a node) of `randomized`, `tall` and of proofs.
     `qr_blocks`: the blocks of `jacobi` where it starts by `qr`, also because `eigen` would cost accuracy
-    (0: those of the variant). The files are in the job's `dtype`, row by row: `u` M×K, `s` 1×K, `vt` K×N
-    and, where `scaled`, `us` = U·diag(s); None where one is not wanted.
+    (0: those of the variant); `share_eigen`: where it starts by `eigen`, all ranks reduce AᵀA. The files are
+    in the job's `dtype`, row by row: `u` M×K, `s` 1×K, `vt` K×N and, where `scaled`, `us` = U·diag(s); None
+    where one is not wanted.
     """
 
     components: int = 0
@@ -96,6 +97,7 @@ class Svd(msgspec.Struct, frozen=True, kw_only=True):
     require_converged: bool = True
     panel_bytes: int = 0
     qr_blocks: int = 0
+    share_eigen: bool = False
     scaled: bool = False
     u: Region | None = None
     s: Region | None = None

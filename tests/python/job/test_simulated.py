@@ -106,6 +106,19 @@ def test_every_variant(
         assert numpy.allclose(found, numpy.linalg.svd(left, compute_uv=False)[: len(found)], rtol=1e-6)
 
 
+def test_jacobi_shares_out_what_rank_0_would_do_alone(inside: InProcess, tmp_path: Path) -> None:
+    """From four nodes and 512 columns on; 200 singular values are the same."""
+    rng = numpy.random.default_rng(2)
+    left, right = (numpy.linalg.qr(rng.standard_normal((rows, 513)))[0] for rows in (530, 513))
+    sigma = numpy.concatenate([numpy.full(200, 5.0), numpy.linspace(4, 1, 313)])
+    numpy.save(tmp_path / "A.npy", left * sigma @ right.T)
+    how = ("--algorithm", "jacobi", "--simulate", f"7x1:{RATES}")
+    _run(inside, "svd", tmp_path / "A.npy", "-o", "factors", *how)
+    u, s, vt = (numpy.load(f"factors/{name}.npy") for name in ("U", "s", "Vt"))
+    assert numpy.allclose(s.ravel(), sigma, rtol=1e-13)
+    assert numpy.allclose(u * s @ vt, left * sigma @ right.T, atol=1e-12)
+
+
 def _numberless(done: Done, n: int, ranks: int, *words: object) -> dict[str, Any]:
     square = f"random:{n}x{n}"
     cluster = ["--simulate", f"{ranks}x1:{RATES}", "-n", ranks]

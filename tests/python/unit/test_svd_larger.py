@@ -1,6 +1,8 @@
-"""Panels: when the plan takes `tall`, and what ways that read A in panels need."""
+"""Larger matrices and more nodes: when the plan takes `tall`, what panels need, and what ranks share."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from machines import GIB
@@ -32,3 +34,24 @@ def test_panels_keep_what_memory_allows() -> None:
         return svd.panel_bytes
 
     assert 0 < panels(200 << 20) < panels(None)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "ranks", "columns", "start", "shared"),
+    [
+        ("abcd", 8, 512, None, True),
+        ("abcd", 5, 512, None, False),  # on three hosts
+        ("abc", 6, 2000, None, False),
+        ("abcd", 8, 511, None, False),
+        ("abcd", 8, 512, "qr", False),
+        ("", 8, 2000, None, False),
+    ],
+)
+def test_all_ranks_reduce_from_four_nodes_and_512_columns_on(
+    tmp_path: Path, hosts: str, ranks: int, columns: int, start: str | None, shared: bool
+) -> None:
+    (tmp_path / "hosts").write_text("".join(f"{host}:2\n" for host in hosts))
+    where = {"hosts": str(tmp_path / "hosts")} if hosts else {}
+    plan = planned(shape=(3000, columns), ranks=ranks, algorithm="jacobi", start=start, **where)
+    assert plan.job.svd is not None
+    assert plan.job.svd.share_eigen == shared

@@ -9,6 +9,7 @@ from tilewise.operations.svd.sizes import sizes
 from tilewise.planning.grid import part
 
 _SQUARES = 6  # of a pair: its cosines, three of the solver and LAPACK's two
+SHARING_NODES, SHARED_COLUMNS = 4, 512  # from which all ranks reduce AᵀA
 _WINDOWS = 4  # blocks that neighbours can put into one rank's window
 
 
@@ -28,14 +29,27 @@ def is_tall(shape: Shape, variant: Variant) -> bool:
     return variant.ranks > 1 and high and variant.start != "none"
 
 
-def jacobi_stages(shape: Shape, variant: Variant, options: Svd, again: bool, leader: bool) -> list[int]:
+def shares_eigen(shape: Shape, variant: Variant, on_node: int) -> bool:
+    """Whether all ranks reduce AᵀA to three diagonals, not rank 0 with all cores of its node.
+
+    They read AᵀA whole, where rank 0 reads half, and wait for a message for each column: that pays on
+    `SHARING_NODES` nodes or more, and `SHARED_COLUMNS` or more.
+    """
+    nodes = -(-variant.ranks // on_node)
+    return variant.start == "eigen" and nodes >= SHARING_NODES and shape.least >= SHARED_COLUMNS
+
+
+def jacobi_stages(
+    shape: Shape, variant: Variant, options: Svd, again: bool, leader: bool, on_node: int
+) -> list[int]:
     """Bytes of a rank in each stage, of rank 0 where `leader`; A is m×n, m ≥ n, what is swept has h rows.
 
-    Start: each rank gets its columns of A; then with `eigen` rank 0 has AᵀA and what LAPACK needs, and
-    each rank its columns of X and V beside A's; with `qr` its columns of both factors and of X; with
-    `none` its columns of A twice, as they are read and as they are swept. Sweeps: reflectors, blocks of X and
-    V, of which some arrive, a window, and what solves pairs. Finish: the columns that are kept, sorted,
-    and turned back. Of a tall A the rows of a rank are factored first, and that is kept until the end.
+    Start: each rank gets its columns of A; then with `eigen` rank 0 has AᵀA and what LAPACK needs, or each
+    rank its columns of that, and each rank its columns of X and V beside A's; with `qr` its columns of both
+    factors and of X; with `none` its columns of A twice, as they are read and as they are swept. Sweeps:
+    reflectors, blocks of X and V, of which some arrive, a window, and what solves pairs. Finish: the columns
+    that are kept, sorted, and turned back. Of a tall A the rows of a rank are factored first, and that is
+    kept until the end.
     """
     size = sizes()
     m, n, ranks = shape.most, shape.least, variant.ranks
@@ -60,6 +74,8 @@ def jacobi_stages(shape: Shape, variant: Variant, options: Svd, again: bool, lea
         made = _factored_columns(h, n, even, own, leader, ranks)
     elif variant.start == "none":
         made = [h * even + h * own + h * (even + own) * (ranks > 1)]
+    elif shares_eigen(shape, variant, on_node):
+        made = _shared_eigenvectors(h, n, even, own)
     else:
         made = _eigenvectors(h, n, even, own, leader, ranks)
     lasting = (factored if vectors else 0) + ((h + n) * even if vectors and qr else 0)
@@ -108,6 +124,25 @@ def _eigenvectors(h: int, n: int, even: int, own: int, leader: bool, ranks: int)
             n * even + 2 * n * n * leader,
             n * even + dealt(own),
             n * even + 2 * n * own + applied,
+            n * own + h * own + panel,
+        )
+    ]
+
+
+def _shared_eigenvectors(h: int, n: int, even: int, own: int) -> list[int]:
+    """Numbers beside A's columns: AᵀA, which its reflectors take the place of, and a panel of it; columns of
+    the vectors of halves, of what is made of them, and of both together; V, and X."""
+    size = sizes()
+    panel = size.gram_panel_columns * h
+    reduced = size.reduced_columns * (4 * n + 2 * even)
+    leaf = 3 * size.shared_leaf**2
+    return [
+        h * even + stage
+        for stage in (
+            n * even + panel + size.gram_panel_columns * even,
+            n * even + reduced,
+            n * even + n * even // 2 + 2 * n * own + size.gram_panel_columns * n + leaf,
+            n * even + 2 * n * own + size.applied_reflectors * (3 * n + own),
             n * own + h * own + panel,
         )
     ]

@@ -61,7 +61,8 @@ def svd_need(
     else:
         window = jacobi_window(shape, variant, options)
         leader, others = (
-            jacobi_stages(shape, variant, options, again, leader=first) for first in (True, False)
+            jacobi_stages(shape, variant, options, again, leader=first, on_node=on_node)
+            for first in (True, False)
         )
     stages = list(zip(leader, others, strict=True))
     if verify == "fast":
@@ -116,7 +117,7 @@ def full_bytes(shape: Shape) -> int:
         blocks=4,
         start="qr",
     )
-    return max(jacobi_stages(shape, one, _ALL, again=False, leader=True)) + need.FIXED
+    return max(jacobi_stages(shape, one, _ALL, again=False, leader=True, on_node=1)) + need.FIXED
 
 
 def two_stage_bytes(shape: Shape, source: Region, options: Svd, again: bool, threads: int) -> int:

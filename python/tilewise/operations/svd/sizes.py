@@ -15,6 +15,8 @@ class Sizes(msgspec.Struct, frozen=True):
     least_chunk_rows: int  # and the fewest of them in the space of `randomized`
     rotated_rows: int  # of a pair of blocks, that are multiplied at once
     factored_columns: int  # of a panel of the QR
+    reduced_columns: int  # of a panel that all ranks reduce to three diagonals
+    shared_leaf: int  # rows that one rank decomposes, where all decompose a tridiagonal matrix
     applied_reflectors: int  # at once
     band_width: int  # of two_stage: diagonals above the main one
     slab_columns: int  # of U or V that a thread makes at a time

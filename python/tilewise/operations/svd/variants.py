@@ -30,6 +30,7 @@ from tilewise.launch import environment, job
 from tilewise.launch.job import Variant
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
+from tilewise.operations.svd.jacobi import shares_eigen
 from tilewise.operations.svd.need import DOUBLE, full_bytes, most_components, svd_need, two_stage_bytes
 from tilewise.operations.svd.options import (
     ALGORITHMS,
@@ -150,6 +151,7 @@ def _plan_by(
         require_converged=verify != "off",
         panel_bytes=panels,
         qr_blocks=fallback.blocks if fallback else 0,
+        share_eigen=algorithm.name == "jacobi" and shares_eigen(shape, variant, spread.on_node),
         scaled=options.scaled,
     )
     keeps = algorithm.name == "jacobi" and not options.again
