@@ -13,6 +13,8 @@ How many sweeps or readings there are depends on the numbers: so these are what 
 
 from __future__ import annotations
 
+import math
+
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.target import Target
 from tilewise.launch import job
@@ -23,6 +25,7 @@ from tilewise.planning.file_cost import Use, reading
 from tilewise.planning.plan import Plan
 
 _SWEEPS = {"eigen": 1.5, "qr": 4.0, "none": 9.0}  # that are left after a start
+_PANEL = 32  # columns that all ranks reduce to three diagonals before they bring the others up to date
 _PROBES = 16  # vectors of the fast proof
 _ROTATED = 6.0  # operations for each number of two columns that a rotation turns, with the product before it
 
@@ -93,7 +96,13 @@ def _compute(plan: Plan, wanted: job.Svd, use: Use, m: int, n: int, k: int) -> l
         swept = [use.shared_out("lapack", _ROTATED * (mn2 + n3) * sweeps)]
     if variant.start == "eigen":
         to_three = Longest((alone("lapack", 4 / 3 * n3), alone("copy", n3 / 6 * number)))
-        swept += [use.shared_out(product, 3 * mn2 + 2 * n3), to_three, alone(product, 4 / 3 * n3)]
+        divided = alone(product, 4 / 3 * n3)
+        if wanted.share_eigen:  # a panel's corrections all ranks compute alike; of A, each reads its columns
+            read = use.shared_out("copy", n3 / 3 * number)
+            to_three = Longest((use.shared_out("lapack", 2 * n3), read))
+            swept.append(Take("lapack", 3 * _PANEL * parts * float(n) * n / use.threads, cores))
+            divided = use.shared_out(product, 4 / 3 * n3)
+        swept += [use.shared_out(product, 3 * mn2 + 2 * n3), to_three, divided]
     elif variant.start == "qr":
         swept += [use.shared_out("lapack", 4 * mn2)]
     return swept
@@ -107,7 +116,10 @@ def _exchange(plan: Plan, use: Use, m: int, n: int) -> list[Part]:
     number = 16 if plan.job.dtype.startswith("complex") else 8
     steps = max(1, variant.blocks - 1) * _SWEEPS.get(variant.start, 9.0)
     block = (m + n) * -(-n // max(1, variant.blocks)) * number
-    return use.sent(2 * steps * block, 2 * steps)
+    parts = use.sent(2 * steps * block, 2 * steps)
+    if plan.job.svd is not None and plan.job.svd.share_eigen:  # a gathering for each column
+        parts += use.sent(n * n * number, n * math.ceil(math.log2(variant.ranks)))
+    return parts
 
 
 def _verify(plan: Plan, wanted: job.Svd, use: Use, k: int) -> list[Part]:
