@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers scaling simulator lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers scaling reports-simulated simulator lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -94,6 +94,12 @@ scaling: simulator  ## the plots and tables of docs/design/scaling.md, from 1,02
 	$(BIN)/tilewise study run scaling --into build/scaling --part 2; second=$$?; wait $$first && exit $$second
 	$(BIN)/tilewise report build/scaling -o build/scaling/scaling.html --plots build/scaling/figures --tables build/scaling/tables
 	mkdir -p docs/pictures/scaling && cp build/scaling/figures/plot-*.svg docs/pictures/scaling
+
+reports-simulated: simulator  ## reports 1, 2 and 3 on their own rank counts, simulated: the tables of docs/reports/simulated.md, 8 minutes
+	$(BIN)/tilewise study run reports-simulated --into build/reports-simulated --part 1 & first=$$!; \
+	$(BIN)/tilewise study run reports-simulated --into build/reports-simulated --part 2; second=$$?; wait $$first && exit $$second
+	$(BIN)/tilewise report build/reports-simulated -o build/reports-simulated/reports.html --plots build/reports-simulated/figures --tables build/reports-simulated/tables
+	cp build/reports-simulated/figures/plot-speedup.svg docs/pictures/reports-simulated.svg
 
 compilers: $(VENV)/.tools  ## the package by other compilers: COMPILERS="g++-13 clang++-19", else each clang++-N here
 	cmake --preset dev -DPython_EXECUTABLE=$(BIN)/python

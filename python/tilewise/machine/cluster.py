@@ -9,6 +9,7 @@ plain one in a word:
                                          second: what ranks compute is counted, and a result repeats exactly.
     64x2:ping.json                       the same hosts, the network and the way within a host as
     64x2:ping.json:40GF/s:10GB/s         `tilewise measure` found them and wrote to this file.
+    fat-tree[:32]                        the first 32 hosts of it: ranks are dealt to these alone.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ EXAMPLE = "64x2:12.5GB/s:1.5us"
 _PLAIN = re.compile(r"(\d+)(?:x(\d+))?((?::[^:]+){2,4})")
 _MEASURED = re.compile(r"(\d+)(?:x(\d+))?:(.+\.json)((?::[^:]+){0,2})")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e-?[0-9]+)?)\s*([a-zA-Zµ/]*)")
+_FIRST = re.compile(r"(.+)\[:(\d+)\]")
 _PREFIX = {
     "": 1.0,
     "k": 1e3,
@@ -141,6 +143,8 @@ def parse_cluster(text: str) -> Cluster:
         rates = match[4][1:].split(":") if match[4] else []
         hosts = int(match[1])
         return _plain(text, hosts, int(match[2] or 1), rates, measured_network(match[3], hosts))
+    if match := _FIRST.fullmatch(text):
+        return _first(text, parse_cluster(match[1]), int(match[2]))
     match = _PLAIN.fullmatch(text)
     if match is None:
         raise UsageError(
@@ -150,6 +154,12 @@ def parse_cluster(text: str) -> Cluster:
     bandwidth, latency, *rates = match[3][1:].split(":")
     between = Way(_number(text, bandwidth, "B/s"), _number(text, latency, "s"))
     return _plain(text, int(match[1]), int(match[2] or 1), rates, between)
+
+
+def _first(text: str, whole: Cluster, count: int) -> Cluster:
+    if not 0 < count <= len(whole.hosts):
+        raise UsageError(f"{FLAG} {text}: expected 1 to {len(whole.hosts)} hosts of {whole.name}")
+    return msgspec.structs.replace(whole, name=text, hosts=whole.hosts[:count])
 
 
 def _plain(text: str, hosts: int, cores: int, rates: list[str], known: Network | Way) -> Cluster:

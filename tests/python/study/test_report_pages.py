@@ -83,8 +83,16 @@ def test_every_claim_of_a_study_stands_on_the_page_of_its_report(report: int) ->
 
 
 def test_pages_are_of_the_studies_that_ship() -> None:
-    repeated = {*shipped.names()} - {"quick", "scaling"}  # these two repeat no report
+    others = {"quick", "scaling", "reports-simulated"}  # which repeat no report row for row
+    repeated = {*shipped.names()} - others
     assert {each for studies in PAGES.values() for each in studies} == repeated
+
+
+def test_the_page_of_simulated_ranks_names_all_tables_of_its_study() -> None:
+    text = (FOLDER / "simulated.md").read_text(encoding="utf-8")
+    assert rows_of(text) and unknown(text) == []
+    named = {name for row in rows_of(text) for _, name in _NAMED.findall(" | ".join(row))}
+    assert {table.name for table in read(shipped.path_of("reports-simulated")).file.tables} <= named
 
 
 def test_wrong_names_and_claims_left_out_are_found() -> None:
