@@ -24,7 +24,7 @@ from tilewise.planning.cost import Cost, Longest, Part, Take
 from tilewise.planning.file_cost import Use, reading
 from tilewise.planning.plan import Plan
 
-_SWEEPS = {"eigen": 1.5, "qr": 4.0, "none": 9.0}  # that are left after a start
+_SWEEPS = {"eigen": 1.0, "qr": 4.0, "none": 9.0}  # that are left after a start
 _PANEL = 32  # columns that all ranks reduce to three diagonals before they bring the others up to date
 _PROBES = 16  # vectors of the fast proof
 _ROTATED = 6.0  # operations for each number of two columns that a rotation turns, with the product before it
@@ -100,7 +100,9 @@ def _compute(plan: Plan, wanted: job.Svd, use: Use, m: int, n: int, k: int) -> l
         if wanted.share_eigen:  # a panel's corrections all ranks compute alike; of A, each reads its columns
             read = use.shared_out("copy", n3 / 3 * number)
             to_three = Longest((use.shared_out("lapack", 2 * n3), read))
-            swept.append(Take("lapack", 3 * _PANEL * parts * float(n) * n / use.threads, cores))
+            alike = _PANEL * float(n) * n / use.threads
+            corrections = Take("lapack", 3 * parts * alike, cores), Take("copy", number * alike / 2, cores)
+            swept.append(Longest(corrections))
             divided = use.shared_out(product, 4 / 3 * n3)
         swept += [use.shared_out(product, 3 * mn2 + 2 * n3), to_three, divided]
     elif variant.start == "qr":
