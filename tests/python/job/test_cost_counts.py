@@ -20,7 +20,7 @@ from tilewise.planning.cost import Cost
 SIMULATES = shutil.which("smpirun") is not None and programs.first(programs.places(NAME)) is not None
 RATES = "12.5GB/s:1.5us:40GF/s:10GB/s"
 REAL, MANY, PRIME = 4, 16, 61
-_LACKING = ("shared", "partitioned")  # see tests of simulated ranks
+_SORTS = ("", "overlap", "collective", "one_sided_lock", "persistent")
 SHAPES = [(203, 157, 181), (3, 4000, 700), (5, 7, 3)]
 
 
@@ -48,9 +48,13 @@ def same(inside: InProcess) -> Callable[..., None]:
     return check
 
 
-def _ways(command: str) -> Iterator[tuple[str, str]]:
+def _ways(command: str, many: int) -> Iterator[tuple[str, str, int]]:
+    """Every way on a few real ranks; on `many` simulated ones an exchange of each sort."""
     for name, algorithm in options_of(command).algorithms.items():
-        yield from ((name, exchange) for exchange in algorithm.exchanges or ("",))
+        for exchange in algorithm.exchanges or ("",):
+            yield name, exchange, REAL
+            if exchange in _SORTS:
+                yield name, exchange, many
 
 
 def _how(algorithm: str, exchange: str, ranks: int) -> list[object]:
@@ -65,17 +69,16 @@ def _how(algorithm: str, exchange: str, ranks: int) -> list[object]:
     ]
 
 
-def _possible(exchange: str, ranks: int) -> None:
+def _possible(ranks: int) -> None:
     if ranks > REAL and not SIMULATES:
         pytest.skip("simulated ranks need SimGrid and `make simulator`")
-    if ranks > REAL and exchange in _LACKING:
-        pytest.skip("SMPI lacks partitioned messages, and has shared windows wrong")
 
 
-@pytest.mark.parametrize("ranks", [REAL, MANY])
-@pytest.mark.parametrize(("algorithm", "exchange"), [way for way in _ways("multiply") if way[0] != "local"])
+@pytest.mark.parametrize(
+    ("algorithm", "exchange", "ranks"), [way for way in _ways("multiply", MANY) if way[0] != "local"]
+)
 def test_products(same: Callable[..., None], algorithm: str, exchange: str, ranks: int) -> None:
-    _possible(exchange, ranks)
+    _possible(ranks)
     for m, k, n in SHAPES if ranks == REAL else SHAPES[:2]:
         how = _how(algorithm, exchange, ranks)
         same("multiply", f"random:{m}x{k}", f"random:{k}x{n}", "-o", "C.npy", *how)
@@ -83,7 +86,7 @@ def test_products(same: Callable[..., None], algorithm: str, exchange: str, rank
 
 @pytest.mark.parametrize("algorithm", ["summa", "replicated"])
 def test_products_on_a_prime_number_of_ranks(same: Callable[..., None], algorithm: str) -> None:
-    _possible("overlap", PRIME)
+    _possible(PRIME)
     how = _how(algorithm, "overlap", PRIME)
     same(
         "multiply",
@@ -97,10 +100,9 @@ def test_products_on_a_prime_number_of_ranks(same: Callable[..., None], algorith
     )
 
 
-@pytest.mark.parametrize("ranks", [REAL, PRIME])
-@pytest.mark.parametrize(("algorithm", "exchange"), list(_ways("transpose")))
+@pytest.mark.parametrize(("algorithm", "exchange", "ranks"), list(_ways("transpose", PRIME)))
 def test_transpositions(same: Callable[..., None], algorithm: str, exchange: str, ranks: int) -> None:
-    _possible(exchange, ranks)
+    _possible(ranks)
     for rows, columns in ((203, 157), (3, 50)):
         same("transpose", f"random:{rows}x{columns}", "-o", "T.npy", *_how(algorithm, exchange, ranks))
 
@@ -110,7 +112,7 @@ def test_transpositions(same: Callable[..., None], algorithm: str, exchange: str
     ("cut", "boundary"), list(itertools.product(("rows", "columns", "grid"), ("periodic", "zero")))
 )
 def test_stencils(same: Callable[..., None], cut: str, boundary: str, ranks: int) -> None:
-    _possible("overlap", ranks)
+    _possible(ranks)
     simulated = ["--simulate", f"{ranks}x1:{RATES}"] if ranks > REAL else []
     how = ["--steps", 7, "--decomposition", cut, "--boundary", boundary, "-n", ranks, *simulated]
     field = ("random:47x61", "-o", "S.npy")
