@@ -40,4 +40,12 @@ void require_same(const Communicator& comm, const std::string& what, const std::
     });
 }
 
+bool is_same(const Communicator& comm, const std::string& text) {
+    Text first(text);
+    check(MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, comm.get()), "MPI_Bcast");
+    int mine = first.text() == Text(text).text() ? 1 : 0, all = 0;
+    check(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm.get()), "MPI_Allreduce");
+    return all == 1;
+}
+
 }  // namespace tilewise::mpi

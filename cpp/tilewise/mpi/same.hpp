@@ -12,4 +12,7 @@ namespace tilewise::mpi {
 void require_same(const Communicator& comm, const std::string& what, const std::string& version,
                   const std::string& advice);
 
+/// Whether all ranks have the same text. @note Collective; the same on every rank.
+bool is_same(const Communicator& comm, const std::string& text);
+
 }  // namespace tilewise::mpi

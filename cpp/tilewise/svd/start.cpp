@@ -5,7 +5,10 @@
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/redistribute_columns.hpp"
+#include "tilewise/kernel/backend.hpp"
+#include "tilewise/kernel/gemm.hpp"
 #include "tilewise/kernel/lapack.hpp"
+#include "tilewise/mpi/same.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::svd {
@@ -29,6 +32,9 @@ std::unique_ptr<dist::TallQr<T>> factor_rows(Context& context, const Source<T>& 
     });
     return qr;
 }
+
+/// What kernels round by: those of BLAS, and ours.
+std::string processor() { return kernel::blas_facts().kernel + " " + std::string(kernel::backend().name); }
 
 }  // namespace
 
@@ -73,9 +79,10 @@ template <class T> Start<T> start(Context& context, const dist::RankTeam& team, 
                                               [&](int rank) { return grid::Block{{0, work.m}, wanted(rank, true)}; });
         return begun;
     }
-    const auto eigen = kind != StartKind::eigen ? kernel::EigenStart::none
-                       : share_eigen            ? kernel::EigenStart::shared
-                                                : kernel::EigenStart::on_root;
+    // Ranks that share it decide alike by the same numbers: to the last bit, which takes processors that round alike.
+    const auto eigen = kind != StartKind::eigen                                 ? kernel::EigenStart::none
+                       : share_eigen && mpi::is_same(context.comm, processor()) ? kernel::EigenStart::shared
+                                                                                : kernel::EigenStart::on_root;
     begun.sweeps = kernel::start_sweeps(a, std::move(memory), eigen, want_v, wanted, team, context.threads);
     begun.used = begun.sweeps.eigen ? StartKind::eigen : StartKind::qr;
     if (tall) {

@@ -51,9 +51,12 @@ def main(words: list[str], joined: Join | None) -> int:
     if words == ["--forget"]:
         from tilewise.machine.profile import forget_terms
 
-        print("forgotten" if forget_terms() else "there was nothing to forget")
+        count = forget_terms()
+        print(f"forgot what runs taught of {count} figures" if count else "there was nothing to forget")
         return 0
-    name, rest = words[0], words[1:]
+    everything = "--all" in words
+    words, described = _machine([word for word in words if word != "--all"])
+    name, rest = words[0] if words else "", words[1:]
     if name not in JOBS:
         raise UsageError(f"plan takes the arguments of a job ({', '.join(JOBS)}), not {name!r}")
     from tilewise.cli import jobs
@@ -65,8 +68,6 @@ def main(words: list[str], joined: Join | None) -> int:
     from tilewise.report.planned import planned, ways
     from tilewise.report.render.terminal import show
 
-    everything = "--all" in rest
-    rest, described = _machine([word for word in rest if word != "--all"])
     asked = jobs.asked_of(name, rest)
     if asked is not None:
         if asked.streams.any:

@@ -20,12 +20,14 @@ LIMIT = 30.0  # seconds, after which measuring is given up
 def is_wanted(request: Request, output: JobOutput[Any]) -> bool:
     """Whether the plan of `request` would know more of its machine if that was measured."""
     plan = output.plan
-    if request.no_learn or request.resume or plan.choices.simulate or plan.facts.elsewhere:
+    there = plan.choices.hosts or plan.choices.launcher or plan.facts.elsewhere
+    if request.no_learn or request.resume or plan.choices.simulate or there:
         return False
     machine = machine_of(plan)
     if machine.known:
         return False
-    return predicted(plan, cost_of(plan, output.target), machine).wall >= LONG
+    cost = cost_of(plan, output.target)
+    return cost.sure and predicted(plan, cost, machine).wall >= LONG
 
 
 def measure_once(output: JobOutput[Any], listener: Listener, caught: Signals) -> None:
@@ -39,6 +41,8 @@ def measure_once(output: JobOutput[Any], listener: Listener, caught: Signals) ->
     from tilewise.measurement.terms import terms_of
 
     plan = output.plan
+    for each in output.rooms():
+        each.require()
     begin = time.perf_counter()
     folder = os.path.dirname(output.target.path) if output.target is not None else output.folder
     try:

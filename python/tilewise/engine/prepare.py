@@ -85,6 +85,8 @@ def _prepared(
     side_files.check("--json", request.record, named)
     side_files.check("--trace", request.trace, [*named, request.record or ""])
     facts = of_ranks()
+    if operation.simulate is not None and machine is not None:
+        raise UsageError("--machine and --simulate name two machines; a plan is for one")
     if operation.simulate is not None:
         if joined is not None:
             raise UsageError("--simulate starts no ranks, so that no launcher can have started them")

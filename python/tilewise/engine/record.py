@@ -54,15 +54,15 @@ def record_of(
     decoding: float,
     packing: float,
     wall: float,
-    foreseen: Prediction,
+    foreseen: Prediction | None,
     warnings: Sequence[str],
     disturbance: Disturbance,
 ) -> Record:
     """The record of a job that ended well: `done` is what the ranks said of what was `sent` to them.
 
     Of all seconds the front took `decoding` and `packing` for files that ranks cannot read or write in
-    parallel. `foreseen` is what was predicted before. `warnings` came up after the planning; `disturbance` is
-    what else happened meanwhile.
+    parallel. `foreseen` is what was predicted before, None of what only goes on. `warnings` came up after the
+    planning; `disturbance` is what else happened meanwhile.
     """
     _count_front(done, decoding, packing)
     plan, cluster = output.plan, output.plan.choices.simulate
@@ -104,7 +104,7 @@ def record_of(
         needed_bytes=need.node,
         ranks_working=sum(rank.working for rank in done.ranks),
         placement=[Place(rank.rank, rank.host, rank.pid, rank.cpus, rank.node) for rank in done.ranks],
-        predicted_seconds=foreseen.as_dict(),
+        predicted_seconds=foreseen.as_dict() if foreseen else None,
         verification=done.verification,
         result=done.result,
         warnings=list(

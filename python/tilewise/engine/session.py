@@ -30,6 +30,7 @@ from tilewise.engine.record import record_of
 from tilewise.engine.request import Listener, Request
 from tilewise.engine.side_files import SideFile
 from tilewise.engine.site import site_of
+from tilewise.engine.teaching import remember, teach
 from tilewise.files.unchanged import Inputs
 from tilewise.launch import diagnose, elsewhere, exit_hooks, forked, hung, job, launcher, signals, worker
 from tilewise.launch.events import Done
@@ -38,11 +39,8 @@ from tilewise.launch.join import Join, end_all, foreign
 from tilewise.launch.outcome import Outcome
 from tilewise.launch.record import Record, encode
 from tilewise.launch.supervise import Supervisor
-from tilewise.machine import profile
 from tilewise.machine.disturbance import Watch
-from tilewise.operations.learning import learned
-from tilewise.operations.predicted import cost_of, machine_name, machine_of, predicted
-from tilewise.planning.cost import PHASES
+from tilewise.operations.predicted import cost_of, machine_of, predicted
 from tilewise.planning.placed import misplaced
 from tilewise.planning.plan import Plan
 
@@ -82,6 +80,7 @@ class Session:
         self.prepared = False
         self._joined = joined
         self._warnings: list[str] = []
+        self._measured = False
         self._begin = begin
 
     def run(self, request: Request, listener: Listener | None = None) -> Record:
@@ -96,6 +95,7 @@ class Session:
             output = survival.prepared(request) if survives else prepare(request, self._joined)
             if self._joined is None and not survives and first.is_wanted(request, output):
                 first.measure_once(output, listener, self.caught)
+                self._measured = True
                 output = prepare(request)
             self.prepared = True
             try:
@@ -188,7 +188,7 @@ class Session:
                 decoding=decoding.seconds,
                 packing=packing,
                 wall=time.perf_counter() - self._begin,
-                foreseen=foreseen,
+                foreseen=foreseen if output.begun is None or not request.resume else None,
                 warnings=warnings,
                 disturbance=disturbance,
             )
@@ -224,11 +224,9 @@ class Session:
             if limit is not None:
                 limit.close()
         guardian.dismiss()
-        _remember(record, plan)
-        if decoding.seconds + packing == 0 and _teaches(request, record, plan):
-            profile.store_terms(
-                machine_name(plan.facts), lambda old: old | learned(cost, machine, _took(record))
-            )
+        remember(request, record, plan)
+        if self._joined is None and decoding.seconds + packing == 0:
+            teach(request, record, plan, cost, machine, plain=not self._measured)
         return record
 
     def _supervise(
@@ -317,29 +315,6 @@ def _start(plan: Plan, joined: Join | None, survives: bool, numbers: bool) -> la
         survives=survives,
     )
     return elsewhere.guarded(start, program.path)
-
-
-def _remember(record: Record, plan: Plan) -> None:
-    """Keeps a peak that this run measured or passed, and measures what the next one can use."""
-    if plan.keeps_peak and record.peak_flops:
-        profile.store_peak(plan.peak_key, profile.Peak(record.peak_flops, record.environment.blas_kernel))
-    if plan.measure_tile is not None:
-        from tilewise.machine.transposition import measure_tile
-
-        measure_tile(*plan.measure_tile, plan.facts, launcher.find_worker().path)
-
-
-def _teaches(request: Request, record: Record, plan: Plan) -> bool:
-    """Whether what the run took tells of the machine: nothing disturbed it, and it did what was planned."""
-    changed = plan.each is not None or request.resume or plan.job.sync or "survived" in record.result
-    return not (request.no_learn or record.labels or changed or plan.choices.simulate or plan.oversubscribed)
-
-
-def _took(record: Record) -> dict[str, float]:
-    """The seconds of each phase on the slowest rank, and of what lies outside of them."""
-    seconds = record.seconds
-    took = {phase: float(getattr(seconds, phase).max) for phase in PHASES}
-    return {**took, "start": seconds.wall - seconds.total.max}
 
 
 def _admit(output: JobOutput[Any], caught: signals.Signals) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tilewise.base.errors import UsageError
+from tilewise.base.errors import UsageError, clean
 from tilewise.machine.allocation import Allocation, Node
 from tilewise.machine.facts import Facts
 from tilewise.machine.terms import Machine, checked
@@ -29,7 +29,7 @@ def read_machine(path: str) -> Machine:
         name: msgspec.structs.replace(term, source="given" if term.source == "assumed" else term.source)
         for name, term in machine.terms.items()
     }
-    return msgspec.structs.replace(machine, name=machine.name or path, terms=given)
+    return msgspec.structs.replace(machine, name=clean(machine.name or path), terms=given)
 
 
 class _Written(Machine, frozen=True, kw_only=True, forbid_unknown_fields=True):

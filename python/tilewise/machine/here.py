@@ -14,9 +14,7 @@ def machine_here(facts: Facts, key: str) -> Machine:
     stored = profile.load()
     terms = dict(stored.terms.get(key, {}))
     for name, peak in _peaks(stored, facts).items():
-        # What products have reached, the machine can do; but what runs say of their own rate is nearer.
-        if name not in terms or (terms[name].runs == 0 and terms[name].rate < peak.rate):
-            terms[name] = peak
+        terms.setdefault(name, peak)  # what was measured or learned of the term itself is nearer
     nodes = len(facts.granted.nodes) if facts.granted is not None else 1
     return Machine(
         name=facts.host, nodes=nodes, cores=facts.cores, memory=facts.memory_available, terms=terms
@@ -24,16 +22,19 @@ def machine_here(facts: Facts, key: str) -> Machine:
 
 
 def _peaks(stored: profile.Profile, facts: Facts) -> dict[str, Term]:
-    """Rates of products that were measured here, on one core or on several."""
+    """Rates of products that were measured here, of a core while as many as possible were at work."""
     found: dict[str, Term] = {}
+    most: dict[str, int] = {}
     for key, peak in stored.peaks.items():
         whose = f"{profile.host_key(facts.host, facts.cpu)}|"
         dtype, _, rest = key.removeprefix(whose).partition("|")
         cores = rest.partition("|")[0]
         if not key.startswith(whose) or not cores.isdigit() or f"{GEMM}{dtype}" != gemm(dtype):
             continue
-        each = peak.flops_per_second / max(1, int(cores))
-        before = found.get(gemm(dtype))
-        if before is None or each > before.rate:
-            found[gemm(dtype)] = Term(rate=each, error=_PEAK_ERROR, source="measured")
+        count = max(1, int(cores))
+        if count > most.get(dtype, 0):
+            most[dtype] = count
+            found[gemm(dtype)] = Term(
+                rate=peak.flops_per_second / count, error=_PEAK_ERROR, source="measured"
+            )
     return found

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from tilewise.base.errors import RunError
 from tilewise.base.staging import replace
 from tilewise.machine.model import Model
-from tilewise.machine.terms import Term
+from tilewise.machine.terms import Term, wrong_term
 
 
 class Peak(msgspec.Struct, frozen=True):
@@ -103,7 +104,12 @@ def load() -> Profile:
             profile = msgspec.json.decode(file.read(), type=Profile)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return Profile()
-    return profile if profile.version == 1 else Profile()
+    if profile.version != 1:
+        return Profile()
+    for terms in profile.terms.values():  # a damaged one must not fail a job
+        for name in [name for name, term in terms.items() if wrong_term(name, term)]:
+            del terms[name]
+    return profile
 
 
 def store_peak(key: str, peak: Peak) -> None:
@@ -143,15 +149,19 @@ def store_terms(key: str, changed: Callable[[dict[str, Term]], dict[str, Term]])
         _store(profile)
 
 
-def forget_terms() -> bool:
-    """Drops the terms of all machines; returns whether there were any."""
+def forget_terms() -> int:
+    """Drops what runs have taught about all machines; returns of how many terms. RunError where it cannot."""
     with _locked():
         profile = load()
-        if not profile.terms:
-            return False
-        profile.terms = {}
-        _store(profile)
-    return True
+        taught = {
+            key: [name for name, term in terms.items() if term.runs] for key, terms in profile.terms.items()
+        }
+        count = sum(map(len, taught.values()))
+        for key, names in taught.items():
+            profile.terms[key] = {n: t for n, t in profile.terms[key].items() if n not in names}
+        if count and not _store(profile):
+            raise RunError(f"the profile in {folder()} cannot be written")
+    return count
 
 
 def replaces(peak: Peak, old: Peak | None) -> bool:

@@ -61,6 +61,9 @@ def _seconds(what: str, seconds: float) -> Kind:
 
 
 GEMM = "gemm/"  # and the type of the numbers
+_TELLING = ("copy", "link/core", "link/node")  # of these, one at least is measured or said of a known machine
+_LARGEST_NODES, _LARGEST_CORES = 1 << 20, 1 << 16
+_SLOWEST, _FASTEST = 1e-3, 1e21  # of a rate; and of seconds its inverse
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         f"{GEMM}float64": _rate("products by the fast kernel", "FLOP/s", 35e9),
@@ -118,8 +121,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def known(self) -> bool:
-        """Whether anybody has measured or said what it does, not products alone."""
-        return any(not name.startswith(GEMM) for name in self.terms)
+        """Whether anybody has measured or said how fast its memory or its network is."""
+        return any(self.terms[name].source != "assumed" for name in _TELLING if name in self.terms)
 
 
 def gemm(dtype: str) -> str:
@@ -129,14 +132,25 @@ def gemm(dtype: str) -> str:
 
 def checked(machine: Machine) -> str:
     """What is wrong with a machine that somebody typed in; empty where nothing is."""
-    if machine.nodes < 1 or machine.cores < 1 or machine.memory < 0:
-        return "nodes and cores must be 1 or more, and memory 0 or more"
-    for name, term in machine.terms.items():
-        if name not in KINDS:
-            return f"terms has {name!r}, but they are {', '.join(KINDS)}"
-        numbers = (term.rate, term.node, term.seconds, term.error)
-        if not all(math.isfinite(number) and number >= 0 for number in numbers):
-            return f"{name} has a number that is negative or none"
-        if (term.rate > 0) == (term.seconds > 0):
-            return f"{name} must have a rate above 0, or else seconds"
-    return ""
+    if not (1 <= machine.nodes <= _LARGEST_NODES and 1 <= machine.cores <= _LARGEST_CORES):
+        return f"nodes must be 1 to {_LARGEST_NODES}, and cores 1 to {_LARGEST_CORES}"
+    if machine.memory < 0:
+        return "memory must be 0 or more"
+    return next(filter(None, map(wrong_term, machine.terms, machine.terms.values())), "")
+
+
+def wrong_term(name: str, term: Term) -> str:
+    """What is wrong with a term; empty where nothing is."""
+    if name not in KINDS:
+        return f"terms has {name!r}, but they are {', '.join(KINDS)}"
+    numbers = (term.rate, term.node, term.seconds, term.error, float(term.runs))
+    if not all(math.isfinite(number) and number >= 0 for number in numbers):
+        return f"{name} has a number that is negative or not finite"
+    if KINDS[name].unit == "s":
+        return (
+            ""
+            if term.rate == 0 and term.seconds <= 1 / _SLOWEST
+            else f"{name} must have seconds, and no rate"
+        )
+    fits = all(_SLOWEST <= rate <= _FASTEST for rate in (term.rate, term.node or term.rate))
+    return "" if fits and term.seconds == 0 else f"{name} must have a rate above 0, and no seconds"

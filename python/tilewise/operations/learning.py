@@ -26,12 +26,14 @@ _COUNTS = 0.05  # of a phase: terms with less are left alone
 def learned(cost: Cost, machine: Machine, took: Mapping[str, float]) -> dict[str, Term]:
     """The terms that a run corrects, of a job of this `cost`, whose phases `took` so many seconds.
 
-    `took` may also have `start`: the seconds outside of all phases.
+    Of a term of two phases, the longer one corrects it. `took` may also have `start`: the seconds outside of
+    all phases.
     """
     changed: dict[str, Term] = {}
-    for phase, parts in cost.phases.items():
-        if phase not in cost.behind:
-            changed |= _of_phase(list(parts), machine, took.get(phase, 0.0))
+    phases = {phase: list(parts) for phase, parts in cost.phases.items() if phase not in cost.behind}
+    longest = sorted(phases, key=lambda phase: took.get(phase, 0.0))  # which has the last word on a term
+    for phase in longest:
+        changed |= _of_phase(phases[phase], machine, took.get(phase, 0.0))
     return changed | _of_phase(cost.starting(), machine, took.get("start", 0.0))
 
 

@@ -18,6 +18,7 @@ import msgspec
 
 from tilewise.machine.terms import Machine
 
+_WORTH = 0.1  # of the total, that a faster term saves: less is not worth saying
 PHASES = ("input", "compute", "exchange", "output", "verify")
 
 
@@ -37,6 +38,9 @@ class Part(Protocol):
     def takes(self, machine: Machine) -> Sequence[Take]:
         """What of it takes that time."""
 
+    def terms(self) -> Sequence[str]:
+        """All that its time may depend on."""
+
 
 class Take(NamedTuple):
     """`amount` of a machine's `term`, done by one while `at_once` of a node do as much."""
@@ -52,6 +56,9 @@ class Take(NamedTuple):
     def takes(self, machine: Machine) -> Sequence[Take]:
         return [self]
 
+    def terms(self) -> Sequence[str]:
+        return [self.term]
+
 
 class Longest(NamedTuple):
     """Parts that go on at the same time: the longest counts."""
@@ -64,11 +71,15 @@ class Longest(NamedTuple):
     def takes(self, machine: Machine) -> Sequence[Take]:
         return max(self.parts, key=lambda part: part.span(machine)).takes(machine)
 
+    def terms(self) -> Sequence[str]:
+        return [name for part in self.parts for name in part.terms()]
+
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of each phase, which add up. Those `behind` go on while ranks compute, and take time where they
     take longer than that.
 
+    Where the course of a job depends on its numbers it is not `sure`: then this is what may be expected.
     `messages` and `exchanged` bytes, received by all ranks, and `flops`: those of one repetition; None where
     they depend on the numbers. `ranks` are those of a node, and nodes.
     """
@@ -76,9 +87,15 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     phases: Mapping[str, Sequence[Part]]
     behind: Mapping[str, Sequence[Part]] = {}
     ranks: tuple[int, int] = (1, 1)
+    sure: bool = True
     messages: int | None = None
     exchanged: int | None = None
     flops: float | None = None
+
+    def terms(self) -> list[str]:
+        """Those of all parts, each once."""
+        parts = [part for phases in (self.phases, self.behind) for some in phases.values() for part in some]
+        return list(dict.fromkeys(name for part in parts for name in part.terms()))
 
     def starting(self) -> list[Part]:
         """The parts of the command outside of all phases."""
@@ -132,28 +149,24 @@ def predict(cost: Cost, machine: Machine) -> Prediction:
 
 
 class Heaviest(NamedTuple):
-    """What takes most of the time: a term in a phase, its share, and the total if it were twice as fast."""
+    """What takes most of the time: the `term`, the total, and what it would save to have it twice as fast."""
 
-    phase: str
     term: str
-    share: float
-    halved: float
+    total: float
+    gain: float
 
 
 def heaviest(cost: Cost, machine: Machine) -> Heaviest | None:
-    """Of the predicted total what takes most; None where nothing takes any time."""
-    foreseen = predict(cost, machine)
-    spent: dict[tuple[str, str], float] = {}
-    for phase, parts in cost.phases.items():
-        for take in (take for part in parts for take in part.takes(machine)):
-            spent[phase, take.term] = spent.get((phase, take.term), 0.0) + take.span(machine).seconds
-    if not spent or foreseen.total <= 0:
-        return None
-    phase, term = max(spent, key=lambda key: spent[key])
-    faster = machine.term(term).times(0.5, "supposed", 0.0)
-    supposed = msgspec.structs.replace(machine, terms=machine.terms | {term: faster})
-    share = min(1.0, spent[phase, term] / foreseen.total)
-    return Heaviest(phase, term, share, predict(cost, supposed).total)
+    """The term of which it would save most to have it twice as fast; None where none would save a tenth."""
+    total = predict(cost, machine).total
+    best: Heaviest | None = None
+    for name in cost.terms():
+        faster = machine.term(name).times(0.5, "supposed", 0.0)
+        supposed = msgspec.structs.replace(machine, terms={**machine.terms, name: faster})
+        gain = total - predict(cost, supposed).total
+        if gain > (best.gain if best else _WORTH * total):
+            best = Heaviest(name, total, gain)
+    return best
 
 
 def of_phase(parts: Iterable[Part], machine: Machine) -> Span:

@@ -33,6 +33,7 @@ class Use:
     def __init__(self, variant: Variant, spread: Spread) -> None:
         self.ranks, self.threads, self.on_node = variant.ranks, variant.threads, spread.on_node
         self.ranks_and_nodes = (spread.on_node, spread.nodes)
+        self.here = spread.nodes == 1  # where the page cache that can be looked at is that of the ranks
         self.link = "link/node" if spread.nodes > 1 else "link/core"
         self.message = "message/node" if spread.nodes > 1 else "message/core"
 
@@ -71,7 +72,7 @@ def reading(
         parts += [Take("read", size)]
         parts += use.sent(size * (use.ranks - 1) / use.ranks)
         return parts
-    cold = way == "uncached" or storage.cache_state(region.path) == "cold"
+    cold = way == "uncached" or (use.here and storage.cache_state(region.path) == "cold")
     parts.append(use.by_ranks("device/read", size) if cold else use.shared_out("read", size))
     calls = rows if not whole_rows else size / use.ranks / LONG_CALL
     parts.append(Take("call", calls * times / use.threads))

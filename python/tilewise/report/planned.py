@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tilewise.base.units import bytes_text, plural, seconds_text, shape_text, share_text
+from tilewise.base.units import bytes_text, plural, seconds_text, shape_text
 from tilewise.engine.planned import Planned
 from tilewise.files.region import Region, Source
 from tilewise.machine.terms import KINDS, Machine
 from tilewise.operations import show_of
 from tilewise.operations.predicted import predicted
-from tilewise.planning.cost import Cost, Heaviest, Prediction, heaviest, predict
+from tilewise.planning.cost import Cost, Heaviest, Prediction, heaviest
 from tilewise.planning.placed import counted
 from tilewise.planning.plan import Plan
 from tilewise.report.render.terminal import Screen
 from tilewise.report.table import Cell, Table, number_columns, text_columns
+
+_TELLING = 0.01  # seconds, below which nobody asks what takes them
 
 
 def planned(plan: Plan, target: str, cost: Cost, machine: Machine, disks: Sequence[str] = ()) -> Screen:
@@ -25,8 +27,8 @@ def planned(plan: Plan, target: str, cost: Cost, machine: Machine, disks: Sequen
     """
     screen = Screen()
     foreseen = [("predicted", _seconds(predicted(plan, cost, machine)))]
-    if (most := heaviest(cost, machine)) is not None:
-        foreseen.append(("most of it", _most(most, predict(cost, machine).total)))
+    if plan.each is None and (most := heaviest(cost, machine)) is not None and most.total >= _TELLING:
+        foreseen.append(("most of it", _most(most)))
     rows = _rows(plan, target, disks, [*foreseen, ("figures", _known(machine))])
     screen.pairs((label, text, label if label == "warning" else "") for label, text in rows)
     return screen
@@ -102,15 +104,13 @@ def _seconds(foreseen: Prediction) -> str:
     ]
     span = f"{seconds_text(foreseen.low)} to {seconds_text(foreseen.high)}"
     start = f"{seconds_text(foreseen.wall - foreseen.total)} s to start and end"
-    return f"{seconds_text(foreseen.total)} s ({span}): {', '.join(phases)}; + {start}"
+    of_it = f": {', '.join(phases)}" if phases else ""
+    return f"{seconds_text(foreseen.total)} s ({span}){of_it}; + {start}"
 
 
-def _most(most: Heaviest, total: float) -> str:
-    """`compute, 80 %: products by the fast kernel; twice as fast, it would be 1.1 s instead of 1.9`."""
-    what = f"{most.phase}, {share_text(most.share)}: {KINDS[most.term].what}"
-    return (
-        f"{what}; twice as fast, it would be {seconds_text(most.halved)} s instead of {seconds_text(total)}"
-    )
+def _most(most: Heaviest) -> str:
+    """`products by the fast kernel; twice as fast, it would take 42 % less`."""
+    return f"{KINDS[most.term].what}; twice as fast, it would take {most.gain / most.total:.0%} less"
 
 
 def _known(machine: Machine) -> str:

@@ -42,10 +42,21 @@ def test_a_run_teaches(quiet: InProcess) -> None:
     assert _terms()["start"].runs == 2
 
 
-@pytest.mark.parametrize("words", [("--no-learn",), ("-n", 64, "-t", 1)])
+@pytest.mark.parametrize("words", [("--no-learn",), ("-n", 64, "-t", 1), ("--kernel", "plain")])
 def test_a_run_that_teaches_nothing(quiet: InProcess, words: tuple[object, ...]) -> None:
     assert quiet(*JOB, "-q", *words).returncode == 0
     assert _terms() == {}
+
+
+def test_a_run_whose_course_depends_on_its_numbers_teaches_nothing(quiet: InProcess) -> None:
+    assert quiet("stencil", "A.npy", "-o", "S.npy", "--steps", 99, "--until-change", 1, "-q").returncode == 0
+    assert quiet("svd", "A.npy", "-o", "factors", "-q").returncode == 0
+    assert _terms() == {}
+
+
+def test_repetitions_are_no_start(quiet: InProcess) -> None:
+    assert quiet(*JOB, "-q", "--repeat", 3).returncode == 0
+    assert "start" not in _terms()
 
 
 def test_a_disturbed_run_teaches_nothing(quiet: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:

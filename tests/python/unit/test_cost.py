@@ -25,7 +25,7 @@ from tilewise.operations.multiply.options import ALGORITHMS, Multiply
 from tilewise.operations.multiply.rings import Rings
 from tilewise.operations.multiply.variants import plan_multiply
 from tilewise.operations.weighing import weighed
-from tilewise.planning.cost import PHASES, Cost, Longest, Take, of_phase, predict
+from tilewise.planning.cost import PHASES, Cost, Longest, Take, heaviest, of_phase, predict
 from tilewise.planning.plan import Plan
 
 NOTHING = {name: Term() for name in KINDS}
@@ -167,7 +167,7 @@ def _weigh(n: int, on: Machine, **choices: Any) -> Plan:
 
 SLOW_NETWORK = {
     "gemm__float64": Term(rate=30 * GF, error=0.1),
-    "link__node": Term(rate=0.1 * GB, node=0.1 * GB),
+    "link__node": Term(rate=0.1 * GB, node=0.1 * GB, source="given"),
 }
 
 
@@ -222,10 +222,14 @@ def test_plans_for_a_machine_that_is_not_here(here: InProcess) -> None:
     [
         ("{", "does not describe a machine"),
         ('{"nodes": 2, "kores": 3}', "kores"),
-        ('{"nodes": 0}', "nodes and cores must be 1 or more"),
+        ('{"nodes": 0}', "nodes must be 1 to"),
+        ('{"nodes": 100000000}', "nodes must be 1 to"),
+        ('{"terms": {"copy": {"rate": 1e-300}}}', "copy must have a rate above 0"),
+        ('{"terms": {"start": {"rate": 1}}}', "start must have seconds, and no rate"),
+        ('{"terms": {"copy": {"rate": 1e9, "runs": -1}}}', "copy has a number that is negative"),
         ('{"terms": {"gemm": {"rate": 1}}}', "terms has 'gemm'"),
         ('{"terms": {"copy": {"rate": -1}}}', "copy has a number that is negative"),
-        ('{"terms": {"copy": {}}}', "copy must have a rate above 0, or else seconds"),
+        ('{"terms": {"copy": {}}}', "copy must have a rate above 0, and no seconds"),
     ],
 )
 def test_machines_that_make_no_sense(tmp_path: Path, text: str, complaint: str) -> None:
@@ -236,10 +240,40 @@ def test_machines_that_make_no_sense(tmp_path: Path, text: str, complaint: str) 
         read_machine(str(tmp_path / "none.json"))
 
 
+def test_a_damaged_profile_fails_no_job(here: InProcess) -> None:
+    bad = {"copy": Term(rate=1e-300), "read": Term(rate=1.0, runs=-4), "call": Term(seconds=-1.0)}
+    profile.store_terms("some|cpu|build", lambda old: bad | {"write": Term(rate=2.0)})
+    assert set(profile.load().terms["some|cpu|build"]) == {"write"}
+
+
+def test_one_short_run_does_not_make_a_machine_known() -> None:
+    started = Machine(name="m", terms={"start": Term(seconds=0.1, source="learned from 1 run", runs=1)})
+    assert not started.known and Machine(name="m", terms={"copy": Term(rate=1.0, source="measured")}).known
+
+
+def test_a_plan_is_for_one_machine(here: InProcess) -> None:
+    Path("typed.json").write_text(json.dumps(CLUSTER))
+    words = ("multiply", "random:9x9", "random:9x9", "-o", "C.npy", "--simulate", "2x1:1GB/s:1us")
+    assert "name two machines" in one_message(here("plan", "--machine", "typed.json", *words), 2)
+
+
+def test_what_would_save_most() -> None:
+    on = machine(lapack=Term(rate=1.0), link__node=Term(rate=1.0))
+    ring = Rings(3, (1, 1), (0, 0), (Take("lapack", 1),), (Take("link/node", 2),), (), overlap=False)
+    most = heaviest(Cost(phases={"compute": [Take("lapack", 2)], "exchange": [ring]}), on)
+    assert most is not None and most.term == "link/node" and most.total == 8
+    even = {name: [Take(name, 1)] for name in KINDS}
+    flat = Machine(name="m", terms={name: Term(seconds=1.0) for name in KINDS})
+    assert (
+        heaviest(Cost(phases={"compute": [part for parts in even.values() for part in parts]}), flat) is None
+    )
+
+
 def test_what_was_learned_can_be_forgotten(here: InProcess) -> None:
-    profile.store_terms("some|cpu|build", lambda old: old | {"copy": Term(rate=1.0)})
+    taught, measured = Term(rate=1.0, runs=1), Term(rate=1.0, source="measured")
+    profile.store_terms("some|cpu|build", lambda old: old | {"copy": taught, "read": measured})
     profile.store_peak("kept", profile.Peak(1.0, "k"))
-    assert here("plan", "--forget").stdout == "forgotten\n"
-    assert profile.load().terms == {} and "kept" in profile.load().peaks
+    assert here("plan", "--forget").stdout == "forgot what runs taught of 1 figures\n"
+    assert set(profile.load().terms["some|cpu|build"]) == {"read"} and "kept" in profile.load().peaks
     assert here("plan", "--forget").stdout == "there was nothing to forget\n"
     assert "--machine expects a file" in one_message(here("plan", "multiply", "A.npy", "--machine"), 2)

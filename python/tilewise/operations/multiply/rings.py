@@ -63,6 +63,10 @@ class Rings(NamedTuple):
         """Nothing: what is waited for is many terms at once."""
         return []
 
+    def terms(self) -> Sequence[str]:
+        """Those of products, hops and messages."""
+        return [name for part in (*self.product, *self.hop, *self.message) for name in part.terms()]
+
 
 def _looked(there: float, begun: float, end: float, slices: int) -> float:
     """When a rank that computes from `begun` to `end` finds what is `there`."""

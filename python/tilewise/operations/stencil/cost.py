@@ -71,6 +71,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
         },
         behind={"exchange": moving} if overlapped else {},
         ranks=use.ranks_and_nodes,
+        sure=sweeps.until_change == 0,
         messages=times * halo.messages if fixed else None,
         exchanged=times * halo.cells * item if fixed else None,
         flops=float(source.rows) * source.columns * sweeps.steps * told_operations(sweeps) if fixed else None,

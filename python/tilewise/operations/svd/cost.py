@@ -53,6 +53,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
         },
         behind={"exchange": exchange} if hidden else {},
         ranks=use.ranks_and_nodes,
+        sure=False,
         messages=None,
         exchanged=None,
     )

@@ -1,0 +1,59 @@
+"""What a job that has ended teaches about its machine: peaks, the best tile, and the terms that plans use."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from tilewise.engine.request import Request
+from tilewise.launch import launcher
+from tilewise.launch.record import Record
+from tilewise.machine import profile
+from tilewise.machine.terms import Machine
+from tilewise.operations.learning import learned
+from tilewise.operations.predicted import machine_name
+from tilewise.planning.cost import PHASES, Cost
+from tilewise.planning.plan import Plan
+
+_FORCING = ("OPENBLAS_CORETYPE", "TILEWISE_KERNELS")  # another processor's kernels
+
+
+def remember(request: Request, record: Record, plan: Plan) -> None:
+    """Keeps a peak that this run measured or passed, and measures what the next one can use."""
+    if request.no_learn:
+        return
+    if plan.keeps_peak and record.peak_flops:
+        peak = profile.Peak(record.peak_flops, record.environment.blas_kernel, record.labels)
+        profile.store_peak(plan.peak_key, peak)
+    if plan.measure_tile is not None:
+        from tilewise.machine.transposition import measure_tile
+
+        measure_tile(*plan.measure_tile, plan.facts, launcher.find_worker().path)
+
+
+def teach(request: Request, record: Record, plan: Plan, cost: Cost, machine: Machine, *, plain: bool) -> None:
+    """Corrects the terms of `machine`, by which this job's `cost` was foreseen, where the run tells of them.
+
+    `plain`: the ranks alone read and wrote its files, and nothing but them took part in `wall`.
+    """
+    if not _tells(request, record, plan, cost):
+        return
+    seconds, job = record.seconds, plan.job
+    took = {phase: float(getattr(seconds, phase).max) for phase in PHASES}
+    if plain and not (plan.choices.again or job.calibrate or request.trace):
+        took["start"] = seconds.wall - seconds.total.max
+    profile.store_terms(
+        machine_name(plan.facts),
+        # Others may have taught it meanwhile.
+        lambda now: now | learned(cost, msgspec.structs.replace(machine, terms=machine.terms | now), took),
+    )
+
+
+def _tells(request: Request, record: Record, plan: Plan, cost: Cost) -> bool:
+    """Whether nothing disturbed the run, and it did what was planned as jobs usually do."""
+    variant = plan.job.variant
+    changed = plan.each is not None or request.resume or plan.job.sync or "survived" in record.result
+    unusual = changed or variant.kernel != "fast" or any(os.environ.get(name) for name in _FORCING)
+    elsewhere = plan.choices.simulate is not None or plan.oversubscribed or plan.facts.elsewhere
+    return cost.sure and not (request.no_learn or record.labels or unusual or elsewhere)
