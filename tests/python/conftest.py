@@ -48,7 +48,8 @@ def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     """Ours without what would change a run: BLAS settings, outer jobs, a stored profile."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_TRAPS)}
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    return {**kept, "PYTHONPATH": path, "XDG_CACHE_HOME": str(tmp_path / ".cache"), **more}
+    alike = {"TILEWISE_NO_LEARN": "1"}  # one run is planned as another
+    return {**kept, **alike, "PYTHONPATH": path, "XDG_CACHE_HOME": str(tmp_path / ".cache"), **more}
 
 
 def path_without(program: str, folder: Path) -> str:

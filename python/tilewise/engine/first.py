@@ -21,7 +21,9 @@ def is_wanted(request: Request, output: JobOutput[Any]) -> bool:
     """Whether the plan of `request` would know more of its machine if that was measured."""
     plan = output.plan
     there = plan.choices.hosts or plan.choices.launcher or plan.facts.elsewhere
-    if request.no_learn or request.resume or plan.choices.simulate or there:
+    if not request.learns or request.resume or plan.choices.simulate or there:
+        return False
+    if request.time_limit is not None or request.timeout is not None:  # the time is counted
         return False
     machine = machine_of(plan)
     if machine.known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import msgspec
@@ -12,6 +13,7 @@ from tilewise.base.units import parse_time
 from tilewise.launch.beats import parse_deadline
 from tilewise.operations.operation import Operation
 
+NO_LEARN = "TILEWISE_NO_LEARN"  # not empty: no run corrects what plans know of a machine
 TIMELINE = Value("FILE", (".json", ".gz"))
 
 
@@ -103,6 +105,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = False
     line: str = ""
+
+    @property
+    def learns(self) -> bool:
+        """Whether this run may measure the machine, and correct what is known of it."""
+        return not (self.no_learn or os.environ.get(NO_LEARN))
 
     def __post_init__(self) -> None:
         """Raises UsageError for what makes no sense, whatever the files are."""

@@ -56,4 +56,4 @@ def _tells(request: Request, record: Record, plan: Plan, cost: Cost) -> bool:
     changed = plan.each is not None or request.resume or plan.job.sync or "survived" in record.result
     unusual = changed or variant.kernel != "fast" or any(os.environ.get(name) for name in _FORCING)
     elsewhere = plan.choices.simulate is not None or plan.oversubscribed or plan.facts.elsewhere
-    return cost.sure and not (request.no_learn or record.labels or unusual or elsewhere)
+    return cost.sure and request.learns and not (record.labels or unusual or elsewhere)

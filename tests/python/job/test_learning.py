@@ -25,6 +25,7 @@ def quiet(inside: InProcess, monkeypatch: pytest.MonkeyPatch) -> InProcess:
             return Disturbance(launch=launch, what=what, seconds=1.0)
 
     monkeypatch.setattr(session, "Watch", Quiet)
+    monkeypatch.delenv("TILEWISE_NO_LEARN")
     numpy.save("A.npy", numpy.random.default_rng(1).random((700, 700)))
     return inside
 
@@ -75,6 +76,22 @@ def test_a_machine_is_measured_once(quiet: InProcess, monkeypatch: pytest.Monkey
     assert not [name for name in os.listdir() if name.startswith(".tilewise-measure")]
     again = quiet(*JOB)
     assert again.returncode == 0 and "measured" not in again.stderr
+
+
+@pytest.mark.parametrize("words", [("--time-limit", "1h", "--memory", "45MiB"), ("--timeout", 100)])
+def test_where_time_is_counted_nothing_is_measured(
+    quiet: InProcess, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...]
+) -> None:
+    monkeypatch.setattr(first, "LONG", 0.0)
+    said = quiet(*JOB, *words)
+    assert "measured this machine" not in said.stderr
+
+
+def test_a_variable_keeps_runs_from_teaching(quiet: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWISE_NO_LEARN", "1")
+    monkeypatch.setattr(first, "LONG", 0.0)
+    assert quiet(*JOB).returncode == 0
+    assert _terms() == {}
 
 
 def test_a_measurement_that_fails_does_not_fail_the_job(
