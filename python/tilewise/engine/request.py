@@ -13,7 +13,6 @@ from tilewise.base.units import parse_time
 from tilewise.launch.beats import parse_deadline
 from tilewise.operations.operation import Operation
 
-NO_LEARN = "TILEWISE_NO_LEARN"  # not empty: no run corrects what plans know of a machine
 TIMELINE = Value("FILE", (".json", ".gz"))
 
 
@@ -109,7 +108,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def learns(self) -> bool:
         """Whether this run may measure the machine, and correct what is known of it."""
-        return not (self.no_learn or os.environ.get(NO_LEARN))
+        return not (self.no_learn or os.environ.get("TILEWISE_NO_LEARN"))
 
     def __post_init__(self) -> None:
         """Raises UsageError for what makes no sense, whatever the files are."""
