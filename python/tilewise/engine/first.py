@@ -11,25 +11,23 @@ from tilewise.engine.job_output import JobOutput
 from tilewise.engine.request import Listener, Request
 from tilewise.launch.signals import Signals
 from tilewise.machine import profile
-from tilewise.operations.predicted import cost_of, machine_name, machine_of, predicted
+from tilewise.machine.terms import Machine
+from tilewise.operations.predicted import machine_name, predicted
+from tilewise.planning.cost import Cost
+from tilewise.planning.plan import Plan
 
 LONG = 10.0  # seconds that a job must be predicted to take to be worth two or three of measuring
 LIMIT = 30.0  # seconds, after which measuring is given up
 
 
-def is_wanted(request: Request, output: JobOutput[Any]) -> bool:
-    """Whether the plan of `request` would know more of its machine if that was measured."""
-    plan = output.plan
+def is_wanted(request: Request, plan: Plan, cost: Cost, machine: Machine) -> bool:
+    """Whether a job of this `cost` is worth measuring its `machine` first."""
     there = plan.choices.hosts or plan.choices.launcher or plan.facts.elsewhere
     if not request.learns or request.resume or plan.choices.simulate or there:
         return False
     if request.time_limit is not None or request.timeout is not None:  # the time is counted
         return False
-    machine = machine_of(plan)
-    if machine.known:
-        return False
-    cost = cost_of(plan, output.target)
-    return cost.sure and predicted(plan, cost, machine).wall >= LONG
+    return not machine.known and cost.sure and predicted(plan, cost, machine).wall >= LONG
 
 
 def measure_once(output: JobOutput[Any], listener: Listener, caught: Signals) -> None:

@@ -23,7 +23,6 @@ from tilewise.machine.described import facts_of
 from tilewise.machine.facts import of_ranks
 from tilewise.machine.terms import Machine
 from tilewise.operations.operation import NOWHERE, Operation
-from tilewise.operations.predicted import machine_of
 from tilewise.operations.weighing import weighed
 from tilewise.planning.plan import Plan
 
@@ -94,7 +93,7 @@ def _prepared(
     elif machine is not None:
         facts = facts_of(machine, facts)
     ruled = operation.plan_all(inputs, target, facts, joined)
-    planned = weighed(ruled, operation, target, facts, joined, machine or machine_of(ruled))
+    planned = weighed(ruled, operation, target, facts, joined, machine)
     plan = _with_notes(planned.required(lambda: operation.what_fits(planned, joined)), target)
     if operation.simulate is not None:
         plan = _of_no_machine(plan)

@@ -40,7 +40,9 @@ from tilewise.launch.outcome import Outcome
 from tilewise.launch.record import Record, encode
 from tilewise.launch.supervise import Supervisor
 from tilewise.machine.disturbance import Watch
+from tilewise.machine.terms import Machine
 from tilewise.operations.predicted import cost_of, machine_of, predicted
+from tilewise.planning.cost import Cost
 from tilewise.planning.placed import misplaced
 from tilewise.planning.plan import Plan
 
@@ -93,13 +95,17 @@ class Session:
         survives = request.survive and not trouble
         for left in range(request.retries - 1, -2, -1):
             output = survival.prepared(request) if survives else prepare(request, self._joined)
-            if self._joined is None and not survives and first.is_wanted(request, output):
+            machine = machine_of(output.plan)
+            cost = cost_of(output.plan, output.target)  # while files are in the cache, or not
+            free = self._joined is None and not survives
+            if free and first.is_wanted(request, output.plan, cost, machine):
                 first.measure_once(output, listener, self.caught)
                 self._measured = True
                 output = prepare(request)
+                machine, cost = machine_of(output.plan), cost_of(output.plan, output.target)
             self.prepared = True
             try:
-                return self._run(request, output, listener, survives)
+                return self._run(request, output, cost, machine, listener, survives)
             except RunError as error:
                 if left < 0 or self._joined is not None:
                     raise
@@ -111,11 +117,17 @@ class Session:
                     output.begun.let_go()
         raise AssertionError("the last try returns or raises")
 
-    def _run(self, request: Request, output: JobOutput[Any], listener: Listener, survives: bool) -> Record:
+    def _run(
+        self,
+        request: Request,
+        output: JobOutput[Any],
+        cost: Cost,
+        machine: Machine,
+        listener: Listener,
+        survives: bool,
+    ) -> Record:
         plan, target, caught = output.plan, output.target, self.caught
         start = _start(plan, self._joined, survives, not request.operation.nowhere)
-        machine = machine_of(plan)
-        cost = cost_of(plan, target)  # while files are in the cache, or not
         foreseen = predicted(plan, cost, machine)
         storage = storage_of(plan.job.inputs, target)
         inputs = Inputs(plan.job.inputs)

@@ -147,10 +147,9 @@ def wrong_term(name: str, term: Term) -> str:
     if not all(math.isfinite(number) and number >= 0 for number in numbers):
         return f"{name} has a number that is negative or not finite"
     if KINDS[name].unit == "s":
-        return (
-            ""
-            if term.rate == 0 and term.seconds <= 1 / _SLOWEST
-            else f"{name} must have seconds, and no rate"
-        )
-    fits = all(_SLOWEST <= rate <= _FASTEST for rate in (term.rate, term.node or term.rate))
-    return "" if fits and term.seconds == 0 else f"{name} must have a rate above 0, and no seconds"
+        fits, wanted = term.rate == 0 and term.seconds <= 1 / _SLOWEST, "seconds, and no rate"
+    else:
+        rates = (term.rate, term.node or term.rate)
+        fits = term.seconds == 0 and all(_SLOWEST <= rate <= _FASTEST for rate in rates)
+        wanted = "a rate above 0, and no seconds"
+    return "" if fits else f"{name} must have {wanted}"

@@ -16,7 +16,7 @@ _MESSAGES = (8, 1 << 20)
 
 
 def launches(facts: Facts, path: str) -> list[Launch]:
-    """Memory, products and a file on one rank; messages, and the file on all cores; `path` is the file."""
+    """On one rank memory, products and the file at `path`, then messages, then the file on all cores."""
     threads = sorted({1, facts.cores})
     arrays = [
         PlannedPoint(

@@ -20,7 +20,7 @@ from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
 from tilewise.machine.terms import Machine
 from tilewise.operations.operation import Operation
-from tilewise.operations.predicted import cost_of, predicted
+from tilewise.operations.predicted import cost_of, machine_of, predicted
 from tilewise.planning.cost import Prediction
 from tilewise.planning.plan import Plan
 
@@ -34,11 +34,17 @@ def weighed(
     target: Target | None,
     facts: Facts,
     joined: Join | None,
-    machine: Machine,
+    machine: Machine | None,
 ) -> Plan:
-    """`plan`, or that of another way which is predicted to take clearly less on `machine`; says so."""
+    """`plan`, or that of another way which is predicted to take clearly less; says so.
+
+    `machine` is one that is not here, None: the one that `plan` is for.
+    """
     settled = plan.refusal is not None or plan.each is not None or operation.resumed is not None
-    if settled or not operation.weighs or not machine.known:
+    if settled or not operation.weighs:
+        return plan
+    machine = machine or machine_of(plan)
+    if not machine.known:
         return plan
     usual = predicted(plan, cost_of(plan, target), machine)
     if usual.wall < WORTH:

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewise.files.dtypes import ITEMSIZE
-from tilewise.files.formats import Format
 from tilewise.files.region import Region
+from tilewise.files.target import Target
 from tilewise.launch.job import Variant
 from tilewise.machine import storage
 from tilewise.planning.cost import Part, Take
 from tilewise.planning.need import characters
+from tilewise.planning.plan import Plan
 from tilewise.planning.where import Spread
 
 _ROOT = ("root", "root_collective")
@@ -80,19 +81,13 @@ def reading(
 
 
 def writing(
-    shape: tuple[int, int],
-    dtype: str,
-    kind: Format | None,
-    way: str,
-    use: Use,
-    *,
-    rows: int = 0,
-    whole_rows: bool = True,
+    plan: Plan, target: Target | None, use: Use, *, rows: int = 0, whole_rows: bool = True
 ) -> list[Part]:
-    """The parts of writing a result of so many numbers; `kind` is None where nothing is written."""
-    if kind is None:
+    """The parts of writing the result of `plan`; `target` is None where nothing is written."""
+    if target is None:
         return []
-    numbers = shape[0] * shape[1]
+    kind, way, dtype = target.format, plan.job.variant.write, plan.dtype
+    numbers = plan.shape[0] * plan.shape[1]
     size = float(numbers * ITEMSIZE[dtype])
     if kind.text:
         text = numbers * characters(dtype) * 0.8

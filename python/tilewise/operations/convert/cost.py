@@ -19,7 +19,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     compute: list[Part] = [use.shared_out("turn", 2 * source.bytes * share)] if turned else []
     if changed:
         compute.append(use.shared_out("copy", 2 * source.bytes * share))
-    output = writing(plan.shape, plan.dtype, target.format if target else None, variant.write, use)
+    output = writing(plan, target, use)
     return Cost(
         phases={
             "input": reading(source, variant.read, use, times=share),

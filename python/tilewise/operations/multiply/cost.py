@@ -48,15 +48,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
         "input": inputs,
         "compute": _compute(plan, use, strassen),
         "exchange": exposed,
-        "output": writing(
-            (m, n),
-            plan.dtype,
-            target.format if target else None,
-            variant.write,
-            use,
-            rows=m,
-            whole_rows=variant.grid[1] == 1,
-        ),
+        "output": writing(plan, target, use, rows=m, whole_rows=variant.grid[1] == 1),
         "verify": _verify(plan, use),
     }
     behind: dict[str, list[Part]] = {}
@@ -85,6 +77,14 @@ def _operations(plan: Plan) -> float:
     return (8.0 if job.dtype.startswith("complex") else 2.0) * of_c * k
 
 
+def _largest(plan: Plan) -> tuple[int, int, int]:
+    """Rows and columns of the largest block of C, and the most of k that a layer has."""
+    variant, (left, right) = plan.job.variant, plan.job.inputs
+    (m, k), n, (p, q) = left.shape, right.shape[1], variant.grid
+    rows, columns, depth = (part(*of, variant.remainder) for of in ((m, p), (n, q), (k, variant.copies)))
+    return rows, columns, depth
+
+
 def _input(plan: Plan, use: Use) -> list[Part]:
     """A is read once for each column of tiles that C has in memory, B once for each row of them."""
     job, variant = plan.job, plan.job.variant
@@ -104,8 +104,7 @@ def _product(plan: Plan, use: Use, strassen: bool, share: float = 1.0) -> Longes
     """Operations of the rank that has most, or the memory that it goes through; a `share` of both."""
     job, variant = plan.job, plan.job.variant
     (m, k), n, item = job.inputs[0].shape, job.inputs[1].shape[1], ITEMSIZE[job.dtype]
-    p, q = variant.grid
-    rows, columns, depth = (part(*of, variant.remainder) for of in ((m, p), (n, q), (k, variant.copies)))
+    rows, columns, depth = _largest(plan)
     busiest = _operations(plan) * rows * columns * depth / max(1, m * n * k)
     if strassen:
         smallest = min(rows, columns, depth)
@@ -133,9 +132,9 @@ def _compute(plan: Plan, use: Use, strassen: bool) -> list[Part]:
 def _exchange(plan: Plan, use: Use, strassen: bool, width: int) -> tuple[list[Part], list[Part]]:
     """What ranks wait for in any case, and what may go on while they compute."""
     job, variant = plan.job, plan.job.variant
-    (m, k), n, item = job.inputs[0].shape, job.inputs[1].shape[1], ITEMSIZE[job.dtype]
+    k, item = job.inputs[0].shape[1], ITEMSIZE[job.dtype]
     p, q = variant.grid
-    rows, columns, depth = (part(*of, variant.remainder) for of in ((m, p), (n, q), (k, variant.copies)))
+    rows, columns, depth = _largest(plan)
     exposed: list[Part] = []
     moving: list[Part] = []
     if variant.exchange in ("none", "shared") or variant.ranks == 1:

@@ -14,13 +14,12 @@ from tilewise.files.region import Source
 from tilewise.files.target import Target
 from tilewise.launch import job
 from tilewise.operations.stencil.traffic import Traffic, traffic
+from tilewise.operations.stencil.weights import Weights
 from tilewise.planning import proof
 from tilewise.planning.cost import Cost, Longest, Part, Take
 from tilewise.planning.file_cost import Use, reading, verifying, writing
 from tilewise.planning.grid import part
 from tilewise.planning.plan import Plan
-
-_AGREEING = 2  # messages up and down a tree for each time that all ranks agree
 
 
 def cost_of(plan: Plan, target: Target | None) -> Cost:
@@ -34,15 +33,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     rows = part(extents[0], variant.grid[0], variant.remainder)
     whole = variant.grid[1] == 1
     inputs = reading(source, variant.read, use, rows=rows, whole_rows=whole)
-    output = writing(
-        plan.shape,
-        plan.dtype,
-        target.format if target else None,
-        variant.write,
-        use,
-        rows=rows,
-        whole_rows=whole,
-    )
+    output = writing(plan, target, use, rows=rows, whole_rows=whole)
     tiled = variant.tile != (0, 0)
     halo = Traffic(0, 0, 0, 0)
     if not tiled and variant.exchange not in ("none", "shared"):
@@ -80,11 +71,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
 
 def has_corners(sweeps: job.Stencil) -> bool:
     """Whether a weight off the cross is not 0."""
-    side, middle = 2 * sweeps.radius + 1, sweeps.radius
-    return any(
-        value != 0.0 and at // side != middle and at % side != middle
-        for at, value in enumerate(sweeps.weights)
-    )
+    return not Weights("", sweeps.radius, tuple(sweeps.weights)).is_star
 
 
 def told_operations(sweeps: job.Stencil) -> float:

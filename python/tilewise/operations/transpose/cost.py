@@ -40,10 +40,8 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     streams = variant.algorithm == "staged"
     inputs = reading(source, variant.read, use, rows=rows, whole_rows=variant.grid[1] == 1 or streams)
     output = writing(
-        plan.shape,
-        plan.dtype,
-        target.format if target else None,
-        variant.write,
+        plan,
+        target,
         use,
         rows=part(files.written[0], variant.grid[0], variant.remainder),
         whole_rows=variant.grid[1] == 1 or streams or variant.root_write == "whole",
@@ -94,9 +92,7 @@ def traffic(files: Files, variant: Variant) -> Traffic:
             own += kept
             own_messages += kept > 0
     messages = sum(met_rows) * sum(met_columns) - own_messages
-    most = max((e - b for b, e in result_rows), default=0) * max(
-        (e - b for b, e in result_columns), default=0
-    )
+    most = part(wide, p, variant.remainder) * part(high, q, variant.remainder)
     return Traffic(messages, whole - own, most, max(met_rows, default=0) * max(met_columns, default=0))
 
 
