@@ -107,6 +107,10 @@ class RunError(TilewiseError):
     exit_code = 1
 
 
+class StartError(RunError):
+    """MPI itself crashed on one of several hosts before any rank had begun: a new start may well succeed."""
+
+
 class VerificationError(TilewiseError):
     """The job ran to its end, but its result is not right."""
 

@@ -15,6 +15,7 @@ from tilewise.base import claim
 from tilewise.base.errors import (
     Interrupted,
     RunError,
+    StartError,
     TilewiseError,
     UsageError,
     VerificationError,
@@ -46,6 +47,7 @@ from tilewise.planning.cost import Cost
 from tilewise.planning.placed import misplaced
 from tilewise.planning.plan import Plan
 
+_START_CRASHES = 1  # of MPI itself, after which a job on several hosts starts once more
 _RELEASING = 60.0  # seconds for ranks that exist already to start and to leave
 
 
@@ -93,7 +95,8 @@ class Session:
             self._warnings.append(f"--survive: {trouble}; after one, --retries or --resume goes on")
             listener.warning(self._warnings[0])
         survives = request.survive and not trouble
-        for left in range(request.retries - 1, -2, -1):
+        left, crashes = request.retries, _START_CRASHES
+        while True:
             output = survival.prepared(request) if survives else prepare(request, self._joined)
             machine = machine_of(output.plan)
             cost = cost_of(output.plan, output.target)  # while files are in the cache, or not
@@ -107,7 +110,11 @@ class Session:
             try:
                 return self._run(request, output, cost, machine, listener, survives)
             except RunError as error:
-                if left < 0 or self._joined is not None:
+                if isinstance(error, StartError) and crashes > 0:
+                    crashes -= 1
+                elif left > 0 and self._joined is None:
+                    left -= 1
+                else:
                     raise
                 listener.retrying(error, left)
                 exit_hooks.run()
@@ -115,7 +122,6 @@ class Session:
             finally:
                 if output.begun is not None:
                     output.begun.let_go()
-        raise AssertionError("the last try returns or raises")
 
     def _run(
         self,

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 
-from tilewise.base.errors import RunError, Stopped, TilewiseError, UsageError, VerificationError
+from tilewise.base.errors import RunError, StartError, Stopped, TilewiseError, UsageError, VerificationError
 from tilewise.base.units import listing, plural
 from tilewise.launch import advice, causes, constants, hung, join, slurm, unstarted
 from tilewise.launch.events import Failed, Survived
@@ -33,6 +33,8 @@ _EXITS: dict[str, type[TilewiseError]] = {
 def error_of(outcome: Outcome, timeout: float | None, start: Start | None = None) -> TilewiseError | None:
     """The error that `outcome` of `start` means, or None when the run did what it was told and ended well."""
     error = _what_happened(outcome, timeout, start)
+    if isinstance(error, StartError) and (start is None or start.joined or not start.elsewhere):
+        error = RunError(error.message, error.advice)  # on one host it is want of memory, and no chance
     told = outcome.failed is not None and outcome.failed.kind != "mpi"
     if isinstance(error, RunError) and start is not None and start.elsewhere and not told:
         error.message += _where(outcome, error.message)
@@ -193,7 +195,8 @@ def _killed(outcome: Outcome, who: str, number: int, phase: str) -> RunError:
     done = " after its result was made" if outcome.record is not None else f" in {phase}" if phase else ""
     message = f"{who} was killed by {_signal_name(number)}{done}"
     if outcome.started is None and number in (signal.SIGBUS, signal.SIGSEGV, signal.SIGABRT):
-        return unstarted.short_of(outcome, message)
+        short = unstarted.short_of(outcome, message)
+        return StartError(short.message, short.advice)
     if number == signal.SIGKILL and outcome.memory_kills > 0:
         count = outcome.memory_kills
         return RunError(

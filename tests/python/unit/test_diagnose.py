@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from stopwatch import within
-from tilewise.base.errors import RunError, UsageError, VerificationError
+from tilewise.base.errors import RunError, StartError, UsageError, VerificationError
 from tilewise.launch import advice, diagnose, exit_hooks, launcher
 from tilewise.launch.events import Done, Failed, RankPlace, Signalled, Started
 from tilewise.launch.outcome import Outcome
@@ -20,6 +20,24 @@ from tilewise.launch.supervise import Supervisor
 
 BANNER = ["=   PID 102 RUNNING AT node7", "=   EXIT CODE: 9"]
 STARTED = Started([RankPlace(rank, "node7", 100 + rank) for rank in range(4)])
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "started", "number", "again"),
+    [
+        (True, None, signal.SIGSEGV, True),
+        (True, None, signal.SIGABRT, True),
+        (True, None, signal.SIGKILL, False),  # somebody's, or the kernel's for want of memory
+        (True, STARTED, signal.SIGSEGV, False),
+        (False, None, signal.SIGSEGV, False),
+    ],
+)
+def test_what_may_be_started_once_more(
+    elsewhere: bool, started: Started | None, number: signal.Signals, again: bool
+) -> None:
+    outcome = Outcome(ranks=4, started=started, signalled=Signalled(0, number, ""))
+    error = diagnose.error_of(outcome, None, launcher.Start(["srun"], {}, ranks=4, elsewhere=elsewhere))
+    assert isinstance(error, RunError) and isinstance(error, StartError) == again
 
 
 @pytest.mark.parametrize(
