@@ -29,6 +29,7 @@ def surroundings(folder: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
         "XDG_CACHE_HOME": str(folder / ".cache"),
         "TILEWISE_NO_LEARN": "1",  # one run is planned as another
+        "SLURM_PMIX_FENCE": "tree",  # as docs/how-to/on-a-cluster.md advises where srun is typed by hand
         "UCX_TLS": "tcp,self",  # what shares this machine's memory is no network
         **YIELDING,  # hosts that think that they have cores of their own share them
         **ALGORITHMS,

@@ -194,11 +194,17 @@ def test_a_crash_of_mpi_itself_is_survived_once(
     """Open MPI 4.1 started by srun may crash on a busy node: a message comes before it can take any."""
     srun, folder = shutil.which("srun"), open_mpi.folder / "bin"
     folder.mkdir()
-    (folder / "crash").write_text("#!/bin/sh\ntest $SLURM_PROCID != 1 || kill -SEGV $$\nsleep 30\n")
+    (folder / "crash").write_text(
+        f"""#!/bin/sh
+        test $# = 0 || exec {OPEN_MPI} "$@"
+        test $SLURM_PROCID != 1 || kill -SEGV $$
+        sleep 30
+        """
+    )
     (folder / "srun").write_text(
         f"""#!/bin/bash
         for turn in {{1..{crashes}}}; do
-            if [[ "$*" == *tilewise-worker* ]] && mkdir {folder}/$turn 2>/dev/null; then
+            if [[ "${{@: -1}}" == *tilewise-worker ]] && mkdir {folder}/$turn 2>/dev/null; then
                 exec {srun} "${{@/%*tilewise-worker/{folder}/crash}}"
             fi
         done

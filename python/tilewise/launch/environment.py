@@ -48,7 +48,14 @@ _OUTER = (
     "SLURM_CPU_BIND",
     "SLURM_DISTRIBUTION",
 )
-_USERS = ("PMIX_MCA_", "PMI_FANOUT", "PMI_TIME")
+_USERS = (
+    "PMIX_MCA_",
+    "PMI_FANOUT",
+    "PMI_TIME",
+    "SLURM_PMIX_FENCE",
+    "SLURM_PMIX_DIRECT_",
+    "SLURM_PMIX_TIMEOUT",
+)
 
 # What ranks heed, wherever they are.
 _HEEDED = ("OPENBLAS_", "OMP_", "GOTO_", "BLIS_", "MKL_", "UCX_", "FI_", "TILEWISE_", "LD_LIBRARY_PATH")

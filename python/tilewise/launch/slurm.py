@@ -75,6 +75,10 @@ def for_steps(environment: dict[str, str], kind: str, family: str, outer: Mappin
     environment["SLURM_KILL_BAD_EXIT"] = "1"
     if family in SPOKEN:
         environment.setdefault("SLURM_MPI_TYPE", SPOKEN[family][0])
+    if family == "openmpi":
+        # Slurm 22.05 mixes two kinds of fence. On busy nodes one start in 30 then crashed (Open MPI 4.1):
+        # a rank left MPI_Init, and its first message found another not ready for any.
+        environment.setdefault("SLURM_PMIX_FENCE", "tree")
 
 
 def mpi_type(srun: str, family: str, environment: Mapping[str, str]) -> str | None:

@@ -51,14 +51,15 @@ def inside(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_a_child_of_a_step_is_of_its_job() -> None:
-    left = environment.alone({**STEP, "PMIX_MCA_psec": "native", "HOME": "/h"})
+    mine = {"PMIX_MCA_psec": "native", "SLURM_PMIX_FENCE": "ring"}
+    left = environment.alone({**STEP, **mine, "HOME": "/h"})
     assert left == {
         **ALLOCATION,
         "SLURM_NNODES": "3",
         "SLURM_NODELIST": "n[1-3]",
         "SLURM_TASKS_PER_NODE": "2(x3)",
         "SLURM_OVERLAP": "1",
-        "PMIX_MCA_psec": "native",
+        **mine,
         "HOME": "/h",
     }
 
