@@ -194,7 +194,7 @@ def _caption(mine: Sequence[study.Plot], names: Sequence[str], ours: Sequence[Cu
     if any(low < y < high for curve in ours for _, y, low, high, _ in curve.points):
         words.append(f"bars or shading: 95 % interval over launches{' of both' if table.base else ''}")
     if mine[0].references:
-        words.append("dashed: figures of the source")
+        words.append(f"dashed: {mine[0].beside or 'figures of the source'}")
     elif names[0]:
         words.append("one dash style per result")
     cells = [cell for each in mine for row in each.table.cells for cell in row if cell.value is None]

@@ -41,6 +41,7 @@ class Plot(msgspec.Struct, kw_only=True):
     """A figure: `kind` is line, bar, heat or scatter; `log` names the axes that are logarithmic.
 
     `table` has the same figures with x as rows and a column for each curve, so also the reasons of gaps.
+    `references` are drawn dashed: curves of the source, or another figure of our points, called `beside`.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Plot(msgspec.Struct, kw_only=True):
     table: Table
     notes: list[str]
     roofs: list[Bound] = []
+    beside: str = ""
 
 
 _IDEAL = ("x", "first", "first_x")
@@ -76,15 +78,14 @@ def draw(results: Results, wanted: PlotWanted, tables: Sequence[Table] = ()) -> 
     for place, values in enumerate(table.columns):
         there = [(row[0], cells[place]) for row, cells in zip(table.rows, table.cells, strict=True)]
         there = [(x, cell) for x, cell in there if cell.value is not None]
-        named = dict(zip(table.column_names, values, strict=True))
         if places is not None:
             there = [(x, cell) for x, cell in there if places.look(x, values).value is not None]
         if there:
             names = [x for x, _ in there]
             series.append(
                 Series(
-                    label=", ".join(_said(name, value) for name, value in named.items()) or table.title,
-                    values=named,
+                    label=_label(table, values),
+                    values=dict(zip(table.column_names, values, strict=True)),
                     x=names if places is None else [places.look(x, values).value for x in names],
                     y=[float(cell.value) for _, cell in there if cell.value is not None],
                     low=[cell.low for _, cell in there],
@@ -103,12 +104,28 @@ def draw(results: Results, wanted: PlotWanted, tables: Sequence[Table] = ()) -> 
         kind=wanted.kind,
         log=wanted.log,
         series=series,
-        references=wanted.references,
+        references=[*wanted.references, *_beside(results, wanted)],
+        beside=wanted.beside_label,
         ideal=ideal,
         table=table,
         notes=[*table.notes, *untold, *unmeasured],
         roofs=roofs,
     )
+
+
+def _beside(results: Results, wanted: PlotWanted) -> list[Curve]:
+    """The other figure of the same points: what has none of it has no curve."""
+    if not wanted.beside:
+        return []
+    table = evaluate(results, msgspec.structs.replace(as_table(wanted), value=wanted.beside))
+    made = []
+    for place, values in enumerate(table.columns):
+        there = [(row[0], cells[place].value) for row, cells in zip(table.rows, table.cells, strict=True)]
+        told = [(x, float(y)) for x, y in there if y is not None]
+        x, y = [pair[0] for pair in told], [pair[1] for pair in told]
+        if told:
+            made.append(Curve(label=_label(table, values), source=wanted.beside_label, x=x, y=y))
+    return made
 
 
 def _places(results: Results, wanted: PlotWanted) -> Table | None:
@@ -129,6 +146,14 @@ def check(study: Study, points: list[Point], wanted: PlotWanted) -> None:
                 f"{study.path}: plots {wanted.name}: across is for points of kind 'scatter', without base, "
                 "best and ideal"
             )
+    if wanted.beside:
+        expression(study, wanted.beside, f"plots {wanted.name}, beside")
+        other = wanted.base or wanted.best or wanted.references or wanted.kind != "line"
+        if other or not wanted.beside_label:
+            raise UsageError(
+                f"{study.path}: plots {wanted.name}: beside is for plots of kind 'line', with a "
+                "beside_label, without base, best and references"
+            )
     check_roofs(study, wanted)
     if wanted.ideal:
         rule = expression(study, wanted.ideal, f"plots {wanted.name}, ideal")
@@ -136,6 +161,12 @@ def check(study: Study, points: list[Point], wanted: PlotWanted) -> None:
         known = dict.fromkeys([*_IDEAL, *(axis for run in runs for axis in run.axes)])
         for name in sorted(rule.names - {*known}):
             raise UsageError(f"{rule.where} asks for {name!r}; expected one of {', '.join(known)}")
+
+
+def _label(table: Table, values: Sequence[Any]) -> str:
+    """What a curve is called: its column's values of the axes, or the title where there is one curve."""
+    named = zip(table.column_names, values, strict=True)
+    return ", ".join(_said(name, value) for name, value in named) or table.title
 
 
 def _said(name: str, value: Any) -> str:

@@ -202,6 +202,7 @@ class PlotWanted(Figures, kw_only=True):
     """`value` over `x`, a curve for each combination of `series`; `ideal` is an expression of `x`.
 
     With `across`, an expression as `value` is, points stand there, and `x` is what they are called.
+    `beside` is another figure of the same points: a dashed curve beside each, called `beside_label`.
     """
 
     x: str
@@ -213,6 +214,8 @@ class PlotWanted(Figures, kw_only=True):
     x_title: str = ""
     y_title: str = ""
     across: str = ""
+    beside: str = ""
+    beside_label: str = ""
     roofs: list[Roof] = []
     references: list[Curve] = []
 

@@ -150,6 +150,13 @@ def test_a_value_has_one_colour_on_the_whole_page_and_the_source_s_curve_that_of
     assert dashes["sieve"] == "-" and dashes["sieve, Haswell (r)"] != "-"
 
 
+def test_what_stands_beside_is_dashed_in_the_colour_of_its_curve(tmp_path: Path) -> None:
+    plot = drawn(tmp_path, PLOT + "beside = 'ranks'\nbeside_label = 'guessed'\n")
+    lines = {line.get_label(): line for line in plot.figure.axes[0].get_lines()}
+    assert lines["sieve (guessed)"].get_color() == lines["sieve"].get_color()
+    assert lines["sieve (guessed)"].get_linestyle() != "-" and "dashed: guessed" in plot.caption
+
+
 def test_sizes_have_colours_in_their_order_with_the_source_s_beside(tmp_path: Path) -> None:
     references = "references = [{label = '4 ranks', source = 'r', x = ['root'], y = [3]}]\n"
     text = "[[plots]]\nname = 'p'\nx = 'threads'\nseries = 'ranks'\nlog = 'y'\n" + references

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import scipy.stats
-from studies import HERE, MACHINE, Runner, points, run, study
+from studies import HERE, MACHINE, Runner, checked, points, run, study
 from tilewise.base.errors import UsageError
 from tilewise.study import results
 from tilewise.study.cells import Cell
@@ -211,6 +211,20 @@ def test_a_bound_is_made_of_axes_that_have_one_value(tmp_path: Path) -> None:
     assert bound is not None and (bound.label, bound.x, bound.y) == ("bound", [1, 2, 4], [6.0, 3.0, 1.5])
     several = draw(loaded, msgspec.structs.replace(wanted, ideal="ranks * x"))
     assert several.ideal is None and several.notes == ["no ideal line: ranks has 3 values here, and not one"]
+
+
+def test_another_figure_of_the_same_points_stands_beside(tmp_path: Path) -> None:
+    text = (
+        "[[plots]]\nname = 'p'\nx = 'ranks'\nseries = 'io'\nbeside = 'ranks / 2'\nbeside_label = 'guessed'\n"
+    )
+    loaded = measured(tmp_path, AXES + text)
+    plot = draw(loaded, loaded.study.file.plots[0])
+    assert [(one.label, one.source) for one in plot.references] == [("sieve", "guessed"), ("root", "guessed")]
+    assert [one.y for one in plot.references] == [[0.5, 1.0, 2.0]] * 2
+    nowhere = msgspec.structs.replace(loaded.study.file.plots[0], beside="predicted_seconds.total")
+    assert draw(loaded, nowhere).references == []
+    with pytest.raises(UsageError, match="beside is for plots of kind 'line', with a beside_label"):
+        checked(AXES + text.replace("x =", "kind = 'bar'\nx ="))
 
 
 LINES = [
