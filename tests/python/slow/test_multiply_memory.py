@@ -33,3 +33,22 @@ def test_no_plan_promises_too_little(
     assert record["result"]["symmetric"]
     assert watch.most <= record["needed_bytes"]
     assert record["needed_bytes"] <= 1.3 * watch.most + record["variant"]["ranks"] * need.FIXED
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "dtype", "words"),
+    [
+        ("6000x4000", "4000x6000", "float64", ("-n", 2)),
+        ("20000x800", "800x1200", "complex128", ("-n", 2, "--grid", "1x2")),
+        ("40000x800", "800x1200", "float32", ("-n", 2, "--grid", "1x2")),
+    ],
+)
+def test_what_blas_packs_is_part_of_the_plan(
+    tilewise: Tilewise, left: str, right: str, dtype: str, words: tuple[object, ...]
+) -> None:
+    a, b = f"random:{left}:{dtype}:1", f"random:{right}:{dtype}:2"
+    with MemoryWatch() as watch:
+        asked = ("multiply", a, b, "-o", "C.npy", *words, "-t", 1, "--verify", "off", "--json", "-")
+        record = record_of(tilewise(*asked))
+    assert watch.most <= record["needed_bytes"]
+    assert record["needed_bytes"] <= 1.2 * watch.most + (64 << 20)

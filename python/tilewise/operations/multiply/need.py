@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from tilewise.files.dtypes import ITEMSIZE
@@ -13,6 +15,7 @@ from tilewise.planning.need import Need, staging
 OWN = 28 << 20  # the program and MPI, each rank
 FOR_EACH = 1 << 19  # and what MPI keeps on each for every other of its node
 BLAS = 20 << 20
+BLAS_DEPTH, BLAS_PACKS = 384, 36 << 20  # of k that BLAS packs of all rows of C; bytes at most, each thread
 PACKING = 4 << 20  # what gemm packs A and B into, each thread
 PIECES = 32  # of k, at most, each with a C of its own where C is small: fewer than PIECES tiles
 TILE, DEPTH = 192 * 192, 2048  # numbers of such a tile, and of k in a piece at least
@@ -75,7 +78,7 @@ def multiply_need(
     if ahead:  # one window is read while another is multiplied
         a, b, buffers, operands = 2 * a, 2 * b, 2 * buffers, 2 * operands
     most = variant.ranks if on_node is None else on_node
-    fixed = OWN + most * FOR_EACH + (BLAS if variant.kernel == "blas" else 0)
+    fixed = OWN + most * FOR_EACH + _packed_by_blas(variant, dtype, rows, layer)
     fixed += staging(msgspec.structs.replace(variant, read=variant.write) if ahead and plain else variant)
     fixed += 2 * sizes.direct_bytes if ahead else 0
     fixed += variant.threads * PACKING + (SHARED_PANELS if strassen else 0)
@@ -108,6 +111,18 @@ def multiply_need(
         blocks=a + b + c,
         buffers=buffers,
     )
+
+
+def _packed_by_blas(variant: Variant, dtype: str, rows: int, layer: int) -> int:
+    """Bytes on one rank where BLAS may do the work, as it does for `fast` on some processors; measured.
+
+    For other kernels, too: a job may go on with another one, and its tiles must still fit.
+    """
+    if not dtype.startswith(("float", "complex")):
+        return 0
+    each = -(-rows // math.isqrt(variant.threads)) * min(layer, BLAS_DEPTH) * ITEMSIZE[dtype]
+    packed = variant.threads * min(each, BLAS_PACKS)
+    return max(packed, BLAS) if variant.kernel == "blas" else packed
 
 
 def _exchange_buffers(variant: Variant, sizes: Sizes, a: int, b: int, panels: int) -> int:
