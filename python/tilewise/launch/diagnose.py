@@ -33,8 +33,6 @@ _EXITS: dict[str, type[TilewiseError]] = {
 def error_of(outcome: Outcome, timeout: float | None, start: Start | None = None) -> TilewiseError | None:
     """The error that `outcome` of `start` means, or None when the run did what it was told and ended well."""
     error = _what_happened(outcome, timeout, start)
-    if isinstance(error, StartError) and (start is None or start.joined or not start.elsewhere):
-        error = RunError(error.message, error.advice)  # on one host it is want of memory, and no chance
     told = outcome.failed is not None and outcome.failed.kind != "mpi"
     if isinstance(error, RunError) and start is not None and start.elsewhere and not told:
         error.message += _where(outcome, error.message)
@@ -76,7 +74,7 @@ def _what_happened(outcome: Outcome, timeout: float | None, start: Start | None)
         return unstarted.too_late(outcome, f"not all ranks had started after {outcome.unstarted:g} s", start)
     if outcome.signalled is not None and outcome.lost is None:  # else it was we who ended that rank
         told = outcome.signalled
-        return _killed(outcome, _rank(outcome, told.rank), told.number, told.phase)
+        return _killed(outcome, _rank(outcome, told.rank), told.number, told.phase, start)
     if outcome.hung:
         return RunError(
             "the job finished but its ranks did not end in time, so its result is discarded",
@@ -181,7 +179,7 @@ def _lost(outcome: Outcome, host: str) -> RunError:
 def _died(outcome: Outcome, start: Start | None) -> TilewiseError:
     who, number = _victim(outcome, "\n".join(outcome.chatter))
     if number is not None:
-        return _killed(outcome, who, number, "")
+        return _killed(outcome, who, number, "", start)
     done = " after its result was made" if outcome.record is not None else ""
     message = f"{who} ended with exit code {outcome.returncode}{done}"
     if outcome.started is None:
@@ -191,12 +189,14 @@ def _died(outcome: Outcome, start: Start | None) -> TilewiseError:
     return RunError(message + printed, "run again with -v to see what the ranks printed")
 
 
-def _killed(outcome: Outcome, who: str, number: int, phase: str) -> RunError:
+def _killed(outcome: Outcome, who: str, number: int, phase: str, start: Start | None = None) -> RunError:
     done = " after its result was made" if outcome.record is not None else f" in {phase}" if phase else ""
     message = f"{who} was killed by {_signal_name(number)}{done}"
     if outcome.started is None and number in (signal.SIGBUS, signal.SIGSEGV, signal.SIGABRT):
         short = unstarted.short_of(outcome, message)
-        return StartError(short.message, short.advice)
+        # On one host it is want of memory, and no chance.
+        again = start is not None and start.elsewhere and not start.joined
+        return StartError(short.message, short.advice) if again else short
     if number == signal.SIGKILL and outcome.memory_kills > 0:
         count = outcome.memory_kills
         return RunError(

@@ -78,14 +78,15 @@ def draw(results: Results, wanted: PlotWanted, tables: Sequence[Table] = ()) -> 
     for place, values in enumerate(table.columns):
         there = [(row[0], cells[place]) for row, cells in zip(table.rows, table.cells, strict=True)]
         there = [(x, cell) for x, cell in there if cell.value is not None]
+        named = dict(zip(table.column_names, values, strict=True))
         if places is not None:
             there = [(x, cell) for x, cell in there if places.look(x, values).value is not None]
         if there:
             names = [x for x, _ in there]
             series.append(
                 Series(
-                    label=_label(table, values),
-                    values=dict(zip(table.column_names, values, strict=True)),
+                    label=", ".join(_said(name, value) for name, value in named.items()) or table.title,
+                    values=named,
                     x=names if places is None else [places.look(x, values).value for x in names],
                     y=[float(cell.value) for _, cell in there if cell.value is not None],
                     low=[cell.low for _, cell in there],
@@ -104,8 +105,8 @@ def draw(results: Results, wanted: PlotWanted, tables: Sequence[Table] = ()) -> 
         kind=wanted.kind,
         log=wanted.log,
         series=series,
-        references=[*wanted.references, *_beside(results, wanted)],
-        beside=wanted.beside_label,
+        references=[*wanted.references, *_beside(results, wanted, series)],
+        beside=wanted.beside and wanted.beside_label,
         ideal=ideal,
         table=table,
         notes=[*table.notes, *untold, *unmeasured],
@@ -113,18 +114,18 @@ def draw(results: Results, wanted: PlotWanted, tables: Sequence[Table] = ()) -> 
     )
 
 
-def _beside(results: Results, wanted: PlotWanted) -> list[Curve]:
-    """The other figure of the same points: what has none of it has no curve."""
+def _beside(results: Results, wanted: PlotWanted, series: Sequence[Series]) -> list[Curve]:
+    """The other figure of the points of each curve: where a point has none, it is absent."""
     if not wanted.beside:
         return []
-    table = evaluate(results, msgspec.structs.replace(as_table(wanted), value=wanted.beside))
+    other = evaluate(results, msgspec.structs.replace(as_table(wanted), value=wanted.beside))
     made = []
-    for place, values in enumerate(table.columns):
-        there = [(row[0], cells[place].value) for row, cells in zip(table.rows, table.cells, strict=True)]
-        told = [(x, float(y)) for x, y in there if y is not None]
-        x, y = [pair[0] for pair in told], [pair[1] for pair in told]
+    for one in series:
+        cells = [(x, other.look(x, [*one.values.values()]).value) for x in one.x]
+        told = [(x, float(y)) for x, y in cells if y is not None]
         if told:
-            made.append(Curve(label=_label(table, values), source=wanted.beside_label, x=x, y=y))
+            x, y = map(list, zip(*told, strict=True))
+            made.append(Curve(label=one.label, source=wanted.beside_label, x=x, y=y))
     return made
 
 
@@ -161,12 +162,6 @@ def check(study: Study, points: list[Point], wanted: PlotWanted) -> None:
         known = dict.fromkeys([*_IDEAL, *(axis for run in runs for axis in run.axes)])
         for name in sorted(rule.names - {*known}):
             raise UsageError(f"{rule.where} asks for {name!r}; expected one of {', '.join(known)}")
-
-
-def _label(table: Table, values: Sequence[Any]) -> str:
-    """What a curve is called: its column's values of the axes, or the title where there is one curve."""
-    named = zip(table.column_names, values, strict=True)
-    return ", ".join(_said(name, value) for name, value in named) or table.title
 
 
 def _said(name: str, value: Any) -> str:
