@@ -13,7 +13,7 @@ COMPILERS := $(foreach version,14 15 16 17 18 19 20 21 22,$(shell command -v cla
 EDITABLE := $(wildcard $(VENV)/.editable)
 SOURCES := $(shell find cpp $(if $(EDITABLE),,python) cmake tools/backend -type f -not -name '*.pyc' 2>/dev/null) \
            CMakeLists.txt pyproject.toml README.md LICENSE
-CXX_FILES = $(shell find cpp tests/cpp tests/fuzz bench examples -name '*.cpp' -o -name '*.hpp')
+CXX_FILES = $(shell find cpp tests/cpp tests/cuda tests/fuzz bench examples -name '*.cpp' -o -name '*.hpp')
 
 export PATH := $(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)

@@ -13,6 +13,7 @@ from pathlib import Path
 # Floors from the ground up. A file uses its own folder and lower floors; neighbours do not know each other.
 CXX_FLOORS: list[set[str]] = [
     {"base"},
+    {"device"},  # graphics processors' driver, and memory of theirs
     {"simulated"},  # in a build for a simulator its files stand in for some of the base
     {"grid"},
     {"kernel"},

@@ -91,7 +91,6 @@ def build(machine: str, work: Path) -> Path:
         "cmake.define.CMAKE_SYSTEM_NAME": "Linux",  # nothing that is built is run
         "cmake.define.CMAKE_SYSTEM_PROCESSOR": machine,
         "cmake.define.TILEWISE_PACKAGES": str(unpacked(machine, work)),
-        "cmake.define.TILEWISE_CUDA": "OFF",  # nvcc would bring this machine's C++ library in
     }
     told = [f"--config-settings={key}={value}" for key, value in settings.items()]
     os.environ["_PYTHON_HOST_PLATFORM"] = f"linux-{machine}"  # what names the wheel

@@ -79,6 +79,7 @@ public:
         return compare_plainly(plain.data(), bytes, pattern);
     }
     std::byte* address() const override { return name_ == "device" ? nullptr : const_cast<std::byte*>(bytes_.data()); }
+    std::byte* device_address() const override { return nullptr; }
     std::byte* stage(std::int64_t bytes) override {
         REQUIRE(name_ == "device");
         stage_.resize(static_cast<std::size_t>(bytes));
@@ -109,7 +110,7 @@ private:
 
 inline FileHooks fake_hooks(int gpus, std::int64_t free = std::int64_t{1} << 30) {
     FileHooks hooks = file_hooks();
-    hooks.cuda_facts = [gpus] { return CudaFacts{"0.0", gpus, ""}; };
+    hooks.devices = [gpus] { return device::Presence{gpus, "", true}; };
     hooks.make_memory = [free](const std::string& name, int device) {
         return std::make_unique<FakeDevice>(name, device, free);
     };

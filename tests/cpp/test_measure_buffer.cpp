@@ -3,6 +3,7 @@
 #include <set>
 
 #include "measure_file_cases.hpp"
+#include "tilewise/device/block_memory.hpp"
 #include "tilewise/measure/file_afford.hpp"
 
 using namespace tilewise;
@@ -96,36 +97,22 @@ TEST_CASE("file: buffers that do not fit are not measured, and both numbers are 
     CHECK(FakeDevice::alive == 0);
 }
 
-TEST_CASE("buffers: CUDA's kinds work where there is a graphics processor, and are refused in plain words elsewhere") {
+TEST_CASE("buffers: without a graphics processor every kind but malloc is refused, in words that say why") {
     World world;
-    const CudaFacts facts = cuda_facts();
+    const device::Presence& found = device::presence();
+    if (found.devices > 0) {
+        return;  // see test_device.cpp
+    }
+    CHECK(!found.trouble.empty());
     for (const std::string name : {"pinned", "device", "managed"}) {
         CAPTURE(name);
         Point point = world.point("positioned", 70001, 5);
         point.buffer = name;
-        point.shift = 1;
-        if (facts.gpus == 0) {
-            CHECK(!facts.trouble.empty());
-            const Error error = thrown(world, point);
-            CHECK(error.kind() == ErrorKind::usage);
-            CHECK(says(error, "--buffer " + name + " needs"));
-            CHECK(says(error, facts.version.empty() ? "built without" : facts.trouble));
-            continue;
-        }
-        CHECK(world.run(point).skipped.empty());
-        const auto memory = make_memory(name, 0);
-        memory->allocate(5000);
-        const Pattern pattern = Pattern::of(1, 2, 3);
-        memory->fill(3, 4997, pattern);
-        std::vector<std::byte> plain(4997), copy(4997);
-        fill_plainly(plain.data(), 4997, pattern);
-        memory->to_host(copy.data(), 3, 4997);
-        CHECK(copy == plain);
-        CHECK(memory->compare(3, 4997, pattern) == -1);
-        copy[4996] ^= std::byte{1};
-        copy[1234] ^= std::byte{1};
-        memory->from_host(3, copy.data(), 4997);
-        CHECK(memory->compare(3, 4997, pattern) == 1234);
+        const Error error = thrown(world, point);
+        CHECK(error.kind() == ErrorKind::usage);
+        CHECK(says(error, "--buffer " + name + " needs a graphics processor"));
+        CHECK(says(error, found.trouble));
     }
-    CHECK(make_memory("malloc", 0)->device().empty());
+    CHECK(device::make_memory("malloc", 0)->device().empty());
+    CHECK_THROWS_AS(device::make_memory("stone", 0), UsageError);
 }

@@ -1,4 +1,4 @@
-// The processor's own memory, and the way to CUDA's where this program was built with it.
+// The processor's own memory, and the plain way of making and checking content.
 #include "tilewise/base/memory.hpp"
 
 #include <algorithm>
@@ -9,12 +9,9 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/host.hpp"
-#include "tilewise/base/names.hpp"
 
 namespace tilewise {
 namespace {
-
-constexpr std::array<std::string_view, 4> kinds_of_memory{"malloc", "pinned", "device", "managed"};
 
 class HostMemory final : public BlockMemory {
 public:
@@ -32,6 +29,7 @@ public:
     }
 
     std::byte* address() const override { return memory_.data(); }
+    std::byte* device_address() const override { return memory_.data(); }
     std::byte* stage(std::int64_t) override { return nullptr; }
     void to_host(std::byte* to, std::int64_t offset, std::int64_t bytes) const override {
         std::memcpy(to, memory_.data() + offset, static_cast<std::size_t>(bytes));
@@ -94,32 +92,6 @@ std::int64_t compare_plainly(const std::byte* data, std::int64_t bytes, Pattern 
     return wrong;
 }
 
-CudaFacts cuda_facts() {
-#ifdef TILEWISE_CUDA
-    return ask_cuda();
-#else
-    return {"", 0, "built without CUDA"};
-#endif
-}
-
-bool is_from_cuda(const std::string& name) { return index_of(kinds_of_memory, name, "buffer") > 0; }
-
-std::unique_ptr<BlockMemory> make_memory(const std::string& name, [[maybe_unused]] int device) {
-    if (!is_from_cuda(name)) {
-        return std::make_unique<HostMemory>();
-    }
-#ifdef TILEWISE_CUDA
-    if (const CudaFacts facts = cuda_facts(); facts.gpus == 0) {
-        throw UsageError("--buffer " + name + " needs a graphics processor, but this machine has none (" +
-                         facts.trouble + "); --buffer malloc needs none");
-    }
-    return make_cuda_memory(name, device);
-#else
-    throw UsageError(
-        "--buffer " + name +
-        " needs CUDA, but this tilewise was built without it; install CUDA's compiler nvcc and build tilewise "
-        "again, or use --buffer malloc");
-#endif
-}
+std::unique_ptr<BlockMemory> make_host_memory() { return std::make_unique<HostMemory>(); }
 
 }  // namespace tilewise

@@ -1,14 +1,8 @@
 // What every byte of a sample file has to be: a number that depends on who wrote it, in which block, where in it, and
-// when. The same on processors and on graphics processors.
+// when. device/pattern.cu has the same for graphics processors.
 #pragma once
 
 #include <cstdint>
-
-#ifdef __CUDACC__
-#define TILEWISE_ANYWHERE __host__ __device__
-#else
-#define TILEWISE_ANYWHERE
-#endif
 
 namespace tilewise {
 
@@ -22,15 +16,15 @@ struct Pattern {
         return {mixed(who + static_cast<std::uint64_t>(block))};
     }
     /// Eight bytes, the lowest one first: those from 8·index on.
-    TILEWISE_ANYWHERE std::uint64_t word(std::int64_t index) const {
+    std::uint64_t word(std::int64_t index) const {
         return mixed(seed + static_cast<std::uint64_t>(index) * 0x9e3779b97f4a7c15U);
     }
-    TILEWISE_ANYWHERE unsigned char byte(std::int64_t offset) const {
+    unsigned char byte(std::int64_t offset) const {
         return static_cast<unsigned char>(word(offset / 8) >> (8 * (offset % 8)));
     }
 
     /// Steele, Lea and Flood's SplitMix64: every bit of the result depends on every bit of `x`.
-    TILEWISE_ANYWHERE static std::uint64_t mixed(std::uint64_t x) {
+    static std::uint64_t mixed(std::uint64_t x) {
         x += 0x9e3779b97f4a7c15U;
         x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
         x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "tilewise/base/names.hpp"
+#include "tilewise/device/block_memory.hpp"
 #include "tilewise/measure/agreed.hpp"
 #include "tilewise/measure/file_afford.hpp"
 #include "tilewise/measure/file_sample.hpp"
@@ -220,14 +221,14 @@ private:
 
 }  // namespace
 
-FileHooks file_hooks() { return {free_on_disk, cuda_facts, make_memory}; }
+FileHooks file_hooks() { return {free_on_disk, device::presence, device::make_memory}; }
 
 Measurement file_with(const FileHooks& hooks, Context& context, const Point& point, const Stop& stop,
                       const Clock& clock) {
     Measurement measured;
     FilePlace place;
     std::unique_ptr<BlockMemory> memory;
-    int device = 0;
+    int number = 0;
     mpi::together(context.comm, [&] {
         require_sense(point);
         place = place_of(context.comm, point);
@@ -240,17 +241,18 @@ Measurement file_with(const FileHooks& hooks, Context& context, const Point& poi
     if (!measured.skipped.empty()) {
         return measured;
     }
-    bool from_cuda = false;
-    int gpus = 0;
+    bool on_device = false;
+    device::Presence found;
     mpi::together(context.comm, [&] {
-        from_cuda = is_from_cuda(point.buffer);
-        gpus = from_cuda ? hooks.cuda_facts().gpus : 0;
+        on_device = device::needs_driver(point.buffer);
+        found = on_device ? hooks.devices() : found;
     });
-    device = from_cuda ? device_of(context.comm, gpus, point.gpus) : 0;
-    mpi::together(context.comm, [&] { memory = hooks.make_memory(point.buffer, device); });
-    measured.skipped = lacks_memory(context.comm, *memory, device, place.memory_bytes());
+    number = on_device ? device_of(context.comm, found.devices, point.gpus) : 0;
+    mpi::together(context.comm, [&] { memory = hooks.make_memory(point.buffer, number); });
+    measured.skipped = lacks_memory(context.comm, *memory, number, place.memory_bytes());
     if (measured.skipped.empty()) {
-        measured.skipped = lacks_stage(context.comm, *memory, stage_bytes(point.name, place));
+        const bool staged = point.buffer == "device";  // nothing is allocated yet that could say so
+        measured.skipped = lacks_stage(context.comm, staged ? stage_bytes(point.name, place) : 0);
     }
     if (measured.skipped.empty()) {
         measured.skipped = lacks_disk(context.comm, hooks, place);
@@ -260,10 +262,11 @@ Measurement file_with(const FileHooks& hooks, Context& context, const Point& poi
     }
     mpi::together(context.comm, [&] { memory->allocate(place.memory_bytes()); });
     FileRun(context, point, stop, clock, place, *memory).measure(hooks, measured);
-    if (from_cuda) {
+    if (on_device) {
         std::string device_name;
         mpi::together(context.comm, [&] { device_name = memory->device(); });
         measured.devices = gathered(context.comm, device_name);
+        measured.simulated_devices = found.simulated;
     }
     return measured;
 }

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "tilewise/base/memory.hpp"
+#include "tilewise/device/driver.hpp"
 #include "tilewise/measure/measure.hpp"
 
 namespace tilewise::measure {
@@ -24,7 +25,7 @@ namespace tilewise::measure {
 /// What tests put something else for.
 struct FileHooks {
     std::function<std::int64_t(const std::string& path, std::int64_t buffers)> free_on_disk;
-    std::function<CudaFacts()> cuda_facts;
+    std::function<device::Presence()> devices;
     std::function<std::unique_ptr<BlockMemory>(const std::string& name, int device)> make_memory;
     std::function<void()> before_reading = [] {};  ///< called on every rank between writing and reading
 };

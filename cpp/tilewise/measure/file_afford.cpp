@@ -36,10 +36,10 @@ std::string lacks_memory(const mpi::Communicator& comm, const BlockMemory& memor
     return exceeds_budget(comm, comm.node().split(on_device ? device : 0, comm.rank()), budget, bytes);
 }
 
-std::string lacks_stage(const mpi::Communicator& comm, const BlockMemory& memory, std::int64_t bytes) {
+std::string lacks_stage(const mpi::Communicator& comm, std::int64_t bytes) {
     MemoryBudget budget{"node", "pinned", most_of_free("pinned"), 0};
     mpi::together(comm, [&] { budget.free = free_host_memory(); });
-    return exceeds_budget(comm, comm.node(), budget, memory.name() == "device" ? bytes : 0);
+    return exceeds_budget(comm, comm.node(), budget, bytes);
 }
 
 std::string lacks_disk(const mpi::Communicator& comm, const FileHooks& hooks, const FilePlace& place) {

@@ -18,7 +18,7 @@ std::string lacks_memory(const mpi::Communicator& comm, const BlockMemory& memor
 
 /// The same of the host memory through which calls reach memory of a device: `bytes` of it on this rank, pinned. @note
 /// Collective.
-std::string lacks_stage(const mpi::Communicator& comm, const BlockMemory& memory, std::int64_t bytes);
+std::string lacks_stage(const mpi::Communicator& comm, std::int64_t bytes);
 
 /// Why the disk does not take the sample files; empty if it does. The same on every rank. @note Collective.
 std::string lacks_disk(const mpi::Communicator& comm, const FileHooks& hooks, const FilePlace& place);

@@ -15,11 +15,9 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/measure/measure.hpp"
-#include "tilewise/measure/memory_budget.hpp"
+#include "tilewise/measure/ping_buffers.hpp"
 #include "tilewise/measure/ping_loops.hpp"
-#include "tilewise/measure/prefaulted_buffer.hpp"
 #include "tilewise/measure/samples.hpp"
-#include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/mpi/window.hpp"
 
@@ -30,7 +28,7 @@ namespace {
 /// sample: the caches that a barrier takes, and the starts of several pairs.
 constexpr double sample_of_one_pair = 100e-6, sample_of_several = 250e-6;
 constexpr std::int64_t most_inner = 100'000;
-constexpr std::byte sent_by_first{0x5a}, sent_by_other{0xa5};
+constexpr std::byte there_before{0xa5};
 
 std::string spelled(const std::pair<int, int>& pair) {
     return "(" + std::to_string(pair.first) + ", " + std::to_string(pair.second) + ")";
@@ -71,6 +69,8 @@ const PingEntry& checked_entry(const Point& point, int ranks) {
     return *entry;
 }
 
+bool on_device(const Point& point) { return point.buffer == "device" || point.buffer == "managed"; }
+
 /// This rank's side, without its memory; nothing on a rank that is in no pair.
 std::optional<Side> side_of(const Context& context, const Point& point) {
     for (const auto& [first, other] : point.pairs) {
@@ -90,7 +90,7 @@ class Locked {
 public:
     Locked(const mpi::Communicator& comm, std::size_t bytes) {
         exposed_ = mpi::allocate_window(comm, bytes);
-        std::fill_n(exposed_.data, bytes, sent_by_other);
+        std::fill_n(exposed_.data, bytes, there_before);
         mpi::check(MPI_Win_lock_all(0, exposed_.window.get()), "MPI_Win_lock_all");
     }
     ~Locked() {
@@ -131,28 +131,25 @@ std::unique_ptr<Locked> window_or_reason(const Context& context, std::size_t byt
 Measurement ping(Context& context, const Point& point, const Stop& stop, const Clock& clock) {
     const PingEntry* found_entry = nullptr;
     mpi::together(context.comm, [&] { found_entry = &checked_entry(point, context.comm.size()); });
+    Measurement measured;
+    if (on_device(point) && found_entry->one_sided) {
+        measured.skipped =
+            point.name +
+            " acts on memory that MPI allocates on the host; blocking and nonblocking work between devices";
+        return measured;
+    }
+    if (on_device(point) && !point.direct) {
+        found_entry = find_ping(point.name, point.pattern, true);
+    }
     const PingEntry& entry = *found_entry;
     std::optional<Side> side = side_of(context, point);
-    const std::int64_t own = side ? 2 * point.bytes : 0;
     const std::int64_t exposed = entry.one_sided && side && !side->first ? point.bytes : 0;
-    Measurement measured;
-    measured.skipped = lacks_host_memory(context.comm, own + exposed);
+    PingBuffers buffers(context.comm, point, side.has_value());
+    measured.skipped = buffers.lacks(exposed);
     if (!measured.skipped.empty()) {
         return measured;
     }
-    PrefaultedBuffer out, in;
-    std::optional<mpi::Span> message;  // beyond 2³¹ bytes a type of its own
-    mpi::together(context.comm, [&] {
-        if (side) {
-            out = PrefaultedBuffer(static_cast<std::size_t>(point.bytes), side->first ? sent_by_first : sent_by_other);
-            in = PrefaultedBuffer(static_cast<std::size_t>(point.bytes));
-            message.emplace(point.bytes, MPI_BYTE);
-            side->out = out.data();
-            side->in = in.data();
-            side->count = message->count();
-            side->type = message->type();
-        }
-    });
+    buffers.allocate(side);
     std::unique_ptr<Locked> window;
     if (entry.one_sided) {
         window = window_or_reason(context, static_cast<std::size_t>(exposed), measured.skipped);
@@ -188,6 +185,8 @@ Measurement ping(Context& context, const Point& point, const Stop& stop, const C
             return std::vector{seconds_of(count) / static_cast<double>(measured.inner)};
         });
     });
+    buffers.require_arrived(side, point.pattern == "roundtrip");
+    buffers.tell(side, measured);
     return measured;
 }
 

@@ -123,11 +123,12 @@ const std::array<PingEntry, 8> ping_table{{
     {"get", "stream", get<window_messages>, window_messages, true},
 }};
 
-const PingEntry* find_ping(std::string_view name, std::string_view pattern) {
-    const auto* found = std::find_if(ping_table.begin(), ping_table.end(), [&](const PingEntry& entry) {
-        return entry.name == name && entry.pattern == pattern;
-    });
-    return found == ping_table.end() ? nullptr : found;
+const PingEntry* find_ping(std::string_view name, std::string_view pattern, bool staged) {
+    const PingEntry* begin = staged ? staged_table.data() : ping_table.data();
+    const PingEntry* end = begin + (staged ? staged_table.size() : ping_table.size());
+    const PingEntry* found = std::find_if(
+        begin, end, [&](const PingEntry& entry) { return entry.name == name && entry.pattern == pattern; });
+    return found == end ? nullptr : found;
 }
 
 void meet_peer(const Side& s) {

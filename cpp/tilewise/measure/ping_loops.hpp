@@ -14,7 +14,18 @@
 
 #include "tilewise/mpi/mpi.hpp"
 
+namespace tilewise {
+class BlockMemory;
+}
+
 namespace tilewise::measure {
+
+/// Memory of a device, and the pinned memory that MPI gets in its place; see ping_staged.cpp.
+struct Staging {
+    BlockMemory *out = nullptr, *in = nullptr;
+    std::byte *out_stage = nullptr, *in_stage = nullptr;
+    std::int64_t bytes = 0;
+};
 
 /// One rank's side of a pair. `out` and `in` are memory of their own, as long as a message each, which is `count` of
 /// `type`, as mpi::Span has them; a window is needed by put and get only, and has been locked.
@@ -27,6 +38,7 @@ struct Side {
     const std::byte* out = nullptr;
     std::byte* in = nullptr;
     MPI_Win window = MPI_WIN_NULL;
+    const Staging* staging = nullptr;  ///< where `out` and `in` are only stages
 };
 
 /// Messages, puts or gets between two answers or flushes of a stream.
@@ -42,9 +54,11 @@ struct PingEntry {
 };
 
 extern const std::array<PingEntry, 8> ping_table;
+/// The same of messages that are staged, which one-sided ones are not.
+extern const std::array<PingEntry, 4> staged_table;
 
 /// The entry of the table, or null.
-const PingEntry* find_ping(std::string_view name, std::string_view pattern);
+const PingEntry* find_ping(std::string_view name, std::string_view pattern, bool staged = false);
 
 /// An empty message there and back: when the first has its answer, the other is about to enter `run`.
 void meet_peer(const Side& side);

@@ -33,12 +33,13 @@ struct Point {
     std::int64_t blocks = 0;  ///< file: of each rank
     std::string path;         ///< file: the sample file, which does not exist yet
     std::string layout;       ///< file: interleaved, contiguous, or per_rank (a file for each rank)
-    std::string buffer;       ///< file: malloc, pinned, device or managed
+    std::string buffer;       ///< file, ping: malloc, pinned (file), device or managed; empty: malloc
     std::string cache;        ///< file: warm, cold (dropped for this file before reading) or direct
     std::string check;        ///< file: none, counts or content
     int shift = 0;            ///< file: a rank reads what the rank so many above it wrote
     bool sync = false;        ///< file: writing counts until the disk has it
-    int gpus = 0;             ///< file: graphics processors of a node; 0: as many as there are
+    int gpus = 0;             ///< file, ping: graphics processors of a node; 0: as many as there are
+    bool direct = false;      ///< ping: MPI takes addresses on devices; else messages go through pinned memory
 };
 
 /// One thing that was timed, once a sample: seconds of one operation, the greatest of all ranks.
@@ -55,6 +56,7 @@ struct Measurement {
     std::string skipped;               ///< why there is nothing, where there is nothing
     std::vector<std::string> notes;    ///< what a reader must know of these figures
     std::vector<std::string> devices;  ///< of each rank, where buffers are on graphics processors
+    bool simulated_devices = false;    ///< those are the tests': see tests/cuda/
     std::string chosen;                ///< compute: what jobs use for this product: tiles or blas
 };
 

@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tilewise/base/memory.hpp"
 #include "tilewise/base/names.hpp"
 #include "tilewise/kernel/backend.hpp"
 #include "tilewise/kernel/gemm.hpp"
@@ -33,7 +32,7 @@ template <class T> struct adl_serializer<std::optional<T>> {
 namespace tilewise::measure {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Stop, least, most, warmup, relative, seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Point, kind, name, pattern, bytes, pairs, threads, size, dtype, kernels, blocks,
-                                   path, layout, buffer, cache, check, shift, sync, gpus)
+                                   path, layout, buffer, cache, check, shift, sync, gpus, direct)
 }  // namespace tilewise::measure
 
 namespace tilewise::io {
@@ -334,7 +333,6 @@ svd::Files svd_files_of(const Job& job) {
 
 static nlohmann::json description() {
     const auto blas = kernel::blas_facts();
-    const auto cuda = cuda_facts();
     return {{"protocol", protocol},
             {"job", field_names<Job>()},
             {"region", field_names<RegionFields>()},
@@ -373,9 +371,6 @@ static nlohmann::json description() {
             {"blas", blas.library},
             {"blas_kernel", blas.kernel},
             {"backends", backends()},
-            {"cuda", cuda.version},
-            {"gpus", cuda.gpus},
-            {"gpu_trouble", cuda.trouble},
             {"survives", mpi::can_survive()}};
 }
 

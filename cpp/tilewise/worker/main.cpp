@@ -18,6 +18,7 @@
 #include "tilewise/mpi/survival.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/build.hpp"
+#include "tilewise/worker/devices.hpp"
 #include "tilewise/worker/events.hpp"
 #include "tilewise/worker/job.hpp"
 #include "tilewise/worker/last_words.hpp"
@@ -32,6 +33,7 @@ namespace {
 struct Arguments {
     bool describe = false;
     bool version = false;
+    bool devices = false;             ///< say what graphics processors there are
     std::size_t transposed_item = 0;  ///< bytes; above 0: find the best tile for it, and do nothing else
     int threads = 1;
     int expect = 0;       ///< ranks that a foreign launcher has started, or 0
@@ -44,6 +46,8 @@ Arguments parse_arguments(int argc, char** argv) {
         const std::string word = argv[i];
         if (word == "--describe") {
             arguments.describe = true;
+        } else if (word == "--devices") {
+            arguments.devices = true;
         } else if (word == "--version") {
             arguments.version = true;
         } else if (word == "--transpose-tile" && i + 2 < argc) {
@@ -179,6 +183,10 @@ int main(int argc, char** argv) {
     }
     if (arguments.describe) {
         std::cout << worker::describe() << '\n';
+        return 0;
+    }
+    if (arguments.devices) {
+        std::cout << worker::describe_devices() << '\n';
         return 0;
     }
     if (arguments.version) {

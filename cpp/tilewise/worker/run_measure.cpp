@@ -8,6 +8,7 @@
 
 #include "tilewise/measure/agreed.hpp"
 #include "tilewise/measure/measure.hpp"
+#include "tilewise/mpi/library.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::worker {
@@ -100,8 +101,10 @@ Json said(const measure::Measurement& measured) {
         series.push_back(
             Json{{"name", one.name}, {"samples", one.samples}, {"by_rank", one.by_rank}, {"warmup", one.warmup}});
     }
-    return {{"series", series},        {"inner", measured.inner},     {"skipped", measured.skipped},
-            {"notes", measured.notes}, {"devices", measured.devices}, {"chosen", measured.chosen}};
+    return {
+        {"series", series},         {"inner", measured.inner},     {"skipped", measured.skipped},
+        {"notes", measured.notes},  {"devices", measured.devices}, {"simulated_devices", measured.simulated_devices},
+        {"chosen", measured.chosen}};
 }
 
 }  // namespace
@@ -128,6 +131,7 @@ Outcome run_measure(Context& context, const Job& job) {
     Outcome outcome;
     outcome.result = {{"points", points},
                       {"clock", {{"resolution", clock.resolution}, {"overhead", clock.overhead}}},
+                      {"takes_device_addresses", mpi::takes_device_addresses()},
                       {"yardstick", {{"before", before}, {"after", after}}},
                       {"involuntary_switches", taken}};
     return outcome;

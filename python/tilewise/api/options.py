@@ -259,7 +259,7 @@ class MeasureOptions(TypedDict, total=False):
     blocks_per_rank: int
     # file: I/O strategies of jobs, as positioned,mapped, or all.
     io: str | Sequence[str] | Sequence[int]
-    # file: memory: malloc; with a graphics processor also pinned, device, managed.
+    # file, ping: memory: malloc; with a graphics processor also pinned, device, managed.
     buffer: str | Sequence[str] | Sequence[int]
     # file: interleaved (block by block), contiguous (rank by rank), per_rank (a file per rank).
     layout: str | Sequence[str] | Sequence[int]
@@ -273,7 +273,7 @@ class MeasureOptions(TypedDict, total=False):
     sync: bool
     # file: time a write until the data is in the page cache (the default).
     no_sync: bool
-    # file: number of graphics processors per node that ranks share.
+    # file, ping: number of graphics processors per node that ranks share.
     gpus: int
     # compute: sizes N of N×N products, as 64,1024.
     sizes: str | Sequence[str] | Sequence[int]

@@ -13,11 +13,11 @@ from typing import Any
 from tilewise import __version__
 from tilewise.base.errors import TilewiseError
 from tilewise.base.units import bytes_text, plural
-from tilewise.cli import doctor_start
+from tilewise.cli import doctor_devices, doctor_start
 from tilewise.cli.doctor_start import Finding
 from tilewise.cli.parse import parse
 from tilewise.launch import environment, launcher
-from tilewise.launch.describe import describe, no_graphics
+from tilewise.launch.describe import describe
 from tilewise.launch.join import Join
 from tilewise.machine import facts as machine
 from tilewise.machine import profile
@@ -74,6 +74,7 @@ def findings() -> Iterator[Finding]:
         return
     yield from _worker(worker)
     yield from doctor_start.launcher_of(worker)
+    yield from doctor_devices.findings(worker.path)
 
 
 def _machine(facts: machine.Facts) -> Iterator[Finding]:
@@ -146,8 +147,6 @@ def _worker(worker: launcher.Worker) -> Iterator[Finding]:
             yield Finding(label, facts[key])
     if "backends" in described:
         yield _kernels(described["backends"])
-    if "cuda" in described:
-        yield _graphics(described)
 
 
 def _kernels(rows: list[dict[str, Any]]) -> Finding:
@@ -160,10 +159,3 @@ def _kernels(rows: list[dict[str, Any]]) -> Finding:
         return Finding("kernels", text)
     forced = os.environ.get("TILEWISE_KERNELS", "")
     return Finding("kernels", f"{text}, and TILEWISE_KERNELS is {forced}", "FAIL", "unset TILEWISE_KERNELS")
-
-
-def _graphics(described: dict[str, Any]) -> Finding:
-    """Whether `measure file` can have buffers on graphics processors."""
-    if why := no_graphics(described):
-        return Finding("CUDA", f"{why}, so measure file --buffer only supports malloc")
-    return Finding("CUDA", f"{described['cuda']}, {plural(int(described['gpus']), 'graphics processor')}")

@@ -130,7 +130,7 @@ class MeasureFlags:
             choices=asked.BUFFERS,
             joined=",",
             group=WHAT,
-            help="file: memory: malloc; with a graphics processor also pinned, device, managed.",
+            help="file, ping: memory: malloc; with a graphics processor also pinned, device, managed.",
         ),
     ] = None
     layout: Annotated[
@@ -186,7 +186,9 @@ class MeasureFlags:
     gpus: Annotated[
         int | None,
         Parameter(
-            name="--gpus", group=WHAT, help="file: number of graphics processors per node that ranks share."
+            name="--gpus",
+            group=WHAT,
+            help="file, ping: number of graphics processors per node that ranks share.",
         ),
     ] = None
     sizes: Annotated[

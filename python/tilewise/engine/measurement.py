@@ -15,13 +15,13 @@ from tilewise.base.errors import TilewiseError, UsageError
 from tilewise.engine.environment import environment_of
 from tilewise.engine.request import Listener
 from tilewise.launch import environment, signals
-from tilewise.launch.describe import describe, no_graphics
+from tilewise.launch.describe import devices, no_graphics
 from tilewise.launch.launcher import find_worker
 from tilewise.launch.record import Storage
 from tilewise.machine import allocation, cpu, network, storage, topology
 from tilewise.machine.facts import Facts, gather
-from tilewise.measurement import compute, files, lines, memory, messages, stored
-from tilewise.measurement.points import Launch
+from tilewise.measurement import compute, device_trial, files, lines, memory, messages, stored
+from tilewise.measurement.points import SIMULATED, Launch
 from tilewise.measurement.request import Request
 from tilewise.measurement.result import Level, Measurement
 from tilewise.measurement.run import Runner, RunResult
@@ -59,7 +59,11 @@ def measure(
         measurement.seconds = time.perf_counter() - begin
         caught.check()
     kept: list[str] = []
-    if store and ran.error is None:
+    if any(SIMULATED in line.labels for line in measurement.lines):
+        measurement.warnings.append(
+            "the driver of the tests played the graphics processors: these figures say nothing of a device"
+        )
+    elif store and ran.error is None:
         kept = stored.keep(measurement, facts)
         if not kept:
             measurement.warnings.append("the profile cannot be written, so nothing is stored; XDG_CACHE_HOME")
@@ -77,6 +81,10 @@ def _measured(
                 stack.callback(scratch.remove)
             samples = scratch.path("sample")
         there, launches = _launches(request, facts, samples)
+        said: list[str] = []
+        for place, launch in enumerate(launches):
+            launches[place], more = device_trial.resolved(launch, request.launcher, caught)
+            said += more
         runner = Runner(
             launches,
             request.launches,
@@ -90,20 +98,23 @@ def _measured(
             say=listener.chatter,
         )
         ran = runner.run()
-    return _measurement(request, facts, launches, ran, there), ran
+    measurement = _measurement(request, facts, launches, ran, there)
+    measurement.warnings += list(dict.fromkeys(said))
+    return measurement, ran
 
 
 def _launches(request: Request, facts: Facts, samples: str) -> tuple[list[Level], list[Launch]]:
     """Everything that is asked for. Raises UsageError where that is nothing that can be run."""
     there: list[Level] = []
     planned: list[Launch] = []
+    no_gpu = _no_gpu(request)
     if "ping" in request.kinds:
         known = topology.read()
         others = messages.Hosts(request, allocation.granted(os.environ))
         there = messages.levels(request, known, others)
-        planned += messages.launches(request, facts, known, others, there)
+        planned += messages.launches(request, facts, known, others, there, no_gpu)
     if "file" in request.kinds:
-        planned += files.launches(request, facts, samples, _no_gpu(request))
+        planned += files.launches(request, facts, samples, no_gpu)
     if "memory" in request.kinds:
         planned += memory.launches(request, facts)
     elif {"ping", "file"} & set(request.kinds):
@@ -124,8 +135,7 @@ def _no_gpu(request: Request) -> str:
     """Why ranks on this host have no buffers of a graphics processor; empty where nobody wants to know."""
     if request.hosts or set(request.buffers or ()) <= {"malloc"}:
         return ""
-    described, _ = describe(find_worker().path)  # a worker that cannot start will say so itself
-    return no_graphics(described) if described is not None else ""
+    return no_graphics(devices(find_worker().path))
 
 
 def _require_something(request: Request, skipped: Sequence[str]) -> None:
@@ -158,6 +168,9 @@ def _measurement(
     told["binding"] = _binding(launches, str(told.get("binding", "")))
     told["caches"] = {f"L{level}": size for level in (1, 2, 3) if (size := cpu.cache_bytes(level))}
     told["links"] = links
+    if found := sorted({name for line in measured_lines for name in line.devices}):
+        told["devices"] = found
+        told["simulated_devices"] = any(SIMULATED in line.labels for line in measured_lines)
     return Measurement(
         tilewise=tilewise.__version__,
         command=[],
@@ -172,7 +185,7 @@ def _measurement(
         lines=measured_lines,
         matrices=lines.matrices_of(launches, ran),
         disturbances=ran.disturbances,
-        model=fit(measured_lines),
+        model=fit([line for line in measured_lines if SIMULATED not in line.labels]),
         warnings=environment.blas_warnings(os.environ, facts) if "compute" in request.kinds else [],
     )
 

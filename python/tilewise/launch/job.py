@@ -180,7 +180,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One point of a measurement; what a kind does not use keeps its default.
 
     `ping`: messages of `bytes` between all `pairs` of ranks at once, as `name` says (blocking, nonblocking,
-    put, get), to and fro or in a stream (`pattern`). `collective`: `name` over all ranks, by the `library` or
+    put, get), to and fro or in a stream (`pattern`); from and into memory of `buffer`, with its addresses on
+    a device where MPI takes them (`direct`). `collective`: `name` over all ranks, by the `library` or
     by a plain `loop` (`pattern`). `file`: each rank writes, then reads, `blocks` of `bytes` by the strategy
     `name`. `memory`: `name` (copy, triad, read, write) on arrays of `bytes`, by `threads`. `compute`: `gemm`
     of size × size × size numbers of `dtype`, by `threads`, by each of `kernels` in turn, or as jobs do.
@@ -204,6 +205,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     shift: int = 0
     sync: bool = False
     gpus: int = 0
+    direct: bool = False
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from tilewise.launch.hosts import read_hosts
 from tilewise.launch.job import Point
 from tilewise.machine.facts import Facts
 from tilewise.measurement.memory import stop_of
-from tilewise.measurement.points import Launch, PlannedPoint
+from tilewise.measurement.points import Launch, PlannedPoint, refusal
 from tilewise.measurement.request import Request
 from tilewise.planning.names import BOTH_WAYS
 
@@ -31,13 +31,13 @@ def launches(request: Request, facts: Facts, path: str, no_gpu: str = "") -> lis
     planned = []
     for ranks in _ranks(request, facts):
         asks = [
-            PlannedPoint(point=point, ranks=ranks, skipped=_refusal(point, no_gpu))
+            PlannedPoint(point=point, ranks=ranks, skipped=refusal(point.buffer, no_gpu))
             for name in _names(request)
             for point in _points(request, name, ranks, path)
         ]
         if request.io is None:
             asks += [
-                PlannedPoint(point=point, ranks=ranks, skipped=_refusal(point, no_gpu))
+                PlannedPoint(point=point, ranks=ranks, skipped=refusal(point.buffer, no_gpu))
                 for name in BOTH_WAYS
                 if name not in _STRATEGIES and ranks == _ranks(request, facts)[-1]
                 for point in _points(request, name, ranks, path, list(_TWO_SIZES))
@@ -55,10 +55,6 @@ def launches(request: Request, facts: Facts, path: str, no_gpu: str = "") -> lis
             )
         )
     return planned
-
-
-def _refusal(point: Point, no_gpu: str) -> str:
-    return f"{point.buffer} buffers: {no_gpu}" if no_gpu and point.buffer != "malloc" else ""
 
 
 def _ranks(request: Request, facts: Facts) -> list[int]:

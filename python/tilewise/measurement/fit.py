@@ -70,10 +70,10 @@ def fit(lines: Iterable[Line]) -> Model:
 
 
 def cost_key(line: Line) -> str:
-    """What of: `ping/LEVEL/NAME`, with `/stream` for a stream, `/PAIRSpairs` where several talk;
+    """What of: `ping/LEVEL/NAME`, with `/device`, `/stream` for a stream, `/PAIRSpairs` where several talk;
     `collective/LEVEL/NAME/PATTERN/RANKSranks`; `file/NAME/SERIES/RANKSranks`, and what is unusual of it."""
     if line.kind == "ping":
-        words = [line.level, line.name]
+        words = [line.level, line.name, *[line.buffer] * (line.buffer != "")]
         words += ["stream"] * (line.pattern == "stream") + [f"{line.pairs}pairs"] * (line.pairs > 1)
     elif line.kind == "collective":
         words = [line.level, line.name, line.pattern, f"{line.ranks}ranks"]

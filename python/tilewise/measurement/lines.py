@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from tilewise.base.units import plural, rate_text
-from tilewise.measurement.points import Launch, PlannedPoint, line_of
+from tilewise.measurement.points import ON_DEVICE, SIMULATED, Launch, PlannedPoint, key, line_of
 from tilewise.measurement.result import Line, Matrix, once
 from tilewise.measurement.run import Found, RunResult
 from tilewise.statistics.summary import summarise
@@ -53,10 +53,12 @@ def _lines(
         line.warmup = max(told, default=line.warmup)
         line.by_rank = _mean([series.by_rank for _, series in there])
         line.devices = there[0][0].devices
+        simulated = any(one.simulated_devices for one, _ in there)
         line.chosen = there[0][0].chosen if ask.point.kernels else ""
         line.notes = list(dict.fromkeys(note for one, _ in there for note in one.notes))
         line.notes += [f"a later launch failed: {failed}"] * bool(failed)
-        line.labels = once(labels)
+        line.labels = once([*[SIMULATED] * simulated, *labels])
+        line.key = key(line, ask.point.gpus)
         line.summary, line.outliers = summarise(line.launches)
         lines.append(line)
     return lines
@@ -119,7 +121,7 @@ def add_shares(lines: Sequence[Line], links: dict[str, float]) -> None:
             if links:
                 name = max(links, key=lambda link: links[link])
                 _set(line, rate, links[name], f"link {name}, {rate_text(links[name], 'B/s')}")
-        elif line.kind == "ping":
+        elif line.kind == "ping" and line.buffer not in ON_DEVICE:
             _by_copy(line, rate, copies, line.pairs, line.bytes)
         elif line.kind == "file" and _in_memory(line):
             _by_copy(line, rate, copies, line.ranks, line.ranks * line.blocks * line.bytes)
@@ -136,7 +138,7 @@ def add_shares(lines: Sequence[Line], links: dict[str, float]) -> None:
 def _in_memory(line: Line) -> bool:
     """Whether blocks of a file only go from one place in this node's memory to another."""
     to_disk = line.sync and line.series != "read"
-    ours = line.buffer not in ("device", "managed")
+    ours = line.buffer not in ON_DEVICE
     return line.cache == "warm" and line.name != "uncached" and ours and not to_disk
 
 

@@ -15,7 +15,7 @@ from tilewise.machine.allocation import Allocation
 from tilewise.machine.facts import Facts
 from tilewise.machine.topology import Topology
 from tilewise.measurement.memory import stop_of
-from tilewise.measurement.points import Launch, PlannedPoint
+from tilewise.measurement.points import ON_DEVICE, Launch, PlannedPoint, refusal
 from tilewise.measurement.request import COLLECTIVES, EXCHANGES, LEVELS, Request
 from tilewise.measurement.result import Level
 
@@ -23,6 +23,7 @@ _SIZES = [1 << power for power in range(23)]  # to 4 MiB
 _COLLECTIVE_SIZES = (8, 1024, 65_536, 1 << 20)
 _MATRIX_SIZES = (8, 1 << 20)
 _MATRIX_RANKS = 16  # at most, unless asked
+TWO_SIDED = ("blocking", "nonblocking")  # the others act on memory that MPI allocates on the host
 _BRIEF = 0.05  # seconds of a point, where all kinds share the time
 
 
@@ -79,18 +80,29 @@ def levels(request: Request, topology: Topology, others: Hosts) -> list[Level]:
 
 
 def launches(
-    request: Request, facts: Facts, topology: Topology, others: Hosts, there: list[Level]
+    request: Request,
+    facts: Facts,
+    topology: Topology,
+    others: Hosts,
+    there: list[Level],
+    no_gpu: str = "",
 ) -> list[Launch]:
-    """One launch for each level and number of pairs, one for collectives, one for the table of pairs."""
+    """One launch for each level and number of pairs, one for collectives, one for the table of pairs.
+
+    Where --buffer leaves memory of the host out, only messages between pairs are left. `no_gpu` says why
+    there is no graphics processor.
+    """
     wanted = [level.name for level in there if not level.missing and level.name in (request.levels or LEVELS)]
     planned = [
-        _pairs(request, facts, topology, others, level, pairs)
+        _pairs(request, facts, topology, others, level, pairs, no_gpu)
         for level in wanted
         for pairs in _pair_counts(request, facts, level)
     ]
     counts = request.ranks if request.ranks and request.kinds == ("ping",) else None
     if counts and min(counts) < 2:
         raise UsageError(f"--ranks {min(counts)}: collectives and the table of pairs need 2 ranks or more")
+    if "malloc" not in (request.buffers or ["malloc"]):
+        return planned
     within, between = any(level != "node" for level in wanted), "node" in wanted
     for ranks in sorted(counts or {max(2, facts.cores)}) if within else ():
         planned.append(_collectives(request, facts, topology, ranks))
@@ -113,18 +125,28 @@ def _pair_counts(request: Request, facts: Facts, level: str) -> list[int]:
 
 
 def _pairs(
-    request: Request, facts: Facts, topology: Topology, others: Hosts, level: str, pairs: int
+    request: Request, facts: Facts, topology: Topology, others: Hosts, level: str, pairs: int, no_gpu: str
 ) -> Launch:
     ranks = 2 * pairs
     talking = [(2 * pair, 2 * pair + 1) for pair in range(pairs)]
     sizes = request.bytes if request.bytes and request.kinds == ("ping",) else _SIZES
     asks = [
         PlannedPoint(
-            point=Point(kind="ping", name=name, pattern=pattern, bytes=size, pairs=talking),
+            point=Point(
+                kind="ping",
+                name=name,
+                pattern=pattern,
+                bytes=size,
+                pairs=talking,
+                buffer="" if buffer == "malloc" else buffer,
+                gpus=request.gpus if buffer != "malloc" else 0,
+            ),
             level=level,
             ranks=ranks,
+            skipped=refusal(buffer, no_gpu),
         )
-        for name, pattern in _ways(request)
+        for buffer in request.buffers or ["malloc"]
+        for name, pattern in _ways(request, buffer)
         for size in sizes
     ]
     what = f"messages, {level}, {plural(pairs, 'pair')}"
@@ -154,9 +176,9 @@ def _pairs(
     )
 
 
-def _ways(request: Request) -> list[tuple[str, str]]:
+def _ways(request: Request, buffer: str) -> list[tuple[str, str]]:
     """Exchanges and patterns: to and fro by each; a stream, if not said, only without blocking."""
-    names = request.exchanges or list(EXCHANGES)
+    names = request.exchanges or [name for name in EXCHANGES if buffer not in ON_DEVICE or name in TWO_SIDED]
     if request.patterns:
         return [(name, pattern) for name in names for pattern in request.patterns]
     streams = ["nonblocking"] if "nonblocking" in names else names[:1]

@@ -12,6 +12,8 @@ import msgspec
 from tilewise.launch.job import Point, Stop
 from tilewise.measurement.result import Line
 
+SIMULATED = "simulated device"  # the label of what the driver of the tests has played
+ON_DEVICE = ("device", "managed")  # kinds of memory with addresses on a device
 ARRAYS = {"copy": 2, "triad": 3, "read": 1, "write": 1}  # held and moved, as STREAM counts
 _FILE_SAMPLES = 9  # at least, of all series together, with those that do not count
 _FILE_RATE = 2e9  # bytes a second: a guess, for the progress bar
@@ -58,6 +60,11 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         return max(usual, _FILE_SAMPLES * ask.ranks * ask.point.blocks * ask.point.bytes / _FILE_RATE)
 
 
+def refusal(buffer: str, no_gpu: str) -> str:
+    """Why a point is not run whose memory is of the kind `buffer`; `no_gpu`: why there is no device."""
+    return f"{buffer} buffers: {no_gpu}" if no_gpu and buffer not in ("", "malloc") else ""
+
+
 def line_of(ask: PlannedPoint, series: str, stop: Stop) -> Line:
     """The line of a point's series, without samples."""
     point = ask.point
@@ -95,6 +102,7 @@ def key(line: Line, gpus: int = 0) -> str:
     """Names a line, the same in every measurement: nothing that depends on how long or how often."""
     if line.kind == "ping":
         words = [line.level, line.name, line.pattern, f"{line.pairs}pairs", f"{line.bytes}B"]
+        words += [line.buffer] * (line.buffer != "") + [f"{gpus}gpus"] * (gpus > 0)
     elif line.kind == "collective":
         words = [line.level, line.name, line.pattern, f"{line.ranks}ranks", f"{line.bytes}B"]
     elif line.kind == "file":
@@ -108,6 +116,7 @@ def key(line: Line, gpus: int = 0) -> str:
     else:
         words = [line.name, line.dtype, f"{line.threads}threads", str(line.size)]
         words += [line.kernel] * (line.kernel not in ("", "fast"))
+    words += [SIMULATED.replace(" ", "-")] * (SIMULATED in line.labels)  # never compared with a real one
     return "/".join([line.kind, *words])
 
 

@@ -47,13 +47,15 @@ class Found(msgspec.Struct, frozen=True):
     skipped: str = ""
     notes: list[str] = []
     devices: list[str] = []
+    simulated_devices: bool = False
     chosen: str = ""
 
 
 class WorkerReply(msgspec.Struct, frozen=True, kw_only=True):
-    """The worker's result of one launch."""
+    """The worker's result of one launch. `takes_device_addresses`: MPI says of itself yes, no or nothing."""
 
     points: list[Found]
+    takes_device_addresses: str = ""
     clock: dict[str, float] = {}
     yardstick: dict[str, list[float]] = {}
     involuntary_switches: list[float] = []

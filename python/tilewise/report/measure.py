@@ -63,7 +63,7 @@ def _screen(measurement: Measurement) -> list[Table]:
 
 def _primary(measurement: Measurement) -> list[Table]:
     lines = [line for line in ask.pick(measurement.lines, kind="ping") if line.pattern != "stream"]
-    names = list(dict.fromkeys(line.name for line in lines))
+    names = list(dict.fromkeys(map(ask.exchange, lines)))
     wanted = _PRIMARY if _PRIMARY in names else (names or [""])[0]
     others = tuple(f"per-byte-{name}-" for name in names if name != wanted)
     tables = measure_messages.per_byte(measurement, brief=True)

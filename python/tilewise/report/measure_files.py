@@ -157,4 +157,15 @@ def _shifts(lines: list[Line]) -> list[str]:
     if shifts and (own := sorted({line.ranks for line in read if not line.shift})):
         notes.append(f"with {listing(list(map(str, own)))} rank{'s' * (own != [1])}: its own blocks")
     checks = sorted({line.check for line in lines if line.check and line.check != "none"})
-    return [*notes, *[f"checked: {check}" for check in checks]]
+    return [*notes, *[f"checked: {check}" for check in checks], *_devices(lines)]
+
+
+def _devices(lines: list[Line]) -> list[str]:
+    """Which device the buffers of each rank were on: a note for each, of the most ranks that there are."""
+    told = max((line.devices for line in lines), key=len, default=[])
+    groups: dict[str, list[str]] = {}
+    for rank, name in enumerate(told):
+        groups.setdefault(name, []).append(str(rank))
+    return [
+        f"buffers of rank{'s' * (len(ranks) > 1)} {listing(ranks)}: {name}" for name, ranks in groups.items()
+    ]

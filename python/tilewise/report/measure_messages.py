@@ -21,15 +21,15 @@ def per_byte(measurement: Measurement, brief: bool = False) -> list[Table]:
     tables = []
     for pairs, group in ask.grouped(lines, lambda line: line.pairs).items():
         levels = ask.by_level(line.level for line in group)
-        names = list(dict.fromkeys(line.name for line in group))
-        if len(levels) == 1 and len(names) > 1:
-            sides = [(name, ask.pick(group, name=name)) for name in names]
+        by_name = ask.grouped(group, ask.exchange)
+        if len(levels) == 1 and len(by_name) > 1:
+            sides = list(by_name.items())
             tables.append(
                 _per_byte(f"{levels[0]}-{pairs}", f"level {levels[0]}, {ask.pairs_text(pairs)}", sides, brief)
             )
             continue
-        for name in names:
-            sides = [(level, ask.pick(group, name=name, level=level)) for level in levels]
+        for name, same in by_name.items():
+            sides = [(level, ask.pick(same, level=level)) for level in levels]
             tables.append(_per_byte(f"{name}-{pairs}", f"{name}, {ask.pairs_text(pairs)}", sides, brief))
     return tables
 
@@ -85,7 +85,7 @@ def ends(measurement: Measurement) -> Table | None:
         ],
     )
     marks = Marks()
-    groups = ask.grouped(lines, lambda line: (line.level, line.name, line.pattern, line.pairs))
+    groups = ask.grouped(lines, lambda line: (line.level, ask.exchange(line), line.pattern, line.pairs))
     order = {level: place for place, level in enumerate(ask.by_level(line.level for line in lines))}
     carriers, sizes = [], set()
     for (level, name, pattern, pairs), group in sorted(groups.items(), key=lambda item: order[item[0][0]]):

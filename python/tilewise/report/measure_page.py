@@ -65,9 +65,9 @@ def _facts(lines: list[Line]) -> list[Fact]:
     pings = [line for line in ask.ran(ask.pick(lines, kind="ping")) if line.pattern != "stream"]
     for level in ask.by_level(line.level for line in pings)[:2]:
         there = ask.pick(pings, level=level, pairs=min(line.pairs for line in ask.pick(pings, level=level)))
-        there = ask.pick(there, name=there[0].name)
+        there = ask.pick(there, name=there[0].name, buffer=there[0].buffer)
         small, large = min(there, key=lambda line: line.bytes), max(there, key=lambda line: line.bytes)
-        where = f"{level}, {small.name}"
+        where = f"{level}, {ask.exchange(small)}"
         facts.append(Fact("Latency", time_text(ask.one_way(small)), f"{where}, {size_text(small.bytes)}"))
         facts.append(
             Fact("Bandwidth", f"{giga(ask.pair_rate(large))} GB/s", f"{where}, {size_text(large.bytes)}")

@@ -23,6 +23,11 @@ def pick(lines: Iterable[Line], **wanted: Any) -> list[Line]:
     return [line for line in lines if all(getattr(line, name) == value for name, value in wanted.items())]
 
 
+def exchange(line: Line) -> str:
+    """How messages went: `blocking`, or `blocking, device` for those between graphics processors."""
+    return f"{line.name}, {line.buffer}" if line.buffer else line.name
+
+
 def first(lines: Iterable[Line], **wanted: Any) -> Line | None:
     """The first line whose fields have these values; None where there is none."""
     return next(iter(pick(lines, **wanted)), None)

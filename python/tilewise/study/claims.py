@@ -19,10 +19,12 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
+from tilewise.measurement.points import SIMULATED
 from tilewise.statistics.decisions import decided, drift_of, drifted, moved_interval
 from tilewise.study import claims_check
 from tilewise.study.claim_figures import Looked
 from tilewise.study.expression import Expression, Missing, Scope, short
+from tilewise.study.labels import labels_of
 from tilewise.study.moves import moves_of
 from tilewise.study.paths import reason_of
 from tilewise.study.results import Measured, Results
@@ -86,6 +88,8 @@ def judge(results: Results, tables: list[Table], claim: Claim) -> Verdict:
     made.own = _own(results.study.file, claim)
     try:
         _Judgement(results, tables, claim, made).judge()
+        if any(point.key in made.points and SIMULATED in labels_of(point) for point in results.points):
+            made.verdict, made.reason = UNTESTABLE, "its figures come from simulated devices"
     except (Missing, UsageError) as error:
         made.verdict, made.reason = UNTESTABLE, reason_of(error, _where(results, claim))
     return made

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tilewise.machine.disturbance import words
+from tilewise.measurement.points import SIMULATED
 from tilewise.statistics.intervals import Interval
 from tilewise.study.results import Measured
 from tilewise.study.store import Entry
@@ -24,6 +25,8 @@ def words_of(entry: Entry) -> list[str]:
     environment = record.get("environment")
     shared = isinstance(environment, dict) and environment.get("oversubscribed") is True
     said = [*_texts(record.get("labels")), *(["oversubscribed"] if shared else [])]
+    if isinstance(environment, dict) and environment.get("simulated_devices") is True:
+        said.append(SIMULATED)
     for each in record.get("disturbances") or ():  # of a measurement, which has launches of its own
         if isinstance(each, dict):
             said += words(_texts(each.get("labels")), each.get("oversubscribed") is True)

@@ -12,8 +12,10 @@ import msgspec
 from tilewise import __version__
 from tilewise.base.errors import UsageError
 from tilewise.launch import worker
+from tilewise.launch.describe import Devices
 from tilewise.machine import storage
 from tilewise.machine.facts import gather, of_ranks
+from tilewise.measurement.points import SIMULATED
 from tilewise.study import simulated
 from tilewise.study.checks import check_lines, check_stops
 from tilewise.study.evaluation import check
@@ -50,10 +52,13 @@ def points_of(
         mpi={key: build[key] for key in ("mpi", "blas", "compiler", "version") if key in build},
         storage=disks,
     )
+    graphics = _graphics(program) if program is not None and "gpus" in study.text else None
+    if graphics is not None and graphics.simulated:
+        environment = msgspec.structs.replace(environment, machine=f"{SIMULATED}s on {environment.machine}")
     known = {
         "cores": facts.cores,
         "cpus": facts.cpus,
-        "gpus": max(int(submits), _graphics(program) if program is not None and "gpus" in study.text else 0),
+        "gpus": max(int(submits), len(graphics.devices) if graphics is not None else 0),
         "hosts": len(facts.granted.nodes) if facts.granted is not None else 1,
         "memory": facts.memory_available,
         "disk": shutil.disk_usage(work).free,
@@ -68,12 +73,11 @@ def points_of(
     return environment, points
 
 
-def _graphics(worker: str) -> int:
-    """Graphics processors that the worker can have buffers on; 0 where it was built without."""
-    from tilewise.launch.describe import describe
+def _graphics(worker: str) -> Devices:
+    """Graphics processors that the worker can have buffers on."""
+    from tilewise.launch.describe import devices
 
-    told, _ = describe(worker)
-    return int(told.get("gpus", 0)) if told else 0
+    return devices(worker)
 
 
 def existing(path: str) -> str:

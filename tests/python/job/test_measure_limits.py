@@ -14,6 +14,7 @@ from tilewise.base.errors import UsageError
 from tilewise.cli import measure
 from tilewise.cli.measure_flags import MeasureFlags
 from tilewise.launch import describe
+from tilewise.launch.launcher import find_worker
 from tilewise.machine.allocation import granted
 from tilewise.machine.topology import Core, Topology
 from tilewise.measurement import compute, files, memory, messages
@@ -107,17 +108,16 @@ def test_hosts_that_slurm_grants() -> None:
 
 
 @pytest.mark.parametrize(
-    ("described", "said"),
+    ("found", "said"),
     [
-        ({"cuda": "", "gpus": 0}, "built without CUDA"),
-        ({"cuda": "13.0", "gpus": 0, "gpu_trouble": "no driver"}, "no driver"),
-        ({"cuda": "13.0", "gpus": 2, "gpu_trouble": ""}, ""),
+        (describe.Devices(trouble="no driver"), "no driver"),
+        (describe.Devices(driver="13.0", devices=[describe.Device(name="one")]), ""),
     ],
 )
 def test_buffers_without_a_graphics_processor_are_not_run(
-    tmp_path: Path, described: dict[str, Any], said: str
+    tmp_path: Path, found: describe.Devices, said: str
 ) -> None:
-    why = describe.no_graphics(described)
+    why = describe.no_graphics(found)
     assert said in why and bool(said) == bool(why)
     request = Request(kinds=("file",), buffers=["malloc", "pinned", "managed"])
     for launch in files.launches(request, FACTS, "/x/s", why):
@@ -126,9 +126,8 @@ def test_buffers_without_a_graphics_processor_are_not_run(
 
 
 def test_graphics_processors_that_are_not_there(tilewise: Tilewise) -> None:
-    told, _ = describe.describe(tilewise.environment.get("TILEWISE_WORKER", "tilewise-worker"))
-    if told is None or not describe.no_graphics(told):
-        pytest.skip("there is a graphics processor, or no way to ask")
+    if not describe.no_graphics(describe.devices(find_worker().path)):
+        pytest.skip("there is a graphics processor")
     words = (
         "measure",
         "file",

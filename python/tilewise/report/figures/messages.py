@@ -40,15 +40,16 @@ def _views(lines: list[Line]) -> list[View]:
         views.append((f"{level}-{pairs}", title, _exchange, group))
     if len({line.level for line in lines}) > 1:
         round_trips = [line for line in lines if line.pattern != "stream"]
-        first = round_trips[0].name if round_trips else ""
-        for pairs, group in ask.grouped(ask.pick(round_trips, name=first), lambda line: line.pairs).items():
+        first = ask.exchange(round_trips[0]) if round_trips else ""
+        same = [line for line in round_trips if ask.exchange(line) == first]
+        for pairs, group in ask.grouped(same, lambda line: line.pairs).items():
             title = f"by level, {first}, {ask.pairs_text(pairs)}"
             among.append((f"levels-{pairs}", title, lambda line: line.level, group))
     return among + views
 
 
 def _exchange(line: Line) -> str:
-    return f"{line.name}, stream" if line.pattern == "stream" else line.name
+    return f"{ask.exchange(line)}, stream" if line.pattern == "stream" else ask.exchange(line)
 
 
 def _series(
