@@ -4,7 +4,7 @@
     python tools/ptx.py --check    compares what is there with a fresh compilation
 
 NVRTC comes with CUDA, and from PyPI: pip install --target DIR nvidia-cuda-nvrtc-cu12, then
-TILEWISE_NVRTC=DIR. The text says that it is for an old processor and an old driver, so that all newer ones
+NVRTC=DIR. The text says that it is for an old processor and an old driver, so that all newer ones
 take it; `ptxas`, of any version, refuses it should it use more than that: ptxas -arch sm_90 pattern.ptx.
 """
 
@@ -28,8 +28,8 @@ class NoCompilerError(Exception):
 
 
 def compiler() -> ctypes.CDLL:
-    """NVRTC: in the folder that TILEWISE_NVRTC names, or the system's."""
-    folder = os.environ.get("TILEWISE_NVRTC", "")
+    """NVRTC: in the folder that NVRTC names, or the system's."""
+    folder = os.environ.get("NVRTC", "")
     found = (
         sorted(glob.glob(os.path.join(glob.escape(folder), "**/libnvrtc.so*"), recursive=True))
         if folder
@@ -40,7 +40,7 @@ def compiler() -> ctypes.CDLL:
             return ctypes.CDLL(name)
         except OSError:
             continue
-    raise NoCompilerError("NVRTC is not here; TILEWISE_NVRTC names the folder that it was installed into")
+    raise NoCompilerError("NVRTC is not here; NVRTC names the folder that it was installed into")
 
 
 def version(nvrtc: ctypes.CDLL) -> str:

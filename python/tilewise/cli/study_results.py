@@ -81,12 +81,15 @@ def compare(words: list[str]) -> int:
         return 0
     from tilewise.study import outputs, results
     from tilewise.study.compare import compare as compared
+    from tilewise.study.devices import environments_of, refuse_mixture
 
     old, new, metric, json = asked
     outputs.check([old, new], {"--json": json})
     loaded = results.load(old), results.load(new)
     for name, result in zip((old, new), loaded, strict=True):
         tell_notes(result.notes, f"{name}: " if old != new else "")
+    ran = [entry for result in loaded for point in result.points for entry in point.entries]
+    refuse_mixture(f"{old} {new}", environments_of(ran))
     comparison = compared(*loaded, metric or "")
     if not comparison.changes:
         raise UsageError(f"{old} and {new} have no point in common")

@@ -23,6 +23,7 @@ from tilewise.report.record_page import record_page
 from tilewise.report.study_page import study_page
 from tilewise.report.trace_page import trace_page
 from tilewise.study import evaluation
+from tilewise.study.devices import environments_of, refuse_mixture
 from tilewise.study.evaluation import Evaluated
 
 _ADVICE = "a record (--json), a timeline (--trace), a measurement (measure --json), a study's results"
@@ -47,6 +48,9 @@ def find(paths: Sequence[str]) -> Found:
             results.studies.append(evaluation.load(path))
         else:
             _file(path, results)
+    ran = [entry for each in results.studies for point in each.results.points for entry in point.entries]
+    around = [*environments_of(ran), *(each.environment for each in results.measurements)]
+    refuse_mixture(" ".join(paths), around)
     return results
 
 

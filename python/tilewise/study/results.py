@@ -10,6 +10,7 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.base.units import listing, plural
 from tilewise.study import store
+from tilewise.study.devices import environments_of, refuse_mixture
 from tilewise.study.points import combinations
 from tilewise.study.schema import SCALES
 from tilewise.study.store import DONE, FAILED, NOT_RUN, Entry, Environment, Session
@@ -70,24 +71,9 @@ def load(folder: str) -> Results:
         scale = "default"
     study = parse(text, path, name, scale)
     points, more = _points(entries, study)
-    _refuse_mixture(points, folder)
+    refuse_mixture(folder, environments_of(entry for point in points for entry in point.entries))
     notes += [*more, *_mixed(points, sessions)]
     return Results(folder=folder, study=study, sessions=sessions, points=points, notes=notes)
-
-
-def _refuse_mixture(points: list[Measured], folder: str) -> None:
-    """Raises UsageError where figures of real devices would stand beside those of the tests' driver."""
-    around = [(entry.record or {}).get("environment") for point in points for entry in point.entries]
-    sorts = {
-        bool(told.get("simulated_devices"))
-        for told in around
-        if isinstance(told, dict) and told.get("devices")
-    }
-    if len(sorts) > 1:
-        raise UsageError(
-            f"{folder} has figures of real graphics processors and of simulated ones, which no page mixes",
-            "tilewise study run … --into another folder",
-        )
 
 
 def _mixed(points: list[Measured], sessions: list[Session]) -> list[str]:
