@@ -171,6 +171,41 @@ TEST_CASE("devices: files are measured from and into memory of the device that i
     }
 }
 
+TEST_CASE("devices: blocks go straight between files and the device, in whatever parts, in every layout") {
+    World world;
+    const Driver driver;
+    if (!Driver::is_there()) {
+        return;
+    }
+    Point point = world.point("gpudirect", 131'072 + 4096, 3);
+    point.buffer = "device";
+    point.cache = "direct";
+    point.shift = 1;
+    for (const std::string layout : {"interleaved", "contiguous", "per_rank"}) {
+        CAPTURE(layout);
+        point.layout = layout;
+        CHECK(world.run(point).skipped.empty());
+        CHECK(driver.held() == 0);
+        CHECK(world.clean());
+    }
+    for (const auto& [fault, text] : {std::pair{"storage_lacks", "cuFileDriverOpen failed with 5001"},
+                                      std::pair{"storage_failed", "GPUDirect Storage failed with 5008"},
+                                      std::pair{"storage_ended", ": the file ends"},
+                                      std::pair{"wrong_bytes", "came back wrong from its byte 20000 on"}}) {
+        driver.plays(fault);
+        const Error error = thrown(world, point);
+        CHECK(error.kind() == ErrorKind::io);
+        CHECK(says(error, text));
+        CHECK(driver.held() == 0);
+        CHECK(world.clean());
+    }
+    driver.plays("");
+    point.cache = "warm";
+    CHECK(world.run(point).skipped.find("--cache direct") != std::string::npos);
+    point.buffer = "managed";
+    CHECK(world.run(point).skipped.find("--buffer device") != std::string::npos);
+}
+
 TEST_CASE("devices: what fails on one is one error on every rank, and nothing stays behind") {
     World world;
     const Driver driver;

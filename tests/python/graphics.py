@@ -10,17 +10,17 @@ import pytest
 from conftest import Tilewise
 
 ROOT = Path(__file__).parents[2]
-_SOURCE = ROOT / "tests" / "cuda" / "driver.cpp"
+_SOURCES = ROOT / "tests" / "cuda"
 
 
 def built(folder: Path) -> Path:
-    """The folder that has the library; skips where no C++ compiler is."""
-    library = folder / "libcuda.so.1"
-    words = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", f"-I{ROOT / 'cpp'}", "-o", library, _SOURCE]
-    try:
-        subprocess.run(words, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no driver of the tests can be built: {error}")
+    """The folder that has the libraries; skips where no C++ compiler is."""
+    for name, source in (("libcuda.so.1", "driver.cpp"), ("libcufile.so.0", "storage.cpp")):
+        words = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", f"-I{ROOT / 'cpp'}", "-o", folder / name]
+        try:
+            subprocess.run([*words, _SOURCES / source, "-ldl"], check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            pytest.skip(f"no driver of the tests can be built: {error}")
     return folder
 
 

@@ -193,7 +193,7 @@ private:
             measured.notes.push_back("before a read only " + percent(*least) +
                                      " of a file was in the page cache: these reads are not warm");
         }
-        if (place_.direct) {
+        if (place_.direct && point_.name != "gpudirect") {
             if (const std::int64_t whole = place_.whole_pages(0); whole < place_.bytes) {
                 measured.notes.push_back(std::to_string(place_.bytes - whole) + " of the " +
                                          std::to_string(place_.bytes) +
@@ -234,6 +234,9 @@ Measurement file_with(const FileHooks& hooks, Context& context, const Point& poi
         place = place_of(context.comm, point);
         measured.skipped = refuses(point.name, place.layout, point.cache);
     });
+    if (measured.skipped.empty() && point.name == "gpudirect") {
+        measured.skipped = refuses_gpudirect(context.comm, point.buffer, point.cache);
+    }
     if (measured.skipped.empty() && place.direct && place.whole_pages(0) == 0) {
         measured.skipped = "blocks of " + std::to_string(point.bytes) + " bytes hold no whole page of " +
                            std::to_string(page) + ", the least that can bypass the page cache";

@@ -16,6 +16,7 @@ struct Ability {
     bool direct;     ///< past the page cache
 };
 
+/// Those of io, in its order, and one that jobs do not have.
 constexpr std::array abilities{
     Ability{"root", false, false, false},
     Ability{"root_collective", false, false, false},
@@ -30,8 +31,9 @@ constexpr std::array abilities{
     Ability{"mapped", true, true, false},
     Ability{"two_phase", false, false, false},
     Ability{"uncached", false, false, true},
+    Ability{"gpudirect", true, true, true},
 };
-static_assert(abilities.size() == io::strategies.size(), "every strategy of io is told what it can");
+static_assert(abilities.size() == io::strategies.size() + 1, "every strategy of io is told what it can");
 
 const Ability& ability(const std::string& name) {
     std::array<std::string_view, abilities.size()> names;
@@ -45,7 +47,7 @@ const Ability& ability(const std::string& name) {
 
 std::string refuses(const std::string& name, FileLayout layout, const std::string& cache) {
     const Ability& able = ability(name);
-    if (io::strategies.at(static_cast<std::size_t>(io::strategy_named(name))).only_reads) {
+    if (name != "gpudirect" && io::strategies.at(static_cast<std::size_t>(io::strategy_named(name))).only_reads) {
         return name + " only reads, but files are measured both ways";
     }
     if (layout == FileLayout::per_rank && !able.alone) {
@@ -65,10 +67,16 @@ std::string refuses(const std::string& name, FileLayout layout, const std::strin
 bool is_blockwise(const std::string& name) { return ability(name).blockwise; }
 
 std::int64_t stage_bytes(const std::string& name, const FilePlace& place) {
+    if (name == "gpudirect") {
+        return 0;
+    }
     return is_blockwise(name) ? place.bytes + page : place.memory_bytes();
 }
 
 std::unique_ptr<FileWay> make_way(const WayFields& fields) {
+    if (fields.name == "gpudirect") {
+        return make_gpudirect(fields);
+    }
     return is_blockwise(fields.name) ? make_blockwise(fields) : make_wholesale(fields);
 }
 

@@ -66,4 +66,9 @@ std::unique_ptr<FileWay> make_way(const WayFields& fields);
 std::unique_ptr<FileWay> make_blockwise(const WayFields& fields);
 std::unique_ptr<FileWay> make_wholesale(const WayFields& fields);
 
+/// GPUDirect Storage, which is no strategy of jobs: `gpudirect`.
+std::unique_ptr<FileWay> make_gpudirect(const WayFields& fields);
+/// Why it cannot do this here; empty where it can. The same on every rank. @note Collective.
+std::string refuses_gpudirect(const mpi::Communicator& comm, const std::string& buffer, const std::string& cache);
+
 }  // namespace tilewise::measure

@@ -257,7 +257,7 @@ class MeasureOptions(TypedDict, total=False):
     block: str | Sequence[str] | Sequence[int]
     # file: number of blocks.
     blocks_per_rank: int
-    # file: I/O strategies of jobs, as positioned,mapped, or all.
+    # file: I/O strategies of jobs, as positioned,mapped, or all; or gpudirect.
     io: str | Sequence[str] | Sequence[int]
     # file, ping: memory: malloc; with a graphics processor also pinned, device, managed.
     buffer: str | Sequence[str] | Sequence[int]

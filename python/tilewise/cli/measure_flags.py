@@ -117,10 +117,10 @@ class MeasureFlags:
         str | None,
         Parameter(
             name="--io",
-            choices=("all", *BOTH_WAYS),
+            choices=("all", *BOTH_WAYS, asked.GPUDIRECT),
             joined=",",
             group=WHAT,
-            help="file: I/O strategies of jobs, as positioned,mapped, or all.",
+            help="file: I/O strategies of jobs, as positioned,mapped, or all; or gpudirect.",
         ),
     ] = None
     buffer: Annotated[

@@ -19,6 +19,7 @@ COLLECTIVES = ("bcast", "scatter", "gather", "allreduce", "alltoallv")
 BUFFERS = ("malloc", "pinned", "device", "managed")
 LAYOUTS = ("interleaved", "contiguous", "per_rank")
 CACHES = ("warm", "cold", "direct")
+GPUDIRECT = "gpudirect"  # between files and memory of a device: measured where it is named
 CHECKS = ("none", "counts", "content")
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -133,8 +134,8 @@ def following(size: int) -> int:
 
 
 def parse_io_names(text: str | None) -> list[str] | None:
-    """Strategies of files; `all` for each of them."""
-    return list(BOTH_WAYS) if text == "all" else parse_names(text, "--io", BOTH_WAYS)
+    """Strategies of files; `all` for each that jobs have."""
+    return list(BOTH_WAYS) if text == "all" else parse_names(text, "--io", (*BOTH_WAYS, GPUDIRECT))
 
 
 def parse_collectives(text: str | None) -> list[str] | None:

@@ -80,6 +80,18 @@ def test_each_fault_is_one_message(
     assert not [name for name in devices.run.files() if name != "held.txt"]
 
 
+def test_gpudirect_storage_is_measured_where_it_is_named(devices: Graphics) -> None:
+    words = (*FILE, "--buffer", "device", "--cache", "direct", "--io", "positioned,gpudirect")
+    found = measured(devices, *words)
+    lines = [line for line in found["lines"] if line["name"] == "gpudirect"]
+    assert len(lines) == 3 and all(line["summary"] and "simulated device" in line["labels"] for line in lines)
+    assert all("nvidia-fs" in line["notes"][0] for line in lines)
+    failed = one_message(devices(*words, fault="storage_lacks"), 1)
+    assert "cuFileDriverOpen failed with 5001" in failed and "gdscheck" in failed
+    warm = devices(*FILE, "--buffer", "device", "--io", "gpudirect")
+    assert "--cache direct" in one_message(warm, 2)
+
+
 def test_a_device_that_is_lost_where_ranks_wait_ends_them_all(devices: Graphics) -> None:
     """A strategy of one call for all blocks has no turning back: the ranks are ended, not left waiting."""
     message = one_message(

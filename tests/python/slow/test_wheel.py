@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import graphics
 import numpy
 import pytest
 
@@ -63,6 +64,14 @@ def test_the_wheel_makes_a_product_without_a_compiler(minor: int, tmp_path: Path
 
     words = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "-n", "2", "--verify", "serial", "-q")
     run(venv / "bin/tilewise", *words, folder=tmp_path, environment=bare)
+
+    if minor == OLDEST:
+        words = ("measure", "file", "-n", 1, "--buffer", "device", "--io", "positioned", "--launches", 1)
+        command = [str(word) for word in (venv / "bin/tilewise", *words, "--block", "64KiB", "--runs", 1)]
+        ended = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True, check=False)
+        assert ended.returncode == 2 and "no graphics processor (no driver: libcuda.so.1" in ended.stderr
+        played = {**bare, "LD_LIBRARY_PATH": str(graphics.built(tmp_path))}
+        run(*command, folder=tmp_path, environment=played)
 
     assert shutil.which("c++", path=bare["PATH"]) is None
     numpy.testing.assert_allclose(numpy.load(tmp_path / "C.npy"), a @ b, rtol=1e-12)
