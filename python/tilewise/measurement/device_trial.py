@@ -6,6 +6,9 @@ a few messages, and how they end is the answer; what the library says of itself 
 
 from __future__ import annotations
 
+import contextlib
+import resource
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -89,4 +92,16 @@ def _ran(launch: Launch, buffer: str, launcher: str, caught: Signals) -> Finishe
     trial = msgspec.structs.replace(
         launch, what="a trial of device memory", ranks=2, cpus=launch.cpus[:2], stop=_ONCE, asks=asks
     )
-    return Runner([trial], 1, 0, caught, user_launcher=launcher, timeout=_PATIENCE).run().last
+    with _without_cores():
+        return Runner([trial], 1, 0, caught, user_launcher=launcher, timeout=_PATIENCE).run().last
+
+
+@contextlib.contextmanager
+def _without_cores() -> Iterator[None]:
+    """Ranks that die of what they are given leave no core file: nothing is wrong with them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
