@@ -50,6 +50,8 @@ struct Kernel {
     bool compares;
 };
 
+constexpr std::size_t behind_page = 512;  // memory begins so far behind a page: more than that is not promised
+
 std::mutex mutex;
 std::map<Address, Piece> pieces;
 std::map<int, int> contexts;  // of devices: how often retained
@@ -106,6 +108,7 @@ int take(Address* address, std::size_t bytes, int device, bool hidden) {
     if (bytes == 0) {
         return misused(invalid);
     }
+    bytes += behind_page;
     if (fails("out_of_memory") || (device >= 0 && used[device] + bytes > memory())) {
         return no_memory;
     }
@@ -120,8 +123,8 @@ int take(Address* address, std::size_t bytes, int device, bool hidden) {
         return no_memory;
     }
     std::memset(inside, 0xcd, bytes);  // nobody may count on zeros
-    *address = reinterpret_cast<Address>(outside);
-    pieces[*address] = {device, bytes, static_cast<unsigned char*>(inside), hidden};
+    *address = reinterpret_cast<Address>(outside) + behind_page;
+    pieces[*address] = {device, bytes - behind_page, static_cast<unsigned char*>(inside) + behind_page, hidden};
     used[device] += bytes;
     return done;
 }
@@ -133,10 +136,10 @@ int give_back(Address address, bool pinned) {
     }
     const Piece piece = found->second;
     if (piece.twice) {
-        munmap(reinterpret_cast<void*>(address), piece.bytes);
+        munmap(reinterpret_cast<void*>(address - behind_page), piece.bytes + behind_page);
     }
-    munmap(piece.inside, piece.bytes);
-    used[piece.device] -= piece.bytes;
+    munmap(piece.inside - behind_page, piece.bytes + behind_page);
+    used[piece.device] -= piece.bytes + behind_page;
     pieces.erase(found);
     return sticky;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "tilewise/base/page.hpp"
 #include "tilewise/device/facts.hpp"
 
 namespace tilewise::device {
@@ -40,41 +41,44 @@ std::int64_t Context::free_bytes() const {
 
 Allocation::Allocation(const Context& context, MemoryKind kind, std::int64_t bytes) : context_(&context), kind_(kind) {
     const Driver& calls = context.calls();
-    const auto size = static_cast<std::size_t>(bytes);
+    const auto size = static_cast<std::size_t>(bytes + page);  // drivers promise no page to begin at
     const std::string of = " of " + std::to_string(bytes) + " bytes";
     context.use();
     if (kind == MemoryKind::pinned) {
         void* data = nullptr;
         check(calls.allocate_pinned(&data, size), "cuMemAllocHost" + of, context.number());
-        address_ = reinterpret_cast<Address>(data);
+        given_ = reinterpret_cast<Address>(data);
     } else if (kind == MemoryKind::device) {
-        check(calls.allocate(&address_, size), "cuMemAlloc" + of, context.number());
+        check(calls.allocate(&given_, size), "cuMemAlloc" + of, context.number());
     } else {
-        check(calls.allocate_managed(&address_, size, attach_global), "cuMemAllocManaged" + of, context.number());
+        check(calls.allocate_managed(&given_, size, attach_global), "cuMemAllocManaged" + of, context.number());
     }
+    address_ = (given_ + page - 1) / page * page;
 }
 
 Allocation::~Allocation() {
-    if (address_ == 0) {
+    if (given_ == 0) {
         return;
     }
     const Driver& calls = context_->calls();
     context_->enter();
     if (kind_ == MemoryKind::pinned) {
-        calls.release_pinned(data());
+        calls.release_pinned(reinterpret_cast<void*>(given_));
     } else {
-        calls.release(address_);
+        calls.release(given_);
     }
 }
 
 Allocation::Allocation(Allocation&& other) noexcept
     : context_(other.context_),
       kind_(other.kind_),
+      given_(std::exchange(other.given_, 0)),
       address_(std::exchange(other.address_, 0)) {}
 
 Allocation& Allocation::operator=(Allocation&& other) noexcept {
     std::swap(context_, other.context_);
     std::swap(kind_, other.kind_);
+    std::swap(given_, other.given_);
     std::swap(address_, other.address_);
     return *this;
 }

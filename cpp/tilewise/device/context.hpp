@@ -56,7 +56,7 @@ public:
 private:
     const Context* context_ = nullptr;
     MemoryKind kind_ = MemoryKind::device;
-    Address address_ = 0;
+    Address given_ = 0, address_ = 0;  // by the driver, and the page in it
 };
 
 /// pattern.ptx, loaded into a context. Both kernels have ended when their call returns.
