@@ -81,10 +81,7 @@ def _measured(
                 stack.callback(scratch.remove)
             samples = scratch.path("sample")
         there, launches = _launches(request, facts, samples)
-        said: list[str] = []
-        for place, launch in enumerate(launches):
-            launches[place], more = device_trial.resolved(launch, request.launcher, caught)
-            said += more
+        launches, said = device_trial.resolved(launches, request.launcher, caught)
         runner = Runner(
             launches,
             request.launches,
@@ -99,7 +96,7 @@ def _measured(
         )
         ran = runner.run()
     measurement = _measurement(request, facts, launches, ran, there)
-    measurement.warnings += list(dict.fromkeys(said))
+    measurement.warnings += said
     return measurement, ran
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -51,22 +51,33 @@ def tried(launch: Launch, buffer: str, launcher: str, caught: Signals) -> Tried:
     return Tried(not point.skipped, point.skipped)
 
 
-def resolved(launch: Launch, launcher: str, caught: Signals) -> tuple[Launch, list[str]]:
-    """`launch` with messages that go straight where MPI takes them, and what to say of those that do not."""
-    kinds = {ask.point.buffer for ask in launch.asks if not ask.skipped} & set(ON_DEVICE)
-    answers = {kind: tried(launch, kind, launcher, caught) for kind in sorted(kinds)}
-    asks = [
-        msgspec.structs.replace(ask, point=msgspec.structs.replace(ask.point, direct=True))
-        if (answer := answers.get(ask.point.buffer)) is not None and answer.takes
-        else ask
-        for ask in launch.asks
-    ]
+def resolved(launches: Sequence[Launch], launcher: str, caught: Signals) -> tuple[list[Launch], list[str]]:
+    """`launches` with messages that go straight where MPI takes them, and what to say of those that do not.
+
+    One trial is enough for all launches whose pairs are as far apart.
+    """
+    answers: dict[tuple[str, str], Tried] = {}
+    made = []
+    for launch in launches:
+        points = [ask.point for ask in launch.asks if not ask.skipped]
+        kinds = {point.buffer for point in points if point.kind == "ping"} & set(ON_DEVICE)
+        for kind in sorted(kinds):
+            if (launch.level, kind) not in answers:
+                answers[launch.level, kind] = tried(launch, kind, launcher, caught)
+        takes = {kind for kind in kinds if answers[launch.level, kind].takes}
+        asks = [
+            msgspec.structs.replace(ask, point=msgspec.structs.replace(ask.point, direct=True))
+            if ask.point.buffer in takes
+            else ask
+            for ask in launch.asks
+        ]
+        made.append(msgspec.structs.replace(launch, asks=asks))
     said = [
         f"messages from {kind} memory go through pinned memory: MPI does not take its addresses: {answer.why}"
-        for kind, answer in answers.items()
+        for (_, kind), answer in answers.items()
         if not answer.takes
     ]
-    return msgspec.structs.replace(launch, asks=asks), said
+    return made, list(dict.fromkeys(said))
 
 
 def _ran(launch: Launch, buffer: str, launcher: str, caught: Signals) -> Finished:

@@ -47,8 +47,10 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
 
 def test_what_dies_is_staged_and_what_arrives_goes_straight(trials: list[Launch]) -> None:
     limit = resource.getrlimit(resource.RLIMIT_CORE)
-    made, said = device_trial.resolved(launch("", "managed", "device", "managed"), "", CAUGHT)
-    assert [ask.point.direct for ask in made.asks] == [False, True, False, True]
+    asked = [launch("", "managed", "device", "managed"), launch("managed")]
+    made, said = device_trial.resolved(asked, "", CAUGHT)
+    assert [ask.point.direct for ask in made[0].asks] == [False, True, False, True]
+    assert made[1].asks[0].point.direct  # without another trial
     assert len(said) == 1 and "from device memory" in said[0] and said[0].endswith("rank 0 was killed")
     assert [(one.ranks, one.cpus) for one in trials] == [(2, [3, 1])] * 2
     assert all(ask.point.direct and ask.point.gpus == 2 for one in trials for ask in one.asks)
@@ -56,6 +58,11 @@ def test_what_dies_is_staged_and_what_arrives_goes_straight(trials: list[Launch]
 
 
 def test_nothing_is_tried_for_what_is_not_run_or_on_the_host(trials: list[Launch]) -> None:
-    for one in (launch("", "pinned"), launch("device", skipped="no graphics processor")):
-        assert device_trial.resolved(one, "", CAUGHT) == (one, [])
+    file = PlannedPoint(point=Point(kind="file", name="positioned", buffer="device"))
+    none = [
+        launch("", "pinned"),
+        launch("device", skipped="no graphics processor"),
+        msgspec.structs.replace(launch(), kind="file", asks=[file]),
+    ]
+    assert device_trial.resolved(none, "", CAUGHT) == (none, [])
     assert not trials
