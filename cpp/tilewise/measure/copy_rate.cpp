@@ -1,4 +1,4 @@
-// Copies one range a thread in each way that there is, all ranks at once, a few times.
+// Copies one range a thread in each way that there is, all ranks at once, a few times where there is time for that.
 #include "tilewise/measure/copy_rate.hpp"
 
 #include <algorithm>
@@ -17,16 +17,17 @@ constexpr std::int64_t line = 64, per_line = line / 8;
 
 }  // namespace
 
-double copy_rate(Context& context, const std::byte* from, std::byte* to, std::int64_t bytes) {
+double copy_rate(Context& context, const std::byte* from, std::byte* to, std::int64_t bytes, double allowed) {
     std::int64_t all = 0;
     mpi::check(MPI_Allreduce(&bytes, &all, 1, MPI_INT64_T, MPI_SUM, context.comm.get()), "MPI_Allreduce");
+    mpi::check(MPI_Allreduce(MPI_IN_PLACE, &allowed, 1, MPI_DOUBLE, MPI_MAX, context.comm.get()), "MPI_Allreduce");
     const int threads = bytes < (std::int64_t{1} << 20) ? 1 : context.threads;
     const std::int64_t lines = bytes / line;
     std::unique_ptr<Team> team;
     mpi::together(context.comm, [&] { team = std::make_unique<Team>(threads); });
-    double best = 0;
-    for (const PassVariant& variant : pass_variants("copy")) {
-        for (int run = 0; run < runs; ++run) {
+    double best = 0, spent = 0;
+    for (int run = 0; run < runs && (run == 0 || spent < allowed); ++run) {
+        for (const PassVariant& variant : pass_variants("copy")) {
             double seconds = team->run(
                 [&](int thread) {
                     const std::int64_t first = lines * thread / threads, end = lines * (thread + 1) / threads;
@@ -38,6 +39,7 @@ double copy_rate(Context& context, const std::byte* from, std::byte* to, std::in
             seconds += meet_all(context.comm);
             mpi::check(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, context.comm.get()),
                        "MPI_Allreduce");
+            spent += seconds;
             best = std::max(best, seconds > 0 ? 2 * static_cast<double>(all) / seconds : 0);
         }
     }

@@ -18,6 +18,7 @@ namespace tilewise::worker {
 namespace {
 
 constexpr std::int64_t copied_at_most = std::int64_t{256} << 20;  // bytes a rank: no cache holds that
+constexpr double share_of_job = 0.03;                             // of its time, that measuring copies may take
 
 double points_per_second(const stencil::Outcome& done) {
     const double seconds = done.samples[mpi::median(done.samples)].both;
@@ -96,9 +97,9 @@ std::int64_t moved(const std::vector<int>& order) {
 
 /// What one sweep a pass could do at most, had it nothing to wait for but memory: a point is read and written.
 void add_roofline(Context& context, stencil::Fields& fields, double rate, Outcome& outcome) {
-    const double copied =
-        outcome.flops > 0 ? measure::copy_rate(context, fields[0], fields[1], std::min(fields.stride(), copied_at_most))
-                          : 0;
+    const std::int64_t bytes = std::min(fields.stride(), copied_at_most);
+    const double allowed = share_of_job * context.ledger.total();
+    const double copied = outcome.flops > 0 ? measure::copy_rate(context, fields[0], fields[1], bytes, allowed) : 0;
     outcome.result.add("copy_bytes_per_second", copied);
     outcome.result.add("fraction_of_copy", copied > 0 ? rate * 2 * static_cast<double>(fields.item()) / copied : 0.0);
 }

@@ -26,6 +26,8 @@ def remember(request: Request, record: Record, plan: Plan) -> None:
     if plan.keeps_peak and record.peak_flops:
         peak = profile.Peak(record.peak_flops, record.environment.blas_kernel, record.labels)
         profile.store_peak(plan.peak_key, peak)
+    if plan.probed is not None:
+        profile.store_device(*plan.probed)
     if plan.measure_tile is not None:
         from tilewise.machine.transposition import measure_tile
 

@@ -1,12 +1,42 @@
-"""Asks a folder how fast it takes data past the page cache, by writing a little to a file without a name."""
+"""Asks a folder how fast it takes data past the page cache, by writing a little to a file without a name.
+
+What was found is good for a day; whoever runs the job keeps it, as planning leaves the profile as it is.
+"""
 
 from __future__ import annotations
 
 import mmap
 import os
 import time
+from typing import NamedTuple
+
+from tilewise.machine import profile, storage
 
 _PIECE = 8 << 20
+_GOOD_FOR = 24 * 3600.0  # seconds
+
+
+class Probed(NamedTuple):
+    """What is to be kept of a folder's device, under `key` of the profile."""
+
+    key: str
+    device: profile.Device
+
+
+def device_of(folder: str, host: str) -> tuple[profile.Device | None, Probed | None]:
+    """The device below `folder` as the profile has it, or as it is asked now, and then what is to be kept.
+
+    None where it takes nothing past the page cache.
+    """
+    key = profile.device_key(host, storage.mount_point(os.path.join(folder, "")))
+    found = profile.load().devices.get(key)
+    if found is not None and 0 <= time.time() - found.when < _GOOD_FOR:
+        return found, None
+    rate = direct_write_rate(folder)
+    if rate is None:
+        return None, None
+    device = profile.Device(rate, time.time())
+    return device, Probed(key, device)
 
 
 def direct_write_rate(folder: str, pieces: int = 2) -> float | None:

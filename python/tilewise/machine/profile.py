@@ -43,14 +43,22 @@ class Measured(msgspec.Struct, frozen=True):
     times: dict[str, str] = {}
 
 
+class Device(msgspec.Struct, frozen=True):
+    """Bytes that the device of a file system took past the page cache in a second, and `when`: since 1970."""
+
+    bytes_per_second: float
+    when: float
+
+
 class Profile(msgspec.Struct):
     """Everything that is kept; `peaks` has keys of `peak_key`, `tiles` of `tile_key`, `measured` of
-    `host_key`, `terms` of `machine_key`."""
+    `host_key`, `devices` of `device_key`, `terms` of `machine_key`."""
 
     version: int = 1
     peaks: dict[str, Peak] = {}
     tiles: dict[str, Tile] = {}
     measured: dict[str, Measured] = {}
+    devices: dict[str, Device] = {}
     terms: dict[str, dict[str, Term]] = {}
 
 
@@ -67,6 +75,11 @@ def tile_key(host: str, cpu: str, item_bytes: int, threads: int) -> str:
 def host_key(host: str, cpu: str) -> str:
     """Names a machine."""
     return "|".join((host, cpu))
+
+
+def device_key(host: str, mount: str) -> str:
+    """Names a file system as a host sees it."""
+    return "|".join((host, mount))
 
 
 def machine_key(host: str, cpu: str, build: str) -> str:
@@ -125,6 +138,14 @@ def store_tile(key: str, tile: Tile) -> None:
     with _locked():
         profile = load()
         profile.tiles[key] = tile
+        _store(profile)
+
+
+def store_device(key: str, device: Device) -> None:
+    """The same for a device."""
+    with _locked():
+        profile = load()
+        profile.devices[key] = device
         _store(profile)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 
 _SAMPLES = 24
@@ -16,25 +17,38 @@ def file_system(path: str, mounts: str = "/proc/self/mountinfo") -> str:
     return _mounted(path, mounts)[0]
 
 
+def mount_point(path: str) -> str:
+    """Where the file system that holds `path` is mounted; empty where nobody knows.
+
+    Reads the kernel's list once for each folder.
+    """
+    return _mount_of(os.path.dirname(path) or ".")
+
+
+@functools.lru_cache(maxsize=64)
+def _mount_of(folder: str) -> str:
+    return _mounted(folder, "/proc/self/mountinfo")[2]
+
+
 def described(path: str, devices: bool = True, mounts: str = "/proc/self/mountinfo") -> str:
     """The file system that holds `path` and what it lies on: `ext4 on /dev/vda1`, `nfs4 on server:/home`.
 
     One in memory lies on nothing; without `devices`, disks of this machine are left out too.
     """
-    kind, device = _mounted(path, mounts)
+    kind, device, _ = _mounted(path, mounts)
     local = device.startswith("/") and not kind.startswith(_REMOTE)
     if not device or kind in _IN_MEMORY or device in ("none", kind) or (local and not devices):
         return kind
     return f"{kind} on {device}"
 
 
-def _mounted(path: str, mounts: str) -> tuple[str, str]:
-    """Type and device of the file system that holds `path`: `unknown` and nothing where nobody knows."""
+def _mounted(path: str, mounts: str) -> tuple[str, str, str]:
+    """Type, device and mount point of what holds `path`: `unknown` and nothing where nobody knows."""
     try:
         with open(mounts, encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()
     except OSError:
-        return "unknown", ""
+        return "unknown", "", ""
     real = os.path.realpath(path)
     best, kind, device = "", "unknown", ""
     for line in lines:
@@ -46,7 +60,7 @@ def _mounted(path: str, mounts: str) -> tuple[str, str]:
         inside = real == point or real.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best) and right.split()[0] not in _PSEUDO:
             best, (kind, device) = point, (*right.split(), "")[:2]
-    return kind, _plain(device)
+    return kind, _plain(device), best
 
 
 def _plain(field: str) -> str:

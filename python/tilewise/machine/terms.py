@@ -1,8 +1,9 @@
 """Machine: what one does of everything that costs time in a job, in a second; what is not known is assumed.
 
 A term is a rate, of one core (or one pair of ranks) and of all of a node together, or the seconds of one
-thing. It says how far it may be off, and where it is from. `tilewise plan --machine FILE` reads a machine
-from JSON:
+thing. It says how far it may be off, and where it is from. Those of files may be of one file system:
+`write@/scratch` is that of files below the mount point /scratch, and `write` where nobody knows more.
+`tilewise plan --machine FILE` reads a machine from JSON:
 
     {"name": "two nodes", "nodes": 2, "cores": 64, "memory": 549755813888,
      "terms": {"gemm/float64": {"rate": 35e9, "error": 0.1, "source": "measured"},
@@ -60,8 +61,10 @@ def _seconds(what: str, seconds: float) -> Kind:
     return Kind(what, "s", Term(seconds=seconds))
 
 
+AT = "@"  # between a term of files and a mount point
 GEMM = "gemm/"  # and the type of the numbers
 _TELLING = ("copy", "link/core", "link/node")  # of these, one at least is measured or said of a known machine
+OF_FILES = ("read", "write", "device/read", "device/write")
 _LARGEST_NODES, _LARGEST_CORES = 1 << 20, 1 << 16
 _SLOWEST, _FASTEST = 1e-3, 1e21  # of a rate; and of seconds its inverse
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -80,7 +83,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "generate": _rate("bytes of generated numbers", "B/s", 1e9),
         "read": _rate("bytes read from the page cache", "B/s", 4e9, 6e9),
         "write": _rate("bytes written into the page cache", "B/s", 1.5e9, 2e9),
-        "device/read": _rate("bytes read from the device", "B/s", 1e9, 1e9),
+        "device/read": _rate("bytes read from the device", "B/s", 0.5e9, 1.5e9),
         "device/write": _rate("bytes written to the device", "B/s", 0.7e9, 0.7e9),
         "call": _seconds("a call that reads or writes", 2e-6),
         "parse": _rate("bytes of text that are parsed", "B/s", 0.25e9),
@@ -108,9 +111,9 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     terms: dict[str, Term] = {}
 
     def term(self, name: str) -> Term:
-        """What is known of `name`, one of KINDS, or what is assumed."""
-        found = self.terms.get(name)
-        return found if found is not None else KINDS[name].assumed
+        """What is known of `name`, be it of one file system or of all, or what is assumed."""
+        found = self.terms.get(name) or self.terms.get(base_of(name))
+        return found if found is not None else kind_of(name).assumed
 
     def seconds(self, name: str, amount: float, at_once: int = 1) -> float:
         """For `amount` of `name` by one, while so many of a node do as much at once."""
@@ -123,6 +126,22 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     def known(self) -> bool:
         """Whether anybody has measured or said how fast its memory or its network is."""
         return any(self.terms[name].source != "assumed" for name in _TELLING if name in self.terms)
+
+
+def base_of(name: str) -> str:
+    """`write` of `write@/scratch`, and of `write`."""
+    return name.partition(AT)[0]
+
+
+def kind_of(name: str) -> Kind:
+    """What the term `name` is of, wherever."""
+    return KINDS[base_of(name)]
+
+
+def what_of(name: str) -> str:
+    """What a term is of, in words: `bytes written into the page cache on /scratch`."""
+    mount = name.partition(AT)[2]
+    return kind_of(name).what + (f" on {mount}" if mount else "")
 
 
 def gemm(dtype: str) -> str:
@@ -141,12 +160,13 @@ def checked(machine: Machine) -> str:
 
 def wrong_term(name: str, term: Term) -> str:
     """What is wrong with a term; empty where nothing is."""
-    if name not in KINDS:
+    base, at, mount = name.partition(AT)
+    if base not in KINDS or (at and not (base in OF_FILES and mount.startswith("/"))):
         return f"terms has {name!r}, but they are {', '.join(KINDS)}"
     numbers = (term.rate, term.node, term.seconds, term.error, float(term.runs))
     if not all(math.isfinite(number) and number >= 0 for number in numbers):
         return f"{name} has a number that is negative or not finite"
-    if KINDS[name].unit == "s":
+    if KINDS[base].unit == "s":
         fits, wanted = term.rate == 0 and term.seconds <= 1 / _SLOWEST, "seconds, and no rate"
     else:
         rates = (term.rate, term.node or term.rate)

@@ -2,8 +2,9 @@
 
 A phase that took r times what was predicted makes each of its terms slower by r to the power of its share,
 and of a part of that: a half at first, a tenth after many runs. So one run moves a term little that many have
-made, a term that hardly counted hardly moves, and no run moves one by more than a factor of two. The error of
-a term follows how far predictions with it were off.
+made, a term that hardly counted hardly moves, and no run moves one by more than a factor of two. Late runs
+count for the side on which they are more than for how far: terms follow the median. The error of a term
+follows how far predictions with it were off.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import msgspec
 from tilewise.machine.terms import Machine, Term
 from tilewise.planning.cost import Cost, Part
 
-LEAST = 0.02  # seconds of a phase: what takes less tells of the clock
+LEAST = 0.005  # seconds of a phase: what takes less tells of the clock
 _FASTEST, _SLOWEST = 0.5, 0.1  # weights of the first run and of late ones
-_MOST = 2.0  # the factor by which one run moves a term at most
+# Of the logarithm of a ratio, what counts at most: of the first run, which moves a term by a factor of two,
+# and of late ones. What is slow once in a while then counts as often as it happens, not by how much.
+_EARLY, _LATE = 2 * math.log(2), 0.3
 _ERRORS = (0.05, 1.0)
 _COUNTS = 0.05  # of a phase: terms with less are left alone
 
@@ -27,14 +30,14 @@ def learned(cost: Cost, machine: Machine, took: Mapping[str, float]) -> dict[str
     """The terms that a run corrects, of a job of this `cost`, whose phases `took` so many seconds.
 
     Of a term of two phases, the longer one corrects it. `took` may also have `start`: the seconds outside of
-    all phases.
+    all phases, which correct what is in none.
     """
     changed: dict[str, Term] = {}
     phases = {phase: list(parts) for phase, parts in cost.phases.items() if phase not in cost.behind}
     longest = sorted(phases, key=lambda phase: took.get(phase, 0.0))  # which has the last word on a term
     for phase in longest:
         changed |= _of_phase(phases[phase], machine, took.get(phase, 0.0))
-    return changed | _of_phase(cost.starting(), machine, took.get("start", 0.0))
+    return _of_phase(cost.starting(), machine, took.get("start", 0.0)) | changed
 
 
 def _of_phase(parts: list[Part], machine: Machine, took: float) -> dict[str, Term]:
@@ -54,7 +57,8 @@ def _of_phase(parts: list[Part], machine: Machine, took: float) -> dict[str, Ter
 
 def _corrected(term: Term, ratio: float, share: float) -> Term:
     weight = share * max(_SLOWEST, _FASTEST / (1 + term.runs / 4))
-    factor = min(_MOST, max(1 / _MOST, ratio**weight))
+    most = max(_LATE, _EARLY / (1 + term.runs))
+    factor = math.exp(weight * min(most, max(-most, math.log(ratio))))
     missed = min(_ERRORS[1], abs(math.log(ratio)))
     error = term.error + weight * (missed - term.error)
     runs = term.runs + 1

@@ -81,11 +81,13 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     Where the course of a job depends on its numbers it is not `sure`: then this is what may be expected.
     `messages` and `exchanged` bytes, received by all ranks, and `flops`: those of one repetition; None where
-    they depend on the numbers. `ranks` are those of a node, and nodes.
+    they depend on the numbers. `ranks` are those of a node, and nodes. `apart`: what is done outside of all
+    phases.
     """
 
     phases: Mapping[str, Sequence[Part]]
     behind: Mapping[str, Sequence[Part]] = {}
+    apart: Sequence[Part] = ()
     ranks: tuple[int, int] = (1, 1)
     sure: bool = True
     messages: int | None = None
@@ -98,12 +100,13 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
         return list(dict.fromkeys(name for part in parts for name in part.terms()))
 
     def starting(self) -> list[Part]:
-        """The parts of the command outside of all phases."""
+        """The parts of the command outside of all phases: starting and ending first of all."""
         on_node, nodes = self.ranks
         return [
             Take("start", 1),
             Take("start/rank", on_node - 1),
             Take("start/nodes", math.log2(nodes)),
+            *self.apart,
         ]
 
 

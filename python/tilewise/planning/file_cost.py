@@ -1,12 +1,14 @@
 """What it costs to read inputs and to write a result, by strategy, format and the state of the page cache.
 
-    positioned   each rank calls for each row of its block, or a few times for whole rows
+    positioned   each thread calls for each row of its block, or a few times for whole rows
+    MPI's own    one thread of each rank calls, and waits
     root         rank 0 calls for everything, and all else is sent: a link, and one core, do all of it
-    mapped       on one rank nothing is copied: pages are touched when they are computed with
+    mapped       where pages are computed with as they lie, nothing is copied; else as positioned
     two_phase    whole panels, then an exchange among ranks
     uncached     the device, and nothing else
 
-Where these come from: docs/design/005 and 029, and `tilewise measure file`.
+What is read into memory that was never touched pays for its pages as well. Where these come from:
+docs/design/005 and 029, and `tilewise measure file`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from tilewise.files.region import Region
 from tilewise.files.target import Target
 from tilewise.launch.job import Variant
 from tilewise.machine import storage
+from tilewise.machine.terms import AT
 from tilewise.planning.cost import Part, Take
 from tilewise.planning.need import characters
 from tilewise.planning.plan import Plan
@@ -25,6 +28,9 @@ from tilewise.planning.where import Spread
 
 _ROOT = ("root", "root_collective")
 _EXCHANGING = ("collective", "split_collective", "two_phase")
+DEALT = ("shared_pointer", "ordered")  # what a rank has read goes on to those that want it
+_ONE_THREAD = (*_EXCHANGING, *DEALT, "independent")
+_AROUND = 8  # pages of a mapped file that come with one that is touched
 LONG_CALL = 1 << 20  # bytes that one call moves at most
 
 
@@ -42,6 +48,10 @@ class Use:
         """`amount` in all, done by all threads of all ranks."""
         return Take(term, amount / (self.ranks * self.threads), self.on_node * self.threads)
 
+    def by_way(self, way: str, term: str, amount: float) -> Take:
+        """The same by the threads that call where files are read or written that `way`."""
+        return self.by_ranks(term, amount) if way in _ONE_THREAD else self.shared_out(term, amount)
+
     def by_ranks(self, term: str, amount: float) -> Take:
         """The same by one thread of each rank."""
         return Take(term, amount / self.ranks, self.on_node)
@@ -52,32 +62,59 @@ class Use:
 
 
 def reading(
-    region: Region, way: str, use: Use, *, rows: int = 0, times: float = 1.0, whole_rows: bool = True
+    region: Region,
+    way: str,
+    use: Use,
+    *,
+    rows: int = 0,
+    times: float = 1.0,
+    whole_rows: bool = True,
+    fresh: bool = True,
 ) -> list[Part]:
     """The parts of reading a whole region once (or `times`), each number by one rank.
 
     `rows` are those of a rank's block as the file stores it, which are `whole_rows` or parts of them.
+    `fresh`: into memory that nobody has touched yet.
     """
     size = region.bytes * times
+    pages = [use.shared_out("fault", size)] if fresh else []
     if region.generator:
-        return [use.shared_out("generate", size)]
+        return [use.shared_out("generate", size), *pages]
     if region.encoding == "text":
         end = region.file_bytes if region.text_end < 0 else region.text_end
-        return [use.shared_out("parse", max(0, end) * times), *_spread_out(use, size, way)]
+        return [use.shared_out("parse", max(0, end) * times), *_spread_out(use, size, way), *pages]
     if region.chunks is not None:
-        return [use.shared_out("unpack", size), *_spread_out(use, size, "two_phase")]
-    if way == "mapped" and use.ranks == 1:
-        return []
-    parts: list[Part] = []
+        return [use.shared_out("unpack", size), *_spread_out(use, size, "two_phase"), *pages]
+    term = at("device/read" if way == "uncached" or is_cold(region, use) else "read", region.path)
     if way in _ROOT:
-        parts += [Take("read", size)]
-        parts += use.sent(size * (use.ranks - 1) / use.ranks)
-        return parts
-    cold = way == "uncached" or (use.here and storage.cache_state(region.path) == "cold")
-    parts.append(use.by_ranks("device/read", size) if cold else use.shared_out("read", size))
+        return [
+            Take(term, size),
+            Take("copy", 2 * size),
+            *use.sent(size * (use.ranks - 1) / use.ranks),
+            *pages,
+        ]
     calls = rows if not whole_rows else size / use.ranks / LONG_CALL
-    parts.append(Take("call", calls * times / use.threads))
+    parts = [use.by_way(way, term, size), Take("call", calls * times / use.threads), *pages]
     return parts + (_spread_out(use, size, way) if way in _EXCHANGING else [])
+
+
+def touching(region: Region, use: Use) -> list[Part]:
+    """The parts of computing with the pages of a mapped file, beside what is computed: those that are not in
+    memory come from the device, and many are mapped at once."""
+    if is_cold(region, use):
+        return [use.shared_out(at("device/read", region.path), region.bytes)]
+    return [use.shared_out("fault", region.bytes / _AROUND)]
+
+
+def is_cold(region: Region, use: Use) -> bool:
+    """Whether the page cache of this machine, on which the ranks run, has next to nothing of a file."""
+    return use.here and storage.cache_state(region.path) == "cold"
+
+
+def at(term: str, path: str) -> str:
+    """A term of files, on the file system of `path`."""
+    mount = storage.mount_point(path) if path else ""
+    return f"{term}{AT}{mount}" if mount else term
 
 
 def writing(
@@ -91,21 +128,24 @@ def writing(
     size = float(numbers * ITEMSIZE[dtype])
     if kind.text:
         text = numbers * characters(dtype) * 0.8
-        return [use.shared_out("format", text), *_spread_out(use, size, way), use.shared_out("write", text)]
+        written = use.shared_out(at("write", target.path), text)
+        return [use.shared_out("format", text), *_spread_out(use, size, way), written]
+    term = at("device/write" if way == "uncached" else "write", target.path)
     if way in _ROOT:
-        return [Take("write", size), *use.sent(size * (use.ranks - 1) / use.ranks)]
-    term = "device/write" if way == "uncached" else "write"
+        return [Take(term, size), *use.sent(size * (use.ranks - 1) / use.ranks)]
     calls = rows if not whole_rows else size / use.ranks / LONG_CALL
-    parts: list[Part] = [use.shared_out(term, size), Take("call", calls / use.threads)]
+    parts: list[Part] = [use.by_way(way, term, size), Take("call", calls / use.threads)]
     if not kind.one_array and not kind.folder:  # packed by the front when all is done
         parts.append(Take("pack", size))
     return parts + (_spread_out(use, size, way) if way in _EXCHANGING else [])
 
 
-def verifying(inputs: Sequence[Region], output: float, use: Use) -> list[Part]:
+def verifying(inputs: Sequence[Region], output: float, target: Target | None, use: Use) -> list[Part]:
     """The parts of reading all files again, of which the result has `output` bytes."""
-    size = output + sum(region.bytes for region in inputs if not region.generator)
-    return [use.shared_out("read", size), use.shared_out("copy", size)]
+    files = [(region.path, float(region.bytes)) for region in inputs if not region.generator]
+    files.append((target.path if target is not None else "", output))
+    read = [use.shared_out(at("read", path), size) for path, size in files]
+    return [*read, use.shared_out("copy", sum(size for _, size in files))]
 
 
 def _spread_out(use: Use, size: float, way: str) -> list[Part]:

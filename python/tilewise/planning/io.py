@@ -4,7 +4,7 @@ Reading: `uncached` where operands are read again and again and the page cache h
 rank, `mapped` where it can compute with the numbers as they lie in the files, on a local
 file system; nothing is copied then. Writing: `uncached` where the output is large and a probe of its folder
 says that the device takes it in half the time of the computing or less: the finished part of C is written
-while the rest is computed. In every other case `positioned`.
+while the rest is computed. The folder is asked once a day. In every other case `positioned`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tilewise.files.target import Target, check_order
 from tilewise.launch.job import Variant
 from tilewise.machine import probe, storage
 from tilewise.machine.facts import Facts
+from tilewise.machine.probe import Probed
 from tilewise.planning.choices import Choices
 from tilewise.planning.names import ONLY_READ
 
@@ -50,14 +51,15 @@ def choose(
     folder: str,
     why: list[str],
     plain_output: bool = True,
-) -> Variant:
+) -> tuple[Variant, Probed | None]:
     """The variant with reading and writing chosen for an output in `folder`; adds its reasons to `why`.
 
-    `plain_output`: numbers go to the file row by row in this machine's byte order. Writes nothing that has a
-    name. Leaves a choice of the user's as it is.
+    Also what the probe found, to be kept. `plain_output`: numbers go to the file row by row in this machine's
+    byte order. Writes nothing that has a name. Leaves a choice of the user's as it is.
     """
     if variant.algorithm != "local":
-        return variant
+        return variant, None
+    probed: Probed | None = None
     read, write = variant.read, variant.write
     if choices.io.read is None and any(in_place(region, dtype) for region in operands):
         read = "mapped"
@@ -65,13 +67,13 @@ def choose(
     (m, k), (_, n) = operands[0].shape, operands[1].shape
     size = m * n * ITEMSIZE[dtype]
     if choices.io.write is None and write == "positioned" and plain_output and size >= LARGE:
-        rate = probe.direct_write_rate(folder)
+        device, probed = probe.device_of(folder, facts.host)
         seconds = 2.0 * m * n * k / (_FLOPS * max(1, min(variant.threads, facts.cores)))
-        if rate is not None and size / rate <= HIDDEN * seconds:
+        if device is not None and size / device.bytes_per_second <= HIDDEN * seconds:
             write = "uncached"
-            device = f"the device takes {rate_text(rate, 'B/s')}"
-            why.append(f"write uncached: {device} while the rest is computed")
-    return msgspec.structs.replace(variant, read=read, write=write)
+            rate = rate_text(device.bytes_per_second, "B/s")
+            why.append(f"write uncached: the device takes {rate} while the rest is computed")
+    return msgspec.structs.replace(variant, read=read, write=write), probed
 
 
 def order_of(target: Target | None, wanted: str | None) -> str:

@@ -19,6 +19,7 @@ from tilewise.launch.constants import constants
 from tilewise.launch.job import Job, Variant
 from tilewise.machine import profile
 from tilewise.machine.facts import Facts
+from tilewise.machine.probe import Probed
 from tilewise.planning import io
 from tilewise.planning.choices import Choices
 from tilewise.planning.need import Need, Refusal, misfit, with_unpacking
@@ -73,6 +74,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What will be done. `job.output` is still empty: making files is not planning.
 
     `measure_tile`: the bytes of an item and the threads for which a tile is to be found after the job.
+    `probed`: what was found of the output's device, to be kept then.
     Of a stencil: the result has `planes` in the rows of `shape`, and is also kept after `snapshots` sweeps;
     `states` are what files between its passes hold, where there are any.
     `pieces` are the files of a result that is a folder; `shape` is that of the first one then.
@@ -99,6 +101,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[str]
     spread: Spread
     measure_tile: tuple[int, int] | None = None
+    probed: Probed | None = None
     planes: int = 1
     snapshots: list[int] = []
     states: list[Region] = []

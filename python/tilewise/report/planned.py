@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tilewise.base.units import bytes_text, plural, seconds_text, shape_text
 from tilewise.engine.planned import Planned
 from tilewise.files.region import Region, Source
-from tilewise.machine.terms import KINDS, Machine
+from tilewise.machine.terms import KINDS, Machine, what_of
 from tilewise.operations import show_of
 from tilewise.operations.predicted import predicted
 from tilewise.planning.cost import Cost, Heaviest, Prediction, heaviest
@@ -110,7 +110,7 @@ def _seconds(foreseen: Prediction) -> str:
 
 def _most(most: Heaviest) -> str:
     """`products by the fast kernel; twice as fast, it would take 42 % less`."""
-    return f"{KINDS[most.term].what}; twice as fast, it would take {most.gain / most.total:.0%} less"
+    return f"{what_of(most.term)}; twice as fast, it would take {most.gain / most.total:.0%} less"
 
 
 def _known(machine: Machine) -> str:

@@ -11,7 +11,7 @@ from conftest import Tilewise
 from tilewise.base.errors import UsageError
 from tilewise.files.region import Region
 from tilewise.launch.job import Variant
-from tilewise.machine import probe
+from tilewise.machine import probe, profile
 from tilewise.operations.multiply.need import multiply_need
 from tilewise.planning import io
 from tilewise.planning.choices import Strategies, parse_io
@@ -82,6 +82,20 @@ def test_the_probe_leaves_nothing_behind(tmp_path: Path) -> None:
     assert rate is None or rate > 1e5
     assert not list(tmp_path.iterdir())
     assert probe.direct_write_rate(str(tmp_path / "missing")) is None
+
+
+def test_a_device_is_asked_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    asked: list[str] = []
+    monkeypatch.setattr(probe, "direct_write_rate", lambda folder: asked.append(folder) or 1e9)
+    first, kept = probe.device_of(str(tmp_path), "host")
+    assert first is not None and first.bytes_per_second == 1e9 and kept is not None
+    assert probe.device_of(str(tmp_path), "host")[1] is not None  # planning keeps nothing
+    profile.store_device(*kept)
+    assert probe.device_of(str(tmp_path), "host") == (first, None) and len(asked) == 2
+    assert probe.device_of(str(tmp_path), "other")[1] is not None
+    profile.store_device(kept.key, profile.Device(1e9, first.when - 25 * 3600))
+    assert probe.device_of(str(tmp_path), "host")[1] is not None
 
 
 def direct(tmp_path: Path) -> None:

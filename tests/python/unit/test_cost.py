@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy
 import pytest
 from conftest import InProcess, one_message
 from hypothesis import given, settings
@@ -16,9 +18,11 @@ from machines import GIB, facts
 from tilewise.base.errors import UsageError
 from tilewise.files.region import Region
 from tilewise.files.target import find_target
-from tilewise.machine import profile
+from tilewise.machine import profile, storage
 from tilewise.machine.described import facts_of, read_machine
-from tilewise.machine.terms import KINDS, Machine, Term
+from tilewise.machine.terms import KINDS, Machine, Term, what_of, wrong_term
+from tilewise.operations.convert.cost import cost_of as convert_cost
+from tilewise.operations.convert.options import Convert
 from tilewise.operations.learning import learned
 from tilewise.operations.multiply.cost import cost_of
 from tilewise.operations.multiply.options import ALGORITHMS, Multiply
@@ -156,7 +160,48 @@ def test_learning_is_bounded() -> None:
     assert slow["lapack"].runs == 1 and slow["lapack"].source == "learned from 1 run"
     old = known.term("lapack")
     often = msgspec.structs.replace(known, terms={"lapack": msgspec.structs.replace(old, runs=1000)})
-    assert learned(cost, often, {"compute": 2.0})["lapack"].rate == pytest.approx(old.rate / 2**0.1)
+    assert learned(cost, often, {"compute": 1.2})["lapack"].rate == pytest.approx(old.rate / 1.2**0.1)
+    one_slow_run = learned(cost, often, {"compute": 1000.0})["lapack"]
+    assert one_slow_run.rate == pytest.approx(old.rate / math.exp(0.1 * 0.3))
+
+
+def test_what_is_slow_once_in_a_while_does_not_count_as_usual() -> None:
+    """Every fifth run is eight times slower; terms stay near what the others show."""
+    known = Machine(name="m", cores=1)
+    cost = Cost(phases={"compute": [Take("lapack", 15e9)]})
+    for run in range(50):
+        took = {"compute": 8.0 if run % 5 == 4 else 1.0}
+        known = msgspec.structs.replace(known, terms=known.terms | learned(cost, known, took))
+    assert predict(cost, known).total < 1.15
+
+
+def test_file_systems_are_told_apart() -> None:
+    on = machine(**{"write": Term(rate=10.0), "write@/scratch": Term(rate=100.0)})
+    assert on.seconds("write@/scratch", 100) == 1 and on.seconds("write@/home", 100) == 10
+    cost = Cost(phases={"output": [Take("write@/home", 100)]})
+    assert set(learned(cost, on, {"output": 20.0})) == {"write@/home"}
+    assert what_of("write@/home") == "bytes written into the page cache on /home"
+    fine, wrong = ("write@/scratch",), ("write@scratch", "gemm/float64@/scratch", "written@/scratch")
+    assert not any(wrong_term(name, Term(rate=1e9)) for name in fine)
+    assert all(wrong_term(name, Term(rate=1e9)) for name in wrong)
+
+
+def test_a_file_costs_what_its_file_system_does(tmp_path: Path) -> None:
+    path = tmp_path / "A.npy"
+    numpy.save(path, numpy.ones((64, 64)))
+    options = Convert(a=str(path), output=str(tmp_path / "B.npy"))
+    target = find_target(str(tmp_path / "B.npy"))
+    cost = convert_cost(options.plan(options.inspect(), target, facts(), None), target)
+    mount = storage.mount_point(str(path))
+    assert mount.startswith("/") and {f"read@{mount}", f"write@{mount}"} <= set(cost.terms())
+
+
+def test_what_is_outside_of_all_phases_counts_beside_starting() -> None:
+    on = machine(copy=Term(rate=10.0), start=Term(seconds=1.0))
+    cost = Cost(phases={"compute": [Take("copy", 20)]}, apart=[Take("copy", 30)])
+    assert predict(cost, on).total == 2 and predict(cost, on).wall == 6
+    taught = learned(cost, on, {"compute": 2.0, "start": 8.0})
+    assert taught["copy"].rate == 10.0 and taught["start"].seconds > 1.0
 
 
 def _weigh(n: int, on: Machine, **choices: Any) -> Plan:

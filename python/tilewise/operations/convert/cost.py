@@ -17,15 +17,15 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     rows, columns = plan.shape
     share = rows * columns / max(1, source.rows * source.columns)
     compute: list[Part] = [use.shared_out("turn", 2 * source.bytes * share)] if turned else []
-    if changed:
-        compute.append(use.shared_out("copy", 2 * source.bytes * share))
     output = writing(plan, target, use)
+    if changed:
+        output.append(use.shared_out("copy", 2 * source.bytes * share))
     return Cost(
         phases={
-            "input": reading(source, variant.read, use, times=share),
+            "input": reading(source, variant.read, use, times=share, fresh=False),
             "compute": compute,
             "output": output,
-            "verify": verifying([], source.bytes, use) if job.verify == "fast" else [],
+            "verify": verifying([], source.bytes, target, use) if job.verify == "fast" else [],
         },
         ranks=use.ranks_and_nodes,
         messages=0,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tilewise.operations.generate.options import Generate
 
 BAND = 32 << 20  # bytes of a rank's band, less where many ranks share a node
+CACHED_BAND = 4 << 20  # where nothing is turned or unpacked: numbers are written out of the cache
 TEXT_BAND = 8 << 20  # where text is parsed or formatted, so that its numbers are still in the cache
 BANDS_ON_NODE = 64 << 20  # bytes of the bands of all its ranks
 LEAST_BAND = 1 << 20
@@ -85,13 +86,15 @@ def plan_convert(
     if rows < source.rows if source.order == "F" else narrow:
         ways = io.of_parts(ways, options, source, why)
     variant = variant_of(options, spread, ways, shape)
+    turned = order != source.order and not source.generator
     band = band_bytes(spread.on_node, options.memory, buffers=3, beside=need.unpacking([source], variant))
     to_text = target is not None and target.format.text
     if to_text or source.encoding == "text":
         band = min(band, TEXT_BAND)
+    elif not turned and source.chunks is None:
+        band = min(band, CACHED_BAND)
     if to_text:
         band = max(band, -(-columns // shape[1]) * max(ITEMSIZE[dtype], ITEMSIZE[source.dtype]))
-    turned = order != source.order and not source.generator
     changed = dtype != source.dtype or source.byte_order != sys.byteorder or scale is not None
     # A matrix smaller than its bands needs no more than itself.
     share = -(-max(rows, 1) * max(columns, 1) // ranks) * ITEMSIZE[dtype]

@@ -17,6 +17,7 @@ import itertools
 import math
 
 from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.region import Region
 from tilewise.files.target import Target
 from tilewise.launch.constants import constants
 from tilewise.machine.terms import gemm
@@ -25,11 +26,10 @@ from tilewise.operations.multiply.rings import Rings
 from tilewise.operations.multiply.traffic import GETTING, traffic, widths
 from tilewise.planning import io
 from tilewise.planning.cost import Cost, Longest, Part, Take
-from tilewise.planning.file_cost import Use, reading, writing
+from tilewise.planning.file_cost import Use, at, reading, touching, writing
 from tilewise.planning.grid import part
 from tilewise.planning.plan import Plan
 
-_AROUND = 8  # pages of a mapped file that come with one that is touched
 _LEVEL = 7 / 8  # of the operations that one level of Strassen's product leaves
 
 
@@ -49,7 +49,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
         "compute": _compute(plan, use, strassen),
         "exchange": exposed,
         "output": writing(plan, target, use, rows=m, whole_rows=variant.grid[1] == 1),
-        "verify": _verify(plan, use),
+        "verify": _verify(plan, target, use),
     }
     behind: dict[str, list[Part]] = {}
     if variant.exchange == "overlap":
@@ -90,13 +90,17 @@ def _input(plan: Plan, use: Use) -> list[Part]:
     job, variant = plan.job, plan.job.variant
     left, right = job.inputs
     times = [1, 1]
-    if job.stage != (0, 0, 0):
+    once = job.stage == (0, 0, 0)
+    if not once:
         m, n, _ = job.stage
         times = [-(-right.shape[1] // n), -(-left.shape[0] // m)]
     parts: list[Part] = []
     for region, often, across in zip((left, right), times, variant.grid[::-1], strict=True):
+        if _in_place(plan, region):
+            continue
         rows = part(region.rows, variant.grid[0], variant.remainder)
-        parts += reading(region, variant.read, use, rows=rows, times=often, whole_rows=across == 1)
+        whole = across == 1
+        parts += reading(region, variant.read, use, rows=rows, times=often, whole_rows=whole, fresh=once)
     return parts
 
 
@@ -121,12 +125,18 @@ def _product(plan: Plan, use: Use, strassen: bool, share: float = 1.0) -> Longes
 
 
 def _compute(plan: Plan, use: Use, strassen: bool) -> list[Part]:
-    """The product, and pages that are new to the rank: of C, and of mapped files, which come by many."""
-    job, variant = plan.job, plan.job.variant
+    """The product, and pages that are new to the rank: of C, and of mapped files."""
+    job = plan.job
     m, n, item = job.inputs[0].shape[0], job.inputs[1].shape[1], ITEMSIZE[job.dtype]
-    mapped = [each for each in job.inputs if variant.read == "mapped" and io.in_place(each, job.dtype)]
-    new = sum(each.bytes for each in mapped) / _AROUND + m * n * item / use.ranks
-    return [_product(plan, use, strassen), Take("fault", new / use.threads, use.on_node * use.threads)]
+    mapped = [each for each in job.inputs if _in_place(plan, each)]
+    pages = [part for each in mapped for part in touching(each, use)]
+    return [_product(plan, use, strassen), *pages, use.shared_out("fault", float(m * n * item))]
+
+
+def _in_place(plan: Plan, region: Region) -> bool:
+    """Whether what is multiplied are the pages of the file."""
+    variant = plan.job.variant
+    return variant.read == "mapped" and variant.algorithm == "local" and io.in_place(region, plan.job.dtype)
 
 
 def _exchange(plan: Plan, use: Use, strassen: bool, width: int) -> tuple[list[Part], list[Part]]:
@@ -170,7 +180,7 @@ def _exchange(plan: Plan, use: Use, strassen: bool, width: int) -> tuple[list[Pa
     return exposed, moving
 
 
-def _verify(plan: Plan, use: Use) -> list[Part]:
+def _verify(plan: Plan, target: Target | None, use: Use) -> list[Part]:
     """A and C once, B twice, in memory; C once more out of its file; or all of it again, on rank 0."""
     job = plan.job
     left, right = job.inputs
@@ -178,7 +188,7 @@ def _verify(plan: Plan, use: Use) -> list[Part]:
     if job.verify == "fast":
         parts: list[Part] = [use.shared_out("copy", (m * k + 2 * k * n + m * n) * item)]
         if job.read_back:
-            parts.append(use.shared_out("read", m * n * item))
+            parts.append(use.shared_out(at("read", target.path if target else ""), float(m * n * item)))
         return parts
     if job.verify == "serial":
         return [Take("plain", 2.0 * m * n * k), Take("read", (m * k + k * n + m * n) * item)]

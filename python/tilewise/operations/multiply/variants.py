@@ -115,7 +115,7 @@ def plan_multiply(
             plain=io.are_plain((left, right)),
         )
 
-    stage = None
+    stage = probed = None
     if not strassen and verify != "serial":
         streaming = variant
         if exchange == "shared" and options.grid is None:  # where it costs nothing who has which panel
@@ -137,7 +137,7 @@ def plan_multiply(
         )
     elif target is not None:
         folder = os.path.dirname(target.path)
-        variant = io.choose(variant, (left, right), dtype, options, facts, folder, why, plain)
+        variant, probed = io.choose(variant, (left, right), dtype, options, facts, folder, why, plain)
     if variant.read == "mapped":
         in_place = (io.in_place(left, dtype), io.in_place(right, dtype))
     wanted = need_of(variant, stage)
@@ -168,6 +168,7 @@ def plan_multiply(
         shape=(m, n),
         dtype=dtype,
         order=order,
+        probed=probed,
         journaled=stage is not None and (stage.m < m or stage.n < n),
         writes_early=variant.write == "uncached"
         and variant.copies == 1

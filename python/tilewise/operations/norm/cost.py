@@ -14,7 +14,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     use = Use(variant, plan.spread)
     return Cost(
         phases={
-            "input": reading(source, variant.read, use),
+            "input": reading(source, variant.read, use, fresh=False),
             "compute": [use.shared_out("copy", source.bytes)],
         },
         ranks=use.ranks_and_nodes,

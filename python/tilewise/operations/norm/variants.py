@@ -8,7 +8,7 @@ from tilewise.files.dtypes import ITEMSIZE, in_memory
 from tilewise.files.region import Region
 from tilewise.launch.join import Join
 from tilewise.machine.facts import Facts
-from tilewise.operations.convert.variants import TEXT_BAND, band_bytes
+from tilewise.operations.convert.variants import CACHED_BAND, TEXT_BAND, band_bytes
 from tilewise.operations.norm.need import norm_need, sums
 from tilewise.planning import io, need, rule
 from tilewise.planning.plan import Plan, plan_of, variant_of
@@ -36,6 +36,8 @@ def plan_norm(source: Region, options: Norm, facts: Facts, joined: Join | None =
     band = band_bytes(spread.on_node, options.memory, buffers=1, beside=beside)
     if source.encoding == "text":
         band = max(min(band, TEXT_BAND), source.columns * item)
+    elif source.chunks is None:
+        band = min(band, CACHED_BAND)
     # A matrix smaller than its bands needs no more than itself.
     share = -(-max(size, 1) // spread.ranks) * item
     return plan_of(

@@ -17,9 +17,11 @@ from tilewise.operations.stencil.traffic import Traffic, traffic
 from tilewise.operations.stencil.weights import Weights
 from tilewise.planning import proof
 from tilewise.planning.cost import Cost, Longest, Part, Take
-from tilewise.planning.file_cost import Use, reading, verifying, writing
+from tilewise.planning.file_cost import Use, at, reading, verifying, writing
 from tilewise.planning.grid import part
 from tilewise.planning.plan import Plan
+
+_COPIED = 256 << 20  # bytes that a rank copies at most
 
 
 def cost_of(plan: Plan, target: Target | None) -> Cost:
@@ -32,9 +34,11 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     passes = -(-sweeps.steps // max(1, variant.depth)) if sweeps.steps else 0
     rows = part(extents[0], variant.grid[0], variant.remainder)
     whole = variant.grid[1] == 1
-    inputs = reading(source, variant.read, use, rows=rows, whole_rows=whole)
+    inputs = reading(source, variant.read, use, rows=rows, whole_rows=whole, fresh=False)
     output = writing(plan, target, use, rows=rows, whole_rows=whole)
     tiled = variant.tile != (0, 0)
+    if not tiled:  # both fields are touched before anything is read
+        inputs.append(use.shared_out("fault", 2.0 * source.rows / sweeps.planes * source.columns * item))
     halo = Traffic(0, 0, 0, 0)
     if not tiled and variant.exchange not in ("none", "shared"):
         halo = traffic(
@@ -58,15 +62,21 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
             "compute": _compute(plan, sweeps, use, times),
             "exchange": [] if overlapped else moving,
             "output": output * (more + len(plan.snapshots)),
-            "verify": _verify(plan, sweeps, use),
+            "verify": _verify(plan, target, sweeps, use),
         },
         behind={"exchange": moving} if overlapped else {},
+        apart=[] if tiled else [_copies(source.rows / sweeps.planes * source.columns * item, use)],
         ranks=use.ranks_and_nodes,
         sure=sweeps.until_change == 0,
         messages=times * halo.messages if fixed else None,
         exchanged=times * halo.cells * item if fixed else None,
         flops=float(source.rows) * source.columns * sweeps.steps * told_operations(sweeps) if fixed else None,
     )
+
+
+def _copies(field: float, use: Use) -> Take:
+    """Copies of one field to the other, in two ways, for the roofline."""
+    return use.shared_out("copy", 2 * 2 * min(field, float(use.ranks * _COPIED)))
 
 
 def has_corners(sweeps: job.Stencil) -> bool:
@@ -107,17 +117,19 @@ def _compute(plan: Plan, sweeps: job.Stencil, use: Use, times: int) -> list[Part
     per_second = 1.0 if plan.job.dtype == "float64" else 0.5  # float32: twice as many in a register
     work = Take(term, points * operations(sweeps) * per_second / use.threads, cores)
     moved = Take("copy", 2.0 * rows * columns * item * times / use.threads, cores)
-    new = Take("fault", 2.0 * rows * columns * item / use.threads, cores)
-    return [Longest((work, moved)), new]
+    return [Longest((work, moved))]
 
 
-def _verify(plan: Plan, sweeps: job.Stencil, use: Use) -> list[Part]:
+def _verify(plan: Plan, target: Target | None, sweeps: job.Stencil, use: Use) -> list[Part]:
     """Patches that the plain kernel sweeps again, or everything on rank 0; both files are read for it."""
     verify, source = plan.job.verify, plan.job.inputs[0]
     planes = source.planes if isinstance(source, Source) else 1
     points = float(source.rows) * source.columns * sweeps.steps
     if verify == "serial":
-        return [Take("plain", points * told_operations(sweeps)), *verifying([source], source.bytes, use)]
+        return [
+            Take("plain", points * told_operations(sweeps)),
+            *verifying([source], source.bytes, target, use),
+        ]
     if verify != "fast":
         return []
     rule = proof.patches()
@@ -129,5 +141,5 @@ def _verify(plan: Plan, sweeps: job.Stencil, use: Use) -> list[Part]:
     again = again if math.isfinite(again) else points
     return [
         use.by_ranks("plain", again * told_operations(sweeps)),
-        use.by_ranks("read", 2.0 * min(source.bytes, again / max(1, sweeps.steps) * 8)),
+        use.by_ranks(at("read", source.path), 2.0 * min(source.bytes, again / max(1, sweeps.steps) * 8)),
     ]

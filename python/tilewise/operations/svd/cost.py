@@ -3,7 +3,8 @@
 m×n with m ≥ n, k components; operations over m·n² where A is tall, and what is read for them:
 
     local       LAPACK's gesdd: half of the reduction is products of a matrix and a vector, from memory
-    two_stage   8/3 to a band, 8/3 to divide and conquer, 8 back: products of matrices (design 036)
+    two_stage   8/3 to a band, 8/3 to divide and conquer, 8 back: products of matrices (design 036); and to
+                chase the band away, which is none
     jacobi      AᵀA, its eigenvectors, and then sweeps of 6·m·n² + 4·n³ each, shared out (design 052)
     randomized  4·m·n·(k + oversample) for each reading of A, of which nobody knows how many it takes
     tall        QR of panels, two readings of A (design 045)
@@ -21,11 +22,12 @@ from tilewise.launch import job
 from tilewise.machine.terms import gemm
 from tilewise.operations.svd.variants import READINGS
 from tilewise.planning.cost import Cost, Longest, Part, Take
-from tilewise.planning.file_cost import Use, reading
+from tilewise.planning.file_cost import Use, at, reading
 from tilewise.planning.plan import Plan
 
 _SWEEPS = {"eigen": 1.0, "qr": 4.0, "none": 9.0}  # that are left after a start
 _PANEL = 32  # columns that all ranks reduce to three diagonals before they bring the others up to date
+_CHASED = 2300  # operations for n² of a band that is chased away, from runs with n from 1000 to 3000
 _PROBES = 16  # vectors of the fast proof
 _ROTATED = 6.0  # operations for each number of two columns that a rotation turns, with the product before it
 
@@ -48,7 +50,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
             "input": inputs,
             "compute": _compute(plan, wanted, use, m, n, k),
             "exchange": [] if hidden else exchange,
-            "output": [use.shared_out("write", float(files * item))],
+            "output": [use.shared_out(at("write", target.path if target else ""), float(files * item))],
             "verify": _verify(plan, wanted, use, k),
         },
         behind={"exchange": exchange} if hidden else {},
@@ -81,8 +83,9 @@ def _compute(plan: Plan, wanted: job.Svd, use: Use, m: int, n: int, k: int) -> l
         return [halves, alone(product, back + first)]
     if variant.algorithm == "two_stage":
         all_cores = Take(product, (8 / 3 + (8 / 3 + 8 if vectors else 0)) * n3 / cores, cores)
+        chased = Take("lapack", _CHASED * float(n) * n * parts)
         tall = [Take(product, 4 * mn2 / cores, cores)] if 3 * m >= 5 * n else []
-        return [all_cores, *tall, Take("copy", 8.0 * m * n * number / cores, cores)]
+        return [all_cores, chased, *tall, Take("copy", 8.0 * m * n * number / cores, cores)]
     if variant.algorithm == "randomized":
         readings = READINGS if wanted.power < 0 else wanted.power + 2
         width = min(n, k + wanted.oversample)

@@ -15,8 +15,8 @@ from tilewise.files.formats import Format
 from tilewise.files.target import Target
 from tilewise.launch.job import Variant
 from tilewise.operations.transpose.need import Files
-from tilewise.planning.cost import Cost, Part
-from tilewise.planning.file_cost import Use, reading, verifying, writing
+from tilewise.planning.cost import Cost, Longest, Part
+from tilewise.planning.file_cost import DEALT, Use, reading, touching, verifying, writing
 from tilewise.planning.grid import cuts, part
 from tilewise.planning.plan import Plan
 
@@ -38,18 +38,24 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
     item = ITEMSIZE[source.dtype]
     rows = part(files.stored[0], variant.grid[0], variant.remainder)
     streams = variant.algorithm == "staged"
-    inputs = reading(source, variant.read, use, rows=rows, whole_rows=variant.grid[1] == 1 or streams)
+    whole = variant.grid[1] == 1 or streams
+    inputs = reading(source, variant.read, use, rows=rows, whole_rows=whole, fresh=not streams)
     output = writing(
         plan,
         target,
         use,
         rows=part(files.written[0], variant.grid[0], variant.remainder),
-        whole_rows=variant.grid[1] == 1 or streams or variant.root_write == "whole",
+        whole_rows=whole or variant.root_write == "whole",
     )
     sent = traffic(files, variant)
     turning: list[Part] = [use.shared_out("turn", 2.0 * source.bytes)] if files.turned else []
-    if variant.read == "mapped" and streams:  # the pages are read while they are turned
-        turning, output = [], [*turning, *output]
+    if streams and variant.read == "mapped" and variant.write != "mapped":
+        # A tile is turned out of mapped pages into a buffer that stays in a cache, and written from there.
+        inputs, turning, output = [], [], [Longest((*turning, *touching(source, use))), *output]
+    elif streams and variant.read in DEALT:
+        inputs.append(use.by_ranks("copy", 2.0 * source.bytes))
+    elif not streams:
+        turning.append(use.shared_out("fault", source.bytes))
     exchange = use.sent(sent.most * item, sent.most_messages) if sent.messages else []
     return Cost(
         phases={
@@ -57,7 +63,7 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
             "compute": turning,
             "exchange": exchange,
             "output": output,
-            "verify": verifying([source], source.bytes, use) if job.verify == "fast" else [],
+            "verify": verifying([source], source.bytes, target, use) if job.verify == "fast" else [],
         },
         ranks=use.ranks_and_nodes,
         messages=sent.messages,
