@@ -24,6 +24,7 @@ from cases import (
     measure_messages,
     measure_repeat,
     plan,
+    plan_hosts,
     plan_simulated,
     products,
     simulated_ranks,
@@ -96,7 +97,11 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "model": measure_repeat.model,
         "files": measure_files.files,
     },
-    "plan": {"simulated": plan_simulated.simulated, "plan": plan.plan},
+    "plan": {
+        "simulated": plan_simulated.simulated,
+        "hosts": plan_hosts.hosts,
+        "plan": plan.plan,
+    },
     "limited": {
         "products": limited.products,
         "stencil": limited.stencil,

@@ -12,10 +12,10 @@ import json
 import os
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from harness import BIN, ROOT, Row, Setting, run, say
 
@@ -39,6 +39,9 @@ class Case:
     worker: Path | None = None
 
 
+Tell = Callable[[list[str], Case], dict[str, Any]]  # runs a command, which tells in JSON
+
+
 @dataclass
 class Way:
     """A way to do a job: its flags, what was predicted, and the records of what it took each time."""
@@ -59,24 +62,30 @@ def plan(setting: Setting) -> list[Row]:
     around = {"XDG_CACHE_HOME": str(setting.work / "profile")}
     run([BIN / "tilewise", "measure", "--launches", "1", "--seconds", "0.05", "--store"], **around)
     cases = list(_cases(setting))
+
+    def tell(words: list[str], case: Case) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(run([BIN / "tilewise", *words], **_environment(case, around)))
+        return told
+
     for case, _ in itertools.product((case for case in cases if case.lesson), range(TEACHING)):
-        _job(case, [], around)
+        _job(case, [], tell)
     RUNS.parent.mkdir(parents=True, exist_ok=True)
-    found: dict[str, list[Way]] = {}
     with RUNS.open("w") as kept:
-        for case in cases:
-            if case.lesson:
-                continue
-            ways = _ways(case, around)
-            say(f"  {case.name}: {len(ways)} ways")
-            for turn in range(setting.rounds):
-                for way in ways[:: 1 if turn % 2 == 0 else -1]:
-                    record = _job(case, way.flags, around)
-                    way.took.append(record["seconds"]["wall"])
-                    kept.write(json.dumps(_point(case, way, record)) + "\n")
-                    kept.flush()
-            found[case.name] = ways
-    return list(_rows(found))
+        found = {case.name: measured(case, tell, setting.rounds, kept) for case in cases if not case.lesson}
+    return list(rows_of(found))
+
+
+def measured(case: Case, tell: Tell, rounds: int, kept: IO[str]) -> list[Way]:
+    """Ways to do a job, and what each took as often as there are rounds; `kept` gets a line for each run."""
+    ways = _ways(case, tell)
+    say(f"  {case.name}: {len(ways)} ways")
+    for turn in range(rounds):
+        for way in ways[:: 1 if turn % 2 == 0 else -1]:
+            record = _job(case, way.flags, tell)
+            way.took.append(record["seconds"]["wall"])
+            kept.write(json.dumps(_point(case, way, record)) + "\n")
+            kept.flush()
+    return ways
 
 
 def _cases(setting: Setting) -> Iterator[Case]:
@@ -107,11 +116,10 @@ def _cases(setting: Setting) -> Iterator[Case]:
                     yield Case(f"{name} {size}², Open MPI", words, out, lesson, worker=OTHER_MPI)
 
 
-def _job(case: Case, flags: list[str], around: dict[str, str]) -> dict[str, Any]:
+def _job(case: Case, flags: list[str], tell: Tell) -> dict[str, Any]:
     if case.cold:
         _forget(Path(case.words[1]))
-    words = [*case.words, "-o", case.output, *flags, "--force", "--json", "-"]
-    told: dict[str, Any] = json.loads(run([BIN / "tilewise", *words], **_environment(case, around)))
+    told = tell([*case.words, "-o", case.output, *flags, "--force", "--json", "-"], case)
     if case.output.startswith(str(SHARED)) and case.output.endswith(".npy"):
         Path(case.output).unlink()
     return told
@@ -128,12 +136,11 @@ def _forget(path: Path) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _ways(case: Case, around: dict[str, str]) -> list[Way]:
+def _ways(case: Case, tell: Tell) -> list[Way]:
     """The chosen one, and of each algorithm and number of ranks, and of each strategy, the fastest ones."""
     if case.cold:
         _forget(Path(case.words[1]))
-    words = ["plan", *case.words, "-o", case.output, "--force", "--json", "-"]
-    listed = json.loads(run([BIN / "tilewise", *words], **_environment(case, around)))["variants"]
+    listed = tell(["plan", *case.words, "-o", case.output, "--force", "--json", "-"], case)["variants"]
     listed = [each for each in listed if each["fits"]]
     alike: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for each in listed:
@@ -183,7 +190,8 @@ def _regret(ways: list[Way]) -> float:
     return statistics.mean(found)
 
 
-def _rows(found: dict[str, list[Way]]) -> Iterator[Row]:
+def rows_of(found: dict[str, list[Way]], name: str = "", where: str = "") -> Iterator[Row]:
+    """What came of it, in rows whose names begin with `name`, and what they are of with `where`."""
     errors = [abs(way.predicted["wall"] / way.seconds - 1) for ways in found.values() for way in ways]
     regrets = {name: _regret(ways) for name, ways in found.items()}
     firsts = [sorted(ways, key=lambda way: way.predicted["wall"])[:2] for ways in found.values()]
@@ -193,18 +201,19 @@ def _rows(found: dict[str, list[Way]]) -> Iterator[Row]:
     values = sorted(regrets.values())
     samples = {name: [way.seconds for way in ways] for name, ways in found.items()}
     worst = max(regrets, key=lambda name: regrets[name])
-    yield Row(
-        "error", "error of a prediction, median", "at most", 0.15, statistics.median(errors), samples=samples
-    )
-    yield Row("regret", "regret of the choice, median", "at most", 0.05, statistics.median(values))
-    yield Row("regret-95", "regret, 95 % of jobs", "at most", 0.10, values[int(0.95 * (len(values) - 1))])
-    yield Row("regret-most", "regret, worst job", "at most", 0.30, values[-1], note=worst)
+    error, middle, most = statistics.median(errors), statistics.median(values), values[-1]
+    nearly = values[int(0.95 * (len(values) - 1))]
+    yield Row(f"{name}error", f"{where}error of predictions, median", "at most", 0.15, error, samples=samples)
+    yield Row(f"{name}regret", f"{where}regret of the choice, median", "at most", 0.05, middle)
+    yield Row(f"{name}regret-95", f"{where}regret, 95 % of jobs", "at most", 0.10, nearly)
+    yield Row(f"{name}regret-most", f"{where}regret, worst job", "at most", 0.30, most, note=worst)
     if first:
         many = f"{len(first)} jobs where they differ"
         share = sum(first) / len(first)
-        yield Row("order", "the first two ways in the right order", "at least", 0.9, share, note=many)
+        what = f"{where}first two ways in the right order"
+        yield Row(f"{name}order", what, "at least", 0.9, share, note=many)
     if every:
-        yield Row("pairs", "pairs of any ways in the right order", "", 0, sum(every) / len(every))
+        yield Row(f"{name}pairs", f"{where}any two ways in the right order", "", 0, sum(every) / len(every))
 
 
 def _differ(one: Way, other: Way) -> bool:

@@ -94,7 +94,7 @@ def slow_hosts(setting: Setting) -> list[Row]:
 
 
 def _hosts(setting: Setting, name: str, rate: str, steps: int) -> list[Row]:
-    with _cluster(setting, name, rate) as side:
+    with on_hosts(setting, name, rate) as side:
         jobs = _jobs(256 if setting.quick else 768, 1024 if setting.quick else 3072, 6, "96x65536", steps)
         n = 96 if setting.quick else 384
         jobs["svd"] = Job(f"decomposition of {n}²", _square("svd", n, "--algorithm", "jacobi"), 6)
@@ -119,7 +119,7 @@ def _here(*words: object) -> str:
 
 
 @contextmanager
-def _cluster(setting: Setting, name: str, rate: str) -> Iterator[Side]:
+def on_hosts(setting: Setting, name: str, rate: str) -> Iterator[Side]:
     """The hosts, once they have been measured."""
     sys.path.append(str(ROOT / "tests" / "cluster"))
     from cluster import NoClusterError, cluster

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from tilewise.base.declare import FILE, WHAT, WHERE, Parameter, arguments_of
 from tilewise.base.errors import UsageError
+from tilewise.base.units import plural
 from tilewise.cli.commands import JOBS
 from tilewise.launch.join import Join
 
@@ -52,7 +53,7 @@ def main(words: list[str], joined: Join | None) -> int:
         from tilewise.machine.profile import forget_terms
 
         count = forget_terms()
-        print(f"forgot what runs taught of {count} figures" if count else "there was nothing to forget")
+        print(f"forgot what runs taught of {plural(count, 'figure')}" if count else "there was nothing to forget")
         return 0
     everything = "--all" in words
     words, described = _machine([word for word in words if word != "--all"])
@@ -75,15 +76,15 @@ def main(words: list[str], joined: Join | None) -> int:
         machine = read_machine(described) if described is not None else None
         output = prepare(asked.request, joined, machine)
         disks = output.rooms() if machine is None else []  # nobody knows the disks of others
-        every = planned_of(output, asked.request, joined, machine) if asked.shown.json or everything else None
+        every = planned_of(output, asked.request, joined, machine)
         if asked.shown.json is not None:
             write_json(asked.shown.json, every, "--json")
         if asked.shown.json != "-":
             place = output.target.path if output.target else ""
             known = machine or machine_of(output.plan)
             cost = cost_of(output.plan, output.target)
-            show(planned(output.plan, place, cost, known, [each.text() for each in disks]))
-            if everything and every is not None:
+            show(planned(output.plan, every, place, cost, known, [each.text() for each in disks]))
+            if everything:
                 show(ways(every))
         for each in disks:
             each.require()

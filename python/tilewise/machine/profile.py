@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -163,10 +164,14 @@ def store_measured(key: str, measured: Callable[[Measured | None], Measured], pe
 
 
 def store_terms(key: str, changed: Callable[[dict[str, Term]], dict[str, Term]]) -> None:
-    """Keeps the terms of a machine; `changed` makes them of those that there are."""
+    """Keeps the terms of a machine; `changed` makes them of those that there are, and what changes has a date."""
     with _locked():
         profile = load()
-        profile.terms[key] = changed(profile.terms.get(key, {}))
+        old, today = profile.terms.get(key, {}), time.strftime("%Y-%m-%d")
+        profile.terms[key] = {
+            name: term if term == old.get(name) else msgspec.structs.replace(term, date=today)
+            for name, term in changed(old).items()
+        }
         _store(profile)
 
 

@@ -23,7 +23,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     """What one core or pair does in a second (`rate`), and a `node` at most; or the `seconds` of one thing.
 
     `node` 0: as much as all of its cores. `error` is relative: 0.3 is ± 30 %. `source`: where it is from;
-    `runs`: how many jobs have corrected it.
+    `runs`: how many jobs have corrected it; `date`: the day of the last one, or of the measurement.
     """
 
     rate: float = 0.0
@@ -32,6 +32,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     error: float = 0.3
     source: str = "assumed"
     runs: int = 0
+    date: str = ""
 
     def times(self, factor: float, source: str, error: float) -> Term:
         """The same where everything takes `factor` as long."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +297,17 @@ def test_one_short_run_does_not_make_a_machine_known() -> None:
     assert not started.known and Machine(name="m", terms={"copy": Term(rate=1.0, source="measured")}).known
 
 
+def test_a_plan_names_what_would_come_next(here: InProcess) -> None:
+    slow = {"gemm/float64": {"rate": 30e9, "error": 0.1}, "link/node": {"rate": 0.1e9, "node": 0.1e9}}
+    Path("slow.json").write_text(json.dumps(CLUSTER | {"cores": 1, "terms": slow}))
+    words = ("multiply", "random:8192x8192", "random:8192x8192", "-o", "C.npy", "--machine", "slow.json")
+    said = " ".join(here("plan", *words, "-n", 16).stdout.split())
+    assert "algorithm cannon" in said
+    assert re.search(r"next best summa on 16 ranks: [\d.]+ s, \d+% more: exchange takes [\d.]+ s, not", said)
+    alone = " ".join(here("plan", *words, "-n", 1, "--algorithm", "local", "--io", "positioned").stdout.split())
+    assert "next best" not in alone  # nothing else is left open
+
+
 def test_a_plan_is_for_one_machine(here: InProcess) -> None:
     Path("typed.json").write_text(json.dumps(CLUSTER))
     words = ("multiply", "random:9x9", "random:9x9", "-o", "C.npy", "--simulate", "2x1:1GB/s:1us")
@@ -318,7 +330,8 @@ def test_what_was_learned_can_be_forgotten(here: InProcess) -> None:
     taught, measured = Term(rate=1.0, runs=1), Term(rate=1.0, source="measured")
     profile.store_terms("some|cpu|build", lambda old: old | {"copy": taught, "read": measured})
     profile.store_peak("kept", profile.Peak(1.0, "k"))
-    assert here("plan", "--forget").stdout == "forgot what runs taught of 1 figures\n"
-    assert set(profile.load().terms["some|cpu|build"]) == {"read"} and "kept" in profile.load().peaks
+    assert here("plan", "--forget").stdout == "forgot what runs taught of 1 figure\n"
+    kept = profile.load().terms["some|cpu|build"]
+    assert set(kept) == {"read"} and re.fullmatch(r"\d{4}-\d\d-\d\d", kept["read"].date) and "kept" in profile.load().peaks
     assert here("plan", "--forget").stdout == "there was nothing to forget\n"
     assert "--machine expects a file" in one_message(here("plan", "multiply", "A.npy", "--machine"), 2)

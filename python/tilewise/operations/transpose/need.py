@@ -106,7 +106,8 @@ def staged(
     else:  # band by band, as conversions go
         beside = need.staging(variant) + need.whole_lines(files.source) + _writing(files, variant)
         row = files.written[1] * item if files.line else 0
-        stage = max(LEAST_STAGE, row, min(BAND, (room - beside) // 3, 2 * size))
+        share = -(-size // variant.ranks)
+        stage = max(LEAST_STAGE, row, min(BAND, (room - beside) // 3, 2 * share))
         buffers = 3 * stage + beside
     buffers = max(buffers, _proving(files, variant, verify))
     rank = buffers + need.FIXED
