@@ -14,6 +14,7 @@ from tilewise.machine import profile, storage
 
 _PIECE = 8 << 20
 _GOOD_FOR = 24 * 3600.0  # seconds
+_asked: dict[str, profile.Device] = {}  # by this process
 
 
 class Probed(NamedTuple):
@@ -29,14 +30,21 @@ def device_of(folder: str, host: str) -> tuple[profile.Device | None, Probed | N
     None where it takes nothing past the page cache.
     """
     key = profile.device_key(host, storage.mount_point(os.path.join(folder, "")))
-    found = profile.load().devices.get(key)
-    if found is not None and 0 <= time.time() - found.when < _GOOD_FOR:
-        return found, None
-    rate = direct_write_rate(folder)
-    if rate is None:
-        return None, None
-    device = profile.Device(rate, time.time())
+    kept = profile.load().devices.get(key)
+    if _is_good(kept):
+        return kept, None
+    device = _asked.get(key)  # by another plan, of another variant for example
+    if not _is_good(device):
+        rate = direct_write_rate(folder)
+        if rate is None:
+            return None, None
+        device = _asked[key] = profile.Device(rate, time.time())
+    assert device is not None
     return device, Probed(key, device)
+
+
+def _is_good(device: profile.Device | None) -> bool:
+    return device is not None and 0 <= time.time() - device.when < _GOOD_FOR
 
 
 def direct_write_rate(folder: str, pieces: int = 2) -> float | None:

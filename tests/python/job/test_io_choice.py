@@ -87,15 +87,18 @@ def test_the_probe_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_a_device_is_asked_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     asked: list[str] = []
+    monkeypatch.setattr(probe, "_asked", {})
     monkeypatch.setattr(probe, "direct_write_rate", lambda folder: asked.append(folder) or 1e9)
     first, kept = probe.device_of(str(tmp_path), "host")
     assert first is not None and first.bytes_per_second == 1e9 and kept is not None
-    assert probe.device_of(str(tmp_path), "host")[1] is not None  # planning keeps nothing
+    assert probe.device_of(str(tmp_path), "host") == (first, kept)  # planning keeps nothing
     profile.store_device(*kept)
-    assert probe.device_of(str(tmp_path), "host") == (first, None) and len(asked) == 2
-    assert probe.device_of(str(tmp_path), "other")[1] is not None
-    profile.store_device(kept.key, profile.Device(1e9, first.when - 25 * 3600))
-    assert probe.device_of(str(tmp_path), "host")[1] is not None
+    assert probe.device_of(str(tmp_path), "host") == (first, None) and len(asked) == 1
+    assert probe.device_of(str(tmp_path), "other")[1] is not None and len(asked) == 2
+    old = profile.Device(1e9, first.when - 25 * 3600)
+    profile.store_device(kept.key, old)
+    monkeypatch.setattr(probe, "_asked", {kept.key: old})
+    assert probe.device_of(str(tmp_path), "host")[1] is not None and len(asked) == 3
 
 
 def direct(tmp_path: Path) -> None:
