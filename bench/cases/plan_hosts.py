@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 from harness import ROOT, NotRun, Row, Setting
+from tilewise.machine.profile import Profile
 
 from cases.plan import Case, measured, rows_of
 from cases.simulated_ranks import HOSTS, PING, SIZES, on_hosts
-from tilewise.machine.profile import Profile
 
 RUNS = ROOT / "build/plan/hosts.jsonl"
 _OF_CORES = ("gemm/", "lapack", "plain", "sweep", "copy", "turn", "fault", "read", "write")
@@ -27,13 +27,14 @@ def hosts(setting: Setting) -> list[Row]:
     """Errors and regret on the hosts, of products, transpositions and sweeps."""
     around = {"XDG_CACHE_HOME": str(setting.work / "profile-hosts")}
     with on_hosts(setting, "plan-hosts", "1gbit") as side:
-        side.run("measure", "ping", "--levels", "core,node", *PING, *SIZES, *side.where[:2], "--store", **around)
+        there = side.where[:2]
+        side.run("measure", "ping", "--levels", "core,node", *PING, *SIZES, *there, "--store", **around)
         side.run("measure", "compute", "--launches", 1, "--store", **around)
         side.run("measure", "memory", "--launches", 1, "--seconds", 0.05, "--store", **around)
         _share(Path(around["XDG_CACHE_HOME"]) / "tilewise" / "profile.json")
 
         def tell(words: list[str], _: Case) -> dict[str, Any]:
-            told: dict[str, Any] = json.loads(side.run(*words, *side.where[:2], **around))
+            told: dict[str, Any] = json.loads(side.run(*words, *there, **around))
             return told
 
         RUNS.parent.mkdir(parents=True, exist_ok=True)

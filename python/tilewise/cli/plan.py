@@ -53,7 +53,8 @@ def main(words: list[str], joined: Join | None) -> int:
         from tilewise.machine.profile import forget_terms
 
         count = forget_terms()
-        print(f"forgot what runs taught of {plural(count, 'figure')}" if count else "there was nothing to forget")
+        forgot = f"forgot what runs taught of {plural(count, 'figure')}"
+        print(forgot if count else "there was nothing to forget")
         return 0
     everything = "--all" in words
     words, described = _machine([word for word in words if word != "--all"])

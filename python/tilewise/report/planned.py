@@ -132,7 +132,9 @@ def _next_best(variants: Sequence[PlannedVariant]) -> str:
     best = min(apart or others, key=lambda each: each.predicted_seconds["wall"])
     way = f"{best.variant.algorithm} on {plural(best.variant.ranks, 'rank')}"
     if not apart:
-        way = f"--io {best.variant.io}" if best.variant.io != own.io else f"--exchange {best.variant.exchange}"
+        way = f"--exchange {best.variant.exchange}"
+        if best.variant.io != own.io:
+            way = f"--io {best.variant.io}"
     ours, theirs = chosen.predicted_seconds, best.predicted_seconds
     more = theirs["wall"] / ours["wall"] - 1
     said = f"{way}: {seconds_text(theirs['wall'])} s"
@@ -147,8 +149,7 @@ def _next_best(variants: Sequence[PlannedVariant]) -> str:
 
 
 def _known(machine: Machine) -> str:
-    """`4 measured, 3 corrected by runs, 17 assumed`: of how many terms of the machine what is known, and when it
-    was found."""
+    """`4 measured, 3 corrected by runs, 17 assumed`: of how many terms what is known, and since when."""
     sources = Counter(
         "corrected by runs" if term.runs else "assumed" if term.source == "assumed" else "measured or given"
         for term in map(machine.term, {**KINDS, **machine.terms})
