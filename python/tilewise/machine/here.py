@@ -1,12 +1,18 @@
-"""This machine's terms: what runs have taught, its measured peaks, and what is assumed of the rest."""
+"""This machine's terms: what runs have taught, its measured peaks, and what is assumed of the rest.
+
+Of products that is what the width of the processor's registers lets expect: KINDS is of 256 bits.
+"""
 
 from __future__ import annotations
 
 from tilewise.machine import profile
 from tilewise.machine.facts import Facts
-from tilewise.machine.terms import GEMM, Machine, Term, gemm
+from tilewise.machine.terms import GEMM, KINDS, Machine, Term, gemm
 
 _PEAK_ERROR = 0.15  # of a rate that products have reached: others may not
+# Of processors with these flags, operations in a cycle over those with AVX2 and its fused multiply-add.
+_WIDTHS = {"avx512f": 2.0, "avx2": 1.0, "asimd": 0.5}
+_NARROW = 0.25
 
 
 def machine_here(facts: Facts, key: str) -> Machine:
@@ -15,10 +21,21 @@ def machine_here(facts: Facts, key: str) -> Machine:
     terms = dict(stored.terms.get(key, {}))
     for name, peak in _peaks(stored, facts).items():
         terms.setdefault(name, peak)  # what was measured or learned of the term itself is nearer
+    for name, supposed in _supposed(facts).items():
+        terms.setdefault(name, supposed)
     nodes = len(facts.granted.nodes) if facts.granted is not None else 1
     return Machine(
         name=facts.host, nodes=nodes, cores=facts.cores, memory=facts.memory_available, terms=terms
     )
+
+
+def _supposed(facts: Facts) -> dict[str, Term]:
+    """Rates of products of floating-point numbers, by what the processor has, where that is known."""
+    if not facts.flags:
+        return {}
+    wider = next((width for flag, width in _WIDTHS.items() if flag in facts.flags), _NARROW)
+    names = [name for name in KINDS if name.startswith(GEMM) and name != gemm("int64")]
+    return {name: KINDS[name].assumed.times(1 / wider, "assumed", KINDS[name].assumed.error) for name in names}
 
 
 def _peaks(stored: profile.Profile, facts: Facts) -> dict[str, Term]:

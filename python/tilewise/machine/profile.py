@@ -164,7 +164,7 @@ def store_measured(key: str, measured: Callable[[Measured | None], Measured], pe
 
 
 def store_terms(key: str, changed: Callable[[dict[str, Term]], dict[str, Term]]) -> None:
-    """Keeps the terms of a machine; `changed` makes them of those that there are. What changes gets a date."""
+    """Keeps the terms of a machine; `changed` makes them of those there are. Changes get a date."""
     with _locked():
         profile = load()
         old, today = profile.terms.get(key, {}), time.strftime("%Y-%m-%d")

@@ -21,6 +21,7 @@ from tilewise.files.region import Region
 from tilewise.files.target import find_target
 from tilewise.machine import profile, storage
 from tilewise.machine.described import facts_of, read_machine
+from tilewise.machine.here import machine_here
 from tilewise.machine.terms import KINDS, Machine, Term, what_of, wrong_term
 from tilewise.operations.convert.cost import cost_of as convert_cost
 from tilewise.operations.convert.options import Convert
@@ -290,6 +291,17 @@ def test_a_damaged_profile_fails_no_job(here: InProcess) -> None:
     bad = {"copy": Term(rate=1e-300), "read": Term(rate=1.0, runs=-4), "call": Term(seconds=-1.0)}
     profile.store_terms("some|cpu|build", lambda old: bad | {"write": Term(rate=2.0)})
     assert set(profile.load().terms["some|cpu|build"]) == {"write"}
+
+
+def test_what_is_supposed_of_products_follows_the_processor(here: InProcess) -> None:
+    def rate(*flags: str) -> float:
+        there = msgspec.structs.replace(facts(), flags=frozenset(flags))
+        return machine_here(there, "some|cpu|build").term("gemm/float64").rate
+
+    assert rate("avx512f", "avx2") == 2 * rate("avx2") == 4 * rate("asimd") == 8 * rate("sse2")
+    assert rate() == rate("avx2") == KINDS["gemm/float64"].assumed.rate
+    profile.store_terms("some|cpu|build", lambda old: {"gemm/float64": Term(rate=1e9, runs=1)})
+    assert rate("avx512f") == 1e9  # what runs have taught is nearer
 
 
 def test_one_short_run_does_not_make_a_machine_known() -> None:
