@@ -34,8 +34,9 @@ def _supposed(facts: Facts) -> dict[str, Term]:
     if not facts.flags:
         return {}
     wider = next((width for flag, width in _WIDTHS.items() if flag in facts.flags), _NARROW)
-    names = [name for name in KINDS if name.startswith(GEMM) and name != gemm("int64")]
-    return {name: KINDS[name].assumed.times(1 / wider, "assumed", KINDS[name].assumed.error) for name in names}
+    usual = {name: kind.assumed for name, kind in KINDS.items() if name.startswith(GEMM)}
+    del usual[gemm("int64")]
+    return {name: term.times(1 / wider, term.source, term.error) for name, term in usual.items()}
 
 
 def _peaks(stored: profile.Profile, facts: Facts) -> dict[str, Term]:
