@@ -137,7 +137,7 @@ def _forget(path: Path) -> None:
 
 
 def _ways(case: Case, tell: Tell) -> list[Way]:
-    """The chosen one, and of each algorithm and number of ranks, and of each strategy, the fastest ones."""
+    """The chosen one, and of each algorithm and number of ranks the fastest ones."""
     if case.cold:
         _forget(Path(case.words[1]))
     listed = tell(["plan", *case.words, "-o", case.output, "--force", "--json", "-"], case)["variants"]
@@ -145,7 +145,7 @@ def _ways(case: Case, tell: Tell) -> list[Way]:
     alike: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for each in listed:
         variant = each["variant"]
-        alike[(variant["algorithm"], variant["ranks"], variant["io"])].append(each)
+        alike[(variant["algorithm"], variant["ranks"])].append(each)
     turns = itertools.zip_longest(*alike.values())
     some = [each for turn in turns for each in turn if each is not None][:MOST_WAYS]
     return [_way(case, each, listed[0]["variant"]["io"]) for each in some]

@@ -138,8 +138,8 @@ def on_hosts(setting: Setting, name: str, rate: str) -> Iterator[Side]:
                     raise NotRun(f"tilewise {words[0]} ended with {done.returncode}: {done.stderr[-200:]}")
                 return done.stdout
 
-            def shared(*words: object) -> str:  # hosts think that they have cores of their own
-                return there(*words, **YIELDING, **ALGORITHMS)
+            def shared(*words: object, **more: str) -> str:  # hosts think that they have cores of their own
+                return there(*words, **YIELDING, **ALGORITHMS, **more)
 
             file = setting.work / f"{name}.json"
             there("measure", "ping", "--levels", "core,node", *PING, *SIZES, *where, "--json", file, "-q")

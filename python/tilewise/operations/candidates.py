@@ -12,7 +12,6 @@ from tilewise.base.errors import UsageError
 from tilewise.files.target import Target
 from tilewise.launch.job import Stack, Variant
 from tilewise.launch.join import Join
-from tilewise.machine.facts import Facts
 from tilewise.machine.terms import Machine
 from tilewise.operations.operation import Operation
 from tilewise.operations.predicted import cost_of, machine_of, predicted
@@ -46,13 +45,14 @@ def candidates(
 ) -> list[Candidate]:
     """Every variant within the flags that were given, that of `chosen` first.
 
-    Algorithms and exchanges are crossed, on the chosen number of ranks, on one and on one for each core; of
-    ways to read and write, those of the chosen variant are tried one by one. What does not go together is no
-    variant. Plans each, and runs nothing: a millisecond or less for each. `machine` is one that is not here.
+    Algorithms and exchanges are crossed, on the chosen number of ranks, on one, on one for each node and on
+    one for each core of a node. Of ways to read and write, those of the chosen variant are tried one by one.
+    What does not go together is no variant. Plans each, and runs nothing: a millisecond or less for each.
+    `machine` is one that is not here.
     """
     machine = machine or machine_of(chosen)
     ways = {_key(chosen.job.variant): _candidate(chosen, target, machine)}
-    for options in _alternatives(operation, chosen.job.variant, chosen.facts):
+    for options in _alternatives(operation, chosen):
         with contextlib.suppress(UsageError):
             plan = options.plan_all(chosen.job.inputs, target, chosen.facts, joined)
             ways.setdefault(_key(plan.job.variant), _candidate(plan, target, machine))
@@ -76,9 +76,11 @@ def _candidate(plan: Plan, target: Target | None, machine: Machine) -> Candidate
     )
 
 
-def _alternatives(operation: Operation, chosen: Variant, facts: Facts) -> Iterator[Operation]:
+def _alternatives(operation: Operation, plan: Plan) -> Iterator[Operation]:
     """The options with what they leave open filled in."""
-    counts = [operation.ranks] if operation.ranks else dict.fromkeys((chosen.ranks, 1, facts.cores))
+    chosen = plan.job.variant
+    usual = (chosen.ranks, 1, plan.spread.nodes, plan.facts.cores)
+    counts = [operation.ranks] if operation.ranks else dict.fromkeys(usual)
     known = operation.algorithms
     names: list[str | None] = [operation.algorithm] if operation.algorithm or not known else [*known]
     for ranks, name in itertools.product(counts, names):

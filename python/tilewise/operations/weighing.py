@@ -24,7 +24,7 @@ from tilewise.operations.predicted import cost_of, machine_of, predicted
 from tilewise.planning.cost import Prediction
 from tilewise.planning.plan import Plan
 
-WORTH = 0.5  # seconds that the job must be predicted to take
+WORTH = 0.2  # seconds that the job must be predicted to take
 CLEARLY = 0.9  # of the rule's time
 
 
@@ -74,7 +74,7 @@ def _ways(operation: Operation, plan: Plan, facts: Facts) -> Iterator[Operation]
     chosen = plan.job.variant
     ranks: dict[int | None, None] = {operation.ranks: None}
     if operation.ranks is None and "ranks" in operation.weighs:
-        ranks = dict.fromkeys((chosen.ranks, 1, facts.cores, _square(chosen.ranks)))
+        ranks = dict.fromkeys((chosen.ranks, 1, plan.spread.nodes, facts.cores, _square(chosen.ranks)))
     algorithms = [operation.algorithm]
     if operation.algorithm is None and "algorithm" in operation.weighs:
         algorithms = [None, *operation.algorithms]
