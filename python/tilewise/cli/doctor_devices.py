@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tilewise.base.errors import TilewiseError
@@ -20,12 +21,22 @@ def findings(worker: str) -> Iterator[Finding]:
         yield Finding("devices", f"{why}, so measure --buffer only supports malloc")
         return
     played = " simulated by the driver of the tests" if found.simulated else ""
-    yield Finding(
-        "devices", f"CUDA {found.driver}, {plural(len(found.devices), 'graphics processor')}{played}"
-    )
+    driver = "" if found.simulated else module_version()
+    count = plural(len(found.devices), "graphics processor")
+    yield Finding("devices", f"{driver}CUDA {found.driver}, {count}{played}")
     for number, device in enumerate(found.devices):
         yield Finding(f"device {number}", _device(device))
     yield _messages()
+
+
+def module_version(path: str = "/proc/driver/nvidia/version") -> str:
+    """`driver 550.54.15, ` as the kernel's module says; empty where it does not."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            found = re.search(r"Kernel Module(?: for \S+)?\s+(\d[\d.]*)", file.read())
+    except OSError:
+        return ""
+    return f"driver {found[1]}, " if found else ""
 
 
 def _device(device: Device) -> str:

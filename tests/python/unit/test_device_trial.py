@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import resource
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
 import pytest
 from tilewise.base.errors import RunError
+from tilewise.cli.doctor_devices import module_version
 from tilewise.launch.job import Point
 from tilewise.launch.signals import Signals
 from tilewise.measurement import device_trial
@@ -55,6 +57,20 @@ def test_what_dies_is_staged_and_what_arrives_goes_straight(trials: list[Launch]
     assert [(one.ranks, one.cpus) for one in trials] == [(2, [3, 1])] * 2
     assert all(ask.point.direct and ask.point.gpus == 2 for one in trials for ask in one.asks)
     assert resource.getrlimit(resource.RLIMIT_CORE) == limit
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5", "driver 550.54.15, "),
+        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release", "driver 570.86.15, "),
+        ("something else", ""),
+    ],
+)
+def test_the_version_of_the_driver_is_the_modules(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "version").write_text(text)
+    assert module_version(str(tmp_path / "version")) == said
+    assert module_version(str(tmp_path / "none")) == ""
 
 
 def test_nothing_is_tried_for_what_is_not_run_or_on_the_host(trials: list[Launch]) -> None:
