@@ -101,6 +101,7 @@ def _said(best: Plan, foreseen: Prediction, plan: Plan, usual: Prediction) -> st
     one, other = best.job.variant, plan.job.variant
     way = f"{one.algorithm} on {plural(one.ranks, 'rank')}: {seconds_text(foreseen.wall)} s are predicted"
     instead = other.algorithm if other.ranks == one.ranks else f"{other.algorithm} on {other.ranks}"
-    phase = max(foreseen.phases, key=lambda name: usual.phases[name] - foreseen.phases[name])
-    gains = f"{phase} takes {seconds_text(foreseen.phases[phase])} s, not {seconds_text(usual.phases[phase])}"
+    ours, theirs = ({**each.phases, "starting": each.wall - each.total} for each in (foreseen, usual))
+    phase = max(ours, key=lambda name: theirs[name] - ours[name])
+    gains = f"{phase} takes {seconds_text(ours[phase])} s, not {seconds_text(theirs[phase])}"
     return f"{way}, {share_text(1 - foreseen.wall / usual.wall)} less than for {instead}: {gains}"

@@ -225,6 +225,21 @@ def test_a_way_that_is_clearly_faster_is_taken() -> None:
     assert any("less than for summa: exchange takes" in reason for reason in plan.reasons)
 
 
+def test_a_short_job_starts_on_one_host() -> None:
+    """Of 16 hosts: starting on all of them takes longer than the job on one."""
+    on = machine(start__nodes=Term(seconds=0.1), copy=Term(rate=10 * GB, source="measured"))
+    options = Convert(a="A", output="B.npy", dtype="float32")
+    region = Region(path="", name="random", rows=9000, columns=9000, dtype="float64", generator="random")
+    there, target = facts_of(on, facts()), find_target("B.npy")
+    usual = options.plan([region], target, there, None)
+    assert usual.job.variant.ranks == 16
+    plan = weighed(usual, options, target, there, None, on)
+    assert plan.job.variant.ranks == 1
+    assert re.search(
+        r"local on 1 rank: .* less than for local on 16: starting takes 0.* s, not 0.4", plan.reasons[-1]
+    )
+
+
 def test_the_rule_stays_where_ways_are_about_the_same() -> None:
     fast = machine(gemm__float64=Term(rate=30 * GF), link__node=Term(rate=100 * GB, node=100 * GB))
     assert _weigh(8192, fast, ranks=16).job.variant.algorithm == "summa"
