@@ -10,10 +10,8 @@
 //      CUDA_TEST_AFTER=N      so many calls that could fail pass     CUDA_TEST_RANK=R     faults on that rank only
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <map>
 #include <mutex>
 #include <set>
@@ -22,6 +20,7 @@
 #include <unistd.h>
 
 #include "tilewise/base/memory_pattern.hpp"
+#include "told.hpp"
 
 namespace {
 
@@ -62,10 +61,6 @@ long faulty_calls = 0, misuses = 0;
 int sticky = done;  // a device that failed once fails for good
 Kernel fill_kernel{false}, compare_kernel{true};
 
-std::string said(const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr ? value : "";
-}
 long number(const char* name, long otherwise) { return said(name).empty() ? otherwise : std::atol(said(name).c_str()); }
 int devices() { return static_cast<int>(number("CUDA_TEST_DEVICES", 2)); }
 std::size_t memory() { return static_cast<std::size_t>(number("CUDA_TEST_MEMORY", 256L << 20)); }
@@ -185,18 +180,7 @@ long held() {
 
 /// At the end of the process: what nobody gave back.
 struct AtEnd {
-    ~AtEnd() {
-        const std::string path = said("CUDA_TEST_REPORT");
-        if (path.empty()) {
-            return;
-        }
-        const std::string line = "held " + std::to_string(held()) + " misuses " + std::to_string(misuses) + "\n";
-        const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-        if (file < 0 || write(file, line.data(), line.size()) < 0) {
-            std::perror(path.c_str());
-        }
-        close(file);
-    }
+    ~AtEnd() { report(static_cast<std::size_t>(held()), static_cast<std::size_t>(misuses)); }
 } at_end;
 
 }  // namespace

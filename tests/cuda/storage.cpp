@@ -5,8 +5,6 @@
 //      CUDA_TEST_FAULT=NAME   storage_lacks (it cannot be opened), storage_failed or storage_ended (reading)
 //      CUDA_TEST_REPORT=F     what is still held at the end
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -14,6 +12,8 @@
 #include <string>
 #include <unistd.h>
 #include <vector>
+
+#include "told.hpp"
 
 namespace {
 
@@ -36,11 +36,6 @@ int opened = 0, misuses = 0;
 std::map<void*, int> files;  // and a descriptor of their own, which may be used at any byte
 std::map<const void*, std::size_t> memories;
 
-std::string said(const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr ? value : "";
-}
-
 template <class F> F driver(const char* name) {
     static void* library = dlopen("libcuda.so.1", RTLD_NOW);
     return reinterpret_cast<F>(dlsym(library, name));
@@ -55,17 +50,7 @@ bool makes_sense(void* handle, const void* base, std::size_t bytes, off_t slot) 
 
 struct AtEnd {
     ~AtEnd() {
-        const std::string path = said("CUDA_TEST_REPORT");
-        if (path.empty()) {
-            return;
-        }
-        const std::size_t held = files.size() + memories.size() + static_cast<std::size_t>(opened);
-        const std::string line = "held " + std::to_string(held) + " misuses " + std::to_string(misuses) + "\n";
-        const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-        if (file < 0 || write(file, line.data(), line.size()) < 0) {
-            std::perror(path.c_str());
-        }
-        close(file);
+        report(files.size() + memories.size() + static_cast<std::size_t>(opened), static_cast<std::size_t>(misuses));
     }
 } at_end;
 
