@@ -21,7 +21,7 @@ from tilewise.machine.facts import Facts
 from tilewise.machine.terms import Machine
 from tilewise.operations.operation import Operation
 from tilewise.operations.predicted import cost_of, machine_of, predicted
-from tilewise.planning.cost import Prediction
+from tilewise.planning.cost import Prediction, told_apart
 from tilewise.planning.plan import Plan
 
 WORTH = 0.2  # seconds that the job must be predicted to take
@@ -101,7 +101,5 @@ def _said(best: Plan, foreseen: Prediction, plan: Plan, usual: Prediction) -> st
     one, other = best.job.variant, plan.job.variant
     way = f"{one.algorithm} on {plural(one.ranks, 'rank')}: {seconds_text(foreseen.wall)} s are predicted"
     instead = other.algorithm if other.ranks == one.ranks else f"{other.algorithm} on {other.ranks}"
-    ours, theirs = ({**each.phases, "starting": each.wall - each.total} for each in (foreseen, usual))
-    phase = max(ours, key=lambda name: theirs[name] - ours[name])
-    gains = f"{phase} takes {seconds_text(ours[phase])} s, not {seconds_text(theirs[phase])}"
+    gains = told_apart(foreseen.as_dict(), usual.as_dict())
     return f"{way}, {share_text(1 - foreseen.wall / usual.wall)} less than for {instead}: {gains}"

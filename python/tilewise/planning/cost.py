@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from tilewise.base.units import seconds_text
 from tilewise.machine.terms import Machine
 
 _WORTH = 0.1  # of the total, that a faster term saves: less is not worth saying
@@ -149,6 +150,20 @@ def predict(cost: Cost, machine: Machine) -> Prediction:
         low=max(0.0, total - error),
         high=total + error,
     )
+
+
+def told_apart(one: Mapping[str, float], other: Mapping[str, float]) -> str:
+    """`input takes 0.03 s, not 0.5`: the phase, or starting, that makes `one` faster or slower than `other`.
+
+    Both as `Prediction.as_dict` has them.
+    """
+    ours, theirs = (
+        {**{phase: each[phase] for phase in PHASES}, "starting": each["wall"] - each["total"]}
+        for each in (one, other)
+    )
+    side = 1 if one["wall"] > other["wall"] else -1
+    most = max(ours, key=lambda name: side * (ours[name] - theirs[name]))
+    return f"{most} takes {seconds_text(ours[most])} s, not {seconds_text(theirs[most])}"
 
 
 class Heaviest(NamedTuple):
