@@ -86,11 +86,23 @@ def marked(mark: str) -> list[psutil.Process]:
 
     name, _, value = mark.partition("=")
     processes: list[psutil.Process] = []
-    for entry in os.listdir("/proc") if mark and os.path.isdir("/proc") else ():
-        if entry.isdigit() and int(entry) != os.getpid() and environment(int(entry)).get(name) == value:
+    for pid in _others() if mark else ():
+        if environment(pid).get(name) == value:
             with contextlib.suppress(psutil.Error):
-                processes.append(psutil.Process(int(entry)))
+                processes.append(psutil.Process(pid))
     return processes
+
+
+def any_marked(name: str, begin: str) -> bool:
+    """Whether there is a process in whose environment the variable `name` begins so."""
+    return any(environment(pid).get(name, "").startswith(begin) for pid in _others())
+
+
+def _others() -> Iterator[int]:
+    """All processes but this one."""
+    for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if entry.isdigit() and int(entry) != os.getpid():
+            yield int(entry)
 
 
 def pidfd(pid: int) -> int | None:

@@ -12,6 +12,7 @@ import msgspec
 from tilewise.base.errors import TilewiseError
 from tilewise.base.units import listing
 from tilewise.launch import diagnose, job, join, launcher, signals, slurm
+from tilewise.launch.guardian import Guardian
 from tilewise.launch.supervise import Supervisor
 from tilewise.machine import allocation
 
@@ -95,6 +96,7 @@ def _ranks(worker: launcher.Worker, nodes: list[str]) -> Finding:
     nothing = job.Measure(stop=job.Stop(), points=[])
     looked = msgspec.structs.replace(job.quit_job(), command="measure", variant=variant, measure=nothing)
     label = "two ranks" if ranks == 2 else f"{ranks} ranks"
+    guardian = Guardian([], "the trial was killed")
     try:
         with signals.watched() as caught:
             start = launcher.own_start(worker, variant, nodes, "", oversubscribed=True)
@@ -102,6 +104,8 @@ def _ranks(worker: launcher.Worker, nodes: list[str]) -> Finding:
             wrong = diagnose.error_of(outcome, _PATIENCE, start)
     except TilewiseError as error:
         return Finding(label, error.message, "FAIL", error.advice)
+    finally:
+        guardian.dismiss()
     if wrong is not None:
         return Finding(label, f"did not start: {wrong.message}", "FAIL", wrong.advice)
     assert outcome.started is not None

@@ -16,6 +16,7 @@ from tilewise.engine.environment import environment_of
 from tilewise.engine.request import Listener
 from tilewise.launch import environment, signals
 from tilewise.launch.describe import devices, no_graphics
+from tilewise.launch.guardian import Guardian
 from tilewise.launch.launcher import find_worker
 from tilewise.launch.record import Storage
 from tilewise.machine import allocation, cpu, network, storage, topology
@@ -80,6 +81,8 @@ def _measured(
                 scratch = Scratch(request.folder, "--folder", files.sample_names(request, facts))
                 stack.callback(scratch.remove)
             samples = scratch.path("sample")
+        else:
+            stack.callback(Guardian([], "the measurement was killed").dismiss)
         there, launches = _launches(request, facts, samples)
         launches, said = device_trial.resolved(launches, request.launcher, caught)
         runner = Runner(

@@ -8,27 +8,34 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Sequence
 from typing import NoReturn
 
 import msgspec
 
+from tilewise.base import processes
 from tilewise.base.claim import Claim, settle, verdict
+from tilewise.launch import segments
+from tilewise.launch.lines import RUN
 
 _DONE = b"done\n"
 _PIECE = 1 << 16
+_DYING = 10.0  # seconds that ranks may take to follow the front
+_LOOK = 0.02  # seconds between two looks for them
 
 
 class Guardian:
     """A copy of this process, in a session of its own so that no killing of groups reaches it.
 
     When we end without a word it settles the claims: part files go, what has its name stays, and one line on
-    standard error, which begins with `lead`, says which it is.
+    standard error, which begins with `lead`, says which it is. Then it waits for the ranks to follow us, and
+    removes the segments of MPI that they leave.
     """
 
     def __init__(self, claims: Sequence[Claim], lead: str) -> None:
         self._pid, self._pipe = 0, -1
-        reader, writer = os.pipe()
+        front, (reader, writer) = os.getpid(), os.pipe()
         try:
             pid = os.fork()
         except OSError:  # where there can be no more processes, there is no guardian
@@ -36,7 +43,7 @@ class Guardian:
             os.close(writer)
             return
         if pid == 0:
-            _guard(reader, lead)
+            _guard(front, reader, lead)
         os.close(reader)
         self._pid, self._pipe = pid, writer
         self.tell(claims)
@@ -63,7 +70,7 @@ class Guardian:
                 rest = rest[os.write(self._pipe, rest) :]
 
 
-def _guard(reader: int, lead: str) -> NoReturn:
+def _guard(front: int, reader: int, lead: str) -> NoReturn:
     """The guardian's whole life. Nothing of the copy that it is must run on: no handlers, no buffers."""
     try:
         os.setsid()
@@ -85,5 +92,9 @@ def _guard(reader: int, lead: str) -> NoReturn:
             if left := settle(claims):
                 words.append(f"{', '.join(left)} could not be removed")
             os.write(2, f"tilewise: {'; '.join(filter(None, words))}\n".encode(errors="replace"))
+            late = time.monotonic() + _DYING
+            while processes.any_marked(RUN, f"{front}-") and time.monotonic() < late:
+                time.sleep(_LOOK)
+            segments.sweep()
     finally:
         os._exit(0)

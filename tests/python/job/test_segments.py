@@ -78,7 +78,7 @@ def test_the_next_start_sweeps(tilewise: Tilewise, ranks: int) -> None:
 @pytest.mark.parametrize("target", ["mpiexec", "hydra_pmi_proxy"])
 def test_kills_while_mpi_starts_leave_nothing(tilewise: Tilewise, target: str) -> None:
     """Of the launcher, and of what stands between it and the ranks: as soon as it is there."""
-    before = set(os.listdir("/dev/shm"))
+    before = _held()
     child = tilewise.start("generate", "-o", "A.npy", "--shape", "9x9", "-q", "-n", 3)
     while child.poll() is None and not (found := below(child.pid, target)):
         pass
@@ -86,8 +86,7 @@ def test_kills_while_mpi_starts_leave_nothing(tilewise: Tilewise, target: str) -
         os.kill(pid, signal.SIGKILL)
     _, said = child.communicate(timeout=20)
     assert child.returncode == 1 and "\n  try: " in said
-    held = {name for name in set(os.listdir("/dev/shm")) - before if name.startswith(("mpich_sh", "ucx_shm"))}
-    assert not held & {Path(path).name for path in segments.sweep()}  # others run jobs here, too
+    assert not (_held() - before) & {Path(path).name for path in segments.sweep()}  # others run jobs here, too
 
 
 def below(pid: int, name: str) -> list[int]:
@@ -98,3 +97,21 @@ def below(pid: int, name: str) -> list[int]:
         return [child.pid for child in psutil.Process(pid).children(recursive=True) if child.name() == name]
     except psutil.Error:
         return []
+
+
+def test_a_front_killed_while_mpi_starts_leaves_nothing(tilewise: Tilewise) -> None:
+    """Nor do the ranks that follow it, once no process of the job is left: nobody may ever start another."""
+    before = _held()
+    for _ in range(20):  # segments have a name for some milliseconds only
+        child = tilewise.start("generate", "-o", "A.npy", "--shape", "9x9", "-q", "-n", 3)
+        while child.poll() is None and _held() <= before:
+            pass
+        child.kill()
+        _, said = child.communicate(timeout=20)  # the guardian holds its end until it has removed them
+        if child.returncode == -signal.SIGKILL:
+            assert said == "tilewise: the job was killed; A.npy was not written\n"
+        assert not (_held() - before) & {Path(path).name for path in segments.sweep()}  # others run jobs here, too
+
+
+def _held() -> set[str]:
+    return {name for name in os.listdir("/dev/shm") if name.startswith(("mpich_sh", "ucx_shm"))}
