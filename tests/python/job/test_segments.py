@@ -86,7 +86,7 @@ def test_kills_while_mpi_starts_leave_nothing(tilewise: Tilewise, target: str) -
         os.kill(pid, signal.SIGKILL)
     _, said = child.communicate(timeout=20)
     assert child.returncode == 1 and "\n  try: " in said
-    assert not (_held() - before) & {Path(path).name for path in segments.sweep()}  # others run jobs here, too
+    assert not (_held() - before) & _swept()
 
 
 def below(pid: int, name: str) -> list[int]:
@@ -110,8 +110,13 @@ def test_a_front_killed_while_mpi_starts_leaves_nothing(tilewise: Tilewise) -> N
         _, said = child.communicate(timeout=20)  # the guardian holds its end until it has removed them
         if child.returncode == -signal.SIGKILL:
             assert said == "tilewise: the job was killed; A.npy was not written\n"
-        assert not (_held() - before) & {Path(path).name for path in segments.sweep()}  # others run jobs here, too
+        assert not (_held() - before) & _swept()
 
 
 def _held() -> set[str]:
     return {name for name in os.listdir("/dev/shm") if name.startswith(("mpich_sh", "ucx_shm"))}
+
+
+def _swept() -> set[str]:
+    """What nobody held any more: others run jobs here, too."""
+    return {Path(path).name for path in segments.sweep()}
