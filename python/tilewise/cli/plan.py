@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 from tilewise.base.declare import FILE, WHAT, WHERE, Parameter, arguments_of
@@ -9,6 +10,9 @@ from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
 from tilewise.cli.commands import JOBS
 from tilewise.launch.join import Join
+from tilewise.operations import options_of
+
+_NAMES = 100  # of results that are tried where none is named
 
 ALL = Parameter(
     name="--all", group=WHAT, help="List every variant that its flags leave open, its seconds and its memory."
@@ -35,9 +39,9 @@ def request(
     """Say what a job would do, why, and how long it would take; nothing runs. --json FILE has every variant.
 
     Examples:
-        tilewise plan multiply A.npy B.npy -o C.npy
-            What would be done, how long it would take, and what it needs.
-        tilewise plan svd random:2000x2000:float64 -o svd --all
+        tilewise plan multiply A.npy B.npy
+            What would be done, how long it would take, and what it needs, with the result in this folder.
+        tilewise plan svd random:2000x2000:float64 --all
             Every way to do it on this machine, with its seconds and its memory.
     """
 
@@ -70,7 +74,7 @@ def main(words: list[str], joined: Join | None) -> int:
     from tilewise.report.planned import planned, ways
     from tilewise.report.render.terminal import show
 
-    asked = jobs.asked_of(name, rest)
+    asked = jobs.asked_of(name, [*rest, *_output(name, rest)])
     if asked is not None:
         if asked.streams.any:
             raise UsageError("plan looks at files, and - is standard input or output", "the name of a file")
@@ -90,6 +94,16 @@ def main(words: list[str], joined: Join | None) -> int:
         for each in disks:
             each.require()
     return 0
+
+
+def _output(name: str, words: list[str]) -> list[str]:
+    """A place for the result in this folder, where no flag names one."""
+    job = options_of(name)
+    if not job.writes or any(word.startswith(("-o", "--output", "-h", "--help")) for word in words):
+        return []
+    suffix = "" if job.several else ".npy"
+    names = (f"result{number}{suffix}" for number in ("", *range(1, _NAMES)))
+    return ["-o", next((free for free in names if not os.path.lexists(free)), f"result{suffix}")]
 
 
 def _machine(words: list[str]) -> tuple[list[str], str | None]:

@@ -244,7 +244,7 @@ class Session:
         guardian.dismiss()
         remember(request, record, plan)
         if self._joined is None and decoding.seconds + packing == 0:
-            teach(request, record, plan, cost, machine, plain=not self._measured)
+            teach(request, record, plan, target, cost, machine, plain=not self._measured)
         return record
 
     def _supervise(

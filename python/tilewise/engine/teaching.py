@@ -7,12 +7,13 @@ import os
 import msgspec
 
 from tilewise.engine.request import Request
+from tilewise.files.target import Target
 from tilewise.launch import launcher
 from tilewise.launch.record import Record
 from tilewise.machine import profile
 from tilewise.machine.terms import Machine
 from tilewise.operations.learning import learned
-from tilewise.operations.predicted import machine_name
+from tilewise.operations.predicted import cost_after, machine_name
 from tilewise.planning.cost import PHASES, Cost
 from tilewise.planning.plan import Plan
 
@@ -34,12 +35,24 @@ def remember(request: Request, record: Record, plan: Plan) -> None:
         measure_tile(*plan.measure_tile, plan.facts, launcher.find_worker().path)
 
 
-def teach(request: Request, record: Record, plan: Plan, cost: Cost, machine: Machine, *, plain: bool) -> None:
+def teach(
+    request: Request,
+    record: Record,
+    plan: Plan,
+    target: Target | None,
+    cost: Cost,
+    machine: Machine,
+    *,
+    plain: bool,
+) -> None:
     """Corrects the terms of `machine`, by which this job's `cost` was foreseen, where the run tells of them.
 
     `plain`: the ranks alone read and wrote its files, and nothing but them took part in `wall`.
     """
-    if not _tells(request, record, plan, cost):
+    if not _tells(request, record, plan):
+        return
+    cost = cost_after(plan, target, cost, record.result)
+    if not cost.sure:
         return
     seconds, job = record.seconds, plan.job
     took = {phase: float(getattr(seconds, phase).max) for phase in PHASES}
@@ -52,10 +65,10 @@ def teach(request: Request, record: Record, plan: Plan, cost: Cost, machine: Mac
     )
 
 
-def _tells(request: Request, record: Record, plan: Plan, cost: Cost) -> bool:
+def _tells(request: Request, record: Record, plan: Plan) -> bool:
     """Whether nothing disturbed the run, and it did what was planned as jobs usually do."""
     variant = plan.job.variant
     changed = plan.each is not None or request.resume or plan.job.sync or "survived" in record.result
     unusual = changed or variant.kernel != "fast" or any(os.environ.get(name) for name in _FORCING)
     elsewhere = plan.choices.simulate is not None or plan.oversubscribed or plan.facts.elsewhere
-    return cost.sure and request.learns and not (record.labels or unusual or elsewhere)
+    return request.learns and not (record.labels or unusual or elsewhere)

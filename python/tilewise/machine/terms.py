@@ -1,8 +1,9 @@
 """Machine: what one does of everything that costs time in a job, in a second; what is not known is assumed.
 
 A term is a rate, of one core (or one pair of ranks) and of all of a node together, or the seconds of one
-thing. It says how far it may be off, and where it is from. Those of files may be of one file system:
-`write@/scratch` is that of files below the mount point /scratch, and `write` where nobody knows more.
+thing. It says how far it may be off, and where it is from. Those of files may be of one file system, those of
+operations of one algorithm: `write@/scratch` is that of files below the mount point /scratch,
+`lapack@two_stage` that of such decompositions; `write` and `lapack` count where nobody knows more.
 `tilewise plan --machine FILE` reads a machine from JSON:
 
     {"name": "two nodes", "nodes": 2, "cores": 64, "memory": 549755813888,
@@ -62,10 +63,11 @@ def _seconds(what: str, seconds: float) -> Kind:
     return Kind(what, "s", Term(seconds=seconds))
 
 
-AT = "@"  # between a term of files and a mount point
+AT = "@"  # between a term of files and a mount point, or one of operations and what they are for
 GEMM = "gemm/"  # and the type of the numbers
 _TELLING = ("copy", "link/core", "link/node")  # of these, one at least is measured or said of a known machine
 OF_FILES = ("read", "write", "device/read", "device/write")
+_OF_OPERATIONS = (GEMM, "lapack", "copy")  # how their names begin
 _LARGEST_NODES, _LARGEST_CORES = 1 << 20, 1 << 16
 _SLOWEST, _FASTEST = 1e-3, 1e21  # of a rate; and of seconds its inverse
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -141,8 +143,8 @@ def kind_of(name: str) -> Kind:
 
 def what_of(name: str) -> str:
     """What a term is of, in words: `bytes written into the page cache on /scratch`."""
-    mount = name.partition(AT)[2]
-    return kind_of(name).what + (f" on {mount}" if mount else "")
+    base, _, where = name.partition(AT)
+    return kind_of(name).what + (f" {'on' if base in OF_FILES else 'by'} {where}" if where else "")
 
 
 def gemm(dtype: str) -> str:
@@ -161,8 +163,10 @@ def checked(machine: Machine) -> str:
 
 def wrong_term(name: str, term: Term) -> str:
     """What is wrong with a term; empty where nothing is."""
-    base, at, mount = name.partition(AT)
-    if base not in KINDS or (at and not (base in OF_FILES and mount.startswith("/"))):
+    base, at, where = name.partition(AT)
+    known = base in OF_FILES and where.startswith("/")
+    known = known or (base.startswith(_OF_OPERATIONS) and where.isidentifier())
+    if base not in KINDS or (at and not known):
         return f"terms has {name!r}, but they are {', '.join(KINDS)}"
     numbers = (term.rate, term.node, term.seconds, term.error, float(term.runs))
     if not all(math.isfinite(number) and number >= 0 for number in numbers):

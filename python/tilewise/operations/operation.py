@@ -48,9 +48,8 @@ class Operation(Choices, frozen=True, kw_only=True):
     colours: ClassVar[bool] = False
     several: ClassVar[bool] = False
     not_of_stacks: ClassVar[dict[str, str]] = {}
-    weighs: ClassVar[
-        tuple[str, ...]
-    ] = ()  # flags that prediction may choose, where the rule has no other reason
+    # Flags that prediction may choose, where the rule has no other reason.
+    weighs: ClassVar[tuple[str, ...]] = ("ranks",)
     blind: ClassVar[bool] = False  # what is done does not depend on the numbers
 
     output: Annotated[

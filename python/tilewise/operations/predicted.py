@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -31,9 +33,19 @@ def machine_name(facts: Facts) -> str:
 
 def cost_of(plan: Plan, target: Target | None) -> Cost:
     """The cost of a job; of one that is done for the slices of a stack, that of one slice."""
-    room = importlib.import_module(f"tilewise.operations.{plan.job.command}.cost")
-    cost: Cost = room.cost_of(plan, target)
+    cost: Cost = _room(plan).cost_of(plan, target)
     return cost
+
+
+def cost_after(plan: Plan, target: Target | None, cost: Cost, result: Mapping[str, Any]) -> Cost:
+    """The `cost` of a job that is done, whose `result` tells what depended on its numbers."""
+    room = _room(plan)
+    after: Cost = room.cost_after(plan, target, result) if hasattr(room, "cost_after") else cost
+    return after
+
+
+def _room(plan: Plan) -> Any:
+    return importlib.import_module(f"tilewise.operations.{plan.job.command}.cost")
 
 
 def predicted(plan: Plan, cost: Cost, machine: Machine) -> Prediction:

@@ -80,7 +80,8 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of each phase, which add up. Those `behind` go on while ranks compute, and take time where they
     take longer than that.
 
-    Where the course of a job depends on its numbers it is not `sure`: then this is what may be expected.
+    Where the course of a job depends on its numbers, and is not known yet, it is not `sure`: then this is
+    what may be expected.
     `messages` and `exchanged` bytes, received by all ranks, and `flops`: those of one repetition; None where
     they depend on the numbers. `ranks` are those of a node, and nodes. `apart`: what is done outside of all
     phases.

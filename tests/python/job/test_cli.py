@@ -277,6 +277,17 @@ def test_plan_runs_nothing(fake: Tilewise) -> None:
     assert fake.files() == before
 
 
+@pytest.mark.parametrize(("job", "name"), [("transpose", "result.npy"), ("svd", "result/: U.npy")])
+def test_a_plan_needs_no_output(fake: Tilewise, job: str, name: str) -> None:
+    """It is for one in this folder, beside whatever is called as that would be."""
+    planned = fake("plan", job, "A.npy")
+    assert planned.returncode == 0 and f"/{name}" in planned.stdout
+    (fake.folder / "result.npy").touch()
+    (fake.folder / "result").mkdir()
+    planned = fake("plan", job, "A.npy")
+    assert planned.returncode == 0 and f"/{name.replace('result', 'result1')}" in planned.stdout
+
+
 def test_a_missing_worker_is_said(fake: Tilewise) -> None:
     fake.environment["TILEWISE_WORKER"] = "/nowhere/worker"
     message = one_message(fake(*MULTIPLY_WORDS), 2)

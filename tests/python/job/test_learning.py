@@ -51,6 +51,23 @@ def test_a_run_that_teaches_nothing(quiet: InProcess, words: tuple[object, ...])
 
 def test_a_run_whose_course_depends_on_its_numbers_teaches_nothing(quiet: InProcess) -> None:
     assert quiet("stencil", "A.npy", "-o", "S.npy", "--steps", 99, "--until-change", 1, "-q").returncode == 0
+    assert _terms() == {}
+
+
+@pytest.mark.parametrize("algorithm", ["two_stage", "local", "jacobi", "serial"])
+def test_a_decomposition_teaches_of_its_algorithm(quiet: InProcess, algorithm: str) -> None:
+    """Products and memory in general it leaves alone; sweeps are those that it took."""
+    numpy.save("A.npy", numpy.random.default_rng(1).random((400, 200)))
+    assert quiet("svd", "A.npy", "-o", "factors", "-q", "--algorithm", algorithm).returncode == 0
+    named = {name for name in _terms() if name.partition("@")[0] in ("gemm/float64", "lapack", "copy")}
+    assert any(name.endswith(f"@{algorithm}") for name in named)
+    assert all(name.endswith((f"@{algorithm}", "@proof")) for name in named)
+
+
+def test_a_decomposition_that_another_algorithm_took_over_teaches_nothing(quiet: InProcess) -> None:
+    """By LAPACK this one would lose its small singular values, and sweeps take over."""
+    left, _ = numpy.linalg.qr(numpy.random.default_rng(1).random((300, 300)))
+    numpy.save("A.npy", left * numpy.logspace(0, -250, 300))
     assert quiet("svd", "A.npy", "-o", "factors", "-q").returncode == 0
     assert _terms() == {}
 

@@ -60,7 +60,6 @@ class Convert(OfOneInput, frozen=True, kw_only=True):
     """
 
     limits: ClassVar[str] = BAND_AFTER_BAND
-    weighs: ClassVar[tuple[str, ...]] = ("ranks",)
     proofs: ClassVar[tuple[str, ...]] = ("auto", "off", "fast")
 
     b: Annotated[

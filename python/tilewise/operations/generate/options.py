@@ -35,7 +35,6 @@ class Generate(Operation, frozen=True, kw_only=True):
     """
 
     limits: ClassVar[str] = BAND_AFTER_BAND
-    weighs: ClassVar[tuple[str, ...]] = ("ranks",)
     proofs: ClassVar[tuple[str, ...]] = NO_PROOFS
 
     shape: Annotated[

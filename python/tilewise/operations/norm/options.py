@@ -28,7 +28,6 @@ class Norm(OfOneInput, frozen=True, kw_only=True):
 
     writes: ClassVar[bool] = False
     limits: ClassVar[str] = "it only reads, and every rank works on its own, band after band"
-    weighs: ClassVar[tuple[str, ...]] = ("ranks",)
     proofs: ClassVar[tuple[str, ...]] = NO_PROOFS
 
     output: str = ""

@@ -69,7 +69,6 @@ class Stencil(OfOneInput, frozen=True, kw_only=True):
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
     blind: ClassVar[bool] = True
-    weighs: ClassVar[tuple[str, ...]] = ("ranks",)
     colours: ClassVar[bool] = True
     keeps: ClassVar[bool] = True
     not_of_stacks: ClassVar[dict[str, str]] = {"snapshot_every": "slices are done one after another"}

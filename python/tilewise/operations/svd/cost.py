@@ -6,62 +6,112 @@ m×n with m ≥ n, k components; operations over m·n² where A is tall, and wha
     two_stage   8/3 to a band, 8/3 to divide and conquer, 8 back: products of matrices (design 036); and to
                 chase the band away, which is none
     jacobi      AᵀA, its eigenvectors, and then sweeps of 6·m·n² + 4·n³ each, shared out (design 052)
-    randomized  4·m·n·(k + oversample) for each reading of A, of which nobody knows how many it takes
-    tall        QR of panels, two readings of A (design 045)
+    serial      sweeps of rotations, 4·m·n² + 3·n³ each: those of X and V, and a product of two columns before
+    randomized  4·m·n·(k + oversample) for each reading of A
+    tall        QR of panels, gesdd of the triangle, two readings of A (design 045)
 
-How many sweeps or readings there are depends on the numbers: so these are what is expected, and no count.
+How many sweeps or readings there are depends on the numbers: before a job, those that are expected count;
+after it, those that it took. What is learned of an algorithm's operations is that algorithm's: a product
+of its blocks tells nothing of those that `multiply` forms.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
 
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.target import Target
 from tilewise.launch import job
-from tilewise.machine.terms import gemm
+from tilewise.machine.terms import AT, gemm
 from tilewise.operations.svd.variants import READINGS
 from tilewise.planning.cost import Cost, Longest, Part, Take
 from tilewise.planning.file_cost import Use, at, reading
 from tilewise.planning.plan import Plan
 
-_SWEEPS = {"eigen": 1.0, "qr": 4.0, "none": 9.0}  # that are left after a start
+_ROTATIONS = {"eigen": 1.0, "qr": 10.0, "none": 13.0}  # sweeps of them, after a start
 _PANEL = 32  # columns that all ranks reduce to three diagonals before they bring the others up to date
 _CHASED = 2300  # operations for n² of a band that is chased away, from runs with n from 1000 to 3000
 _PROBES = 16  # vectors of the fast proof
-_ROTATED = 6.0  # operations for each number of two columns that a rotation turns, with the product before it
+_TURNING = 2  # times as long as an operation on blocks is one of a rotation, whose columns come from a cache
+
+
+class Course(msgspec.Struct, frozen=True):
+    """What depends on the numbers of A, and is known when a job is done."""
+
+    sweeps: float
+    readings: int
+    sure: bool
 
 
 def cost_of(plan: Plan, target: Target | None) -> Cost:
-    """The cost of the decomposition that `plan` is of; `target` is its folder."""
+    """The cost of the decomposition that `plan` is of, as far as it can be foreseen; `target`: its folder."""
+    return _cost(plan, target, _expected(plan))
+
+
+def cost_after(plan: Plan, target: Target | None, result: Mapping[str, Any]) -> Cost:
+    """The same by what the job did; not sure where another algorithm or start took over."""
+    proofs = 1 if plan.job.verify == "fast" else 0
+    planned = not result["fallback"] and result["start_used"] in ("", plan.job.variant.start)
+    return _cost(plan, target, Course(float(result["sweeps"]), result["reads"] - proofs, sure=planned))
+
+
+def _expected(plan: Plan) -> Course:
+    """Sweeps and readings of the file by what random matrices take."""
+    wanted, variant = plan.job.svd, plan.job.variant
+    assert wanted is not None
+    by_power = READINGS if wanted.power < 0 else wanted.power + 2
+    readings = {"randomized": by_power, "tall": 2}.get(variant.algorithm, 1)
+    depth = math.log2(max(2, variant.blocks))
+    by_blocks = {"eigen": 1.0, "qr": 3 + depth, "none": 1 + 2 * depth if depth > 1 else 2.0}
+    sweeps = _ROTATIONS if variant.inner == "rotations" else by_blocks
+    fixed = variant.algorithm in ("local", "two_stage", "tall")
+    return Course(sweeps.get(variant.start, 0.0), readings, sure=fixed)
+
+
+def _cost(plan: Plan, target: Target | None, course: Course) -> Cost:
     wanted, variant, source = plan.job.svd, plan.job.variant, plan.job.inputs[0]
     assert wanted is not None
     use = Use(variant, plan.spread)
     m, n = max(source.shape), min(source.shape)
     k = wanted.components or n
     item = ITEMSIZE[plan.job.dtype]
-    readings = {"randomized": READINGS if wanted.power < 0 else wanted.power + 2, "tall": 2}
-    inputs = reading(source, variant.read, use, times=readings.get(variant.algorithm, 1))
+    inputs = reading(source, variant.read, use, times=course.readings)
     files = 0 if wanted.values_only else k * (source.rows + source.columns)
-    exchange = _exchange(plan, use, m, n)
+    exchange = _exchange(plan, use, m, n, course.sweeps)
     hidden = variant.exchange == "overlap"
     return Cost(
         phases={
             "input": inputs,
-            "compute": _compute(plan, wanted, use, m, n, k),
+            "compute": _named(_compute(plan, wanted, use, m, n, k, course), variant.algorithm),
             "exchange": [] if hidden else exchange,
             "output": [use.shared_out(at("write", target.path if target else ""), float(files * item))],
             "verify": _verify(plan, wanted, use, k),
         },
         behind={"exchange": exchange} if hidden else {},
         ranks=use.ranks_and_nodes,
-        sure=False,
+        sure=course.sure,
         messages=None,
         exchanged=None,
     )
 
 
-def _compute(plan: Plan, wanted: job.Svd, use: Use, m: int, n: int, k: int) -> list[Part]:
+def _named(parts: Iterable[Part], what: str) -> list[Part]:
+    """The parts, whose terms are those of `what` where anything is known of it."""
+    return [
+        Longest(tuple(_named(part.parts, what)))
+        if isinstance(part, Longest)
+        else part._replace(term=f"{part.term}{AT}{what}")
+        if isinstance(part, Take)
+        else part
+        for part in parts
+    ]
+
+
+def _compute(plan: Plan, wanted: job.Svd, use: Use, m: int, n: int, k: int, course: Course) -> list[Part]:
     variant = plan.job.variant
     number = 16 if plan.job.dtype.startswith("complex") else 8
     parts = (number // 8) ** 2  # operations on real numbers for one
@@ -74,30 +124,34 @@ def _compute(plan: Plan, wanted: job.Svd, use: Use, m: int, n: int, k: int) -> l
         """On rank 0, with its threads."""
         return Take(term, amount / use.threads, use.threads)
 
-    if variant.algorithm == "local":
-        high = float(n if 6 * m >= 11 * n else m)
-        reduction = 4 * high * n * n * parts - 4 / 3 * n3
+    def gesdd(rows: int, columns: int) -> list[Part]:
+        """Of rank 0, with its threads; half of the reduction reads the matrix from memory."""
+        whole = float(rows) * columns * columns * parts
+        high = whole if 6 * rows < 11 * columns else n3
+        reduction = 4 * high - 4 / 3 * n3
         halves = Longest((Take("lapack", reduction), Take("copy", reduction / parts / 8 * number)))
-        back = (8 / 3 * n3 + 4 * n3 + (2 * mn2 if high < m else 0)) if vectors else 0.0
-        first = 4 * mn2 if high < m else 0.0
+        back = (8 / 3 * n3 + 4 * n3 + (2 * whole if high < whole else 0)) if vectors else 0.0
+        first = 4 * whole if high < whole else 0.0
         return [halves, alone(product, back + first)]
+
+    if variant.algorithm == "local":
+        return gesdd(m, n)
     if variant.algorithm == "two_stage":
         all_cores = Take(product, (8 / 3 + (8 / 3 + 8 if vectors else 0)) * n3 / cores, cores)
         chased = Take("lapack", _CHASED * float(n) * n * parts)
         tall = [Take(product, 4 * mn2 / cores, cores)] if 3 * m >= 5 * n else []
         return [all_cores, chased, *tall, Take("copy", 8.0 * m * n * number / cores, cores)]
     if variant.algorithm == "randomized":
-        readings = READINGS if wanted.power < 0 else wanted.power + 2
         width = min(n, k + wanted.oversample)
-        return [use.shared_out(product, 4.0 * m * n * width * parts * readings)]
+        return [use.shared_out(product, 4.0 * m * n * width * parts * course.readings)]
     if variant.algorithm == "tall":
-        return [use.shared_out(product, 6 * mn2), alone("lapack", 22 * n3)]
+        return [use.shared_out("lapack", (6 if vectors else 2) * mn2), *gesdd(n, n)]
+    turned = _TURNING * (4 * mn2 + 3 * n3) * course.sweeps
     if variant.algorithm == "serial":
-        return [Take("lapack", _ROTATED * mn2 * _SWEEPS["none"])]
-    sweeps = _SWEEPS.get(variant.start, 9.0)
-    swept: list[Part] = [use.shared_out(product, (6 * mn2 + 4 * n3) * sweeps)]
+        return [Take("lapack", turned)]
+    swept: list[Part] = [use.shared_out(product, (6 * mn2 + 4 * n3) * course.sweeps)]
     if variant.inner == "rotations":
-        swept = [use.shared_out("lapack", _ROTATED * (mn2 + n3) * sweeps)]
+        swept = [use.shared_out("lapack", turned)]
     if variant.start == "eigen":
         to_three = Longest((alone("lapack", 4 / 3 * n3), alone("copy", n3 / 6 * number)))
         divided = alone(product, 4 / 3 * n3)
@@ -114,13 +168,13 @@ def _compute(plan: Plan, wanted: job.Svd, use: Use, m: int, n: int, k: int) -> l
     return swept
 
 
-def _exchange(plan: Plan, use: Use, m: int, n: int) -> list[Part]:
+def _exchange(plan: Plan, use: Use, m: int, n: int, sweeps: float) -> list[Part]:
     """A step of a sweep sends a block each way, with its columns of V; there are as many as blocks."""
     variant = plan.job.variant
     if variant.algorithm != "jacobi" or variant.ranks == 1:
         return []
     number = 16 if plan.job.dtype.startswith("complex") else 8
-    steps = max(1, variant.blocks - 1) * _SWEEPS.get(variant.start, 9.0)
+    steps = max(1, variant.blocks - 1) * sweeps
     block = (m + n) * -(-n // max(1, variant.blocks)) * number
     parts = use.sent(2 * steps * block, 2 * steps)
     if plan.job.svd is not None and plan.job.svd.share_eigen:  # a gathering for each column
@@ -139,4 +193,5 @@ def _verify(plan: Plan, wanted: job.Svd, use: Use, k: int) -> list[Part]:
     factors = 0 if wanted.values_only else 2 * k * (source.rows + source.columns)
     numbers = float(m) * n + factors
     again = reading(source, plan.job.variant.read, use)
-    return [*again, use.shared_out("lapack", 2 * _PROBES * numbers), use.shared_out("copy", 8 * numbers)]
+    probed = use.shared_out("lapack", 2 * _PROBES * numbers), use.shared_out("copy", 8 * numbers)
+    return [*again, *_named(probed, "proof")]

@@ -282,7 +282,7 @@ def _algorithm(
         return ALGORITHMS["jacobi"]
     if shape.number > DOUBLE:
         why.append("jacobi: two_stage takes real numbers only")
-    elif (nodes := where.ground(options, facts, joined).count) > 1:
+    elif ranks != 1 and (nodes := where.ground(options, facts, joined).count) > 1:
         why.append(f"jacobi: {plural(nodes, 'node')} share it")
     elif shape.least <= LOCAL_MAX:
         why.append(f"jacobi: {plural(ranks or 1, 'rank')} share it")

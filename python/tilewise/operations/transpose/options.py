@@ -40,7 +40,6 @@ class Transpose(OfOneInput, frozen=True, kw_only=True):
     """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
-    weighs: ClassVar[tuple[str, ...]] = ("ranks",)
     blind: ClassVar[bool] = True
     keeps: ClassVar[bool] = True
 

@@ -1,0 +1,68 @@
+"""Costs of decompositions: what depends on the numbers of a matrix, before a job and after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from machines import facts
+from tilewise.files.region import Region
+from tilewise.machine.terms import Machine, Term
+from tilewise.operations.svd.cost import cost_after, cost_of
+from tilewise.operations.svd.options import Svd
+from tilewise.operations.svd.variants import plan_svd
+from tilewise.planning.cost import predict
+from tilewise.planning.plan import Plan
+
+DONE = {"sweeps": 0, "reads": 2, "fallback": "", "start_used": ""}
+
+
+def planned(m: int, n: int, **choices: Any) -> Plan:
+    region = Region(path="", name="random", rows=m, columns=n, dtype="float64", generator="random")
+    return plan_svd(region, Svd(a="A", output="F", **choices), facts())
+
+
+@pytest.mark.parametrize("algorithm", ["local", "two_stage", "tall"])
+def test_a_course_that_is_known_before(algorithm: str) -> None:
+    plan = planned(3000, 300, algorithm=algorithm)
+    before, after = cost_of(plan, None), cost_after(plan, None, DONE)
+    assert before.sure and before.phases["compute"] == after.phases["compute"]
+
+
+@pytest.mark.parametrize("words", [{"algorithm": "serial"}, {"start": "none"}, {"start": "qr"}])
+def test_sweeps_count_as_they_were(words: dict[str, str]) -> None:
+    """A sweep more is as much for each."""
+    plan, on = planned(900, 300, **words), Machine(name="m", cores=2)
+    assert not cost_of(plan, None).sure
+    few, more, most = (
+        predict(cost_after(plan, None, {**DONE, "sweeps": sweeps}), on).phases["compute"]
+        for sweeps in (4, 5, 9)
+    )
+    assert few < more and most - few == pytest.approx(5 * (more - few))
+    assert cost_after(plan, None, {**DONE, "sweeps": 4}).sure
+
+
+def test_readings_count_as_they_were() -> None:
+    plan = planned(900, 300, algorithm="randomized", components=5)
+    few, many = (cost_after(plan, None, {**DONE, "reads": reads}) for reads in (4, 7))  # the proof is one
+    on = Machine(name="m", cores=2)
+    ratio = predict(many, on).phases["compute"] / predict(few, on).phases["compute"]
+    assert many.sure and ratio == pytest.approx(2)
+
+
+def test_where_another_algorithm_took_over_nothing_is_sure() -> None:
+    assert not cost_after(planned(300, 300), None, {**DONE, "fallback": "jacobi"}).sure
+    plan = planned(300, 300, start="eigen")
+    assert [cost_after(plan, None, {**DONE, "start_used": start}).sure for start in ("eigen", "qr")] == [
+        True,
+        False,
+    ]
+
+
+def test_what_is_known_of_an_algorithm_counts_for_it_alone() -> None:
+    slow = Machine(name="m", cores=2, terms={"lapack@serial": Term(rate=1e6)})
+    usual = Machine(name="m", cores=2)
+    for algorithm, times in (("serial", 15e3), ("local", 1)):
+        cost = cost_of(planned(300, 300, algorithm=algorithm), None)
+        ratio = predict(cost, slow).phases["compute"] / predict(cost, usual).phases["compute"]
+        assert ratio == pytest.approx(times)
