@@ -22,10 +22,12 @@ from harness import BIN, ROOT, Row, Setting, run, say
 TEACHING = 3  # times that each job of the lesson is run
 CLOSE = 0.10  # of two ways that differ by less, either may come first
 MOST_WAYS = 10  # of a job
+SHORT, OFTEN = 0.6, 3  # seconds of a job, below which one run differs most from the next; so much more often
 TRIES = 4  # of a run, until nothing disturbs it
 OTHER_MPI = ROOT / "build/openmpi/tilewise-worker"
 RUNS = ROOT / "build/plan/runs.jsonl"
 SHARED = Path("/dev/shm")
+UNKNOWN = str(ROOT / "build/plan/unknown")  # a cache that knows of no machine: the rule decides
 
 
 @dataclass
@@ -40,16 +42,18 @@ class Case:
     worker: Path | None = None
 
 
-Tell = Callable[[list[str], Case], dict[str, Any]]  # runs a command, which tells in JSON
+Tell = Callable[..., dict[str, Any]]  # runs the words of a command for a case, which tells in JSON
 
 
 @dataclass
 class Way:
-    """A way to do a job: its flags, what was predicted, and the records of what it took each time."""
+    """A way to do a job: its flags, what was predicted, whether the plan chose it, whether that is the rule
+    where nothing is known of the machine, and what it took each time."""
 
     flags: list[str]
     predicted: dict[str, float]
     chosen: bool
+    usual: bool
     variant: dict[str, Any]
     took: list[float] = field(default_factory=list)
 
@@ -64,8 +68,9 @@ def plan(setting: Setting) -> list[Row]:
     run([BIN / "tilewise", "measure", "--launches", "1", "--seconds", "0.05", "--store"], **around)
     cases = list(_cases(setting))
 
-    def tell(words: list[str], case: Case) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(run([BIN / "tilewise", *words], **_environment(case, around)))
+    def tell(words: list[str], case: Case, **more: str) -> dict[str, Any]:
+        environment = {**_environment(case, around), **more}
+        told: dict[str, Any] = json.loads(run([BIN / "tilewise", *words], **environment))
         return told
 
     for case, _ in itertools.product((case for case in cases if case.lesson), range(TEACHING)):
@@ -77,10 +82,12 @@ def plan(setting: Setting) -> list[Row]:
 
 
 def measured(case: Case, tell: Tell, rounds: int, kept: IO[str]) -> list[Way]:
-    """Ways to do a job, and what each took as often as there are rounds; `kept` gets a line for each run."""
+    """Ways to do a job, and what each took as often as there are rounds, and more often where it is short;
+    `kept` gets a line for each run."""
     ways = _ways(case, tell)
     say(f"  {case.name}: {len(ways)} ways")
-    for turn in range(rounds):
+    short = min(way.predicted["wall"] for way in ways) < SHORT
+    for turn in range(rounds * (OFTEN if short else 1)):
         for way in ways[:: 1 if turn % 2 == 0 else -1]:
             record = next((quiet for quiet in _tries(case, way, tell) if not quiet["labels"]), None)
             record = record or _job(case, way.flags, tell)
@@ -145,21 +152,23 @@ def _forget(path: Path) -> None:
 
 
 def _ways(case: Case, tell: Tell) -> list[Way]:
-    """The chosen one, and of each algorithm and number of ranks the fastest ones."""
+    """The chosen one, that of the rule, and of each algorithm and number of ranks the fastest ones."""
     if case.cold:
         _forget(Path(case.words[1]))
-    listed = tell(["plan", *case.words, "-o", case.output, "--force", "--json", "-"], case)["variants"]
-    listed = [each for each in listed if each["fits"]]
+    words = ["plan", *case.words, "-o", case.output, "--force", "--json", "-"]
+    usual = tell(words, case, XDG_CACHE_HOME=UNKNOWN)["variants"][0]["variant"]
+    listed = [each for each in tell(words, case)["variants"] if each["fits"]]
     alike: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for each in listed:
         variant = each["variant"]
         alike[(variant["algorithm"], variant["ranks"])].append(each)
     turns = itertools.zip_longest(*alike.values())
-    some = [each for turn in turns for each in turn if each is not None][:MOST_WAYS]
-    return [_way(case, each, listed[0]["variant"]["io"]) for each in some]
+    some = [each for turn in turns for each in turn if each is not None]
+    some.sort(key=lambda each: not (each["chosen"] or each["variant"] == usual))  # the others as they were
+    return [_way(case, each, listed[0]["variant"]["io"], usual) for each in some[:MOST_WAYS]]
 
 
-def _way(case: Case, each: dict[str, Any], chosen: str) -> Way:
+def _way(case: Case, each: dict[str, Any], chosen: str, usual: dict[str, Any]) -> Way:
     variant = each["variant"]
     flags = ["-n", str(variant["ranks"]), "-t", str(variant["threads"])]
     if variant["algorithm"] not in ("local", "sweeps") or case.words[0] == "multiply":
@@ -168,7 +177,8 @@ def _way(case: Case, each: dict[str, Any], chosen: str) -> Way:
         flags += ["--exchange", variant["exchange"]]
     if variant["io"] != chosen:
         flags += ["--io", variant["io"]]
-    return Way([] if each["chosen"] else flags, each["predicted_seconds"], each["chosen"], variant)
+    flags = [] if each["chosen"] else flags
+    return Way(flags, each["predicted_seconds"], each["chosen"], variant == usual, variant)
 
 
 def _point(case: Case, way: Way, record: dict[str, Any]) -> dict[str, Any]:
@@ -178,6 +188,7 @@ def _point(case: Case, way: Way, record: dict[str, Any]) -> dict[str, Any]:
         "case": case.name,
         "words": [*case.words, "-o", case.output, *way.flags],
         "chosen": way.chosen,
+        "usual": way.usual,
         "variant": way.variant,
         "listed": way.predicted,
         "predicted": record["predicted_seconds"],
@@ -198,6 +209,13 @@ def _regret(ways: list[Way]) -> float:
     return statistics.mean(found)
 
 
+def _beside_rule(ways: list[Way]) -> float | None:
+    """The time of the chosen way over that of the rule, where both were measured."""
+    chosen = next(way for way in ways if way.chosen)
+    usual = next((way for way in ways if way.usual), None)
+    return None if usual is None else chosen.seconds / usual.seconds
+
+
 def rows_of(found: dict[str, list[Way]], name: str = "", where: str = "") -> Iterator[Row]:
     """What came of it, in rows whose names begin with `name`, and what they are of with `where`."""
     errors = [abs(way.predicted["wall"] / way.seconds - 1) for ways in found.values() for way in ways]
@@ -215,6 +233,11 @@ def rows_of(found: dict[str, list[Way]], name: str = "", where: str = "") -> Ite
     yield Row(f"{name}regret", f"{where}regret of the choice, median", "at most", 0.05, middle)
     yield Row(f"{name}regret-95", f"{where}regret, 95 % of jobs", "at most", 0.10, nearly)
     yield Row(f"{name}regret-most", f"{where}regret, worst job", "at most", 0.30, most, note=worst)
+    beside = {name: ratio for name, ways in found.items() if (ratio := _beside_rule(ways)) is not None}
+    slowest = max(beside, key=lambda name: beside[name])
+    another = sum(ratio != 1 for ratio in beside.values())
+    others = f"{another} of {len(beside)} jobs are done another way; {slowest}"
+    yield Row(f"{name}rule", f"{where}beside the rule, worst", "at most", 1.05, beside[slowest], note=others)
     if first:
         many = f"{len(first)} jobs where they differ"
         share = sum(first) / len(first)

@@ -119,13 +119,14 @@ def _here(*words: object) -> str:
 
 
 @contextmanager
-def on_hosts(setting: Setting, name: str, rate: str) -> Iterator[Side]:
-    """The hosts, once they have been measured."""
+def on_hosts(setting: Setting, name: str, rate: str, processors: float | None = None) -> Iterator[Side]:
+    """The hosts, once they have been measured; each has the time of so many `processors`, if not of all."""
     sys.path.append(str(ROOT / "tests" / "cluster"))
     from cluster import NoClusterError, cluster
 
     try:
-        with cluster(HOSTS, rate, queue=QUEUE, congestion=CONGESTION) as made:
+        slowed = {} if processors is None else {f"node{host + 1}": processors for host in range(HOSTS)}
+        with cluster(HOSTS, rate, queue=QUEUE, congestion=CONGESTION, slowed=slowed) as made:
             ssh = {"HYDRA_LAUNCHER": "ssh", "HYDRA_LAUNCHER_EXEC": str(made.launcher)}
             told = clean_environment(
                 UCX_TLS="tcp,self", **ssh

@@ -14,7 +14,7 @@ from tilewise.launch.constants import constants
 from tilewise.launch.job import Variant
 from tilewise.machine.facts import Facts
 
-FIXED = 48 << 20  # MPI and BLAS, each rank
+FIXED = 32 << 20  # MPI and BLAS, each rank
 STAGING = 2 * (16 << 20)  # two buffers a rank, where data pass through rank 0 or through MPI-IO
 SHARE = 0.8  # of what is available, when there is no --memory
 _STAGED = (

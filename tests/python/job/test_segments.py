@@ -108,8 +108,7 @@ def test_a_front_killed_while_mpi_starts_leaves_nothing(tilewise: Tilewise) -> N
             pass
         child.kill()
         _, said = child.communicate(timeout=20)  # the guardian holds its end until it has removed them
-        if child.returncode == -signal.SIGKILL:
-            assert said == "tilewise: the job was killed; A.npy was not written\n"
+        assert said in ("", "tilewise: the job was killed; A.npy was not written\n")  # or was hardly started
         assert not (_held() - before) & _swept()
 
 

@@ -131,7 +131,7 @@ def test_folders_of_tiles(tilewise: Tilewise, inside: InProcess, ending: str, ra
     asked = ("--steps", 9, "-n", ranks, "-t", 1, "--depth", 4, "--force", "--json", "-")
     record_of(inside("stencil", folder, "-o", "B.npy", *asked))
     wanted = result(tilewise)
-    cap = f"{40 + 80 * ranks}MiB"
+    cap = f"{40 + 64 * ranks}MiB"
     record = record_of(inside("stencil", folder, "-o", f"U.{ending}", *asked, "--memory", cap))
     assert record["result"]["passes"] == 3 and record["variant"]["tile"] is not None
     assert tilewise("convert", f"U.{ending}", "-o", "C.npy", "-q").returncode == 0

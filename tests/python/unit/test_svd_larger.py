@@ -33,7 +33,7 @@ def test_panels_keep_what_memory_allows() -> None:
         assert svd is not None
         return svd.panel_bytes
 
-    assert 0 < panels(200 << 20) < panels(None)
+    assert 0 < panels(160 << 20) < panels(None)
 
 
 @pytest.mark.parametrize(
