@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import selectors
+import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -23,7 +26,8 @@ class Front:
     def __init__(self) -> None:
         self.heard: list[bytes] = []
         self.selector = selectors.DefaultSelector()
-        self.lines = Lines(f"test-{os.getpid()}-{time.monotonic_ns()}", 4, True, self.heard.append)
+        self.run = f"test-{os.getpid()}-{time.monotonic_ns()}"
+        self.lines = Lines(self.run, 4, True, self.heard.append)
         self.lines.listen(self.selector)
         self.token, self.port, *self.addresses = self.lines.environment[FRONT].split()
 
@@ -113,6 +117,42 @@ def test_a_host_that_does_not_answer_is_told_from_a_rank_that_ended(front: Front
     rank.close()
     pidfds.hear([key.fd for key, _ in front.selector.select(1)])
     assert (pidfds.first_gone, pidfds.silent) == (1, ["far"])
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="no descriptors of processes")
+def test_beats_that_wait_do_not_hide_which_rank_ended_first(front: Front) -> None:
+    """Both have been there to be read since the beats, whose sequence says nothing of the ends."""
+    ranks = [subprocess.Popen([sys.executable, "-c", _RANK, front.run], stdout=subprocess.PIPE) for _ in "ab"]
+    for rank in ranks:
+        assert rank.stdout is not None and rank.stdout.read(1) == b"c"
+        front.listen()
+    pidfds = RankPidfds(front.selector, front.lines)
+    pidfds.watch([RankPlace(index, HERE, rank.pid) for index, rank in enumerate(ranks)], os.getpid())
+    for rank in ranks:
+        rank.send_signal(signal.SIGCONT)
+        assert rank.stdout is not None and rank.stdout.read(1) == b"b"
+    beats = [key.fd for key, _ in front.selector.select(1)]
+    for rank in reversed(ranks):
+        rank.kill()
+        rank.wait()
+    pidfds.hear(beats)
+    for _ in range(3):
+        pidfds.hear([key.fd for key, _ in front.selector.select(0.1)])
+    assert pidfds.first_gone == 1 and len(pidfds.gone) == 2
+    pidfds.close()
+
+
+_RANK = """
+import os, signal, socket, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCONT])
+line = socket.socket(socket.AF_UNIX)
+line.connect(chr(0) + "tilewise-" + sys.argv[1])
+os.write(1, b"c")
+signal.sigwait([signal.SIGCONT])
+line.send(b"beat")
+os.write(1, b"b")
+signal.pause()
+"""
 
 
 class _Cut:
