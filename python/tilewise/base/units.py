@@ -71,7 +71,7 @@ def bytes_text(count: float) -> str:
     """`count` bytes in binary units with three figures: `1.50 GiB`."""
     for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
         if abs(count) < 1024 or unit == "PiB":
-            return f"{count:.0f} {unit}" if unit == "bytes" else f"{_three(count)} {unit}"
+            return plural(round(count), "byte") if unit == "bytes" else f"{_three(count)} {unit}"
         count /= 1024
     raise AssertionError("unreachable")
 

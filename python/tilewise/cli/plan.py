@@ -48,12 +48,14 @@ def request(
 
 def main(words: list[str], joined: Join | None) -> int:
     """Runs the command; returns its exit code. Takes all words of a job, and only plans it."""
-    if not words or words[0] in ("-h", "--help"):
+    if not words or words[0] in ("-h", "--help") or (words[0] not in JOBS and words[-1] in ("-h", "--help")):
         from tilewise.cli.help import page
 
         print(page("plan", request.__doc__ or "", arguments_of(request)))
         return 0
-    if words == ["--forget"]:
+    if "--forget" in words:
+        if len(words) > 1:
+            raise UsageError("plan --forget takes nothing else")
         from tilewise.machine.profile import forget_terms
 
         count = forget_terms()
@@ -62,9 +64,10 @@ def main(words: list[str], joined: Join | None) -> int:
         return 0
     everything = "--all" in words
     words, described = _machine([word for word in words if word != "--all"])
-    name, rest = words[0] if words else "", words[1:]
-    if name not in JOBS:
-        raise UsageError(f"plan takes the arguments of a job ({', '.join(JOBS)}), not {name!r}")
+    if not words or words[0] not in JOBS:
+        instead = f", not {words[0]!r}" if words else ""
+        raise UsageError(f"plan takes the arguments of a job ({', '.join(JOBS)}){instead}")
+    name, rest = words[0], words[1:]
     from tilewise.cli import jobs
     from tilewise.cli.answers import write_json
     from tilewise.engine.planned import planned_of
@@ -116,6 +119,8 @@ def _machine(words: list[str]) -> tuple[list[str], str | None]:
         if name != "--machine":
             kept.append(word)
             continue
+        if found is not None:
+            raise UsageError("--machine was given more than once")
         found = value if equals else next(left, "")
         if not found:
             raise UsageError("--machine expects a file that describes a machine", "--machine cluster.json")

@@ -91,6 +91,8 @@ def _prepared(
             raise UsageError("--simulate starts no ranks, so that no launcher can have started them")
         facts = operation.simulate.facts(facts)
     elif machine is not None:
+        if operation.hosts:
+            raise UsageError("--machine and --hosts name two sets of hosts; a plan is for one")
         facts = facts_of(machine, facts)
     ruled = operation.plan_all(inputs, target, facts, joined)
     planned = weighed(ruled, operation, target, facts, joined, machine)

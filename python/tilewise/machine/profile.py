@@ -176,15 +176,19 @@ def store_terms(key: str, changed: Callable[[dict[str, Term]], dict[str, Term]])
 
 
 def forget_terms() -> int:
-    """Drops what runs have taught about all machines; returns of how many terms. RunError where it cannot."""
+    """Drops what runs have taught about all machines, and keeps what was measured before; returns of how many
+    terms. RunError where it cannot."""
     with _locked():
         profile = load()
         taught = {
             key: [name for name, term in terms.items() if term.runs] for key, terms in profile.terms.items()
         }
         count = sum(map(len, taught.values()))
-        for key, names in taught.items():
-            profile.terms[key] = {n: t for n, t in profile.terms[key].items() if n not in names}
+        for key in taught:
+            untaught = (
+                (name, term.before if term.runs else term) for name, term in profile.terms[key].items()
+            )
+            profile.terms[key] = {name: term for name, term in untaught if term is not None}
         if count and not _store(profile):
             raise RunError(f"the profile in {folder()} cannot be written")
     return count

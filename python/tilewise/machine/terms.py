@@ -24,7 +24,8 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     """What one core or pair does in a second (`rate`), and a `node` at most; or the `seconds` of one thing.
 
     `node` 0: as much as all of its cores. `error` is relative: 0.3 is ± 30 %. `source`: where it is from;
-    `runs`: how many jobs have corrected it; `date`: the day of the last one, or of the measurement.
+    `runs`: how many jobs have corrected it; `date`: the day of the last one, or of the measurement; `before`:
+    what was measured, or said, before jobs corrected it.
     """
 
     rate: float = 0.0
@@ -34,6 +35,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     source: str = "assumed"
     runs: int = 0
     date: str = ""
+    before: Term | None = None
 
     def times(self, factor: float, source: str, error: float) -> Term:
         """The same where everything takes `factor` as long."""
@@ -68,14 +70,15 @@ GEMM = "gemm/"  # and the type of the numbers
 _TELLING = ("copy", "link/core", "link/node")  # of these, one at least is measured or said of a known machine
 OF_FILES = ("read", "write", "device/read", "device/write")
 _OF_OPERATIONS = (GEMM, "lapack", "copy")  # how their names begin
-_LARGEST_NODES, _LARGEST_CORES = 1 << 20, 1 << 16
+OF_SVD = ("jacobi", "randomized", "local", "two_stage", "serial", "tall", "proof")  # what they may be for
+_LARGEST_NODES, _LARGEST_CORES = 1 << 16, 1 << 16
 _SLOWEST, _FASTEST = 1e-3, 1e21  # of a rate; and of seconds its inverse
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         f"{GEMM}float64": _rate("products by the fast kernel", "FLOP/s", 35e9),
-        f"{GEMM}float32": _rate("the same in float32", "FLOP/s", 70e9),
-        f"{GEMM}complex128": _rate("the same of complex numbers", "FLOP/s", 35e9),
-        f"{GEMM}complex64": _rate("the same in float32", "FLOP/s", 70e9),
+        f"{GEMM}float32": _rate("products of float32 by the fast kernel", "FLOP/s", 70e9),
+        f"{GEMM}complex128": _rate("products of complex numbers by the fast kernel", "FLOP/s", 35e9),
+        f"{GEMM}complex64": _rate("products of complex64 by the fast kernel", "FLOP/s", 70e9),
         f"{GEMM}integer": _rate("products of integers", "FLOP/s", 4e9),
         "plain": _rate("operations of the reference loops", "FLOP/s", 1.5e9),
         "lapack": _rate("operations of decompositions, in blocks", "FLOP/s", 15e9),
@@ -144,7 +147,7 @@ def kind_of(name: str) -> Kind:
 def what_of(name: str) -> str:
     """What a term is of, in words: `bytes written into the page cache on /scratch`."""
     base, _, where = name.partition(AT)
-    return kind_of(name).what + (f" {'on' if base in OF_FILES else 'by'} {where}" if where else "")
+    return kind_of(name).what + (f" {'on' if base in OF_FILES else 'in'} {where}" if where else "")
 
 
 def gemm(dtype: str) -> str:
@@ -165,7 +168,7 @@ def wrong_term(name: str, term: Term) -> str:
     """What is wrong with a term; empty where nothing is."""
     base, at, where = name.partition(AT)
     known = base in OF_FILES and where.startswith("/")
-    known = known or (base.startswith(_OF_OPERATIONS) and where.isidentifier())
+    known = known or (base.startswith(_OF_OPERATIONS) and where in OF_SVD)
     if base not in KINDS or (at and not known):
         return f"terms has {name!r}, but they are {', '.join(KINDS)}"
     numbers = (term.rate, term.node, term.seconds, term.error, float(term.runs))

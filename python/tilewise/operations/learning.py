@@ -49,19 +49,23 @@ def _of_phase(parts: list[Part], machine: Machine, took: float) -> dict[str, Ter
         return {}
     ratio = took / whole
     return {
-        name: _corrected(machine.term(name), ratio, min(1.0, seconds / whole))
+        name: _corrected(machine.term(name), machine.terms.get(name), ratio, min(1.0, seconds / whole))
         for name, seconds in shares.items()
         if seconds >= _COUNTS * whole
     }
 
 
-def _corrected(term: Term, ratio: float, share: float) -> Term:
+def _corrected(term: Term, own: Term | None, ratio: float, share: float) -> Term:
+    """`own`: what is known under that very name, not of all file systems, or of all algorithms."""
     weight = share * max(_SLOWEST, _FASTEST / (1 + term.runs / 4))
     most = max(_LATE, _EARLY / (1 + term.runs))
     factor = math.exp(weight * min(most, max(-most, math.log(ratio))))
     missed = min(_ERRORS[1], abs(math.log(ratio)))
     error = term.error + weight * (missed - term.error)
     runs = term.runs + 1
+    known = own is not None and not own.runs and own.source != "assumed"
     return msgspec.structs.replace(
-        term.times(factor, f"learned from {runs} run{'s' * (runs > 1)}", max(_ERRORS[0], error)), runs=runs
+        term.times(factor, f"learned from {runs} run{'s' * (runs > 1)}", max(_ERRORS[0], error)),
+        runs=runs,
+        before=own if known else own.before if own is not None else None,
     )

@@ -49,8 +49,15 @@ def _room(plan: Plan) -> Any:
 
 
 def predicted(plan: Plan, cost: Cost, machine: Machine) -> Prediction:
-    """The seconds of `plan`, of that `cost`: of slices that ranks do apart, of the rank that does most."""
+    """The seconds of `plan`, of that `cost`: of slices that ranks do apart, of the rank that does most.
+
+    What is repeated in memory counts once in the phases, as in a record, and each time in `wall`.
+    """
     found = predict(cost, machine)
+    more = plan.choices.repeat + plan.choices.warmup - 1
+    if more:
+        again = found.phases["compute"] + found.phases["exchange"]
+        found = msgspec.structs.replace(found, wall=found.wall + more * again)
     if plan.each is None:
         return found
     stack = plan.job.stack

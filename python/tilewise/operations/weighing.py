@@ -73,6 +73,8 @@ def _ways(operation: Operation, plan: Plan, facts: Facts) -> Iterator[Operation]
     """The options with what may be weighed filled in, where the user left it open."""
     chosen = plan.job.variant
     ranks: dict[int | None, None] = {operation.ranks: None}
+    if operation.ranks is None and "hosts" in operation.weighs:  # all that there are, or one
+        ranks = dict.fromkeys((chosen.ranks, 1, plan.spread.nodes) if plan.spread.nodes > 1 else (None,))
     if operation.ranks is None and "ranks" in operation.weighs:
         ranks = dict.fromkeys((chosen.ranks, 1, plan.spread.nodes, facts.cores, _square(chosen.ranks)))
     algorithms = [operation.algorithm]

@@ -9,7 +9,7 @@ from tilewise.base.units import bytes_text, plural, seconds_text, shape_text
 from tilewise.engine.planned import Planned, PlannedVariant
 from tilewise.files.region import Region, Source
 from tilewise.machine.terms import KINDS, Machine, what_of
-from tilewise.operations import show_of
+from tilewise.operations import options_of, show_of
 from tilewise.operations.predicted import predicted
 from tilewise.planning.cost import Cost, Heaviest, Prediction, heaviest, told_apart
 from tilewise.planning.placed import counted
@@ -29,10 +29,10 @@ def planned(
     Its `cost` is what is predicted on `machine`; `every` way is the chosen one and all others.
     """
     screen = Screen()
-    foreseen = [("predicted", _seconds(predicted(plan, cost, machine)))]
+    foreseen = [("predicted", _seconds(predicted(plan, cost, machine), plan.choices.again))]
     if plan.each is None and (most := heaviest(cost, machine)) is not None and most.total >= _TELLING:
         foreseen.append(("most of it", _most(most)))
-    if other := _next_best(every.variants):
+    if other := _next_best(every.variants, options_of(plan.job.command).weighs):
         foreseen.append(("next best", other))
     rows = _rows(plan, target, disks, [*foreseen, ("figures", _known(machine))])
     screen.pairs((label, text, label if label == "warning" else "") for label, text in rows)
@@ -88,7 +88,7 @@ def _rows(
     rows += show_of(plan.job.command, plan.each).planned(plan)
     memory = f"{bytes_text(plan.need.rank)} on the largest rank, {bytes_text(plan.need.node)} on a node"
     if plan.fallback is not None:
-        when = "jacobi takes over" if plan.job.variant.algorithm == "local" else "eigenvectors cost accuracy"
+        when = "eigenvectors cost accuracy" if variant.algorithm == "jacobi" else "jacobi takes over"
         memory += f" ({bytes_text(plan.fallback.need.node)} where {when})"
     there = "available" if plan.facts.memory_known else "counted on"
     rows.append(("memory", f"{memory}, of {bytes_text(plan.facts.memory_available)} {there}"))
@@ -100,7 +100,7 @@ def _rows(
     return rows
 
 
-def _seconds(foreseen: Prediction) -> str:
+def _seconds(foreseen: Prediction, again: bool) -> str:
     """`2.1 s (1.7 to 2.6): input 0.1, compute 1.9; + 0.1 s …`, with the phases that take a hundredth."""
     phases = [
         f"{name} {seconds_text(seconds)}"
@@ -108,7 +108,7 @@ def _seconds(foreseen: Prediction) -> str:
         if seconds > 0.01 * foreseen.total
     ]
     span = f"{seconds_text(foreseen.low)} to {seconds_text(foreseen.high)}"
-    start = f"{seconds_text(foreseen.wall - foreseen.total)} s to start and end"
+    start = f"{seconds_text(foreseen.wall - foreseen.total)} s to start{', repeat' * again} and end"
     of_it = f": {', '.join(phases)}" if phases else ""
     return f"{seconds_text(foreseen.total)} s ({span}){of_it}; + {start}"
 
@@ -118,10 +118,11 @@ def _most(most: Heaviest) -> str:
     return f"{what_of(most.term)}; twice as fast, it would take {most.gain / most.total:.0%} less"
 
 
-def _next_best(variants: Sequence[PlannedVariant]) -> str:
+def _next_best(variants: Sequence[PlannedVariant], weighed: Sequence[str]) -> str:
     """`summa on 2 ranks: 0.16 s, 22% more: input takes 0.03 s, not 0.01`; empty where there is no other.
 
-    Of another algorithm or number of ranks, or else what differs in less.
+    Of another algorithm or number of ranks, or else what differs in less. Of a faster one, why it is not
+    taken: flags that are not `weighed` a rule chooses.
     """
     chosen, *others = variants
     own = chosen.variant
@@ -131,17 +132,18 @@ def _next_best(variants: Sequence[PlannedVariant]) -> str:
         return ""
     best = min(apart or others, key=lambda each: each.predicted_seconds["wall"])
     way = f"{best.variant.algorithm} on {plural(best.variant.ranks, 'rank')}"
+    differs = "algorithm" if best.variant.algorithm != own.algorithm else "ranks"
     if not apart:
-        way = f"--exchange {best.variant.exchange}"
-        if best.variant.io != own.io:
-            way = f"--io {best.variant.io}"
+        differs = "io" if best.variant.io != own.io else "exchange"
+        way = f"--{differs} {getattr(best.variant, differs)}"
     ours, theirs = chosen.predicted_seconds, best.predicted_seconds
     more = theirs["wall"] / ours["wall"] - 1
     said = f"{way}: {seconds_text(theirs['wall'])} s"
     if abs(more) < _ALIKE:
         return f"{said}, about the same"
     change = f"{abs(more):.0%} {'more' if more > 0 else 'less'}"
-    return f"{said}, {change}: {told_apart(theirs, ours)}"
+    why = "predictions may be off by that" if differs in weighed else f"a rule chooses the {differs}"
+    return f"{said}, {change}: {told_apart(theirs, ours)}{f'; not taken: {why}' if more < 0 else ''}"
 
 
 def _known(machine: Machine) -> str:

@@ -183,9 +183,16 @@ def test_file_systems_are_told_apart() -> None:
     cost = Cost(phases={"output": [Take("write@/home", 100)]})
     assert set(learned(cost, on, {"output": 20.0})) == {"write@/home"}
     assert what_of("write@/home") == "bytes written into the page cache on /home"
-    assert what_of("lapack@two_stage") == "operations of decompositions, in blocks by two_stage"
+    assert what_of("lapack@two_stage") == "operations of decompositions, in blocks in two_stage"
     fine = "write@/scratch", "gemm/float64@two_stage", "copy@proof"
-    wrong = "write@scratch", "gemm/float64@/scratch", "written@/scratch", "call@proof", "lapack@"
+    wrong = (
+        "write@scratch",
+        "gemm/float64@/scratch",
+        "written@/scratch",
+        "call@proof",
+        "lapack@",
+        "lapack@jacobbi",
+    )
     assert not any(wrong_term(name, Term(rate=1e9)) for name in fine)
     assert all(wrong_term(name, Term(rate=1e9)) for name in wrong)
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from machines import facts
 from tilewise.files.region import Region
-from tilewise.machine.terms import Machine, Term
+from tilewise.machine.terms import OF_SVD, Machine, Term
 from tilewise.operations.svd.cost import cost_after, cost_of
-from tilewise.operations.svd.options import Svd
+from tilewise.operations.svd.options import ALGORITHMS, Svd
 from tilewise.operations.svd.variants import plan_svd
 from tilewise.planning.cost import predict
 from tilewise.planning.plan import Plan
@@ -66,3 +66,20 @@ def test_what_is_known_of_an_algorithm_counts_for_it_alone() -> None:
         cost = cost_of(planned(300, 300, algorithm=algorithm), None)
         ratio = predict(cost, slow).phases["compute"] / predict(cost, usual).phases["compute"]
         assert ratio == pytest.approx(times)
+
+
+def test_all_algorithms_have_terms_of_their_own() -> None:
+    assert sorted(OF_SVD) == sorted([*ALGORITHMS, "proof"])
+
+
+def test_rows_that_ranks_factor_first_are_not_swept() -> None:
+    """Of a tall matrix on several ranks a sweep costs no more for more rows; the factors do."""
+    on = Machine(name="m", cores=2)
+
+    def seconds(rows: int, sweeps: int) -> float:
+        plan = planned(rows, 300, algorithm="jacobi", ranks=2, start="qr")
+        return predict(cost_after(plan, None, {**DONE, "sweeps": sweeps}), on).phases["compute"]
+
+    sweep = seconds(30_000, 5) - seconds(30_000, 4)
+    assert sweep == pytest.approx(seconds(60_000, 5) - seconds(60_000, 4))
+    assert seconds(60_000, 4) > 1.5 * seconds(30_000, 4)

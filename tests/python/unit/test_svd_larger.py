@@ -55,3 +55,12 @@ def test_all_ranks_reduce_from_four_nodes_and_512_columns_on(
     plan = planned(shape=(3000, columns), ranks=ranks, algorithm="jacobi", start=start, **where)
     assert plan.job.svd is not None
     assert plan.job.svd.share_eigen == shared
+
+
+@pytest.mark.parametrize("start", ["none", "qr", "eigen"])
+def test_the_fullest_node_is_not_always_that_of_rank_0(tmp_path: Path, start: str) -> None:
+    """Ranks between two neighbours have two blocks on their way, rank 0 has one."""
+    (tmp_path / "hosts").write_text("".join(f"{host}:1\n" for host in "abcd"))
+    where = {"hosts": str(tmp_path / "hosts"), "ranks": 4}
+    need = planned(shape=(5000, 5000), algorithm="jacobi", start=start, **where).need
+    assert need.node >= need.rank

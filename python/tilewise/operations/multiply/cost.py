@@ -58,8 +58,13 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
         phases["exchange"] = [*exposed, *moving]
     if plan.writes_early:
         behind["output"], phases["output"] = phases["output"], []
-    if job.stage != (0, 0, 0):  # read while the part before is multiplied
-        behind["input"], phases["input"] = inputs, []
+    if job.stage != (
+        0,
+        0,
+        0,
+    ):  # a device is read while the part before is multiplied; cores do one or the other
+        behind["input"] = [part for part in inputs if _waits(part)]
+        phases["input"] = [part for part in inputs if not _waits(part)]
     return Cost(
         phases=phases,
         behind=behind,
@@ -68,6 +73,11 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
         exchanged=None if job.symmetric or job.stage[0] else counted.bytes,
         flops=_operations(plan),
     )
+
+
+def _waits(part: Part) -> bool:
+    """Whether no core works meanwhile."""
+    return all(name.startswith("device/") for name in part.terms())
 
 
 def _operations(plan: Plan) -> float:

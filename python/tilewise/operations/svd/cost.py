@@ -27,13 +27,14 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.target import Target
 from tilewise.launch import job
 from tilewise.machine.terms import AT, gemm
+from tilewise.operations.svd.jacobi import is_tall
 from tilewise.operations.svd.variants import READINGS
 from tilewise.planning.cost import Cost, Longest, Part, Take
 from tilewise.planning.file_cost import Use, at, reading
 from tilewise.planning.plan import Plan
 
 _ROTATIONS = {"eigen": 1.0, "qr": 10.0, "none": 13.0}  # sweeps of them, after a start
-_PANEL = 32  # columns that all ranks reduce to three diagonals before they bring the others up to date
+_PANEL = 32  # columns that are reduced, to R or to three diagonals, before the others are brought up to date
 _CHASED = 2300  # operations for n² of a band that is chased away, from runs with n from 1000 to 3000
 _PROBES = 16  # vectors of the fast proof
 _TURNING = 2  # times as long as an operation on blocks is one of a rotation, whose columns come from a cache
@@ -131,8 +132,12 @@ def _compute(plan: Plan, wanted: job.Svd, use: Use, m: int, n: int, k: int, cour
         reduction = 4 * high - 4 / 3 * n3
         halves = Longest((Take("lapack", reduction), Take("copy", reduction / parts / 8 * number)))
         back = (8 / 3 * n3 + 4 * n3 + (2 * whole if high < whole else 0)) if vectors else 0.0
-        first = 4 * whole if high < whole else 0.0
-        return [halves, alone(product, back + first)]
+        found: list[Part] = [halves, alone(product, back)]
+        if high < whole:  # its R first, by panels of a few columns that do not stay in a cache
+            passes = 2 if vectors else 1
+            panels = Take("copy", float(rows) * columns * _PANEL * number * passes)
+            found += [Take("lapack", 2 * whole * passes), panels]
+        return found
 
     if variant.algorithm == "local":
         return gesdd(m, n)
@@ -146,12 +151,16 @@ def _compute(plan: Plan, wanted: job.Svd, use: Use, m: int, n: int, k: int, cour
         return [use.shared_out(product, 4.0 * m * n * width * parts * course.readings)]
     if variant.algorithm == "tall":
         return [use.shared_out("lapack", (6 if vectors else 2) * mn2), *gesdd(n, n)]
-    turned = _TURNING * (4 * mn2 + 3 * n3) * course.sweeps
     if variant.algorithm == "serial":
-        return [Take("lapack", turned)]
-    swept: list[Part] = [use.shared_out(product, (6 * mn2 + 4 * n3) * course.sweeps)]
-    if variant.inner == "rotations":
-        swept = [use.shared_out("lapack", turned)]
+        return [Take("lapack", _TURNING * (4 * mn2 + 3 * n3) * course.sweeps)]
+    swept: list[Part] = []
+    if is_tall(m, n, variant):  # all ranks factor their rows, and sweep over a triangle
+        panels = use.shared_out("copy", 2.0 * m * n * _PANEL * number)
+        swept = [use.shared_out("lapack", 4 * mn2), panels, use.shared_out(product, 2 * mn2 * vectors)]
+        mn2 = n3
+    turned = _TURNING * (4 * mn2 + 3 * n3) * course.sweeps
+    by_blocks = use.shared_out(product, (6 * mn2 + 4 * n3) * course.sweeps)
+    swept.append(use.shared_out("lapack", turned) if variant.inner == "rotations" else by_blocks)
     if variant.start == "eigen":
         to_three = Longest((alone("lapack", 4 / 3 * n3), alone("copy", n3 / 6 * number)))
         divided = alone(product, 4 / 3 * n3)

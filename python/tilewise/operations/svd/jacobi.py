@@ -18,14 +18,14 @@ def jacobi_window(shape: Shape, variant: Variant, options: Svd) -> int:
     if variant.exchange != "one_sided_lock":
         return 0
     n = shape.least
-    h = n if variant.start == "qr" or is_tall(shape, variant) else shape.most
+    h = n if variant.start == "qr" or is_tall(shape.most, shape.least, variant) else shape.most
     widest = part(n, variant.blocks, variant.remainder)
     return shape.number * _WINDOWS * widest * (h + (0 if options.values_only else n))
 
 
-def is_tall(shape: Shape, variant: Variant) -> bool:
-    """Whether the ranks factor their rows before anything else."""
-    high = 100 * shape.most >= sizes().tall_percent * shape.least
+def is_tall(most: int, least: int, variant: Variant) -> bool:
+    """Whether the ranks factor their rows before anything else; the sides of A are so long."""
+    high = 100 * most >= sizes().tall_percent * least
     return variant.ranks > 1 and high and variant.start != "none"
 
 
@@ -53,7 +53,11 @@ def jacobi_stages(
     """
     size = sizes()
     m, n, ranks = shape.most, shape.least, variant.ranks
-    tall, vectors, qr = is_tall(shape, variant), not options.values_only, variant.start == "qr"
+    tall, vectors, qr = (
+        is_tall(shape.most, shape.least, variant),
+        not options.values_only,
+        variant.start == "qr",
+    )
     h = n if tall else m
     x_rows = n if qr else h
     column = x_rows + n * vectors

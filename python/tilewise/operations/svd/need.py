@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from tilewise.files.region import Region
@@ -75,12 +77,18 @@ def svd_need(
         basis,
         Need(
             rank=rank + fixed,
-            node=max(first + (on_node - 1) * other for first, other in stages) + serial + on_node * fixed,
+            node=_fullest(stages, on_node, variant.ranks) + serial + on_node * fixed,
             shared=on_node * window if on_node > 1 else 0,
             blocks=rank,
             buffers=0,
         ),
     )
+
+
+def _fullest(stages: Iterable[tuple[int, int]], on_node: int, ranks: int) -> int:
+    """Bytes on the node that has most in a stage: that of rank 0, or one of others."""
+    most = max(leader + (on_node - 1) * other for leader, other in stages)
+    return max(most, *(on_node * other for _, other in stages)) if ranks > on_node else most
 
 
 def most_components(

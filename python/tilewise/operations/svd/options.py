@@ -80,6 +80,7 @@ class Svd(OfOneInput, frozen=True, kw_only=True):
     """
 
     algorithms: ClassVar[dict[str, Algorithm]] = ALGORITHMS
+    weighs: ClassVar[tuple[str, ...]] = ("hosts",)
     keeps: ClassVar[bool] = True
     several: ClassVar[bool] = True
     not_of_stacks: ClassVar[dict[str, str]] = {"energy": "slices would have different numbers of components"}
