@@ -59,7 +59,7 @@ REAL = {"complex64": "float32", "complex128": "float64"}  # of singular values
 
 
 def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = None) -> Plan:
-    """The plan for decomposing `source`, or UsageError: by `tall` where what the rule takes does not fit."""
+    """The plan for decomposing `source`, or UsageError: by `randomized` or `tall` where only they fit."""
     why: list[str] = []
     shape = shape_of(source, options)
     algorithm = _algorithm(shape, source, options, facts, joined, why)
@@ -67,9 +67,14 @@ def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = N
     if plan.refusal is None or not _may_stream(algorithm, options):
         return plan
     needed = bytes_text(plan.need.node)
-    why = [f"tall: {algorithm.name} would take {needed} of memory; A is read twice, in panels"]
-    streamed = _plan_by(ALGORITHMS["tall"], why, source, options, facts, joined)
-    return streamed if streamed.refusal is None else plan
+    sampled = options.components is not None and shape.number == DOUBLE and few(shape)
+    instead = {"randomized": ""} if sampled else {}
+    for name, what in {**instead, "tall": "; A is read twice, in panels"}.items():
+        why = [f"{name}: {algorithm.name} would take {needed} of memory{what}"]
+        streamed = _plan_by(ALGORITHMS[name], why, source, options, facts, joined)
+        if streamed.refusal is None:
+            return streamed
+    return plan
 
 
 def _may_stream(algorithm: Algorithm, options: Svd) -> bool:
