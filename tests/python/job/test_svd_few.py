@@ -175,7 +175,7 @@ def test_a_share_of_many(tilewise: Tilewise, done: Done) -> None:
     _, s, _ = factors(tilewise.folder / "svd")
     assert abs(len(s) - count) <= 1 and numpy.abs(s / exact[: len(s)] - 1).max() <= 1e-5
     record = done("A.npy", "--energy", 0.6, "--values-only")
-    assert record["variant"]["algorithm"] == "local" and record["result"]["components"] == count
+    assert record["variant"]["algorithm"] == "two_stage" and record["result"]["components"] == count
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_few_components_of_a_large_matrix_are_sampled() -> None:
 
 def test_how_many_have_a_share_is_found_by_a_full_decomposition_where_it_fits() -> None:
     assert planned(energy=0.9).job.variant.algorithm == "two_stage"
-    assert planned(energy=0.9, shape=(900, 300)).job.variant.algorithm == "local"
+    assert planned(energy=0.9, shape=(400, 300)).job.variant.algorithm == "local"
     small = planned(energy=0.9, available=110 << 20)
     assert small.job.variant.algorithm == "randomized" and small.job.svd is not None
     assert 1 < small.job.svd.components < 2000 and small.job.svd.energy == 0.9
@@ -159,8 +159,12 @@ def test_how_many_have_a_share_is_found_by_a_full_decomposition_where_it_fits() 
 
 def test_small_matrices_go_to_lapack_unless_ranks_are_asked_for() -> None:
     most = planning.LOCAL_MAX
-    assert planned(shape=(9 * most, most)).job.variant.algorithm == "local"
-    assert planned(shape=(most, 9 * most)).job.variant.algorithm == "local"
+    assert planned(shape=(most + most // 2, most)).job.variant.algorithm == "local"
+    assert planned(shape=(most, most + most // 2)).job.variant.algorithm == "local"
+    assert planned(shape=(9 * most, most)).job.variant.algorithm == "two_stage"  # finds a triangle faster
+    assert planned(shape=(40, 9 * most)).job.variant.algorithm == "two_stage"
+    assert planned(shape=(9 * most, most), dtype="complex128").job.variant.algorithm == "local"
+    assert planned(shape=(9 * most, most), ranks=2).job.variant.algorithm == "jacobi"
     assert planned(shape=(most + 1, most + 1)).job.variant.algorithm == "two_stage"
     assert planned(shape=(50, 50), ranks=2).job.variant.algorithm == "jacobi"
     assert planned(shape=(50, 50), ranks=1).job.variant.algorithm == "local"

@@ -28,7 +28,7 @@ from tilewise.files.target import Target
 from tilewise.launch import job
 from tilewise.machine.terms import AT, gemm
 from tilewise.operations.svd.jacobi import is_tall
-from tilewise.operations.svd.variants import READINGS
+from tilewise.operations.svd.variants import READINGS, is_high
 from tilewise.planning.cost import Cost, Longest, Part, Take
 from tilewise.planning.file_cost import Use, at, reading
 from tilewise.planning.plan import Plan
@@ -37,6 +37,7 @@ _ROTATIONS = {"eigen": 1.0, "qr": 10.0, "none": 13.0}  # sweeps of them, after a
 _PANEL = 32  # columns that are reduced, to R or to three diagonals, before the others are brought up to date
 _CHASED = 2300  # operations for n² of a band that is chased away, from runs with n from 1000 to 3000
 _PROBES = 16  # vectors of the fast proof
+_PASSES = 40  # over the columns of X, by products with a few columns of V, of a start and a sweep
 _TURNING = 2  # times as long as an operation on blocks is one of a rotation, whose columns come from a cache
 
 
@@ -144,7 +145,8 @@ def _compute(plan: Plan, wanted: job.Svd, use: Use, m: int, n: int, k: int, cour
     if variant.algorithm == "two_stage":
         all_cores = Take(product, (8 / 3 + (8 / 3 + 8 if vectors else 0)) * n3 / cores, cores)
         chased = Take("lapack", _CHASED * float(n) * n * parts)
-        tall = [Take(product, 4 * mn2 / cores, cores)] if 3 * m >= 5 * n else []
+        panels = Take("copy", 2.0 * m * n * _PANEL * number / cores, cores)
+        tall = [Take(product, 4 * mn2 / cores, cores), panels] if is_high(m, n) else []
         return [all_cores, chased, *tall, Take("copy", 8.0 * m * n * number / cores, cores)]
     if variant.algorithm == "randomized":
         width = min(n, k + wanted.oversample)
@@ -159,8 +161,11 @@ def _compute(plan: Plan, wanted: job.Svd, use: Use, m: int, n: int, k: int, cour
         swept = [use.shared_out("lapack", 4 * mn2), panels, use.shared_out(product, 2 * mn2 * vectors)]
         mn2 = n3
     turned = _TURNING * (4 * mn2 + 3 * n3) * course.sweeps
-    by_blocks = use.shared_out(product, (6 * mn2 + 4 * n3) * course.sweeps)
-    swept.append(use.shared_out("lapack", turned) if variant.inner == "rotations" else by_blocks)
+    if variant.inner == "rotations":
+        swept.append(use.shared_out("lapack", turned))
+    else:
+        swept.append(use.shared_out(product, (6 * mn2 + 4 * n3) * course.sweeps))
+        swept.append(use.shared_out("copy", float(_PASSES) * mn2 / n * number / parts))
     if variant.start == "eigen":
         to_three = Longest((alone("lapack", 4 / 3 * n3), alone("copy", n3 / 6 * number)))
         divided = alone(product, 4 / 3 * n3)

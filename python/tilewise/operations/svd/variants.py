@@ -5,14 +5,14 @@ wanted and a full decomposition would not fit in memory, or would be long and co
 readings of the file with blocks of K + oversample vectors. How many readings it takes depends on the
 singular values, which nobody knows before: 3 where they fall fast, 20 to 40 where they hardly do; it goes on
 until all are exact. A full one is exact at once, and is taken where it is short, and with `--energy`, where
-K is not known. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`; above that `two_stage` for
-real numbers on one node where it fits in memory; and `jacobi` for all others, and, once they are read, for
-matrices of which the others would lose small singular values. Ranks and threads as for products: one rank
-with a thread for each core, or a rank for each memory domain or node. Blocks: two a rank; four on a lone one
-that starts by `eigen`, for which narrow pairs do as well, and more for `qr` where memory is short. Exchange:
-`overlap` where a rank has three pairs of blocks or more, and so something to do while those at its ends
-travel, else `nonblocking`. Proof: `fast`, always, for it says how good the factors are and costs one more
-reading of the file.
+K is not known. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`; above that, and where A is
+much longer one way, `two_stage` for real numbers on one node where it fits in memory; and `jacobi` for all
+others, and, once they are read, for matrices of which the others would lose small singular values. Ranks and
+threads as for products: one rank with a thread for each core, or a rank for each memory domain or node.
+Blocks: two a rank; four on a lone one that starts by `eigen`, for which narrow pairs do as well, and more for
+`qr` where memory is short. Exchange: `overlap` where a rank has three pairs of blocks or more, and so
+something to do while those at its ends travel, else `nonblocking`. Proof: `fast`, always, for it says how
+good the factors are and costs one more reading of the file.
 """
 
 from __future__ import annotations
@@ -276,7 +276,9 @@ def _algorithm(
             return ALGORITHMS["randomized"]
     ranks = joined.size if joined is not None else options.ranks
     alone = ranks in (None, 1) and options.grid in (None, (1, 1))
-    if shape.least <= LOCAL_MAX and alone and options.tolerance is None:
+    in_two = two_stage_bytes(shape, source, options, options.again, facts.cores)
+    high = in_two <= room and shape.number == DOUBLE and is_high(shape.most, shape.least)
+    if shape.least <= LOCAL_MAX and alone and options.tolerance is None and not high:
         why.append(
             "local: gesdd is faster for so few columns; jacobi takes over where rows or columns differ so "
             "much in scale that small singular values would be lost"
@@ -289,17 +291,23 @@ def _algorithm(
         why.append("jacobi: two_stage takes real numbers only")
     elif ranks != 1 and (nodes := where.ground(options, facts, joined).count) > 1:
         why.append(f"jacobi: {plural(nodes, 'node')} share it")
-    elif shape.least <= LOCAL_MAX:
+    elif shape.least <= LOCAL_MAX and not (alone and high):
         why.append(f"jacobi: {plural(ranks or 1, 'rank')} share it")
-    elif (full := two_stage_bytes(shape, source, options, options.again, facts.cores)) > room:
-        why.append(f"jacobi: two_stage would take {bytes_text(full)} of memory")
+    elif in_two > room:
+        why.append(f"jacobi: two_stage would take {bytes_text(in_two)} of memory")
     else:
+        fast = "a matrix that is much longer one way" if high else f"more than {LOCAL_MAX} columns"
         why.append(
-            f"two_stage: the fastest for more than {LOCAL_MAX} columns; jacobi takes over where rows or "
+            f"two_stage: the fastest for {fast}; jacobi takes over where rows or "
             "columns differ so much in scale that small singular values would be lost"
         )
         return ALGORITHMS["two_stage"]
     return ALGORITHMS["jacobi"]
+
+
+def is_high(most: int, least: int) -> bool:
+    """Whether `two_stage` finds a triangle first, faster than LAPACK does; the sides of A are so long."""
+    return 3 * most >= 5 * least
 
 
 def few(shape: Shape) -> bool:
