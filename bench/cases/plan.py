@@ -22,7 +22,7 @@ from harness import BIN, ROOT, Row, Setting, run, say
 TEACHING = 3  # times that each job of the lesson is run
 CLOSE = 0.10  # of two ways that differ by less, either may come first
 MOST_WAYS = 10  # of a job
-SHORT, OFTEN = 0.6, 3  # seconds of a job, below which one run differs most from the next; so much more often
+SHORT, OFTEN = 0.6, 2  # seconds of a job, below which one run differs most from the next; so much more often
 TRIES = 4  # of a run, until nothing disturbs it
 OTHER_MPI = ROOT / "build/openmpi/tilewise-worker"
 RUNS = ROOT / "build/plan/runs.jsonl"
