@@ -236,7 +236,7 @@ def rows_of(found: dict[str, list[Way]], name: str = "", where: str = "") -> Ite
     beside = {name: ratio for name, ways in found.items() if (ratio := _beside_rule(ways)) is not None}
     slowest = max(beside, key=lambda name: beside[name])
     another = sum(ratio != 1 for ratio in beside.values())
-    others = f"{another} of {len(beside)} jobs are done another way; {slowest}"
+    others = f"{another} of {len(beside)} jobs are done another way" + (f"; {slowest}" if another else "")
     yield Row(f"{name}rule", f"{where}beside the rule, worst", "at most", 1.05, beside[slowest], note=others)
     if first:
         many = f"{len(first)} jobs where they differ"
