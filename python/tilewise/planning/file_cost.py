@@ -94,7 +94,8 @@ def reading(
             *pages,
         ]
     calls = rows if not whole_rows else size / use.ranks / LONG_CALL
-    parts = [use.by_way(way, term, size), Take("call", calls * times / use.threads), *pages]
+    parts: list[Part] = [use.by_way(way, term, size), Take("call", calls * times / use.threads), *pages]
+    parts += _through_buffer(use, size, way)
     return parts + (_spread_out(use, size, way) if way in _EXCHANGING else [])
 
 
@@ -135,6 +136,7 @@ def writing(
         return [Take(term, size), *use.sent(size * (use.ranks - 1) / use.ranks)]
     calls = rows if not whole_rows else size / use.ranks / LONG_CALL
     parts: list[Part] = [use.by_way(way, term, size), Take("call", calls / use.threads)]
+    parts += _through_buffer(use, size, way)
     if not kind.one_array and not kind.folder:  # packed by the front when all is done
         parts.append(Take("pack", size))
     return parts + (_spread_out(use, size, way) if way in _EXCHANGING else [])
@@ -146,6 +148,11 @@ def verifying(inputs: Sequence[Region], output: float, target: Target | None, us
     files.append((target.path if target is not None else "", output))
     read = [use.shared_out(at("read", path), size) for path, size in files]
     return [*read, use.shared_out("copy", sum(size for _, size in files))]
+
+
+def _through_buffer(use: Use, size: float, way: str) -> list[Part]:
+    """All of it copied once more, where whole windows of the file are read or written."""
+    return [use.shared_out("copy", 2 * size)] if way == "sieve" else []
 
 
 def _spread_out(use: Use, size: float, way: str) -> list[Part]:

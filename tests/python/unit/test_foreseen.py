@@ -9,6 +9,7 @@ import pytest
 from conftest import InProcess
 from machines import facts
 from tilewise.files.region import Region
+from tilewise.files.target import find_target
 from tilewise.machine import profile
 from tilewise.machine.terms import Machine, Term
 from tilewise.operations.learning import learned
@@ -16,6 +17,7 @@ from tilewise.operations.multiply.cost import cost_of
 from tilewise.operations.multiply.options import Multiply
 from tilewise.operations.multiply.variants import plan_multiply
 from tilewise.operations.predicted import predicted
+from tilewise.planning.choices import parse_io
 from tilewise.planning.cost import Cost, Take, predict
 from tilewise.planning.plan import Plan
 
@@ -69,3 +71,10 @@ def test_a_faster_way_that_is_not_taken_has_a_reason(here: InProcess) -> None:
     assert re.search(
         r"next best .*% less: compute takes .* s, not .*; not taken: a rule chooses the algorithm", said
     )
+
+
+def test_a_buffer_between_file_and_memory_takes_time() -> None:
+    plain, through = (_product(ranks=1, io=parse_io(name)) for name in ("positioned", "sieve"))
+    target = find_target("C.npy")
+    seconds = [predict(cost_of(plan, target), ON).phases["output"] for plan in (plain, through)]
+    assert seconds[0] < seconds[1]
