@@ -8,9 +8,10 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.launch.join import Join
+from tilewise.operations.svd.chosen import few
 from tilewise.operations.svd.need import DOUBLE
 from tilewise.operations.svd.options import Svd
-from tilewise.operations.svd.variants import few, plan_svd, shape_of
+from tilewise.operations.svd.variants import plan_svd, shape_of
 from tilewise.planning.plan import Plan
 
 USUAL = 20  # components that are advised where none were asked for

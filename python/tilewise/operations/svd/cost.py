@@ -27,8 +27,8 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.target import Target
 from tilewise.launch import job
 from tilewise.machine.terms import AT, gemm
+from tilewise.operations.svd.chosen import READINGS, is_high
 from tilewise.operations.svd.jacobi import is_tall
-from tilewise.operations.svd.variants import READINGS, is_high
 from tilewise.planning.cost import Cost, Longest, Part, Take
 from tilewise.planning.file_cost import Use, at, reading
 from tilewise.planning.plan import Plan
