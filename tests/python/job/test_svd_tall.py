@@ -130,7 +130,7 @@ def test_it_is_taken_where_nothing_else_fits_and_square_ones_are_told_how_much_w
 ) -> None:
     matrix = numpy.random.default_rng(1).standard_normal((100_000, 60)).astype("float32")
     numpy.save(tilewise.folder / "A.npy", matrix)
-    assert done("A.npy", "-n", 1)["variant"]["algorithm"] == "two_stage"
+    assert done("A.npy", "-n", 1)["variant"]["algorithm"] == "local"
     record = done("A.npy", "-n", 1, "--memory", "64MiB")
     assert record["variant"]["algorithm"] == "tall" and record["needed_bytes"] <= 64 << 20
     assert record["peak_rss_bytes"]["node_sum"] <= 64 << 20

@@ -69,7 +69,8 @@ def test_the_fullest_node_is_not_always_that_of_rank_0(tmp_path: Path, start: st
 def test_two_stages_find_the_triangle_of_a_tall_matrix_faster_than_lapack(tmp_path: Path) -> None:
     tall = {"shape": (4600, 500)}
     assert planned(**tall).job.variant.algorithm == "two_stage"
-    assert planned(shape=(40, 4600)).job.variant.algorithm == "two_stage"
+    assert planned(shape=(64, 4600)).job.variant.algorithm == "two_stage"
+    assert planned(shape=(63, 4600)).job.variant.algorithm == "local"
     assert planned(**tall, dtype="complex128").job.variant.algorithm == "local"
     assert planned(**tall, ranks=2).job.variant.algorithm == "jacobi"
     (tmp_path / "hosts").write_text("a\nb\n")

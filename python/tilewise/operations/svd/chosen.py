@@ -5,9 +5,10 @@ wanted and a full decomposition would not fit in memory, or would be long and co
 readings of the file with blocks of K + oversample vectors. How many readings it takes depends on the
 singular values, which nobody knows before: 3 where they fall fast, 20 to 40 where they hardly do; it goes on
 until all are exact. A full one is exact at once, and is taken where it is short, and with `--energy`, where
-K is not known. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`; above that, and where A is
-much longer one way, `two_stage` for real numbers on one node where it fits in memory; and `jacobi` for all
-others, and, once they are read, for matrices of which the others would lose small singular values.
+K is not known. Else `local` on one rank where min(M, N) is at most `LOCAL_MAX`; above that, and from
+`HIGH_LEAST` on where A is much longer one way, `two_stage` for real numbers on one node where it fits in
+memory; and `jacobi` for all others, and, once they are read, for matrices of which the others would lose
+small singular values.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tilewise.planning.names import Algorithm
 
 # The shorter side up to which one rank takes gesdd, which is the fastest there; above it two stages are.
 LOCAL_MAX = 512
+HIGH_LEAST = 64  # columns of a matrix that is much longer one way, from which two stages are faster, too
 LONG = 5e9  # M·N·min(M, N) from which a full decomposition for a few components is a waste: seconds
 FULL = 20  # operations of a full decomposition, over M·N·min(M, N)
 READINGS = 20  # of the file, that `randomized` is expected to take
@@ -67,7 +69,7 @@ def algorithm_of(
     nodes = 1 if ranks == 1 else where.ground(options, facts, joined).count
     in_two = two_stage_bytes(shape, source, options, options.again, facts.cores)
     fits = in_two <= room and shape.number == DOUBLE and nodes == 1
-    high = fits and is_high(shape.most, shape.least)
+    high = fits and shape.least >= HIGH_LEAST and is_high(shape.most, shape.least)
     if shape.least <= LOCAL_MAX and alone and options.tolerance is None and not high:
         why.append(
             "local: gesdd is faster for so few columns; jacobi takes over where rows or columns differ so "
