@@ -63,9 +63,11 @@ def _corrected(term: Term, own: Term | None, ratio: float, share: float) -> Term
     missed = min(_ERRORS[1], abs(math.log(ratio)))
     error = term.error + weight * (missed - term.error)
     runs = term.runs + 1
-    known = own is not None and not own.runs and own.source != "assumed"
+    before = own.before if own is not None else None
+    if own is not None and not own.runs and own.source != "assumed":
+        before = own
     return msgspec.structs.replace(
         term.times(factor, f"learned from {runs} run{'s' * (runs > 1)}", max(_ERRORS[0], error)),
         runs=runs,
-        before=own if known else own.before if own is not None else None,
+        before=before,
     )

@@ -58,11 +58,8 @@ def cost_of(plan: Plan, target: Target | None) -> Cost:
         phases["exchange"] = [*exposed, *moving]
     if plan.writes_early:
         behind["output"], phases["output"] = phases["output"], []
-    if job.stage != (
-        0,
-        0,
-        0,
-    ):  # a device is read while the part before is multiplied; cores do one or the other
+    # A device is read while the part before is multiplied; cores do one or the other.
+    if job.stage != (0, 0, 0):
         behind["input"] = [part for part in inputs if _waits(part)]
         phases["input"] = [part for part in inputs if not _waits(part)]
     return Cost(
