@@ -8,6 +8,7 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/base/threads.hpp"
+#include "tilewise/io/chunk_unpacker.hpp"
 #include "tilewise/io/elements.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"
@@ -57,37 +58,6 @@ template <class Piece> void for_pieces(const grid::Share& share, const grid::Blo
     }
 }
 
-template <class T> void gather(const std::byte* from, std::int64_t count, std::int64_t step, std::byte* to) {
-    for (std::int64_t i = 0; i < count; ++i) {
-        std::memcpy(to + i * static_cast<std::int64_t>(sizeof(T)), from + i * step, sizeof(T));
-    }
-}
-
-void copy_numbers(const std::byte* from, std::int64_t count, std::int64_t across, std::int64_t item, std::byte* to) {
-    if (across == 1) {
-        std::memcpy(to, from, static_cast<std::size_t>(count * item));
-        return;
-    }
-    const std::int64_t step = across * item;
-    switch (item) {
-        case 1:
-            return gather<std::uint8_t>(from, count, step, to);
-        case 2:
-            return gather<std::uint16_t>(from, count, step, to);
-        case 4:
-            return gather<std::uint32_t>(from, count, step, to);
-        case 8:
-            return gather<std::uint64_t>(from, count, step, to);
-        default:
-            return gather<std::array<std::uint64_t, 2>>(from, count, step, to);
-    }
-}
-
-/// The memory of one thread.
-struct Bench {
-    Array<std::byte> packed, first, second;
-};
-
 class Reading {
 public:
     Reading(Context& context, const Transfer& transfer, bool by_root)
@@ -96,6 +66,7 @@ public:
           region_(transfer.region),
           chunks_(*region_.chunks),
           by_root_(by_root),
+          unpacker_(region_),
           item_(transfer.item()),
           across_(chunks_.across_count(transfer.columns())),
           me_(context.comm.rank()) {
@@ -109,16 +80,13 @@ public:
         if (wanted_.empty()) {
             return;
         }
-        if (chunks_.paths.empty()) {
-            file_ = std::make_unique<PosixFile>(region_.path, region_.name, PosixFile::Mode::read);
-        }
         const std::int64_t chunk_bytes = std::max<std::int64_t>(1, chunks_.rows * chunks_.columns * item_);
         const std::int64_t at_once = std::max<std::int64_t>(context_.threads, chunk_round_bytes / chunk_bytes);
         std::int64_t rounds = 0;
         for (const auto& list : lists_) {
             rounds = std::max(rounds, (static_cast<std::int64_t>(list.size()) + at_once - 1) / at_once);
         }
-        benches_.resize(static_cast<std::size_t>(context_.threads));
+        memories_.resize(static_cast<std::size_t>(context_.threads));
         for (std::int64_t round = 0; round < rounds; ++round) {
             unpack_round(of_round(me_, round, at_once));
             exchange_round(round, at_once);
@@ -131,12 +99,6 @@ private:
         const std::int64_t *begin, *end;
         std::int64_t size() const { return end - begin; }
     };
-
-    grid::Block block_of(std::int64_t chunk) const {
-        const std::int64_t row = chunk / across_ * chunks_.rows, column = chunk % across_ * chunks_.columns;
-        return {{row, std::min(row + chunks_.rows, transfer_.rows())},
-                {column, std::min(column + chunks_.columns, transfer_.columns())}};
-    }
 
     Range of_round(int rank, std::int64_t round, std::int64_t at_once) const {
         const auto& list = lists_[static_cast<std::size_t>(rank)];
@@ -164,7 +126,8 @@ private:
         for (std::int64_t i = rows.begin / chunks_.rows; i * chunks_.rows < rows.end; ++i) {
             for (std::int64_t j = columns.begin / chunks_.columns; j * chunks_.columns < columns.end; ++j) {
                 candidates.push_back(i * across_ + j);
-                most.push_back(count_within(share(me_), block_of(candidates.back())) << rank_bits | (rank_mask - me_));
+                most.push_back(count_within(share(me_), unpacker_.block_of(candidates.back())) << rank_bits |
+                               (rank_mask - me_));
             }
         }
         if (context_.comm.size() > 1) {
@@ -207,7 +170,7 @@ private:
         for (std::size_t rank = 0; rank < ranks; ++rank) {
             outgoing_[rank] = place;
             for (std::int64_t i = 0; i < round.size(); ++i) {
-                const std::int64_t count = count_within(shares_[rank], block_of(round.begin[i]));
+                const std::int64_t count = count_within(shares_[rank], unpacker_.block_of(round.begin[i]));
                 if (static_cast<int>(rank) == me_) {
                     own += count;
                 } else {
@@ -223,16 +186,14 @@ private:
         std::atomic<std::int64_t> read = 0, calls = 0;
         parallel_tasks(context_.threads, round.size(), [&](std::int64_t task, int thread) {
             const std::int64_t chunk = round.begin[task];
-            const grid::Block block = block_of(chunk);
-            const std::byte* numbers = unpacked(chunk, block, benches_[static_cast<std::size_t>(thread)], read, calls);
+            const grid::Block block = unpacker_.block_of(chunk);
+            const std::byte* numbers =
+                unpacker_.unpack(chunk, memories_[static_cast<std::size_t>(thread)], read, calls);
             for (std::size_t rank = 0; rank < ranks; ++rank) {
                 std::byte* packed = sent_.raw() + places_[static_cast<std::size_t>(task) * ranks + rank] * item_;
                 for_pieces(shares_[rank], block, [&](std::int64_t row, grid::Range columns, std::int64_t local) {
-                    const std::int64_t at = chunks_.start + (row - block.rows.begin) * chunks_.down +
-                                            (columns.begin - block.columns.begin) * chunks_.across;
                     const bool mine = static_cast<int>(rank) == me_;
-                    copy_numbers(numbers + at * item_, columns.size(), chunks_.across, item_,
-                                 mine ? transfer_.data + local * item_ : packed);
+                    unpacker_.copy_row(numbers, block, row, columns, mine ? transfer_.data + local * item_ : packed);
                     packed += mine ? 0 : columns.size() * item_;
                 });
             }
@@ -263,7 +224,7 @@ private:
             const Range its = of_round(rank, round, at_once);
             std::int64_t count = 0;
             for (const std::int64_t* chunk = its.begin; chunk < its.end; ++chunk) {
-                count += count_within(share(me_), block_of(*chunk));
+                count += count_within(share(me_), unpacker_.block_of(*chunk));
             }
             if (count == 0) {
                 continue;
@@ -274,71 +235,15 @@ private:
                   "MPI_Recv");
             const std::byte* from = received_.raw();
             for (const std::int64_t* chunk = its.begin; chunk < its.end; ++chunk) {
-                for_pieces(share(me_), block_of(*chunk), [&](std::int64_t, grid::Range columns, std::int64_t local) {
-                    const auto bytes = static_cast<std::size_t>(columns.size() * item_);
-                    std::memcpy(transfer_.data + local * item_, from, bytes);
-                    from += bytes;
-                });
+                for_pieces(share(me_), unpacker_.block_of(*chunk),
+                           [&](std::int64_t, grid::Range columns, std::int64_t local) {
+                               const auto bytes = static_cast<std::size_t>(columns.size() * item_);
+                               std::memcpy(transfer_.data + local * item_, from, bytes);
+                               from += bytes;
+                           });
             }
         }
         check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-    }
-
-    /// All numbers of a chunk.
-    const std::byte* unpacked(std::int64_t chunk, const grid::Block& block, Bench& bench,
-                              std::atomic<std::int64_t>& read, std::atomic<std::int64_t>& calls) const {
-        const auto index = static_cast<std::size_t>(chunk);
-        const kernel::Packing& packing = chunks_.packing;
-        std::int64_t stored = chunks_.bytes[index];
-        if (stored == 0) {
-            bench.first.grow(packing.room());
-            for (std::int64_t at = 0; at < packing.bytes; at += item_) {
-                std::memcpy(bench.first.raw() + at, chunks_.fill.data(), static_cast<std::size_t>(item_));
-            }
-            return bench.first.raw();
-        }
-        const auto fail = [&](const std::string& what) -> Error {
-            const auto range = [](grid::Range its) {
-                return std::to_string(its.begin) + ":" + std::to_string(its.end);
-            };
-            return region_.refusal(ErrorKind::usage, "the chunk of rows " + range(block.rows) + " and columns " +
-                                                         range(block.columns) + " at byte " +
-                                                         std::to_string(chunks_.offsets[index]) + " " + what);
-        };
-        const std::uint32_t skipped = chunks_.skipped.empty() ? 0 : chunks_.skipped[index];
-        std::unique_ptr<PosixFile> own;
-        if (!chunks_.paths.empty()) {
-            own = std::make_unique<PosixFile>(chunks_.paths[index], region_.name, PosixFile::Mode::read);
-        }
-        const PosixFile& file = own ? *own : *file_;
-        if (stored < 0) {
-            stored = file.size() - chunks_.offsets[index];
-        }
-        const std::uint32_t all = (1U << packing.filters.size()) - 1;
-        if ((skipped & all) == all) {
-            stored = std::min(stored, packing.bytes);
-        }
-        if (stored > 2 * packing.bytes + 4096) {  // nothing packs so badly
-            throw fail("has " + std::to_string(stored) + " packed bytes for " + std::to_string(packing.bytes));
-        }
-        bench.packed.grow(std::max(stored, packing.room()));
-        calls += file.read(bench.packed.raw(), stored, chunks_.offsets[index]);
-        read += stored;
-        bench.first.grow(packing.room());
-        bench.second.grow(packing.filters.size() > 1 ? packing.room() : 0);
-        kernel::Unpacked found;
-        try {
-            found = kernel::unpack(packing, skipped, bench.packed.raw(), stored, bench.first.raw(), bench.second.raw());
-        } catch (const UsageError& error) {
-            throw fail(error.what());
-        }
-        const std::int64_t expected =
-            chunks_.clipped ? packing.bytes / chunks_.rows * block.rows.size() : packing.bytes;
-        if (found.bytes < expected) {
-            throw fail("unpacks to " + std::to_string(found.bytes) + " bytes where " + std::to_string(expected) +
-                       " were expected");
-        }
-        return found.data;
     }
 
     Context& context_;
@@ -346,14 +251,14 @@ private:
     const Region& region_;
     const Chunks& chunks_;
     bool by_root_;
+    ChunkUnpacker unpacker_;
     std::int64_t item_, across_;
     int me_;
     std::vector<grid::Share> shares_;
     std::vector<std::int64_t> wanted_;              ///< chunks that somebody wants
     std::vector<std::vector<std::int64_t>> lists_;  ///< of them, those that each rank unpacks
     std::vector<std::int64_t> outgoing_, places_;   ///< where in `sent_`, in numbers: of ranks; of chunks and ranks
-    std::unique_ptr<PosixFile> file_;
-    std::vector<Bench> benches_;
+    std::vector<ChunkUnpacker::Memory> memories_;   ///< of each thread
     Array<std::byte> sent_, received_;
 };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tilewise/base/error.hpp"
+#include "tilewise/io/chunk_unpacker.hpp"
 #include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/mpi/mpi.hpp"
 
@@ -41,7 +42,16 @@ Ledger::Hook fault_hook(const std::string& fault, int rank) {
     };
 }
 
+void break_unpacking_if_told(const std::string& fault) {
+    using io::UnpackingFault;
+    io::break_unpacking(fault == "unpack-bit"         ? UnpackingFault::bit
+                        : fault == "unpack-shift"     ? UnpackingFault::shift
+                        : fault == "unpack-forgotten" ? UnpackingFault::forgotten
+                                                      : UnpackingFault::none);
+}
+
 void fail_if_told(const std::string& fault, int rank) {
+    break_unpacking_if_told(fault);
     io::corrupt_results(fault == "element");
     if (fault == "fail:" + std::to_string(rank)) {
         throw IoError("told to fail in preparation");

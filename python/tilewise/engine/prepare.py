@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tilewise.base.errors import UsageError
-from tilewise.engine import journal, side_files
+from tilewise.engine import decoder_check, journal, side_files
 from tilewise.engine.folder_output import output_of
 from tilewise.engine.job_output import JobOutput, find_place
 from tilewise.engine.limit import in_batch
@@ -53,7 +53,7 @@ def prepare(request: Request, joined: Join | None = None, machine: Machine | Non
         if request.resume or operation.checkpoint:
             raise UsageError("-o none writes nothing, so that there is nothing to keep or to go on from")
         operation = _without_numbers(operation)
-    inputs = operation.inspect()
+    inputs = decoder_check.checked(operation.inspect())
     if nowhere and any(region.path for region in inputs):
         raise UsageError("-o none simulates without numbers, so no file is read", "random:… as input")
     target = find_place(operation)

@@ -11,13 +11,14 @@ import msgspec
 
 import tilewise
 from tilewise.base.units import listing, plural
+from tilewise.engine import decoder_check
 from tilewise.engine.environment import environment_of
 from tilewise.engine.job_output import JobOutput
 from tilewise.files.formats import format_name
 from tilewise.files.losses import loss_text
 from tilewise.files.region import Region, Source
 from tilewise.files.stacks import whole_shape
-from tilewise.launch.events import Done
+from tilewise.launch.events import Done, Verification
 from tilewise.launch.job import Job, Stack, Variant
 from tilewise.launch.launcher import Start
 from tilewise.launch.record import (
@@ -105,7 +106,7 @@ def record_of(
         ranks_working=sum(rank.working for rank in done.ranks),
         placement=[Place(rank.rank, rank.host, rank.pid, rank.cpus, rank.node) for rank in done.ranks],
         predicted_seconds=foreseen.as_dict() if foreseen else None,
-        verification=done.verification,
+        verification=_proof(done, plan),
         result=done.result,
         warnings=list(
             dict.fromkeys(
@@ -116,6 +117,14 @@ def record_of(
         labels=[] if cluster is not None and cluster.counted else disturbance.words(),
         disturbance=disturbance,
     )
+
+
+def _proof(done: Done, plan: Plan) -> Verification | None:
+    """The proof, which holds for the numbers that were read: whether these are the file's, it cannot see."""
+    if done.verification is None or not decoder_check.unchecked(plan.job.inputs):
+        return done.verification
+    said = "decoding of the input not checked"
+    return msgspec.structs.replace(done.verification, unchecked=said)
 
 
 def _simulated(plan: Plan, numbers: bool) -> Simulated | None:

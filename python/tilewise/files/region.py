@@ -181,6 +181,7 @@ class Source(Region, frozen=True, kw_only=True):
     ranks do not know) must be decoded into a raw file before ranks can read it. Of a picture whose
     colours are taken, `planes` lie one above the other, and `rows` counts those of all. `part` says which
     matrix of an array it is; of a stack it is the first slice, and there are so many as `stack` says.
+    `compared` counts the chunks that were found to be unpacked as the format's library does it.
 
     What the user should know comes as sentences of two kinds. `warnings`: the numbers that are taken may not
     be those that are meant, because something is dropped, is not applied, or can be read in another way.
@@ -196,6 +197,7 @@ class Source(Region, frozen=True, kw_only=True):
     stack: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    compared: int = 0
 
     @property
     def all_bytes(self) -> int:

@@ -106,13 +106,17 @@ class Beat(msgspec.Struct, tag="beat", tag_field="event"):
 
 
 class Verification(msgspec.Struct):
-    """What the proof said, of `share` of the result: below 1, `passed` speaks of no more than that."""
+    """What the proof said, of `share` of the result: below 1, `passed` speaks of no more than that.
+
+    `unchecked` says in words what the proof took for granted.
+    """
 
     method: str
     passed: bool
     share: float = 1.0
     error: float | None = None
     tolerance: float | None = None
+    unchecked: str = ""
 
     def verdict(self) -> str:
         """`passed`, `FAILED`, or the share of the result that passed."""

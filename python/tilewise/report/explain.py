@@ -105,6 +105,8 @@ def _verdict(record: Record) -> tuple[str, str, str]:
     if proof.share < 1:
         part = f"partly verified ({share_text(proof.share)} of the result) by {how}{bound}"
         return "check", part, "warning"
+    if proof.unchecked:
+        return "check", f"output verified by {how}{bound}; {proof.unchecked}", "warning"
     return "check", f"verified by {how}{bound}", "good"
 
 

@@ -184,6 +184,7 @@ def proof_text(record: Record) -> str:
     proof = record.verification
     if proof is None:
         return ""
+    more = f"; {proof.unchecked}" if proof.unchecked else ""
     if proof.error is None or proof.tolerance is None:
-        return proof.method
-    return f"{proof.method}: error {proof.error:.1e}, at most {proof.tolerance:.1e} allowed"
+        return f"{proof.method}{more}"
+    return f"{proof.method}: error {proof.error:.1e}, at most {proof.tolerance:.1e} allowed{more}"

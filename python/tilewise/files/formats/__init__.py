@@ -11,6 +11,9 @@ To add one, write its module beside this one, and a line in `FORMATS`. The modul
         `selection`: what stands in brackets (`slices.py`), and which axes make it a stack (`stacks.py`)
     decode(source, out) -> None
         only where `inspect` says `encoded`: writes the numbers little-endian in `source.order`, in panels
+    blocks(source, wanted) -> list[ndarray] | None
+        only where `inspect` may give `chunks`: the numbers of each block, rows and columns [begin, end), by
+        the library; None where it lacks what that takes
     create(new) -> Region
         only where it can be written: gives the empty file at `new.path` its headers and its full size
     create_tiles, claim_of, replaced, sweep, check_folder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tilewise.base.errors import UsageError
@@ -22,7 +22,7 @@ from tilewise.files.formats.h5_chunks import chunks_of
 from tilewise.files.formats.h5_elsewhere import require_inside
 from tilewise.files.formats.h5_names import choose, datasets, find
 from tilewise.files.guard import guarded
-from tilewise.files.region import New, Region, Source
+from tilewise.files.region import New, Rectangle, Region, Source
 from tilewise.files.regular import open_regular
 from tilewise.files.slices import Part, part_of, where, write_blocks
 from tilewise.files.stacks import Selection
@@ -83,6 +83,17 @@ def reader(dataset: h5py.Dataset, dtype: str) -> Callable[[tuple[int | slice, ..
         return numbers.astype(native, copy=False)
 
     return read
+
+
+def blocks(source: Source, wanted: Sequence[Rectangle]) -> list[Any]:
+    """The numbers of each block; of a list taken as a row, too."""
+    part = source.part
+    assert part is not None
+    with opened(source.path, "r") as book:
+        read = reader(find(book, source.name, source.member), source.dtype)
+        turned = source.rows != part.rows
+        places = (each[::-1] if turned else each for each in wanted)
+        return [read(part.block(slice(*rows), slice(*columns))) for rows, columns in places]
 
 
 def contents(path: str, name: str) -> list[Content]:

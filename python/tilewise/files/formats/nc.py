@@ -23,7 +23,7 @@ FORMAT = Format(
     stacked=True,
     reproducible=False,
 )
-check_member = h5.check_member
+blocks, check_member = h5.blocks, h5.check_member
 _NUMBER = "_Netcdf4Dimid"  # the attribute that numbers the dimensions of a whole file
 _NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable.%10d"  # fixed by the format
 

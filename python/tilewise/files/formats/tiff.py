@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import os
-from typing import TYPE_CHECKING, BinaryIO
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
@@ -17,7 +18,7 @@ from tilewise.files.checks import (
 from tilewise.files.dtypes import ALL, ITEMSIZE
 from tilewise.files.formats import Format, orientation, tiff_chunks
 from tilewise.files.headed import raw_beside
-from tilewise.files.region import New, Region, Source
+from tilewise.files.region import New, Rectangle, Region, Source
 from tilewise.files.regular import open_regular
 
 if TYPE_CHECKING:
@@ -57,6 +58,27 @@ def contents(path: str, name: str) -> list[Content]:
             layout = "in one piece" if _in_one_piece(page) else f"packed ({_name(page.compression)})"
             found.append(Content(str(number), shape, number_, layout, matrix=page.imagedepth == 1))
         return found
+
+
+def blocks(source: Source, wanted: Sequence[Rectangle]) -> list[Any] | None:
+    """The numbers of strips or tiles."""
+    from tilewise.files.formats.tiff_decode import lacks_codec, segments_at
+
+    assert source.chunks is not None
+    high, wide = source.chunks.shape
+    across = -(-source.columns // wide)
+    indices = [rows[0] // high * across + columns[0] // wide for rows, columns in wanted]
+    with _opened(source.path) as book:
+        try:
+            found = segments_at(_page(book, source.path, source.name, source.member), indices)
+        except Exception as error:
+            if lacks_codec(error):
+                return None
+            raise
+    return [
+        numbers[: bottom - top, : right - left]
+        for numbers, ((top, bottom), (left, right)) in zip(found, wanted, strict=True)
+    ]
 
 
 def decode(source: Source, out: BinaryIO) -> None:

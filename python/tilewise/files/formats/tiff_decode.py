@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy
@@ -46,6 +47,19 @@ def decode_segments(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> N
             if source.planes == 4:
                 picture = numpy.concatenate((picture, block[..., 1:2]), axis=-1)
         _place(picture, row, column, source, out, native)
+
+
+def segments_at(page: tifffile.TiffPage, indices: Sequence[int]) -> list[Any]:
+    """The first sample of each point of some strips or tiles, which may reach beyond the picture."""
+    found = []
+    for index in indices:
+        size = page.databytecounts[index] if page.dataoffsets[index] else 0
+        page.parent.filehandle.seek(page.dataoffsets[index])
+        numbers, _, _ = page.decode(page.parent.filehandle.read(size) if size else None, index)
+        if numbers is None:
+            numbers = numpy.full((1, *page.chunks[:2], 1), page.nodata, page.dtype)
+        found.append(numbers[0, ..., 0])
+    return found
 
 
 def _taken(block: Any, source: Source) -> Any:
