@@ -17,6 +17,8 @@ LARGEST = 1 << 62  # bytes; the seam carries signed 64-bit integers
 HEADER_MAX = 8 << 20  # bytes; a longer header of a matrix is a lie
 PAGE = 4096
 PAGE_ALIGNED_FROM = 1 << 20  # bytes of numbers; below, a page of padding would be most of the file
+_MEANT = ("scale_factor", "add_offset", "_Unsigned", "valid_range", "valid_min", "valid_max")
+_NO_NUMBERS = ("_FillValue", "missing_value")
 _SHOWN = 20  # names in a message
 
 
@@ -95,9 +97,8 @@ def require_positive(rows: int, columns: int, name: str, kind: str) -> None:
 
 def not_applied(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     """A warning where a variable's attributes change what its numbers mean; they are taken as stored."""
-    found = [key for key in ("scale_factor", "add_offset") if key in attributes]
-    if "_FillValue" in attributes and not _is_nan(attributes):
-        found.append("_FillValue")
+    found = [key for key in _MEANT if key in attributes]
+    found += [key for key in _NO_NUMBERS if key in attributes and not _is_nan(attributes, key)]
     if not found:
         return ()
     plural = len(found) > 1
@@ -130,11 +131,11 @@ def printable(text: str) -> str:
     return shown + "…" if len(text) > 100 else shown
 
 
-def _is_nan(attributes: Mapping[str, Any]) -> bool:
-    """Whether the fill value is NaN, which means no number, applied or not."""
+def _is_nan(attributes: Mapping[str, Any], key: str) -> bool:
+    """Whether the attribute is NaN, which means no number, applied or not."""
     import numpy
 
     try:
-        return bool(numpy.all(numpy.isnan(attributes["_FillValue"])))
-    except (TypeError, ValueError, OSError):  # it has a type that is no float, or that nobody can read
+        return bool(numpy.all(numpy.isnan(attributes[key])))
+    except (TypeError, ValueError, OSError):  # its type is no float, or cannot be read
         return False

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,13 @@ import numpy
 import pytest
 import tifffile
 from conftest import Tilewise, one_message
+from format_files import loaded
 from oracle import record_of
 from PIL import Image
 from tilewise import files
+from tilewise.base.errors import UsageError
+from tilewise.files.contents import contents
 from tilewise.files.reading import binary, rows_of
-from tilewise.files.region import Source
 
 ROWS, COLUMNS = 61, 45
 RANDOM = numpy.random.default_rng(7)
@@ -269,57 +273,108 @@ def test_what_ranks_do_not_know_the_front_decodes(tmp_path: Path) -> None:
             assert numpy.array_equal(numpy.array(list(rows_of(region, range(ROWS)))), matrix)
 
 
-@pytest.mark.parametrize("fault", ["unpack-bit", "unpack-shift", "unpack-forgotten"])
-@pytest.mark.parametrize("name", ["a.h5", "a.tif"])
-def test_a_decoder_that_reads_other_numbers_is_found_before_the_job(
-    tilewise: Tilewise, name: str, fault: str
+def properties(chunk: tuple[int, ...], filters: str = "") -> Any:
+    """A new dataset's chunks and filters: s is shuffle, d deflate, f a checksum."""
+    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    made.set_chunk(chunk)
+    for each in filters:
+        {"s": made.set_shuffle, "d": lambda: made.set_deflate(4), "f": made.set_fletcher32}[each]()
+    return made
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize(
+    ("limits", "filters", "ranks"),
+    [
+        ((60, 40), "sdf", "both"),
+        ((80, 90), "fsd", "both"),
+        ((None, 40), "sd", "both"),
+        ((None, None), "sd", "both"),
+        ((60, None), "sd", "earliest"),  # newer files have an index that says other coordinates
+        ((90, None), "", "earliest"),
+        ((60, 40), "ds", ""),
+        ((60, 40), "dd", ""),
+        ((60, 40), "ff", ""),
+    ],
+)
+def test_ranks_unpack_what_is_known_to_be_good(
+    tmp_path: Path, libver: str, limits: tuple[int | None, ...], filters: str, ranks: str
 ) -> None:
-    """Off, each of these faults would go unnoticed; on, the library reads, and a warning says so."""
-    matrix = numbers("<i2", 100, 70)
-    with h5py.File(tilewise.folder / "a.h5", "w") as book:
-        book.create_dataset("x", data=matrix, chunks=(16, 16), compression="gzip", shuffle=True)
-    tifffile.imwrite(tilewise.folder / "a.tif", matrix, tile=(16, 16), compression="zlib", predictor=2)
-    for switch, warned in (("", True), ("1", False)):
-        tilewise.environment.update(TILEWISE_FAULT=fault, TILEWISE_NO_DECODING_CHECK=switch)
-        done = tilewise("transpose", name, "-o", "b.npy", "--verify", "fast", "--json", "run.json", "--force")
-        assert done.returncode == 0, done.stderr
-        assert (numpy.load(tilewise.folder / "b.npy") == matrix.T).all() == warned
-        assert ("read by its format's library" in done.stderr) == warned
-        proof = json.loads((tilewise.folder / "run.json").read_text())["verification"]
-        assert (proof["unchecked"] == "decoding of the input not checked") != warned
-        assert ("decoding of the input not checked" in done.stdout) != warned
+    matrix = numpy.arange(2400, dtype="<i4").reshape(60, 40)
+    space = h5py.h5s.create_simple((60, 40), tuple(limit or h5py.h5s.UNLIMITED for limit in limits))
+    with h5py.File(tmp_path / "a.h5", "w", libver=libver) as book:
+        h5py.h5d.create(book.id, b"x", h5py.h5t.STD_I32LE, space, properties((20, 8), filters))
+        book["x"][:] = matrix
+    source = files.inspect(f"{tmp_path}/a.h5")
+    assert (source.chunks is not None) == (ranks in ("both", libver))
+    if source.chunks is None:
+        assert numpy.array_equal(loaded(tmp_path / "a.h5"), matrix)
+    else:
+        with h5py.File(tmp_path / "a.h5") as book:
+            places = [
+                book["x"].id.get_chunk_info_by_coord(at)
+                for at in itertools.product((0, 20, 40), range(0, 40, 8))
+            ]
+        assert source.chunks.offsets == [each.byte_offset for each in places]
 
 
-def test_what_the_library_lacks_is_not_called_checked(tilewise: Tilewise) -> None:
-    tifffile.imwrite(tilewise.folder / "a.tif", numbers("<u2"), tile=(16, 16), compression="lzw")
-    hidden = tilewise.folder / "hidden"
-    hidden.mkdir()
-    (hidden / "imagecodecs.py").write_text("raise ImportError")
-    path = tilewise.environment["PYTHONPATH"]
-    tilewise.environment["PYTHONPATH"] = f"{hidden}:{path}"
-    done = tilewise("transpose", "a.tif", "-o", "b.npy", "--verify", "fast")
-    assert done.returncode == 0 and "decoding of the input not checked" in done.stdout, done.stderr
-    tilewise.environment["PYTHONPATH"] = path
-    done = tilewise("transpose", "a.tif", "-o", "b.npy", "--verify", "fast", "--force")
-    assert "decoding" not in done.stdout and " verified by" in done.stdout
+# By a property that h5py does not have: H5Pset_chunk_opts, H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS.
+EDGES = (
+    "c-rgqaB<`1lHy|K;9!7(|4=XkDr5i^H+b;O#NWduh)H4EC5~)lT)`xStPuvdm>3ut7}$Vvj126>8Kr4yIjM)ChOzO3L|M|SG7C(Z"
+    "pkn$Aqyn!40a0KlF)}bRsxUAxF)=c-LgjGL%sdQ?0zj`pY!zT&1-g=%n;R&~#0YXQBUpw5=xP=wMrKB4W+rB?^Ndi<GZ+RfcyjEo"
+    "gqx#>3j-q`7YkJEHPqd@ht@^7Il4G8Fv5KTja(rJiNaGs;hCZEJQ(7(P&33C!6D9q5#o-_gFnRYm1?M>hj=X1-B$$u8bLxF<`WNS"
+    "I7)%ZB$QAsLE*Kb@YLG0lNd(9C>RB!fa>7Ig^q#<fgcYTnAwHJrPa0cc5p8MR?QCb8p;d|CyX|j0ZU-32D=O=1wW3U51|lE0d5vv"
+    "3=B6S55&TZsfbHXs5n^DxYv1ygN;*^!{7F6%(e`M$5{81XC43(9&sB"
+)
 
 
-@pytest.mark.parametrize(("shape", "chunk"), [((40, 30), (16, 16)), ((1, 9), (1, 4)), ((5, 5), (5, 5))])
-def test_the_chunks_that_are_compared(tmp_path: Path, shape: tuple[int, int], chunk: tuple[int, int]) -> None:
-    """Corners, one that is not stored, and as rows what is a column."""
-    from tilewise.engine.decoder_check import checked
+@pytest.mark.parametrize("member", ["shuffle", "gzip"])
+def test_edge_chunks_that_no_filter_has_touched(tmp_path: Path, member: str) -> None:
+    (tmp_path / "a.h5").write_bytes(zlib.decompress(base64.b85decode(EDGES)))
+    assert files.inspect(f"{tmp_path}/a.h5:{member}").encoded
+    assert numpy.array_equal(loaded(f"{tmp_path}/a.h5:{member}"), numpy.arange(0, 25000, 1000).reshape(5, 5))
 
+
+def test_a_fill_value_that_is_never_written(tmp_path: Path) -> None:
+    made = properties((4, 4))
+    made.set_fill_value(numpy.array(7, "f4"))
+    made.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
     with h5py.File(tmp_path / "a.h5", "w") as book:
-        book.create_dataset("x", data=numbers("<f4", *shape), chunks=chunk, compression="gzip")
-        some = book.create_dataset("some", (99, 99), ">i4", chunks=(10, 10), shuffle=True, fillvalue=-7)
-        some[30:40, 50:60] = 3
-        book.create_dataset("list", data=numpy.arange(77.0), chunks=(10,), compression="gzip")
-    path = str(tmp_path / "a.h5")
-    named = (("x", False), ("some", False), ("list", False), ("list", True))
-    found = checked([files.inspect(f"{path}:{name}", lists_are_rows=rows) for name, rows in named])
-    assert not any(each.encoded for each in found if isinstance(each, Source))
-    compared = [each.compared for each in found if isinstance(each, Source)]
-    down, across = -(-shape[0] // chunk[0]), -(-shape[1] // chunk[1])
-    corners = {0, across - 1, (down - 1) * across, down * across - 1}
-    assert compared[0] >= len(corners) and compared[1] >= 5
-    assert min(compared[2:]) >= 2
+        h5py.h5d.create(book.id, b"x", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((8, 8)), made)
+        book["x"][:4] = 1
+        assert (book["x"][4:] == 0).all()
+    chunks = files.inspect(f"{tmp_path}/a.h5").chunks
+    assert chunks is not None and chunks.fill == "00000000"
+
+
+def test_filters_of_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are named, and hdf5plugin has them."""
+    monkeypatch.setitem(sys.modules, "hdf5plugin", None)
+    matrix = numpy.arange(64.0).reshape(8, 8)
+    with h5py.File(tmp_path / "a.h5", "w") as book:
+        for name, number, mask in (("x", 32001, 0), ("skipped", 32001, 1), ("unknown", 999, 0)):
+            made = properties((8, 8))
+            made.set_filter(number, h5py.h5z.FLAG_OPTIONAL, (1, 2))
+            space = h5py.h5s.create_simple((8, 8))
+            stored = h5py.h5d.create(book.id, name.encode(), h5py.h5t.IEEE_F64LE, space, made)
+            stored.write_direct_chunk((0, 0), matrix.tobytes(), mask)
+        layout = h5py.VirtualLayout((8, 8), "f8")
+        layout[:] = h5py.VirtualSource(".", "x", (8, 8))
+        book.create_virtual_dataset("virtual", layout)
+    for name, packer, advice in (
+        ("x", r"blosc \(HDF5 filter 32001\)", "pip install hdf5plugin"),
+        ("virtual", r"blosc \(HDF5 filter 32001\)", "pip install hdf5plugin"),
+        ("unknown", "HDF5 filter 999", "h5repack"),
+    ):
+        with pytest.raises(UsageError, match=packer) as caught:
+            files.inspect(f"{tmp_path}/a.h5:{name}")
+        assert advice in caught.value.advice
+    assert numpy.array_equal(loaded(tmp_path / "a.h5:skipped"), matrix)
+    assert "packed by blosc" in next(
+        each.layout for each in contents(f"{tmp_path}/a.h5") if each.member == "/x"
+    )
+    monkeypatch.undo()
+    plugin = pytest.importorskip("hdf5plugin")
+    with h5py.File(tmp_path / "b.h5", "w") as book:
+        book.create_dataset("x", data=matrix, chunks=(4, 4), **plugin.Blosc())
+    assert numpy.array_equal(loaded(tmp_path / "b.h5"), matrix)

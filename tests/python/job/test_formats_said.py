@@ -107,7 +107,10 @@ def test_attributes_that_are_not_applied_are_named(tmp_path: Path, kind: str) ->
         "x": {"scale_factor": 0.1, "add_offset": 2.0},
         "y": {"_FillValue": -1.0},
         "z": {"units": "m"},
-        "w": {"_FillValue": numpy.nan},  # a hole is a hole, applied or not
+        "w": {"_FillValue": numpy.nan, "missing_value": numpy.nan},  # a hole is a hole, applied or not
+        "unsigned": {"_Unsigned": "true"},
+        "range": {"valid_range": [0.0, 9.0], "missing_value": -1.0},
+        "limits": {"valid_min": 0.0, "valid_max": 9.0},
     }
     if kind == "classic":
         with scipy.io.netcdf_file(path, "w") as book:
@@ -126,6 +129,9 @@ def test_attributes_that_are_not_applied_are_named(tmp_path: Path, kind: str) ->
     assert said["x"] == ("the attributes scale_factor and add_offset are not applied",)
     assert said["y"] == ("the attribute _FillValue is not applied",)
     assert said["z"] == said["w"] == ()
+    assert said["unsigned"] == ("the attribute _Unsigned is not applied",)
+    assert said["range"] == ("the attributes valid_range and missing_value are not applied",)
+    assert said["limits"] == ("the attributes valid_min and valid_max are not applied",)
 
 
 def test_fortran_exponents(tilewise: Tilewise) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 import h5py
@@ -12,7 +13,9 @@ import scipy.io
 from format_files import loaded, matrix, written
 from tilewise import files
 from tilewise.base.errors import UsageError
+from tilewise.files.contents import contents
 from tilewise.files.dtypes import ITEMSIZE
+from tilewise.files.formats.nc_variables import NO_VARIABLE
 from tilewise.files.output import create
 from tilewise.files.target import check_holds, check_target
 
@@ -50,7 +53,7 @@ def test_hdf5_members_links_and_what_is_no_matrix(tmp_path: Path) -> None:
         book["out"] = h5py.ExternalLink("b.h5", "/far")
         book["over"] = h5py.SoftLink("/out")
         book.create_dataset("later", (5, 4), "f8")
-        book.create_dataset("outside", (2, 2), "f8", external=[(str(tmp_path / "x.dat"), 0, 32)])
+        book.create_dataset("outside", (2, 2), "f8", external=[(str(tmp_path / "x.dat"), 0, 32)])[:] = 5
         layout = h5py.VirtualLayout((2, 3), "f8")
         layout[:] = h5py.VirtualSource("b.h5", "far", (2, 3))
         book.create_virtual_dataset("virtual", layout)
@@ -63,7 +66,7 @@ def test_hdf5_members_links_and_what_is_no_matrix(tmp_path: Path) -> None:
     assert numpy.array_equal(loaded(f"{path}:later"), numpy.zeros((5, 4)))
     assert numpy.array_equal(loaded(f"{path}:virtual"), matrix((2, 3)))
     assert numpy.array_equal(loaded(f"{path}:flags"), numpy.eye(3))
-    assert files.inspect(f"{path}:outside").encoded
+    assert numpy.array_equal(loaded(f"{path}:outside"), numpy.full((2, 2), 5))
     for member, said in (
         ("cube", "3 dimensions"),
         ("text", "holds strings"),
@@ -142,6 +145,59 @@ def test_netcdf_4_has_named_dimensions(tmp_path: Path) -> None:
         check_holds(check_target(str(tmp_path / "new.nc"), False), "complex64")
 
 
+def test_netcdf_4_variables_that_are_shorter_than_their_dimension(tmp_path: Path) -> None:
+    """As NetCDF has them: filled up, and under the names of dimensions."""
+    path = tmp_path / "a.nc"
+    with h5py.File(path, "w") as book:
+        for number, (name, extent, limit) in enumerate([("t", 2, None), ("x", 3, 3), ("u", 4, None)]):
+            scale = book.create_dataset(name, (extent,), "f8", maxshape=(limit,), chunks=(1,))
+            scale.make_scale(name if name == "t" else NO_VARIABLE % extent)
+            scale.attrs["_Netcdf4Dimid"] = number
+        book["t"][:] = [1, 2]
+        lengths = {"long": (5, 3), "short": (3, 3), "none": (0, 3), "across": (3, 2), "inner/part": (6, 3)}
+        for name, shape in lengths.items():
+            axes = "xu" if name == "across" else "tx"
+            limits = tuple(None if axis in "tu" else extent for axis, extent in zip(axes, shape, strict=True))
+            kind = {"across": "u1", "none": "i8"}.get(name, "f4")
+            stored = book.create_dataset(
+                name, shape, kind, maxshape=limits, chunks=(1, 1), compression="gzip"
+            )
+            stored[...] = 2
+            for axis, dimension in enumerate(axes):
+                stored.dims[axis].attach_scale(book[dimension])
+        book.create_dataset("cube", (2, 3, 3), "i2", maxshape=(None, 3, 3), fillvalue=-5)[:] = 4
+        book["cube"].dims[0].attach_scale(book["t"])
+        # A variable with dimensions of its own that has the name of another one's.
+        book["_nc4_non_coord_x"] = matrix((4, 4))
+        # A dimension with a variable of more dimensions, which has no list of them.
+        wide = book.create_dataset("v", (3, 7), "f8", maxshape=(None, None), fillvalue=1)
+        wide.make_scale("v")
+        wide.attrs.update({"_Netcdf4Dimid": 3, "_Netcdf4Coordinates": [3, 0]})
+    default = 9.969209968386869e36
+    for name, rows, fill in (
+        ("t", [[1], [2]], default),
+        ("short", [[2, 2, 2]] * 3, default),
+        ("none", [], -9223372036854775806),
+        ("long", [[2, 2, 2]] * 5, default),
+        ("cube[:,1]", [[4, 4, 4]] * 2, -5),
+        ("inner/part", [[2, 2, 2]] * 6, default),
+    ):
+        source = files.inspect(f"{path}:{name}")
+        found = loaded(f"{path}:{name}")
+        assert found.shape[0] == 7 and found[: len(rows)].tolist() == rows
+        assert (found[len(rows) :] == numpy.array(fill, found.dtype)).all()
+        assert f"the others are the fill value {fill}" in source.warnings[0]
+    assert numpy.array_equal(loaded(f"{path}:across"), [[2, 2, 255, 255]] * 3)
+    assert files.inspect(f"{path}:v").warnings == ()
+    assert numpy.array_equal(loaded(f"{path}:x"), matrix((4, 4)))
+    with pytest.raises(UsageError, match="dimension without numbers"):
+        files.inspect(f"{path}:u")
+    listed = {each.member: each.shape for each in contents(str(path))}
+    assert listed["/x"] == (4, 4) and listed["/short"] == (7, 3) and "/u" not in listed
+    os.rename(path, tmp_path / "a.h5")
+    assert loaded(tmp_path / "a.h5:short").shape == (3, 3)
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_classic_netcdf(tmp_path: Path, version: int) -> None:
     path = tmp_path / "a.nc"
@@ -168,6 +224,62 @@ def test_classic_netcdf(tmp_path: Path, version: int) -> None:
         files.inspect(f"{path}:nope")
     with pytest.raises(UsageError, match="7 matrices"):
         files.inspect(str(path))
+
+
+@pytest.mark.parametrize(("code", "columns"), [("b", 1), ("b", 7), ("h", 1), ("h", 3), ("h", 4), ("i", 3)])
+def test_classic_netcdf_has_no_gaps_between_the_records_of_one_variable(
+    tmp_path: Path, code: str, columns: int
+) -> None:
+    numbers = matrix((5, columns), numpy.dtype(code).name)
+    with scipy.io.netcdf_file(tmp_path / "a.nc", "w") as book:
+        book.createDimension("time", None)
+        book.createDimension("columns", columns)
+        book.createVariable("q", code, ("time", "columns"))[:] = numbers
+    # The size in the header has a gap where NetCDF's own library has written it, though none follows.
+    data, kind = (tmp_path / "a.nc").read_bytes(), {"b": 1, "h": 3, "i": 4, "d": 6}[code]
+    size = columns * numbers.itemsize
+    sizes = [struct.pack(">QII", 0, kind, each) for each in (size, -(-size // 4) * 4)]
+    assert data.count(sizes[0]) == 1
+    (tmp_path / "a.nc").write_bytes(data.replace(*sizes))
+    for member in ("", ":q", ":/q"):
+        assert numpy.array_equal(loaded(f"{tmp_path}/a.nc{member}"), numbers)
+    assert not files.inspect(f"{tmp_path}/a.nc").encoded
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ((40, 64), ""),
+        ((), r"one\.raw, which does not exist"),
+        ((40, None), r"two\.raw, which does not exist"),
+        ((0, 64), r"one\.raw, which has 0 bytes, but 32 from byte 8 on"),
+        ((39, 64), r"one\.raw, which has 39 bytes, but 32 from byte 8 on"),
+        ((40, 31), r"two\.raw, which has 31 bytes, but 64 from byte 0 on"),
+    ],
+)
+def test_raw_files_of_hdf5_are_as_long_as_they_should(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int | None, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    numbers = numpy.arange(12.0).reshape(3, 4)
+    with h5py.File("a.h5", "w") as book:
+        raw = [("one.raw", 8, 32), ("two.raw", 0, h5py.h5f.UNLIMITED)]
+        book.create_dataset("x", (3, 4), "f8", external=raw)
+        layout = h5py.VirtualLayout((3, 4), "f8")
+        layout[:] = h5py.VirtualSource(".", "x", (3, 4))
+        book.create_virtual_dataset("virtual", layout)
+    bytes_ = numbers.tobytes()
+    for name, data, size in zip(
+        ("one.raw", "two.raw"), (bytes(8) + bytes_[:32], bytes_[32:]), sizes, strict=False
+    ):
+        if size is not None:
+            Path(name).write_bytes(data.ljust(size, b"?")[:size])
+    for member in ("x", "virtual"):
+        if not said:
+            assert numpy.array_equal(loaded(f"a.h5:{member}"), numbers)
+            continue
+        with pytest.raises(UsageError, match=said):
+            files.inspect(f"a.h5:{member}")
 
 
 @pytest.mark.parametrize("how", ["external", "virtual", "part of a part", "linked", "over a link"])

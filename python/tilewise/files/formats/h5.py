@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tilewise.base.errors import UsageError
+from tilewise.base.units import shape_text
 from tilewise.files.checks import (
     byte_order,
     not_applied,
@@ -17,9 +18,9 @@ from tilewise.files.checks import (
     require_room,
 )
 from tilewise.files.dtypes import ALL, ITEMSIZE
-from tilewise.files.formats import Format
-from tilewise.files.formats.h5_chunks import chunks_of
-from tilewise.files.formats.h5_elsewhere import require_inside
+from tilewise.files.formats import Format, nc_variables
+from tilewise.files.formats.h5_chunks import chunks_of, packed_by
+from tilewise.files.formats.h5_elsewhere import require_readable
 from tilewise.files.formats.h5_names import choose, datasets, find
 from tilewise.files.guard import guarded
 from tilewise.files.region import New, Rectangle, Region, Source
@@ -52,6 +53,8 @@ def inspect_kind(path: str, name: str, member: str, kind: str, selection: Select
         raise UsageError(f"{name} is empty, but a .{kind} file was expected")
     with opened(path, "r") as book:
         dataset = choose(book, name, path, member)
+        if kind == "nc":
+            dataset = nc_variables.variable_of(dataset, name)
         return _source(dataset, path, name, size, kind, selection)
 
 
@@ -59,12 +62,14 @@ def decode(source: Source, out: BinaryIO) -> None:
     """Unpacks the part of the dataset, or all slices of a stack."""
     assert source.part is not None
     with opened(source.path, "r") as book:
-        write_part(find(book, source.name, source.member), source.part, source.dtype, out)
+        write_part(find(book, source.name, source.member), source.part, source.dtype, out, source.format)
 
 
-def write_part(dataset: h5py.Dataset, part: Part, dtype: str, out: BinaryIO) -> None:
+def write_part(dataset: h5py.Dataset, part: Part, dtype: str, out: BinaryIO, kind: str = "h5") -> None:
     """Writes the part row by row, or one slice behind the other; each chunk is unpacked once."""
     read = reader(dataset, dtype)
+    if kind == "nc" and part.shape != dataset.shape:
+        read = nc_variables.filled(read, dataset, part.shape)
     chunks = dataset.chunks or (1,) * len(part.shape)
     write_blocks(part, chunks, dtype, out, read)
 
@@ -98,6 +103,11 @@ def blocks(source: Source, wanted: Sequence[Rectangle]) -> list[Any]:
 
 def contents(path: str, name: str) -> list[Content]:
     """All datasets, in the order of their names."""
+    return contents_kind(path, "h5")
+
+
+def contents_kind(path: str, kind: str) -> list[Content]:
+    """The same for a file that is called `kind`; of NetCDF the variables."""
     import h5py
 
     from tilewise.files.contents import content
@@ -106,11 +116,20 @@ def contents(path: str, name: str) -> list[Content]:
         found = []
         for member in datasets(book):
             dataset = book[member]
+            if kind == "nc" and not nc_variables.is_variable(dataset):
+                continue
             strings = h5py.check_string_dtype(dataset.dtype) is not None
             layout = why_encoded(dataset, dataset.size or 0) or "in one piece"
-            kind = "strings" if strings else "nothing" if dataset.shape is None else ""
-            found.append(content(member, dataset.shape or (), dataset.dtype, layout, kind))
+            holds = "strings" if strings else "nothing" if dataset.shape is None else ""
+            shown = nc_variables.variable_name(dataset) if kind == "nc" else member
+            shape = _shape(dataset, kind) if dataset.shape else ()
+            found.append(content(shown, shape, dataset.dtype, layout, holds))
         return found
+
+
+def _shape(dataset: h5py.Dataset, kind: str) -> tuple[int, ...]:
+    """That of the dataset, or of the variable in NetCDF."""
+    return nc_variables.whole_shape(dataset) if kind == "nc" else dataset.shape
 
 
 def create(new: New) -> Region:
@@ -194,7 +213,8 @@ def _source(
         raise UsageError(f"{name} holds strings, but numbers were expected: {', '.join(ITEMSIZE)}")
     number = number_type(dtype, name)
     how = f"book.create_dataset({dataset.name!r}, data=a.reshape(…))"
-    part = part_of(dataset.shape, name, selection, how=how)
+    shape = _shape(dataset, kind)
+    part = part_of(shape, name, selection, how=how)
     numbers = math.prod(part.shape)
     bytes_ = numbers_bytes(1, numbers, number, name, part.shape)
     reason = why_encoded(dataset, bytes_)
@@ -202,11 +222,19 @@ def _source(
     if not reason and bytes_:
         offset = dataset.id.get_offset()
         require_room(name, size, offset, 1, numbers, number, part.shape)
-    require_inside(dataset, path, name)
-    assert isinstance(dataset, h5py.Dataset)
+    require_readable(dataset, path, name)
     note = reason and f"{printable(dataset.name)} is {reason}"
     place = where(part, offset, number, byte_order(dtype), note)
-    unpacked = chunks_of(dataset, part, name, size) if reason and part.slices is None else None
+    warnings = not_applied(dataset.attrs)
+    whole = shape == dataset.shape
+    if not whole:
+        fill = nc_variables.fill_value(dataset)
+        warnings += (
+            f"only {shape_text(*dataset.shape)} of its {shape_text(*shape)} numbers are written, as another "
+            f"variable is longer in an unlimited dimension; the others are the fill value {fill}",
+        )
+    ranked = reason and whole and part.slices is None
+    unpacked = chunks_of(dataset, part, name, size) if ranked else None
     if unpacked is not None:
         own = part.notes if part.is_list else ()
         place |= {
@@ -223,7 +251,7 @@ def _source(
         file_bytes=size,
         format=kind,
         member=dataset.name,
-        warnings=not_applied(dataset.attrs),
+        warnings=warnings,
         **place,
     )
 
@@ -237,7 +265,7 @@ def why_encoded(dataset: h5py.Dataset, numbers: int) -> str:
     if dataset.is_virtual:
         return "virtual, composed of parts of other datasets"
     if layout == h5py.h5d.CHUNKED:
-        packed = f", packed by {dataset.compression}" if dataset.compression else ""
+        packed = f", packed by {names}" if (names := packed_by(dataset)) else ""
         return f"stored in chunks of {'×'.join(map(str, dataset.chunks))}{packed}"
     if layout == h5py.h5d.COMPACT:
         return "stored in its header"

@@ -1,4 +1,4 @@
-"""Refuses HDF5 datasets whose numbers lie in files of other folders: a file says what is read, not where."""
+"""Refuses HDF5 datasets whose numbers the library cannot read, or should not: from files of other folders."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import printable
+from tilewise.files.formats.h5_chunks import require_filters
 from tilewise.files.formats.h5_names import find
 
 if TYPE_CHECKING:
@@ -16,14 +17,15 @@ if TYPE_CHECKING:
 _DEEPEST = 8  # virtual datasets that are made of virtual datasets
 
 
-def require_inside(dataset: h5py.Dataset, path: str, name: str, depth: int = 0) -> None:
-    """Raises UsageError where parts of `dataset`, in the file at `path`, are missing or in another folder.
+def require_readable(dataset: h5py.Dataset, path: str, name: str, depth: int = 0) -> None:
+    """Raises UsageError where numbers of `dataset`, in the file at `path`, are missing or in another folder.
 
-    The library would fill what is missing with zeros, and read any file that is named.
+    The library would fill what is missing with zeros, and read any file that is named. A filter that it lacks
+    is said by name.
     """
     folder = os.path.realpath(os.path.dirname(path))
-    for file in _raw_files(dataset):
-        _require_in(folder, os.path.abspath(file), file, name)  # as the library has it: from where we are
+    require_filters(dataset, name)
+    _require_raw_files(dataset, path, folder, name)
     for file, member in _sources(dataset):
         there = path if file == "." else os.path.join(os.path.dirname(path), file)
         _require_in(folder, there, file, name)
@@ -44,11 +46,32 @@ def _require_source(path: str, member: str, name: str, depth: int) -> None:
     with h5py.File(path, "r", locking="best-effort") as book:
         part = find(book, f"{name}, made of {printable(path)},", member)
         if isinstance(part, h5py.Dataset):
-            require_inside(part, path, name, depth + 1)
+            require_readable(part, path, name, depth + 1)
 
 
-def _raw_files(dataset: h5py.Dataset) -> list[str]:
-    return [os.fsdecode(file) for file, _, _ in dataset.external or ()]
+def _require_raw_files(dataset: h5py.Dataset, path: str, folder: str, name: str) -> None:
+    """Raises UsageError unless each raw file of an external dataset has as many numbers as it should."""
+    # The library looks for them from where we are, unless this variable says otherwise.
+    prefix = os.environ.get("HDF5_EXTFILE_PREFIX", "").replace("${ORIGIN}", os.path.dirname(path), 1)
+    left = (dataset.size or 0) * dataset.id.get_type().get_size()
+    for each, offset, most in dataset.external or ():
+        file, here = os.fsdecode(each), min(left, most)
+        there = os.path.abspath(os.path.join(prefix, file))
+        left -= here
+        if not os.path.exists(there):
+            beside = os.path.exists(os.path.join(folder, file))
+            raise UsageError(
+                f"{name} has its numbers in {printable(file)}, which does not exist "
+                f"in {os.path.dirname(there)}",
+                f"cd {folder}, since HDF5 looks for it from the working directory" if beside else "",
+            )
+        _require_in(folder, there, file, name)
+        size = os.path.getsize(there) if os.path.isfile(there) else 0
+        if size < offset + here:
+            raise UsageError(
+                f"{name} has its numbers in {printable(file)}, which has {size} bytes, but {here} from byte "
+                f"{offset} on were expected: it is truncated"
+            )
 
 
 def _sources(dataset: h5py.Dataset) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from tilewise.base.errors import UsageError
 from tilewise.files.checks import number_type, numbers_bytes, printable, require_room
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import h5
-from tilewise.files.formats.h5_elsewhere import require_inside
+from tilewise.files.formats.h5_elsewhere import require_readable
 from tilewise.files.formats.h5_names import find
 from tilewise.files.formats.mat_variables import CLASSES, TYPES, Variable, choose, real_of
 from tilewise.files.headed import put_head
@@ -43,7 +43,7 @@ def inspect(path: str, name: str, member: str, size: int, selection: Selection |
         reason = h5.why_encoded(dataset, bytes_) if bytes_ else ""
         offset = 0
         if bytes_:
-            require_inside(dataset, path, name)
+            require_readable(dataset, path, name)
             if not reason:
                 offset = dataset.id.get_offset()
                 require_room(name, size, offset, 1, count, found.dtype)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from tilewise.base.errors import UsageError
 from tilewise.files.dtypes import ALL
 from tilewise.files.formats import Format, h5, nc_classic
+from tilewise.files.formats.nc_variables import DIMENSION_NUMBER, NO_VARIABLE
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
 from tilewise.files.stacks import Selection
@@ -24,8 +25,6 @@ FORMAT = Format(
     reproducible=False,
 )
 blocks, check_member = h5.blocks, h5.check_member
-_NUMBER = "_Netcdf4Dimid"  # the attribute that numbers the dimensions of a whole file
-_NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable.%10d"  # fixed by the format
 
 
 def inspect(path: str, name: str, member: str, selection: Selection | None = None) -> Source:
@@ -57,7 +56,7 @@ def contents(path: str, name: str) -> list[Content]:
     """All variables of either kind."""
     with open(path, "rb") as file:
         version_4 = file.read(8) == h5.SIGNATURE
-    return (h5.contents if version_4 else nc_classic.contents)(path, name)
+    return h5.contents_kind(path, "nc") if version_4 else nc_classic.contents(path, name)
 
 
 def create(new: New) -> Region:
@@ -86,8 +85,8 @@ def name_dimensions(book: h5py.File, variable: h5py.Dataset) -> None:
             name = f"{wanted}_{attempt}"
         if name not in group:
             scale = group.create_dataset(name, (variable.shape[axis],), ">f4", track_order=True)
-            scale.make_scale(_NO_VARIABLE % variable.shape[axis])
-            scale.attrs[_NUMBER] = number
+            scale.make_scale(NO_VARIABLE % variable.shape[axis])
+            scale.attrs[DIMENSION_NUMBER] = number
             number += 1
         variable.dims[axis].attach_scale(group[name])
 
@@ -97,8 +96,8 @@ def _free_number(book: h5py.File) -> int:
     taken = [-1]
 
     def visit(_: str, item: Any) -> None:
-        if _NUMBER in item.attrs:
-            taken.append(int(item.attrs[_NUMBER]))
+        if DIMENSION_NUMBER in item.attrs:
+            taken.append(int(item.attrs[DIMENSION_NUMBER]))
 
     book.visititems(visit)
     return max(taken) + 1

@@ -1,9 +1,9 @@
-"""Classic NetCDF: scipy reads the header, and the numbers are found where its views of the file point."""
+"""Classic NetCDF: scipy reads the header, which says where the numbers lie."""
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any, BinaryIO
+import math
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
@@ -17,6 +17,7 @@ from tilewise.files.checks import (
     require_room,
 )
 from tilewise.files.region import Source
+from tilewise.files.regular import Bounded
 from tilewise.files.slices import part_of, where, write_part
 from tilewise.files.stacks import Selection
 
@@ -30,21 +31,23 @@ if TYPE_CHECKING:
 
 def inspect(path: str, name: str, member: str, size: int, selection: Selection | None = None) -> Source:
     """The variable called `member`, or the only matrix; record variables between others are decoded."""
-    with _Bounded(path, size) as file:
-        variables = _variables(file)
-        views = _views(variables)
-        matrices = [key for key, view in views.items() if view.ndim == 2 and view.dtype.kind in "iuf"]
-        if member and member not in views:
-            raise missing(name, "variable", member, matrices)
-        chosen = member or pick(name, path, "variable", matrices or (list(views) if len(views) == 1 else []))
-        view = views[chosen]
-        number = number_type(view.dtype, name)
-        part = part_of(view.shape, name, selection)
-        numbers_bytes(1, view.size, number, name, view.shape)
-        in_place = bool(view.flags.c_contiguous)
-        offset = _offset(view) if in_place and view.size else 0
-        order = byte_order(view.dtype)
-        warnings = not_applied(variables[chosen]._attributes)
+    variables = _variables(path)
+    matrices = [
+        key for key, each in variables.items() if each.view.ndim == 2 and each.view.dtype.kind in "iuf"
+    ]
+    member = member.removeprefix("/")
+    if member and member not in variables:
+        raise missing(name, "variable", member, matrices)
+    alone = list(variables) if len(variables) == 1 else []
+    chosen = member or pick(name, path, "variable", matrices or alone)
+    view, offset, attributes = variables[chosen]
+    number = number_type(view.dtype, name)
+    part = part_of(view.shape, name, selection)
+    numbers_bytes(1, view.size, number, name, view.shape)
+    in_place = bool(view.flags.c_contiguous)
+    offset = offset if in_place and view.size else 0
+    order = byte_order(view.dtype)
+    warnings = not_applied(attributes)
     if in_place:
         require_room(name, size, offset, 1, view.size, number, view.shape)
     why = (
@@ -66,82 +69,73 @@ def decode(source: Source, out: BinaryIO) -> None:
     """Copies panels of rows out of the mapped file."""
     part = source.part
     assert part is not None
-    with _Bounded(source.path, source.file_bytes) as file:
-        view = _views(_variables(file))[source.member]
-        if view.shape != part.shape:
-            raise UsageError(f"{source.name} changed while it was read")
-        write_part(part, view, out)
+    view = _variables(source.path)[source.member].view
+    if view.shape != part.shape:
+        raise UsageError(f"{source.name} changed while it was read")
+    write_part(part, view, out)
 
 
 def contents(path: str, name: str) -> list[Content]:
     """All variables."""
     from tilewise.files.contents import content
 
-    with _Bounded(path, os.path.getsize(path)) as file:
-        return [
-            content(key, view.shape, view.dtype, "in one piece" if view.flags.c_contiguous else "in records")
-            for key, view in _views(_variables(file)).items()
-        ]
+    return [
+        content(key, view.shape, view.dtype, "in one piece" if view.flags.c_contiguous else "in records")
+        for key, (view, _, _) in _variables(path).items()
+    ]
 
 
-class _Bounded:
-    """A file whose reads end where it ends, so that a length that lies makes nobody ask for its memory."""
+class _Variable(NamedTuple):
+    """A variable: where its view begins in the file, and what is said of it."""
 
-    def __init__(self, path: str, size: int) -> None:
-        self._file = open(path, "rb")  # noqa: SIM115 - closed by __exit__
-        self._size = size
+    view: Array
+    offset: int
+    attributes: dict[str, Any]
 
-    def __enter__(self) -> _Bounded:
-        return self
 
-    def __exit__(self, *what: object) -> None:
-        self._file.close()
+class _Strict(Bounded):
+    """A file that refuses to give less than is asked for, so that a header that ends early is noticed."""
 
-    def read(self, count: int = -1) -> bytes:
-        left = max(0, self._size - self._file.tell())
-        if count < 0 or count > left:
+    def read(self, count: int | None = -1, /) -> bytes:
+        found = super().read(count)
+        if count is None or len(found) != count:
             raise ValueError
-        return self._file.read(count)
-
-    def seek(self, *where: int) -> int:
-        return self._file.seek(*where)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def fileno(self) -> int:
-        return self._file.fileno()
-
-    @property
-    def closed(self) -> bool:
-        return self._file.closed
-
-    def flush(self) -> None:
-        """The library flushes before it closes."""
-
-    def close(self) -> None:
-        """The library closes what it was given, we do so ourselves."""
+        return found
 
 
-def _variables(file: _Bounded) -> dict[str, Any]:
-    """Every variable, whose data are views into the mapped file, which stays open as long as a view does."""
+def _variables(path: str) -> dict[str, _Variable]:
+    """Every variable, with a view of the mapped file, which stays open as long as a view does."""
+    import numpy
     from scipy.io import netcdf_file  # type: ignore[import-untyped,unused-ignore]
 
+    class Header(netcdf_file):  # type: ignore[misc,unused-ignore]
+        """The header without scipy's views of the numbers: of a single record variable these can be wrong."""
+
+        def _read_var_array(self) -> None:
+            self.fp.read(4)
+            self.found = [self._read_var() for _ in range(self._unpack_int())]
+
+    found = {}
     try:
-        return dict(netcdf_file(file, "r", mmap=True).variables)
+        with _Strict(path) as file:
+            header = Header(file, "r", mmap=False)
+        parts = {
+            name: math.prod(shape[1:]) * item
+            for name, _, shape, _, _, item, *_ in header.found
+            if None in shape[:1]
+        }
+        # In a record each part begins at a multiple of four bytes, but a single one has no gap behind it.
+        gap = 4 if len(parts) > 1 else 1
+        step = sum(-(-part // gap) * gap for part in parts.values())
+        mapped = numpy.memmap(path, "u1", "r")
+        for name, _, shape, attributes, _, item, dtype, begin, _ in header.found:
+            extents = (header._recs, *shape[1:]) if name in parts else shape
+            strides = [item * math.prod(shape[place + 1 :]) for place in range(len(shape))]
+            if name in parts:
+                strides[0] = step
+            found[name] = _Variable(
+                numpy.ndarray(extents, dtype, mapped, begin, strides), int(begin), attributes
+            )
     except ValueError:  # numpy's, of views that reach beyond the end
         raise ValueError("its header promises more than the file holds: it is truncated or broken") from None
-
-
-def _views(variables: dict[str, Any]) -> dict[str, Array]:
-    return {key: variable.data for key, variable in variables.items()}
-
-
-def _offset(view: Array) -> int:
-    """Bytes from the begin of the mapped file to the first number of `view`."""
-    import numpy
-
-    whole: Any = view
-    while isinstance(whole.base, numpy.ndarray):
-        whole = whole.base
-    return int(view.__array_interface__["data"][0] - whole.__array_interface__["data"][0])
+    return found
