@@ -244,6 +244,11 @@ def test_classic_netcdf_has_no_gaps_between_the_records_of_one_variable(
     for member in ("", ":q", ":/q"):
         assert numpy.array_equal(loaded(f"{tmp_path}/a.nc{member}"), numbers)
     assert not files.inspect(f"{tmp_path}/a.nc").encoded
+    with scipy.io.netcdf_file(tmp_path / "b.nc", "w") as book:
+        book.createDimension("time", None)
+        for name in "ab":  # where b would begin lies beyond the end
+            book.createVariable(name, "d", ("time",))
+    assert loaded(f"{tmp_path}/b.nc:b").shape == (0, 1)
 
 
 @pytest.mark.parametrize(

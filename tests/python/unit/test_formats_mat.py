@@ -138,9 +138,9 @@ def test_version_7_3(tmp_path: Path) -> None:
         book.create_group("s").attrs["MATLAB_sparse"] = numpy.uint64(4)
         book.create_group("r/field")
         book["#refs#/a"] = 1.0
-    for name, expected in (("x", floats), ("y", numbers), ("z", numbers), ("i", matrix((7, 1), "int16"))):
+    for name, expected in (("x", floats), ("y", numbers), ("/z", numbers), ("i", matrix((7, 1), "int16"))):
         assert numpy.array_equal(loaded(f"{path}:{name}"), expected)
-        assert files.inspect(f"{path}:{name}").encoded == (name == "z")
+        assert files.inspect(f"{path}:{name}").encoded == (name == "/z")
     assert files.inspect(f"{path}:none").shape == (0, 5) and loaded(f"{path}:none").shape == (0, 5)
     found = {each.member: (each.shape, each.dtype, each.matrix) for each in contents(str(path))}
     assert found == {

@@ -113,7 +113,7 @@ def contents_kind(path: str, kind: str) -> list[Content]:
     from tilewise.files.contents import content
 
     with opened(path, "r") as book:
-        found = []
+        found, shapes = [], nc_variables.Shapes(book)
         for member in datasets(book):
             dataset = book[member]
             if kind == "nc" and not nc_variables.is_variable(dataset):
@@ -122,14 +122,9 @@ def contents_kind(path: str, kind: str) -> list[Content]:
             layout = why_encoded(dataset, dataset.size or 0) or "in one piece"
             holds = "strings" if strings else "nothing" if dataset.shape is None else ""
             shown = nc_variables.variable_name(dataset) if kind == "nc" else member
-            shape = _shape(dataset, kind) if dataset.shape else ()
-            found.append(content(shown, shape, dataset.dtype, layout, holds))
+            shape = shapes.of(dataset) if kind == "nc" and dataset.shape else dataset.shape
+            found.append(content(shown, shape or (), dataset.dtype, layout, holds))
         return found
-
-
-def _shape(dataset: h5py.Dataset, kind: str) -> tuple[int, ...]:
-    """That of the dataset, or of the variable in NetCDF."""
-    return nc_variables.whole_shape(dataset) if kind == "nc" else dataset.shape
 
 
 def create(new: New) -> Region:
@@ -213,7 +208,7 @@ def _source(
         raise UsageError(f"{name} holds strings, but numbers were expected: {', '.join(ITEMSIZE)}")
     number = number_type(dtype, name)
     how = f"book.create_dataset({dataset.name!r}, data=a.reshape(…))"
-    shape = _shape(dataset, kind)
+    shape = nc_variables.Shapes(dataset.file).of(dataset) if kind == "nc" else dataset.shape
     part = part_of(shape, name, selection, how=how)
     numbers = math.prod(part.shape)
     bytes_ = numbers_bytes(1, numbers, number, name, part.shape)

@@ -35,7 +35,7 @@ _DIMENSIONS = 64
 def inspect(path: str, name: str, member: str, size: int, selection: Selection | None) -> Source:
     """The variable called `member`, or the only matrix."""
     with h5.opened(path, "r") as book:
-        found = choose(_variables(book, name), name, path, member)
+        found = choose(_variables(book, name), name, path, member.removeprefix("/"))
         part = part_of(found.shape, name, selection, fortran=True)
         count = math.prod(found.shape)
         bytes_ = numbers_bytes(1, count, found.dtype, name)

@@ -6,6 +6,7 @@ HDF5 each dataset has the length that was written.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -51,15 +52,57 @@ def variable_name(dataset: h5py.Dataset) -> str:
     return "/".join(part.removeprefix(_RENAMED) for part in dataset.name.split("/"))
 
 
-def whole_shape(dataset: h5py.Dataset) -> tuple[int, ...]:
-    """The shape that the variable has in NetCDF."""
-    shape: list[int] = list(dataset.shape)
-    unlimited = [axis for axis, limit in enumerate(dataset.maxshape) if limit is None]
-    every = [dataset.file[each] for each in datasets(dataset.file)] if unlimited else []
-    for axis in unlimited:
-        if (dimension := _dimension(dataset, axis, every)) is not None:
-            shape[axis] = max(shape[axis], _length(dimension, every))
-    return tuple(shape)
+class Shapes:
+    """The shapes that variables of a file have in NetCDF; all of its objects are looked at once."""
+
+    def __init__(self, book: h5py.File) -> None:
+        self._book = book
+        self._lengths: dict[str, int] = {}
+
+    def of(self, dataset: h5py.Dataset) -> tuple[int, ...]:
+        """That of `dataset`, whose unlimited dimensions can be longer than what is written of it."""
+        shape: list[int] = list(dataset.shape)
+        for axis, limit in enumerate(dataset.maxshape):
+            if limit is None and (dimension := self._dimension(dataset, axis)) is not None:
+                if dimension.name not in self._lengths:
+                    self._lengths[dimension.name] = self._length(dimension)
+                shape[axis] = max(shape[axis], self._lengths[dimension.name])
+        return tuple(shape)
+
+    def _dimension(self, dataset: h5py.Dataset, axis: int) -> h5py.Dataset | None:
+        """The dataset of the dimension that a variable has along `axis`."""
+        import h5py
+
+        if h5py.h5ds.is_scale(dataset.id):  # it has its own along the first, and no list
+            if axis == 0:
+                return dataset
+        elif len(dataset.dims[axis]):
+            return dataset.dims[axis][0]
+        numbers = list(dataset.attrs.get(_NUMBERS_OF_VARIABLE, ()))
+        return self._numbered[0].get(numbers[axis]) if axis < len(numbers) else None
+
+    def _length(self, dimension: h5py.Dataset) -> int:
+        """That of the longest variable along it."""
+        lengths = [dimension.shape[0]]
+        for reference, axis in dimension.attrs.get("REFERENCE_LIST", ()):
+            lengths.append(dimension.file[reference].shape[axis])
+        number = dimension.attrs.get(DIMENSION_NUMBER)
+        for shape, numbers in self._numbered[1]:
+            lengths += [extent for extent, its in zip(shape, numbers, strict=False) if its == number]
+        return int(max(lengths))
+
+    @functools.cached_property
+    def _numbered(self) -> tuple[dict[int, h5py.Dataset], list[tuple[tuple[int, ...], list[int]]]]:
+        """Dimensions by their numbers; of variables that know these, the shape and the numbers."""
+        import h5py
+
+        dimensions, variables = {}, []
+        for dataset in map(self._book.get, datasets(self._book)):
+            if h5py.h5ds.is_scale(dataset.id) and DIMENSION_NUMBER in dataset.attrs:
+                dimensions[int(dataset.attrs[DIMENSION_NUMBER])] = dataset
+            if _NUMBERS_OF_VARIABLE in dataset.attrs:
+                variables.append((dataset.shape, list(dataset.attrs[_NUMBERS_OF_VARIABLE])))
+        return dimensions, variables
 
 
 def fill_value(dataset: h5py.Dataset) -> Any:
@@ -94,33 +137,3 @@ def filled(
         return numbers[tuple(slice(None) if isinstance(each, slice) else 0 for each in chosen)]
 
     return read_all
-
-
-def _dimension(dataset: h5py.Dataset, axis: int, every: list[h5py.Dataset]) -> h5py.Dataset | None:
-    """The dataset of the dimension that a variable has along `axis`."""
-    import h5py
-
-    if h5py.h5ds.is_scale(dataset.id):  # it has its own along the first, and no list
-        if axis == 0:
-            return dataset
-    elif len(dataset.dims[axis]):
-        return dataset.dims[axis][0]
-    numbers = dataset.attrs.get(_NUMBERS_OF_VARIABLE, ())
-    found = (
-        each
-        for each in every
-        if h5py.h5ds.is_scale(each.id) and each.attrs.get(DIMENSION_NUMBER) == numbers[axis]
-    )
-    return next(found, None) if len(numbers) > axis else None
-
-
-def _length(dimension: h5py.Dataset, every: list[h5py.Dataset]) -> int:
-    """That of the longest variable along it."""
-    lengths = [dimension.shape[0]]
-    for reference, axis in dimension.attrs.get("REFERENCE_LIST", ()):
-        lengths.append(dimension.file[reference].shape[axis])
-    number = dimension.attrs.get(DIMENSION_NUMBER)
-    for each in every:
-        numbers = each.attrs.get(_NUMBERS_OF_VARIABLE, ())
-        lengths += [extent for extent, its in zip(each.shape, numbers, strict=False) if its == number]
-    return int(max(lengths))
