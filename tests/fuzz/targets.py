@@ -198,7 +198,7 @@ TARGETS: dict[str, Target] = {
     "tif": Target(_file("x.tif"), _whole("tiff", "packed tiff", "tiled tiff")),
     "pgm": Target(_file("x.pgm"), _whole("pgm", "plain pgm")),
     "ppm": Target(_file("x.ppm"), _whole("ppm")),
-    "png": Target(_file("x.png"), _whole("png")),
+    "png": Target(_file("x.png"), _whole("png", "png of 16 bits")),
     "jpg": Target(_file("x.jpg"), _whole("jpeg")),
     "petsc": Target(_file("x.petsc"), _whole("petsc")),
     "mat": Target(_file("x.mat"), _whole("mat", "packed mat", "mat 7.3")),

@@ -79,9 +79,9 @@ def tiff(**options: Any) -> bytes:
     return file.getvalue()
 
 
-def image(kind: str) -> bytes:
+def image(kind: str, dtype: str = "uint8") -> bytes:
     file = io.BytesIO()
-    Image.fromarray(numbers("uint8")).save(file, kind)
+    Image.fromarray(numbers(dtype)).save(file, kind)
     return file.getvalue()
 
 
@@ -174,6 +174,7 @@ WHOLE: dict[str, tuple[str, Callable[[], bytes]]] = {
     "plain pgm": ("x.pgm", lambda: PLAIN),
     "ppm": ("x.ppm", lambda: COLOUR),
     "png": ("x.png", lambda: image("PNG")),
+    "png of 16 bits": ("x.png", lambda: image("PNG", "uint16")),
     "jpeg": ("x.jpg", lambda: image("JPEG")),
     "petsc": ("x.petsc", petsc),
     "symmetric mtx": ("x.mtx", lambda: mtx(symmetry="symmetric")),
@@ -193,6 +194,7 @@ if importlib.util.find_spec("pyarrow") is not None:
 # A cut at the very end may leave all numbers there: those formats begin to hurt a little earlier.
 _SPARE = {
     "png": 30,
+    "png of 16 bits": 30,
     "tiled tiff": 16,
     "packed tiff": 16,
     "tiff": 16,

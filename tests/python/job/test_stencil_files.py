@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import imagecodecs
 import numpy
 import pytest
 import tifffile
@@ -18,11 +19,13 @@ def test_colours(tilewise: Tilewise, done: Done) -> None:
     for name, planes, dtype in (
         ("a.png", 3, "uint8"),
         ("a.png", 4, "uint8"),
+        ("a.png", 3, "uint16"),
         ("a.tif", 3, "uint16"),
         ("a.tif", 4, "float32"),
         ("a.ppm", 3, "uint8"),
     ):
-        picture = (generator.random((29, 33, planes)) * 255).astype(dtype)
+        deep = name == "a.png" and dtype == "uint16"  # which Pillow cuts to 8 bits
+        picture = (generator.random((29, 33, planes)) * (50_000 if deep else 255)).astype(dtype)
         if name.endswith("tif"):
             tifffile.imwrite(
                 tilewise.folder / name,
@@ -30,6 +33,8 @@ def test_colours(tilewise: Tilewise, done: Done) -> None:
                 photometric="rgb",
                 extrasamples=["unassalpha"] if planes == 4 else None,
             )
+        elif deep:
+            (tilewise.folder / name).write_bytes(imagecodecs.png_encode(picture))
         else:
             Image.fromarray(picture).save(tilewise.folder / name)
         output = f"b.{name[2:]}"
@@ -37,10 +42,11 @@ def test_colours(tilewise: Tilewise, done: Done) -> None:
             record = done(name, "-o", output, "--steps", 4, "--boundary", "reflect", "-n", ranks)
             assert record["outputs"][0]["shape"] == [29, 33] and record["outputs"][0]["planes"] == planes
             path = tilewise.folder / output
-            found = tifffile.imread(path) if name.endswith("tif") else numpy.asarray(Image.open(path))
+            read = tifffile.imread if name.endswith("tif") else imagecodecs.imread if deep else Image.open
+            found = numpy.asarray(read(path))
             for plane in range(planes):
                 expected = swept(picture[..., plane], "star5", "reflect", 4)
-                slack = 1e-3 if dtype == "float32" else 0.5 + 1e-3
+                slack = 1e-3 if dtype == "float32" else 0.5 + (2e-2 if deep else 1e-3)
                 assert numpy.abs(found[..., plane] - expected).max() <= slack
 
 

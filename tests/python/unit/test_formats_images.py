@@ -186,6 +186,39 @@ def test_netpbm(tmp_path: Path, kind: str, dtype: str) -> None:
         check_target(str(tmp_path / "new.ppm"), False)
 
 
+@pytest.mark.parametrize("blank", [" ", "\t", "\v", "\f", "\r", "\n", "#c\n", "#c\r"])
+def test_blanks_of_netpbm(tmp_path: Path, blank: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewise.files.formats.pgm._PANEL", 96)  # less than the text
+    path, between = tmp_path / "a.pgm", blank.encode()
+    head = b"P%d" + between + b"3" + between + b"40" + between + b"255" + between
+    path.write_bytes(head % 2 + between.join(b"%d" % value for value in range(120)))
+    assert loaded(path).ravel().tolist() == list(range(120))
+    path.write_bytes(head % 5 + bytes(range(120)))
+    assert loaded(path).ravel().tolist() == list(range(120))
+
+
+@pytest.mark.parametrize(
+    ("kind", "largest", "value"),
+    [
+        ("P2", 9, 10),
+        ("P2", 255, 300),
+        ("P2", 65535, 65536),
+        ("P3", 255, 256),
+        ("P6", 9, 10),
+        ("P6", 300, 301),
+    ],
+)
+def test_netpbm_above_its_largest_value(tmp_path: Path, kind: str, largest: int, value: int) -> None:
+    """In P5, which ranks read where it lies, nothing looks for it."""
+    values = [1, 2, 3, 4, value, 6]
+    body = " ".join(map(str, values)).encode()
+    if kind == "P6":
+        body = numpy.array(values, ">u2" if largest > 255 else "u1").tobytes()
+    (tmp_path / "a.ppm").write_bytes(f"{kind} {6 if kind == 'P2' else 2} 1 {largest}\n".encode() + body)
+    with pytest.raises(UsageError, match=f"value {value}, but the largest in its header is {largest}"):
+        loaded(tmp_path / "a.ppm")
+
+
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "PA", "RGB", "RGBA", "I;16"])
 def test_png_of_every_mode(tmp_path: Path, mode: str) -> None:
     picture = colours((13, 11), samples=3)
@@ -195,7 +228,7 @@ def test_png_of_every_mode(tmp_path: Path, mode: str) -> None:
         expected = numbers
     else:
         image = Image.fromarray(picture).convert("P" if mode == "PA" else mode)
-        expected = numpy.asarray(image.convert("RGB").convert("L"))
+        expected = numpy.asarray(image.convert("RGB").convert("L")) // (255 if mode == "1" else 1)
     if mode == "PA":
         image.info["transparency"] = 3
     image.save(tmp_path / "a.png", **({"transparency": 3} if mode == "PA" else {}))

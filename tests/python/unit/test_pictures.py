@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,10 @@ def loaded(name: object, planes: tuple[int, ...] = ALL) -> Array:
         assert (region.rows, region.columns) == (source.rows, source.columns)
         stacked = numpy.array(mapped(region))
     return numpy.moveaxis(stacked.reshape(source.planes, -1, source.columns), 0, -1)
+
+
+def grey(picture: Array) -> Array:
+    return numpy.rint(picture[..., :3].astype(float) @ [0.299, 0.587, 0.114]).astype(picture.dtype)
 
 
 def written(name: Path, picture: Array) -> None:
@@ -131,6 +136,7 @@ def test_a_picture_of_many_panels(tmp_path: Path) -> None:
         ("a.tif", 3, "uint8"),
         ("a.tif", 4, "float32"),
         ("a.png", 1, "uint16"),
+        ("a.png", 3, "uint16"),
         ("a.tif", 1, "float64"),
         ("a.pgm", 1, "uint16"),
     ],
@@ -181,15 +187,85 @@ def test_samples_that_are_no_colours(tmp_path: Path) -> None:
     assert numpy.array_equal(loaded(path), picture[..., :3])
 
 
-def test_transparency_of_a_grey_png_of_16_bits(tmp_path: Path) -> None:
-    """One of its numbers stands for transparent points; the numbers are what is taken."""
-    picture = colours("uint16", 1)
+def png(samples: Array, depth: int, kind: int, interlaced: bool, more: bytes = b"") -> bytes:
+    """A picture of (rows, columns, samples) packed as it is, without filters, `more` before its numbers."""
+
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return len(body).to_bytes(4) + name + body + zlib.crc32(name + body).to_bytes(4)
+
+    def lines(part: Array) -> bytes:
+        bits = part.reshape(len(part), -1, 1) >> numpy.arange(depth - 1, -1, -1) & 1
+        packed = numpy.packbits(bits.astype("uint8").reshape(len(part), -1), axis=1)
+        return b"".join(b"\0" + line.tobytes() for line in packed)
+
+    first = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
+    passes = first if interlaced else [(0, 0, 1, 1)]
+    parts = [samples[row::down, column::across] for row, column, down, across in passes]
+    data = zlib.compress(b"".join(lines(part) for part in parts if part.size))
+    extents = samples.shape[1].to_bytes(4) + samples.shape[0].to_bytes(4)
+    head = chunk(b"IHDR", extents + bytes((depth, kind, 0, 0, interlaced)))
+    numbers = chunk(b"IDAT", data[:20]) + chunk(b"IDAT", data[20:])
+    return b"\x89PNG\r\n\x1a\n" + head + (more and chunk(more[:4], more[4:])) + numbers + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("interlaced", [False, True])
+@pytest.mark.parametrize("clear", [False, True])
+@pytest.mark.parametrize(
+    ("depth", "kind"),
+    [*((bits, 0) for bits in (1, 2, 4, 8, 16)), *((16, kind) for kind in (2, 4, 6)), (8, 2)],
+)
+def test_samples_of_a_png_are_as_stored(
+    tmp_path: Path, kind: int, depth: int, clear: bool, interlaced: bool
+) -> None:
+    """With all their bits, never scaled; one of the numbers, or colours, may stand for transparent points."""
+    clear = clear and kind < 4
+    dtype = "uint16" if depth == 16 else "uint8"
+    picture = colours("uint16", {0: 1, 2: 3, 4: 2, 6: 4}[kind]) >> (16 - depth)
+    key = picture[3, 4]
     path = tmp_path / "a.png"
-    Image.fromarray(picture[..., 0]).save(path, transparency=int(picture[3, 4, 0]))
+    path.write_bytes(
+        png(picture, depth, kind, interlaced, b"tRNS" + key.astype(">u2").tobytes() if clear else b"")
+    )
+    expected = picture.astype(dtype)
+    if clear:
+        seen = (picture != key).any(axis=2, keepdims=True) * numpy.iinfo(dtype).max
+        expected = numpy.concatenate((expected, seen.astype(dtype)), axis=2)
     source = files.inspect(str(path), planes=ALL)
-    assert source.planes == 1 and source.dtype == "uint16"
-    assert source.warnings == ("its transparency is ignored",)
-    assert numpy.array_equal(loaded(path), picture)
+    assert source.dtype == dtype and numpy.array_equal(loaded(path), expected)
+    assert [f"up to {2**depth - 1} and are" in said for said in source.warnings] == [True] * (depth < 8)
+    assert numpy.array_equal(loaded(path, (1, 3)), expected[..., : 3 if kind in (2, 6) else 1])
+    value = grey(expected) if kind in (2, 6) else expected[..., 0]
+    assert numpy.array_equal(loaded(path, (1,))[..., 0], value)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4, 8])
+def test_palettes_of_a_png(tmp_path: Path, depth: int) -> None:
+    table = colours("uint8", 3, (1, 2**depth))[0]
+    places = colours("uint8", 1) >> (8 - depth)
+    for interlaced in (False, True):
+        (tmp_path / "a.png").write_bytes(png(places, depth, 3, interlaced, b"PLTE" + table.tobytes()))
+        assert numpy.array_equal(loaded(tmp_path / "a.png"), table[places[..., 0]])
+
+
+@pytest.mark.parametrize("planes", [1, 2, 3, 4])
+def test_png_of_16_bits_of_another_library(tmp_path: Path, planes: int) -> None:
+    imagecodecs = pytest.importorskip("imagecodecs", reason="imagecodecs is not installed")
+    smooth = numpy.add.outer(numpy.arange(0, 9000, 150), numpy.arange(40)[:, None] * range(1, planes + 1))
+    for picture in (smooth.astype("uint16"), colours("uint16", planes)):  # packed by other filters
+        (tmp_path / "a.png").write_bytes(imagecodecs.png_encode(picture))
+        assert numpy.array_equal(loaded(tmp_path / "a.png"), picture)
+        written(tmp_path / "b.png", picture)
+        found = imagecodecs.png_decode((tmp_path / "b.png").read_bytes())
+        assert numpy.array_equal(numpy.atleast_3d(found), picture)
+        (tmp_path / "b.png").unlink()
+
+
+def test_a_damaged_png_of_16_bits(tmp_path: Path) -> None:
+    path, data = tmp_path / "a.png", png(colours("uint16", 3), 16, 2, False)
+    for damaged in (data[:30], data[:60], data[:-30], data[:-18], data[:300] + b"~" + data[301:]):
+        path.write_bytes(damaged)
+        with pytest.raises(UsageError, match="damaged|not a readable .png"):
+            loaded(path)
 
 
 @pytest.mark.parametrize(
@@ -216,11 +292,8 @@ def test_what_cannot_hold_colours(tmp_path: Path) -> None:
             check_planes(find_target(str(tmp_path / name), colours=True), planes)
     with pytest.raises(UsageError, match="read-only"):
         find_target(str(tmp_path / "a.ppm"))
-    for name in ("a.png", "a.ppm"):
-        with pytest.raises(UsageError, match="colours of uint16|without colours"):
-            planes = 3 if name == "a.png" else 1
-            target = find_target(str(tmp_path / name), colours=True)
-            create(target, (30, 10), "uint16", "C", "id", planes=planes)
+    with pytest.raises(UsageError, match="without colours"):
+        create(find_target(str(tmp_path / "a.ppm"), colours=True), (30, 10), "uint16", "C", "id", planes=1)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -25,7 +25,8 @@ _PANEL = 8 << 20
 
 def grey(colours: Array) -> Array:
     """The grey values, shape (…), of `colours`, shape (…, 3 or more), in the same dtype, rounded to it."""
-    value = colours[..., 0] * WEIGHTS[0] + colours[..., 1] * WEIGHTS[1] + colours[..., 2] * WEIGHTS[2]
+    exact = numpy.result_type(colours.dtype, numpy.float64)
+    value = sum(numpy.multiply(colours[..., each], WEIGHTS[each], dtype=exact) for each in range(3))
     if colours.dtype.kind in "iu":
         value = numpy.rint(value)
     return numpy.asarray(value).astype(colours.dtype)
@@ -50,6 +51,17 @@ def lost(own: int, count: int) -> tuple[str, ...]:
     if own in (2, 4) and count not in (2, 4):
         losses.append(ALPHA_IGNORED)
     return tuple(losses)
+
+
+def darker(largest: int, dtype: str) -> tuple[str, ...]:
+    """What a user should know where the largest number is not that of files which are written."""
+    usual = 255 if dtype == "uint8" else 65535
+    if largest == usual:
+        return ()
+    return (
+        f"its numbers go up to {largest} and are used unchanged; an image written from them goes up to "
+        f"{usual} and looks darker",
+    )
 
 
 def write_planes(picture: Array, dtype: str, out: BinaryIO) -> None:

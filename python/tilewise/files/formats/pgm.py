@@ -21,7 +21,8 @@ from tilewise.files.regular import open_regular
 
 FORMAT = Format(numbers=("uint8", "uint16"), byte_order="big", picture=True)
 _HEADER_MAX = 64 << 10  # bytes, comments included
-_FIELD = re.compile(rb"(?:[ \t\n\v\f\r]|#[^\n\r]*[\n\r])*([0-9]{1,10})")
+_BLANK = re.compile(rb"[ \t\n\v\f\r]|#[^\n\r]*[\n\r]")
+_FIELD = re.compile(rb"(?:%b)*([0-9]{1,10})" % _BLANK.pattern)
 _COMMENT = re.compile(rb"#[^\n\r]*")
 _PANEL = 8 << 20
 
@@ -58,10 +59,9 @@ def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -
     notes = ("its values are stored as text",) if magic in (b"P2", b"P3") else ()
     warnings: tuple[str, ...] = ()
     if maximum not in (255, 65535):
-        warnings = (
-            f"its numbers go up to {maximum} and are used unchanged; an image written from them goes "
-            f"up to {255 if dtype == 'uint8' else 65535} and looks darker",
-        )
+        from tilewise.files.formats.colours import darker
+
+        warnings = darker(maximum, dtype)
     count = 1
     if colour:
         from tilewise.files.formats.colours import lost, taken
@@ -95,7 +95,8 @@ def decode(source: Source, out: BinaryIO) -> None:
     left = source.rows // source.planes * source.columns
     plane = left * native.itemsize
     with open(source.path, "rb") as file:
-        magic = file.read(2)
+        head = file.read(_HEADER_MAX)
+        magic, largest = head[:2], _fields(head, source.name)[2]
         samples = 1 if magic == b"P2" else 3
         file.seek(source.offset)
         plain = _Plain(file, source.name) if magic in (b"P2", b"P3") else None
@@ -103,14 +104,14 @@ def decode(source: Source, out: BinaryIO) -> None:
             count = min(left, _PANEL // 32)
             if plain is not None:
                 values = numpy.array(plain.take(count * samples), dtype=numpy.int64)
-                if values.size and values.max() > numpy.iinfo(native).max:
-                    raise UsageError(
-                        f"{source.name} has a value of {values.max()}, more than its header allows"
-                    )
-                values = values.astype(native)
             else:
-                stored = numpy.dtype(source.dtype).newbyteorder(">")
-                values = numpy.fromfile(file, stored, count * samples).astype(native)
+                values = numpy.fromfile(file, numpy.dtype(source.dtype).newbyteorder(">"), count * samples)
+            if values.max(initial=0) > largest:
+                raise UsageError(
+                    f"{source.name} has the value {values.max()}, but the largest in its header is {largest}",
+                    "the right largest value in its header, behind width and height",
+                )
+            values = values.astype(native)
             if values.size != count * samples:
                 raise UsageError(f"{source.name} is truncated: its values end too early")
             if source.planes == 1:
@@ -140,9 +141,10 @@ def _fields(head: bytes, name: str) -> tuple[int, int, int, int]:
             raise UsageError(f"{name} has no {what} in its header")
         numbers.append(int(match[1]))
         at = match.end()
-    if not head[at : at + 1].isspace():
+    blank = _BLANK.match(head, at)
+    if blank is None:
         raise UsageError(f"{name} has no blank behind its header")
-    return numbers[0], numbers[1], numbers[2], at + 1
+    return numbers[0], numbers[1], numbers[2], blank.end()
 
 
 class _Plain:
@@ -159,10 +161,10 @@ class _Plain:
         while len(self._tokens) < count:
             chunk = self._file.read(1 << 20)
             text = self._rest + chunk
-            # What stands behind the last line end or blank may go on; a comment ends with its line.
-            cut = text.rfind(b"\n") + 1
+            # The text behind the last line end or blank may go on; a comment ends with its line.
+            cut = max(map(text.rfind, (b"\n", b"\r"))) + 1
             if b"#" not in text[cut:]:
-                cut = max(cut, text.rfind(b" ") + 1)
+                cut = max(cut, *(text.rfind(blank) + 1 for blank in (b" ", b"\t", b"\v", b"\f")))
             if not chunk:
                 cut = len(text)
             elif cut == 0 and len(text) > _PANEL:

@@ -13,13 +13,11 @@ import msgspec
 from tilewise.base.errors import UsageError
 from tilewise.base.units import shape_text
 from tilewise.files.checks import numbers_bytes, require_positive
-from tilewise.files.formats.colours import ALPHA_IGNORED
 from tilewise.files.headed import raw_beside
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import Bounded, open_regular
 
 _PANEL = 32 << 20
-_SIXTEEN_BITS = ("I;16", "I;16B", "I;16L", "I")
 _WITH_ALPHA = ("LA", "RGBA", "PA", "La", "RGBa")
 
 
@@ -43,16 +41,10 @@ class PillowFormat(msgspec.Struct, frozen=True):
             raise UsageError(f"{name} is empty, but a {self.kind} image was expected")
         with _opened(path, self.kind) as image:
             columns, rows = image.size
-            mode = image.mode
-            transparent = mode in _WITH_ALPHA or "transparency" in image.info
+            own, dtype, said = self._facts(image)
             shown = _shown_otherwise(image)
-        deep = mode in _SIXTEEN_BITS  # which Pillow has no transparency beside
-        dtype = "uint16" if deep else "uint8"
-        own = _planes(mode, transparent and not deep)
         count = colours.taken(own, planes)
         numbers_bytes(count * rows, columns, dtype, name)
-        ignored = (ALPHA_IGNORED,) if deep and transparent else ()
-        bits = ("its bits are read as 0 and 255",) if mode == "1" else ()
         return Source(
             path=path,
             name=name,
@@ -64,31 +56,39 @@ class PillowFormat(msgspec.Struct, frozen=True):
             format=os.path.splitext(path)[1].lower()[1:],
             encoded=True,
             notes=(f"a {self.kind} image is compressed",),
-            warnings=bits + colours.lost(own, count) + ignored + shown,
+            warnings=said + colours.lost(own, count) + shown,
         )
 
     def decode(self, source: Source, out: BinaryIO) -> None:
         """Unpacks the image as a whole: Pillow cannot do it by parts, and refuses enormous ones."""
         import numpy
 
-        if source.planes > 1:
-            from tilewise.files.formats.colours import MODES, write_planes
+        from tilewise.files.formats.colours import grey, write_planes
 
-            with _opened(source.path, self.kind) as image:
-                picture = numpy.asarray(image.convert(MODES[source.planes]))
-            write_planes(picture, source.dtype, out)
-            return
         with _opened(source.path, self.kind) as image:
-            if image.mode in _SIXTEEN_BITS:
-                values = numpy.asarray(image)
-            elif image.mode == "CMYK":
-                values = numpy.asarray(image.convert("RGB").convert("L"))
-            else:
-                values = numpy.asarray(image.convert("L"))
-        high = max(1, _PANEL // max(1, values.shape[1] * 8))
+            picture = self._picture(image, source)
+        if source.planes > 1 or picture.shape[2] < 3:
+            write_planes(picture[..., : source.planes], source.dtype, out)
+            return
+        high = max(1, _PANEL // max(1, picture.shape[1] * 8))
         native = numpy.dtype(source.dtype).newbyteorder("<")
-        for row in range(0, values.shape[0], high):
-            out.write(numpy.ascontiguousarray(values[row : row + high], native).data)
+        for row in range(0, picture.shape[0], high):
+            out.write(grey(picture[row : row + high]).astype(native).data)
+
+    def _facts(self, image: Any) -> tuple[int, str, tuple[str, ...]]:
+        """How many planes an opened image has, their dtype, and what should be known of its numbers."""
+        grey = image.mode in ("1", "L", "LA", "La")
+        transparent = image.mode in _WITH_ALPHA or "transparency" in image.info
+        return (1 if grey else 3) + transparent, "uint8", ()
+
+    def _picture(self, image: Any, source: Source) -> Any:
+        """The numbers of an opened image, of shape (rows, columns, planes), at least those of `source`."""
+        import numpy
+
+        from tilewise.files.formats.colours import MODES
+
+        own = 1 if image.mode in ("1", "L", "LA", "La") else 3
+        return numpy.atleast_3d(numpy.asarray(image.convert(MODES[max(own, source.planes)])))
 
     def create(self, new: New) -> Region:
         """Makes the raw file that the numbers, with the rows of all planes, go to before they are packed."""
@@ -98,11 +98,6 @@ class PillowFormat(msgspec.Struct, frozen=True):
             raise UsageError(
                 f"{new.name} cannot hold {shape_text(rows, columns)}: this format allows "
                 f"at most {self.extent_max}"
-            )
-        if new.planes > 1 and new.dtype != "uint8":
-            raise UsageError(
-                f"{new.name} cannot hold colours of {new.dtype}: colour {self.kind} images are uint8",
-                "a .tif file",
             )
         return raw_beside(new)
 
@@ -138,9 +133,3 @@ def _shown_otherwise(image: Any) -> tuple[str, ...]:
     frames = getattr(image, "n_frames", 1)
     further = (f"it has {frames} frames, of which the first is taken",) if frames > 1 else ()
     return orientation.ignored(image.getexif().get(orientation.TAG)) + further
-
-
-def _planes(mode: str, transparent: bool) -> int:
-    """How many planes a picture has by itself: grey 1, colours 3, and one more for transparency."""
-    grey = mode in ("1", "L", "LA", "La", *_SIXTEEN_BITS)
-    return (1 if grey else 3) + transparent
