@@ -202,6 +202,19 @@ def test_tiff_of_another_library(tilewise: Tilewise, how: str) -> None:
     assert numpy.array_equal(numpy.load(tilewise.folder / "out.npy"), matrix)
 
 
+@pytest.mark.parametrize(("dtype", "nodata"), [(">i2", "-9999"), ("<f4", "nan"), ("<u8", None)])
+def test_tiles_that_are_not_stored(tilewise: Tilewise, dtype: str, nodata: str | None) -> None:
+    path, tags = tilewise.folder / "a.tif", [] if nodata is None else [(42113, 2, 0, nodata, True)]
+    tifffile.imwrite(path, numbers(dtype), tile=(16, 16), byteorder=dtype[0], extratags=tags, metadata=None)
+    with tifffile.TiffFile(path, mode="r+") as book:
+        for name in ("TileOffsets", "TileByteCounts"):
+            tag = book.pages[0].aspage().tags[name]
+            tag.overwrite([0 if place in (0, 4, 11) else value for place, value in enumerate(tag.value)])
+    expected = tifffile.imread(path)
+    assert tilewise("convert", "a.tif", "-n", 3, "-o", "out.npy").returncode == 0
+    assert numpy.array_equal(numpy.load(tilewise.folder / "out.npy"), expected, equal_nan=nodata == "nan")
+
+
 def broken(data: bytes) -> dict[str, bytes]:
     """A packed chunk with something wrong, and what is said of it."""
     stored = zlib.compress(data, 0)

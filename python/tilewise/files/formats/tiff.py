@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import (
@@ -17,6 +18,7 @@ from tilewise.files.checks import (
 )
 from tilewise.files.dtypes import ALL, ITEMSIZE
 from tilewise.files.formats import Format, orientation, tiff_chunks
+from tilewise.files.formats.tiff_pages import opened, page_at, page_count, page_named, warnings_of
 from tilewise.files.headed import raw_beside
 from tilewise.files.region import New, Rectangle, Region, Source
 from tilewise.files.regular import open_regular
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 FORMAT = Format(numbers=ALL, member="page", picture=True, planes=(1, 2, 3, 4))
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _YCBCR = 0, 1, 2, 3, 6
+_MAKES_RGB = (6, 7, 33007, 34892, 34927, 50001, 50002, 52546)  # unpack YCbCr to RGB: JPEG, WebP, JPEG XL
 _DENSEST = 2000  # bytes that one packed byte may stand for; deflate reaches 1032
 _BIG_FROM = (1 << 32) - (1 << 25)  # bytes; the old kind ends at 4 GiB
 
@@ -38,20 +41,21 @@ def inspect(path: str, name: str, member: str, planes: tuple[int, ...] = (1,)) -
     file.close()
     if size == 0:
         raise UsageError(f"{name} is empty, but a .tif file was expected")
-    with _opened(path) as book:
-        page = _page(book, path, name, member)
+    with opened(path) as book:
+        page = page_named(book, path, name, member)
         order = "big" if book.byteorder == ">" else "little"
-        return _source(page, path, name, member, size, order, planes)
+        source = _source(page, path, name, member, size, order, planes)
+        return msgspec.structs.replace(source, warnings=source.warnings + warnings_of(book, page))
 
 
 def contents(path: str, name: str) -> list[Content]:
     """All pages, by their numbers; (rows, columns, samples) where a point has several."""
     from tilewise.files.contents import Content
 
-    with _opened(path) as book:
+    with opened(path) as book:
         found = []
-        for number, each in enumerate(book.pages):
-            page = each.aspage()
+        for number in range(page_count(book)):
+            page = page_at(book, number)
             samples = (page.samplesperpixel,) if page.samplesperpixel > 1 else ()
             shape = (page.imagelength, page.imagewidth, *samples)
             number_ = str(page.dtype) if page.dtype is not None else f"{page.bitspersample} bits"
@@ -85,8 +89,8 @@ def decode(source: Source, out: BinaryIO) -> None:
     """Unpacks strips or tiles one after the other; by Pillow where tifffile lacks the codec."""
     from tilewise.files.formats.tiff_decode import decode_by_pillow, decode_segments, lacks_codec
 
-    with _opened(source.path) as book:
-        page = _page(book, source.path, source.name, source.member)
+    with opened(source.path) as book:
+        page = page_named(book, source.path, source.name, source.member)
         try:
             decode_segments(page, source, out)
             return
@@ -148,29 +152,6 @@ def _write_header(path: str, name: str, shape: tuple[int, ...], dtype: str) -> i
     return offset
 
 
-def _opened(path: str) -> tifffile.TiffFile:
-    import tifffile
-
-    # The library tells the terminal what it thinks of odd files; we refuse what matters in one line.
-    log = logging.getLogger("tifffile")
-    if not log.handlers:
-        log.addHandler(logging.NullHandler())
-        log.propagate = False
-    return tifffile.TiffFile(path)
-
-
-def _page(book: tifffile.TiffFile, path: str, name: str, member: str) -> tifffile.TiffPage:
-    count = len(book.pages)
-    if count == 0:
-        raise UsageError(f"{name} has no page that can be read")
-    if not member and count > 1:
-        raise UsageError(f"{name} has {count} pages, but one was expected", f"{path}:0 for the first page")
-    if member and not (member.isascii() and member.isdigit() and len(member) < 10 and int(member) < count):
-        raise UsageError(f"{name} has no such page; it has {count}, counted from 0")
-    page = book.pages[int(member or 0)]
-    return page.aspage()
-
-
 def _source(
     page: tifffile.TiffPage,
     path: str,
@@ -180,7 +161,7 @@ def _source(
     order: str,
     wanted: tuple[int, ...],
 ) -> Source:
-    from tilewise.files.formats.colours import lost, taken
+    from tilewise.files.formats.colours import darker, lost, taken
 
     rows, columns, samples = page.imagelength, page.imagewidth, page.samplesperpixel
     if page.imagedepth != 1:
@@ -197,6 +178,11 @@ def _source(
         raise UsageError(
             f"{name} has colours of kind {_name(page.photometric)}, but grey or RGB was expected"
         )
+    if photometric == _YCBCR and (page.compression not in _MAKES_RGB or page.planarconfig != 1):
+        raise UsageError(
+            f"{name} stores luma and chroma (YCbCr), and not in JPEG, but grey or RGB was expected",
+            "a copy of it in RGB, made by the program that wrote it",
+        )
     colour = photometric in (_RGB, _YCBCR)
     basic = 3 if colour else 1
     if not colour and samples > 2:
@@ -206,7 +192,15 @@ def _source(
         )
     if colour and samples < 3:
         raise UsageError(f"{name} is declared as a colour image, but has {samples} samples per pixel")
-    plain = _in_one_piece(page) and samples == 1 and photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO)
+    absent = sum(
+        not (offset and count) for offset, count in zip(page.dataoffsets, page.databytecounts, strict=False)
+    )
+    plain = (
+        _in_one_piece(page)
+        and page.dataoffsets[0] > 0
+        and samples == 1
+        and photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO)
+    )
     offset = page.dataoffsets[0] if plain else 0
     notes: list[str] = []
     warnings: list[str] = []
@@ -214,15 +208,20 @@ def _source(
         require_room(name, size, offset, rows, columns, dtype)
     else:
         _require_segments(page, size, name)
+        pieces = "tiles" if page.is_tiled else "strips"
         notes.append(
             f"its numbers are not stored in one piece ({_name(page.compression)}, "
-            f"{len(page.dataoffsets)} {'tiles' if page.is_tiled else 'strips'})"
+            f"{len(page.dataoffsets)} {pieces})"
         )
+        if absent:
+            notes.append(f"{absent} of its {pieces} are not stored and read as {page.nodata}")
     own = (3 if photometric == _PALETTE else basic) + (samples == basic + 1)
     planes = taken(own, wanted)
     warnings += lost(own, planes)
     if samples > basic + 1:  # which of them is transparency, if any, is not known
         warnings.append(f"of its {samples} samples per pixel, only red, green and blue are read")
+    if page.bitspersample < 8 * ITEMSIZE[dtype] <= 16 and photometric != _PALETTE:
+        warnings += darker(2**page.bitspersample - 1, dtype)
     if photometric == _WHITE_IS_ZERO:
         warnings.append("its numbers are read as stored; 0 is white")
     warnings += orientation.ignored(page.tags.valueof(orientation.TAG))

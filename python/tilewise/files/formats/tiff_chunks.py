@@ -48,6 +48,9 @@ def chunks_of(page: tifffile.TiffPage, path: str, dtype: str, order: str) -> tup
     stored = [
         bytes_ if offset else 0 for offset, bytes_ in zip(page.dataoffsets, page.databytecounts, strict=True)
     ]
+    import numpy
+
+    fill = numpy.dtype(dtype).newbyteorder(">" if order == "big" else "<")
     chunks = Chunks(
         shape=(high, wide),
         steps=(wide * samples, samples),
@@ -56,7 +59,7 @@ def chunks_of(page: tifffile.TiffPage, path: str, dtype: str, order: str) -> tup
         filters=filters,
         offsets=list(page.dataoffsets),
         bytes=stored,
-        fill="00" * item,
+        fill=numpy.array(page.nodata, fill).tobytes().hex(),
     )
     return chunks, order if item > 1 else "little"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
     import tifffile
 
 _WHITE_IS_ZERO, _PALETTE = 0, 3
+_BY_PILLOW = (1, 2, 3, 4, 5, 6, 7, 8, 32773, 32946)  # of others its libtiff talks to the terminal
 _SEGMENT_MAX = 1 << 30  # bytes of one strip or tile
 
 
 def decode_segments(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> None:
     """Writes each strip or tile to its place; colours that lie in planes of their own are read as a whole."""
     native = numpy.dtype(source.dtype).newbyteorder("<")
-    out.truncate(source.bytes)  # strips that are not stored are zeros
+    out.truncate(source.bytes)
     rows = source.rows // source.planes
     if page.planarconfig == 2 and page.samplesperpixel > 1:
         picture = numpy.moveaxis(page.asarray(), 0, -1)
@@ -35,15 +37,17 @@ def decode_segments(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> N
     table = None
     if int(page.photometric) == _PALETTE:
         table = _grey_table(page, native) if source.planes == 1 else _colour_table(page, native)
-    for data, (_, _, row, column, _), _ in page.segments(maxworkers=1):
-        if data is None:
+    # Not sorted by their places, the library takes parts around one that is not stored for neighbours.
+    for stored, (_, _, row, column, _), shape in page.segments(maxworkers=1, sort=True):
+        if stored is None and page.nodata == 0 and table is None:
             continue
+        data = numpy.full(shape, page.nodata, page.dtype) if stored is None else stored
         # Without depth; tiles at the edges reach beyond the picture.
         block = data[0, : rows - row, : source.columns - column]
         if table is None:
             picture = _taken(block, source)
         else:
-            picture = table[block[..., 0]]
+            picture = table[block[..., 0].astype(native)]  # bits would pick as a mask
             if source.planes == 4:
                 picture = numpy.concatenate((picture, block[..., 1:2]), axis=-1)
         _place(picture, row, column, source, out, native)
@@ -71,7 +75,17 @@ def _taken(block: Any, source: Source) -> Any:
 
 def lacks_codec(error: Exception) -> bool:
     """Whether tifffile says that it needs a package with more codecs."""
-    return "imagecodecs" in str(error)
+    return "imagecodecs" in str(error) or isinstance(error, ImportError)
+
+
+def _needs_codecs(page: tifffile.TiffPage, name: str) -> UsageError:
+    kind, bits = str(getattr(page.compression, "name", page.compression)).lower(), page.bitspersample
+    what = (
+        f"is packed in {kind}, {bits} bits a number"
+        if page.compression != 1
+        else f"has numbers of {bits} bits"
+    )
+    return UsageError(f"{name} {what}: that needs the package imagecodecs", "pip install imagecodecs")
 
 
 def decode_by_pillow(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> None:
@@ -80,10 +94,17 @@ def decode_by_pillow(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> 
     Pillow turns pictures by their orientation, stretches few bits to 0 … 255, and makes white the largest
     number: all of that is undone, so that the numbers do not depend on how they are packed.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
-    with Bounded(source.path) as file, Image.open(file, formats=["TIFF"]) as book:
-        image: Image.Image = book
+    stored = all(page.dataoffsets) and all(page.databytecounts)
+    if int(page.compression) not in _BY_PILLOW or not stored:
+        raise _needs_codecs(page, source.name)
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(Bounded(source.path))
+        try:
+            image: Image.Image = stack.enter_context(Image.open(file, formats=["TIFF"]))
+        except UnidentifiedImageError:
+            raise _needs_codecs(page, source.name) from None
         image.seek(int(source.member or 0))
         image.load()
         turned = orientation.TAG not in image.getexif()  # Pillow forgets it as it turns the picture
@@ -98,7 +119,7 @@ def decode_by_pillow(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> 
     if values.shape[:2] != (source.rows // source.planes, source.columns):
         raise UsageError(f"{source.name} has pages that two libraries count differently")
     if values.dtype.itemsize < numpy.dtype(source.dtype).itemsize:
-        raise UsageError(f"{source.name} uses a compression that is not supported for {source.dtype} numbers")
+        raise _needs_codecs(page, source.name)
     if inverted:
         values = 255 - values
     if page.bitspersample in (1, 2, 4) and int(page.photometric) != _PALETTE:
