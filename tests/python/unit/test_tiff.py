@@ -17,6 +17,7 @@ from PIL import Image
 from tilewise import files
 from tilewise.base.errors import UsageError
 from tilewise.files.contents import contents
+from tilewise.files.formats import tiff_decode
 from tilewise.files.reading import binary, mapped
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
@@ -181,6 +182,37 @@ def test_the_same_bits_in_png_and_tiff(tmp_path: Path) -> None:
         Image.fromarray(bits).save(tmp_path / name)
         assert numpy.array_equal(loaded(tmp_path / name), bits)
         assert any("go up to 1 " in said for said in files.inspect(str(tmp_path / name)).warnings)
+
+
+@pytest.mark.parametrize("mark", "<>")
+def test_pillow_where_the_library_lacks_a_codec(
+    tmp_path: Path, mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same numbers, or a refusal: of numbers of 32 bits it takes big endian for little."""
+    pytest.importorskip("imagecodecs", reason="imagecodecs is not installed")
+    table = numpy.random.default_rng(1).integers(0, 65536, (3, 256)).astype("uint16")
+    made: dict[str, tuple[Array, dict[str, Any]]] = {
+        "palette": (colours("uint8", 1)[..., 0], {"photometric": "palette", "colormap": table}),
+        "rgb": (colours("uint8"), {"photometric": "rgb"}),
+        "grey": (colours("uint16", 1)[..., 0], {}),
+        "float": (colours("uint16", 1)[..., 0].astype("float32"), {}),
+    }
+    for name, (numbers, options) in made.items():
+        path = tmp_path / f"{name}.tif"
+        tifffile.imwrite(path, numbers, compression="lzw", byteorder=mark, predictor=True, **options)
+        for planes in ((1,), (1, 2, 3, 4)):
+            expected = loaded(path, planes)
+            with monkeypatch.context() as patch:
+                patch.setattr(tiff_decode, "decode_segments", lacking)
+                if name == "float" and mark == ">":
+                    with pytest.raises(UsageError, match="packed in lzw, 32 bits"):
+                        loaded(path, planes)
+                else:
+                    assert numpy.array_equal(loaded(path, planes), expected)
+
+
+def lacking(*_: object) -> None:
+    raise ImportError("requires the 'imagecodecs' package")
 
 
 def test_packings_that_need_another_package(tmp_path: Path) -> None:

@@ -72,11 +72,12 @@ def blocks(source: Source, wanted: Sequence[Rectangle]) -> list[Any] | None:
     high, wide = source.chunks.shape
     across = -(-source.columns // wide)
     indices = [rows[0] // high * across + columns[0] // wide for rows, columns in wanted]
-    with _opened(source.path) as book:
+    with opened(source.path) as book:
+        page = page_named(book, source.path, source.name, source.member)
         try:
-            found = segments_at(_page(book, source.path, source.name, source.member), indices)
+            found = segments_at(page, indices)
         except Exception as error:
-            if lacks_codec(error):
+            if lacks_codec(error, page):
                 return None
             raise
     return [
@@ -95,7 +96,7 @@ def decode(source: Source, out: BinaryIO) -> None:
             decode_segments(page, source, out)
             return
         except Exception as error:
-            if not lacks_codec(error):
+            if not lacks_codec(error, page):
                 raise
         out.seek(0)
         out.truncate()

@@ -34,9 +34,7 @@ def decode_segments(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> N
         return
     if math.prod(page.chunks) * native.itemsize > max(_SEGMENT_MAX, 2 * source.bytes):
         raise UsageError(f"{source.name} declares a strip or tile with {page.chunks} numbers")
-    table = None
-    if int(page.photometric) == _PALETTE:
-        table = _grey_table(page, native) if source.planes == 1 else _colour_table(page, native)
+    table = _table(page, source)
     # Not sorted by their places, the library takes parts around one that is not stored for neighbours.
     for stored, (_, _, row, column, _), shape in page.segments(maxworkers=1, sort=True):
         if stored is None and page.nodata == 0 and table is None:
@@ -44,13 +42,7 @@ def decode_segments(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> N
         data = numpy.full(shape, page.nodata, page.dtype) if stored is None else stored
         # Without depth; tiles at the edges reach beyond the picture.
         block = data[0, : rows - row, : source.columns - column]
-        if table is None:
-            picture = _taken(block, source)
-        else:
-            picture = table[block[..., 0].astype(native)]  # bits would pick as a mask
-            if source.planes == 4:
-                picture = numpy.concatenate((picture, block[..., 1:2]), axis=-1)
-        _place(picture, row, column, source, out, native)
+        _place(_taken(block, source, table), row, column, source, out, native)
 
 
 def segments_at(page: tifffile.TiffPage, indices: Sequence[int]) -> list[Any]:
@@ -66,25 +58,25 @@ def segments_at(page: tifffile.TiffPage, indices: Sequence[int]) -> list[Any]:
     return found
 
 
-def _taken(block: Any, source: Source) -> Any:
-    """Of all samples of a block, those that are wanted: the first few, or their grey value."""
+def _taken(block: Any, source: Source, table: Any = None) -> Any:
+    """Of all samples of a block, those that are wanted: the first few, or their grey value; by a palette."""
+    if table is not None:
+        picture = table[block[..., 0].astype(table.dtype)]  # bits would pick as a mask
+        return numpy.concatenate((picture, block[..., 1:2]), axis=-1) if source.planes == 4 else picture
     if source.planes > 1:
         return block[..., : source.planes]
     return grey(block) if block.shape[-1] >= 3 else block[..., 0]
 
 
-def lacks_codec(error: Exception) -> bool:
-    """Whether tifffile says that it needs a package with more codecs."""
-    return "imagecodecs" in str(error) or isinstance(error, ImportError)
+def lacks_codec(error: Exception, page: tifffile.TiffPage) -> bool:
+    """Whether tifffile says that it needs a package with more codecs, or Pillow knows the packing."""
+    unknown = "COMPRESSION" in str(error) and page.compression in _BY_PILLOW
+    return unknown or "imagecodecs" in str(error) or isinstance(error, ImportError)
 
 
 def _needs_codecs(page: tifffile.TiffPage, name: str) -> UsageError:
     kind, bits = str(getattr(page.compression, "name", page.compression)).lower(), page.bitspersample
-    what = (
-        f"is packed in {kind}, {bits} bits a number"
-        if page.compression != 1
-        else f"has numbers of {bits} bits"
-    )
+    what = f"has numbers of {bits} bits" if kind == "none" else f"is packed in {kind}, {bits} bits a number"
     return UsageError(f"{name} {what}: that needs the package imagecodecs", "pip install imagecodecs")
 
 
@@ -96,9 +88,12 @@ def decode_by_pillow(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> 
     """
     from PIL import Image, UnidentifiedImageError
 
+    native = numpy.dtype(source.dtype)
     stored = all(page.dataoffsets) and all(page.databytecounts)
-    if int(page.compression) not in _BY_PILLOW or not stored:
+    reversed_ = native.itemsize == 4 and page.parent.byteorder == ">"  # by Pillow, without a word
+    if page.compression not in _BY_PILLOW or reversed_ or not stored:
         raise _needs_codecs(page, source.name)
+    table = _table(page, source)
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(Bounded(source.path))
         try:
@@ -109,22 +104,23 @@ def decode_by_pillow(page: tifffile.TiffPage, source: Source, out: BinaryIO) -> 
         image.load()
         turned = orientation.TAG not in image.getexif()  # Pillow forgets it as it turns the picture
         inverted = image.mode in ("1", "L") and int(page.photometric) == _WHITE_IS_ZERO
-        if source.planes > 1:
+        if image.mode in ("1", "LA"):
             image = image.convert(MODES[source.planes])
-        elif image.mode not in ("L", "I;16", "I;16B", "I", "F"):
-            image = image.convert("L")
+        elif image.mode not in ("L", "I;16", "I;16B", "I", "F", "P", "PA"):
+            image = image.convert(MODES[max(3, source.planes)])
         values: Any = numpy.asarray(image)
     if turned:
         values = orientation.as_stored(values, page.tags.valueof(orientation.TAG))
     if values.shape[:2] != (source.rows // source.planes, source.columns):
         raise UsageError(f"{source.name} has pages that two libraries count differently")
-    if values.dtype.itemsize < numpy.dtype(source.dtype).itemsize:
+    if values.dtype.itemsize < native.itemsize:
         raise _needs_codecs(page, source.name)
     if inverted:
         values = 255 - values
-    if page.bitspersample in (1, 2, 4) and int(page.photometric) != _PALETTE:
+    if page.bitspersample in (1, 2, 4) and table is None:
         values = values // (255 // (2**page.bitspersample - 1))
-    write_planes(numpy.atleast_3d(values), source.dtype, out)
+    picture = _taken(numpy.atleast_3d(values), source, table)
+    write_planes(numpy.atleast_3d(picture), source.dtype, out)
 
 
 def _place(
@@ -144,20 +140,17 @@ def _place(
             out.write(values.data)
 
 
-def _grey_table(page: tifffile.TiffPage, native: numpy.dtype[Any]) -> Any:
-    """Grey values of a palette, whose colours have 16 bits whatever the picture has."""
-    colours = page.colormap
-    if colours is None:
-        raise UsageError("its palette is missing")
-    value = sum(weight * plane.astype(numpy.float64) for weight, plane in zip(WEIGHTS, colours, strict=True))
-    scale = 257 if native.itemsize == 1 else 1
-    return numpy.rint(value / scale).astype(native)
+def _table(page: tifffile.TiffPage, source: Source) -> Any:
+    """Grey values of a palette, or its colours of shape (colours, 3); None where the page has none.
 
-
-def _colour_table(page: tifffile.TiffPage, native: numpy.dtype[Any]) -> Any:
-    """Red, green and blue of a palette, of shape (colours, 3), in the type of the picture."""
-    colours = page.colormap
-    if colours is None:
+    The palette has 16 bits whatever the picture has.
+    """
+    if int(page.photometric) != _PALETTE:
+        return None
+    if page.colormap is None:
         raise UsageError("its palette is missing")
-    scale = 257 if native.itemsize == 1 else 1
-    return numpy.rint(numpy.asarray(colours, numpy.float64).T / scale).astype(native)
+    table = numpy.asarray(page.colormap, numpy.float64)
+    if source.planes == 1:
+        table = sum(weight * plane for weight, plane in zip(WEIGHTS, table, strict=True))
+    dtype = numpy.dtype(source.dtype)
+    return numpy.rint(table.T / (257 if dtype.itemsize == 1 else 1)).astype(dtype)

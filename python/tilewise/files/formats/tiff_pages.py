@@ -51,8 +51,9 @@ def page_at(book: tifffile.TiffFile, number: int) -> tifffile.TiffPage:
     """The page with that number, one of `page_count`; what it does not store has its nodata value."""
     alone = len(book.pages) == 1
     page = copy.copy(book.pages[0 if alone else number].aspage())
-    if alone:
-        page.dataoffsets = tuple(offset + number * page.nbytes for offset in page.dataoffsets)
+    shift = number * page.nbytes if alone else 0
+    page.dataoffsets = tuple(int(offset) + shift for offset in page.dataoffsets)  # a file may say 8.0
+    page.databytecounts = tuple(map(int, page.databytecounts))
     page.nodata = missing_number(page) or 0
     return page
 
