@@ -66,7 +66,7 @@ TEST_CASE("all styles read what they should, with comments, blank lines and eith
     for (const TextStyle& style : styles) {
         const std::string s(1, style.separator);
         const std::string text =
-            "# heading 1 2 3\n\n  1" + s + "2  # 3 4\r\n% 5\r\n \t \r\n" + "+3.5e0" + s + " -inf#x\n 5" + s + "6";
+            "# heading 1 2 3\n\n  1" + s + "2  # 3 4\r\n% 5\r\n \t \r\n" + "+3.5e0" + s + " -inf\v#x\n\f\n 5\f" + s + "6";
         CAPTURE(s);
         CHECK(count_lines(text.data(), text.data() + text.size()) == 3);
         const auto numbers = parsed<double>(text, style, Dtype::float64);
@@ -157,6 +157,23 @@ TEST_CASE("what is not a number is quoted with its line") {
     CHECK(complaint("1 2 , 3\n", {',', 2}, Dtype::float64) == "line 1, column 1: \"1 2\" is not a number");
 }
 
+TEST_CASE("a comment begins a line or follows a blank; where there are none, '#' is a character like others") {
+    for (const TextStyle& style : styles) {
+        const std::string s(1, style.separator);
+        for (const std::string word : {"1.#INF", "-1.#IND", "1#", "1#2"}) {
+            CHECK(complaint("1" + s + word + "\n", style, Dtype::float64) ==
+                  "line 1, column 2: \"" + word + "\" is not a number");
+        }
+        TextStyle none = style;
+        none.hash_comments = false;
+        CHECK(complaint("1" + s + "2\n# 3\n", none, Dtype::float64).find("line 2") == 0);
+        CHECK(complaint("1" + s + "2 # 3\n", none, Dtype::int32).find("line 1") == 0);
+    }
+    CHECK(complaint("1\n #N/A\n", {',', 1}, Dtype::float64) == "line 2, column 1: \"#N/A\" is not a number");
+    CHECK(complaint("1,#2\n", {',', 2}, Dtype::float64) == "line 1, column 2: \"#2\" is not a number");
+    CHECK(complaint("\"1\"#,2\n", {',', 2}, Dtype::float64) == "line 1, column 1: \"\"1\"#\" is not a number");
+}
+
 TEST_CASE("lines of the wrong length and empty fields are refused with both counts") {
     for (const TextStyle& style : styles) {
         const std::string s(1, style.separator);
@@ -194,7 +211,7 @@ TEST_CASE("complex numbers read in all their forms, and as pairs") {
     CHECK(numbers[7] == C(0, -std::numeric_limits<double>::infinity()));
     CHECK(parsed<std::complex<float>>("1 2\n3 4\n", {' ', 2, true}, Dtype::complex64) ==
           std::vector<std::complex<float>>{{1, 2}, {3, 4}});
-    for (const char* wrong : {"(1+2j", "1+2", "1+j", "j", "1+2j3", "()", "1j+2"}) {
+    for (const char* wrong : {"(1+2j", "1+2", "1+j", "j", "1+2j3", "()", "(5)", "1j+2"}) {
         CHECK(complaint(wrong, {' ', 1}, Dtype::complex64) ==
               "line 1, column 1: \"" + std::string(wrong) + "\" is not a number");
     }
@@ -254,7 +271,7 @@ TEST_CASE("numbers may stand in quotes, be missing, and have a comma for a point
         return std::equal(found.begin(), found.end(), expected.begin(), expected.end(),
                           [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); });
     };
-    CHECK(parsed<double>("\"1.5\", \" -2 \"\n3,\"4\"#\n", {',', 2}, Dtype::float64) ==
+    CHECK(parsed<double>("\"1.5\", \" -2 \"\n3,\"4\" #\n", {',', 2}, Dtype::float64) ==
           std::vector<double>{1.5, -2, 3, 4});
     CHECK(parsed<std::int64_t>("\"9007199254740993\" 2\n", {' ', 2}, Dtype::int64) ==
           std::vector<std::int64_t>{9007199254740993, 2});
@@ -307,7 +324,7 @@ TEST_CASE("what a float cannot hold is counted, with the place of the first") {
 }
 
 TEST_CASE("fast and plain agree on random texts, right and wrong") {
-    const std::string alphabet = "0123456789.,+-eEdDjn#% \t\n\r()0123456789,,  \"\"nN";
+    const std::string alphabet = "0123456789.,+-eEdDjn#% \t\n\r()0123456789,,  \"\"nN\f#";
     int accepted = 0;
     for (std::uint64_t i = 0; i < 200000; ++i) {
         std::string text;
@@ -317,6 +334,7 @@ TEST_CASE("fast and plain agree on random texts, right and wrong") {
         const Dtype dtype = dtypes[mix(i + 1) % dtypes.size()].dtype;
         TextStyle style{" ,\t"[mix(i + 2) % 3], static_cast<std::int64_t>(1 + mix(i + 3) % 2), false};
         style.decimal = mix(i + 4) % 4 == 0 ? ',' : '.';
+        style.hash_comments = mix(i + 6) % 4 != 0;
         if (mix(i + 5) % 3 == 0) {
             style.missing = {"n", "-9"};
         }
@@ -328,8 +346,7 @@ TEST_CASE("fast and plain agree on random texts, right and wrong") {
             const std::int64_t count =
                 parse_text(text.data(), text.data() + text.size(), style, dtype, fast.data(), room, 1);
             fast.resize(static_cast<std::size_t>(count) * size_of(dtype));
-            const bool tabs = style.tabs_are_fields();
-            CHECK(count == count_lines(text.data(), text.data() + text.size(), tabs) * style.line_numbers);
+            CHECK(count == count_lines(text.data(), text.data() + text.size(), style) * style.line_numbers);
         } catch (const UsageError&) {
             fast_refuses = true;
         }

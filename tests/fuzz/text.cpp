@@ -46,7 +46,7 @@ std::optional<std::vector<std::byte>> parsed(std::string_view text, const TextSt
         const char* end = copy.get() + text.size();
         const std::int64_t count = parse_text(copy.get(), end, style, dtype, out.data(), capacity, 1);
         const std::int64_t parts = is_complex(dtype) && style.pairs ? 2 : 1;
-        const std::int64_t lines = count_lines(copy.get(), end, style.tabs_are_fields());
+        const std::int64_t lines = count_lines(copy.get(), end, style);
         require(count * parts == lines * style.line_numbers, "as many numbers as lines say");
         out.resize(static_cast<std::size_t>(count) * size_of(dtype));
         return out;

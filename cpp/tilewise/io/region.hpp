@@ -43,6 +43,7 @@ struct TextLines {
     char decimal = '.';
     std::vector<std::string> missing = {};  ///< words for NaN; with any, an empty field is one too
     std::int64_t end = -1;                  ///< the byte where the lines end; −1: where the file does
+    bool hash_comments = true;              ///< '#' begins a comment
 
     /// Numbers of the matrix on each line.
     std::int64_t elements() const { return pairs ? line_numbers / 2 : line_numbers; }

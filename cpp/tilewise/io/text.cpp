@@ -90,7 +90,7 @@ private:
 
     const char* at_line(std::int64_t line) const {
         const std::int64_t piece = index_.piece_of(line);
-        return characters_.skip(characters_.piece(piece), line - index_.lines_before(piece), style_.tabs_are_fields());
+        return characters_.skip(characters_.piece(piece), line - index_.lines_before(piece), style_);
     }
 
     const Region& region_;
@@ -108,7 +108,8 @@ kernel::TextStyle style_of(const Region& region) {
             .line_numbers = text.line_numbers,
             .pairs = text.pairs,
             .decimal = text.decimal,
-            .missing = text.missing};
+            .missing = text.missing,
+            .hash_comments = text.hash_comments};
 }
 
 TextIndex::TextIndex(Context& context, const Region& region) : ledger_(context.ledger) {
@@ -121,10 +122,10 @@ TextIndex::TextIndex(Context& context, const Region& region) : ledger_(context.l
     mpi::together(context.comm, [&] {
         if (mine.size() > 0) {
             const Characters characters(region);
-            const bool tabs_are_fields = style_of(region).tabs_are_fields();
+            const kernel::TextStyle style = style_of(region);
             parallel_tasks(context.threads, mine.size(), [&](std::int64_t task, int) {
                 const char *begin = characters.piece(mine.begin + task), *end = characters.piece(mine.begin + task + 1);
-                lines[static_cast<std::size_t>(task)] = kernel::count_lines(begin, end, tabs_are_fields);
+                lines[static_cast<std::size_t>(task)] = kernel::count_lines(begin, end, style);
                 characters.release(mine.begin + task, end);
             });
         }

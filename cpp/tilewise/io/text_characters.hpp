@@ -44,10 +44,10 @@ public:
     }
 
     /// The line that follows `lines` lines of numbers from `at` on, which begins a line.
-    const char* skip(const char* at, std::int64_t lines, bool tabs_are_fields) const {
+    const char* skip(const char* at, std::int64_t lines, const kernel::TextStyle& style) const {
         while (lines > 0 && at < end_) {
             const char* next = after_newline(at);
-            lines -= kernel::count_lines(at, next, tabs_are_fields);
+            lines -= kernel::count_lines(at, next, style);
             at = next;
         }
         return at;

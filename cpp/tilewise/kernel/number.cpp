@@ -203,6 +203,8 @@ template <class R> Scan scan_complex(const char* at, const char* end, std::compl
             return {part.end, Fault::no_number};
         }
         ++part.end;
+    } else if (bracket) {
+        return {part.end, Fault::no_number};  // (5) may be -5
     }
     if (bracket && !is(')')) {
         return {part.end, Fault::no_number};

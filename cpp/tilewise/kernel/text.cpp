@@ -2,6 +2,7 @@
 #include "tilewise/kernel/text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -33,18 +34,31 @@ bool at_line_end(const char* at, const char* end) {
     return at == end || *at == '\n';
 }
 
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\f' || c == '\v'; }
+
 const char* skip_blanks(const char* at, const char* end, bool tabs) {
-    while (at < end && (*at == ' ' || (tabs && *at == '\t'))) {
+    while (at < end && is_blank(*at) && (tabs || *at != '\t')) {
         ++at;
     }
     return at;
 }
 
 /// Whether a line whose first character that is no blank is at `at` holds numbers.
-bool holds_data(const char* at, const char* end) { return !at_line_end(at, end) && *at != '#' && *at != '%'; }
+bool holds_data(const char* at, const char* end, const TextStyle& style) {
+    return !at_line_end(at, end) && *at != '%' && !(*at == '#' && style.hash_comments);
+}
+
+/// The word of Excel for no number that a line begins with, which is no comment; or nothing.
+std::string_view error_word(const char* at, const char* end) {
+    constexpr std::array<std::string_view, 7> words{"#N/A",  "#NULL!", "#DIV/0!", "#VALUE!",
+                                                    "#REF!", "#NAME?", "#NUM!"};
+    const std::string_view line(at, static_cast<std::size_t>(end - at));
+    const auto* found = std::find_if(words.begin(), words.end(), [&](auto word) { return line.starts_with(word); });
+    return found == words.end() ? std::string_view() : *found;
+}
 
 std::string_view without_blanks(std::string_view text) {
-    constexpr std::string_view blanks = " \t";
+    constexpr std::string_view blanks = " \t\f\v";
     const auto first = std::min(text.find_first_not_of(blanks), text.size());
     return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
 }
@@ -71,10 +85,13 @@ struct Place {
     bool plain = certain && style.decimal == '.';  ///< only what `scan` refuses must be looked at as a field
 
     const char* skip(const char* at) const { return skip_blanks(at, end, separator != '\t'); }
-    bool line_is_over(const char* at) const { return at_line_end(at, end) || *at == '#'; }
-    bool separates(char c) const { return c == separator || (separator == ' ' && c == '\t'); }
+    /// Behind the last number; a '#' inside a word, as in 1.#INF, begins no comment.
+    bool line_is_over(const char* at) const {
+        return at_line_end(at, end) || (*at == '#' && style.hash_comments && (at == line_begin || is_blank(at[-1])));
+    }
+    bool separates(char c) const { return c == separator || (separator == ' ' && is_blank(c)); }
     bool ends_number(const char* at) const {
-        return at == end || *at == ' ' || *at == '\t' || separates(*at) || line_is_over(at);
+        return at == end || is_blank(*at) || *at == separator || at_line_end(at, end);
     }
     /// The field that begins at `at`, without blanks at its end, with quotes where it has them.
     std::string_view field(const char* at) const {
@@ -86,7 +103,7 @@ struct Place {
         while (!line_is_over(stop) && !separates(*stop)) {
             ++stop;
         }
-        while (stop > at && (stop[-1] == ' ' || stop[-1] == '\t')) {
+        while (stop > at && is_blank(stop[-1])) {
             --stop;
         }
         return {at, static_cast<std::size_t>(stop - at)};
@@ -162,6 +179,14 @@ std::string range_of(Dtype dtype) {
     });
 }
 
+/// What helps with a word that has a '#' in it.
+std::string advice_on(std::string_view text) {
+    if (text.find(".#") != text.npos) {
+        return R"(sed 's/1\.#INF0*/inf/g; s/1\.#[A-Z]*0*/nan/g' writes such numbers as inf and nan)";
+    }
+    return text.find('#') != text.npos && text.front() != '#' ? "a comment begins a line, or behind a blank" : "";
+}
+
 void Place::fail_field(const char* at, Fault fault) const {
     const std::string where = "line " + std::to_string(line) + ", column " + std::to_string(column(at)) + ": ";
     const std::string_view text = field(at);
@@ -183,7 +208,7 @@ void Place::fail_field(const char* at, Fault fault) const {
             throw refused(quoted(text) + " is beyond " + std::string(name_of(dtype)) + ", which holds " +
                           range_of(dtype));
         default:
-            throw refused(quoted(text) + " is not a number");
+            throw refused(quoted(text) + " is not a number", advice_on(text));
     }
 }
 
@@ -298,7 +323,7 @@ std::int64_t parse_lines(Place place, Dtype dtype, std::byte* out, std::int64_t 
             quick.read(place, line_out + count * item, (capacity - count) / std::max<std::int64_t>(1, line_numbers)) *
             line_numbers;
         const char* at = skip_blanks(place.line_begin, end, tabs);
-        if (holds_data(at, end)) {
+        if (holds_data(at, end, place.style)) {
             if (place.separator == '\t') {
                 at = place.skip(place.line_begin);  // a tab before the first number stands behind an empty field
             }
@@ -310,6 +335,9 @@ std::int64_t parse_lines(Place place, Dtype dtype, std::byte* out, std::int64_t 
             }
             at = parse_line<T>(place, at, line_out, out == nullptr ? 0 : count);
             count += line_numbers;
+        } else if (const auto word = place.style.hash_comments ? error_word(at, end) : ""; !word.empty()) {
+            throw UsageError("line " + std::to_string(place.line) + ", column 1: " + quoted(word) + " is not a number",
+                             -1, 0, "write nan in its place; it begins no comment");
         }
         place.line_begin = behind_line(at, end);
     }
@@ -318,11 +346,12 @@ std::int64_t parse_lines(Place place, Dtype dtype, std::byte* out, std::int64_t 
 
 }  // namespace
 
-std::int64_t count_lines(const char* begin, const char* end, bool tabs_are_fields) {
+std::int64_t count_lines(const char* begin, const char* end, const TextStyle& style) {
+    const bool tabs = !style.tabs_are_fields();
     std::int64_t count = 0;
     while (begin < end) {
-        const char* at = skip_blanks(begin, end, !tabs_are_fields);
-        count += holds_data(at, end);
+        const char* at = skip_blanks(begin, end, tabs);
+        count += holds_data(at, end, style);
         begin = behind_line(at, end);
     }
     return count;

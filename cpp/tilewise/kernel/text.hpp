@@ -11,8 +11,8 @@
 
 namespace tilewise::kernel {
 
-/// How numbers stand in a line. In a data line, what follows a '#' is a comment; a line ends with "\n", "\r\n" or the
-/// file. A number may stand in double quotes.
+/// How numbers stand in a line. In a data line, a comment is a '#' behind a blank and what follows; a line ends with
+/// "\n", "\r\n" or the file. Form feeds and vertical tabs are blanks. A number may stand in double quotes.
 struct TextStyle {
     /// ' ': any run of blanks or tabs. Another, as ',' or '\t': exactly one between two numbers, blanks around it
     /// allowed.
@@ -26,6 +26,7 @@ struct TextStyle {
     /// Words in the place of a number that is missing, which is read as NaN; with any, an empty field is one too. NaN
     /// is written as the first.
     std::vector<std::string> missing = {};
+    bool hash_comments = true;  ///< else '#' begins none, as in MatrixMarket
 
     /// Whether a line of tabs alone has fields, which are empty.
     bool tabs_are_fields() const { return separator == '\t' && !missing.empty(); }
@@ -47,8 +48,8 @@ struct Losses {
 void check_pairs(const TextStyle& style);
 
 /// Data lines in [begin, end), which begins a line: lines that are neither blank nor a comment ('#' or '%' first, after
-/// blanks). As fast as memchr where lines are long. With `tabs_are_fields` a tab is no blank.
-std::int64_t count_lines(const char* begin, const char* end, bool tabs_are_fields = false);
+/// blanks). As fast as memchr where lines are long.
+std::int64_t count_lines(const char* begin, const char* end, const TextStyle& style = {});
 
 /// Parses the numbers of all data lines in [begin, end), which begins a line and ends after a newline or at the end of
 /// the file, into `out`, in order; `out` has room for `capacity` numbers of `dtype` and need not be aligned, and where

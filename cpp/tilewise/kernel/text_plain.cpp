@@ -14,9 +14,11 @@
 namespace tilewise::kernel {
 namespace {
 
+constexpr const char* blanks = " \t\f\v";
+
 std::string stripped(const std::string& text) {
-    const auto first = text.find_first_not_of(" \t");
-    return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t") - first + 1);
+    const auto first = text.find_first_not_of(blanks);
+    return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
 /// Fields without blanks around them. What stands in quotes is of one field.
@@ -25,7 +27,7 @@ std::vector<std::string> split(const std::string& line, char separator) {
     bool quoted = false;
     for (const char c : line) {
         quoted = c == '"' ? !quoted && stripped(fields.back()).empty() : quoted;
-        if (!quoted && (c == separator || (separator == ' ' && c == '\t'))) {
+        if (!quoted && (c == separator || (separator == ' ' && std::string(blanks).find(c) != std::string::npos))) {
             fields.emplace_back();
         } else {
             fields.back() += c;
@@ -113,6 +115,8 @@ template <class T> T number_in(const std::string& field) {
                 refuse(field);
             }
             ++at;
+        } else if (bracket) {
+            refuse(field);
         }
         at += bracket ? 2 : 0;
         value = {real, imaginary};
@@ -206,12 +210,21 @@ std::vector<std::byte> plain_parse_text(std::string_view text, const TextStyle& 
         std::string whole(text.substr(0, length));
         whole.resize(whole.find_last_not_of('\r') + 1);
         text.remove_prefix(std::min(length + 1, text.size()));
+        for (const char* word : {"#N/A", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!"}) {
+            if (style.hash_comments && stripped(whole).starts_with(word)) {
+                refuse(word);
+            }
+        }
         const bool tabs = style.tabs_are_fields();
-        const std::size_t first = whole.find_first_not_of(tabs ? " " : " \t");
-        if (first == std::string::npos || whole[first] == '%' || whole[first] == '#') {
+        const std::size_t first = whole.find_first_not_of(tabs ? " \f\v" : blanks);
+        if (first == std::string::npos || whole[first] == '%' || (whole[first] == '#' && style.hash_comments)) {
             continue;
         }
-        const std::string data = whole.substr(0, whole.find('#'));
+        std::size_t stop = whole.size();
+        for (std::size_t i = whole.size(); style.hash_comments && i-- > 1;) {
+            stop = whole[i] == '#' && std::string(blanks).find(whole[i - 1]) != std::string::npos ? i : stop;
+        }
+        const std::string data = whole.substr(0, stop);
         try {
             const auto fields = split(data, style.separator);
             if (static_cast<std::int64_t>(fields.size()) != style.line_numbers) {

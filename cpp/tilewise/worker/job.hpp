@@ -56,6 +56,7 @@ struct RegionFields {
     std::string decimal;
     std::vector<std::string> missing;
     std::int64_t text_end = -1;
+    bool hash_comments = true;
     std::vector<TileFields> tiles;
     std::string fill;
     std::optional<ChunksFields> chunks;

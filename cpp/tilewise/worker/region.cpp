@@ -73,7 +73,8 @@ io::Region region_of(const RegionFields& f) {
         if (f.separator.size() != 1 || f.decimal.size() != 1 || f.line_numbers < 1) {
             throw UsageError(f.name + ": a text has one separator, one decimal mark and at least one number per line");
         }
-        region.text = io::TextLines{f.separator[0], f.line_numbers, f.pairs, f.decimal[0], f.missing, f.text_end};
+        region.text = io::TextLines{f.separator[0], f.line_numbers, f.pairs,        f.decimal[0],
+                                    f.missing,      f.text_end,     f.hash_comments};
     } else if (f.encoding == "chunks") {
         if (!f.chunks) {
             throw UsageError(f.name + ": there are no chunks");

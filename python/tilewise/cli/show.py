@@ -66,6 +66,8 @@ def main(words: list[str], joined: Join | None) -> int:
     def warn(said: str) -> None:
         sys.stderr.write(f"tilewise: warning: {name}: {said}\n")
 
+    for said in source.warnings:
+        warn(said)
     if rows is None:
         with binary(source, warn=warn) as region:
             _print(corners(region))

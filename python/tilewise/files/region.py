@@ -90,7 +90,8 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     tiles without a file. The `encoding` is `binary`, `text`, or `chunks`. In a `text` a line holds
     `line_numbers` numbers between `separator`s (a blank stands for any run of blanks); with `pairs` a complex
     number is two of these. With words for `missing` numbers an empty field is one too. Where its lines end
-    before the file does, `text_end` is that byte. Of a stack it is the first slice, and `steps` are the bytes
+    before the file does, `text_end` is that byte. With `hash_comments` a `#` that begins a line, or follows a
+    blank, begins a comment. Of a stack it is the first slice, and `steps` are the bytes
     from one to the next along each axis of the stack.
     """
 
@@ -109,6 +110,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     decimal: str = "."
     missing: list[str] = []
     text_end: int = -1
+    hash_comments: bool = True
     tiles: list[Tile] = []
     fill: str = ""
     chunks: Chunks | None = None

@@ -66,7 +66,7 @@ def parse_decimal(word: str) -> Marks:
 def parse_missing(words: Sequence[str]) -> tuple[str, ...]:
     """Words for missing numbers; UsageError for those that no field can be."""
     for word in words:
-        if re.search(r"[\"#\x00-\x1f]", word) or word.startswith("%") or word != word.strip():
+        if re.search(r"[\"\x00-\x1f]|(^|\s)#|^%", word) or word != word.strip():
             raise UsageError(
                 f"--missing {word!r} cannot be a field: it has a comment mark, a quote or blanks around it"
             )

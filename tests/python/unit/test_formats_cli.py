@@ -179,7 +179,7 @@ def test_column_names_are_left_out_where_they_are_certain(here: InProcess, line:
     Path("a.csv").write_text(f"{line}\n1,2\n")
     result = here("info", "a.csv")
     if names:
-        assert f"its first line is read as column names: {names}\n" in result.stdout
+        assert f"its first line is read as column names: {names}; --header-rows 1 confirms" in result.stdout
         assert "1×2" in result.stdout
     else:
         assert "--header-rows 1" in one_message(result, 2)

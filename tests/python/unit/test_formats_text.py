@@ -15,6 +15,7 @@ from tilewise.files.formats import text_lines as lines
 from tilewise.files.output import create
 from tilewise.files.ranges import needed
 from tilewise.files.reading import binary, mapped
+from tilewise.files.style import Style
 from tilewise.files.target import check_target
 
 
@@ -40,7 +41,7 @@ def looked_at(tmp_path: Path, text: str | bytes, name: str = "a.txt") -> tuple[i
         ("\ufeff1 2 3\n4 5 6\n", (2, 3, " ")),
         ("  1  2\t3  \n 4 5 6 \n", (2, 3, " ")),
         ("1 2 3  \n   \n\t\n  4 5 6\n  ", (2, 3, " ")),
-        ("# a\n% b\n\n1 2 3 # c\n#d\n 4 5 6#e\n  # f\n%", (2, 3, " ")),
+        ("# a\n% b\n\n1 2 3 # c\n#d\n 4 5 6\f#e\n\f\n  # f\n%", (2, 3, " ")),
         (" " * 100 + "1 2 3\n" + "\t" * 70 + "\n" + " " * 64 + "4 5 6\n", (2, 3, " ")),
         ("1, 2, 3\n4, 5, 6\n", (2, 3, ",")),
         ("1;2;3\n4;5;6\n", (2, 3, ";")),
@@ -114,7 +115,11 @@ def test_what_numpy_writes(
         ("a.txt", b"1 2\r3 4\r", "old Macs"),
         ("a.txt", b"1 2\n3 4\r", "old Macs"),
         ("a.txt", b"\x93NUMPY\x01\x00", "first line"),
-        ("a.txt", b"\xff\xfe1\x00 \x002\x00\n\x00", "first line"),
+        ("a.txt", b"\xff\xfe1\x00 \x002\x00\n\x00", "UTF-16,"),
+        ("a.csv", "1,2\n".encode("utf-16-be"), "UTF-16BE"),
+        ("a.csv", "1,2\n".encode("utf-32"), "UTF-32,"),
+        ("a.txt", "1 2#c\n", "'2#c' in its first line"),
+        ("a.csv", "(5),2\n3,4\n", r"'\(5\)' in its first line"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, name: str, text: str | bytes, said: str) -> None:
@@ -123,9 +128,68 @@ def test_what_is_refused(tmp_path: Path, name: str, text: str | bytes, said: str
 
 
 def test_numbers_that_are_none_are_found_when_they_are_read(tmp_path: Path) -> None:
-    for text in ("1 2\n3 x\n", "1 2\n3\n", "1 2\n3 4 5\n", "1 2 3\n4 5 6\n7\n"):
+    for text in (
+        "1 2\n3 x\n",
+        "1 2\n3\n",
+        "1 2\n3 4 5\n",
+        "1 2 3\n4 5 6\n7\n",
+        "5 6\n1 2\n3 4 5\n6\n",
+        "5 6\n3 nan(ind)\n",
+        "5j 6\n3 1_0j\n",
+        "5 6\n3 4#\n",
+        "#N/A 6\n3 4\n",
+        "5 6\n#N/A 4\n",
+    ):
         with pytest.raises(UsageError, match=r"a\.txt"):
             looked_at(tmp_path, text)
+
+
+M = "\u2212"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "advice"),
+    [
+        ("a.txt", "***** *****\n1.0 2.0\n", "--missing='*****' reads such fields as nan"),
+        ("a.csv", "NA\n1\n2\n", "--missing=NA reads"),
+        ("a.csv", "NULL,-\n1,2\n", "--missing=NULL reads"),
+        ("a.csv", "#N/A,#N/A\n1,2\n", "write nan in its place"),
+        ("a.txt", f"{M}5 {M}6\n1 2\n", f"sed 's/{M}/-/g'"),
+        ("a.txt", "0x10\n3\n4\n", ""),
+        ("a.txt", "1.0-300\n2\n3\n", ""),
+        ("a.txt", "1.5f 2.5f\n3 4\n", ""),
+        ("a.csv", "1.234,5;2.000,5\n3,5;4,5\n", 'sed "s/[.]//g" removes the marks of thousands; --decimal ,'),
+        ("a.csv", "1.299,99;2.399,50\n2,5;3,5\n", 'sed "s/[.]//g"'),
+        ("a.csv", "$5,$6\n7,8\n", ""),
+        ("a.csv", "12:30,12:45\n1,2\n", ""),
+        ("a.csv", "2020-01-01,2020-02-01\n1,2\n", ""),
+        ("a.csv", "1'234.5;1'234.6\n1;2\n", 'sed "s/[\']//g"'),
+        ("a.csv", "1.#INF\n2\n", "sed 's/1"),
+    ],
+)
+def test_a_first_line_that_may_be_numbers_is_not_dropped(
+    tmp_path: Path, name: str, text: str, advice: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UsageError, match="in its first line, but a number was expected") as refused:
+        files.inspect(str(tmp_path / name))
+    assert refused.value.advice.startswith(advice)
+    assert refused.value.advice.endswith("--header-rows 1 skips a line of names")
+    source = files.inspect(str(tmp_path / name), style=Style(header_rows=1))
+    assert source.rows == text.count("\n") - 1 and not source.warnings
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["x1,x2", "col_1,Q1/2020", "1st,T=300K", "depth,5%", "NA,x", "e1,d2", "1h,1d", "a#1,b#2", "ff,5m"],
+)
+def test_column_names_are_dropped_with_a_warning(tmp_path: Path, names: str) -> None:
+    (tmp_path / "a.csv").write_text(f"{names}\n1,2\n")
+    source = files.inspect(str(tmp_path / "a.csv"))
+    said = (
+        f"its first line is read as column names: {names.replace(',', ', ')}; --header-rows 1 confirms that"
+    )
+    assert (source.rows, source.warnings, source.notes) == (1, (said,), ())
 
 
 @given(

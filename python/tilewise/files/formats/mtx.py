@@ -12,6 +12,7 @@ from tilewise.base.units import shape_text
 from tilewise.files.checks import numbers_bytes, printable
 from tilewise.files.dtypes import ALL, is_integer
 from tilewise.files.formats import Format
+from tilewise.files.formats.text_lines import check_encoding
 from tilewise.files.headed import put_head
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
@@ -34,6 +35,8 @@ def inspect(path: str, name: str, member: str) -> Source:
     """The array at `path`; sparse matrices are refused, symmetric ones must be decoded."""
     file, size = open_regular(path, name)
     with file:
+        check_encoding(file.read(64), name)
+        file.seek(0)
         field, symmetry = _banner(file.readline(_LINE_MAX), name)
         rows, columns = _extents(_next_line(file, name), name)
         # What follows may still be a comment or a blank line.
@@ -68,6 +71,7 @@ def inspect(path: str, name: str, member: str) -> Source:
         separator=" " if symmetry == "general" else "",
         line_numbers=line_numbers if symmetry == "general" else 0,
         pairs=symmetry == "general" and line_numbers == 2,
+        hash_comments=False,
         file_bytes=size,
         format="mtx",
         encoded=symmetry != "general",
@@ -93,13 +97,21 @@ def decode(source: Source, out: BinaryIO) -> None:
     column = msgspec.structs.replace(
         source, rows=count, columns=1, separator=" ", line_numbers=1 + pairs, pairs=pairs
     )
-    half = numpy.concatenate([numpy.empty(0, source.dtype), *numbers_of_text(column)])
+
+    def refuse(said: str) -> None:
+        raise UsageError(f"{source.name}: {said}", "the same in an array that is general is a warning")
+
+    half = numpy.concatenate([numpy.empty(0, source.dtype), *numbers_of_text(column, warn=refuse)])
     full = numpy.zeros((size, size), numpy.dtype(source.dtype).newbyteorder("<"))
     begin = 0
     for index in range(size):
         first = index + 1 if skew else index
         part = half[begin : begin + size - first]
         begin += part.size
+        if skew and source.dtype == "int64" and (part == numpy.iinfo("int64").min).any():
+            raise UsageError(
+                f"{source.name} is skew-symmetric, but int64 cannot hold 2^63, the negative of -2^63"
+            )
         mirrored = -part if skew else part.conj() if symmetry == "hermitian" else part
         full[index, first:] = mirrored
         full[first:, index] = part

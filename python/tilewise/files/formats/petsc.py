@@ -39,6 +39,11 @@ def inspect(path: str, name: str, member: str) -> Source:
             f"{name} {what}, but a dense one was expected", "MatConvert(A, MATDENSE, …) before MatView"
         )
     real = numbers_bytes(rows, columns, "float64", name)
+    if real and size == form.size + real // 2:
+        raise UsageError(
+            f"{name} has the size of {shape_text(rows, columns)} single-precision numbers, or is truncated",
+            f"- --from 'raw:{rows}x{columns}:>float32:{form.size}' < {name} reads such numbers",
+        )
     dtype = "complex128" if real and size == form.size + 2 * real else "float64"
     require_size(name, size, form.size, rows, columns, dtype)
     return Source(
@@ -51,6 +56,9 @@ def inspect(path: str, name: str, member: str) -> Source:
         byte_order="big",
         file_bytes=size,
         format="petsc",
+        notes=()
+        if dtype == "complex128"
+        else ("complex numbers in single precision would have the same size; it is read as float64",),
     )
 
 

@@ -7,11 +7,24 @@ import re
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import shape_text
-from tilewise.files.checks import numbers_bytes
+from tilewise.files.checks import numbers_bytes, printable
 from tilewise.files.dtypes import ALL
 from tilewise.files.formats import Format
-from tilewise.files.formats.text_lines import Line, count_data_lines, data_lines, skip_lines
-from tilewise.files.formats.text_style import Reading, dtype_of, names_in, reading_of, refused
+from tilewise.files.formats.text_lines import (
+    Line,
+    check_encoding,
+    count_data_lines,
+    data_lines,
+    skip_lines,
+)
+from tilewise.files.formats.text_style import (
+    Reading,
+    dtype_of,
+    may_be_numbers,
+    names_in,
+    reading_of,
+    refused,
+)
 from tilewise.files.headed import put_head
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
@@ -27,8 +40,9 @@ _SHOWN_NAMES = 5
 def inspect(path: str, name: str, member: str, most: int | None = None, style: Style = PLAIN) -> Source:
     """The matrix at `path`: columns from its first line, rows by counting lines, numbers not yet checked.
 
-    Unless `style` counts the header rows, a first line of names above numbers is left out, and one with two
-    whole numbers that fit the rest exactly is a header of rows and columns. Where both readings are possible
+    Unless `style` counts the header rows, a first line of names above numbers is left out with a warning, and
+    refused where the names may be numbers; one with two whole numbers that fit the rest exactly is a header
+    of rows and columns. Where both readings are possible
     (two columns) it is taken as numbers, as numpy.loadtxt does, and a warning says so.
     With `most` lines are counted only so far, unless the first one may be a header: the matrix then is the
     top of the whole one, of `most` rows where there are that many.
@@ -39,6 +53,8 @@ def inspect(path: str, name: str, member: str, most: int | None = None, style: S
     notes: list[str] = []
     warnings: tuple[str, ...] = ()
     with file:
+        check_encoding(file.read(64), name)
+        file.seek(0)
         skip_lines(file, skipped, name)
         start = file.tell()
         lines = [line for line in data_lines(file, 2, style.separator or "", tabs, skipped) if line]
@@ -53,12 +69,12 @@ def inspect(path: str, name: str, member: str, most: int | None = None, style: S
         reading = reading_of(lines, _usual(name, lines[0]), style)
         if reading is None:
             below, names = _below_names(lines, name, style)
-            notes.append(f"its first line is read as column names: {names}")
+            warnings = (f"its first line is read as column names: {names}; --header-rows 1 confirms that",)
             lines, reading = lines[1:], below
         begin, second = lines[0], lines[1] if len(lines) > 1 else None
         pair = (
             _shape_in(begin, style)
-            if second is not None and style.header_rows is None and not notes
+            if second is not None and style.header_rows is None and not warnings
             else None
         )
         tabs = reading.separator == "\t" and bool(style.missing)
@@ -173,9 +189,9 @@ def _below_names(lines: list[Line], name: str, style: Style) -> tuple[Reading, s
     if style.header_rows is None and len(lines) > 1:
         below = reading_of(lines[1:], _usual(name, lines[1]), style)
         names = names_in(lines[0], lines[1], below) if below is not None else None
-        if below is not None and names is not None:
+        if below is not None and names is not None and not may_be_numbers(names):
             more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-            return below, ", ".join(names[:_SHOWN_NAMES]) + more
+            return below, printable(", ".join(names[:_SHOWN_NAMES])) + more
     raise refused(name, lines, usual, style)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 import os
 import re
@@ -22,6 +23,10 @@ _WORTH_A_PROCESS = 1 << 20  # bytes
 _DATA = re.compile(rb"\n[^\S\n]*[^\s#%]")  # how a line with data begins
 _DATA_OF_FIELDS = re.compile(rb"\n[ \r\v\f]*[^ \n\r\v\f#%]")  # where a tab is no blank
 _LONE_RETURN = re.compile(rb"\r[^\n]")
+_HASH = re.compile(rb"[ \t\v\f]#")  # behind a number; a `#` inside a word, as in 1.#INF, begins no comment
+ERROR_WORD = re.compile(  # of Excel; at the beginning of a line it is no comment
+    rb"^[ \t\v\f]*(#(?:N/A|NULL!|DIV/0!|VALUE!|REF!|NAME\?|NUM!))", re.MULTILINE
+)
 _FORTRAN_EXPONENT = re.compile(rb"(?<=[0-9.])[dD](?=[+-]?[0-9])")
 
 
@@ -58,6 +63,33 @@ class Line:
             if self._in_field and not piece[:1].isspace():
                 self._fields[" "] -= 1  # the same field goes on
             self._in_field = not piece[-1:].isspace()
+
+
+def check_encoding(start: bytes, name: str) -> None:
+    """Raises UsageError where the first bytes of a text are those of UTF-16 or UTF-32."""
+    marks = {codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF32_BE: "UTF-32"}  # the first begins like UTF-16's
+    marks |= {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
+    found = next((encoding for mark, encoding in marks.items() if start.startswith(mark)), "")
+    for width, at, encoding in (
+        (4, 0, "UTF-32LE"),
+        (4, 3, "UTF-32BE"),
+        (2, 0, "UTF-16LE"),
+        (2, 1, "UTF-16BE"),
+    ):
+        letters = start[at::width]
+        if not found and len(start) % width == 0 and start and b"\0" not in letters:
+            found = encoding if start.count(b"\0") == len(start) - len(letters) else ""
+    if found:
+        raise UsageError(
+            f"{name} is a text in {found}, but ASCII or UTF-8 was expected",
+            f"iconv -f {found} -t UTF-8 converts it",
+        )
+
+
+def without_comment(line: bytes) -> bytes:
+    """A line of numbers without the comment behind these."""
+    comment = _HASH.search(line) if b"#" in line else None
+    return line[: comment.end() - 1] if comment else line
 
 
 def plain_exponents(text: bytes) -> bytes:
@@ -99,6 +131,7 @@ def data_lines(
     lines: list[Line | None] = []
     line: Line | None = None
     skipping = False
+    last = b""  # byte of the line so far
     number = skipped + 1
     begin = file.tell()  # of the current line
     while len(lines) < count:
@@ -106,18 +139,19 @@ def data_lines(
         piece = file.readline(_PIECE)
         if not skipping and line is None:
             bare = piece.lstrip(_blanks(tabs_are_fields) + b"\n")
-            if bare[:1] and bare[:1] in _MARKS:
+            if bare[:1] and bare[:1] in _MARKS and not ERROR_WORD.match(bare):
                 skipping = True
             elif bare:
                 line = Line(begin, number, separators)
-        comment = piece.find(b"#")
         if line is not None and not skipping:
-            line.add((piece[:comment] if comment >= 0 else piece).rstrip(b"\r\n"))
-            skipping = comment >= 0
+            data = without_comment(last + piece)[len(last) :]
+            line.add(data.rstrip(b"\r\n"))
+            skipping = len(data) < len(piece)
+        last = piece[-1:]
         if piece.endswith(b"\n") or not piece:
             if line is not None:
                 lines.append(line)
-            line, skipping, begin = None, False, at + len(piece)
+            line, skipping, last, begin = None, False, b"", at + len(piece)
             number += 1
         if not piece:
             break

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from tilewise.files.formats.text_lines import without_comment
 from tilewise.files.formats.text_style import fields_of
 from tilewise.files.losses import loss_text
 from tilewise.files.region import Region
@@ -33,9 +34,9 @@ class Losses:
             if not numpy.any(numpy.abs(flat) >= _GAP):
                 return
         for number, each in enumerate(text.split(b"\n"), line):
-            if _CANDIDATE.search(each) and not each.lstrip().startswith(b"%"):
-                data = each.split(b"#")[0]
-                for column, field in enumerate(fields_of(data.strip(b" \r"), self._region.separator), 1):
+            if _CANDIDATE.search(each) and not each.lstrip().startswith((b"%", b"#")):
+                data = without_comment(each).strip(b" \r")
+                for column, field in enumerate(fields_of(data, self._region.separator), 1):
                     if kind := self._kind(field):
                         self._found.setdefault(kind, [0, number, column])[0] += 1
 

@@ -5,21 +5,32 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import printable
 from tilewise.files.dtypes import is_integer
-from tilewise.files.formats.text_lines import plain_exponents, top
+from tilewise.files.formats.text_lines import ERROR_WORD, plain_exponents, top, without_comment
 from tilewise.files.formats.text_losses import Losses
-from tilewise.files.formats.text_style import bare, fields_of, is_missing, number_type
+from tilewise.files.formats.text_style import (
+    NO_COMPLEX,
+    advice_on_hash,
+    bare,
+    fields_of,
+    is_missing,
+    number_type,
+)
 from tilewise.files.region import Region
 from tilewise.files.style import Style
 
+if TYPE_CHECKING:
+    from decimal import Decimal
+
 _BLOCK = 4 << 20  # bytes
-_COMMENT = re.compile(rb"#[^\n]*|^[ \t]*%[^\n]*", re.MULTILINE)
+_COMMENT = re.compile(rb"(?:(?<=[ \t\v\f])|^)#[^\n]*|^[ \t\v\f]*%[^\n]*", re.MULTILINE)
+_PERCENT_COMMENT = re.compile(rb"^[ \t\v\f]*%[^\n]*", re.MULTILINE)
 
 Numbers = numpy.ndarray[Any, numpy.dtype[Any]]
 Warn = Callable[[str], None]
@@ -61,12 +72,16 @@ def numbers_of_text(region: Region, only_top: bool = False, warn: Warn | None = 
 def _numbers(block: Block, region: Region) -> Numbers:
     """What a block holds: as a whole where it is plain, else field by field, with the place of a mistake."""
     text, mark = block.text, region.separator.encode()
-    plain = _COMMENT.sub(b"", text) if b"#" in text or b"%" in text else text
-    styled = region.decimal != "." or region.missing or b'"' in plain
+    comment = _COMMENT if region.hash_comments else _PERCENT_COMMENT
+    plain = comment.sub(b"", text) if b"#" in text or b"%" in text else text
+    # Of names in brackets, as in nan(ind), numpy takes any.
+    styled = region.decimal != "." or region.missing or b'"' in plain or (b"(" in plain and _is_real(region))
+    styled = styled or (b"#" in text and region.hash_comments and ERROR_WORD.search(text))
     if not styled and (region.separator == " " or not _has_empty(plain, mark)):
         if region.separator != " ":
             plain = plain.replace(mark, b" ")
         try:
+            _require_lines(plain, region.line_numbers)
             return _parse(plain_exponents(plain), region)
         except (ValueError, DeprecationWarning):
             pass  # which field by field has its place
@@ -83,11 +98,24 @@ def _refuse_lines(region: Region) -> None:
             _line(line, number, region)
 
 
+def _require_lines(text: bytes, count: int) -> None:
+    """Raises ValueError unless each line that is not blank has `count` fields between blanks."""
+    letters = numpy.frombuffer(b"\n" + text + b"\n", numpy.uint8)
+    begins = (letters[1:] > ord(" ")) & (letters[:-1] <= ord(" "))
+    fields = numpy.diff(numpy.cumsum(begins)[letters[1:] == ord("\n")], prepend=0)
+    if not numpy.isin(fields, (0, count)).all():
+        raise ValueError
+
+
 def _has_empty(text: bytes, mark: bytes) -> bool:
     mark = re.escape(mark)
     blanks = rb" *" if mark == rb"\t" else rb"[ \t]*"
     empty = mark + blanks + rb"(?:" + mark + rb"|\r*$)|^" + blanks + mark
     return re.search(empty, text, re.MULTILINE) is not None
+
+
+def _is_real(region: Region) -> bool:
+    return region.pairs or not region.dtype.startswith("complex")
 
 
 def _is_pairs(region: Region) -> bool:
@@ -100,9 +128,14 @@ def _part_type(region: Region) -> str:
 
 def _line(line: bytes, number: int, region: Region) -> list[Any] | None:
     """The numbers of one line; None where it has none."""
-    data = line.split(b"#")[0].rstrip(b"\r")
-    bare_line = data.strip(b" " if region.tabs_are_fields else b" \t")
-    if not bare_line or bare_line.startswith(b"%"):
+    if region.hash_comments and (word := ERROR_WORD.match(line)):
+        raise UsageError(
+            f'{region.name}: line {number}, column 1: "{word[1].decode()}" is not a number',
+            "write nan in its place; it begins no comment",
+        )
+    data = (without_comment(line) if region.hash_comments else line).rstrip(b"\r")
+    bare_line = data.strip(b" \v\f" if region.tabs_are_fields else b" \t\v\f")
+    if not bare_line or bare_line.startswith((b"%", b"#") if region.hash_comments else b"%"):
         return None
     fields = fields_of(data if region.separator == "\t" else bare_line, region.separator)
     style = Style(missing=tuple(region.missing))
@@ -114,12 +147,12 @@ def _line(line: bytes, number: int, region: Region) -> list[Any] | None:
             continue
         value = _value(token, region)
         if value is None:
-            what = f'"{printable(field.decode("latin1"))}" is not a {region.dtype} number'
+            what = f'"{printable(field.decode("latin1"))}" is {_lack(token, region)}'
             if not field:
                 what = "an empty field where a number was expected"
             raise UsageError(
                 f"{region.name}: line {number}, column {column}: {what}",
-                "" if field else "--missing '' reads empty fields as nan",
+                advice_on_hash(field) if field else "--missing '' reads empty fields as nan",
             )
         row.append(value)
     if len(row) != region.line_numbers:
@@ -129,21 +162,45 @@ def _line(line: bytes, number: int, region: Region) -> list[Any] | None:
     return row
 
 
+def _lack(token: bytes, region: Region) -> str:
+    """The words for a field that has no number of the region's type, as the worker has them."""
+    dtype = _part_type(region)
+    if not is_integer(dtype) or number_type(token, region.decimal) != "float64":
+        return "not a number"
+    exact = _exact(token, region)
+    if not exact.is_finite() or exact != exact.to_integral_value():
+        return f"not a whole number, as {dtype} needs"
+    limits = numpy.iinfo(dtype)
+    return f"beyond {dtype}, which holds {limits.min} to {limits.max}"
+
+
 def _value(token: bytes, region: Region) -> Any:
     """The number in a field without its quotes, None where it is none."""
     dtype = _part_type(region)
     found = number_type(token, region.decimal)
     if not found or (found == "complex128" and not dtype.startswith("complex")):
         return None
-    text = plain_exponents(token).decode("latin1").replace(region.decimal, ".")
     if is_integer(dtype):
-        from decimal import Decimal
-
-        exact = Decimal(text)
+        exact = _exact(token, region)
         limits = numpy.iinfo(dtype)
         whole = exact.is_finite() and limits.min <= exact <= limits.max and exact == int(exact)
         return int(exact) if whole else None
+    text = _plain(token, region)
     return complex(text) if found == "complex128" else float(text)
+
+
+def _exact(token: bytes, region: Region) -> Decimal:
+    """All digits of a number; nan where its exponent is beyond all that any type holds."""
+    import decimal
+
+    try:
+        return decimal.Decimal(_plain(token, region))
+    except decimal.InvalidOperation:
+        return decimal.Decimal("nan")
+
+
+def _plain(token: bytes, region: Region) -> str:
+    return plain_exponents(token).decode("latin1").replace(region.decimal, ".")
 
 
 def _parse(text: bytes, region: Region) -> Numbers:
@@ -151,6 +208,8 @@ def _parse(text: bytes, region: Region) -> Numbers:
         if region.pairs:
             parts = _real(text, numpy.dtype("float64"))
             return parts.view(numpy.complex128).astype(region.dtype, copy=False)
+        if NO_COMPLEX.search(text):
+            raise ValueError
         return numpy.array([complex(token.decode("latin1")) for token in text.split()], region.dtype)
     return _real(text, numpy.dtype(region.dtype))
 
@@ -160,7 +219,13 @@ def _real(text: bytes, dtype: numpy.dtype[Any]) -> Numbers:
         return numpy.empty(0, dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)  # how numpy reports what is not a number
-        return numpy.fromstring(text, dtype, sep=" ")
+        numbers = numpy.fromstring(text, dtype, sep=" ")
+    if dtype.kind in "iu":  # numpy takes the nearest number for one beyond the type, and counts on below 0
+        limits = numpy.iinfo(dtype)
+        doubtful = b"-" in text if dtype.kind == "u" else numpy.any(numbers == limits.min)
+        if dtype.itemsize < 8 or doubtful or numpy.any(numbers == limits.max):
+            raise ValueError
+    return numbers
 
 
 def _top(region: Region) -> Iterator[Block]:

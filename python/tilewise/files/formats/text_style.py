@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from tilewise.base.errors import UsageError
 from tilewise.files.checks import printable
 from tilewise.files.formats.text_lines import SEPARATORS, Line, plain_exponents
-from tilewise.files.style import Style
+from tilewise.files.style import LONGEST_WORD, Style
 
 _TRIED = 1000  # numbers of the first line that are looked at
 _TRIED_BELOW = 300  # and of those below it
@@ -23,7 +24,18 @@ _QUOTED_OR_BARE = re.compile(rb"\"[^\"]*\"|[^\s\"]+")
 _THOUSANDS = re.compile(rb"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+")
 _EMPTY = "--missing '' reads empty fields as nan"
 _WORDS = re.compile(rb"[^\s,;|\"]+")
-_USUAL_WORDS = re.compile(rb"(?i)n/?a|null|none|missing|nil|void|undefined|[-.?*]+")
+_USUAL_WORDS = re.compile(  # and those of Excel
+    r"(?i)n/?a|null|none|missing|nil|void|undefined|[-.?*#\u2010-\u2015\u2212]+|[-+]?nan ?\(.*\)|[-+]?\u221e"
+    r"|#(?:n/a|null!|div/0!|value!|ref!|name\?|num!)"
+)
+_LETTERS = re.compile(  # that a number may have: 0x1F, 1e5, 1.5f, 2j, 1.#INF
+    r"(?i)0x[0-9a-f]+|(?<=[0-9.])[edq](?=[-+\u2212]?[0-9])|(?<=\.)#[a-z]+|(?<=[0-9.])[ij]$|(?<=[.][0-9])[fl]$|(?<=[.])[fl]$"
+)
+NO_COMPLEX = re.compile(rb"_|(?<![0-9.a-zA-Z])[jJ]|\([^()jJ]*\)")  # that Python takes for a number
+_GROUPED = re.compile(
+    r"[^\w.,]*[0-9]{1,3}(?:([.,'\u2019_\xa0\u202f])[0-9]{3})(?:\1[0-9]{3})*([.,][0-9]+)?\W*"
+)
+_WINDOWS = r"sed 's/1\.#INF0*/inf/g; s/1\.#[A-Z]*0*/nan/g' writes such numbers as inf and nan"
 
 
 class Reading(NamedTuple):
@@ -63,47 +75,87 @@ def reading_of(lines: Sequence[Line], usual: str, style: Style) -> Reading | Non
     return None
 
 
+def looks_like_number(word: str) -> bool:
+    """Whether a word has digits, and no letters but those of numbers, as 1.0-300, 0x10 and $5 have."""
+    return any("0" <= letter <= "9" for letter in word) and not any(map(str.isalpha, _LETTERS.sub("", word)))
+
+
+def may_be_numbers(names: Sequence[str]) -> bool:
+    """Whether all words of a line look like numbers, or usually stand for missing ones."""
+    return all(not name or _USUAL_WORDS.fullmatch(name) or looks_like_number(name) for name in names)
+
+
 def names_in(first: Line, second: Line, reading: Reading) -> list[str] | None:
-    """The column names in a `first` line above a `second` one of numbers; None where that is not certain."""
+    """The words in a `first` line above a `second` one of numbers; None where some of them are numbers."""
     if not first.whole or first.fields(reading.separator) != second.fields(reading.separator):
         return None
     names = [bare(field) for field in fields_of(first.sample, reading.separator)]
     if not any(names) or any(number_type(name, decimal) for name in names for decimal in ".,"):
         return None
-    return [printable(name.decode("utf-8", "replace")) for name in names]
+    return [name.decode("utf-8", "replace") for name in names]
 
 
 def refused(name: str, lines: Sequence[Line], usual: str, style: Style) -> UsageError:
     """Why the first line cannot be read, and what helps."""
-    reading = Reading(style.separator or usual, style.decimal or ".")
+    reading = Reading(style.separator or _separator_of_words(lines[0], usual), style.decimal or ".")
     first = lines[0]
     where = "its first line" if style.header_rows is None else f"line {first.number}"
     token = next(field for field in _tokens(first, reading, _TRIED) if not _is_held(field, reading, style))
-    what = repr(printable(token.decode("latin1"))) if token else "nothing between two separators"
-    return UsageError(
-        f"{name} has {what} in {where}, but a number was expected", _advice(token, lines, usual, style)
-    )
+    word = token.decode("utf-8", "replace")
+    what = repr(printable(word)) if word else "nothing between two separators"
+    advice = _advice(word, lines, usual, style)
+    words = [field.decode("utf-8", "replace") for field in _tokens(first, reading, _TRIED)]
+    if style.header_rows is None and advice != _EMPTY and may_be_numbers(words):
+        advice = f"{advice}; " * bool(advice) + "--header-rows 1 skips a line of names"
+    return UsageError(f"{name} has {what} in {where}, but a number was expected", advice)
 
 
-def _advice(token: bytes, lines: Sequence[Line], usual: str, style: Style) -> str:
-    if not token:
+def _separator_of_words(line: Line, usual: str) -> str:
+    """The separator between words that all look like numbers, though they are none; else the usual one."""
+    for separator in (usual, *(SEPARATORS + " ").replace(usual, "")):
+        words = [field.decode("utf-8", "replace") for field in _tokens(line, Reading(separator, "."), _TRIED)]
+        if line.fields(separator) > 1 and may_be_numbers(words) and not re.search("[;|\\s]", "".join(words)):
+            return separator
+    return usual
+
+
+def _advice(word: str, lines: Sequence[Line], usual: str, style: Style) -> str:
+    if not word:
         return _EMPTY
-    if _USUAL_WORDS.fullmatch(token):
-        return f"--missing={token.decode('latin1')} reads such fields as nan"
-    if _THOUSANDS.fullmatch(token) and style.decimal is None:
+    if word.endswith("\u221e"):
+        return "write inf in its place"
+    if _USUAL_WORDS.fullmatch(word):
+        held = len(word.encode()) <= LONGEST_WORD and not word.startswith("#")
+        return f"--missing={quote(word)} reads such fields as nan" if held else "write nan in its place"
+    if "#" in word:
+        return advice_on_hash(word.encode())
+    if _THOUSANDS.fullmatch(word.encode()) and style.decimal is None:
         return "--decimal , if the comma is a decimal mark"
-    found = {word for line in lines for word in _WORDS.findall(line.sample)}
+    if grouped := _GROUPED.fullmatch(word):
+        mark, rest = grouped[1], grouped[2] or ""
+        comma = "; --decimal , reads the comma" * (rest[:1] == "," and style.decimal is None)
+        return f'sed "s/[{mark}]//g" removes the marks of thousands{comma}'
+    if "\u2212" in word:
+        return "sed 's/\u2212/-/g' writes the minus as -"
+    found = {each.decode("utf-8", "replace") for line in lines for each in _WORDS.findall(line.sample)}
     words = sorted(filter(_USUAL_WORDS.fullmatch, found))
-    missing = (*style.missing, *(word.decode("latin1") for word in words)) or ("",)
+    missing = (*style.missing, *words) or ("",)
     relaxed = replace(style, missing=missing)
     for below in filter(None, (lines, lines[1:])):  # perhaps of column names
         if reading_of(below, usual, style) is None and reading_of(below, usual, relaxed) is not None:
-            return f"--missing={missing[-1]} reads such fields as nan" if words else _EMPTY
-    if style.header_rows is None:
+            return f"--missing={quote(missing[-1])} reads such fields as nan" if words else _EMPTY
+    if style.header_rows is None and not looks_like_number(word):
         for at in range(1, len(lines)):
             if reading_of(lines[at:], usual, style) is not None:
                 return f"--header-rows {lines[at].number - 1} skips all above the numbers"
     return ""
+
+
+def advice_on_hash(field: bytes) -> str:
+    """What helps with a field that has a `#` in it, as the worker says it too."""
+    if b".#" in field:
+        return _WINDOWS
+    return "a comment begins a line, or behind a blank" if b"#" in field and field[:1] != b"#" else ""
 
 
 def number_type(field: bytes, decimal: str) -> str:
@@ -113,10 +165,10 @@ def number_type(field: bytes, decimal: str) -> str:
             return ""
         field = field.replace(b",", b".")
     text = plain_exponents(field).decode("latin1")
-    if "_" in text:
+    if "_" in text or NO_COMPLEX.search(field):
         return ""
     try:
-        if text.startswith("(") or text.endswith(("j", "J")):
+        if text.endswith(("j", "J", "j)", "J)")):  # (5) may be -5
             complex(text)
             return "complex128"
         float(text)
