@@ -98,8 +98,13 @@ def verdict(claims: Sequence[Claim]) -> str:
         return f"{written(given)}; {listing(missing)} {_was(missing)} not"
     if given:
         return written(given)
-    said = f"{listing(missing)} {_was(missing)} not written" if missing else ""
-    return "; ".join([said, *(f"what was done is kept: {each.goes_on}" for each in kept(claims))])
+    return f"{listing(missing)} {_was(missing)} not written" if missing else ""
+
+
+def last_word(claims: Sequence[Claim]) -> str:
+    """The same, and what another start can go on with; of neither, nothing."""
+    stays = (f"what was done is kept: {each.goes_on}" for each in kept(claims))
+    return "; ".join(filter(None, [verdict(claims), *stays]))
 
 
 def _was(names: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tilewise.base.owner import IDENTITY
+from tilewise.base.owner import hidden, part_path
 
 HEADER, STOP, ENDING = "job.json", "stop", "journal"
 _LOG = re.compile(r"(\d+)-(\d+)\.log")
@@ -78,17 +78,19 @@ def part_of(folder: str) -> str:
 
 
 def beside(path: str) -> list[str]:
-    """The journals of parts that were to become `path`, the newest last."""
-    folder, base = os.path.split(os.path.abspath(path))
+    """The journals of parts that were to become `path`, the newest last.
+
+    Of a name too long for a hidden one they may be those of another that begins alike.
+    """
+    path = os.path.abspath(path)
+    folder = os.path.dirname(path)
     found = []
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder):
-            match = IDENTITY.search(entry)
-            if match is None or entry[match.end() :] != f".{ENDING}":
-                continue
-            if base.startswith(entry[1 : match.start() - 1]) and is_kept(os.path.join(folder, entry)):
-                found.append(os.path.join(folder, entry))
-    return sorted(found, key=lambda each: os.stat(os.path.join(each, HEADER)).st_mtime_ns)
+            each, name = os.path.join(folder, entry), hidden(entry)
+            if name is not None and each == folder_of(part_path(path, name.owner.identity)) and is_kept(each):
+                found.append((os.stat(os.path.join(each, HEADER)).st_mtime_ns, each))
+    return [each for _, each in sorted(found)]
 
 
 def has_pieces(folder: str) -> bool:

@@ -31,6 +31,7 @@ from tilewise.files.target import Target, base_of, find_target, module_of, requi
 from tilewise.files.unchanged import Inputs
 from tilewise.launch.job import Job
 from tilewise.launch.record import Matrix
+from tilewise.machine.storage import is_own
 from tilewise.operations.operation import Operation
 from tilewise.planning import grid
 from tilewise.planning.plan import Plan
@@ -99,7 +100,7 @@ class JobOutput(Generic[Made]):
 
     def sweep(self) -> None:
         """Removes what jobs that have died left here."""
-        sweep.sweep(self.folder)
+        sweep.sweep(self.folder, is_own(self.folder))
 
     def make(self) -> None:
         """Makes the part files; nothing is left behind where that fails."""
@@ -213,7 +214,7 @@ class FileOutput(JobOutput[Outputs]):
     def sweep(self) -> None:
         super().sweep()
         if self.target.format.folder and not self.target.format.whole:
-            module_of(self.target).sweep(self.target.path)
+            module_of(self.target).sweep(self.target.path, is_own(self.target.path))
 
     def make(self) -> None:
         plan = self.plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import time
 from collections.abc import Sequence
@@ -14,14 +15,15 @@ from tilewise.base import journal
 from tilewise.base.errors import UsageError, disk_failure
 from tilewise.base.owner import part_path
 from tilewise.base.units import plural, share_text
+from tilewise.files.formats import extension
 from tilewise.files.region import Region, Source
-from tilewise.files.target import Target
-from tilewise.files.unchanged import Inputs, Look
+from tilewise.files.target import Target, base_of
+from tilewise.files.unchanged import Inputs, Look, is_touched
 from tilewise.launch.job import Job, Journal, Saved, Standing, Stencil
+from tilewise.planning.plan import Plan
 
 # What makes two jobs the same, and how a user says it.
 _SAME = {
-    "command": "the command",
     "dtype": "the type that is computed in",
     "overflow": "--overflow",
     "tolerance": "--tolerance",
@@ -33,12 +35,17 @@ _SAME = {
 class Header(msgspec.Struct, kw_only=True):
     """Which job a journal belongs to. `line` is the command that began it; `inputs` as they were then.
 
-    With `slots` the job goes on from states in these files, else from what is in its part file.
+    Its output is what the user called `name`: the file or folder `base`, of it perhaps a `member`, in the
+    format of that `extension`. With `slots` the job goes on from states in these files, else from what is in
+    its part file. All of these lie where the journal is now.
     """
 
     tilewise: str
     line: str
     name: str
+    base: str
+    member: str
+    extension: str
     began: float
     job: Job
     inputs: list[Look | None]
@@ -75,6 +82,13 @@ class Begun(msgspec.Struct, kw_only=True):
             os.close(self.descriptor)
             self.descriptor = -1
 
+    def require_like(self, target: Target, command: str) -> None:
+        """Raises UsageError unless the job that was begun is such a command, and writes what `target` is."""
+        if self.header.job.command != command:
+            raise self._other(f"the command was {self.header.job.command}")
+        if not self.states and self.header.extension != _extension(target):
+            raise self._other("the result had another format")
+
     def require_same(self, job: Job, inputs: Sequence[Region], order: str, dtype: str) -> None:
         """Raises UsageError unless `job`, with a result in that order and type, is the one that was begun."""
         was = self.header.job
@@ -89,9 +103,25 @@ class Begun(msgspec.Struct, kw_only=True):
             raise self._other("the decomposition was another")
         if [_form(region) for region in was.inputs] != [_form(region) for region in inputs]:
             raise self._other("the inputs were others")
-        for now, then in zip(Inputs(inputs).files, self.header.inputs, strict=True):
-            if then is None or now.look is None or _said(now.look) != _said(then):
+        files = Inputs(inputs).files
+        if len(files) != len(self.header.inputs):
+            raise self._other("an input has more or fewer files")
+        for now, then in zip(files, self.header.inputs, strict=True):
+            if not is_touched(now.look, then):
                 raise self._other(f"{now.region.name} has changed since")
+            if now.look is None or then is None or now.look.changed != then.changed:
+                raise self._other(f"{now.path} was touched since, and may have changed (its ctime has)")
+
+    def require_room(self, plan: Plan) -> None:
+        """Raises UsageError where the tiles that the job began with do not fit in memory."""
+        if self.states or plan.refusal is None or plan.refusal.advice:
+            return
+        fits = plan.need.node <= plan.facts.memory_available
+        more = f"--memory {-(-plan.need.node >> 20)}MiB to go on, or " if fits else ""
+        raise UsageError(
+            f"--resume: {plan.refusal.message}: the job goes on with the tiles that it began with",
+            f"{more}--force to start anew with other tiles",
+        )
 
     def _other(self, why: str) -> UsageError:
         return UsageError(
@@ -101,25 +131,42 @@ class Begun(msgspec.Struct, kw_only=True):
 
 
 def header_of(folder: str) -> Header:
-    """What the journal in `folder` belongs to. Raises UsageError for what is none."""
+    """What the journal in `folder` belongs to. Raises UsageError for what is none, or is damaged."""
+    path = os.path.join(folder, journal.HEADER)
     try:
-        with open(os.path.join(folder, journal.HEADER), "rb") as file:
-            return msgspec.json.decode(file.read(), type=Header)
+        with open(path, "rb") as file:
+            text, _, check = file.read().partition(b"\n")
+        if check != _check(text):
+            raise UsageError(
+                f"{path} is damaged, or of another version of tilewise: its checksum is not that of its text",
+                "--force to start anew",
+            )
+        header = msgspec.json.decode(text, type=Header)
     except (OSError, msgspec.MsgspecError) as error:
         raise UsageError(
             f"{folder} is no journal of this version of tilewise: {error}", "--force to start anew"
         ) from None
+    slots = [
+        msgspec.structs.replace(slot, path=journal.slot_of(folder, number))
+        for number, slot in enumerate(header.slots)
+    ]
+    job = header.job
+    if not slots and job.output is not None:
+        output = msgspec.structs.replace(job.output, path=journal.part_of(folder))
+        job = msgspec.structs.replace(job, output=output)
+    return msgspec.structs.replace(header, job=job, slots=slots)
 
 
-def find(target: Target, resume: bool, force: bool) -> Begun | None:
-    """What is to be gone on with, where `resume` asks for that.
+def find(target: Target, command: str, resume: bool, force: bool) -> Begun | None:
+    """What is to be gone on with by `command`, where `resume` asks for that.
 
     Without it, and without `force`, what lies there is refused; UsageError says what it is.
     """
-    there = journal.beside(target.path)
+    there = _left(target)
     if not there or (force and not resume):
         return None
     newest = there[-1]
+    header = header_of(newest)
     if not resume:
         raise UsageError(
             f"{target.name}: an earlier run left {done_text(newest)} of it in {_place(newest)}",
@@ -128,11 +175,13 @@ def find(target: Target, resume: bool, force: bool) -> Begun | None:
     descriptor = journal.hold(newest)
     if descriptor is None:
         raise UsageError(f"{target.name}: another run is going on with it in {_place(newest)}")
+    begun = Begun(folder=newest, header=header, descriptor=descriptor)
     try:
-        return Begun(folder=newest, header=header_of(newest), descriptor=descriptor)
+        begun.require_like(target, command)
     except BaseException:
-        os.close(descriptor)
+        begun.let_go()
         raise
+    return begun
 
 
 def begin(target: Target, line: str, job: Job, inputs: Inputs, state: Region | None = None) -> Begun:
@@ -146,6 +195,9 @@ def begin(target: Target, line: str, job: Job, inputs: Inputs, state: Region | N
         tilewise=__version__,
         line=line,
         name=name,
+        base=os.path.basename(target.path),
+        member=target.member,
+        extension=_extension(target),
         began=time.time(),
         job=msgspec.structs.replace(job, inputs=[_plain(region) for region in job.inputs]),
         inputs=[each.look for each in inputs.files],
@@ -155,10 +207,9 @@ def begin(target: Target, line: str, job: Job, inputs: Inputs, state: Region | N
     try:
         os.mkdir(folder)
         with open(os.path.join(folder, journal.HEADER), "xb") as file:
-            file.write(msgspec.json.encode(header))
-        for slot in slots:
-            with open(slot.path, "xb") as file:
-                file.truncate(slot.bytes)
+            text = msgspec.json.encode(header)
+            file.write(text + b"\n" + _check(text))
+        _make(slots)
         descriptor = journal.hold(folder)
     except OSError as error:
         journal.remove(folder)
@@ -172,6 +223,7 @@ def told(begun: Begun, every: float = 0.0) -> Journal:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(begun.folder, journal.STOP))
     try:
+        _make(begun.header.slots)
         standing = [] if begun.states else _standing(journal.pieces(begun.folder))
         saved = [
             Saved(each.slot, each.version, each.facts, _standing(each.pieces))
@@ -191,7 +243,7 @@ def told(begun: Begun, every: float = 0.0) -> Journal:
 
 def remove_old(target: Target) -> None:
     """Removes what earlier runs have left of `target`, unless a run is going on with it."""
-    for folder in journal.beside(target.path):
+    for folder in _left(target):
         with contextlib.suppress(OSError):
             descriptor = journal.hold(folder)
             if descriptor is not None:
@@ -243,6 +295,39 @@ def facts_of(path: str) -> dict[str, Any] | None:
         "inputs": [region.name for region in header.job.inputs],
         "goes_on": f"{header.line} --resume" if header.line else "",
     }
+
+
+def _left(target: Target) -> list[str]:
+    """The journals of earlier runs that wrote to `target`, the newest last; damaged ones may be others'."""
+    return [folder for folder in journal.beside(target.path) if _is_of(folder, target)]
+
+
+def _is_of(folder: str, target: Target) -> bool:
+    try:
+        header = header_of(folder)
+    except UsageError:
+        return True
+    return (header.base, header.member) == (os.path.basename(target.path), target.member)
+
+
+def _extension(target: Target) -> str:
+    """Of a file's name, as the user wrote it; a folder of several files has none."""
+    try:
+        return extension(base_of(target))
+    except UsageError:
+        return ""
+
+
+def _check(text: bytes) -> bytes:
+    """The line behind a header: its checksum."""
+    return hashlib.sha256(text).hexdigest().encode() + b"\n"
+
+
+def _make(slots: Sequence[Region]) -> None:
+    """Makes those files of states that are not there. Raises OSError."""
+    for slot in slots:
+        with contextlib.suppress(FileExistsError), open(slot.path, "xb") as file:
+            file.truncate(slot.bytes)
 
 
 def _head(part: str, output: Region | None) -> bytes:
@@ -302,7 +387,3 @@ def _plain(region: Region) -> Region:
 def _form(region: Region) -> Region:
     """Where the numbers of an input are and how they lie, whatever it was called."""
     return msgspec.structs.replace(_plain(region), name="")
-
-
-def _said(look: Look) -> tuple[int, int, int]:
-    return look.bytes, look.modified, look.digest

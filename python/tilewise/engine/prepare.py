@@ -13,7 +13,7 @@ from tilewise.engine.folder_output import output_of
 from tilewise.engine.job_output import JobOutput, find_place
 from tilewise.engine.limit import in_batch
 from tilewise.engine.request import Request
-from tilewise.files import folder
+from tilewise.files import folder, sweep
 from tilewise.files.formats import format_of
 from tilewise.files.region import Region, Source
 from tilewise.files.style import PLAIN
@@ -21,6 +21,7 @@ from tilewise.files.target import Target, require_replaceable, written_warnings
 from tilewise.launch.join import Join
 from tilewise.machine.described import facts_of
 from tilewise.machine.facts import of_ranks
+from tilewise.machine.storage import is_own
 from tilewise.machine.terms import Machine
 from tilewise.operations.operation import NOWHERE, Operation
 from tilewise.operations.weighing import weighed
@@ -59,7 +60,7 @@ def prepare(request: Request, joined: Join | None = None, machine: Machine | Non
     target = find_place(operation)
     begun = None
     if target is not None and not nowhere:
-        begun = journal.find(target, request.resume, request.force)
+        begun = journal.find(target, operation.command, request.resume, request.force)
     if begun is not None:
         operation = msgspec.structs.replace(operation, resumed=begun.header.job)
     try:
@@ -95,6 +96,8 @@ def _prepared(
             raise UsageError("--machine and --hosts name two sets of hosts; a plan is for one")
         facts = facts_of(machine, facts)
     ruled = operation.plan_all(inputs, target, facts, joined)
+    if begun is not None:
+        begun.require_room(ruled)
     planned = weighed(ruled, operation, target, facts, joined, machine)
     plan = _with_notes(planned.required(lambda: operation.what_fits(planned, joined)), target)
     if operation.simulate is not None:
@@ -170,6 +173,8 @@ def _with_notes(plan: Plan, target: Target | None) -> Plan:
         shape = plan.each.shape(*plan.shape) if plan.each else plan.shape
         said = written_warnings(target, shape, plan.dtype, plan.order)
         warnings += [f"{target.name}: {warning}" for warning in said]
+    if target is not None:
+        warnings += sweep.foreign(target.path, is_own(target.path))
     return msgspec.structs.replace(
         plan, reasons=[*notes, *plan.reasons], warnings=[*warnings, *plan.warnings]
     )

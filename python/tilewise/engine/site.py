@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from tilewise.files.region import Region, is_encoded
-from tilewise.files.unchanged import PAGES, Inputs
+from tilewise.files.unchanged import Inputs
 from tilewise.launch.job import Job, Seen, Site, StagedOutput
 from tilewise.machine import host
 from tilewise.planning.need import SHARE
@@ -38,7 +38,7 @@ def site_of(plan: Plan, final: Job, inputs: Inputs) -> Site:
             inode=each.look.inode,
             begin=each.look.begin,
             end=each.look.end,
-            pages=PAGES,
+            pages=each.look.pages,
             digest=each.look.digest,
             root=read_by_root,
         )

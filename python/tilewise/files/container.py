@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from tilewise.base.errors import UsageError
-from tilewise.base.owner import IDENTITY, owner_of, part_path
+from tilewise.base.owner import hidden, part_path
 from tilewise.files.target import Target
 
 
@@ -42,10 +42,11 @@ def require_alone(target: Target) -> None:
     """Raises UsageError where another job is adding to the same container: its part lies beside ours."""
     folder, base = os.path.split(target.path)
     for entry in os.listdir(folder):
-        identity = next((match[0] for match in IDENTITY.finditer(entry)), "")
-        owner = owner_of(identity)
-        ours = os.path.join(folder, entry) == part_path(target.path, identity)
-        if owner is None or not ours or owner.dead or owner.is_me:
+        found = hidden(entry)
+        if found is None or os.path.join(folder, entry) != part_path(target.path, found.owner.identity):
+            continue
+        owner = found.owner
+        if owner.is_dead() or owner.is_me:
             continue
         raise UsageError(
             f"the output {target.name} cannot be added: another job ({owner.text()}) is writing to {base}",

@@ -1,7 +1,8 @@
 """Removes what dead jobs have left beside their outputs: part files, decoded inputs, records without a name.
 
 Each bears its owner in its name (`base/owner.py`). What may belong to a job that lives, here or on another
-machine, stays; so does what another start can go on with, and what cannot be removed.
+machine, stays; so does what another start can go on with, what has had a longer name than is known, and what
+cannot be removed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 import stat
 
 from tilewise.base import journal
-from tilewise.base.owner import IDENTITY, owner_of
+from tilewise.base.owner import hidden, part_path
 from tilewise.base.renaming import ASIDE
 
 _ENDING = re.compile(r"part(\.raw|\.gz)?|(\d+\.)?raw|\d+\.state|slices|stream\.\w+")
@@ -20,31 +21,51 @@ _ENDING = re.compile(r"part(\.raw|\.gz)?|(\d+\.)?raw|\d+\.state|slices|stream\.\
 _MADE = re.compile(r"manifest\.json|zarr\.json|c(\.\d+)+|.*\.npy")
 
 
-def sweep(folder: str) -> None:
-    """Looks through `folder`, once; raises nothing."""
+def sweep(folder: str, own_disk: bool) -> None:
+    """Looks through `folder`, once; raises nothing. No other machine writes to an `own_disk`."""
     try:
         entries = os.listdir(folder)
     except OSError:
         return
     for entry in entries:
-        match = IDENTITY.search(entry) if entry.startswith(".") else None
-        owner = owner_of(match[0]) if match else None
-        if match is None or owner is None or not owner.dead:
-            continue
-        base, ending = entry[1 : match.start() - 1], entry[match.end() + 1 :]
-        path = os.path.join(folder, entry)
-        own = path[: len(path) - len(ending) - 1]
-        if journal.has_pieces(f"{own}.{journal.ENDING}") or (
-            ending == journal.ENDING and journal.is_kept(path)
-        ):
-            continue
+        path, found = os.path.join(folder, entry), hidden(entry)
         with contextlib.suppress(OSError):
-            if ending == f"part{ASIDE}" and not os.path.lexists(os.path.join(folder, base)):
-                os.rename(path, os.path.join(folder, base))  # it was to be replaced, and was not
+            if found is None or not found.owner.is_dead(path, own_disk):
+                continue
+            ending = found.ending
+            own = path[: len(path) - len(ending) - 1]
+            if journal.has_pieces(f"{own}.{journal.ENDING}") or (
+                ending == journal.ENDING and journal.is_kept(path)
+            ):
+                continue
+            if ending == f"part{ASIDE}":
+                old = os.path.join(folder, found.base)
+                if found.cut:
+                    continue
+                if os.path.lexists(old):
+                    _remove(path)
+                else:
+                    os.rename(path, old)  # it was to be replaced, and was not
             elif ending == journal.ENDING:
                 journal.remove(path)
-            elif ending == f"part{ASIDE}" or _ENDING.fullmatch(ending):
+            elif _ENDING.fullmatch(ending):
                 _remove(path)
+
+
+def foreign(path: str, own_disk: bool) -> list[str]:
+    """Warnings of parts for `path` that are not swept, as their jobs may live elsewhere; raises nothing."""
+    folder, said = os.path.dirname(path), []
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(folder):
+            part, found = os.path.join(folder, entry), hidden(entry)
+            if found is None or part != part_path(path, found.owner.identity) or not found.owner.is_foreign:
+                continue
+            if not found.owner.is_dead(part, own_disk) and not journal.has_pieces(journal.folder_of(part)):
+                said.append(
+                    f"{part} is of {found.owner.text()}, in another boot or container: it is written to, or "
+                    "was left; remove it if that job no longer runs"
+                )
+    return said
 
 
 def _remove(path: str) -> None:

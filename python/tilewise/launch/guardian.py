@@ -15,7 +15,7 @@ from typing import NoReturn
 import msgspec
 
 from tilewise.base import processes
-from tilewise.base.claim import Claim, settle, verdict
+from tilewise.base.claim import Claim, last_word, settle
 from tilewise.launch import segments
 from tilewise.launch.lines import RUN
 
@@ -88,7 +88,7 @@ def _guard(front: int, reader: int, lead: str) -> NoReturn:
                 told = told[told.rfind(b"\n", 0, -1) + 1 :]
         if told != _DONE:
             claims = msgspec.json.decode(told.rpartition(b"\n")[0].rpartition(b"\n")[2], type=list[Claim])
-            words = [lead, verdict(claims)]
+            words = [lead, last_word(claims)]
             if left := settle(claims):
                 words.append(f"{', '.join(left)} could not be removed")
             os.write(2, f"tilewise: {'; '.join(filter(None, words))}\n".encode(errors="replace"))

@@ -10,6 +10,7 @@ _SAMPLES = 24
 _PSEUDO = ("rootfs",)
 _IN_MEMORY = ("tmpfs", "ramfs")
 _REMOTE = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "9p", "fuse")
+_OWN = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay", *_IN_MEMORY)
 
 
 def file_system(path: str, mounts: str = "/proc/self/mountinfo") -> str:
@@ -71,6 +72,11 @@ def _plain(field: str) -> str:
 def is_local(path: str) -> bool:
     """Whether `path` lies on a file system of this machine, whose pages other machines cannot change."""
     return not file_system(path).startswith(_REMOTE)
+
+
+def is_own(path: str) -> bool:
+    """Whether `path` surely lies on a disk, or in the memory, of this machine; unknown ones may be shared."""
+    return file_system(path) in _OWN
 
 
 def takes_direct(path: str) -> bool:

@@ -123,6 +123,15 @@ def test_snapshots(tilewise: Tilewise, field: Any) -> None:
     assert {path.name: path.read_bytes() for path in tilewise.folder.glob("B*.npy")} == wanted
 
 
+def test_the_front_dies_behind_a_snapshot(tilewise: Tilewise, field: Any) -> None:
+    front = tilewise.start(*FIELD, "--snapshot-every", STEPS // 8, *OFTEN, "-n", 2)
+    wait_for(lambda: any(tilewise.folder.glob("B-*.npy")) and "whole" in logs(tilewise))
+    front.send_signal(signal.SIGKILL)
+    _, said = front.communicate(timeout=30)
+    assert "B-001000.npy" in said and "B.npy were not" in said
+    assert "what was done is kept: " in said and "--resume" in said
+
+
 def test_until_nothing_changes(tilewise: Tilewise, field: Any) -> None:
     words = (*FIELD, "--until-change", "2e-5", "--check-every", 7)
     whole = record_of(tilewise, *words)
@@ -145,16 +154,18 @@ def test_what_the_input_was_is_still_known(tilewise: Tilewise, field: Any) -> No
 
 @pytest.mark.parametrize("spoilt", [1, 2])
 def test_a_spoilt_state_is_not_believed(tilewise: Tilewise, field: Any, spoilt: int) -> None:
+    """A bit of the newest is another; the older is there, or is not."""
     wanted = undisturbed(tilewise, *FIELD)
     killed(tilewise, *FIELD, *OFTEN, "-n", 2, states=3)
     (folder,) = tilewise.folder.glob(".B*.journal")
     newest = journal.saved(str(folder))
-    for state in newest[:spoilt]:
-        with open(journal.slot_of(str(folder), state.slot), "r+b") as file:
-            file.seek(8 * 277 * 150)
-            (byte,) = file.read(1)
-            file.seek(-1, os.SEEK_CUR)
-            file.write(bytes([byte ^ 1]))
+    with open(journal.slot_of(str(folder), newest[0].slot), "r+b") as file:
+        file.seek(8 * 277 * 150)
+        (byte,) = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 1]))
+    if spoilt == 2:
+        os.unlink(journal.slot_of(str(folder), newest[1].slot))
     done = tilewise(*FIELD, "-n", 2, "--resume", "--json", "r.json")
     assert done.returncode == 0
     said = "a checkpoint did not hold" if spoilt == 1 else "two checkpoints did not hold"
@@ -246,6 +257,7 @@ def test_a_product_is_kept_tile_by_tile(tilewise: Tilewise) -> None:
         (("stencil", "T.npy", "-o", "B.npy", "--steps", 9, "--each", 0), "slices are done one after"),
         (("multiply", "A.npy", "A.npy", "-o", "B.npy", "--algorithm", "cannon", "-n", 4), "tiles of C"),
         (("svd", "A.npy", "-o", "F", "--algorithm", "local"), "local keeps nothing"),
+        (("svd", "A.npy", "-o", "F", "--repeat", 2), "sweeps are repeated"),
     ],
 )
 def test_what_keeps_nothing_says_why(tilewise: Tilewise, words: tuple[object, ...], why: str) -> None:
@@ -255,6 +267,13 @@ def test_what_keeps_nothing_says_why(tilewise: Tilewise, words: tuple[object, ..
         Image.fromarray(numpy.zeros((8, 9, 3), dtype="uint8")).save(tilewise.folder / "P.png")
     said = one_message(tilewise(*words, "--checkpoint", "10min"), 2)
     assert "--checkpoint makes no sense" in said and why in said
+
+
+def test_a_decomposition_takes_an_algorithm_that_keeps_its_state(tilewise: Tilewise) -> None:
+    numpy.save(tilewise.folder / "S.npy", matrix((60, 40), "float64", 3))
+    shown = tilewise("plan", "svd", "S.npy", "-o", "F", "--checkpoint", "1min").stdout
+    assert "jacobi: --checkpoint requires it" in shown and "the state is kept every 1 min" in shown
+    assert "jacobi: --" not in tilewise("plan", "svd", "S.npy", "-o", "F", "--checkpoint", "off").stdout
 
 
 def test_long_work_keeps_its_state_by_itself(tilewise: Tilewise, field: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,68 @@ def test_what_lies_there_is_refused_without_a_word(tilewise: Tilewise, product: 
     b = numpy.load(tilewise.folder / "B.npy")
     assert_allclose(numpy.load(tilewise.folder / "C.npy"), a @ b, rtol=0, atol=1e-10 * K)
     assert not [name for name in tilewise.files() if name.startswith(".")]
+
+
+def test_it_is_of_one_output(tilewise: Tilewise, product: Any) -> None:
+    """Not of one with a name that begins alike; and of one command and format, with tiles of one size."""
+    words = ("multiply", "A.npy", "B.npy", "-t", 1, "-n", 1, "--memory", MEMORY[1], "--verify", "off")
+    killed(tilewise, *words, "-o", "C.raw", fault="kill:0:output*6")
+    assert tilewise(*words, "-o", "C.raw.npy", "--resume", "-q").returncode == 0
+    whole = numpy.load(tilewise.folder / "C.raw.npy")
+    assert_allclose(whole, product, rtol=0, atol=1e-10 * K)
+    left(tilewise)
+    said = one_message(tilewise("transpose", "A.npy", "-o", "C.raw", "--resume"), 2)
+    assert "is of another job: the command was multiply" in said
+    said = one_message(tilewise(*words[:7], "-o", "C.raw", "--memory", "40MiB", "--resume"), 2)
+    assert "goes on with the tiles that it began with" in said
+    assert "MiB to go on, or --force to start anew with other tiles" in said
+    (tilewise.folder / "C.npy").symlink_to("C.raw")
+    said = one_message(tilewise(*words, "-o", "C.npy", "--resume"), 2)
+    assert "the result had another format" in said
+    assert tilewise(*words, "-o", "C.raw", "--resume", "-q").returncode == 0
+    assert (tilewise.folder / "C.raw").read_bytes() == whole.tobytes()
+
+
+def test_a_copy_goes_on_with_its_own_files(tilewise: Tilewise, turned: Any) -> None:
+    """Of a folder with a journal, which names the part file of the original."""
+    (tilewise.folder / "a").mkdir()
+    words = ("transpose", "T.npy", "-t", 1, "-n", 1, "--memory", "62MiB", "--io", "positioned", "-o")
+    killed(tilewise, *words, "a/C.npy", fault="kill:0:output*8")
+    shutil.copytree(tilewise.folder / "a", tilewise.folder / "b")
+    (part,) = (tilewise.folder / "a").glob(".*.part")
+    before = part.read_bytes()
+    assert tilewise(*words, "b/C.npy", "--resume", "-q").returncode == 0
+    assert_array_equal(numpy.load(tilewise.folder / "b/C.npy"), turned)
+    assert part.read_bytes() == before
+
+
+def test_a_header_that_is_damaged_is_refused(tilewise: Tilewise, turned: Any) -> None:
+    words = (*TURNED, "-n", 1, "--memory", "62MiB", "--io", "positioned")
+    killed(tilewise, *words, fault="kill:0:output*8")
+    header = left(tilewise)[1] / journal.HEADER
+    text = header.read_bytes()
+    middle = text.index(b'"head":"') + len('"head":"')
+    flipped = text[:middle] + bytes([text[middle] ^ 1]) + text[middle + 1 :]
+    for damaged, more in ((flipped, ()), (flipped, ("--resume",)), (b"", ("--resume",))):
+        header.write_bytes(damaged)
+        said = one_message(tilewise(*words, *more), 2)
+        assert f"{header} is damaged" in said and "--force to start anew" in said
+    assert tilewise(*words, "--force", "-q").returncode == 0
+    assert_array_equal(numpy.load(tilewise.folder / "C.npy"), turned)
+    assert not [name for name in tilewise.files() if name.startswith(".")]
+
+
+def test_an_input_whose_time_was_put_back_is_refused(tilewise: Tilewise, turned: Any) -> None:
+    words = (*TURNED, "-n", 1, "--memory", "62MiB", "--io", "positioned")
+    killed(tilewise, *words, fault="kill:0:output*8")
+    path = tilewise.folder / "T.npy"
+    found = path.stat()
+    with path.open("r+b") as file:
+        file.seek(100_000)  # between two of the pages that are looked at
+        file.write(b"new!")
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    said = one_message(tilewise(*words, "--resume"), 2)
+    assert f"{path} was touched since, and may have changed" in said and "--force" in said
 
 
 def _held(run: Tilewise, folder: Path, *words: object) -> str:

@@ -190,14 +190,6 @@ def test_leftovers_of_dead_jobs_are_swept(fake: Tilewise) -> None:
     assert not [name for name in tiles if dead[-6:] in name] and len(tiles) == 2 + 4
 
 
-def test_owners() -> None:
-    me = owner.new_owner()
-    assert owner.owner_of(me.identity) == me and me.is_me and not me.dead
-    assert owner.owner_of("1234") is None
-    other = me.identity.replace(f"-{me.pid}-", "-999999999-")
-    assert (found := owner.owner_of(other)) is not None and found.dead and not found.is_me
-
-
 # ------------------------------------------------------------------ parts and inputs meanwhile
 @pytest.mark.parametrize("what", ["replaced", "removed", "longer"])
 def test_a_part_that_somebody_meddles_with_gets_no_name(fake: Tilewise, what: str) -> None:

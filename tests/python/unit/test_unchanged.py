@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import zlib
 from pathlib import Path
 
 import numpy
 import pytest
+import zarr
 from tilewise.files import inspect
 from tilewise.files.unchanged import PAGES, Inputs, look
+
+
+def set_back(path: Path, found: os.stat_result) -> None:
+    """Gives a file its old time of writing; that of its inode is another one then."""
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    while path.stat().st_ctime_ns == found.st_ctime_ns:  # clocks of file systems tick slowly
+        os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
 def test_places(tmp_path: Path) -> None:
@@ -31,16 +40,40 @@ def test_small_and_missing_files(tmp_path: Path) -> None:
     assert found is not None and (found.begin, found.end) == (3, 3) and found.digest == zlib.crc32(b"abc")
 
 
-@pytest.mark.parametrize("place", [3, 130, 39_999])
-def test_what_was_written_to_is_noticed(tmp_path: Path, place: int) -> None:
-    """By its pages alone, as its time is set back."""
+@pytest.mark.parametrize("place", [3, 130, 1_200_100, 20_000, None])
+def test_what_was_written_to_is_noticed(tmp_path: Path, place: int | None) -> None:
+    """By its pages, or by the time of its inode alone, as its own is set back."""
     path = tmp_path / "A.npy"
-    numpy.save(path, numpy.zeros((100, 50)))
+    numpy.save(path, numpy.zeros((300, 500)))
     found = path.stat()
     inputs = Inputs([inspect(str(path))])
     assert inputs.warnings() == []
-    with path.open("r+b") as file:
-        file.seek(place)
-        file.write(b"!")
-    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
-    assert len(inputs.warnings()) == 1 and "was written to while it was read" in inputs.warnings()[0]
+    if place is not None:
+        with path.open("r+b") as file:
+            file.seek(place)
+            file.write(b"!")
+    set_back(path, found)
+    (warning,) = inputs.warnings()
+    touched = place in (20_000, None)  # between two pages
+    assert ("was touched, and perhaps written to while it was read" in warning) == touched
+    assert ("was written to while it was read" in warning) != touched
+
+
+def test_every_file_of_an_input_is_looked_at(tmp_path: Path) -> None:
+    """Of a folder of 100 tiles, and of a Zarr store that is decoded."""
+    folder = tmp_path / "A.tiles"
+    folder.mkdir()
+    tiles = [{"file": f"{i}.npy", "rows": [i, i + 1], "columns": [0, 8]} for i in range(100)]
+    for tile in tiles:
+        numpy.save(folder / str(tile["file"]), numpy.ones((1, 8)))
+    manifest = {"tilewise": 1, "shape": [100, 8], "dtype": "float64", "tiles": tiles}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    store = zarr.create_array(str(tmp_path / "B.zarr"), shape=(100, 8), chunks=(10, 8), dtype="f8")
+    store[:] = 1.0
+    for changed, name in ((folder / "57.npy", "A.tiles"), (tmp_path / "B.zarr/c/5/0", "B.zarr")):
+        inputs = Inputs([inspect(str(tmp_path / name))])
+        assert inputs.warnings() == []
+        content, before = changed.read_bytes(), changed.stat()
+        while changed.stat().st_mtime_ns == before.st_mtime_ns:  # clocks of file systems tick slowly
+            changed.write_bytes(content[:-1] + b"!")
+        assert len(inputs.warnings()) == 1, name

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tilewise.base.claim import Claim
 from tilewise.base.errors import UsageError
-from tilewise.base.owner import IDENTITY, owner_of
+from tilewise.base.owner import hidden
 from tilewise.base.units import shape_text
 from tilewise.files.checks import printable
 from tilewise.files.dtypes import ALL
@@ -129,7 +129,7 @@ def replaced(region: Region) -> list[str]:
     folder = region.path
     old = _in_manifest(folder, region.name)
     entries = os.listdir(folder)
-    waiting = {_token(match[0]) for entry in entries if (match := IDENTITY.search(entry))}
+    waiting = {found.owner.token for entry in entries if (found := hidden(entry))}
     new = {os.path.basename(tile.path) for tile in region.tiles}
     gone = [
         entry
@@ -139,14 +139,16 @@ def replaced(region: Region) -> list[str]:
     return [os.path.join(folder, entry) for entry in gone]
 
 
-def sweep(folder: str) -> None:
+def sweep(folder: str, own_disk: bool) -> None:
     """Removes tiles that dead jobs have left in `folder`: they belong to no matrix. What fails stays."""
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder):
-            match = IDENTITY.search(entry)
-            owner = owner_of(match[0]) if match else None
+            found = hidden(entry)
             path = os.path.join(folder, entry)
-            if owner is None or not owner.dead or path != manifest.part_of(folder, owner.identity):
+            if found is None or path != manifest.part_of(folder, found.owner.identity):
+                continue
+            owner = found.owner
+            if not owner.is_dead(path, own_disk):
                 continue
             named = _in_manifest(folder, folder)  # it may have died just behind the giving of the name
             for tile in os.listdir(folder):

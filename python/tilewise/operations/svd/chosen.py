@@ -52,6 +52,9 @@ def algorithm_of(
     if jacobi:
         why.append(f"jacobi: {listing(jacobi)} {'requires' if len(jacobi) == 1 else 'require'} it")
         return ALGORITHMS["jacobi"]
+    if options.checkpoint and not options.again:
+        why.append("jacobi: --checkpoint requires it, as the others keep nothing to go on from")
+        return ALGORITHMS["jacobi"]
     room = options.memory if options.memory is not None else int(facts.memory_available * need.SHARE)
     if (options.components is not None or options.energy is not None) and shape.number == DOUBLE:
         pays = options.components is not None and few(shape)

@@ -68,6 +68,7 @@ def plan_svd(source: Region, options: Svd, facts: Facts, joined: Join | None = N
 def _may_stream(algorithm: Algorithm, options: Svd) -> bool:
     """Whether `tall` may take the place of what the rule took; what was asked for stays."""
     asked = options.algorithm is not None or options.of_jacobi() or options.tolerance is not None
+    asked = asked or bool(options.checkpoint)
     return algorithm.name != "randomized" and not (asked or options.again or options.verify == "serial")
 
 
