@@ -1,7 +1,7 @@
-"""Runs all programs in full: calls fail, processes are struck, bits flip, and files of others are converted.
+"""Runs all programs in full: calls fail, processes are struck, leftovers are damaged, files are converted.
 
 python tests/torture/run.py                       all of it, many hours; results in build/torture/*.json
-python tests/torture/run.py sweep|kills|resumed|flips|formats OPTIONS   one of them, as its --help says
+python tests/torture/run.py sweep|kills|resumed|flips|damaged|formats OPTIONS   one, as its --help says
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PROGRAMS = ("sweep", "kills", "resumed", "flips", "formats")
+PROGRAMS = ("sweep", "kills", "resumed", "flips", "damaged", "formats")
 RESULTS = Path("build/torture")
 PAST = "--io uncached:positioned"
 WHOLE = [
@@ -26,6 +26,7 @@ WHOLE = [
     ["sweep", "--commands", "multiply", "--size=streamed", f"--options={PAST}", "--json", "direct.json"],
     ["resumed", "--kills", "200", "--json", "resumed.json"],
     ["flips", "--count", "100", "--json", "flips.json"],
+    ["damaged", "--kills", "300", "--json", "damaged.json"],
     ["formats", "--trips", "500", "--refused", "300", "--json", "formats.json"],
 ]
 

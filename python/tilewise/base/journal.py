@@ -19,7 +19,7 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -125,7 +125,19 @@ def starts(folder: str) -> int:
 def pieces(folder: str) -> list[Piece]:
     """All that the logs name, first start first, without lines that are torn or spoilt. Raises OSError."""
     found = [_piece(start, words) for start, words in _lines(folder, _LOG) if len(words) == 5]
-    return list({(piece.start, piece.block): piece for piece in found}.values())
+    return _apart({(piece.start, piece.block): piece for piece in found}.values())
+
+
+def _apart(found: Iterable[Piece]) -> list[Piece]:
+    """Those that do not overlap others of their start, as none do in logs that bear their own names."""
+    kept: list[Piece] = []
+    active: list[Piece] = []
+    for piece in sorted(found, key=lambda each: (each.start, each.block)):
+        active = [each for each in active if each.start == piece.start and each.block[1] > piece.block[0]]
+        if all(each.block[3] <= piece.block[2] or piece.block[3] <= each.block[2] for each in active):
+            kept.append(piece)
+            active.append(piece)
+    return kept
 
 
 def saved(folder: str) -> list[Saved]:
@@ -139,7 +151,8 @@ def saved(folder: str) -> list[Saved]:
             at.append(_piece(start, words[2:]))
         elif slot not in whole or (whole[slot].start, whole[slot].version) < (start, version):
             whole[slot] = Saved(start, slot, version, [word.decode() for word in words[3:]], at)
-    return sorted(whole.values(), key=lambda each: (each.start, each.version), reverse=True)
+    newest = sorted(whole.values(), key=lambda each: (each.start, each.version), reverse=True)
+    return [msgspec.structs.replace(each, pieces=_apart(each.pieces)) for each in newest]
 
 
 def _lines(folder: str, kind: re.Pattern[str]) -> Iterator[tuple[int, list[bytes]]]:

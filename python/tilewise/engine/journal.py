@@ -24,6 +24,9 @@ from tilewise.planning.plan import Plan
 
 # What makes two jobs the same, and how a user says it.
 _SAME = {
+    "repeat": "--repeat",
+    "warmup": "--warmup",
+    "stack": "--each",
     "dtype": "the type that is computed in",
     "overflow": "--overflow",
     "tolerance": "--tolerance",

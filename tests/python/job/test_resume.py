@@ -195,6 +195,8 @@ def test_it_is_of_one_output(tilewise: Tilewise, product: Any) -> None:
     said = one_message(tilewise(*words[:7], "-o", "C.raw", "--memory", "40MiB", "--resume"), 2)
     assert "goes on with the tiles that it began with" in said
     assert "MiB to go on, or --force to start anew with other tiles" in said
+    said = one_message(tilewise(*words, "-o", "C.raw", "--repeat", 2, "--resume"), 2)
+    assert "is of another job: --repeat was another" in said
     (tilewise.folder / "C.npy").symlink_to("C.raw")
     said = one_message(tilewise(*words, "-o", "C.npy", "--resume"), 2)
     assert "the result had another format" in said

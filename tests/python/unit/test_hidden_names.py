@@ -79,6 +79,24 @@ def test_a_journal_belongs_to_one_name(tmp_path: Path, one: str, other: str) -> 
     assert journal.beside(str(tmp_path / other)) == []
 
 
+def test_logs_that_bear_others_names_leave_no_hole(tmp_path: Path) -> None:
+    """Pieces of one start lie apart; where they do not, what a rectangle holds cannot be counted."""
+
+    def lines(*blocks: str, before: bytes = b"") -> bytes:
+        words = [before + block.encode() + b" 00ff " for block in blocks]
+        return b"".join(b"%s%016x\n" % (each, journal._check(each)) for each in words)
+
+    (tmp_path / "0-0.log").write_bytes(lines("0 4 0 4", "4 8 0 4"))
+    (tmp_path / "1-0.log").write_bytes(lines("0 4 0 4", "0 4 4 8"))
+    assert len(journal.pieces(str(tmp_path))) == 4
+    (tmp_path / "1-1.log").write_bytes(lines("2 6 2 6", "0 4 0 4", "4 6 0 8"))  # was 0-1.log
+    blocks = [piece.block for piece in journal.pieces(str(tmp_path)) if piece.start == 1]
+    assert blocks == [(0, 4, 0, 4), (0, 4, 4, 8), (4, 6, 0, 8)]
+    state = lines("0 4 0 8", "0 4 0 8", before=b"1 7 ") + lines("1 7 whole")
+    (tmp_path / "0-0.state.log").write_bytes(state)
+    assert [piece.block for piece in journal.saved(str(tmp_path))[0].pieces] == [(0, 4, 0, 8)]
+
+
 def test_an_old_folder_of_a_long_name_is_not_named_otherwise(tmp_path: Path) -> None:
     """It was put aside by a job that died; what its whole name was is not known."""
     dead = changed(new_owner(), pid=999_999_999).identity
