@@ -7,6 +7,7 @@ import os
 import zlib
 from pathlib import Path
 
+import h5py
 import numpy
 import pytest
 import zarr
@@ -60,7 +61,7 @@ def test_what_was_written_to_is_noticed(tmp_path: Path, place: int | None) -> No
 
 
 def test_every_file_of_an_input_is_looked_at(tmp_path: Path) -> None:
-    """Of a folder of 100 tiles, and of a Zarr store that is decoded."""
+    """Of a folder of 100 tiles, of a Zarr store that is decoded, and of a virtual dataset in HDF5."""
     folder = tmp_path / "A.tiles"
     folder.mkdir()
     tiles = [{"file": f"{i}.npy", "rows": [i, i + 1], "columns": [0, 8]} for i in range(100)]
@@ -70,7 +71,15 @@ def test_every_file_of_an_input_is_looked_at(tmp_path: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest))
     store = zarr.create_array(str(tmp_path / "B.zarr"), shape=(100, 8), chunks=(10, 8), dtype="f8")
     store[:] = 1.0
-    for changed, name in ((folder / "57.npy", "A.tiles"), (tmp_path / "B.zarr/c/5/0", "B.zarr")):
+    layout = h5py.VirtualLayout((2, 8), "f8")
+    for i in range(2):
+        with h5py.File(tmp_path / f"{i}.h5", "w") as book:
+            book["x"] = numpy.ones(8)
+        layout[i] = h5py.VirtualSource(f"{i}.h5", "x", (8,))
+    with h5py.File(tmp_path / "C.h5", "w") as book:
+        book.create_virtual_dataset("x", layout)
+    files = {"A.tiles": folder / "57.npy", "B.zarr": tmp_path / "B.zarr/c/5/0", "C.h5": tmp_path / "1.h5"}
+    for name, changed in files.items():
         inputs = Inputs([inspect(str(tmp_path / name))])
         assert inputs.warnings() == []
         content, before = changed.read_bytes(), changed.stat()
