@@ -35,14 +35,14 @@ JOBS = {
     "multiply": ["multiply", "A.npy", "B.npy", "-o", OUT, *PLAIN, "--verify", "off"],
     "multiply tiles": ["multiply", "A.tiles", "B.npy", "-o", OUT, *PLAIN, "--verify", "off"],
     "transpose": ["transpose", "T.npy", "-o", OUT, "-t", "1", "--io", "positioned", "--verify", "off"],
-    "stencil": ["stencil", "F.npy", "-o", OUT, *PLAIN, "--steps", "3000"],
+    "stencil": ["stencil", "F.npy", "-o", OUT, *PLAIN, "--steps", "1000"],
     "svd": ["svd", "S.npy", "-o", "C", *OFTEN, "--start", "none", "--inner", "rotations", "--verify", "off"],
 }
 MEMORY = {1: "44MiB", 2: "88MiB"}  # of a transposition, so that it is done tile by tile
 CHANGED = {
     "multiply": [["--order", "F"], ["--transpose-a"]],
     "transpose": [["--order", "F"]],
-    "stencil": [["--boundary", "mirror"], ["--steps", "2000"], ["--order", "F"]],
+    "stencil": [["--boundary", "mirror"], ["--steps", "900"], ["--order", "F"]],
     "svd": [["--components", "5"], ["--start", "qr"]],
 }
 Bytes = dict[str, bytes]
@@ -161,7 +161,7 @@ def inputs(folder: Path) -> None:
     numpy.save(folder / "B.npy", pick.random((600, 500)))
     numpy.save(folder / "F.npy", pick.random((201, 177)))
     numpy.save(folder / "S.npy", pick.random((130, 110)))
-    numpy.save(folder / "T.npy", pick.integers(0, 1 << 30, (2001, 3777), dtype=numpy.int32))
+    numpy.save(folder / "T.npy", pick.integers(0, 1 << 30, (1001, 2003), dtype=numpy.int32))
     (folder / "A.tiles").mkdir()
     tiles = [{"file": f"{i}.npy", "rows": [7 * i, 7 * i + 7], "columns": [0, 600]} for i in range(100)]
     for i, tile in enumerate(tiles):
@@ -184,7 +184,7 @@ def killed(words: list[str], folder: Path, pick: random.Random) -> bool:
     if pid is not None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, 9)
-    code = front.wait(60)
+    code = front.wait(300)
     settled(folder)
     return code != 0
 
@@ -197,7 +197,7 @@ def held(folder: Path) -> Bytes:
 
 def ended(words: list[str], folder: Path) -> tuple[int, str]:
     """Runs a command; its exit code, and what it said."""
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
     return done.returncode, done.stderr
 
 
@@ -223,13 +223,11 @@ KNOWN: dict[tuple[str, ...], Bytes] = {}
 
 def one(tilewise: str, name: str, harm: Callable[[Case], None], base: Path, pick: random.Random) -> str:
     """One job, killed, damaged and gone on with; what became of it."""
-    folder = base.with_name("case")
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(base, folder)
-    ranks = pick.choice([1, 2])
+    folder, ranks = base.with_name("case"), pick.choice([1, 1, 2])
     words = [*JOBS[name], "-n", str(ranks)]
     words += ["--memory", MEMORY[ranks]] if name == "transpose" else []
     command = [tilewise, *words]
+    _copied(base, folder, words)
     while not killed(command, folder, pick):
         for path in (folder / OUT, folder / "C"):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -251,17 +249,21 @@ def one(tilewise: str, name: str, harm: Callable[[Case], None], base: Path, pick
 
     def undisturbed() -> Bytes:
         other = folder.with_name("undisturbed")
-        shutil.rmtree(other, ignore_errors=True)
-        other.mkdir()
-        for path in folder.iterdir():
-            if path.suffix in (".npy", ".tiles") and path.name != OUT and not path.name.startswith("."):
-                (shutil.copytree if path.is_dir() else shutil.copy)(path, other / path.name)
+        _copied(folder, other, words)
         code, said = ended([*command, *case.more, "-q"], other)
         assert code == 0, said
         return held(other)
 
     case.words = command
     return judged(case, *ended([*command, *case.more, "--resume"], folder), wanted)
+
+
+def _copied(base: Path, folder: Path, words: list[str]) -> None:
+    """A new folder with the inputs of a command."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name in words[1 : words.index("-o")]:
+        (shutil.copytree if (base / name).is_dir() else shutil.copy)(base / name, folder / name)
 
 
 def main() -> int:
@@ -278,23 +280,29 @@ def main() -> int:
     records, wrong = [], 0
     names = [given.only] if given.only else list(JOBS)
     harms = [each for each in HARM if given.harm in (None, each.__name__)]
-    with tempfile.TemporaryDirectory(prefix="tilewise-damaged-") as work:
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        tempfile.TemporaryDirectory(prefix="tilewise-damaged-") as work,
+    ):
         base = Path(work, "base")
         base.mkdir()
         inputs(base)
         for number in range(given.kills):
-            name, harm = names[number % len(names)], harms[number // len(names) % len(harms)]
+            turn, place = divmod(number, len(names))
+            name, harm = names[place], harms[(turn + 5 * place) % len(harms)]
             end = one(tilewise, name, harm, base, pick)
             table.setdefault(harm.__name__, collections.Counter())[end.partition(":")[0]] += 1
+            print(f"\r{number + 1} of {given.kills}, {wrong} wrong", end="", file=sys.stderr, flush=True)
             records.append({"job": name, "harm": harm.__name__, "end": end})
             if end.startswith("WRONG"):
                 wrong += 1
-                print(f"{number} {name}, {harm.__name__}: {end}", flush=True)
+                print(f"\n{number} {name}, {harm.__name__}: {end}", flush=True)
+    print(file=sys.stderr)
     ends = sorted({end for counts in table.values() for end in counts})
     print(" " * 16 + "".join(f"{end:>16}" for end in ends))
     for row, counts in table.items():
         print(f"{row:16}" + "".join(f"{counts[end] or '.':>16}" for end in ends))
-    print(f"{given.kills} kills, {wrong} wrong")
+    print(f"{len(records)} kills, {wrong} wrong")
     if given.json:
         given.json.write_text(json.dumps(records, indent=1))
     return 1 if wrong else 0

@@ -196,9 +196,11 @@ def hold(folder: str) -> int | None:
     descriptor = os.open(os.path.join(folder, HEADER), os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(descriptor)
         return None
+    except OSError:  # a file system without locks
+        pass
     return descriptor
 
 

@@ -76,3 +76,12 @@ def test_a_job_may_fail_but_not_lie_hang_or_litter(tmp_path: Path, program: str,
     wrong = [f"{run['what']}: {'; '.join(run['wrong'])}\n{run['said']}" for run in runs if run["wrong"]]
     assert not wrong, "\n".join(wrong)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_is_left_is_damaged(tmp_path: Path) -> None:
+    told = tmp_path / "told.json"
+    given = ["--tilewise", TILEWISE, "--kills", "4", "--json", told]
+    command = [sys.executable, TORTURE / "damaged.py", *given]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(json.loads(told.read_text())) == 4

@@ -39,6 +39,8 @@ def algorithm_of(
     """The algorithm that was asked for, that flags lead to, or that the rule picks."""
     if options.algorithm is not None:
         return ALGORITHMS[options.algorithm]
+    if options.resumed is not None:
+        return ALGORITHMS[options.resumed.variant.algorithm]
     jacobi, randomized = options.of_jacobi(), options.of_randomized()
     if jacobi and randomized:
         raise UsageError(
