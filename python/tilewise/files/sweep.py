@@ -21,7 +21,7 @@ _ENDING = re.compile(r"part(\.raw|\.gz)?|(\d+\.)?raw|\d+\.state|slices|stream\.\
 _MADE = re.compile(r"manifest\.json|zarr\.json|c(\.\d+)+|.*\.npy")
 
 
-def sweep(folder: str, own_disk: bool) -> None:
+def sweep(folder: str, own_disk: bool = False) -> None:
     """Looks through `folder`, once; raises nothing. No other machine writes to an `own_disk`."""
     try:
         entries = os.listdir(folder)

@@ -139,7 +139,7 @@ def replaced(region: Region) -> list[str]:
     return [os.path.join(folder, entry) for entry in gone]
 
 
-def sweep(folder: str, own_disk: bool) -> None:
+def sweep(folder: str, own_disk: bool = False) -> None:
     """Removes tiles that dead jobs have left in `folder`: they belong to no matrix. What fails stays."""
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder):
