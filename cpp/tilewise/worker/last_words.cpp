@@ -22,7 +22,7 @@
 namespace tilewise::worker {
 namespace {
 
-constexpr int patience = 2000;  ///< milliseconds for the front to say what it heard
+constexpr int patience = 10000;  ///< milliseconds for the front to say what it heard, and to end this rank
 constexpr int hearing = 300;    ///< milliseconds in which the front hears of a rank that is lost, and tells the others
 constexpr int ending = 10000;   ///< milliseconds in which it then ends them
 
@@ -87,7 +87,7 @@ bool only_follows() {
     return true;
 }
 
-/// In a joined job, waits until the front has heard us and has left.
+/// In a joined job, waits until the front has heard us and ends this rank by its line; or has left.
 void let_front_speak() {
     if (joined && !plain) {
         pollfd pipe{.fd = STDOUT_FILENO, .events = POLLRDHUP, .revents = 0};  // once nobody reads any more

@@ -34,6 +34,7 @@ constexpr int reaching = 5000;  ///< milliseconds to reach the front
 constexpr int most_asked = (line_patience - line_asked_after) / line_asked_every;
 constexpr int given_up = line_patience * 1000;  ///< milliseconds
 constexpr int tick = 10;                        ///< milliseconds from one look to the next
+constexpr int parting = 1000;                   ///< milliseconds for the launcher to answer a rank that leaves
 
 std::atomic<int> here = -1, elsewhere = -1;
 std::atomic<bool> begun = false, unreached = false, lost = false, left_it = false;
@@ -178,25 +179,37 @@ void send_beat(int made, std::string_view line) {
     }
 }
 
-/// Beats until the line ends. What comes from the front is read here of the line from another host alone: from its own
-/// host it stays there for who wants to know.
-void beat_on(int made, bool reads) {
+/// Leaves a job that has failed, by the front's word: without this one the launcher takes the end of a rank for an
+/// accident, and kills the front before that has given the job its exit code.
+[[noreturn]] void leave_job() {
+    if (const char* told = std::getenv("PMI_FD"); told != nullptr && *told != '\0') {
+        pollfd launcher{.fd = std::atoi(told), .events = POLLIN, .revents = 0};
+        constexpr char words[] = "cmd=finalize\n";
+        if (send(launcher.fd, words, sizeof words - 1, MSG_NOSIGNAL) > 0) {
+            poll(&launcher, 1, parting);
+        }
+    }
+    _exit(0);
+}
+
+/// Beats until the line ends, and heeds what the front says.
+void beat_on(int made, bool far) {
     Pulse pulse;
     for (;;) {
         send_beat(made, pulse.beat());
-        pollfd look{.fd = made, .events = static_cast<short>(reads ? POLLIN : 0), .revents = 0};
+        pollfd look{.fd = made, .events = POLLIN, .revents = 0};
         if (poll(&look, 1, until_next_beat()) <= 0) {
             continue;
-        }
-        if (!reads) {
-            return;
         }
         char byte = 0;
         const ssize_t got = recv(made, &byte, 1, MSG_DONTWAIT);
         if (got == 1) {
             lost = lost || byte == 'L';
+            if (byte == 'E' && !left_it) {
+                leave_job();
+            }
         } else if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
-            if (left_it) {
+            if (left_it || !far) {
                 return;
             }
             _exit(1);  // nobody wants our results any more
@@ -260,7 +273,7 @@ int await_line_elsewhere() {
 bool loss_is_known(int milliseconds) {
     for (int waited = 0; here >= 0 || elsewhere >= 0; waited += tick) {
         char byte = 0;
-        if (lost || (here >= 0 && recv(here, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1)) {
+        if (lost || (here >= 0 && recv(here, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && byte == 'L')) {
             return true;
         }
         if (waited >= milliseconds) {

@@ -5,14 +5,32 @@ from __future__ import annotations
 import contextlib
 import subprocess
 
+from tilewise.launch.lines import Lines
+from tilewise.launch.outcome import Outcome
 
-def let_go(child: subprocess.Popen[bytes], patience: float) -> None:
-    """Ends a child that waits until we have said why the job failed."""
+_LEAVING = 3.0  # seconds for ranks of somebody else's launcher to leave when they are asked to
+
+
+def let_go(child: subprocess.Popen[bytes], lines: Lines, outcome: Outcome) -> None:
+    """Ends a child that waits until we have said why the job failed, and all other ranks."""
+    dismiss(lines, outcome)
+    lines.close()
     close(child)
     try:
-        child.wait(patience)
+        child.wait(0.0 if outcome.lost is not None or outcome.hang is not None else _LEAVING)
     except subprocess.TimeoutExpired:
         child.kill()
+
+
+def dismiss(lines: Lines, outcome: Outcome) -> None:
+    """Has all ranks leave a job that has failed, the one that said so last: it aborts the job if need be."""
+    said = outcome.failed or outcome.signalled
+    if said is None:
+        lines.dismiss(None, _LEAVING)
+        return
+    for rank in outcome.started.ranks if outcome.started is not None else ():
+        if rank.rank == said.rank:
+            lines.dismiss((rank.host, rank.pid), _LEAVING)
 
 
 def close(child: subprocess.Popen[bytes]) -> None:

@@ -9,6 +9,7 @@ rank → front   "TOKEN HOST PID", the first words of a connection by TCP, which
                "bye": the end that follows means nothing
                other events, of ranks of somebody else's job: its launcher would show them on the terminal
 front → rank   "L": a rank is lost; what goes wrong now is no news
+               "E": leave; to ranks of somebody else's job, whose launcher then takes no end for an accident
                the end: end at once, also when the front was killed or its host is not reached any more
 """
 
@@ -22,6 +23,7 @@ import selectors
 import signal
 import struct
 import sys
+import time
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -30,7 +32,7 @@ from tilewise.launch import constants
 
 _HERE, _ELSEWHERE = 256, 4096  # ranks that are let in
 _SPARED = 64  # descriptors that the front needs for other things
-_LOST = b"L"
+_LOST, _LEAVE = b"L", b"E"
 _UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
 RUN = "TILEWISE_RUN"  # the variable by which ranks on this host find the front, and we all that was started
 FRONT = "TILEWISE_FRONT"  # the variable by which ranks on other hosts find it
@@ -91,6 +93,35 @@ class Lines:
             line.socket.close()
         self._doors.clear()
         self._held.clear()
+
+    def dismiss(self, last: tuple[str, int] | None, patience: float) -> None:
+        """Asks all ranks to leave, and `last` (host, process) once the others have gone; waits for that.
+
+        Where one of them holds no line, or does not leave, `last` is not asked, and may abort the job.
+        """
+        late = time.monotonic() + patience
+        held = [line for line in self._held.values() if line.pid]
+        final = [line for line in held if (line.host or os.uname().nodename, line.pid) == last]
+        if len(held) + self._left >= self._ranks and self._gone([x for x in held if x not in final], late):
+            self._gone(final, late)
+
+    @staticmethod
+    def _gone(lines: list[_Line], late: float) -> bool:
+        """Whether those have left by then, as they are asked to."""
+        with selectors.DefaultSelector() as selector:
+            for line in lines:
+                with contextlib.suppress(OSError):
+                    line.socket.send(_LEAVE)
+                selector.register(line.socket.fileno(), selectors.EVENT_READ, line.socket)
+            while selector.get_map() and (left := late - time.monotonic()) > 0:
+                for key, _ in selector.select(left):
+                    try:
+                        over = not key.data.recv(1 << 16)
+                    except OSError as error:
+                        over = error.errno != errno.EAGAIN
+                    if over:
+                        selector.unregister(key.fd)
+            return not selector.get_map()
 
     def __contains__(self, descriptor: int) -> bool:
         return descriptor in self._doors or descriptor in self._held

@@ -124,14 +124,10 @@ class Supervisor:
             if not self._waited_for():
                 self._lines.close()
         if self._waited_for():
-            # The launcher kills us once the rank aborts the job, which it does when nobody reads any more,
-            # and may do that when any rank ends.
-            gone = self._outcome.lost is not None or self._outcome.hang is not None
-            patience = 0.0 if gone else _LEAVING
-            exit_hooks.later(lambda: child_end.let_go(child, patience))
-            exit_hooks.later(self._lines.close)
-            if gone:
+            # What ends a rank by accident makes the launcher kill us: that comes when we have said why.
+            if self._outcome.lost is not None or self._outcome.hang is not None:
                 self._end_others(well=False)
+            exit_hooks.later(lambda: child_end.let_go(child, self._lines, self._outcome))
             return self._outcome
         returncode = child.wait()
         survived = self._start.survives and self._outcome.record is not None
@@ -369,7 +365,9 @@ class Supervisor:
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         """Ends all that runs."""
-        if not self._start.joined:
+        if self._start.joined:
+            child_end.dismiss(self._lines, self._outcome)
+        else:
             self._lines.end_here()  # at once: while many spin, to find all that runs takes seconds
             self._lines.close()
         processes.end_tree(child, () if self._start.joined else self._pids(), self._program, self._mark)
