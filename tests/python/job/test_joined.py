@@ -113,7 +113,7 @@ LATE = "import os, time\nleave = os._exit\nos._exit = lambda code: (time.sleep(0
 def test_the_last_words_of_any_rank(inputs: Tilewise, fault: str) -> None:
     """They reach the front of rank 0, which says them once; no raw event comes to the terminal.
 
-    The front takes long to end, so that a launcher that wants to kill it could.
+    The front takes long to end, so that a launcher that wants to kill it does.
     """
     (inputs.folder / "late").mkdir()
     (inputs.folder / "late/sitecustomize.py").write_text(LATE)
