@@ -14,6 +14,7 @@ namespace tilewise::io {
 namespace {
 
 constexpr double look_every = 0.1;            // seconds
+constexpr double spare = 2;                   // times what a state took
 constexpr std::int64_t most_calls = 1 << 20;  // between two looks
 
 }  // namespace
@@ -21,7 +22,8 @@ constexpr std::int64_t most_calls = 1 << 20;  // between two looks
 Checkpoints::Checkpoints(Context& context, const CheckpointOptions& options)
     : folder_(options.folder),
       flushed_(options.flushed),
-      every_(options.every) {
+      every_(options.every),
+      ends_(options.ends) {
     const Timed timed(context.ledger, context.ledger.phase(), Step::file, "checkpoints");
     mpi::together(context.comm, [&] {
         if (options.slots.size() != 2) {
@@ -61,13 +63,15 @@ Checkpoints::Wish Checkpoints::wish(const Context& context) {
     std::array<std::int64_t, 2> told{};
     if (context.comm.rank() == 0) {
         const double now = clock_seconds();
-        const bool stop = stop_asked(folder_), due = every_ > 0 && now - last_ >= every_;
+        // One that is about to begin must be over by then, and so must one that would begin at the next look.
+        const bool late = ends_ > 0 && cost_ > 0 && now + (now - looked_) + spare * cost_ >= ends_;
+        const bool stop = late || stop_asked(folder_), due = every_ > 0 && now - last_ >= every_;
         const double wanted = static_cast<double>(calls_) * look_every / std::max(1e-9, now - looked_);
         told = {static_cast<std::int64_t>(stop  ? Wish::save_and_stop
                                           : due ? Wish::save
                                                 : Wish::none),
                 static_cast<std::int64_t>(std::clamp(wanted, 1.0, static_cast<double>(most_calls)))};
-        looked_ = now;
+        looked_ = wished_ = now;
     }
     mpi::check(MPI_Bcast(told.data(), 2, MPI_INT64_T, 0, context.comm.get()), "MPI_Bcast");
     calls_ = 0;
@@ -106,6 +110,7 @@ void Checkpoints::complete(const Context& context, std::int64_t version, const s
     });
     next_ = 1 - next_;
     last_ = looked_ = clock_seconds();
+    cost_ = std::max(cost_, last_ - wished_);
     calls_ = 0;
 }
 

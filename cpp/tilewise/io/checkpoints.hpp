@@ -36,6 +36,7 @@ struct CheckpointOptions {
     int start = 0;              ///< how many starts there were before this one
     bool flushed = false;       ///< a state is on the disk before it counts
     double every = 0;           ///< seconds from one to the next; 0: only when the job is asked to end
+    double ends = 0;            ///< when the job must have ended, by `clock_seconds` of rank 0; 0: not known
     std::vector<Region> slots;  ///< two binary files of full size
     std::vector<Saved> saved;   ///< newest first
 };
@@ -76,13 +77,14 @@ public:
 private:
     std::string folder_;
     bool flushed_;
-    double every_;
+    double every_, ends_;
     std::vector<std::unique_ptr<PieceFile>> files_;
     std::optional<Log> log_;
     std::optional<Saved> found_;
     Restored restored_;
     int next_ = 0;
     double last_ = clock_seconds(), looked_ = last_;  ///< seconds when a state was kept, and ranks agreed on what to do
+    double wished_ = 0, cost_ = 0;        ///< when the last one was wished for, and the most seconds that one took
     std::int64_t calls_ = 0, until_ = 1;  ///< since they agreed, and how many there are from one time to the next
 };
 

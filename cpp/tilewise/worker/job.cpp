@@ -63,7 +63,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ConvertFields, row, column, scale)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureFields, stop, cpus, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StandingFields, start, block, sum)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SavedFields, slot, version, facts, pieces)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JournalFields, folder, start, standing, every, slots, saved)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JournalFields, folder, start, standing, every, ends, slots, saved)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, constants, id, command, inputs, output, variant, stencil, svd, stack,
                                    convert, measure, journal, dtype, verify, overflow, symmetric, repeat, warmup, sync,
                                    bind, read_back, survive, queue, band_bytes, stage, tolerance, place, hints, trace,
@@ -154,8 +154,9 @@ Enum named_or(Enum standard, const Names& names, const std::string& name, std::s
 /// Parses `text`, where only fields that may have fractions have them: the library would make any number a whole one,
 /// somehow.
 nlohmann::json parse_whole_numbers(const std::string& text) {
-    constexpr std::array<std::string_view, 9> fractions{
-        "weights", "until_change", "tolerance", "off_squares", "energy", "relative", "seconds", "scale", "every"};
+    constexpr std::array<std::string_view, 10> fractions{"weights", "until_change", "tolerance", "off_squares",
+                                                         "energy",  "relative",     "seconds",   "scale",
+                                                         "every",   "ends"};
     std::string key;
     return nlohmann::json::parse(text, [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
         if (event == nlohmann::json::parse_event_t::key) {

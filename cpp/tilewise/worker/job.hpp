@@ -144,7 +144,7 @@ struct JournalFields {
     std::string folder;
     int start = 0;
     std::vector<StandingFields> standing;
-    double every = 0;
+    double every = 0, ends = 0;
     std::vector<RegionFields> slots;
     std::vector<SavedFields> saved;
 };

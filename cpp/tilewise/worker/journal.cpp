@@ -45,6 +45,7 @@ io::CheckpointOptions checkpoints_of(const Job& job) {
                                   .start = job.journal->start,
                                   .flushed = job.sync,
                                   .every = job.journal->every,
+                                  .ends = job.journal->ends,
                                   .slots = {},
                                   .saved = {}};
     for (const RegionFields& slot : job.journal->slots) {

@@ -23,8 +23,8 @@ namespace tilewise::worker {
 namespace {
 
 constexpr int patience = 10000;  ///< milliseconds for the front to say what it heard, and to end this rank
-constexpr int hearing = 300;    ///< milliseconds in which the front hears of a rank that is lost, and tells the others
-constexpr int ending = 10000;   ///< milliseconds in which it then ends them
+constexpr int hearing = 300;     ///< milliseconds in which the front hears of a rank that is lost, and tells the others
+constexpr int ending = 10000;    ///< milliseconds in which it then ends them
 
 std::atomic<int> own_rank = 0;
 std::atomic<const Ledger*> own_ledger = nullptr;

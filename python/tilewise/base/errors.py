@@ -111,6 +111,10 @@ class StartError(RunError):
     """MPI itself crashed on one of several hosts before any rank had begun: a new start may well succeed."""
 
 
+class TimeLimitError(RunError):
+    """The job reached its time limit before anything was kept: another start would not help."""
+
+
 class VerificationError(TilewiseError):
     """The job ran to its end, but its result is not right."""
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import msgspec
 
 from tilewise.base.declare import WHAT, Parameter, Value
-from tilewise.base.errors import TilewiseError, UsageError, disk_failure
+from tilewise.base.errors import RunError, TilewiseError, UsageError, disk_failure
 from tilewise.base.owner import new_owner, part_path
 from tilewise.base.pipes import pour
 from tilewise.files.formats import FORMATS
@@ -120,12 +120,18 @@ class Streams:
                     os.unlink(path)
 
     def send(self) -> None:
-        """Writes the result to standard output. Raises OSError; BrokenPipeError where nobody reads on."""
+        """Writes the result to standard output; RunError where not all of it can be delivered."""
         if not self.stdout:
             return
         sys.stdout.flush()
         with open(self.stdout, "rb") as result:
-            pour(result.fileno(), sys.stdout.fileno())
+            try:
+                pour(result.fileno(), sys.stdout.fileno())
+            except BrokenPipeError:
+                what = "standard output was closed before the whole matrix was written"
+                raise RunError(what, "-o FILE; tilewise show prints a part of it") from None
+            except OSError as error:
+                raise disk_failure("the matrix cannot be written to standard output", error) from None
 
     def told(self, record: Record) -> Record:
         """`record` with `-` wherever it names a file in its place."""

@@ -16,7 +16,9 @@ from tilewise.base.errors import (
     Interrupted,
     RunError,
     StartError,
+    Stopped,
     TilewiseError,
+    TimeLimitError,
     UsageError,
     VerificationError,
     disk_failure,
@@ -44,6 +46,7 @@ from tilewise.machine.disturbance import Watch
 from tilewise.machine.terms import Machine
 from tilewise.operations.predicted import cost_of, machine_of, predicted
 from tilewise.planning.cost import Cost
+from tilewise.planning.file_cost import at
 from tilewise.planning.placed import misplaced
 from tilewise.planning.plan import Plan
 
@@ -112,7 +115,7 @@ class Session:
             except RunError as error:
                 if isinstance(error, StartError) and crashes > 0:
                     crashes -= 1
-                elif left > 0 and self._joined is None:
+                elif left > 0 and self._joined is None and not isinstance(error, TimeLimitError):
                     left -= 1
                 else:
                     raise
@@ -166,7 +169,12 @@ class Session:
                 left = seconds_left(request.time_limit, os.environ)
                 # Of ranks that exist already, a SIGTERM says that one has died: their launcher ends them all.
                 ours = self._joined is None
-                limit = Limit(output.begun.folder, left, caught, batch=in_batch() and ours)
+                folder, slots = output.begun.folder, plan.state if output.begun.states else None
+                writing = machine.seconds(at("write", folder), slots.bytes) if slots else 0.0
+                limit = Limit(folder, left, caught, in_batch() and ours, writing)
+                if sent.journal is not None:
+                    near = not start.elsewhere
+                    sent = msgspec.structs.replace(sent, journal=limit.told(sent.journal, near))
             elif request.time_limit is not None:
                 raise UsageError(
                     f"--time-limit makes no sense here: this {plan.job.command} keeps nothing to go on from",
@@ -187,7 +195,9 @@ class Session:
                 ours=self._joined is None and not start.elsewhere,
             )
             overdue = limit is not None and outcome.timed_out and limit.passed
-            error = limit.late() if limit and overdue else diagnose.error_of(outcome, request.timeout, start)
+            error = None if overdue else diagnose.error_of(outcome, request.timeout, start)
+            if limit is not None and (overdue or isinstance(error, Stopped)):
+                error = limit.reached(error, bool(claim.kept(output.claims)))
             if error is not None:
                 if outcome.started is not None and (wrong := misplaced(plan.spread, outcome.started.ranks)):
                     error.message += f"; {wrong}"

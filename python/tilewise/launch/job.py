@@ -151,13 +151,15 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     """Where ranks write down what of the output stands in its part file, and what earlier starts wrote there.
 
     `start` is how many there were. With `slots` states are kept in these two files in turn, `every` so many
-    seconds, 0: only when the job is asked to end; `saved` are those that are there, the newest first.
+    seconds, 0: only when the job is asked to end; `saved` are those that are there, the newest first. The
+    job must have ended when the monotonic clock of rank 0's host says `ends`, 0: not known.
     """
 
     folder: str
     start: int = 0
     standing: list[Standing] = []
     every: float = 0.0
+    ends: float = 0.0
     slots: list[Region] = []
     saved: list[Saved] = []
 
