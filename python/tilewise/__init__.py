@@ -20,12 +20,19 @@ if TYPE_CHECKING:
     )
     from tilewise.api.run import run
     from tilewise.api.studies import load_study, plots, run_study
-    from tilewise.base.errors import RunError, TilewiseError, UsageError, VerificationError
+    from tilewise.base.errors import (
+        RunError,
+        TilewiseError,
+        TilewiseWarning,
+        UsageError,
+        VerificationError,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
     "RunError",
     "TilewiseError",
+    "TilewiseWarning",
     "UsageError",
     "VerificationError",
     "__version__",
@@ -48,7 +55,13 @@ __all__ = [
 _MODULES = {
     "tilewise.api.run": ("run",),
     "tilewise.api.studies": ("load_study", "plots", "run_study"),
-    "tilewise.base.errors": ("RunError", "TilewiseError", "UsageError", "VerificationError"),
+    "tilewise.base.errors": (
+        "RunError",
+        "TilewiseError",
+        "TilewiseWarning",
+        "UsageError",
+        "VerificationError",
+    ),
 }
 
 

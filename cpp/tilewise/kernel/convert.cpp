@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <complex>
 #include <cstring>
@@ -12,8 +13,11 @@
 
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/half.hpp"
+#include "tilewise/base/threads.hpp"
+#include "tilewise/base/work.hpp"
 #include "tilewise/kernel/byte_order.hpp"
 #include "tilewise/kernel/file_type.hpp"
+#include "tilewise/kernel/versions.hpp"
 
 namespace tilewise::kernel {
 namespace {
@@ -65,6 +69,28 @@ template <class From, class To> std::int64_t widen_all(std::byte* buffer, std::i
     return lost;
 }
 
+/// A number has so many `parts`. Sums of a piece fit into lanes as wide as the parts are.
+template <class Part, int parts> TILEWISE_INLINE std::int64_t not_finite(const std::byte* data, std::int64_t count) {
+    using Bits = std::conditional_t<sizeof(Part) == 4, std::uint32_t, std::uint64_t>;
+    constexpr Bits exponent = std::bit_cast<Bits>(std::numeric_limits<Part>::infinity());
+    constexpr std::int64_t piece = 1 << 16;
+    const Part* all = reinterpret_cast<const Part*>(data);
+    std::int64_t found = 0;
+    for (std::int64_t begin = 0; begin < count; begin += piece) {
+        const std::int64_t end = std::min(count, begin + piece);
+        Bits some = 0;
+        for (std::int64_t i = begin; i < end; ++i) {
+            Bits is_one = 0;
+            for (int part = 0; part < parts; ++part) {
+                is_one |= (std::bit_cast<Bits>(all[parts * i + part]) & exponent) == exponent ? 1U : 0U;
+            }
+            some += is_one;
+        }
+        found += static_cast<std::int64_t>(some);
+    }
+    return found;
+}
+
 }  // namespace
 
 std::size_t raw_offset(std::int64_t count, Dtype from, Dtype to) {
@@ -107,6 +133,32 @@ double largest_magnitude(const std::byte* data, std::int64_t count, Dtype dtype)
     }
     const auto rounded = static_cast<double>(largest);
     return largest > (std::uint64_t{1} << 53) ? rounded * (1 + std::numeric_limits<double>::epsilon()) : rounded;
+}
+
+std::int64_t count_not_finite(const std::byte* data, std::int64_t count, Dtype dtype, int threads) {
+    if (is_integer(dtype) || without_numbers()) {
+        return 0;
+    }
+    constexpr std::int64_t worth_threads = std::int64_t{1} << 17;
+    const auto item = static_cast<std::int64_t>(size_of(dtype));
+    std::atomic<std::int64_t> found = 0;
+    parallel_ranges(count < worth_threads ? 1 : threads, count, [&](std::int64_t begin, std::int64_t end, int) {
+        const std::byte* numbers = data + begin * item;
+        switch (dtype) {
+            case Dtype::float32:
+                found += in_versions<not_finite<float, 1>>(numbers, end - begin);
+                break;
+            case Dtype::complex64:
+                found += in_versions<not_finite<float, 2>>(numbers, end - begin);
+                break;
+            case Dtype::complex128:
+                found += in_versions<not_finite<double, 2>>(numbers, end - begin);
+                break;
+            default:
+                found += in_versions<not_finite<double, 1>>(numbers, end - begin);
+        }
+    });
+    return found;
 }
 
 }  // namespace tilewise::kernel

@@ -34,4 +34,7 @@ std::int64_t convert(const std::byte* from, Dtype from_dtype, bool swap_from, st
 /// Largest magnitude of `count` 64-bit integers, as a double rounded up.
 double largest_magnitude(const std::byte* data, std::int64_t count, Dtype dtype);
 
+/// How many of `count` numbers are NaN or infinite, of complex ones in either part; of a type that is computed in.
+std::int64_t count_not_finite(const std::byte* data, std::int64_t count, Dtype dtype, int threads = 1);
+
 }  // namespace tilewise::kernel

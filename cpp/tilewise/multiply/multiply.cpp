@@ -54,6 +54,7 @@ public:
         if (!streams()) {
             show_to_check(c_owned(), c_data(c_owned()));
         }
+        find_not_finite();
         if (check_) {
             const Timed timed(context_.ledger, Phase::verify, "Freivalds' check");
             outcome_.verification = conclude_check();
@@ -272,17 +273,31 @@ private:
         if (rank_ == 0) {
             io::corrupt_for_test(dtype_, data, block.size());
         }
-        if (check_) {
-            check_->see(context_, {{data, block.columns.size(), false}, block});
-        }
+        const Part part{{data, block.columns.size(), false}, block};
+        outcome_.not_finite.c += check_ ? check_->see(context_, part) : NotFinite::of(context_, dtype_, part);
     }
 
-    Verification conclude_check() {
+    /// Blocks of A and B, all of which some rank has in the end.
+    std::pair<Part, Part> held() {
         const Exchange::Held held = exchange_->held();
         const int first = layout_.layer(rank_) * layout_.grid().size();
         const Part a{held.a, layout_.a(first + held.a_owner)};
-        return check_->conclude(context_, a,
-                                b_lies_in_a() ? a.transposed() : Part{held.b, layout_.b(first + held.b_owner)});
+        return {a, b_lies_in_a() ? a.transposed() : Part{held.b, layout_.b(first + held.b_owner)}};
+    }
+
+    Verification conclude_check() {
+        const auto [a, b] = held();
+        return check_->conclude(context_, a, b);
+    }
+
+    /// @note Collective.
+    void find_not_finite() {
+        const Timed timed(context_.ledger, Phase::verify, "not finite");
+        outcome_.not_finite.add_up(context_, [&] {
+            const auto [a, b] = held();
+            outcome_.not_finite.a = NotFinite::of(context_, dtype_, a);
+            outcome_.not_finite.b = NotFinite::of(context_, dtype_, b);
+        });
     }
 
     Context& context_;

@@ -11,6 +11,7 @@
 #include "tilewise/io/strategy.hpp"
 #include "tilewise/multiply/algorithms.hpp"
 #include "tilewise/multiply/halving.hpp"
+#include "tilewise/multiply/not_finite.hpp"
 #include "tilewise/multiply/overflow.hpp"
 #include "tilewise/multiply/proof.hpp"
 
@@ -44,6 +45,7 @@ struct Outcome {
     Halving halving;                     ///< by Strassen's product, where that was used
     bool working = true;                 ///< whether this rank had anything to compute
     std::optional<io::Resumed> resumed;  ///< where it went on from a journal
+    NotFinite not_finite;                ///< numbers of A, B and C over all ranks; 0 where these are integers
     std::int64_t ideal_exchanged = 0;    ///< bytes that this rank must receive by the algorithm's own count
 };
 

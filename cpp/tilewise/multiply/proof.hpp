@@ -36,9 +36,9 @@ public:
         measure(context, b);
         weigh(context, columns());
     }
-    /// Takes a part of C, which is not transposed, into account; its memory may be used for something else afterwards.
-    /// Not collective.
-    virtual void see(Context& context, const Part& c) = 0;
+    /// Takes a part of C into account; its memory may be used for something else afterwards. Returns how many of its
+    /// numbers are NaN or infinite, for which it is not read again where none is. Not collective.
+    virtual std::int64_t see(Context& context, const Part& c) = 0;
     /// When all ranks have shown all of C: together `a` and `b` of all ranks are A and B once. @note Collective.
     Verification conclude(Context& context, const Part& a, const Part& b) {
         apply_b(context, b);

@@ -125,12 +125,13 @@ public:
         }
     }
 
-    void see(Context& context, const Part& c) override {
+    std::int64_t see(Context& context, const Part& c) override {
         const auto [rows, columns] = c.block;
         kernel::apply<T>(c.operand, rows.size(), columns.size(), x_, columns.begin, cx_, rows.begin, context.threads);
         if constexpr (!exact) {
-            find_infinite(c);
+            return find_infinite(c);
         }
+        return 0;
     }
 
     void apply_b(Context& context, const Part& b) override {
@@ -213,22 +214,30 @@ private:
         return least;
     }
 
-    /// Of rows of C whose products are not finite, which columns make them so.
-    void find_infinite(const Part& c) {
+    /// Of rows of C whose products are not finite, which columns make them so; the numbers that are not.
+    std::int64_t find_infinite(const Part& c) {
         const auto [rows, columns] = c.block;
+        const auto first = x_.weights.begin() + columns.begin, last = first + columns.size();
+        const bool all_count = std::find(first, last, 0.0) == last;  // a column of weight 0 is in no product
+        const T* numbers = reinterpret_cast<const T*>(c.operand.data);
+        const std::int64_t down = c.operand.transposed ? 1 : c.operand.stride,
+                           across = c.operand.transposed ? c.operand.stride : 1;
+        std::int64_t found = 0;
         for (std::int64_t i = 0; i < rows.size(); ++i) {
             const auto row = static_cast<std::size_t>(rows.begin + i);
-            if (is_finite(cx_.first[row]) && is_finite(cx_.second[row])) {
+            if (all_count && is_finite(cx_.first[row]) && is_finite(cx_.second[row])) {
                 continue;
             }
-            const T* numbers = reinterpret_cast<const T*>(c.operand.data) + i * c.operand.stride;
             for (std::int64_t j = 0; j < columns.size(); ++j) {
+                const auto number = static_cast<V>(numbers[i * down + j * across]);
                 const double weight = x_.weights[static_cast<std::size_t>(columns.begin + j)];
-                if (!is_finite(static_cast<V>(numbers[j]) * weight)) {
+                found += is_finite(number) ? 0 : 1;
+                if (!is_finite(number * weight)) {
                     infinite_[row] = std::max(infinite_[row], weight);
                 }
             }
         }
+        return found;
     }
 
     static void judge_exactly(Verification& verification, const Image<V>& r) {

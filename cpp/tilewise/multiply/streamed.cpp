@@ -75,13 +75,21 @@ public:
             }
             end_of_row(m);
         }
+        {
+            const Timed timed(context_.ledger, Phase::verify, "not finite");
+            outcome_.not_finite.add_up(context_, [&] {
+                over_a(shape_.m, [&](const Window& window) { outcome_.not_finite.a += count(blocks().a(window)); });
+                over_b([&](const Window& window) { outcome_.not_finite.b += count(blocks().b(window)); });
+            });
+        }
         if (check_) {
             const Timed timed(context_.ledger, Phase::verify, "Freivalds' check");
             if (seen_ != Seen::images) {
                 over_b([&](const Window& window) { check_->apply_b(context_, blocks().b(window)); });
                 check_->join(context_);
             }
-            over_a([&](const Window& window) { check_->apply_a(context_, blocks().a(window)); });
+            over_a(seen_ == Seen::images ? left_of_a_ : shape_.m,
+                   [&](const Window& window) { check_->apply_a(context_, blocks().a(window)); });
             outcome_.verification = check_->judge(context_);
         }
         if (output && (!outcome_.verification || outcome_.verification->passed)) {
@@ -159,7 +167,7 @@ private:
         const auto see = [&](double& most, const Part& part) {
             most = std::max(most, kernel::largest_magnitude(part.operand.data, part.block.size(), dtype_));
         };
-        over_a([&](const Window& window) { see(largest[0], blocks().a(window)); });
+        over_a(shape_.m, [&](const Window& window) { see(largest[0], blocks().a(window)); });
         over_b([&](const Window& window) { see(largest[1], blocks().b(window)); });
         mpi::join_over_ranks(context_.comm, largest.data(), std::ssize(largest), MPI_MAX);
         mpi::together(context_.comm, [&] {
@@ -250,13 +258,14 @@ private:
         if (context_.comm.rank() == 0 && m.begin == 0 && n.begin == 0) {
             io::corrupt_for_test(dtype_, c_memory_.data(), block.size());
         }
-        if (check_) {
-            if (seen_ == Seen::norms) {
-                check_->weigh(context_, n);
-            }
-            check_->see(context_, {{c_memory_.data(), block.columns.size(), false}, block});
+        if (check_ && seen_ == Seen::norms) {
+            check_->weigh(context_, n);
         }
+        see({{c_memory_.data(), block.columns.size(), false}, block});
     }
+
+    std::int64_t count(const Part& part) const { return NotFinite::of(context_, dtype_, part); }
+    void see(const Part& part) { outcome_.not_finite.c += check_ ? check_->see(context_, part) : count(part); }
 
     void write(io::Output& output, const grid::Range& m, const grid::Range& n) {
         const Timed timed(context_.ledger, Phase::output, "output");
@@ -274,11 +283,11 @@ private:
 
     grid::Block stored(const grid::Block& block) const { return c_->stored_transposed() ? block.transposed() : block; }
 
-    /// A tile that an earlier start has written: only the check still has to see it. @note Collective.
+    /// A tile that an earlier start has written: it only has to be looked at. @note Collective.
     void recall(const grid::Range& m, const grid::Range& n) {
         blocks_for({m, n, k_.front()});
         done_ += work({m.size(), n.size(), shape_.k});
-        if (!check_) {
+        if (!check_ && is_integer(dtype_)) {
             return;
         }
         const grid::Block block = moved(c_block(), m.begin, n.begin);
@@ -295,7 +304,7 @@ private:
         }
         const Timed timed(context_.ledger, Phase::verify, "C times random vectors");
         const grid::Block lies = stored(block);
-        check_->see(context_, {{c_memory_.data(), lies.columns.size(), c_->stored_transposed()}, block});
+        see({{c_memory_.data(), lies.columns.size(), c_->stored_transposed()}, block});
     }
 
     void finish(io::Output& output) {
@@ -310,7 +319,7 @@ private:
         }
     }
 
-    /// Reads all of B, or what is left of A, once, part after part. @note Collective.
+    /// Reads all of B, or the rows of A before `end`, once, part after part. @note Collective.
     template <class Visit> void over_b(const Visit& visit) {
         for (const grid::Range& n : n_) {
             for (std::size_t index = 0; index < k_.size(); ++index) {
@@ -322,8 +331,7 @@ private:
             }
         }
     }
-    template <class Visit> void over_a(const Visit& visit) {
-        const std::int64_t end = seen_ == Seen::images ? left_of_a_ : shape_.m;
+    template <class Visit> void over_a(std::int64_t end, const Visit& visit) {
         for (const grid::Range& m : m_) {
             for (std::size_t index = 0; index < k_.size() && m.begin < end; ++index) {
                 const Window window{m, n_.back(), k_[index]};

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tilewise/base/threads.hpp"
+#include "tilewise/kernel/convert.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/numbers.hpp"
 
@@ -232,7 +233,7 @@ std::int64_t Evolution::not_finite(int field) const {
     {
         const Timed timed(context_.ledger, Phase::compute, "not finite");
         for (std::int64_t row = 0; row < fields_->shape().rows; ++row) {
-            mine += count_not_finite(fields_->at(field, row, 0), fields_->dtype(), fields_->shape().columns);
+            mine += kernel::count_not_finite(fields_->at(field, row, 0), fields_->shape().columns, fields_->dtype());
         }
     }
     const Timed timed(context_.ledger, Phase::exchange, "agree");

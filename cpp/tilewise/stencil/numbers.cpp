@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cmath>
-#include <limits>
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/kernel/convert.hpp"
@@ -14,15 +13,6 @@ namespace tilewise::stencil {
 namespace {
 
 constexpr std::int64_t worth_threads = std::int64_t{1} << 16;  // numbers
-
-template <class T> std::int64_t not_finite(const std::byte* row, std::int64_t count) {
-    const T* numbers = reinterpret_cast<const T*>(row);
-    std::int64_t found = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
-        found += std::abs(numbers[i]) <= std::numeric_limits<T>::max() ? 0 : 1;
-    }
-    return found;
-}
 
 template <class T> void round_row(const std::byte* row, std::int64_t count, std::byte* rounded) {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -42,10 +32,6 @@ void make(const mpi::Communicator& comm, Buffer& buffer, std::int64_t bytes) {
 
 }  // namespace
 
-std::int64_t count_not_finite(const std::byte* row, Dtype dtype, std::int64_t count) {
-    return dtype == Dtype::float32 ? not_finite<float>(row, count) : not_finite<double>(row, count);
-}
-
 std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, const Fields& fields, int field,
                         const grid::Block& cells, int threads, std::int64_t line) {
     const std::int64_t width = cells.columns.size(),
@@ -57,7 +43,7 @@ std::int64_t fill_field(const std::byte* dense, Dtype from, bool swap_bytes, con
             std::byte* row = fields.at(field, cells.rows.begin + i, cells.columns.begin);
             kernel::convert(dense + i * row_bytes, from, swap_bytes, row, fields.dtype(), false, width);
             if (!is_integer(from)) {
-                mine += count_not_finite(row, fields.dtype(), width);
+                mine += kernel::count_not_finite(row, width, fields.dtype());
             }
         }
         found += mine;
@@ -75,7 +61,7 @@ Tally take_from_field(const Fields& fields, int field, const grid::Block& cells,
         Tally mine;
         for (std::int64_t i = begin; i < end; ++i) {
             const std::byte* row = fields.at(field, cells.rows.begin + i, cells.columns.begin);
-            const std::int64_t found = count_not_finite(row, fields.dtype(), width);
+            const std::int64_t found = kernel::count_not_finite(row, width, fields.dtype());
             mine.non_finite += found;
             if (rounded) {  // conversion alone would cut the fraction off
                 fields.dtype() == Dtype::float32 ? round_row<float>(row, width, buffer.data())

@@ -23,9 +23,6 @@ inline grid::Block own_cells(const Layout& layout, int rank) {
     return {{0, block.rows.size()}, {0, block.columns.size()}};
 }
 
-/// Of `count` numbers side by side, float32 or float64, those that are NaN or infinite.
-std::int64_t count_not_finite(const std::byte* row, Dtype dtype, std::int64_t count);
-
 /// Reads planes of a file, block by block.
 class Source {
 public:

@@ -8,6 +8,7 @@
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/io/journal.hpp"
+#include "tilewise/kernel/convert.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/tile_source.hpp"
 
@@ -225,8 +226,8 @@ private:
                         [&](std::int64_t begin, std::int64_t end, int thread) {
                             for (std::int64_t row = begin; row < end; ++row) {
                                 found[static_cast<std::size_t>(thread)] +=
-                                    count_not_finite(fields.at(0, cells.rows.begin + row, cells.columns.begin),
-                                                     fields.dtype(), cells.columns.size());
+                                    kernel::count_not_finite(fields.at(0, cells.rows.begin + row, cells.columns.begin),
+                                                             cells.columns.size(), fields.dtype());
                             }
                         });
         return std::accumulate(found.begin(), found.end(), std::int64_t{0});

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <sstream>
 #include <utility>
 
 #include "tilewise/base/names.hpp"
@@ -29,6 +30,28 @@
 
 namespace tilewise::worker {
 namespace {
+
+std::string share(std::int64_t count, std::int64_t rows, std::int64_t columns, const std::string& of) {
+    return std::to_string(count) + " of " + std::to_string(rows * columns) + " numbers of " + of;
+}
+std::string_view be(std::int64_t count) { return count == 1 ? "is " : "are "; }
+
+/// Where the numbers of a product that are not finite come from.
+std::string spread_of(const multiply::NotFinite& odd, const io::Region& a, const io::Region& b, Dtype dtype) {
+    const std::string c = share(odd.c, a.logical_rows(), b.logical_columns(), "the result");
+    const std::int64_t of_b = a.name == b.name ? 0 : odd.b;
+    std::ostringstream text;
+    if (odd.a + of_b > 0) {
+        text << (odd.a > 0 ? share(odd.a, a.rows, a.columns, a.name) : "") << (odd.a > 0 && of_b > 0 ? " and " : "")
+             << (of_b > 0 ? share(of_b, b.rows, b.columns, b.name) : "") << ' ' << be(odd.a + of_b)
+             << "NaN or infinite, and so " << be(odd.c) << c;
+    } else {
+        const bool narrow = dtype == Dtype::float32 || dtype == Dtype::complex64;
+        text << c << ' ' << be(odd.c) << "NaN or infinite, but none of the inputs: sums are beyond " << name_of(dtype)
+             << "; scale an input down" << (narrow ? ", or convert it to a wider type" : "");
+    }
+    return text.str();
+}
 
 Outcome run_multiply(Context& context, const Job& job) {
     io::Region a, b;
@@ -58,7 +81,15 @@ Outcome run_multiply(Context& context, const Job& job) {
     outcome.working = done.working;
     outcome.verification = done.verification;
     outcome.samples = done.samples;
-    outcome.result = {{"exchanged_ideal_max_rank", most}, {"symmetric", options.symmetric}, {"stage", job.stage}};
+    const multiply::NotFinite& odd = done.not_finite;
+    outcome.result = {{"exchanged_ideal_max_rank", most},
+                      {"symmetric", options.symmetric},
+                      {"stage", job.stage},
+                      {"non_finite", odd.c},
+                      {"input_non_finite", std::array{odd.a, odd.b}}};
+    if (odd.c > 0) {
+        outcome.warnings.push_back(spread_of(odd, a, b, dtype));
+    }
     add_resumed(outcome, done.resumed);
     if (done.halving.levels > 0 || options.kernel == kernel::Kernel::strassen) {
         outcome.result.add(
@@ -122,6 +153,10 @@ Outcome run_norm(Context& context, const Job& job) {
     outcome.result = {{"frobenius", done.frobenius}, {"one", done.one},
                       {"infinity", done.infinity},   {"max", done.max},
                       {"nan_numbers", done.nans},    {"infinite_numbers", done.infinities}};
+    if (const std::int64_t odd = done.nans + done.infinities; odd > 0) {
+        outcome.warnings.push_back(share(odd, a.rows, a.columns, a.name) + " " + std::string(be(odd)) +
+                                   "NaN or infinite, and so are its norms");
+    }
     return outcome;
 }
 

@@ -96,6 +96,8 @@ class Arrays:
         lists: tuple[list[Any], ...] = (record.inputs, record.outputs, record.environment.storage)
         for files in lists:
             files[:] = [msgspec.structs.replace(each, path=self.named(each.path)) for each in files]
+        for texts in (record.warnings, record.reasons):
+            texts[:] = map(self.named, texts)
 
     def remove(self) -> None:
         """Nothing is left but what somebody has mapped."""

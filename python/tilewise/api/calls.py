@@ -5,7 +5,8 @@
 
 Options are the flags of the command, with `_` for `-`. Each call runs ranks in processes of its own, so that
 it may be made in threads, and in programs that use MPI themselves. UsageError, RunError and VerificationError
-say what went wrong; a KeyboardInterrupt arrives when all ranks are gone. With `each=0` they work on every
+say what went wrong, and what the command would warn of is a TilewiseWarning; a KeyboardInterrupt arrives when
+all ranks are gone. With `each=0` they work on every
 slice of a stack of matrices.
 """
 
@@ -18,7 +19,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from tilewise.api.arrays import Arrays, arrays, is_transpose, load
-from tilewise.api.run import JobRecord, MeasurementRecord, PlanRecord, command_words, run, said
+from tilewise.api.run import JobRecord, MeasurementRecord, PlanRecord, command_words, recorded, run, said
 from tilewise.operations import OPERATIONS, options_of
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def info(
     }
     with arrays({"a": a}) as call:
         words = command_words("info", (call.word("a"),), None, None, flags)
-        facts: dict[str, Any] = said(words, dict[str, Any])
+        facts: dict[str, Any] = said(words, dict[str, Any], call.named)
         return {key: call.named(value) if isinstance(value, str) else value for key, value in facts.items()}
 
 
@@ -210,7 +211,9 @@ def plan(command: str, *inputs: Matrix, out: Path | None = None, **options: Any)
             path = call.result("result" if operation.several else "result.npy")
         words = (*_words(call, command, named), *inputs[len(named) :])
         planned: PlanRecord = said(
-            ["plan", *command_words(command, words, path, None, _passed(call, options))], PlanRecord
+            ["plan", *command_words(command, words, path, None, _passed(call, options))],
+            PlanRecord,
+            call.named,
         )
         planned.outputs[:] = map(call.named, planned.outputs)
         return planned
@@ -232,7 +235,10 @@ def _job(command: str, inputs: dict[str, Any], out: Any, options: dict[str, Any]
 
 
 def _run(call: Arrays, command: str, names: Iterable[str], out: Any, options: dict[str, Any]) -> JobRecord:
-    record: JobRecord = run(command, *_words(call, command, names), out=out, **_passed(call, options))
+    flags = _passed(call, options)
+    timeout = flags.pop("timeout", None)
+    words = tuple(_words(call, command, names))
+    record: JobRecord = recorded(command, words, out, timeout, flags, call.named)
     call.rename_record(record)
     if (collected := _collected.get()) is not None:
         collected.append(record)
@@ -250,4 +256,4 @@ def _with_weights(inputs: dict[str, Any], options: dict[str, Any]) -> dict[str, 
 
 def _passed(call: Arrays, options: dict[str, Any]) -> dict[str, Any]:
     """The options as the command line has them."""
-    return {**options, "weights": call.word("weights")} if "weights" in options else options
+    return {**options, "weights": call.word("weights")} if "weights" in options else {**options}

@@ -8,14 +8,17 @@ record.seconds.total.max
 from __future__ import annotations
 
 import contextlib
+import inspect
 import numbers
 import operator
 import os
+import warnings
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
-from tilewise.base.errors import RunError, TilewiseError, UsageError
+from tilewise.base.errors import RunError, TilewiseError, TilewiseWarning, UsageError
 from tilewise.base.units import bytes_text, plural, seconds_text
 from tilewise.engine.child import Ended, run_words
 from tilewise.engine.planned import Planned
@@ -119,8 +122,8 @@ def run(command: str, *arguments: Any, out: Any = None, timeout: float | None = 
     `arguments` are its positions, names of files or words; `out` is `--output`. Every other flag goes by its
     name, with `_` for `-`: `ranks=4`, `sync=True`, `hint=["a=1", "b=2"]`, `grid=(2, 3)`, `rows=slice(5)`, of
     `measure` also `bytes=[8, 64]`; None and False are not said. Returns a JobRecord, or of `measure` a
-    MeasurementRecord. Raises UsageError, RunError or VerificationError with the words of the command; a
-    KeyboardInterrupt first ends all ranks.
+    MeasurementRecord. Raises UsageError, RunError or VerificationError with the words of the command, and its
+    warnings are TilewiseWarnings; a KeyboardInterrupt first ends all ranks.
     """
     if not isinstance(command, str):
         raise UsageError(f"tilewise.run expects the name of a command first, not {command!r}")
@@ -131,8 +134,20 @@ def run(command: str, *arguments: Any, out: Any = None, timeout: float | None = 
     for name, why in (("json", "run returns the record"), ("help", "help(tilewise.run) is")):
         if name in flags:
             raise UsageError(f"tilewise.run takes no {name!r}: {why}")
+    return recorded(command, arguments, out, timeout, flags)
+
+
+def recorded(
+    command: str,
+    arguments: tuple[Any, ...],
+    out: Any,
+    timeout: float | None,
+    flags: dict[str, Any],
+    named: Callable[[str], str] = str,
+) -> Any:
+    """The record of a job or of `measure`; `named` has warnings speak of files as the caller does."""
     words = command_words(command, arguments, out, timeout, flags)
-    return said(words, _type_of(command))
+    return said(words, _type_of(command), named)
 
 
 def command_words(
@@ -156,20 +171,37 @@ def command_words(
     return words
 
 
-def said(words: list[str], kind: Any) -> Any:
-    """What a command says by `--json`, decoded as `kind`; raises its error, with a record if it has one."""
+def said(words: list[str], kind: Any, named: Callable[[str], str] = str) -> Any:
+    """What a command says by `--json`, decoded as `kind`; raises its error, with a record if it has one.
+
+    The warnings that it prints are warnings here, with what `named` makes of their words.
+    """
     ended = run_shown([*words, "--json", "-"])
+    found = [named(each) for each in ended.warnings()]
     try:
         if ended.exit_code:
             ended.fail()
     except TilewiseError as error:
         with contextlib.suppress(msgspec.MsgspecError):
             error.record = msgspec.json.decode(ended.output, type=kind)
+        with contextlib.suppress(TilewiseWarning):  # where warnings are errors, this one is worse
+            warn(found)
         raise
     try:
-        return msgspec.json.decode(ended.output, type=kind)
+        value = msgspec.json.decode(ended.output, type=kind)
     except msgspec.MsgspecError as error:
         raise RunError(f"{words[0]} wrote no readable record: {error}") from None
+    warn(found)
+    return value
+
+
+def warn(texts: Iterable[str]) -> None:
+    """A TilewiseWarning of each, which names the line that called tilewise."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("tilewise."):
+        level, frame = level + 1, frame.f_back
+    for text in texts:
+        warnings.warn(text, TilewiseWarning, stacklevel=level)
 
 
 def run_shown(words: list[str], whole: bool = False) -> Ended:

@@ -8,11 +8,10 @@ tilewise.plots(results)["speedup"]
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from tilewise.api.run import run_shown
+from tilewise.api.run import run_shown, warn
 from tilewise.study.export import rows
 
 if TYPE_CHECKING:
@@ -74,8 +73,7 @@ def load_study(folder: Path) -> Any:
     """
     notes: list[str] = []
     made = rows(os.fspath(folder), notes)
-    for note in notes:
-        warnings.warn(note, stacklevel=2)
+    warn(notes)
     try:
         import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:

@@ -50,6 +50,18 @@ def clean(text: object) -> str:
     return "".join(c if c.isprintable() or c in _KEPT else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
+WARNING = "tilewise: warning: "  # begins a line on standard error
+
+
+def warning_line(text: str) -> str:
+    """A warning as a line for standard error, to be written in one piece."""
+    return f"{WARNING}{clean(text)}\n"
+
+
+class TilewiseWarning(UserWarning):
+    """The job goes on, or is done, but its result may not be what was meant."""
+
+
 class TilewiseError(Exception):
     """Base of all errors that a user may see.
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from tilewise.base.errors import warning_line
 from tilewise.base.staging import replace_or_fail
 
 
@@ -19,6 +21,13 @@ def write_file(path: str, content: bytes, flag: str = "") -> None:
         sys.stdout.write(content.decode())
         return
     replace_or_fail(path, content, f"{flag} {path}".strip())
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Prints each on standard error, as a line of its own also where an interrupt comes between."""
+    for warning in warnings:
+        sys.stderr.write(warning_line(warning))
+    sys.stderr.flush()
 
 
 def write_json(path: str, value: Any, flag: str = "", indent: int = 2) -> None:

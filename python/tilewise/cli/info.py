@@ -81,9 +81,11 @@ def main(words: list[str], joined: Join | None) -> int:
     left = journal.facts_of(name)
     facts, inside = (left, []) if left else facts_of(name, stats, style)
     if json is not None:
-        from tilewise.cli.answers import write_json
+        from tilewise.cli.answers import warn, write_json
 
         write_json(json, facts)
+        if json == "-":
+            warn(f"{name}: {warning}" for warning in facts.get("warnings", ()))
     if json != "-":
         screen = Screen()
         screen.pairs(_rows(facts))

@@ -11,7 +11,7 @@ import msgspec
 
 from tilewise.base.declare import JSON, SHOW, Parameter
 from tilewise.base.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError, clean
-from tilewise.cli.answers import write_file
+from tilewise.cli.answers import warn, write_file
 from tilewise.cli.parse import parse_structs
 from tilewise.cli.streams import Streams, flags_of, replaced
 from tilewise.engine.request import Listener, Request
@@ -165,8 +165,7 @@ class _Terminal(Listener):
 
     def warning(self, line: str) -> None:
         if not self._shown.quiet:
-            sys.stderr.write(f"tilewise: warning: {clean(line)}\n")
-            sys.stderr.flush()
+            warn([line])
 
     def chatter(self, line: str) -> None:
         if self._shown.verbose or causes.is_waiting(line):
@@ -182,9 +181,7 @@ def _tell(record: Record, listener: _Terminal, shown: Shown, plain: bool, table:
         return
     for line in listener.held:
         print(line, file=sys.stderr)
-    for warning in record.warnings:
-        # In one piece: an interrupt that comes here has a line of its own.
-        sys.stderr.write(f"tilewise: warning: {clean(warning)}\n")
+    warn(record.warnings)
     if shown.json != "-" and table:
         from tilewise.report.explain import explain
         from tilewise.report.render.terminal import show

@@ -11,6 +11,7 @@ import msgspec
 
 from tilewise.base.errors import RunError, UsageError
 from tilewise.base.staging import replace
+from tilewise.cli.answers import warn
 from tilewise.cli.measure_flags import MeasureFlags
 from tilewise.engine import side_files
 from tilewise.engine.request import Listener
@@ -103,6 +104,8 @@ def _write(measurement: Measurement, flags: MeasureFlags) -> None:
     if flags.json == "-":
         sys.stdout.write(stored.encode(measurement).decode())
         sys.stdout.flush()
+        if not flags.quiet:
+            warn(measurement.warnings)
     elif flags.json is not None:
         stored.write(measurement, flags.json)
     if flags.html is not None:

@@ -69,7 +69,7 @@ def main(words: list[str], joined: Join | None) -> int:
         raise UsageError(f"plan takes the arguments of a job ({', '.join(JOBS)}){instead}")
     name, rest = words[0], words[1:]
     from tilewise.cli import jobs
-    from tilewise.cli.answers import write_json
+    from tilewise.cli.answers import warn, write_json
     from tilewise.engine.planned import planned_of
     from tilewise.engine.prepare import prepare
     from tilewise.machine.described import read_machine
@@ -87,7 +87,9 @@ def main(words: list[str], joined: Join | None) -> int:
         every = planned_of(output, asked.request, joined, machine)
         if asked.shown.json is not None:
             write_json(asked.shown.json, every, "--json")
-        if asked.shown.json != "-":
+        if asked.shown.json == "-":
+            warn([] if asked.shown.quiet else every.warnings)
+        else:
             place = output.target.path if output.target else ""
             known = machine or machine_of(output.plan)
             cost = cost_of(output.plan, output.target)

@@ -54,6 +54,7 @@ def main(words: list[str], joined: Join | None) -> int:
     if asked is None:
         return 0
     from tilewise import files
+    from tilewise.cli.answers import warn
     from tilewise.files.ranges import needed, selection
     from tilewise.files.reading import binary, rows_of
 
@@ -63,20 +64,19 @@ def main(words: list[str], joined: Join | None) -> int:
     source = files.inspect(name, most, style=style)
     extents = (source.rows, source.columns)
 
-    def warn(said: str) -> None:
-        sys.stderr.write(f"tilewise: warning: {name}: {said}\n")
+    def tell(*warnings: str) -> None:
+        warn(f"{name}: {warning}" for warning in warnings)
 
-    for said in source.warnings:
-        warn(said)
+    tell(*source.warnings)
     if rows is None:
-        with binary(source, warn=warn) as region:
+        with binary(source, warn=tell) as region:
             _print(corners(region))
         return 0
     picked = range(extents[0])[selection(rows, extents[0], "row")]
     across = selection(columns or ":", extents[1], "column")
     if not picked:
         return 0
-    with binary(source, max(picked) + 1, warn) as region:
+    with binary(source, max(picked) + 1, tell) as region:
         for row in rows_of(region, picked):
             sys.stdout.write(
                 " ".join(

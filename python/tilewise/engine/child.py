@@ -16,7 +16,14 @@ from typing import NoReturn
 
 import msgspec
 
-from tilewise.base.errors import Interrupted, RunError, TilewiseError, UsageError, VerificationError
+from tilewise.base.errors import (
+    WARNING,
+    Interrupted,
+    RunError,
+    TilewiseError,
+    UsageError,
+    VerificationError,
+)
 from tilewise.engine.request import PROGRESS
 from tilewise.launch import environment, worker
 
@@ -34,6 +41,11 @@ class Ended(msgspec.Struct, frozen=True):
     errors: str
     seconds: float
     timed_out: bool = False
+
+    def warnings(self) -> list[str]:
+        """Those that it printed, once each."""
+        lines = self.errors.splitlines()
+        return list(dict.fromkeys(line.removeprefix(WARNING) for line in lines if line.startswith(WARNING)))
 
     def message(self) -> str:
         """The one sentence it said on failure, with its advice; a dead process says by which signal."""

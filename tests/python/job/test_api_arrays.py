@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import h5py
 import numpy
 import pytest
 import tilewise as package
@@ -148,6 +150,48 @@ def test_errors_speak_of_the_callers_arrays() -> None:
     with pytest.raises(package.VerificationError, match="not orthogonal after 1 sweep") as verdict:
         package.svd(RNG.random((40, 40)), max_sweeps=1, algorithm="jacobi", start="qr")
     assert verdict.value.record.command == "svd" and verdict.value.record.result["sweeps"] == 1
+
+
+def test_warnings_are_those_that_the_command_prints() -> None:
+    """With and without `out`, and of the line that calls; records speak of arrays as the caller does, too."""
+    a = RNG.random((5, 4))
+    a[1, 2] = numpy.nan
+    with h5py.File("P.h5", "w") as book:
+        book["x"] = a
+        book["x"].attrs["scale_factor"] = 0.5
+    packed, cut = "P.h5:/x: the attribute scale_factor is not applied", "1 number is beyond the output's type"
+    calls: list[tuple[Callable[[], object], list[str]]] = [
+        (lambda: package.convert("P.h5:/x", out="B.npy", dtype="int16"), [packed, "truncates", cut]),
+        (lambda: package.convert("P.h5:/x", dtype="int16"), [packed, "truncates", cut]),
+        (lambda: package.transpose("P.h5:/x"), [packed]),
+        (lambda: package.run("transpose", "P.h5:/x", out="T.npy"), [packed]),
+        (lambda: package.info("P.h5:/x"), [packed]),
+        (lambda: package.plan("transpose", "P.h5:/x"), [packed]),
+        (lambda: package.stencil(a, steps=1), ["1 number of the input is NaN"]),
+        (lambda: package.norm(a), ["1 of 20 numbers of a is NaN"]),
+        (
+            lambda: package.multiply(a, numpy.ones((4, 3))),
+            ["numbers of a is NaN or infinite, and so are 3 of 15"],
+        ),
+        (lambda: package.generate(shape=(3, 3)), []),
+    ]
+    for call, wanted in calls:
+        with warnings.catch_warnings(record=True) as caught, package.records() as done:
+            warnings.simplefilter("always")
+            call()
+        texts = [str(each.message) for each in caught]
+        for words in wanted:
+            assert any(words in text for text in texts), (words, texts)
+        assert not texts or wanted
+        assert {(each.category, each.filename) for each in caught} <= {(package.TilewiseWarning, __file__)}
+        if done:
+            assert done[0].warnings == texts
+    with warnings.catch_warnings(), pytest.raises(package.UsageError):
+        warnings.simplefilter("error")
+        package.transpose("P.h5:/x", out="T.npy")
+    with warnings.catch_warnings(), pytest.raises(package.TilewiseWarning, match="scale_factor"):
+        warnings.simplefilter("error")
+        package.transpose("P.h5:/x", out="T.npy", force=True)
 
 
 def test_records_call_arrays_what_the_caller_does() -> None:

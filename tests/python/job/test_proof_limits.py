@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 import pytest
-from conftest import Tilewise, one_message
+from conftest import InProcess, Tilewise, one_message
 from oracle import Array, matrix, record_of, save
 
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy")
@@ -81,6 +81,63 @@ def test_what_is_not_finite_is_left_out_alone(tilewise: Tilewise, dtype: str, ra
     left[2, 3], right[4, 4], right[1, 1] = 1, 1, numpy.inf
     save(tilewise.folder, left, right)
     one_message(tilewise(*WORDS, "--force", "-n", ranks, "--verify", "fast"), 3)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "how"),
+    [
+        (1, "--io mapped --verify off"),
+        (1, "--io uncached --verify fast"),
+        (1, "--io uncached --verify off"),
+        (1, "--algorithm cannon --kernel plain --verify fast"),
+        (2, "--algorithm summa --exchange shared --io root --verify off"),
+        (3, "--algorithm summa --exchange one_sided_lock --io collective --verify fast"),
+        (4, "--algorithm summa --exchange collective --grid 1x4 --verify off"),
+        (4, "--algorithm cannon --exchange persistent --verify fast"),
+        (4, "--algorithm cannon --exchange one_sided_fence --remainder last --verify off"),
+        (2, "--algorithm replicated --verify fast"),
+        (4, "--algorithm replicated --exchange synchronous --verify off"),
+    ],
+)
+def test_numbers_that_are_not_finite_are_counted_once(
+    tilewise: Tilewise, inside: InProcess, ranks: int, how: str
+) -> None:
+    """Also of a matrix that meets its transpose, and of a product in which all is finite."""
+    left, right = (
+        matrix((21, 30), "float64", 1),
+        matrix((30, 26), "complex128" if ranks == 3 else "float64", 2),
+    )
+    words = (*WORDS, "--force", "-n", ranks, *how.split(), "--json", "-")
+    save(tilewise.folder, left, right)
+    result = record_of(inside(*words))["result"]
+    assert (result["input_non_finite"], result["non_finite"]) == ([0, 0], 0)
+    left[2, 3], left[2, 4], right[5, 7] = numpy.nan, numpy.inf, -numpy.inf
+    right[3] = 0  # a NaN of A spreads through zeros, too
+    save(tilewise.folder, left, right)
+    record = record_of(inside(*words))
+    found = numpy.load(tilewise.folder / "C.npy")
+    assert record["result"]["input_non_finite"] == [2, 1]
+    assert record["result"]["non_finite"] == 26 + 21 - 1 == (~numpy.isfinite(found)).sum()
+    said = "2 of 630 numbers of A.npy and 1 of 780 numbers of B.npy are NaN or infinite, and so are 46 of 546"
+    assert [each for each in record["warnings"] if said in each]
+    same = (words[0], "A.npy", "A.npy", "--transpose-b", *words[3:])
+    record = record_of(inside(*same))
+    assert (record["result"]["input_non_finite"], record["result"]["non_finite"]) == ([2, 2], 41)
+    assert [each for each in record["warnings"] if each.startswith("2 of 630 numbers of A.npy are NaN")]
+
+
+@pytest.mark.parametrize("method", ["off", "fast", "serial"])
+def test_a_product_that_overflows_says_so(tilewise: Tilewise, inside: InProcess, method: str) -> None:
+    left, right = matrix((30, 20), "float32", 1), matrix((20, 10), "float32", 2)
+    left[4] *= 1e30
+    right[:, 2] = 1e30 * numpy.sign(left[4])
+    save(tilewise.folder, left, right)
+    record = record_of(inside(*WORDS, "-n", 2, "--verify", method, "--json", "-"))
+    assert (record["result"]["input_non_finite"], record["result"]["non_finite"]) == ([0, 0], 1)
+    said = (
+        "1 of 300 numbers of the result is NaN or infinite, but none of the inputs: sums are beyond float32"
+    )
+    assert [each for each in record["warnings"] if each.startswith(said)]
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

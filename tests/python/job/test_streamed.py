@@ -52,6 +52,21 @@ def test_bytes_read_are_those_of_the_tiles(
     assert record["bytes"]["useful"] == 8 * (M * K * -(-N // n) + K * N * -(-M // m))
 
 
+@pytest.mark.parametrize(("ranks", "cap", "method"), [(1, "64MiB", "off"), (2, "104MiB", "fast")])
+def test_numbers_that_are_not_finite(
+    tilewise: Tilewise, inside: InProcess, operands: tuple[Any, Any], ranks: int, cap: str, method: str
+) -> None:
+    a, b = operands
+    a[[5, 2000], [1899, 0]], b[1000, 2299] = numpy.nan, numpy.inf
+    numpy.save(tilewise.folder / "A.npy", a)
+    numpy.save(tilewise.folder / "B.npy", b)
+    words = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "-n", ranks, "--memory", cap, "--verify", method)
+    record = record_of(inside(*words, "-t", 1, "--json", "-"))
+    assert record["result"]["stage"][0] < M and record["result"]["input_non_finite"] == [2, 1]
+    assert record["result"]["non_finite"] == 2 * N + M - 2
+    assert (~numpy.isfinite(numpy.load(tilewise.folder / "C.npy"))).sum() == 2 * N + M - 2
+
+
 @pytest.mark.parametrize("kind", ["F", "turned", "hdf5", "float32", "csv", "int32", "direct"])
 def test_formats(tilewise: Tilewise, inside: InProcess, kind: str) -> None:
     dtype = {"float32": "float32", "int32": "int32"}.get(kind, "float64")

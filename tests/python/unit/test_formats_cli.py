@@ -199,6 +199,18 @@ def test_show_prints_numbers_of_every_format(here: InProcess, name: str) -> None
     assert "no row 12" in one_message(here("show", name, "12"), 2)
 
 
+def test_what_info_warns_of_is_warned_of_by_others(here: InProcess) -> None:
+    """On standard error, where standard output holds numbers or JSON."""
+    with h5py.File("a.h5", "w") as book:
+        book["x"] = NUMBERS
+        book["x"].attrs["scale_factor"] = 0.5
+    said = "tilewise: warning: a.h5:/x: the attribute scale_factor is not applied\n"
+    assert "the attribute scale_factor is not applied" in here("info", "a.h5:/x").stdout
+    for words in (("show", "a.h5:/x"), ("show", "a.h5:/x", "0:2"), ("info", "a.h5:/x", "--json", "-")):
+        assert here(*words).stderr == said
+    assert said in here("plan", "transpose", "a.h5:/x", "-o", "new.npy", "--json", "-").stderr
+
+
 def test_complex_text_and_what_cannot_be_read(here: InProcess) -> None:
     folder = Path.cwd()
     numbers = NUMBERS[:2] + 1j

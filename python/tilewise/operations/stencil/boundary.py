@@ -62,6 +62,11 @@ def for_worker(text: str, dtype: str) -> str:
 
 def _as_float(text: str, value: int | float) -> float:
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
-        raise UsageError(f"--boundary {text} is a number that float64 cannot hold") from None
+        number = math.inf
+    if math.isinf(number) and any(map(str.isdigit, text)):
+        raise UsageError(
+            f"--boundary {text} is a number that float64 cannot hold", f"--boundary {CONSTANT}:inf"
+        )
+    return number
