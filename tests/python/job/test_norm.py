@@ -122,7 +122,8 @@ def test_what_is_not_finite(tilewise: Tilewise, values: Any, nans: int, infiniti
     }
     assert f"max norm   {'nan' if nans else 'inf'}\n" in ended.stdout
     assert "× NaN" in ended.stdout if nans else "2 × ±∞" in ended.stdout
-    found = package.norm(tilewise.folder / "A.npy")
+    with pytest.warns(package.TilewiseWarning, match=r"of 4 numbers of .*A\.npy (is|are) NaN or infinite"):
+        found = package.norm(tilewise.folder / "A.npy")
     assert numpy.array_equal(found, expected(values), equal_nan=True)
 
 

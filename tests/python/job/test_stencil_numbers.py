@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy
 import pytest
+import stencil_runs
 from conftest import Done, InProcess, Tilewise, one_message
 from scipy import ndimage
-from stencil_runs import BOUNDARIES, numbers, result
+from stencil_runs import BOUNDARIES, numbers, result, save
 from tilewise.planning.names import EXCHANGES
 
 JOB = ("stencil", "--force")
@@ -64,25 +65,27 @@ def test_strange_numbers_come_out_the_same_in_every_way(tilewise: Tilewise, done
         assert record["result"]["non_finite"] == (~numpy.isfinite(result(tilewise))).sum()
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
 @pytest.mark.parametrize(
-    ("ranks", "cut", "depth"), [(1, "rows", 1), (2, "rows", 3), (3, "columns", 2), (4, "grid", 3)]
+    ("ranks", "cut", "depth", "value", "weights"),
+    [
+        (1, "rows", 1, "nan", "w5.npy"),
+        (2, "rows", 3, "inf", "star5"),
+        (3, "columns", 2, "-inf", "w5.npy"),
+        (4, "grid", 3, "nan", "star5"),
+    ],
 )
 def test_what_lies_outside_may_be_none(
-    tilewise: Tilewise, done: Done, value: str, ranks: int, cut: str, depth: int
+    tilewise: Tilewise, done: Done, ranks: int, cut: str, depth: int, value: str, weights: str
 ) -> None:
     """Cells within reach of the edge become what lies there; weights of 0 are not part of the stencil."""
-    numpy.save(tilewise.folder / "A.npy", numbers((37, 41)))
-    numpy.save(tilewise.folder / "W.npy", weights := numpy.arange(1.0, 26).reshape(5, 5) / 325)
-    for name, used in (("W.npy", weights), ("star5", numpy.array([[0, 1, 0], [1, 4, 1], [0, 1, 0]]) / 8)):
-        state = numbers((37, 41))
-        for _ in range(4):
-            state = ndimage.correlate(state, used, mode="constant", cval=float(value))
-        words = ("--steps", 4, "--weights", name, "--boundary", f"constant:{value}", "--verify", "serial")
-        record = done("A.npy", "-o", "B.npy", *words, "-n", ranks, "--decomposition", cut, "--depth", depth)
-        assert record["verification"]["passed"] and record["result"]["input_non_finite"] == 0
-        assert numpy.allclose(result(tilewise), state, rtol=0, atol=1e-12, equal_nan=True)
-        assert record["result"]["non_finite"] == (~numpy.isfinite(state)).sum()
+    save(tilewise)
+    boundary = f"constant:{value}"
+    words = ("--steps", 4, "--weights", weights, "--boundary", boundary, "--verify", "serial", "-n", ranks)
+    record = done("A64.npy", "-o", "B.npy", *words, "--decomposition", cut, "--depth", depth)
+    state = stencil_runs.swept(numbers(), weights, boundary, 4)
+    assert record["verification"]["passed"] and record["result"]["input_non_finite"] == 0
+    assert numpy.allclose(result(tilewise), state, rtol=0, atol=1e-12, equal_nan=True)
+    assert record["result"]["non_finite"] == (~numpy.isfinite(state)).sum()
 
 
 @pytest.mark.parametrize("method", ["fast", "serial"])
