@@ -43,13 +43,30 @@ _TRAPS = (
 for _name in [name for name in os.environ if name.startswith("OPENBLAS_")]:
     del os.environ[_name]  # which a plan that a test makes by itself would heed, too
 
+# The kernels of another processor, for the command alone: `make test-processors` sets these.
+_PROCESSOR = {
+    name: os.environ[asked]
+    for name, asked in (
+        ("OPENBLAS_CORETYPE", "TILEWISE_TEST_CORETYPE"),
+        ("TILEWISE_KERNELS", "TILEWISE_TEST_KERNELS"),
+    )
+    if os.environ.get(asked)
+}
+
 
 def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     """Ours without what would change a run: BLAS settings, outer jobs, a stored profile."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_TRAPS)}
     path = os.pathsep.join(entry for entry in sys.path if entry)
     alike = {"TILEWISE_NO_LEARN": "1"}  # one run is planned as another
-    return {**kept, **alike, "PYTHONPATH": path, "XDG_CACHE_HOME": str(tmp_path / ".cache"), **more}
+    return {
+        **kept,
+        **alike,
+        **_PROCESSOR,
+        "PYTHONPATH": path,
+        "XDG_CACHE_HOME": str(tmp_path / ".cache"),
+        **more,
+    }
 
 
 def path_without(program: str, folder: Path) -> str:

@@ -167,15 +167,20 @@ def test_a_partial_verdict_says_so(tilewise: Tilewise) -> None:
     assert "not verified: Freivalds' check found nothing it could check" in tilewise(*WORDS, "--force").stdout
 
 
-def test_a_sum_that_overflows_in_one_order_of_adding_only(tilewise: Tilewise) -> None:
-    """The plain product reaches infinity halfway; the other, which sums in slices, does not."""
-    left = numpy.full((2, 2000), 2e305)
-    left[0, 1000:] *= -1
+@pytest.mark.parametrize(
+    ("how", "infinite"),
+    [
+        (("-n", 2, "--algorithm", "replicated", "--kernel", "blas", "--verify", "serial"), False),
+        (("-n", 1, "--kernel", "plain", "--verify", "fast"), True),
+    ],
+)
+def test_a_sum_that_overflows_in_one_order_of_adding_only(
+    tilewise: Tilewise, how: tuple[object, ...], infinite: bool
+) -> None:
+    """One after the other, the first 1,500 pass the largest number. Two ranks sum 1,000 each, which never can."""
+    left = numpy.repeat([1.5e305, 2e305, -3.4e305], [1000, 500, 500]) * [[1], [0]]
     left[1] = 1
-    save(tilewise.folder, left, numpy.ones((2000, 3)))
-    record = record_of(tilewise(*WORDS, "--kernel", "blas", "--verify", "serial", "--json", "-"))
-    assert numpy.isfinite(numpy.load(tilewise.folder / "C.npy")).all()
-    assert record["verification"]["passed"] is True and record["verification"]["share"] == 0.5
-    record = record_of(tilewise(*WORDS, "--kernel", "plain", "--force", "--verify", "fast", "--json", "-"))
-    assert numpy.isinf(numpy.load(tilewise.folder / "C.npy")[0]).all()
-    assert record["verification"]["passed"] is True and record["verification"]["share"] == 0.5
+    found = verified(tilewise, left, numpy.ones((2000, 3)), *how)["verification"]
+    result = numpy.load(tilewise.folder / "C.npy")
+    assert (numpy.isinf(result[0]) == infinite).all() and (result[1] == 2000).all()
+    assert found["passed"] is True and found["share"] == 0.5
