@@ -177,7 +177,7 @@ def test_a_partial_verdict_says_so(tilewise: Tilewise) -> None:
 def test_a_sum_that_overflows_in_one_order_of_adding_only(
     tilewise: Tilewise, how: tuple[object, ...], infinite: bool
 ) -> None:
-    """One after the other, the first 1,500 pass the largest number. Two ranks sum 1,000 each, which never can."""
+    """One after the other, 1,500 numbers pass the largest one; two ranks sum 1,000 each, which cannot."""
     left = numpy.repeat([1.5e305, 2e305, -3.4e305], [1000, 500, 500]) * [[1], [0]]
     left[1] = 1
     found = verified(tilewise, left, numpy.ones((2000, 3)), *how)["verification"]
