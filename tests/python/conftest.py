@@ -151,6 +151,22 @@ def one_message(result: subprocess.CompletedProcess[str], code: int) -> str:
     return result.stderr
 
 
+class _WithoutChild(Tilewise):
+    """The same for a module that says `WITHOUT_CHILD = True`: its many jobs need no interpreter each."""
+
+    def __init__(self, command: Tilewise, request: pytest.FixtureRequest) -> None:
+        super().__init__(command.folder, command.environment)
+        self._request = request
+
+    def __call__(
+        self, *words: object, how: str = "", before: Sequence[object] = (), timeout: float = 150
+    ) -> subprocess.CompletedProcess[str]:
+        assert not how and not before
+        capture = "capsys" if "capsys" in self._request.fixturenames else "capfd"  # not both
+        value = self._request.getfixturevalue
+        return _inside(self, value("monkeypatch"), value(capture))(*words)
+
+
 @pytest.fixture
 def here(fake: Tilewise, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> InProcess:
     """The same as `fake` without a child: for the many requests that end before anything is started."""
@@ -208,14 +224,15 @@ def fake(tmp_path: Path) -> Tilewise:
 
 
 @pytest.fixture
-def tilewise(tmp_path: Path) -> Tilewise:
+def tilewise(tmp_path: Path, request: pytest.FixtureRequest) -> Tilewise:
     """The command with the installed worker, in an empty folder; skipped where there is no worker."""
     from tilewise.launch import worker
 
     if worker.find() is None:
         pytest.skip("the worker is not built")
     named = {key: os.environ[key] for key in ("TILEWISE_WORKER",) if key in os.environ}
-    return Tilewise(tmp_path, environment(tmp_path, **named))
+    command = Tilewise(tmp_path, environment(tmp_path, **named))
+    return _WithoutChild(command, request) if getattr(request.module, "WITHOUT_CHILD", False) else command
 
 
 @pytest.fixture

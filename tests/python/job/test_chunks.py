@@ -23,6 +23,7 @@ from tilewise.base.errors import UsageError
 from tilewise.files.contents import contents
 from tilewise.files.reading import binary, rows_of
 
+WITHOUT_CHILD = True
 ROWS, COLUMNS = 61, 45
 RANDOM = numpy.random.default_rng(7)
 

@@ -19,6 +19,7 @@ from format_files import require_library
 from PIL import Image
 from tilewise.planning.names import ONE_FILE, ONLY_READ
 
+WITHOUT_CHILD = True
 JOB = ("convert",)
 SHAPES = ((1, 1), (1, 37), (41, 1), (29, 31), (64, 7))
 TEXT = ("txt", "csv", "tsv", "mtx")

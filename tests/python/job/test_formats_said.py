@@ -22,6 +22,7 @@ from tilewise.files.output import create
 from tilewise.files.reading import binary, rows_of
 from tilewise.files.target import check_target
 
+WITHOUT_CHILD = True
 SQUARE = numpy.arange(1.0, 10.0).reshape(3, 3)
 
 

@@ -9,6 +9,7 @@ from oracle import DTYPES, INTEGERS, Array, assert_product, record_of
 from tilewise.files.generated import KINDS
 from tilewise.planning.names import ONE_FILE
 
+WITHOUT_CHILD = True
 FRACTIONS = [dtype for dtype in DTYPES if dtype not in INTEGERS]
 SHAPE = (61, 127)
 

@@ -16,6 +16,8 @@ from tilewise.operations.multiply.need import multiply_need
 from tilewise.planning import io
 from tilewise.planning.choices import Strategies, parse_io
 
+WITHOUT_CHILD = True
+
 
 def region(**changes: object) -> Region:
     facts: dict[str, object] = {

@@ -14,6 +14,7 @@ from oracle import matrix, record_of, save
 from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
 from tilewise.planning.names import ONE_FILE
 
+WITHOUT_CHILD = True
 PHASES = ("input", "compute", "exchange", "output", "verify")
 # The contract's fields; those of the whole stand under no name.
 FIELDS = {

@@ -14,6 +14,9 @@ from oracle import DTYPES, INTEGERS, RANKS, assert_product, matrix, record_of, s
 from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
 from tilewise.planning.names import ONE_FILE, ONLY_READ
 
+WITHOUT_CHILD = True
+
+
 # Rows, inner extent, columns. A prime number of them, so that variants meet them in ever new pairs.
 SHAPES = (
     (37, 23, 41),

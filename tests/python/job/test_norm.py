@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.planning.names import ONE_FILE
 
+WITHOUT_CHILD = True
 RNG = numpy.random.default_rng(7)
 NAMES = ("frobenius", "one", "infinity", "max")
 

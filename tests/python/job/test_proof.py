@@ -10,6 +10,7 @@ from conftest import Tilewise, one_message
 from oracle import Array, assert_product, matrix, nothing_left, record_of, save
 from tilewise.operations.multiply.options import ALGORITHMS as MULTIPLY
 
+WITHOUT_CHILD = True
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy")
 
 

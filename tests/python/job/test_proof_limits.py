@@ -9,6 +9,7 @@ import pytest
 from conftest import InProcess, Tilewise, one_message
 from oracle import Array, matrix, record_of, save
 
+WITHOUT_CHILD = True
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy")
 
 

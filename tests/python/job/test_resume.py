@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracle import matrix, processes_in
 from tilewise.base import journal
 
+WITHOUT_CHILD = True
 M, K, N = 2100, 1900, 2300
 PRODUCT = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "-t", 1)
 TURNED = ("transpose", "T.npy", "-o", "C.npy", "-t", 1)

@@ -9,6 +9,7 @@ import numpy
 import pytest
 from conftest import Tilewise
 
+WITHOUT_CHILD = True
 CUBE = numpy.random.default_rng(1).random((4, 3, 5))
 LIST = CUBE[0, 0, :3]
 JOBS = {

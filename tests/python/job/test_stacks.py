@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.numpy import load_file
 from scipy import ndimage
 
+WITHOUT_CHILD = True
 RNG = numpy.random.default_rng(31)
 STACK = RNG.random((5, 4, 6))
 FOUR = RNG.random((2, 3, 4, 6))

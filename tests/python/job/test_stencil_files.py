@@ -11,6 +11,7 @@ from PIL import Image
 from stencil_runs import numbers, result, save, swept
 from tilewise.planning.names import IO
 
+WITHOUT_CHILD = True
 JOB = ("stencil", "--force")
 
 

@@ -7,6 +7,7 @@ import pytest
 from conftest import Tilewise, one_message
 from oracle import record_of
 
+WITHOUT_CHILD = True
 SHAPES = ("random:3105x1099:{}:1", "random:1099x3077:{}:2")  # the least that pay, with something left over
 
 

@@ -12,6 +12,7 @@ from svd_runs import assert_decomposed, factors, spectrum
 from tilewise.operations.svd.options import ALGORITHMS as SVD
 from tilewise.planning.names import ONE_FILE
 
+WITHOUT_CHILD = True
 JOB = ("svd", "-o", "svd/", "--force")
 
 

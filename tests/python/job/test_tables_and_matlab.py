@@ -10,6 +10,9 @@ import pytest
 import scipy.io
 from conftest import Tilewise, one_message
 
+WITHOUT_CHILD = True
+
+
 pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 feather, parquet = (pytest.importorskip(f"pyarrow.{part}") for part in ("feather", "parquet"))
 

@@ -10,6 +10,9 @@ import numpy
 import pytest
 from conftest import Tilewise, one_message
 
+WITHOUT_CHILD = True
+
+
 zarr = pytest.importorskip("zarr")
 Array = numpy.ndarray[Any, Any]
 

@@ -12,6 +12,8 @@ from conftest import Tilewise, one_message
 from scipy.ndimage import correlate
 from tilewise.launch import worker
 
+WITHOUT_CHILD = True
+
 
 def rows(tilewise: Tilewise) -> list[dict[str, Any]]:
     """The worker's table."""

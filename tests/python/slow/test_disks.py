@@ -16,6 +16,7 @@ from oracle import matrix, nothing_left, processes_in, save, state_of
 from stopwatch import soon, within
 from tilewise.planning.names import ONE_FILE
 
+WITHOUT_CHILD = True
 WORDS = ("multiply", "A.npy", "B.npy", "-o", "C.npy", "--force")
 
 

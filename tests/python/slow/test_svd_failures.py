@@ -15,6 +15,7 @@ from stopwatch import within
 from svd_runs import old_factors, spectrum
 from tilewise.operations.svd.options import ALGORITHMS as SVD
 
+WITHOUT_CHILD = True
 WORDS = ("svd", "A.npy", "-o", "svd", "--force")
 
 

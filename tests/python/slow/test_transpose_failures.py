@@ -14,6 +14,7 @@ from oracle import matrix, nothing_left, processes_in, state_of
 from stopwatch import within
 from tilewise.operations.transpose.options import ALGORITHMS as TRANSPOSE
 
+WITHOUT_CHILD = True
 WORDS = ("transpose", "A.npy", "-o", "B.npy", "--force")
 # Each algorithm as it is usually run, and the ways of `staged` that have an engine of their own.
 WAYS = {
