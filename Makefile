@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-MPICXX_OPENMPI := $(shell command -v mpicxx.openmpi)
+OPENMPI := $(if $(shell command -v mpicxx.openmpi),openmpi)
 # One of the builds is the oldest GCC's, where there is one beside the default.
 OLDEST_GXX := $(firstword $(foreach version,10 11 12,$(shell command -v g++-$(version))))
 COMPILER_openmpi := $(if $(OLDEST_GXX),-DCMAKE_CXX_COMPILER=$(OLDEST_GXX))
@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test test-python check slow test-slow quick compilers scaling reports-simulated simulator lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: docs help install develop demo test test-python check slow test-slow test-processors quick compilers scaling reports-simulated simulator lint format tidy wheel notebook torture fuzz bench bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -61,21 +61,26 @@ demo: $(VENV)/.installed  ## multiply real matrices from file to file, show the 
 
 test: test-cpp-dev test-python  ## what one build can show: the C++ tests, and the Python tests but the slow ones
 
-check: lint slow test  ## every test; what continuous integration runs
+check: lint slow test test-processors  ## every test; what continuous integration runs
 
-# The slow tests mostly wait: the sanitized build compiles in what they leave of the cores. They use the worker on Open MPI.
-slow: $(VENV)/.installed $(VENV)/.testers $(if $(MPICXX_OPENMPI),test-cpp-openmpi)  ## what make test leaves out: Open MPI, clusters, failures, sanitizers
-	cmake --preset asan -DPython_EXECUTABLE=$(BIN)/python
-	nice -n 19 cmake --build build/asan -- --quiet & build=$$!; \
-	$(MAKE) --no-print-directory test-slow; tests=$$?; wait $$build && exit $$tests
-	$(MAKE) --no-print-directory test-cpp-asan
+test-processors: build-dev $(VENV)/.testers  ## the tests of numbers with the kernels of other processors
+	$(BIN)/python tools/check_processors.py build/dev
+
+# The slow tests mostly wait: in what they leave of the cores the other builds compile, and what BESIDE names. They use Open MPI's worker.
+slow: $(VENV)/.installed $(VENV)/.testers  ## what make test leaves out: Open MPI, clusters, failures, sanitizers
+	$(if $(OPENMPI),$(MAKE) --no-print-directory build-openmpi TARGET="--target tilewise-worker")
+	nice -n 19 $(MAKE) --no-print-directory $(OPENMPI:%=build-%) build-asan build-dev $(BESIDE) QUIET="-- --quiet" & builds=$$!; \
+	$(MAKE) --no-print-directory test-slow; tests=$$?; wait $$builds && exit $$tests
+	$(MAKE) --no-print-directory $(OPENMPI:%=test-cpp-%) test-cpp-asan
 
 test-slow: $(VENV)/.installed $(VENV)/.testers
 	$(PYTEST) -n 2 --durations=30 $(SLOW)
 
-test-cpp-%: $(VENV)/.installed
+build-%: $(VENV)/.installed
 	cmake --preset $* -DPython_EXECUTABLE=$(BIN)/python $(COMPILER_$*)
-	cmake --build build/$*
+	cmake --build build/$* $(TARGET) $(QUIET)
+
+test-cpp-%: build-%
 	ctest --test-dir build/$* -j $(JOBS) --output-on-failure --no-tests=error
 
 test-python: $(VENV)/.installed $(VENV)/.testers  ## the Python tests, but the slow ones
@@ -86,7 +91,7 @@ quick: $(VENV)/.installed $(VENV)/.testers  ## the Python tests that start no ra
 
 simulator: $(VENV)/.installed  ## the worker for --simulate; needs SimGrid (apt install libsimgrid-dev)
 	cmake --preset simgrid -DPython_EXECUTABLE=$(BIN)/python $(ARGS)
-	cmake --build build/simgrid --target tilewise-worker
+	cmake --build build/simgrid --target tilewise-worker $(QUIET)
 	install build/simgrid/tilewise-simulated $$($(BIN)/python -c "import os; from tilewise.launch import worker; print(os.path.dirname(worker.find()))")
 
 scaling: simulator  ## the plots and tables of docs/design/scaling.md, from 1,024 simulated ranks: 15 minutes
@@ -103,7 +108,7 @@ reports-simulated: simulator  ## reports 1, 2 and 3 on their own rank counts, si
 
 compilers: $(VENV)/.tools  ## the package by other compilers: COMPILERS="g++-13 clang++-19", else each clang++-N here
 	cmake --preset dev -DPython_EXECUTABLE=$(BIN)/python
-	$(BIN)/python tools/check_compilers.py build/dev $(COMPILERS)
+	$(BIN)/python tools/check_compilers.py build/dev $(BUILT:%=--built=%) $(COMPILERS)
 
 lint: $(VENV)/.linters $(VENV)/.testers $(VENV)/.installed  ## formatting, types, floors
 	ruff check .

@@ -1,0 +1,83 @@
+"""`make test-processors`: the tests of numbers once more, with the kernels of other processors.
+
+BLAS and the worker choose their kernels by the processor, and kernels differ in how they add. Each kernel of
+BLAS and each set of the worker is forced in turn, as far as this processor can run it. The last that it can
+run is its own choice, which `make test` has shown.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+# Where rounding decides: sums near the largest and the smallest number, small singular values, tolerances.
+PYTHON_TESTS = (
+    *("proof_limits", "strassen", "symmetric", "svd_tall", "stencil_numbers"),
+    "../slow/test_svd_hard.py",
+)
+CXX_TESTS = ("kernel", "gemm_tiled", "strassen", "symmetric", "thin", "svd_kernel", "two_stage")
+
+
+class Processor(NamedTuple):
+    """A kernel of BLAS, a set of the worker's, and the instructions that a processor needs for both."""
+
+    blas: str
+    kernels: str
+    flags: str = ""
+
+
+AVX2 = "avx avx2 bmi2 fma"
+PROCESSORS = (
+    Processor("Prescott", "baseline"),
+    Processor("Nehalem", "avx2", AVX2),
+    Processor("Sandybridge", "baseline", "avx"),
+    Processor("Haswell", "avx2", AVX2),
+    Processor("SkylakeX", "avx512", f"{AVX2} avx512f avx512bw avx512cd avx512dq avx512vl"),
+)
+
+
+def commands(build: Path) -> list[list[str]]:
+    """What is run for each processor: the C++ tests first, which are quick."""
+    sources = ",".join(f"*test_{name}.cpp" for name in CXX_TESTS)
+    folder = ROOT / "tests/python/job"
+    files = [str(folder / name) if "/" in name else f"{folder}/test_{name}.py" for name in PYTHON_TESTS]
+    return [
+        [str(build / "tests/cpp/tilewise-serial-tests"), f"--source-file={sources}"],
+        [sys.executable, "-m", "pytest", "-q", "-n", "2", *files],
+    ]
+
+
+def fails(processor: Processor, build: Path) -> bool:
+    """Whether a test fails with these kernels; what it says is then printed."""
+    here = {key: value for key, value in os.environ.items() if not key.startswith("OPENBLAS_")}
+    forced = {"OPENBLAS_CORETYPE": processor.blas, "TILEWISE_KERNELS": processor.kernels}
+    asked = {"TILEWISE_TEST_CORETYPE": processor.blas, "TILEWISE_TEST_KERNELS": processor.kernels}
+    for words, more in zip(commands(build), (forced, asked), strict=True):
+        done = subprocess.run(words, env={**here, **more}, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            print(f"{' '.join(words)}\n{done.stdout}{done.stderr}", file=sys.stderr)
+            return True
+    return False
+
+
+def main(build: str) -> int:
+    facts = Path("/proc/cpuinfo").read_text().split()
+    able = [each for each in PROCESSORS if set(each.flags.split()) <= set(facts)]
+    wrong = 0
+    for processor in able[:-1]:
+        started = time.monotonic()
+        failed = fails(processor, Path(build))
+        wrong += failed
+        said = "tests fail" if failed else "every test passes"
+        seconds = time.monotonic() - started
+        print(f"BLAS for {processor.blas}, kernels {processor.kernels}: {said}, {seconds:.0f} s", flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
