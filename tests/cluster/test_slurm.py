@@ -22,6 +22,6 @@ def test_the_end_takes_jobs_with_it(account: Account) -> None:
     while sum(name(p) == "slurmstepd" for p in account.site.processes()) < 3:
         assert child.poll() is None
     account.site.end()
-    child.communicate(timeout=10)
+    child.communicate(timeout=60)
     assert child.returncode != 0
     assert account.site.ask("squeue", "-h", "--states=PENDING,RUNNING") == ""

@@ -69,7 +69,7 @@ def test_every_field_of_the_contract_is_there(fake: Tilewise) -> None:
     assert set(seconds["input"]) == {"min", "mean", "max", "parse", "file", "distribute"}
     assert set(seconds["output"]) == {"min", "mean", "max", "format", "file", "collect"}
     assert seconds["compute"] == {"min": 0.01, "mean": 0.015, "max": 0.02}
-    assert 0 < seconds["wall"] < 30
+    assert seconds["wall"] > 0
     assert len(record["samples"]) == 2
     assert record["bytes"]["read"] == 2000 and record["bytes"]["exchanged_max_rank"] == 1000
     assert (record["messages"], record["io_calls"], record["ranks_working"]) == (6, 4, 2)

@@ -140,7 +140,7 @@ def test_the_front_dies(tilewise: Tilewise, turned: Any) -> None:
     front = tilewise.start(*words)
     wait_for(lambda: any(log.stat().st_size for log in tilewise.folder.glob(".C*.journal/*.log")))
     front.send_signal(signal.SIGKILL)
-    _, said = front.communicate(timeout=30)
+    _, said = front.communicate(timeout=60)
     assert "C.npy was not written; what was done is kept" in said and "--resume" in said
     wait_for(lambda: not processes_in(tilewise.folder))
     left(tilewise)

@@ -84,7 +84,7 @@ def test_kills_while_mpi_starts_leave_nothing(tilewise: Tilewise, target: str) -
         pass
     for pid in found:
         os.kill(pid, signal.SIGKILL)
-    _, said = child.communicate(timeout=20)
+    _, said = child.communicate(timeout=60)
     assert child.returncode == 1 and "\n  try: " in said
     assert not (_held() - before) & _swept()
 
@@ -107,7 +107,7 @@ def test_a_front_killed_while_mpi_starts_leaves_nothing(tilewise: Tilewise) -> N
         while child.poll() is None and _held() <= before:
             pass
         child.kill()
-        _, said = child.communicate(timeout=20)  # the guardian holds its end until it has removed them
+        _, said = child.communicate(timeout=60)  # the guardian holds its end until it has removed them
         assert said in ("", "tilewise: the job was killed; A.npy was not written\n")  # or was hardly started
         assert not (_held() - before) & _swept()
 
