@@ -32,6 +32,7 @@ FORMAT = Format(
 )
 EXACT = 1 << 53  # up to here float64 holds all integers
 _WIDEST = 1 << 16  # columns that are written: libraries take seconds for so many, and minutes for more
+_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}  # by Arrow's names
 _AT_ONCE = 64  # columns that are read side by side: a page of each lies in memory
 _LISTED = 1000  # columns
 _SHOWN = 8
@@ -230,11 +231,10 @@ def _values(column: Any, native: Any, name: str, called: str) -> Any:
 
 def _dtype(kind: Any) -> str:
     """Numpy's name of a type of numbers; empty for all else."""
-    import numpy
     from pyarrow import types
 
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
-        return str(numpy.dtype(kind.to_pandas_dtype()).name)
+        return _FLOATS.get(str(kind), str(kind))  # before version 16 the library asks pandas for it
     return ""
 
 
