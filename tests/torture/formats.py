@@ -1,9 +1,11 @@
-"""Carries matrices in files by other programs through `tilewise convert`, and damages such files.
+"""Reads files by other libraries through `tilewise convert`, compares to the bit, and damages such files.
 
-python tests/torture/formats.py [--trips 500] [--refused 300] [--only h5,tif] [--seed 1] [--json FILE]
+python tests/torture/formats.py [--files 5000] [--refused 300] [--only h5,tif] [--seed 1] [--json FILE]
 
-A trip: another library writes a random matrix, the command converts it on one to three ranks to a random
-format, that format's library reads it, and the numbers must be those that were written.
+A file: another library writes it with options drawn at random. The command reads it on one rank, and on three
+ranks it writes the numbers in another format, which that format's library reads: they must be, to the bit,
+those that the library reads in the file. Files that the command refuses are listed by message. `--files 1`
+with `--only` and `--seed` as a line says them makes a file again.
 A damaged file: it is cut short, or bytes of it are changed. The command must refuse it with one message
 (exit 2), or find what the library finds in it too; files are damaged until so many were refused.
 """
@@ -12,9 +14,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
+import logging
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -22,16 +27,18 @@ import sys
 import tempfile
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from libraries import FORMATS, Kind, Matrix
+from drawn import Draw, Kind, Made, Matrix, refused, same, standard
+from libraries import BACKS, FORMATS
 from tilewise import files
+from tilewise.cli import main as command_line
 
 LIMIT = 60  # seconds for one command
 HEAD = 400  # bytes at the beginning that are changed more often than others
+TRIES = 50  # of options until a library takes them together
 
 
 class Command:
@@ -65,19 +72,19 @@ class Command:
         return run.returncode, said
 
 
-def same(a: Matrix, b: Matrix) -> bool:
-    """Whether all numbers are equal, NaNs too, whatever type they have."""
-    return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
+def inside(words: list[str]) -> tuple[int, str, list[str]]:
+    """Runs a command line in this process: its exit code, what it said of failures, and its warnings."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        code = command_line([*words, "--force", "-q", "--json", "-", f"--timeout={LIMIT}"])
+    if code == 130:
+        raise KeyboardInterrupt
+    return code, errors.getvalue(), json.loads(out.getvalue())["warnings"] if code == 0 else []
 
 
-def how_read(folder: Path, name: str) -> str:
+def how_read(name: str) -> str:
     """How the numbers of a file reach the ranks."""
-    here = Path.cwd()
-    os.chdir(folder)
-    try:
-        source = files.inspect(name)
-    finally:
-        os.chdir(here)
+    source = files.inspect(name)
     if source.encoded:
         return "decoded by the front"
     if source.chunks is not None:
@@ -85,43 +92,74 @@ def how_read(folder: Path, name: str) -> str:
     return "parsed by ranks" if source.encoding == "text" else "in place"
 
 
-def matrix(kind: Kind, draw: random.Random) -> Matrix:
-    """A random matrix that a file of this kind can hold."""
-    shape = tuple(draw.choice((1, 2, 3, 17, 64, 130, 257)) for _ in "mn")
-    if draw.random() < 0.1 and not kind.picture:
-        shape = (1, draw.randrange(1, 2000)) if draw.random() < 0.5 else (draw.randrange(1, 2000), 1)
-    dtype = np.dtype(draw.choice(kind.numbers))
-    numbers = np.random.default_rng(draw.getrandbits(32))
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        return numbers.integers(info.min, info.max, shape, dtype, endpoint=True)
-    if dtype.kind == "c":
-        return (numbers.standard_normal(shape) + 1j * numbers.standard_normal(shape)).astype(dtype)
-    return (numbers.standard_normal(shape) * 10.0 ** draw.randrange(-3, 3)).astype(dtype)
+def made_by(kind: Kind, draw: Draw) -> Made:
+    """A file in the working folder by its library, which may refuse what is drawn first."""
+    for _ in range(TRIES):
+        for each in Path().iterdir():
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+        draw.drawn, draw.once = [], []
+        with contextlib.suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return kind.make(Path(f"in{kind.ending}"), draw)
+    raise RuntimeError(f"{kind.name}: its library refuses whatever is drawn")
 
 
-def written(kind: Kind, folder: Path, draw: random.Random) -> tuple[str, Matrix]:
-    """A file in `folder` by another library, its name for the command, and its numbers."""
-    for each in folder.iterdir():
-        shutil.rmtree(each) if each.is_dir() else each.unlink()
-    numbers = matrix(kind, draw)
-    kind.write(folder / f"in{kind.ending}", numbers, draw)
-    return f"in{kind.ending}" + kind.behind(numbers), numbers
+def expected(made: Made) -> tuple[Matrix | None, str]:
+    """What the library reads; None where it refuses, and why."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return standard(made.read()), ""
+        except Exception as error:
+            return None, f"{type(error).__name__}: {error}"[:200]
 
 
-def trip(kind: Kind, command: Command, draw: random.Random) -> tuple[str, str, str]:
-    """How the file was read, the format of the output, and what is wrong; empty where nothing is."""
-    name, numbers = written(kind, command.folder, draw)
-    read = how_read(command.folder, name)
-    fitting = [each for each in FORMATS if each.read and numbers.dtype.name in each.writes]
-    back = draw.choice(fitting)
-    target = f"out{back.ending}"
-    code, said = command.convert(name, target, draw.randrange(1, 4))
-    if code != 0:
-        return read, back.ending, f"{name} to {target}: exit {code}: {said[:300]}"
-    assert back.read is not None
-    found = back.read(command.folder / target, numbers)
-    return read, back.ending, "" if same(found, numbers) else f"{name} to {target}: other numbers"
+def trip(kind: Kind, draw: Draw, brief: bool) -> tuple[str, str]:
+    """How a file was read, or why it was refused, or in capitals what is wrong; and the details."""
+    made = made_by(kind, draw)
+    wanted, why = expected(made)
+    types = "" if wanted is None else wanted.dtype.name
+    texts = (".txt", ".csv", ".tsv") if made.flags else ()  # a flag would say how these are written, too
+    fitting = [each for each, one in BACKS.items() if types in one.types and each not in texts] or [".npy"]
+    own = kind.ending in fitting and draw.dice.random() < 0.5
+    back = kind.ending if own else draw.dice.choice(fitting)
+    ways = [(1, "out.npy"), (3, f"out{back}")]
+    for ranks, target in [draw.dice.choice(ways)] if brief else ways:
+        how = f"{made.name} {' '.join(made.flags)} to {target} on {ranks}"
+        code, said, warned = inside(["convert", made.name, "-o", target, "-n", str(ranks), *made.flags])
+        if code == 2 and said.count("tilewise: ") - said.count("tilewise: warning: ") == 1:
+            return f"refused{' as by its library' * (wanted is None)}: {short(said, made.name)}", how
+        if code:
+            return f"EXIT {code}", f"{how}: {said[-300:]}"
+        if wanted is None and made.read is not refused:
+            return f"read, where its library fails: {short(why, made.name)}", how
+        if (wanted is None or made.warned) and not re.search(made.warned or ".", " ".join(warned)):
+            return "SILENT", f"{how}: {why or made.warned} not in {warned}"
+        if wanted is not None:
+            try:
+                found = BACKS[Path(target).suffix].read(Path(target), wanted)
+            except Exception as error:
+                return "UNREADABLE", f"{how}: {error}"
+            if not same(found, wanted):
+                return "DIFFERENT", f"{how}: {difference(found, wanted)}"
+    if wanted is None:
+        return "warned", how
+    return f"equal, {'parsed by ranks' if made.flags else how_read(made.name)}", how
+
+
+def short(said: str, name: str) -> str:
+    """A message without what differs from file to file."""
+    said = said.rpartition("tilewise: ")[2].partition("\n")[0].replace(name, "FILE")
+    return re.sub(r"[0-9]+", "N", said)[:150]
+
+
+def difference(found: Matrix, wanted: Matrix) -> str:
+    """How two matrices differ."""
+    if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
+        return f"{found.dtype} {found.shape} instead of {wanted.dtype} {wanted.shape}"
+    places = np.argwhere(~((found == wanted) | (np.isnan(found) & np.isnan(wanted))))
+    some = [(*place, found[tuple(place)], wanted[tuple(place)]) for place in places[:2].tolist()]
+    return f"{len(places)} of {wanted.size} numbers: {some}"
 
 
 def damage(path: Path, draw: random.Random) -> str:
@@ -143,15 +181,15 @@ def damage(path: Path, draw: random.Random) -> str:
     return f"bytes {places} changed"
 
 
-def damaged(kind: Kind, command: Command, draw: random.Random) -> tuple[str, str]:
+def damaged(kind: Kind, command: Command, draw: Draw) -> tuple[str, str]:
     """`refused`, `as the library reads it`, or what is wrong."""
-    name, numbers = written(kind, command.folder, draw)
-    path = command.folder / f"in{kind.ending}"
+    made = made_by(kind, draw)
+    numbers, path = expected(made)[0], Path(f"in{kind.ending}")
+    how = f"{made.name} {damage(path, draw.dice)}"
     before = {each.name for each in command.folder.iterdir()}
-    how = f"{name} ({numbers.dtype} {numbers.shape}) {damage(path, draw)}"
-    code, said = command.convert(name, "out.npy", draw.randrange(1, 4))
+    code, said = command.convert(made.name, "out.npy", draw.dice.randrange(1, 4), *made.flags)
     left = {each.name for each in command.folder.iterdir()} - before
-    messages = sum(line.startswith("tilewise: ") for line in said.splitlines())
+    messages = sum(line.startswith("tilewise: ") and "warning" not in line for line in said.splitlines())
     if code is None:
         return "HANG", how
     if "Traceback" in said or code not in (0, 2):
@@ -160,68 +198,77 @@ def damaged(kind: Kind, command: Command, draw: random.Random) -> tuple[str, str
         wrong = "MESSAGES" if messages != 1 else "LEFT" if left else ""
         return wrong or "refused", f"{how}: {said[:300]}"
     found = np.load(command.folder / "out.npy")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            theirs = numbers if kind.read is None else kind.read(path, numbers)
-            agreed = same(found, theirs)
-        except Exception as error:  # whatever a library says of a damaged file
-            agreed, how = False, f"{how}; its library: {str(error)[:100]}"
-    if agreed or same(found, numbers):
+    if any(each is not None and same(found, each) for each in (expected(made)[0], numbers)):
         return "as the library reads it", how
     return "not noticed" if kind.summed else "OTHER NUMBERS", how
 
 
-def rounds(kinds: list[Kind], draw: random.Random) -> Iterator[Kind]:
-    """Each kind in turn, in an order that changes."""
-    while True:
-        yield from draw.sample(kinds, len(kinds))
-
-
-def table(counts: dict[str, Counter[str]], show: Callable[[str], None] = print) -> None:
-    for kind, counted in sorted(counts.items()):
-        show(f"{kind:28} " + ", ".join(f"{what} {n}" for what, n in sorted(counted.items())))
+def chosen(names: list[str] | None) -> list[Kind]:
+    """The kinds of these names or endings, each as often as its weight says, well mixed."""
+    kinds = [each for each in FORMATS if not names or each.name in names]
+    kinds += [each for each in FORMATS if names and not kinds and each.ending[1:] in names]
+    every = [each for each in kinds for _ in range(each.weight)]
+    return random.Random(1).sample(every, len(every))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--trips", type=int, default=500)
-    parser.add_argument("--refused", type=int, default=300)
-    parser.add_argument("--only", type=lambda words: words.split(","), help="these endings: h5,tif")
+    parser.add_argument("--files", type=int, default=5000)
+    parser.add_argument("--refused", type=int, default=0)
+    parser.add_argument("--only", type=lambda words: words.split(","), help="kinds, or else endings")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--tilewise", default="tilewise", help="the command")
+    parser.add_argument("--brief", action="store_true", help="each file on one rank or on three, not on both")
+    parser.add_argument("--without-past", action="store_true", help="no options that were once read wrongly")
+    parser.add_argument("--tilewise", default="tilewise", help="the command, for damaged files")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    draw = random.Random(given.seed)
-    kinds = [each for each in FORMATS if not given.only or each.ending[1:] in given.only]
+    kinds, told = chosen(given.only), given.json and given.json.absolute()
     trips: dict[str, Counter[str]] = defaultdict(Counter)
     refusals: dict[str, Counter[str]] = defaultdict(Counter)
     wrong: list[str] = []
-    with tempfile.TemporaryDirectory() as folder:
-        command = Command(given.tilewise, Path(folder))
-        turns = rounds(kinds, draw)
-        for kind, _ in zip(turns, range(given.trips), strict=False):
-            read, back, mistake = trip(kind, command, draw)
-            trips[kind.name][(mistake and "WRONG") or read] += 1
-            trips[f"to {back}"][(mistake and "WRONG") or "read back"] += 1
-            wrong += [mistake] * bool(mistake)
-        count = 0
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)
+    for key in [each for each in os.environ if each.startswith("OPENBLAS_")]:
+        del os.environ[key]
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for number in range(given.files):
+            kind, seed = kinds[number % len(kinds)], given.seed + number
+            draw = Draw(seed, not given.without_past)
+            try:
+                end, how = trip(kind, draw, given.brief)
+            except KeyboardInterrupt:
+                break
+            trips[kind.name][end] += 1
+            bad = end.split()[0].isupper()
+            if bad or (trips[kind.name][end] == 1 and end.startswith(("refused: ", "read, "))):
+                once = f"; once read wrongly: {', '.join(draw.once)}" if draw.once else ""
+                again = f"--only '{kind.name}' --seed {seed}: {', '.join(draw.drawn)}{once}"
+                print(f"{end}: {kind.name}: {how}\n  {again}", flush=True)
+                wrong += [f"{end}: {how}: {again}"] * bad
+        count, command = 0, Command(given.tilewise, Path(folder))
         while count < given.refused:
-            kind = next(turns)
+            seed = given.seed + given.files + sum(map(Counter.total, refusals.values()))
+            draw = Draw(seed, not given.without_past)
+            kind = draw.dice.choice([each for each in kinds if not each.by_hand])
             end, how = damaged(kind, command, draw)
             refusals[kind.name][end] += 1
             wrong += [f"{end}: {how}"] * end.isupper()
             count += end == "refused"
-    print(f"{given.trips} trips")
     table(trips)
     print(f"{sum(map(Counter.total, refusals.values()))} damaged files, {count} refused")
     table(refusals)
-    for each in wrong:
-        print(f"wrong: {each}")
-    if given.json:
-        facts: dict[str, Any] = {"seed": given.seed, "trips": trips, "damaged": refusals, "wrong": wrong}
-        given.json.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n")
+    print(f"{sum(map(Counter.total, trips.values()))} files, {len(wrong)} wrong")
+    if told:
+        facts: dict[str, Any] = {"seed": given.seed, "files": trips, "damaged": refusals, "wrong": wrong}
+        told.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n")
     return 1 if wrong else 0
+
+
+def table(counts: dict[str, Counter[str]]) -> None:
+    """Prints how each kind of file ended, the most frequent first."""
+    for kind, counted in sorted(counts.items()):
+        print(f"{kind}: {counted.total()}")
+        for end, number in counted.most_common():
+            print(f"  {number:5} {end}")
 
 
 if __name__ == "__main__":

@@ -1,183 +1,275 @@
-"""How other libraries write and read matrices in files: a `Kind` for each format and way of storing it."""
+"""How other libraries write and read matrices in files: plain numbers, texts, tables; and all kinds."""
 
 from __future__ import annotations
 
-import random
+import csv
+import io
 import struct
+import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import h5py  # type: ignore[import-untyped,unused-ignore]
 import numpy as np
-import scipy.io  # type: ignore[import-untyped,unused-ignore]
+import scipy.io._mmio  # type: ignore[import-untyped,unused-ignore]
 import tifffile
-from numpy.typing import NDArray
+from containers import CONTAINERS
+from drawn import (
+    ALL,
+    COMPLEX,
+    REAL,
+    TABLE,
+    WHOLE,
+    Back,
+    Draw,
+    Kind,
+    Made,
+    Matrix,
+    other_order,
+    refused,
+    sliced,
+)
+from images import IMAGES
 from PIL import Image
 from safetensors.numpy import load_file, save_file
 
-Matrix = NDArray[Any]
-WHOLE = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
-REAL = ["float16", "float32", "float64"]
-COMPLEX = ["complex64", "complex128"]
-ALL = [*WHOLE, *REAL, *COMPLEX]
+TEXT = ("float64", "float32", "int32", "uint8")
+WORDS = ("*****", "NA", "\u22125", "0x10", "1.0-300", "$5", "12:30", "1'234.5", "n/a", "1.234,5")
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A way of storing matrices: `numbers` are what its library writes, `writes` what tilewise does.
-
-    Where `read` is None nothing else knows the format. `summed`: the library verifies checksums that tilewise
-    does not, where numbers are read in place.
-    """
-
-    name: str
-    ending: str
-    numbers: list[str]
-    write: Callable[[Path, Matrix, random.Random], None]
-    read: Callable[[Path, Matrix], Matrix] | None = None
-    writes: tuple[str, ...] = ()
-    picture: bool = False
-    summed: bool = False
-    behind: Callable[[Matrix], str] = lambda numbers: ""
+def array(draw: Draw, types: tuple[str, ...], least: int = 1) -> tuple[Matrix, str, tuple[Any, ...]]:
+    """An array in some layout, and the slice of it that is read."""
+    shape = draw.shape(draw.pick("dimensions", (least, 2, 2, 2, 3, 4)))
+    numbers = draw.numbers(shape, draw.pick("type", types))
+    return other_order(numbers, draw), *sliced(numbers.shape, draw)
 
 
-def ordered(numbers: Matrix, draw: random.Random) -> Matrix:
-    """The same numbers, perhaps column by column, perhaps in the other byte order."""
-    swapped = numbers.astype(mixed(numbers, draw))
-    return np.asfortranarray(swapped) if draw.random() < 0.5 else swapped
+def npy_bytes(numbers: Matrix, draw: Draw) -> bytes:
+    """A file of any version, with a header of the library's or of another program's."""
+    version, out = draw.pick("version", ((1, 0), (2, 0), (3, 0))), io.BytesIO()
+    if draw.maybe("header by hand", 0.3):
+        facts = np.lib.format.header_data_from_array_1_0(numbers)
+        words = [f"'{key}': {facts[key]!r}" for key in draw.dice.sample(list(facts), 3)]
+        head = ("{" + ", ".join(words) + draw.pick("end", ("}", ", }"))).encode()
+        head += b" " * draw.dice.randrange(200) + b"\n"
+        size = struct.pack("<H" if version == (1, 0) else "<I", len(head))
+        out.write(b"\x93NUMPY" + bytes(version) + size + head)
+        out.write(numbers.tobytes("F" if facts["fortran_order"] else "C"))
+    else:
+        np.lib.format.write_array(out, numbers, version)
+    return out.getvalue()
 
 
-def mixed(numbers: Matrix, draw: random.Random) -> np.dtype[Any]:
-    """The type of the numbers in one of the byte orders."""
-    return numbers.dtype.newbyteorder(">" if draw.random() < 0.5 else "<")
+def npy(path: Path, draw: Draw) -> Made:
+    numbers, word, index = array(draw, (*ALL, "bool"))
+    path.write_bytes(npy_bytes(numbers, draw))
+    return Made(f"{path.name}{word}", lambda: np.load(path)[index])
 
 
-def npy(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    np.save(path, ordered(numbers, draw))
+def npz(path: Path, draw: Draw) -> Made:
+    numbers, word, index = array(draw, (*ALL, "bool"))
+    packing = draw.pick("packing", (0, 0, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
+    with zipfile.ZipFile(path, "w", packing) as book:
+        for name in ["x", *draw.some(["y"], 1)]:
+            book.writestr(f"{name}.npy", npy_bytes(numbers, draw))
+    return Made(f"{path.name}:x{word}", lambda: np.load(path)["x"][index])
 
 
-def npz(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    save = draw.choice([np.savez, np.savez_compressed])
-    save(path, matrix=ordered(numbers, draw))
+def raw(path: Path, draw: Draw) -> Made:
+    numbers, word, index = array(draw, ALL, least=2)
+    order: Literal["C", "F"] = "F" if numbers.flags.f_contiguous else "C"
+    before, extents = draw.pick("offset", (0, 0, 1, 100)), "x".join(map(str, numbers.shape))
+    path.write_bytes(bytes(before) + numbers.tobytes(order))
+    dtype, shape = numbers.dtype, numbers.shape
+    words = [path.name, extents, ">" * (dtype.byteorder == ">") + dtype.newbyteorder("=").name, order]
+    name = ":".join(words + [str(before)] * bool(before)) + word
+    return Made(name, lambda: np.fromfile(path, dtype, offset=before).reshape(shape, order=order)[index])
 
 
-def raw(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    numbers.tofile(path)
+def bin_(path: Path, draw: Draw) -> Made:
+    numbers = draw.numbers(draw.shape(2), "<f8")
+    path.write_bytes(struct.pack("<ii", *numbers.shape) + numbers.tobytes())
+    return Made(path.name, lambda: bin_back(path, numbers))
 
 
-def raw_back(path: Path, like: Matrix) -> Matrix:
-    return np.fromfile(path, like.dtype).reshape(like.shape)
+def petsc(path: Path, draw: Draw) -> Made:
+    wide = draw.pick("indices", "iq")
+    numbers = draw.numbers(draw.shape(2), draw.pick("type", (">f8", ">c16")))
+    path.write_bytes(struct.pack(f">{wide * 4}", 1211216, *numbers.shape, -1) + numbers.tobytes())
+    head = len(struct.pack(f">{wide * 4}", 0, 0, 0, 0))
+    return Made(path.name, lambda: np.fromfile(path, numbers.dtype, offset=head).reshape(numbers.shape))
 
 
-def raw_words(numbers: Matrix) -> str:
-    return f":{numbers.shape[0]}x{numbers.shape[1]}:{numbers.dtype}"
+def text(separator: str) -> Callable[[Path, Draw], Made]:
+    """Texts by numpy.savetxt, or by csv, and what is read of them by numpy.loadtxt."""
 
+    def write(path: Path, draw: Draw) -> Made:
+        numbers = draw.numbers(draw.shape(2), draw.pick("type", ("f8", "f8", "f8", "f4", "i4", "i8", "c16")))
+        mark = draw.pick("separator", (separator, separator, separator, ",", ";", "\t", " "))
+        end, comments, skipped = draw.pick("newline", ("\n", "\n", "\r\n")), "#", 0
+        if separator != " " and numbers.dtype.kind != "c" and draw.maybe("by csv", 0.3):
+            with path.open("w", newline="") as file:
+                quoting: Any = draw.pick("quoting", (csv.QUOTE_ALL, csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC))
+                rows, skipped = csv.writer(file, delimiter=mark, quoting=quoting, lineterminator=end), 1
+                rows.writerow(f"column {j}" for j in range(numbers.shape[1]))
+                rows.writerows(numbers.tolist())
+        else:
+            formats = {"i": ("%d", "%5d", "%+d"), "f": ("%.17g", "%.18e", "%10.5f", "%+.3E", "%g")}
+            options: dict[str, Any] = {"fmt": draw.pick("fmt", formats.get(numbers.dtype.kind, ("%.17g",)))}
+            if draw.maybe("header", 0.3):
+                comments = draw.pick("comments", "#%")
+                options |= {"header": "made by a\nprogram", "comments": comments}
+                options |= {"footer": "the end"} if draw.maybe("footer", 0.3) else {}
+            elif draw.maybe("names", 0.3):
+                names, skipped = mark.join(f"c{j}" for j in range(numbers.shape[1])), 1
+                options |= {"header": names, "comments": ""}
+            np.savetxt(path, numbers, delimiter=mark, newline=end, encoding="utf-8", **options)
+        if draw.maybe("byte order mark", 0.1):
+            path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+        if len(numbers) > 1 and comments == "#" and draw.past("words in the first row", 0.05):
+            words = mark.join([draw.pick("word", WORDS)] * numbers.shape[1]) + end
+            path.write_bytes(words.encode() + path.read_bytes().split(b"\n", 1 + skipped)[-1])
+            return Made(path.name, refused, separated(mark, separator))
 
-def bin_(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    path.write_bytes(struct.pack("<ii", *numbers.shape) + numbers.astype("<f8").tobytes())
+        def read() -> Matrix:
+            with path.open(encoding="utf-8-sig") as file:
+                kind, between = "c16" if numbers.dtype.kind == "c" else "f8", None if mark == " " else mark
+                return np.loadtxt(file, kind, comments, between, skiprows=skipped, ndmin=2, quotechar='"')
 
-
-def petsc(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    path.write_bytes(struct.pack(">iiii", 1211216, *numbers.shape, -1) + numbers.astype(">f8").tobytes())
-
-
-def text(separator: str) -> Callable[[Path, Matrix, random.Random], None]:
-    def write(path: Path, numbers: Matrix, draw: random.Random) -> None:
-        np.savetxt(path, numbers, delimiter=separator, fmt="%d" if numbers.dtype.kind in "iu" else "%.17g")
+        return Made(path.name, read, separated(mark, separator))
 
     return write
 
 
-def text_back(separator: str | None) -> Callable[[Path, Matrix], Matrix]:
-    return lambda path, like: np.loadtxt(path, delimiter=separator, ndmin=2).astype(like.dtype)
+def separated(mark: str, usual: str) -> list[str]:
+    """The flag for a separator that the ending does not say."""
+    return ["--separator", {"\t": "tab", " ": "space"}.get(mark, mark)] if mark != usual else []
 
 
-def mtx(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    scipy.io.mmwrite(path, numbers, precision=17)
+def mtx(path: Path, draw: Draw) -> Made:
+    dtype, shape = draw.pick("type", ("f8", "f4", "i4", "i8", "u8", "c16")), draw.shape(2)
+    more = {"c16": ("hermitian", "skew-symmetric"), "u8": ()}.get(dtype, ("skew-symmetric",))
+    symmetry, numbers = draw.pick("symmetry", ("general", "symmetric", *more)), draw.numbers(shape, dtype)
+    if symmetry != "general":
+        numbers = numbers[: min(shape), : min(shape)]
+        half, diagonal = np.tril(numbers, -1), np.diag(np.diag(numbers))
+        turned = {"symmetric": half.T, "hermitian": half.T.conj(), "skew-symmetric": -half.T}[symmetry]
+        diagonal = {"symmetric": diagonal, "hermitian": diagonal.real}.get(symmetry, 0 * diagonal)
+        numbers = (half + turned + diagonal).astype(dtype)
+    comment = draw.pick("comment", ("", "made by a\nprogram"))
+    precision = draw.pick("precision", (None, 3, 17) if dtype != "f4" else (None, 3))
+    scipy.io.mmwrite(path, numbers, comment, precision=precision, symmetry=symmetry)
+    return Made(
+        path.name, lambda: widest(scipy.io._mmio.mmread(path))
+    )  # the other crashes, and drops the sign of 0
 
 
-def h5(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    dtype = mixed(numbers, draw)
-    with h5py.File(path, "w") as book:
-        book.create_dataset("matrix", data=numbers.astype(dtype))
+def widest(numbers: Matrix) -> Matrix:
+    return numbers.astype({"f": "f8", "i": "i8", "u": "u8", "c": "c16"}[numbers.dtype.kind])
 
 
-def chunked(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    dtype = mixed(numbers, draw)
-    chunks = tuple(min(extent, draw.choice((1, 5, 16, 64))) for extent in numbers.shape)
-    options: dict[str, Any] = {"compression": draw.choice((None, "gzip", "gzip", "lzf"))}
-    options |= {"shuffle": draw.random() < 0.5, "fletcher32": draw.random() < 0.3}
-    if options["compression"] == "gzip":
-        options["compression_opts"] = draw.randrange(10)
-    with h5py.File(path, "w") as book:
-        book.create_dataset("matrix", data=numbers.astype(dtype), chunks=chunks, **options)
+def tensors(path: Path, draw: Draw) -> Made:
+    numbers, word, index = array(draw, (*WHOLE, *REAL, "bool"))
+    book = {"x": np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("="))}
+    if draw.maybe("another"):
+        book["y"] = draw.numbers((3, 5), "float16")
+    save_file(book, path, {"made by": "a program"} if draw.maybe("metadata") else None)
+    return Made(f"{path.name}:x{word}", lambda: load_file(path)["x"][index])
+
+
+def frame(draw: Draw) -> tuple[Any, str, list[str]]:
+    """A table, the name of some of its columns, and these."""
+    import pyarrow as pa
+
+    rows, columns = draw.shape(2, (1, 2, 5, 17, 64, 300))
+    types = draw.pick("types", ((draw.dice.choice(TABLE),), TABLE, ("float32", "float64", "bool")))
+    names = [f"c{j}" for j in range(columns)]
+    filled = [draw.numbers((rows,), draw.dice.choice(types)) for _ in names]
+    floats = any(each.dtype.kind == "f" for each in filled)
+    gaps = floats and draw.maybe("missing", 0.3)
+    without = draw.numbers((rows,), "uint8") < 60 if gaps else None
+    made = pa.table({name: pa.array(each, mask=without) for name, each in zip(names, filled, strict=True)})
+    chosen = draw.some(names, 3) if draw.maybe("some columns", 0.3) else []
+    return made, ":" * bool(chosen) + ",".join(chosen), chosen or names
+
+
+def matrix_of(table: Any, names: list[str]) -> Matrix:
+    """Columns side by side in the type that numpy gives them; what is missing is not a number."""
+    columns = [table[name].combine_chunks() for name in names]
+    ours = {"double": "float64", "float": "float32"}
+    types = [np.dtype(ours.get(word := str(each.type), word)) for each in columns]
+    common = np.result_type(*sorted(set(types), key=str))
+    filled = []
+    for each, type_ in zip(columns, types, strict=True):
+        numbers = [np.nan if number is None else number for number in each.to_pylist()]
+        filled.append(np.array(numbers, common if each.null_count else type_).astype(common))
+    return np.stack(filled, axis=1)
+
+
+def parquet(path: Path, draw: Draw) -> Made:
+    import pyarrow.parquet
+
+    table, word, names = frame(draw)
+    options = {
+        "compression": draw.pick("compression", ("none", "snappy", "zstd", "gzip", "lz4", "brotli")),
+        "row_group_size": draw.pick("row group", (1, 10, 100, 10000)),
+        "use_dictionary": draw.maybe("dictionary"),
+        "data_page_version": draw.pick("page", ("1.0", "2.0")),
+        "version": draw.pick("version", ("1.0", "2.4", "2.6")),
+        "data_page_size": draw.pick("page size", (None, 64)),
+        "use_byte_stream_split": False,
+    }
+    if not options["use_dictionary"] and draw.maybe("byte stream split", 0.3):
+        floats = [each for each in names if str(table.schema.field(each).type) in ("float", "double")]
+        options["use_byte_stream_split"] = floats or False
+    pyarrow.parquet.write_table(table, path, **options)
+    return Made(path.name + word, lambda: matrix_of(pyarrow.parquet.read_table(path), names))
+
+
+def feather(path: Path, draw: Draw) -> Made:
+    import pyarrow.feather
+
+    table, word, names = frame(draw)
+    packed = draw.pick("compression", ("uncompressed", "lz4", "zstd"))
+    pyarrow.feather.write_feather(table, path, packed, chunksize=draw.pick("rows at once", (None, 7, 100)))
+    return Made(path.name + word, lambda: matrix_of(pyarrow.feather.read_table(path), names))
+
+
+def arrow(path: Path, draw: Draw) -> Made:
+    import pyarrow as pa
+
+    table, word, names = frame(draw)
+    new = draw.pick("container", (pa.ipc.new_stream, pa.ipc.new_file))
+    packed = draw.pick("compression", (None, "lz4", "zstd"))
+    with new(str(path), table.schema, options=pa.ipc.IpcWriteOptions(compression=packed)) as out:
+        out.write_table(table, max_chunksize=draw.pick("rows at once", (None, 7, 100)))
+    open_ = pa.ipc.open_stream if new is pa.ipc.new_stream else pa.ipc.open_file
+
+    def read() -> Matrix:
+        with open_(path.read_bytes()) as file:
+            return matrix_of(file.read_all(), names)
+
+    return Made(path.name + word, read)
+
+
+def bin_back(path: Path, like: Matrix) -> Matrix:
+    rows, columns = np.fromfile(path, "<i4", 2)
+    return np.fromfile(path, "<f8", offset=8).reshape(rows, columns)
+
+
+def petsc_back(path: Path, like: Matrix) -> Matrix:
+    _, rows, columns, _ = np.fromfile(path, ">i4", 4)
+    return np.fromfile(path, like.dtype.newbyteorder(">"), offset=16).reshape(rows, columns)
+
+
+def text_back(separator: str | None) -> Back:
+    return Back(lambda path, like: np.loadtxt(path, delimiter=separator, ndmin=2).astype(like.dtype), TEXT)
 
 
 def h5_back(path: Path, like: Matrix) -> Matrix:
     with h5py.File(path) as book:
-        found: Matrix = book["matrix"][:]
-        return found
-
-
-def classic(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    with scipy.io.netcdf_file(str(path), "w", version=draw.choice((1, 2))) as book:
-        book.createDimension("r", numbers.shape[0])
-        book.createDimension("c", numbers.shape[1])
-        book.createVariable("matrix", numbers.dtype.newbyteorder(">"), ("r", "c"))[:] = numbers
-
-
-def classic_back(path: Path, like: Matrix) -> Matrix:
-    with scipy.io.netcdf_file(str(path), mmap=False) as book:
-        found: Matrix = next(iter(book.variables.values()))[:].astype(like.dtype)
-        return found
-
-
-def tensors(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    save_file({"matrix": np.ascontiguousarray(numbers)}, path)
-
-
-def tif(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    packing = draw.choice((None, "zlib"))
-    options: dict[str, Any] = {"compression": packing}
-    if draw.random() < 0.5:
-        options["tile"] = (draw.choice((16, 64)), draw.choice((16, 48)))
-    elif draw.random() < 0.5:
-        options["rowsperstrip"] = draw.choice((1, 7, 50))
-    if (
-        packing == "zlib"
-        and numbers.dtype.kind in "iu"
-        and numbers.dtype.itemsize <= 4
-        and draw.random() < 0.5
-    ):
-        options["predictor"] = True
-    tifffile.imwrite(
-        path,
-        numbers,
-        photometric="minisblack",
-        metadata=None,
-        byteorder=">" if draw.random() < 0.5 else "<",
-        **options,
-    )
-
-
-def lzw(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    Image.fromarray(numbers).save(
-        path, compression=draw.choice(("tiff_lzw", "tiff_adobe_deflate", "packbits"))
-    )
-
-
-def tif_back(path: Path, like: Matrix) -> Matrix:
-    found: Matrix = np.asarray(tifffile.imread(path))
-    return found.reshape(like.shape)  # the library drops extents of one
-
-
-def picture(kind: str) -> Callable[[Path, Matrix, random.Random], None]:
-    def write(path: Path, numbers: Matrix, draw: random.Random) -> None:
-        Image.fromarray(numbers).save(path, kind)
-
-    return write
+        return np.asarray(book["matrix"][:])
 
 
 def picture_back(path: Path, like: Matrix) -> Matrix:
@@ -187,31 +279,7 @@ def picture_back(path: Path, like: Matrix) -> Matrix:
 
 def npz_back(path: Path, like: Matrix) -> Matrix:
     with np.load(path) as book:
-        found: Matrix = book[book.files[0]]
-        return found
-
-
-def bin_back(path: Path, like: Matrix) -> Matrix:
-    rows, columns = np.fromfile(path, "<i4", 2)
-    return np.fromfile(path, "<f8", offset=8).reshape(rows, columns)
-
-
-def petsc_back(path: Path, like: Matrix) -> Matrix:
-    head = np.fromfile(path, ">i4", 4)
-    return np.fromfile(path, ">f8", offset=16).reshape(head[1], head[2])
-
-
-def zarr_2_or_3(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    import zarr
-
-    version: Any = draw.choice((2, 3))
-    chunks = tuple(min(extent, draw.choice((5, 16, 64, 1000))) for extent in numbers.shape)
-    options: dict[str, Any] = {"compressors": draw.choice((None, None, "auto"))}
-    options |= {"order": draw.choice("CF")} if version == 2 else {}
-    array = zarr.create_array(
-        path, shape=numbers.shape, chunks=chunks, dtype=numbers.dtype, zarr_format=version, **options
-    )
-    array[:] = numbers
+        return np.asarray(book[book.files[0]])
 
 
 def zarr_back(path: Path, like: Matrix) -> Matrix:
@@ -220,106 +288,54 @@ def zarr_back(path: Path, like: Matrix) -> Matrix:
     return np.asarray(zarr.open_array(path, mode="r")[:])
 
 
-def frame(numbers: Matrix) -> Any:
-    import pyarrow as pa
-
-    return pa.table({f"c{j}": np.ascontiguousarray(numbers[:, j]) for j in range(numbers.shape[1])})
-
-
-def parquet(path: Path, numbers: Matrix, draw: random.Random) -> None:
+def table_back(path: Path, like: Matrix) -> Matrix:
+    import pyarrow.feather
     import pyarrow.parquet
 
-    packing = draw.choice(("none", "snappy", "zstd", "gzip"))
-    pyarrow.parquet.write_table(
-        frame(numbers), path, compression=packing, row_group_size=draw.choice((10, 100, 10000))
-    )
+    read = pyarrow.parquet.read_table if path.suffix == ".parquet" else pyarrow.feather.read_table
+    found = read(path)
+    return matrix_of(found, found.column_names)
 
 
-def parquet_back(path: Path, like: Matrix) -> Matrix:
-    import pyarrow.parquet
-
-    return columns_of(pyarrow.parquet.read_table(path))
-
-
-def feather(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    import pyarrow.feather
-
-    pyarrow.feather.write_feather(
-        frame(numbers), path, compression=draw.choice(("uncompressed", "lz4", "zstd"))
-    )
-
-
-def feather_back(path: Path, like: Matrix) -> Matrix:
-    import pyarrow.feather
-
-    return columns_of(pyarrow.feather.read_table(path))
-
-
-def columns_of(table: Any) -> Matrix:
-    return np.stack([column.to_numpy() for column in table.columns], axis=1)
-
-
-def mat(path: Path, numbers: Matrix, draw: random.Random) -> None:
-    scipy.io.savemat(path, {"matrix": numbers}, do_compression=draw.random() < 0.5)
-
-
-def mat_back(path: Path, like: Matrix) -> Matrix:
-    found: Matrix = next(each for name, each in scipy.io.loadmat(path).items() if not name.startswith("__"))
-    return found
-
-
-TEXT = ("float64", "float32", "int32", "uint8")
 FORMATS = [
-    Kind("npy", ".npy", ALL, npy, lambda path, like: np.load(path), tuple(ALL)),
-    Kind("npz", ".npz", ALL, npz, npz_back, tuple(ALL), summed=True),
-    Kind("raw", ".raw", ALL, raw, raw_back, behind=raw_words),
-    Kind("bin", ".bin", ["float64"], bin_, bin_back, ("float64",)),
-    Kind("petsc", ".petsc", ["float64"], petsc, petsc_back, ("float64",)),
-    Kind("txt", ".txt", ["float64"], text(" "), text_back(None), TEXT),
-    Kind("csv", ".csv", ["float64"], text(","), text_back(","), TEXT),
-    Kind("tsv", ".tsv", ["float64"], text("\t"), text_back("\t"), TEXT),
-    Kind(
-        "mtx",
-        ".mtx",
-        ["float64", "int64", "complex128"],
-        mtx,
-        lambda path, like: scipy.io.mmread(path),
-        ("float64",),
-    ),
-    Kind("h5, in one piece", ".h5", ALL, h5, h5_back, tuple(ALL)),
-    Kind("h5, in chunks", ".h5", ALL, chunked, h5_back),
-    Kind("nc, classic", ".nc", ["int8", "int16", "int32", "float32", "float64"], classic, classic_back),
-    Kind("nc", ".nc", ["int32", "float32", "float64"], h5, h5_back, ("int32", "float32", "float64")),
-    Kind(
-        "safetensors",
-        ".safetensors",
-        [*WHOLE, *REAL],
-        tensors,
-        lambda path, like: load_file(path)["matrix"],
-        (*WHOLE, *REAL),
-    ),
-    Kind("tif", ".tif", [*WHOLE, *REAL], tif, tif_back, (*WHOLE, *REAL), picture=True),
-    Kind("tif by Pillow", ".tif", ["uint8", "float32"], lzw, picture_back, picture=True),
-    Kind("zarr", ".zarr", ALL, zarr_2_or_3, zarr_back, tuple(ALL)),
-    Kind(
-        "parquet",
-        ".parquet",
-        [*WHOLE, "float32", "float64"],
-        parquet,
-        parquet_back,
-        (*WHOLE, "float32", "float64"),
-    ),
-    Kind(
-        "feather",
-        ".feather",
-        [*WHOLE, "float32", "float64"],
-        feather,
-        feather_back,
-        (*WHOLE, "float32", "float64"),
-    ),
-    Kind(
-        "mat", ".mat", [*WHOLE, "float32", "float64", *COMPLEX], mat, mat_back, (*WHOLE, "float32", "float64")
-    ),
-    Kind("pgm", ".pgm", ["uint8", "uint16"], picture("PPM"), picture_back, ("uint8", "uint16"), picture=True),
-    Kind("png", ".png", ["uint8", "uint16"], picture("PNG"), picture_back, ("uint8", "uint16"), picture=True),
+    Kind("npy", ".npy", npy),
+    Kind("npz", ".npz", npz, summed=True),
+    Kind("raw", ".raw", raw),
+    Kind("bin", ".bin", bin_, 1),
+    Kind("petsc", ".petsc", petsc, 1),
+    Kind("txt", ".txt", text(" "), 3),
+    Kind("csv", ".csv", text(","), 3),
+    Kind("tsv", ".tsv", text("\t"), 1),
+    Kind("mtx", ".mtx", mtx),
+    Kind("safetensors", ".safetensors", tensors),
+    Kind("parquet", ".parquet", parquet),
+    Kind("feather", ".feather", feather, 1),
+    Kind("arrow", ".arrow", arrow, 1),
+    *CONTAINERS,
+    *IMAGES,
 ]
+BACKS = {
+    ".npy": Back(lambda path, like: np.load(path), ALL),
+    ".npz": Back(npz_back, ALL),
+    ".raw": Back(lambda path, like: np.fromfile(path, like.dtype).reshape(like.shape), ALL),
+    ".bin": Back(bin_back, ("float64",)),
+    ".petsc": Back(petsc_back, ("float64", "complex128")),
+    ".txt": text_back(None),
+    ".csv": text_back(","),
+    ".tsv": text_back("\t"),
+    ".mtx": Back(
+        lambda path, like: scipy.io._mmio.mmread(path), ("float64", "int64", "uint64", "complex128")
+    ),
+    ".h5": Back(h5_back, ALL),
+    ".nc": Back(h5_back, TABLE),
+    ".safetensors": Back(lambda path, like: load_file(path)["matrix"], (*WHOLE, *REAL)),
+    ".tif": Back(
+        lambda path, like: np.asarray(tifffile.imread(path)).reshape(like.shape), (*WHOLE, *REAL, *COMPLEX)
+    ),
+    ".zarr": Back(zarr_back, ALL),
+    ".parquet": Back(table_back, TABLE),
+    ".feather": Back(table_back, TABLE),
+    ".mat": Back(lambda path, like: scipy.io.loadmat(path)["matrix"], (*TABLE, *COMPLEX)),
+    ".pgm": Back(picture_back, ("uint8", "uint16")),
+    ".png": Back(picture_back, ("uint8", "uint16")),
+}

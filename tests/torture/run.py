@@ -27,7 +27,7 @@ WHOLE = [
     ["resumed", "--kills", "200", "--json", "resumed.json"],
     ["flips", "--count", "100", "--json", "flips.json"],
     ["damaged", "--kills", "300", "--json", "damaged.json"],
-    ["formats", "--trips", "500", "--refused", "300", "--json", "formats.json"],
+    ["formats", "--files", "5000", "--refused", "300", "--json", "formats.json"],
 ]
 
 

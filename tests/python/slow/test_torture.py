@@ -39,7 +39,7 @@ KILLS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def _possible(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Skips all of it where a library cannot be compiled and preloaded."""
     if sys.platform != "linux":
@@ -58,6 +58,7 @@ def _possible(tmp_path_factory: pytest.TempPathFactory) -> None:
         pytest.skip(f"no library can be preloaded here: {said.decode()}")
 
 
+@pytest.mark.usefixtures("_possible")
 @pytest.mark.parametrize(
     ("program", "words"),
     [
@@ -85,3 +86,13 @@ def test_what_is_left_is_damaged(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(json.loads(told.read_text())) == 4
+
+
+def test_what_other_libraries_write_is_read_to_the_bit(tmp_path: Path) -> None:
+    told = tmp_path / "told.json"
+    command = [sys.executable, TORTURE / "formats.py", "--files", "300", "--brief", "--json", told]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ends = {end for counted in json.loads(told.read_text())["files"].values() for end in counted}
+    ways = ("in place", "unpacked by ranks", "parsed by ranks", "decoded by the front")
+    assert {f"equal, {way}" for way in ways} <= ends
