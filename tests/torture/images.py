@@ -63,31 +63,18 @@ def tif(path: Path, draw: Draw) -> Made:
         if pages == 1 and book.series[0].size != first.size:  # one page stands for more of them
             return Made(path.name, refused, warned="page|stack|axes")
     page = draw.dice.randrange(pages)
-    sparse = options.get("tile") and dtype.kind != "b" and draw.maybe("sparse", 0.3)
-    if sparse and ("extratags" not in options or draw.past("with no-data values", 1)):
+    if options.get("tile") and draw.past("sparse", 0.3):
         forget_some(path, page, draw)
 
     def read() -> Matrix:
         with tifffile.TiffFile(path) as book:
             one = book.pages[page].aspage()
-            found = (by_tiles(one) if sparse else np.asarray(one.asarray())).reshape(one.shape)
+            found = np.asarray(one.asarray()).reshape(one.shape)
             if one.samplesperpixel > 1:
                 found = grey(np.moveaxis(found, 0, -1) if one.planarconfig == 2 else found)
             return found.reshape(one.imagelength, one.imagewidth)
 
     return Made(f"{path.name}:{page}" if pages > 1 else path.name, read)
-
-
-def by_tiles(page: tifffile.TiffPage) -> Matrix:
-    """All tiles of a page where the library puts each; as a whole it misplaces those behind missing ones."""
-    found = np.full(page.shaped, page.nodata, page.dtype)
-    for data, (sample, depth, row, column, _), _ in page.segments():
-        if data is not None:
-            place = found[
-                sample, depth : depth + 1, row : row + data.shape[1], column : column + data.shape[2]
-            ]
-            place[...] = data[:, : place.shape[1], : place.shape[2]]
-    return found
 
 
 def packing(dtype: np.dtype[Any], draw: Draw) -> dict[str, Any]:
