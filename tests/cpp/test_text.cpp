@@ -65,8 +65,8 @@ const std::array styles{TextStyle{' ', 2}, TextStyle{',', 2}, TextStyle{';', 2},
 TEST_CASE("all styles read what they should, with comments, blank lines and either line end") {
     for (const TextStyle& style : styles) {
         const std::string s(1, style.separator);
-        const std::string text =
-            "# heading 1 2 3\n\n  1" + s + "2  # 3 4\r\n% 5\r\n \t \r\n" + "+3.5e0" + s + " -inf\v#x\n\f\n 5\f" + s + "6";
+        const std::string text = "# heading 1 2 3\n\n  1" + s + "2  # 3 4\r\n% 5\r\n \t \r\n" + "+3.5e0" + s +
+                                 " -inf\v#x\n\f\n 5\f" + s + "6";
         CAPTURE(s);
         CHECK(count_lines(text.data(), text.data() + text.size()) == 3);
         const auto numbers = parsed<double>(text, style, Dtype::float64);

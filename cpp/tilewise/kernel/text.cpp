@@ -50,8 +50,7 @@ bool holds_data(const char* at, const char* end, const TextStyle& style) {
 
 /// The word of Excel for no number that a line begins with, which is no comment; or nothing.
 std::string_view error_word(const char* at, const char* end) {
-    constexpr std::array<std::string_view, 7> words{"#N/A",  "#NULL!", "#DIV/0!", "#VALUE!",
-                                                    "#REF!", "#NAME?", "#NUM!"};
+    constexpr std::array<std::string_view, 7> words{"#N/A", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!"};
     const std::string_view line(at, static_cast<std::size_t>(end - at));
     const auto* found = std::find_if(words.begin(), words.end(), [&](auto word) { return line.starts_with(word); });
     return found == words.end() ? std::string_view() : *found;

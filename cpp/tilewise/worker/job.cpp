@@ -48,8 +48,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FilterFields, name, byte_order, item)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ChunksFields, shape, steps, start, numbers, clipped, filters, paths, offsets, bytes,
                                    skipped, fill)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegionFields, path, name, offset, rows, columns, dtype, byte_order, order, encoding,
-                                   separator, line_numbers, pairs, decimal, missing, text_end, hash_comments, tiles, fill, chunks,
-                                   file_bytes, transposed, generator, seed, steps)
+                                   separator, line_numbers, pairs, decimal, missing, text_end, hash_comments, tiles,
+                                   fill, chunks, file_bytes, transposed, generator, seed, steps)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, between_nodes, read, write, grid, copies, ranks,
                                    threads, kernel, remainder, root_write, tile, streaming, decomposition, depth, halo,
                                    reorder, blocks, start, inner)

@@ -57,8 +57,8 @@ std::vector<std::string> warnings_of(const stencil::Outcome& done, Dtype dtype, 
     std::vector<std::string> warnings;
     if (done.input_non_finite > 0) {
         warnings.push_back(numbers(done.input_non_finite, "the input", " is", " are") + " NaN or infinite, " +
-                           (done.input_non_finite == 1 ? "and spreads" : "and spread") + " with every sweep: " +
-                           numbers(done.result.non_finite, "the result", " is", " are"));
+                           (done.input_non_finite == 1 ? "and spreads" : "and spread") +
+                           " with every sweep: " + numbers(done.result.non_finite, "the result", " is", " are"));
     }
     if (done.result.non_finite > 0 && done.input_non_finite == 0 && std::isfinite(options.boundary.value)) {
         const double growth = std::accumulate(options.weights.values.begin(), options.weights.values.end(), 0.0,

@@ -106,8 +106,9 @@ def _pieces(region: Region) -> list[tuple[str, int, int]]:
         return [(os.path.join(*each), 0, 1 << 62) for each in walk]
     whole = region.encoding != "binary" or getattr(region, "encoded", False)
     span = region.span if isinstance(region, Source) else region.bytes
-    encoded = isinstance(region, Source) and region.encoded
-    others = sorted(_elsewhere(region.path, region.member)) if encoded else []
+    others: list[str] = []
+    if isinstance(region, Source) and region.encoded:
+        others = sorted(_elsewhere(region.path, region.member))
     return [
         (region.path, region.offset, 1 << 62 if whole else region.offset + span),
         *((path, 0, 1 << 62) for path in others),
@@ -121,7 +122,7 @@ def _elsewhere(path: str, member: str, depth: int = 0) -> set[str]:
         with open(path, "rb") as file:
             if b"\x89HDF\r\n\x1a\n" not in file.read(_PAGE):
                 return found
-        import h5py
+        import h5py  # type: ignore[import-untyped,unused-ignore]
 
         with h5py.File(path, "r", locking="best-effort") as book:
             dataset = book[member]

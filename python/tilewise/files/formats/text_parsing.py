@@ -75,8 +75,9 @@ def _numbers(block: Block, region: Region) -> Numbers:
     comment = _COMMENT if region.hash_comments else _PERCENT_COMMENT
     plain = comment.sub(b"", text) if b"#" in text or b"%" in text else text
     # Of names in brackets, as in nan(ind), numpy takes any.
-    styled = region.decimal != "." or region.missing or b'"' in plain or (b"(" in plain and _is_real(region))
-    styled = styled or (b"#" in text and region.hash_comments and ERROR_WORD.search(text))
+    styled = region.decimal != "." or bool(region.missing) or b'"' in plain
+    styled = styled or (b"(" in plain and _is_real(region))
+    styled = styled or (b"#" in text and region.hash_comments and ERROR_WORD.search(text) is not None)
     if not styled and (region.separator == " " or not _has_empty(plain, mark)):
         if region.separator != " ":
             plain = plain.replace(mark, b" ")

@@ -112,7 +112,8 @@ def refused(name: str, lines: Sequence[Line], usual: str, style: Style) -> Usage
 
 def _separator_of_words(line: Line, usual: str) -> str:
     """The separator between words that all look like numbers, though they are none; else the usual one."""
-    for separator in (usual, *(SEPARATORS + " ").replace(usual, "")):
+    separators: list[str] = [usual, *(SEPARATORS + " ").replace(usual, "")]
+    for separator in separators:
         words = [field.decode("utf-8", "replace") for field in _tokens(line, Reading(separator, "."), _TRIED)]
         if line.fields(separator) > 1 and may_be_numbers(words) and not re.search("[;|\\s]", "".join(words)):
             return separator
