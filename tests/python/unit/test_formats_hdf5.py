@@ -141,6 +141,8 @@ def test_netcdf_4_has_named_dimensions(tmp_path: Path) -> None:
             if "_Netcdf4Dimid" in item.attrs
         ]
         assert len(set(numbers)) == len(numbers) == 7
+    with pytest.raises(UsageError, match="is a dimension in that file"):
+        check_target(f"{path}:matrix_rows", True)
     with pytest.raises(UsageError, match="cannot hold complex64"):
         check_holds(check_target(str(tmp_path / "new.nc"), False), "complex64")
 

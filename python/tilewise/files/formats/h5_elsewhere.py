@@ -55,6 +55,8 @@ def _require_raw_files(dataset: h5py.Dataset, path: str, folder: str, name: str)
     prefix = os.environ.get("HDF5_EXTFILE_PREFIX", "").replace("${ORIGIN}", os.path.dirname(path), 1)
     left = (dataset.size or 0) * dataset.id.get_type().get_size()
     for each, offset, most in dataset.external or ():
+        if not left:
+            break
         file, here = os.fsdecode(each), min(left, most)
         there = os.path.abspath(os.path.join(prefix, file))
         left -= here

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from tilewise.base.errors import UsageError
 from tilewise.files.dtypes import ALL
 from tilewise.files.formats import Format, h5, nc_classic
+from tilewise.files.formats.h5_names import find
 from tilewise.files.formats.nc_variables import DIMENSION_NUMBER, NO_VARIABLE
 from tilewise.files.region import New, Region, Source
 from tilewise.files.regular import open_regular
@@ -24,7 +25,7 @@ FORMAT = Format(
     stacked=True,
     reproducible=False,
 )
-blocks, check_member = h5.blocks, h5.check_member
+blocks = h5.blocks
 
 
 def inspect(path: str, name: str, member: str, selection: Selection | None = None) -> Source:
@@ -57,6 +58,20 @@ def contents(path: str, name: str) -> list[Content]:
     with open(path, "rb") as file:
         version_4 = file.read(8) == h5.SIGNATURE
     return h5.contents_kind(path, "nc") if version_4 else nc_classic.contents(path, name)
+
+
+def check_member(path: str, name: str, member: str, force: bool) -> None:
+    """As for HDF5; a dimension is never replaced, because other variables would lose it."""
+    import h5py
+
+    h5.check_member(path, name, member, force)
+    with h5.opened(path, "r") as book:
+        old = find(book, name, member, must_exist=False)
+        if isinstance(old, h5py.Dataset) and h5py.h5ds.is_scale(old.id):
+            raise UsageError(
+                f"the output {name} is a dimension in that file, but a new variable was expected",
+                "choose another name",
+            )
 
 
 def create(new: New) -> Region:

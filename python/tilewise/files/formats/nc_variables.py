@@ -33,7 +33,7 @@ def is_variable(dataset: h5py.Dataset) -> bool:
     import h5py
 
     said: bytes = h5py.h5ds.get_scale_name(dataset.id) if h5py.h5ds.is_scale(dataset.id) else b""
-    return not said.startswith(NO_VARIABLE.rstrip("%10d").encode())
+    return not said.startswith(NO_VARIABLE.partition("%")[0].encode())
 
 
 def variable_of(dataset: h5py.Dataset, name: str) -> h5py.Dataset:
