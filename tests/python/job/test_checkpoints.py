@@ -15,6 +15,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracle import matrix, processes_in
 from PIL import Image
 from tilewise.base import journal
+from tilewise.base.errors import Stopped
+from tilewise.engine.limit import Limit
+from tilewise.files.region import Region
+from tilewise.launch.job import Journal
+from tilewise.launch.signals import Signals
 
 WITHOUT_CHILD = True
 STEPS = 8000
@@ -193,6 +198,29 @@ def test_it_ends_when_it_is_asked_to(tilewise: Tilewise, field: Any) -> None:
     record = record_of(tilewise, *words, "--resume")
     assert record["result"]["resumed"]["sweeps"] == facts["sweeps"]
     assert (tilewise.folder / "B.npy").read_bytes() == wanted
+
+
+def test_a_limit_that_passes_before_anything_is_kept(tilewise: Tilewise, field: Any) -> None:
+    """Nothing is left then, and nothing is offered; a new start would not help either."""
+    tilewise.environment["TILEWISE_FAULT"] = "hang:0:output"
+    said = one_message(tilewise(*FIELD, "-n", 2, "--time-limit", "3s", "--retries", 2), 1)
+    assert "nothing is kept" in said and "--resume" not in said
+    assert tilewise.files() == {"A.npy"}
+
+
+def test_the_room_that_a_limit_leaves(tmp_path: Path) -> None:
+    """By what a state is predicted to take, and never more than half; the first state comes early."""
+    for writing, asked in ((0.0, 90.0), (1.0, 90.0), (10.0, 70.0), (1000.0, 50.0)):
+        limit = Limit(str(tmp_path), 100.0, Signals(), False, writing)
+        assert limit._timer is not None and limit._timer.interval == pytest.approx(asked)
+        limit.close()
+    slots = [Region(name="s", path="s", rows=1, columns=1, dtype="float64")] * 2
+    kept = limit.told(Journal(folder="f", slots=slots), near=True)
+    assert kept.every == pytest.approx(100 / 3) and kept.ends == limit.ends
+    assert limit.told(Journal(folder="f", slots=slots, every=5.0), near=False).every == 5.0
+    assert limit.told(Journal(folder="f"), near=True) == Journal(folder="f")
+    assert limit.reached(None, kept=True).exit_code == 4
+    assert limit.reached(Stopped("asked to"), kept=False).exit_code == 1
 
 
 def test_another_job_is_refused(tilewise: Tilewise, field: Any) -> None:

@@ -282,7 +282,9 @@ def test_it_ends_when_it_is_asked_to(tilewise: Tilewise, product: Any) -> None:
 
 def test_a_limit_that_passes(tilewise: Tilewise) -> None:
     many = ("random:4000x4000", "random:4000x4000", "-o", "C.npy", "--memory", MEMORY[1], "-n", 1, "-t", 1)
-    one_message(tilewise("multiply", *many, "--kernel", "plain", "--time-limit", "3s"), 4)
+    done = tilewise("multiply", *many, "--kernel", "plain", "--time-limit", "3s")
+    said = one_message(done, done.returncode)
+    assert ("nothing is kept" in said, "--resume" in said) == (done.returncode == 1, done.returncode == 4)
 
 
 def test_a_wrong_result_is_not_kept(tilewise: Tilewise, product: Any) -> None:
