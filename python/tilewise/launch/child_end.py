@@ -8,12 +8,13 @@ import subprocess
 from tilewise.launch.lines import Lines
 from tilewise.launch.outcome import Outcome
 
-_LEAVING = 3.0  # seconds for ranks of somebody else's launcher to leave when they are asked to
+_LEAVING = 3.0  # seconds for the child to end when the other ranks have
+_DISMISSED = 8.0  # seconds for ranks to leave when they are asked to; after 10, the one that failed aborts
 
 
 def let_go(child: subprocess.Popen[bytes], lines: Lines, outcome: Outcome) -> None:
     """Ends a child that waits until we have said why the job failed, and all other ranks."""
-    dismiss(lines, outcome)
+    dismiss(lines, outcome, _DISMISSED)
     lines.close()
     close(child)
     try:
@@ -22,15 +23,15 @@ def let_go(child: subprocess.Popen[bytes], lines: Lines, outcome: Outcome) -> No
         child.kill()
 
 
-def dismiss(lines: Lines, outcome: Outcome) -> None:
+def dismiss(lines: Lines, outcome: Outcome, patience: float = 1.0) -> None:
     """Has all ranks leave a job that has failed, the one that said so last: it aborts the job if need be."""
     said = outcome.failed or outcome.signalled
     if said is None:
-        lines.dismiss(None, _LEAVING)
+        lines.dismiss(None, patience)
         return
     for rank in outcome.started.ranks if outcome.started is not None else ():
         if rank.rank == said.rank:
-            lines.dismiss((rank.host, rank.pid), _LEAVING)
+            lines.dismiss((rank.host, rank.pid), patience)
 
 
 def close(child: subprocess.Popen[bytes]) -> None:
