@@ -40,10 +40,10 @@ JOBS = {
 }
 MEMORY = {1: "44MiB", 2: "88MiB"}  # of a transposition, so that it is done tile by tile
 CHANGED = {
-    "multiply": [["--order", "F"], ["--transpose-a"]],
+    "multiply": [["--order", "F"]],
     "transpose": [["--order", "F"]],
-    "stencil": [["--boundary", "mirror"], ["--steps", "900"], ["--order", "F"]],
-    "svd": [["--components", "5"], ["--start", "qr"]],
+    "stencil": [["--boundary", "mirror"], ["--weights", "box3"], ["--order", "F"]],
+    "svd": [["--components", "5"], ["--tolerance", "1e-6"]],
 }
 Bytes = dict[str, bytes]
 

@@ -327,9 +327,9 @@ def _check(text: bytes) -> bytes:
 
 
 def _make(slots: Sequence[Region]) -> None:
-    """Makes those files of states that are not there. Raises OSError."""
+    """Makes files of states of their full size, also of what is left of them. Raises OSError."""
     for slot in slots:
-        with contextlib.suppress(FileExistsError), open(slot.path, "xb") as file:
+        with open(slot.path, "ab") as file:
             file.truncate(slot.bytes)
 
 

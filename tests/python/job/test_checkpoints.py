@@ -160,7 +160,7 @@ def test_what_the_input_was_is_still_known(tilewise: Tilewise, field: Any) -> No
 
 @pytest.mark.parametrize("spoilt", [1, 2])
 def test_a_spoilt_state_is_not_believed(tilewise: Tilewise, field: Any, spoilt: int) -> None:
-    """A bit of the newest is another; the older is there, or is not."""
+    """A bit of the newest is another, and it is longer; the older is there, or is not."""
     wanted = undisturbed(tilewise, *FIELD)
     killed(tilewise, *FIELD, *OFTEN, "-n", 2, states=3)
     (folder,) = tilewise.folder.glob(".B*.journal")
@@ -170,6 +170,8 @@ def test_a_spoilt_state_is_not_believed(tilewise: Tilewise, field: Any, spoilt: 
         (byte,) = file.read(1)
         file.seek(-1, os.SEEK_CUR)
         file.write(bytes([byte ^ 1]))
+        file.seek(0, os.SEEK_END)
+        file.write(b"more")
     if spoilt == 2:
         os.unlink(journal.slot_of(str(folder), newest[1].slot))
     done = tilewise(*FIELD, "-n", 2, "--resume", "--json", "r.json")
