@@ -64,19 +64,22 @@ def main(words: list[str], joined: Join | None) -> int:
     source = files.inspect(name, most, style=style)
     extents = (source.rows, source.columns)
 
-    def tell(*warnings: str) -> None:
-        warn(f"{name}: {warning}" for warning in warnings)
+    lost: list[str] = []
 
-    tell(*source.warnings)
+    def tell() -> None:
+        warn(f"{name}: {said}" for said in (*source.warnings, *lost))
+
     if rows is None:
-        with binary(source, warn=tell) as region:
+        with binary(source, warn=lost.append) as region:
+            tell()
             _print(corners(region))
         return 0
     picked = range(extents[0])[selection(rows, extents[0], "row")]
     across = selection(columns or ":", extents[1], "column")
     if not picked:
         return 0
-    with binary(source, max(picked) + 1, tell) as region:
+    with binary(source, max(picked) + 1, lost.append) as region:
+        tell()
         for row in rows_of(region, picked):
             sys.stdout.write(
                 " ".join(

@@ -55,7 +55,7 @@ def test_any_style_is_read_and_written(tilewise: Tilewise, inside: InProcess, do
         found = numpy.load(tilewise.folder / "A.npy")
         assert numpy.array_equal(found, wanted, equal_nan=True), (separator, decimal, word)
         shown = inside("show", f"A.{kind}", ":", *flags)
-        assert shown.stderr == ""
+        assert "name" in shown.stderr or shown.stderr == ""
         assert numpy.array_equal(numpy.loadtxt(shown.stdout.splitlines(), ndmin=2), wanted, equal_nan=True)
 
         # And back in another style, which numpy reads when its marks are made plain.
@@ -105,6 +105,7 @@ def test_what_float64_loses_is_told_alike_on_any_ranks(
         place for place in places if place[2].lstrip("-").isdigit() and int(float(place[2])) != int(place[2])
     ]
     expected = [
+        "A.csv: its first line is read as column names: a, b, c; --header-rows 1 confirms that",
         f"A.csv: {len(rounded)} integers beyond 2^53 were rounded to float64; the first is in line "
         f"{rounded[0][0]}, column {rounded[0][1]}; convert --dtype int64 keeps integers exact",
         f"A.csv: {len(large)} numbers too large for float64 became infinite; the first is in line "
@@ -115,11 +116,11 @@ def test_what_float64_loses_is_told_alike_on_any_ranks(
         assert [said for said in record["warnings"] if said.startswith("A.csv")] == expected
     (tilewise.folder / "I.csv").write_text("1,0,0\n0,1,0\n0,0,1\n")
     result = inside("multiply", "A.csv", "I.csv", "-o", "C.npy", "-n", "2")
-    assert [f"tilewise: warning: {said}" in result.stderr for said in expected] == [True, True]
+    assert all(f"tilewise: warning: {said}" in result.stderr for said in expected)
     shown = inside("show", "A.csv", ":")
     assert shown.stderr.splitlines() == [f"tilewise: warning: {said}" for said in expected]
     stats = inside("info", "A.csv", "--stats").stdout
-    assert [said.partition(": ")[2] in stats for said in expected] == [True, True]
+    assert all(said.partition(": ")[2] in stats for said in expected)
 
 
 def test_int64_is_exact_where_it_is_asked_for(tilewise: Tilewise, inside: InProcess, done: Done) -> None:
@@ -141,6 +142,13 @@ def test_int64_is_exact_where_it_is_asked_for(tilewise: Tilewise, inside: InProc
         ("0,5;2\n1;1.5\n", ("--decimal", ","), 'line 2, column 2: "1.5" is not', ""),
         ('1,2\n"3,4",5\n', ("--decimal", "."), 'line 2, column 1: ""3,4"" is not', ""),
         ("x,y\n1,2\n5,NA\n", ("--missing", "NaN"), 'line 3, column 2: "NA" is not', ""),
+        ("3,4\n5,1.#INF\n", (), 'line 2, column 2: "1.#INF" is not a number', "as inf and nan"),
+        ("3;4\n5;-1.#IND0\n", (), 'line 2, column 2: "-1.#IND0" is not', "as inf and nan"),
+        ("3,4\n5,6#c\n", (), 'line 2, column 2: "6#c" is not', "a comment begins a line"),
+        ("3,4\n5,6\n#N/A,7\n", (), 'line 3, column 1: "#N/A" is not', "write nan"),
+        ("3,4\n\f\n5\f,6 #c\n(7),8\n", (), 'line 4, column 1: "(7)" is not', ""),
+        ("3,4\n5,nan(ind)\n", (), 'line 2, column 2: "nan(ind)" is not', ""),
+        ("4,5\n1,2\n3,4,5\n6\n", (), "line 3: found 3 numbers, expected 2", ""),
         ("1.5,2\n3,\n", (), "line 2, column 2: an empty field", "--missing ''"),
         ("1.5,2,3\n3,,5\n", (), "line 2, column 2: an empty field", "--missing ''"),
         ("1.5,2\n3,4\n5\n", (), "line 3: found 1 number", ""),
