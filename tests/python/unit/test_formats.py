@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import re
 import struct
 import zipfile
 from collections.abc import Callable
@@ -245,50 +244,6 @@ def test_matrix_market(tmp_path: Path, dtype: str, symmetry: str) -> None:
     source = files.inspect(str(tmp_path / "a.mtx"))
     assert source.dtype == dtype and source.encoded == (symmetry != "general")
     assert numpy.array_equal(loaded(tmp_path / "a.mtx"), numbers)
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "found"),
-    [
-        ("integer symmetric", "1 99999999999999999999 3", "is beyond int64"),
-        ("integer symmetric", "1 9223372036854775807 -9223372036854775808", (2**63 - 1, -(2**63))),
-        ("integer symmetric", "1 1e3 9007199254740993", (1000, 2**53 + 1)),
-        ("integer symmetric", "1 1.5 3", "is not a whole number"),
-        ("integer symmetric", "1 1e99999999999999999999 3", "is not a whole number"),
-        ("unsigned-integer symmetric", "1 18446744073709551615 3", (2**64 - 1, 3)),
-        ("unsigned-integer symmetric", "1 18446744073709551616 3", "is beyond uint64"),
-        ("unsigned-integer symmetric", "1 -1 3", "is beyond uint64"),
-        ("integer general", "1 2 9223372036854775808 4", "is beyond int64"),
-        ("integer skew-symmetric", "-9223372036854775808", "cannot hold 2^63"),
-        ("real symmetric", "1 1e999 3", "became infinite; the first is in line 4"),
-        ("real symmetric", "1 9007199254740993 3", "rounded to float64; the first is in line 4"),
-        ("real symmetric", "1 2 1.#INF", '"1.#INF" is not a number'),
-        ("real general", "1 2 3 #4", '"#4" is not a number'),
-    ],
-)
-def test_matrix_market_is_exact_or_refused(
-    tmp_path: Path, kind: str, text: str, found: str | tuple[int, int]
-) -> None:
-    numbers = text.replace(" ", "\n")
-    (tmp_path / "a.mtx").write_text(f"%%MatrixMarket matrix array {kind}\n2 2\n{numbers}\n")
-    if isinstance(found, tuple):
-        assert loaded(tmp_path / "a.mtx")[1].tolist() == list(found)
-        return
-    with pytest.raises(UsageError, match=re.escape(found)):
-        loaded(tmp_path / "a.mtx")
-
-
-def test_petsc_says_what_its_size_leaves_open(tmp_path: Path) -> None:
-    head = numpy.array([1211216, 3, 2, -1], ">i4").tobytes()
-    for dtype, said in ((">f8", "single precision would have the same size"), (">c16", "")):
-        (tmp_path / "a.petsc").write_bytes(head + numpy.arange(6).astype(dtype).tobytes())
-        assert said in "".join(files.inspect(str(tmp_path / "a.petsc")).notes)
-    (tmp_path / "a.petsc").write_bytes(head + numpy.arange(6).astype(">f4").tobytes())
-    with pytest.raises(UsageError, match="size of 3×2 single-precision numbers") as refused:
-        files.inspect(str(tmp_path / "a.petsc"))
-    name = re.search("'raw:(.*)'", refused.value.advice)
-    (tmp_path / "a.petsc").rename(tmp_path / "a.raw")
-    assert name and loaded(f"{tmp_path / 'a.raw'}:{name[1]}").tolist() == [[0, 1], [2, 3], [4, 5]]
 
 
 def test_tiles(tmp_path: Path) -> None:
