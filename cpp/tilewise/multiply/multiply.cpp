@@ -2,8 +2,12 @@
 #include "tilewise/multiply/multiply.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
 
 #include "tilewise/base/buffer.hpp"
+#include "tilewise/base/work.hpp"
 #include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/io/transfer.hpp"
@@ -22,6 +26,29 @@ namespace {
 
 /// Slices of k between which a progress bar may move.
 constexpr std::int64_t slice_without = 768;
+
+/// Of the real and imaginary parts of a rank's block; infinity where one is not finite.
+double largest_part(const Part& block, Dtype dtype) {
+    return with_compute_type(dtype, [&](auto tag) -> double {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_integral_v<T>) {
+            return 0;
+        } else {
+            using Real = decltype(std::abs(T{}));
+            const auto* parts = reinterpret_cast<const Real*>(block.operand.data);
+            const std::int64_t count =
+                without_numbers() ? 0 : block.block.size() * static_cast<std::int64_t>(sizeof(T) / sizeof(Real));
+            Real largest = 0;
+            bool finite = true;
+            for (std::int64_t i = 0; i < count; ++i) {
+                const Real size = std::abs(parts[i]);
+                finite = finite && size <= std::numeric_limits<Real>::max();
+                largest = std::max(largest, size);
+            }
+            return finite ? static_cast<double>(largest) : std::numeric_limits<double>::infinity();
+        }
+    });
+}
 
 class Run {
 public:
@@ -138,7 +165,22 @@ private:
             const Timed checking(context_.ledger, Phase::verify, "norms of columns");
             check_->prepare(context_, loaded(false));
         }
+        certainly_finite_ = is_certainly_finite();
         exchange_->open();
+    }
+
+    /// Whether the largest numbers of A and B say so of C; looked up where that takes less than a look at C, which a
+    /// check takes anyway. @note Collective.
+    bool is_certainly_finite() {
+        const grid::Shape shape = layout_.shape();
+        if (check_ || is_integer(dtype_) || outcome_.halving.levels > 0 ||
+            4 * shape.k * (shape.m + shape.n) > shape.m * shape.n) {
+            return is_integer(dtype_);
+        }
+        const Timed timed(context_.ledger, Phase::verify, "not finite");
+        std::array<double, 2> largest{largest_part(loaded(true), dtype_), largest_part(loaded(false), dtype_)};
+        mpi::join_over_ranks(context_.comm, largest.data(), std::ssize(largest), MPI_MAX);
+        return 4 * static_cast<double>(shape.k) * largest[0] * largest[1] < largest_number(dtype_);
     }
 
     /// This rank's block of A or B, before anything moves.
@@ -274,7 +316,9 @@ private:
             io::corrupt_for_test(dtype_, data, block.size());
         }
         const Part part{{data, block.columns.size(), false}, block};
-        outcome_.not_finite.c += check_ ? check_->see(context_, part) : NotFinite::of(context_, dtype_, part);
+        outcome_.not_finite.c += check_              ? check_->see(context_, part)
+                                 : certainly_finite_ ? 0
+                                                     : NotFinite::of(context_, dtype_, part);
     }
 
     /// Blocks of A and B, all of which some rank has in the end.
@@ -319,6 +363,7 @@ private:
     std::optional<EarlyOutput> early_output_;  // … or what it is streamed through
     std::optional<io::Output> output_;         // the checks around that
     std::unique_ptr<RandomCheck> check_;
+    bool certainly_finite_ = false;  // all of C
     Outcome outcome_;
 };
 

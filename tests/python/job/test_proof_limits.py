@@ -127,18 +127,26 @@ def test_numbers_that_are_not_finite_are_counted_once(
     assert [each for each in record["warnings"] if each.startswith("2 of 630 numbers of A.npy are NaN")]
 
 
-@pytest.mark.parametrize("method", ["off", "fast", "serial"])
-def test_a_product_that_overflows_says_so(tilewise: Tilewise, inside: InProcess, method: str) -> None:
-    left, right = matrix((30, 20), "float32", 1), matrix((20, 10), "float32", 2)
+@pytest.mark.parametrize(("depth", "method"), [(20, "off"), (20, "fast"), (20, "serial"), (1, "off")])
+def test_a_product_that_overflows_says_so(
+    tilewise: Tilewise, inside: InProcess, depth: int, method: str
+) -> None:
+    """Of inputs that are small beside the result, the largest numbers may tell that none of it can."""
+    left, right = matrix((90, depth), "float32", 1), matrix((depth, 80), "float32", 2)
+    words = (*WORDS, "--force", "-n", 2, "--verify", method, "--json", "-")
+    save(tilewise.folder, left, right)
+    assert record_of(inside(*words))["result"]["non_finite"] == 0
     left[4] *= 1e30
     right[:, 2] = 1e30 * numpy.sign(left[4])
     save(tilewise.folder, left, right)
-    record = record_of(inside(*WORDS, "-n", 2, "--verify", method, "--json", "-"))
+    record = record_of(inside(*words))
     assert (record["result"]["input_non_finite"], record["result"]["non_finite"]) == ([0, 0], 1)
-    said = (
-        "1 of 300 numbers of the result is NaN or infinite, but none of the inputs: sums are beyond float32"
-    )
+    said = "1 of 7200 numbers of the result is NaN or infinite, but none of the inputs: sums are beyond"
     assert [each for each in record["warnings"] if each.startswith(said)]
+    left[7, 0] = numpy.nan
+    save(tilewise.folder, left, right)
+    record = record_of(inside(*words))
+    assert (record["result"]["input_non_finite"], record["result"]["non_finite"]) == ([1, 0], 81)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
