@@ -2,7 +2,7 @@
 //
 //     A  [ . . N . ]      C  [ N N N N ]      a number of A that is not finite makes all of its row of C so, also
 //        [ . . . . ]         [ . . N . ]      where it meets zeros, and one of B makes its column so: where all of C
-//                                             is finite, A and B are, and nobody looks at them
+//                                             is finite, A and B are, without a look at them
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace tilewise::multiply {
 
-/// How many there are in C, and where it has some, in A and B. Of a C without rows or columns nobody knows.
+/// How many there are in C, and where it has some, in A and B. A C without rows or columns tells nothing of these.
 struct NotFinite {
     std::int64_t a = 0, b = 0, c = 0;
 
