@@ -163,8 +163,8 @@ class _WithoutChild(Tilewise):
     ) -> subprocess.CompletedProcess[str]:
         assert not how and not before
         capture = "capsys" if "capsys" in self._request.fixturenames else "capfd"  # not both
-        value = self._request.getfixturevalue
-        return _inside(self, value("monkeypatch"), value(capture))(*words)
+        with pytest.MonkeyPatch.context() as patch:
+            return _inside(self, patch, self._request.getfixturevalue(capture))(*words)
 
 
 @pytest.fixture
