@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-# Where rounding decides: sums near the largest and the smallest number, small singular values, tolerances.
-PYTHON_TESTS = (
-    *("proof_limits", "strassen", "symmetric", "svd_tall", "stencil_numbers"),
-    "../slow/test_svd_hard.py",
-)
-CXX_TESTS = ("kernel", "gemm_tiled", "strassen", "symmetric", "thin", "svd_kernel", "two_stage")
+# Where rounding in BLAS decides: sums near the largest and smallest number, small singular values, bounds.
+# What takes kernels of ours alone, ctest runs with each set: kernels-avx2, kernels-baseline.
+PYTHON_TESTS = ("job/test_proof_limits", "job/test_strassen", "job/test_symmetric", "slow/test_svd_hard")
+CXX_TESTS = ("strassen", "symmetric", "svd_kernel", "two_stage")
 
 
 class Processor(NamedTuple):
@@ -44,8 +42,7 @@ PROCESSORS = (
 def commands(build: Path) -> list[list[str]]:
     """What is run for each processor: the C++ tests first, which are quick."""
     sources = ",".join(f"*test_{name}.cpp" for name in CXX_TESTS)
-    folder = ROOT / "tests/python/job"
-    files = [str(folder / name) if "/" in name else f"{folder}/test_{name}.py" for name in PYTHON_TESTS]
+    files = [str(ROOT / f"tests/python/{name}.py") for name in PYTHON_TESTS]
     return [
         [str(build / "tests/cpp/tilewise-serial-tests"), f"--source-file={sources}"],
         [sys.executable, "-m", "pytest", "-q", "-n", "2", *files],
@@ -56,6 +53,7 @@ def fails(processor: Processor, build: Path) -> bool:
     """Whether a test fails with these kernels; what it says is then printed."""
     here = {key: value for key, value in os.environ.items() if not key.startswith("OPENBLAS_")}
     forced = {"OPENBLAS_CORETYPE": processor.blas, "TILEWISE_KERNELS": processor.kernels}
+    forced["OPENBLAS_THREAD_TIMEOUT"] = "20"  # idle threads of BLAS sleep soon
     asked = {"TILEWISE_TEST_CORETYPE": processor.blas, "TILEWISE_TEST_KERNELS": processor.kernels}
     for words, more in zip(commands(build), (forced, asked), strict=True):
         done = subprocess.run(words, env={**here, **more}, capture_output=True, text=True, check=False)
