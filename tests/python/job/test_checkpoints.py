@@ -21,7 +21,6 @@ from tilewise.files.region import Region
 from tilewise.launch.job import Journal
 from tilewise.launch.signals import Signals
 
-WITHOUT_CHILD = True
 STEPS = 8000
 # Long enough for some looks at the clock, which ranks share every tenth of a second.
 FIELD = ("stencil", "A.npy", "-o", "B.npy", "--steps", STEPS, "--kernel", "plain", "-t", 1)
