@@ -76,7 +76,7 @@ def inside(words: list[str]) -> tuple[int, str, list[str]]:
     """Runs a command line in this process: its exit code, what it said of failures, and its warnings."""
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        code = command_line([*words, "--force", "-q", "--json", "-", f"--timeout={LIMIT}"])
+        code = command_line([*words, "--force", "-q", "--json", "-", f"--timeout={10 * LIMIT}"])
     if code == 130:
         raise KeyboardInterrupt
     return code, errors.getvalue(), json.loads(out.getvalue())["warnings"] if code == 0 else []
