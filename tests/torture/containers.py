@@ -96,7 +96,7 @@ def chunked(file: Any, shape: tuple[int, ...], number: Any, properties: Any, dra
     properties.set_chunk(draw.pick("chunks", [chunks]))
     dtype, size = number.dtype, math.prod(chunks) * number.get_size()
     used = filters(properties, draw, dtype, size) if draw.maybe("filters", 0.7) else []
-    if draw.past("unfiltered edges", 0.1):
+    if used and draw.past("unfiltered edges", 0.2):
         unfiltered_edges(properties)
     space = h5py.h5s.create_simple(shape, tuple(h5py.h5s.UNLIMITED if end is None else end for end in most))
     data = h5py.Dataset(h5py.h5d.create(file.id, b"x", number, space, properties))
