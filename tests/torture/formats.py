@@ -38,7 +38,7 @@ from tilewise.cli import main as command_line
 
 LIMIT = 60  # seconds for one command
 HEAD = 400  # bytes at the beginning that are changed more often than others
-TRIES = 50  # of options until a library takes them together
+TRIES = 50  # until a library takes all options together, or ranks start
 
 
 class Command:
@@ -74,11 +74,14 @@ class Command:
 
 def inside(words: list[str]) -> tuple[int, str, list[str]]:
     """Runs a command line in this process: its exit code, what it said of failures, and its warnings."""
-    out, errors = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        code = command_line([*words, "--force", "-q", "--json", "-", f"--timeout={10 * LIMIT}"])
-    if code == 130:
-        raise KeyboardInterrupt
+    for _ in range(TRIES):
+        out, errors = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+            code = command_line([*words, "--force", "-q", "--json", "-", f"--timeout={10 * LIMIT}"])
+        if code == 130:
+            raise KeyboardInterrupt
+        if "not all ranks had started" not in errors.getvalue():  # as on a machine that is too busy
+            break
     return code, errors.getvalue(), json.loads(out.getvalue())["warnings"] if code == 0 else []
 
 
