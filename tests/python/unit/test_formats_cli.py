@@ -218,7 +218,7 @@ def test_complex_text_and_what_cannot_be_read(here: InProcess) -> None:
     facts = json.loads(here("info", "a.txt", "--stats", "--json", "-").stdout)
     assert facts["dtype"] == "complex128" and facts["statistics"]["mean"] == [5.5, 1.0]
     (folder / "b.txt").write_text("1 2\n3 x\n")
-    assert "not a float64 number" in one_message(here("info", "b.txt", "--stats"), 2)
+    assert "is not a number" in one_message(here("info", "b.txt", "--stats"), 2)
     assert "12×5" not in here("info", "b.txt").stdout
     (folder / "c.png").write_bytes(b"nonsense")
     assert "c.png" in one_message(here("show", "c.png"), 2)
