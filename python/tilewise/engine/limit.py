@@ -18,9 +18,8 @@ from tilewise.launch.job import Journal
 from tilewise.launch.signals import Signals
 
 _SHARE, _MOST = 0.1, 60.0  # of the time that is left, and at most so many seconds, for what ranks are at
-_EARLY = (
-    1 / 3
-)  # of the time, after which a state is kept: one stays whatever happens, and tells what it takes
+# Of the time, after which a state is kept: one stays whatever happens, and shows what it takes.
+_EARLY = 1 / 3
 _WRITING = 3.0  # times what a state takes by the plan, to be left for it
 _GRACE = 20.0  # seconds from a batch system's SIGTERM to its SIGKILL, less what is needed to say so
 

@@ -12,19 +12,17 @@ the worker does not ask for it.
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
-import re
 import zlib
 from collections.abc import Iterable
 
 import msgspec
 
+from tilewise.files.formats import format_module
 from tilewise.files.region import Region, Source
 
 PAGES = 16  # of a file: the first, and then evenly from the first number to the last
 _PAGE = 4096
-_DEEPEST = 8  # virtual datasets that are made of virtual datasets
 _FILES = 64  # of an input, whose pages are looked at
 
 
@@ -108,33 +106,12 @@ def _pieces(region: Region) -> list[tuple[str, int, int]]:
     span = region.span if isinstance(region, Source) else region.bytes
     others: list[str] = []
     if isinstance(region, Source) and region.encoded:
-        others = sorted(_elsewhere(region.path, region.member))
+        module = format_module(region.path)
+        others = module.others(region) if hasattr(module, "others") else []
     return [
         (region.path, region.offset, 1 << 62 if whole else region.offset + span),
         *((path, 0, 1 << 62) for path in others),
     ]
-
-
-def _elsewhere(path: str, member: str, depth: int = 0) -> set[str]:
-    """Other files with numbers of an HDF5 dataset: raw ones, and what a virtual one is composed of."""
-    found: set[str] = set()
-    with contextlib.suppress(OSError, KeyError, ValueError, RuntimeError):
-        with open(path, "rb") as file:
-            if b"\x89HDF\r\n\x1a\n" not in file.read(_PAGE):
-                return found
-        import h5py  # type: ignore[import-untyped,unused-ignore]
-
-        with h5py.File(path, "r", locking="best-effort") as book:
-            dataset = book[member]
-            found.update(os.path.abspath(os.fsdecode(raw)) for raw, _, _ in dataset.external or ())
-            parts = dataset.virtual_sources() if dataset.is_virtual else ()
-            for file_name, inner in {(part.file_name, part.dset_name) for part in parts}:
-                name = glob.escape(os.path.join(os.path.dirname(path), file_name))
-                named = glob.glob(re.sub("%[0-9]*b", "*", name))  # numbered files
-                for there in [path] if file_name == "." else named:
-                    found.add(there)
-                    found |= _elsewhere(there, inner, depth + 1) if depth < _DEEPEST else set()
-    return found
 
 
 def look(path: str, begin: int, end: int, pages: int = PAGES) -> Look | None:

@@ -14,6 +14,8 @@ To add one, write its module beside this one, and a line in `FORMATS`. The modul
     blocks(source, wanted) -> list[ndarray] | None
         only where `inspect` may give `chunks`: the numbers of each block, rows and columns [begin, end), by
         the library; None where it lacks what that takes
+    others(source) -> list[str]
+        only where other files may have numbers of it, too: their paths
     create(new) -> Region
         only where it can be written: gives the empty file at `new.path` its headers and its full size
     create_tiles, claim_of, replaced, sweep, check_folder

@@ -18,7 +18,7 @@ from tilewise.files.checks import (
     require_room,
 )
 from tilewise.files.dtypes import ALL, ITEMSIZE
-from tilewise.files.formats import Format, nc_variables
+from tilewise.files.formats import Format, h5_elsewhere, nc_variables
 from tilewise.files.formats.h5_chunks import chunks_of, packed_by
 from tilewise.files.formats.h5_elsewhere import require_readable
 from tilewise.files.formats.h5_names import choose, datasets, find
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tilewise.files.contents import Content
 
 FORMAT = Format(numbers=ALL, member="dataset", sliced=True, stacked=True, reproducible=False)
-SIGNATURE = b"\x89HDF\r\n\x1a\n"
+SIGNATURE, others = h5_elsewhere.SIGNATURE, h5_elsewhere.others
 DEFAULT = "/matrix"
 _ALIGNED_FROM = 64 << 10  # bytes; smaller objects are not put at the begin of a page
 

@@ -1,8 +1,11 @@
-"""Refuses HDF5 datasets whose numbers the library cannot read, or should not: from files of other folders."""
+"""Other files with numbers of an HDF5 dataset: found, and refused where they are missing or out of place."""
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +13,14 @@ from tilewise.base.errors import UsageError
 from tilewise.files.checks import printable
 from tilewise.files.formats.h5_chunks import require_filters
 from tilewise.files.formats.h5_names import find
+from tilewise.files.region import Source
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped,unused-ignore]
 
 _DEEPEST = 8  # virtual datasets that are made of virtual datasets
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_HEAD = 4096  # bytes; a MATLAB file has 512 before the signature
 
 
 def require_readable(dataset: h5py.Dataset, path: str, name: str, depth: int = 0) -> None:
@@ -38,6 +44,33 @@ def require_readable(dataset: h5py.Dataset, path: str, name: str, depth: int = 0
         if depth == _DEEPEST:
             raise UsageError(f"{name} nests virtual datasets more than {_DEEPEST} deep")
         _require_source(there, member, name, depth)
+
+
+def others(source: Source) -> list[str]:
+    """Paths of raw files, and of files that a virtual dataset is composed of; none where it is no HDF5."""
+    with open(source.path, "rb") as file:
+        if SIGNATURE not in file.read(_HEAD):
+            return []
+    return sorted(_others(source.path, source.member, 0))
+
+
+def _others(path: str, member: str, depth: int) -> set[str]:
+    import h5py
+
+    found: set[str] = set()
+    with (
+        contextlib.suppress(OSError, KeyError, ValueError, RuntimeError),
+        h5py.File(path, "r", locking="best-effort") as book,
+    ):
+        dataset = book[member]
+        found.update(os.path.abspath(os.fsdecode(raw)) for raw, _, _ in dataset.external or ())
+        for file, inner in _sources(dataset):
+            name = glob.escape(os.path.join(os.path.dirname(path), file))
+            numbered = glob.glob(re.sub("%[0-9]*b", "*", name))
+            for there in [path] if file == "." else numbered:
+                found.add(there)
+                found |= _others(there, inner, depth + 1) if depth < _DEEPEST else set()
+    return found
 
 
 def _require_source(path: str, member: str, name: str, depth: int) -> None:

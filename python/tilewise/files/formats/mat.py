@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tilewise.base.errors import UsageError
 from tilewise.files.dtypes import ALL, ITEMSIZE
-from tilewise.files.formats import Format, mat_elements, mat_hdf5, split_name
+from tilewise.files.formats import Format, h5_elsewhere, mat_elements, mat_hdf5, split_name
 from tilewise.files.formats.mat_cursor import STORED, padded
 from tilewise.files.formats.mat_variables import CLASSES, Variable, real_of
 from tilewise.files.headed import put_head, raw_beside
@@ -27,6 +27,7 @@ FORMAT = Format(
     sliced=True,
 )
 _DEFAULT = "matrix"
+others = h5_elsewhere.others  # of version 7.3
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _TEXT = b"MATLAB 5.0 MAT-file, created by tilewise"
 _LARGEST = (1 << 31) - 1  # bytes of a variable, and extents, in a file of version 5

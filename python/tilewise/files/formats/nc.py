@@ -25,7 +25,7 @@ FORMAT = Format(
     stacked=True,
     reproducible=False,
 )
-blocks = h5.blocks
+blocks, others = h5.blocks, h5.others
 
 
 def inspect(path: str, name: str, member: str, selection: Selection | None = None) -> Source:
