@@ -31,7 +31,7 @@ from tilewise.launch.job import encode, quit_job
 
 OFF = "TILEWISE_NO_DECODING_CHECK"
 _LEAST_BYTES = 1 << 20  # of unpacked numbers that are compared
-_SHARE = 256  # of all numbers, where that is more: what costs less than a percent of the reading
+_SHARE = 512  # of all numbers, where that is more: what costs less than a percent of the reading
 _SURE = 2  # chunks that are compared, however large
 _RANDOM = 2
 _PATIENCE = 60.0  # seconds
@@ -40,7 +40,7 @@ _PATIENCE = 60.0  # seconds
 def checked(regions: Sequence[Region]) -> list[Region]:
     """The `regions`, each packed one compared; where ranks read it wrongly, `encoded` for the library.
 
-    Costs the unpacking of 1 MiB, or 1/256 of the numbers, twice. Raises what the format's library raises of a
+    Costs the unpacking of 1 MiB, or 1/512 of the numbers, twice. Raises what the format's library raises of a
     broken file.
     """
     if os.environ.get(OFF):
@@ -151,9 +151,10 @@ def _samples(chunks: Chunks, rows: int, columns: int, item: int) -> list[int]:
         next((index for index, size in enumerate(chunks.bytes) if size == 0), 0),
         next((index for index, skipped in enumerate(chunks.skipped) if skipped), 0),
     ]
-    corners = [0, count - 1, across - 1, count - across]
+    ends, corners = [0, count - 1], [across - 1, count - across]
     others = [random.randrange(count) for _ in range(_RANDOM)] if count else []
-    found = list(dict.fromkeys(index for index in (*corners, *kinds, *others) if 0 <= index < count))
+    ordered = (*ends, *others[:1], *kinds, *corners, *others[1:])
+    found = list(dict.fromkeys(index for index in ordered if 0 <= index < count))
     most = max(_LEAST_BYTES // item, rows * columns // _SHARE)
     return found[: max(_SURE, most // max(1, chunks.numbers))]
 
