@@ -73,7 +73,7 @@ class Command:
 
 
 def inside(words: list[str]) -> tuple[int, str, list[str]]:
-    """Runs a command line in this process: its exit code, what it said of failures, and its warnings."""
+    """Runs a command line in this process: its exit code, what it said of failures, and warnings of the file."""
     for _ in range(TRIES):
         out, errors = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
@@ -82,7 +82,8 @@ def inside(words: list[str]) -> tuple[int, str, list[str]]:
             raise KeyboardInterrupt
         if "not all ranks had started" not in errors.getvalue():  # as on a machine that is too busy
             break
-    return code, errors.getvalue(), json.loads(out.getvalue())["warnings"] if code == 0 else []
+    warned = json.loads(out.getvalue())["warnings"] if code == 0 else []
+    return code, errors.getvalue(), [each for each in warned if each.startswith("in.")]
 
 
 def how_read(name: str) -> str:
