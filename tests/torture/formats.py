@@ -73,7 +73,7 @@ class Command:
 
 
 def inside(words: list[str]) -> tuple[int, str, list[str]]:
-    """Runs a command line in this process: its exit code, what it said of failures, and warnings of the file."""
+    """Runs a command line in this process: its exit code, what it said, and its warnings of the file."""
     for _ in range(TRIES):
         out, errors = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
