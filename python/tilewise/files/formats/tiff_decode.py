@@ -149,8 +149,10 @@ def _table(page: tifffile.TiffPage, source: Source) -> Any:
         return None
     if page.colormap is None:
         raise UsageError("its palette is missing")
-    table = numpy.asarray(page.colormap, numpy.float64)
+    dtype = numpy.dtype(source.dtype)
+    # The high bytes are right whether a program wrote 8 bits times 256 or times 257.
+    colours = numpy.asarray(page.colormap) >> 8 if dtype.itemsize == 1 else numpy.asarray(page.colormap)
+    table = colours.astype(numpy.float64)
     if source.planes == 1:
         table = sum(weight * plane for weight, plane in zip(WEIGHTS, table, strict=True))
-    dtype = numpy.dtype(source.dtype)
-    return numpy.rint(table.T / (257 if dtype.itemsize == 1 else 1)).astype(dtype)
+    return numpy.rint(table.T).astype(dtype)
