@@ -40,7 +40,7 @@ JOBS = {
 }
 MEMORY = {1: "44MiB", 2: "88MiB"}  # of a transposition, so that it is done tile by tile
 CHANGED = {
-    "multiply": [["--order", "F"]],
+    "multiply": [["--transpose-a", "--transpose-b"]],
     "transpose": [["--order", "F"]],
     "stencil": [["--boundary", "mirror"], ["--weights", "box3"], ["--order", "F"]],
     "svd": [["--components", "5"], ["--tolerance", "1e-6"]],
@@ -158,7 +158,7 @@ def inputs(folder: Path) -> None:
     pick = numpy.random.default_rng(1)
     a = pick.random((700, 600))
     numpy.save(folder / "A.npy", a)
-    numpy.save(folder / "B.npy", pick.random((600, 500)))
+    numpy.save(folder / "B.npy", pick.random((600, 700)))
     numpy.save(folder / "F.npy", pick.random((201, 177)))
     numpy.save(folder / "S.npy", pick.random((130, 110)))
     numpy.save(folder / "T.npy", pick.integers(0, 1 << 30, (1001, 2003), dtype=numpy.int32))
