@@ -22,7 +22,8 @@ def grey(picture: Matrix) -> Matrix:
     """The grey value of colours along the last axis; transparency is ignored."""
     if picture.shape[-1] < 3:
         return picture[..., 0]
-    value = picture[..., 0] * 0.299 + picture[..., 1] * 0.587 + picture[..., 2] * 0.114
+    red, green, blue = np.moveaxis(picture[..., :3].astype("f8"), -1, 0)
+    value = red * 0.299 + green * 0.587 + blue * 0.114
     return np.asarray(np.rint(value) if picture.dtype.kind in "iu" else value).astype(picture.dtype)
 
 
@@ -151,7 +152,7 @@ def by_pillow(path: Path) -> Matrix:
     with Image.open(path) as image:
         if image.mode in ("1", "I;16", "I"):
             return np.asarray(image).astype("u2" if image.mode != "1" else "u1")
-        return np.asarray((image.convert("RGB") if image.mode == "CMYK" else image).convert("L"))
+        return np.asarray(image) if image.mode == "L" else grey(np.asarray(image.convert("RGBA")))
 
 
 def png_by_hand(path: Path, draw: Draw) -> Made:
@@ -179,10 +180,7 @@ def png_by_hand(path: Path, draw: Draw) -> Made:
         for kind, data in (*chunks, (b"IDAT", zlib.compress(body)), (b"IEND", b"")):
             file.write(struct.pack(">I", len(data)) + kind + data)
             file.write(struct.pack(">I", zlib.crc32(kind + data)))
-    if colour == 3 or (depth == 8 and colour in (2, 6)):  # as Pillow rounds it
-        rgb = (table[numbers[..., 0]] if colour == 3 else numbers[..., :3]).astype(np.int64)
-        return Made(path.name, lambda: ((rgb @ (19595, 38470, 7471) + 0x8000) >> 16).astype("u1"))
-    return Made(path.name, lambda: grey(numbers))
+    return Made(path.name, lambda: grey(table[numbers[..., 0]] if colour == 3 else numbers))
 
 
 def scanlines(numbers: Matrix, depth: int) -> bytes:
