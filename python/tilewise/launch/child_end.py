@@ -10,20 +10,22 @@ from tilewise.launch.outcome import Outcome
 
 _LEAVING = 3.0  # seconds for the child to end when the other ranks have
 _DISMISSED = 8.0  # seconds for ranks to leave when they are asked to; after 10, the one that failed aborts
+_BRIEFLY = 1.0  # seconds for that where a rank is lost, which leaves no more
 
 
 def let_go(child: subprocess.Popen[bytes], lines: Lines, outcome: Outcome) -> None:
     """Ends a child that waits until we have said why the job failed, and all other ranks."""
-    dismiss(lines, outcome, _DISMISSED)
+    gone = outcome.lost is not None or outcome.hang is not None
+    dismiss(lines, outcome, _BRIEFLY if gone else _DISMISSED)
     lines.close()
     close(child)
     try:
-        child.wait(0.0 if outcome.lost is not None or outcome.hang is not None else _LEAVING)
+        child.wait(0.0 if gone else _LEAVING)
     except subprocess.TimeoutExpired:
         child.kill()
 
 
-def dismiss(lines: Lines, outcome: Outcome, patience: float = 1.0) -> None:
+def dismiss(lines: Lines, outcome: Outcome, patience: float = _BRIEFLY) -> None:
     """Has all ranks leave a job that has failed, the one that said so last: it aborts the job if need be."""
     said = outcome.failed or outcome.signalled
     if said is None:
