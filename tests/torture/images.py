@@ -48,7 +48,8 @@ def tif(path: Path, draw: Draw) -> Made:
         options["bitspersample"] = bits = draw.pick("of", narrow)
         most = 2**bits - 1
     if draw.maybe("GDAL_NODATA", 0.2):
-        options["extratags"] = [(42113, 2, 0, draw.pick("nodata", ("0", "7", "-9999")), True)]
+        values = ("0", "1") if dtype.kind in "bu" else ("0", "7", "-9999")  # which the numbers can have
+        options["extratags"] = [(42113, 2, 0, draw.pick("nodata", values), True)]
     options["metadata"] = {"axes": "ZYX"} if pages > 1 and samples == 1 else draw.pick("metadata", (None, {}))
     if pages > 1 and draw.past("truncated", 0.3):
         options |= {"truncate": True, "compression": None, "predictor": None, "tile": None}
