@@ -174,6 +174,14 @@ def log():
             file.write(json.dumps({"pid": os.getpid(), "rank": RANK, "arguments": sys.argv[1:]}) + "\n")
 
 
+def front_is_ready():
+    """Whether the front has started its own rank, and so heeds signals; without a log that is unknown."""
+    if not os.environ.get("FAKE_LOG"):
+        return True
+    with open(os.environ["FAKE_LOG"]) as file:
+        return any(json.loads(line)["rank"] == 0 for line in file if line.endswith("\n"))
+
+
 def main():
     log()
     if sys.argv[1:] == ["--describe"]:
@@ -191,6 +199,8 @@ def main():
         if job["command"] != "quit":
             play(job, os.environ.get("FAKE", ""))
     elif os.environ.get("FAKE") == "die-1" and RANK == 1:
+        while not front_is_ready():
+            time.sleep(0.01)
         time.sleep(0.3)
         os.kill(os.getpid(), signal.SIGKILL)
     elif os.environ.get("FAKE") in ("die-1", "hang", "stubborn", "io-then-hang"):

@@ -11,14 +11,11 @@ Where they differ, the library reads the whole input, and a warning says so.
 from __future__ import annotations
 
 import os
-import random
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from typing import IO
 
 import msgspec
-import numpy
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
@@ -65,6 +62,8 @@ def _checked(source: Source) -> Region:
     if not samples:
         return source
     blocks = [_block(source, index) for index in samples]
+    import tempfile
+
     with tempfile.TemporaryFile() as out, _Unpacking(source, samples, blocks, out) as unpacking:
         try:
             expected = _read(source, blocks)  # meanwhile
@@ -135,6 +134,8 @@ class _Unpacking:
 
 def _read(source: Source, blocks: Sequence[Rectangle]) -> list[bytes] | None:
     """The bytes of each block by the format's library; None where it lacks what that takes."""
+    import numpy
+
     stored = numpy.dtype(source.dtype).newbyteorder(">" if source.byte_order == "big" else "<")
     with guarded(f"{source.name} is not a readable .{source.format} file"):
         read = format_module(source.path).blocks(source, blocks)
@@ -146,6 +147,8 @@ def _read(source: Source, blocks: Sequence[Rectangle]) -> list[bytes] | None:
 def _samples(chunks: Chunks, rows: int, columns: int, item: int) -> list[int]:
     """Numbers of the chunks to compare, the most telling first, as many as fit."""
     across, count = -(-columns // chunks.shape[1]), len(chunks.offsets)
+    import random
+
     kinds = [
         next((index for index, size in enumerate(chunks.bytes) if size != 0), 0),
         next((index for index, size in enumerate(chunks.bytes) if size == 0), 0),

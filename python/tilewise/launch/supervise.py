@@ -365,9 +365,7 @@ class Supervisor:
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         """Ends all that runs."""
-        if self._start.joined:
-            child_end.dismiss(self._lines, self._outcome)
-        else:
+        if not self._start.joined:
             self._lines.end_here()  # at once: while many spin, to find all that runs takes seconds
             self._lines.close()
         processes.end_tree(child, () if self._start.joined else self._pids(), self._program, self._mark)
