@@ -57,14 +57,18 @@ def unchecked(regions: Sequence[Region]) -> bool:
 
 
 def _checked(source: Source) -> Region:
+    import tempfile
+
     assert source.chunks is not None
     samples = _samples(source.chunks, source.rows, source.columns, ITEMSIZE[source.dtype])
     if not samples:
         return source
     blocks = [_block(source, index) for index in samples]
-    import tempfile
-
-    with tempfile.TemporaryFile() as out, _Unpacking(source, samples, blocks, out) as unpacking:
+    with (
+        tempfile.TemporaryFile() as told,
+        tempfile.TemporaryFile() as out,
+        _Unpacking(source, samples, blocks, told, out) as unpacking,
+    ):
         try:
             expected = _read(source, blocks)  # meanwhile
         except UsageError:
@@ -92,10 +96,15 @@ def _checked(source: Source) -> Region:
 
 
 class _Unpacking:
-    """A worker that unpacks `blocks`, those of the chunks `samples`, into the file `out`."""
+    """A worker that unpacks `blocks`, those of the chunks `samples`, by a job in one file into another."""
 
     def __init__(
-        self, source: Source, samples: Sequence[int], blocks: Sequence[Rectangle], out: IO[bytes]
+        self,
+        source: Source,
+        samples: Sequence[int],
+        blocks: Sequence[Rectangle],
+        told: IO[bytes],
+        out: IO[bytes],
     ) -> None:
         fault = os.environ.get("TILEWISE_FAULT", "")
         regions: list[Region] = [_alone(source, *each) for each in zip(samples, blocks, strict=True)]
@@ -105,16 +114,10 @@ class _Unpacking:
             for (top, bottom), (left, right) in blocks
         ]
         self._out = out
-        self._worker = subprocess.Popen(
-            [launcher.find_worker().path, "--unpack"],
-            stdin=subprocess.PIPE,
-            stdout=out,
-            stderr=subprocess.PIPE,
-        )
-        assert self._worker.stdin is not None
-        self._worker.stdin.write(encode(job))
-        self._worker.stdin.close()
-        self._worker.stdin = None
+        told.write(encode(job))
+        told.seek(0)  # a file, since a pipe breaks where the worker ends before it reads
+        command = [launcher.find_worker().path, "--unpack"]
+        self._worker = subprocess.Popen(command, stdin=told, stdout=out, stderr=subprocess.PIPE)
 
     def __enter__(self) -> _Unpacking:
         return self
@@ -125,7 +128,10 @@ class _Unpacking:
 
     def done(self) -> tuple[list[bytes], str]:
         """The bytes of each block, and what the worker could not do, in words."""
-        _, errors = self._worker.communicate(timeout=_PATIENCE)
+        try:
+            _, errors = self._worker.communicate(timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:
+            return [b""] * len(self._bytes), f"no end within {_PATIENCE:.0f} s"
         code = self._worker.returncode
         why = " ".join(errors.decode("utf-8", "replace").split()) or f"exit code {code}" if code else ""
         self._out.seek(0)
@@ -146,9 +152,9 @@ def _read(source: Source, blocks: Sequence[Rectangle]) -> list[bytes] | None:
 
 def _samples(chunks: Chunks, rows: int, columns: int, item: int) -> list[int]:
     """Numbers of the chunks to compare, the most telling first, as many as fit."""
-    across, count = -(-columns // chunks.shape[1]), len(chunks.offsets)
     import random
 
+    across, count = -(-columns // chunks.shape[1]), len(chunks.offsets)
     kinds = [
         next((index for index, size in enumerate(chunks.bytes) if size != 0), 0),
         next((index for index, size in enumerate(chunks.bytes) if size == 0), 0),

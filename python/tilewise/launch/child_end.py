@@ -16,7 +16,7 @@ _BRIEFLY = 1.0  # seconds for that where a rank is lost, which leaves no more
 def let_go(child: subprocess.Popen[bytes], lines: Lines, outcome: Outcome) -> None:
     """Ends a child that waits until we have said why the job failed, and all other ranks."""
     gone = outcome.lost is not None or outcome.hang is not None
-    dismiss(lines, outcome, _BRIEFLY if gone else _DISMISSED)
+    _dismiss(lines, outcome, _BRIEFLY if gone else _DISMISSED)
     lines.close()
     close(child)
     try:
@@ -25,7 +25,15 @@ def let_go(child: subprocess.Popen[bytes], lines: Lines, outcome: Outcome) -> No
         child.kill()
 
 
-def dismiss(lines: Lines, outcome: Outcome, patience: float = _BRIEFLY) -> None:
+def close(child: subprocess.Popen[bytes]) -> None:
+    """Closes our ends of its streams."""
+    for stream in (child.stdin, child.stdout, child.stderr):
+        with contextlib.suppress(OSError):
+            if stream is not None:
+                stream.close()
+
+
+def _dismiss(lines: Lines, outcome: Outcome, patience: float) -> None:
     """Has all ranks leave a job that has failed, the one that said so last: it aborts the job if need be."""
     said = outcome.failed or outcome.signalled
     if said is None:
@@ -34,11 +42,3 @@ def dismiss(lines: Lines, outcome: Outcome, patience: float = _BRIEFLY) -> None:
     for rank in outcome.started.ranks if outcome.started is not None else ():
         if rank.rank == said.rank:
             lines.dismiss((rank.host, rank.pid), patience)
-
-
-def close(child: subprocess.Popen[bytes]) -> None:
-    """Closes our ends of its streams."""
-    for stream in (child.stdin, child.stdout, child.stderr):
-        with contextlib.suppress(OSError):
-            if stream is not None:
-                stream.close()

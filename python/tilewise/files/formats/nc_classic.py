@@ -133,9 +133,8 @@ def _variables(path: str) -> dict[str, _Variable]:
             strides = [item * math.prod(shape[place + 1 :]) for place in range(len(shape))]
             if name in parts:
                 strides[0] = step
-            here = (
-                int(begin) if math.prod(extents) else 0
-            )  # records that are not there can begin beyond the end
+            # Records that are not there can begin beyond the end.
+            here = int(begin) if math.prod(extents) else 0
             found[name] = _Variable(numpy.ndarray(extents, dtype, mapped, here, strides), here, attributes)
     except ValueError:  # numpy's, of views that reach beyond the end
         raise ValueError("its header promises more than the file holds: it is truncated or broken") from None
