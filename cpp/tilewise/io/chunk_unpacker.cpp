@@ -10,6 +10,7 @@
 namespace tilewise::io {
 namespace {
 
+enum class UnpackingFault { none, bit, shift, forgotten };
 UnpackingFault unpacking_fault = UnpackingFault::none;
 
 template <class T> void gather(const std::byte* from, std::int64_t count, std::int64_t step, std::byte* to) {
@@ -42,7 +43,12 @@ std::string text_of(grid::Range range) { return std::to_string(range.begin) + ":
 
 }  // namespace
 
-void break_unpacking(UnpackingFault fault) { unpacking_fault = fault; }
+void break_unpacking(const std::string& fault) {
+    unpacking_fault = fault == "unpack-bit"         ? UnpackingFault::bit
+                      : fault == "unpack-shift"     ? UnpackingFault::shift
+                      : fault == "unpack-forgotten" ? UnpackingFault::forgotten
+                                                    : UnpackingFault::none;
+}
 
 ChunkUnpacker::ChunkUnpacker(const Region& region)
     : region_(region),

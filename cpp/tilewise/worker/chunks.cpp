@@ -3,7 +3,7 @@
 #include <array>
 
 #include "tilewise/base/names.hpp"
-#include "tilewise/worker/job.hpp"
+#include "tilewise/worker/region_fields.hpp"
 
 namespace tilewise::worker {
 namespace {
