@@ -14,20 +14,20 @@ import numpy as np
 import scipy.io  # type: ignore[import-untyped,unused-ignore]
 from drawn import ALL, COMPLEX, MOST, ORDERS, TABLE, Draw, Kind, Made, Matrix, refused, sliced
 
-VERSIONS = {"earliest": 0, "v108": 1, "v110": 2, "v112": 3, "v114": 4, "latest": 9}
+VERSIONS = ("earliest", "v108", "v110", "v112", "v114", "latest")
 FILTERS = {"deflate": 1, "shuffle": 2, "fletcher32": 3, "lzf": 32000, "szip": 4, "scaleoffset": 6}
 UNFILTERED_EDGES = 2  # H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS
 
 
-def book(path: Path, draw: Draw) -> tuple[Any, bool]:
-    """A new HDF5 file, and whether its chunks may have an index of the newer versions."""
+def book(path: Path, draw: Draw) -> Any:
+    """A new HDF5 file."""
     known = [each for each in VERSIONS if hasattr(h5py.h5f, f"LIBVER_{each.upper().replace('V108', 'V18')}")]
     version = draw.pick("libver", known)
     options: dict[str, Any] = {"userblock_size": draw.pick("userblock", (0, 0, 0, 0, 512, 2048))}
     options |= {"track_order": draw.maybe("track_order", 0.2)}
     if draw.maybe("pages", 0.1):
         options |= {"fs_strategy": "page", "fs_page_size": 4096, "fs_persist": True}
-    return h5py.File(path, "w", libver=(version, "latest"), **options), VERSIONS[version] >= 2
+    return h5py.File(path, "w", libver=(version, "latest"), **options)
 
 
 def number_type(draw: Draw) -> Any:
@@ -81,24 +81,15 @@ def packed(chunk: bytes, item: int, filters_: list[str], mask: int) -> bytes:
     return chunk
 
 
-def limits(shape: tuple[int, ...], draw: Draw, newer: bool) -> tuple[int | None, ...]:
-    """Largest extents: those of the array, more, or none."""
-    while True:
-        most = tuple(draw.dice.choice((each, each, each + 7, None)) for each in shape)
-        late = most.count(None) == 1 and most[0] is not None and newer
-        if not late or draw.past("one limit less, not the first", 1):
-            return draw.pick("maxshape", [most])
-
-
-def chunked(file: Any, shape: tuple[int, ...], number: Any, properties: Any, draw: Draw, newer: bool) -> Any:
+def chunked(file: Any, shape: tuple[int, ...], number: Any, properties: Any, draw: Draw) -> Any:
     """A dataset in chunks, whole or in part, whose extents and single chunks may have changed since."""
-    most = limits(shape, draw, newer)
+    most = draw.pick("maxshape", [tuple(draw.dice.choice((each, each, each + 7, None)) for each in shape)])
     highest = [64 if end is None else end for end in most]
     chunks = tuple(min(end, draw.dice.choice((1, 2, 5, 8, 16, 33, 64))) for end in highest)
     properties.set_chunk(draw.pick("chunks", [chunks]))
     dtype, size = number.dtype, math.prod(chunks) * number.get_size()
     used = filters(properties, draw, dtype, size) if draw.maybe("filters", 0.7) else []
-    if used and draw.past("unfiltered edges", 0.2):
+    if used and draw.maybe("unfiltered edges", 0.2):
         unfiltered_edges(properties)
     space = h5py.h5s.create_simple(shape, tuple(h5py.h5s.UNLIMITED if end is None else end for end in most))
     data = h5py.Dataset(h5py.h5d.create(file.id, b"x", number, space, properties))
@@ -119,8 +110,7 @@ def chunked(file: Any, shape: tuple[int, ...], number: Any, properties: Any, dra
 
 def h5(path: Path, draw: Draw) -> Made:
     """A dataset of HDF5 in any layout."""
-    file, newer = book(path, draw)
-    with file:
+    with book(path, draw) as file:
         shape = draw.shape(draw.pick("dimensions", (1, 2, 2, 2, 2, 2, 3, 4)))
         number = number_type(draw)
         properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
@@ -130,7 +120,7 @@ def h5(path: Path, draw: Draw) -> Made:
             properties.set_alloc_time(draw.pick("at", (h5py.h5d.ALLOC_TIME_EARLY, h5py.h5d.ALLOC_TIME_LATE)))
         layout = draw.pick("layout", (*["chunks"] * 4, "contiguous", "compact", "external", "virtual"))
         if layout == "chunks":
-            data = chunked(file, shape, number, properties, draw, newer)
+            data = chunked(file, shape, number, properties, draw)
         elif layout == "virtual":
             data = virtual(file, path, shape, number.dtype, draw)
         else:
@@ -167,7 +157,6 @@ def external(properties: Any, size: int, draw: Draw) -> None:
         if length:
             properties.set_external(name.encode(), offset, length)
             Path(name).write_bytes(bytes(offset + length))
-    draw.past("short raw file", 0.1)
 
 
 def virtual(file: Any, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], draw: Draw) -> Any:
@@ -192,7 +181,7 @@ def virtual(file: Any, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
 def nc(path: Path, draw: Draw) -> Made:
     """A variable of NetCDF-4 by h5py, perhaps shorter than its unlimited dimension."""
     rows, columns = draw.shape(2)
-    long = rows + draw.past("shorter than its dimension", 0.3) * 3
+    long = rows + draw.maybe("shorter than its dimension", 0.3) * 3
     dtype, options = draw.pick("type", ("i1", "i2", "i4", "f4", "f8", "u2", "i8")), dict[str, Any]()
     numbers, options["fillvalue"] = draw.numbers((rows, columns), dtype), draw.dice.randrange(100)
     if long > rows or draw.maybe("records"):
@@ -216,7 +205,7 @@ def attributes(draw: Draw, dtype: np.dtype[Any]) -> tuple[dict[str, Any], str]:
     """Attributes that say that the numbers mean others, and a pattern of the warning."""
     named = {"scale_factor": 0.5, "add_offset": 3.0} if draw.maybe("packed", 0.1) else {}
     unsaid = {"missing_value": dtype.type(1), "valid_range": np.array([0, 10], dtype), "_Unsigned": "true"}
-    if draw.past("conventions", 0.1):
+    if draw.maybe("conventions", 0.1):
         key = draw.pick("attribute", list(unsaid)[: 3 if dtype.kind == "i" else 2])
         return {**named, key: unsaid[key]}, key
     return named, next(iter(named), "")

@@ -24,12 +24,11 @@ MOST = 40_000  # numbers of a file
 
 
 class Draw:
-    """Random options; `drawn` says which. Without `past`, those that were once read wrongly are left out."""
+    """Random options; `drawn` says which."""
 
-    def __init__(self, seed: int, past: bool = True) -> None:
-        self.dice, self._past = random.Random(seed), past
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
         self.drawn: list[str] = []
-        self.once: list[str] = []
 
     def pick(self, what: str, options: Sequence[Option]) -> Option:
         """One of the options, kept as `what`."""
@@ -41,12 +40,6 @@ class Draw:
         """Whether to do `what`."""
         found = self.dice.random() < chance
         self.drawn += [what] * found
-        return found
-
-    def past(self, what: str, chance: float = 0.5) -> bool:
-        """The same of an option that was once read wrongly, which `once` keeps too."""
-        found = self._past and self.maybe(what, chance)
-        self.once += [what] * found
         return found
 
     def some(self, options: Sequence[Option], most: int) -> list[Option]:

@@ -101,7 +101,7 @@ def made_by(kind: Kind, draw: Draw) -> Made:
     for _ in range(TRIES):
         for each in Path().iterdir():
             shutil.rmtree(each) if each.is_dir() else each.unlink()
-        draw.drawn, draw.once = [], []
+        draw.drawn = []
         with contextlib.suppress(Exception), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return kind.make(Path(f"in{kind.ending}"), draw)
@@ -222,7 +222,6 @@ def main() -> int:
     parser.add_argument("--only", type=lambda words: words.split(","), help="kinds, or else endings")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--brief", action="store_true", help="each file on one rank or on three, not on both")
-    parser.add_argument("--without-past", action="store_true", help="no options that were once read wrongly")
     parser.add_argument("--tilewise", default="tilewise", help="the command, for damaged files")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
@@ -236,7 +235,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for number in range(given.files):
             kind, seed = kinds[number % len(kinds)], given.seed + number
-            draw = Draw(seed, not given.without_past)
+            draw = Draw(seed)
             try:
                 end, how = trip(kind, draw, given.brief)
             except KeyboardInterrupt:
@@ -244,14 +243,13 @@ def main() -> int:
             trips[kind.name][end] += 1
             bad = end.split()[0].isupper()
             if bad or (trips[kind.name][end] == 1 and end.startswith(("refused: ", "read, "))):
-                once = f"; once read wrongly: {', '.join(draw.once)}" if draw.once else ""
-                again = f"--only '{kind.name}' --seed {seed}: {', '.join(draw.drawn)}{once}"
+                again = f"--only '{kind.name}' --seed {seed}: {', '.join(draw.drawn)}"
                 print(f"{end}: {kind.name}: {how}\n  {again}", flush=True)
                 wrong += [f"{end}: {how}: {again}"] * bad
         count, command = 0, Command(given.tilewise, Path(folder))
         while count < given.refused:
             seed = given.seed + given.files + sum(map(Counter.total, refusals.values()))
-            draw = Draw(seed, not given.without_past)
+            draw = Draw(seed)
             kind = draw.dice.choice([each for each in kinds if not each.by_hand])
             end, how = damaged(kind, command, draw)
             refusals[kind.name][end] += 1

@@ -51,7 +51,7 @@ def tif(path: Path, draw: Draw) -> Made:
         values = ("0", "1") if dtype.kind in "bu" else ("0", "7", "-9999")  # which the numbers can have
         options["extratags"] = [(42113, 2, 0, draw.pick("nodata", values), True)]
     options["metadata"] = {"axes": "ZYX"} if pages > 1 and samples == 1 else draw.pick("metadata", (None, {}))
-    if pages > 1 and draw.past("truncated", 0.3):
+    if pages > 1 and draw.maybe("truncated", 0.3):
         options |= {"truncate": True, "compression": None, "predictor": None, "tile": None}
     elif pages > 1 and dtype.name in ("uint8", "uint16", "float32") and draw.maybe("imagej", 0.2):
         options |= {"imagej": True, "byteorder": ">", "bigtiff": False, "metadata": {}}
@@ -65,7 +65,7 @@ def tif(path: Path, draw: Draw) -> Made:
         if pages == 1 and book.series[0].size != first.size:  # one page stands for more of them
             return Made(path.name, refused, warned="page|stack|axes")
     page = draw.dice.randrange(pages)
-    if options.get("tile") and draw.past("sparse", 0.3):
+    if options.get("tile") and draw.maybe("sparse", 0.3):
         forget_some(path, page, draw)
 
     def read() -> Matrix:
@@ -100,8 +100,6 @@ def forget_some(path: Path, page: int, draw: Draw) -> None:
 def tif_by_pillow(path: Path, draw: Draw) -> Made:
     """A page by Pillow, which has compressions of its own."""
     mode = draw.pick("mode", ("1", "L", "L", "LA", "P", "RGB", "RGBA", "I;16", "I", "F"))
-    if mode == "P" and not draw.past("colours of a palette", 1):
-        mode = "L"
     packings = ["raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "lzma", "zstd"]
     packings += ["group3", "group4", "tiff_ccitt"] * (mode == "1")
     random_image(mode, draw).save(path, compression=draw.pick("compression", packings))
@@ -130,8 +128,6 @@ def random_image(mode: str, draw: Draw) -> Image.Image:
 def png(path: Path, draw: Draw) -> Made:
     """A picture by Pillow without loss."""
     mode = draw.pick("mode", ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"))
-    if mode == "1" and not draw.past("bits", 1):
-        mode = "L"
     options: dict[str, Any] = {"optimize": draw.maybe("optimize")}
     options |= {"compress_level": draw.pick("level", (0, 1, 9))}
     if mode in ("L", "RGB", "P") and draw.maybe("transparent", 0.3):
@@ -160,9 +156,6 @@ def png_by_hand(path: Path, draw: Draw) -> Made:
     """Any depth, kind of colours, and interlacing."""
     colour = draw.pick("colours", (0, 0, 2, 3, 4, 6))
     depth = draw.pick("depth", {0: (1, 2, 4, 8, 16), 3: (1, 2, 4, 8)}.get(colour, (8, 16)))
-    odd = (colour == 0 and depth < 8) or (colour in (2, 4, 6) and depth == 16)
-    if odd and not draw.past("a depth of its own", 1):
-        colour, depth = 0, 8
     bands, shape = {2: 3, 4: 2, 6: 4}.get(colour, 1), draw.shape(2, SIDES)
     numbers = draw.numbers((*shape, bands), "uint16" if depth == 16 else "uint8", 2**depth - 1)
     interlaced, table = (

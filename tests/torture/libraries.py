@@ -127,7 +127,7 @@ def text(separator: str) -> Callable[[Path, Draw], Made]:
             np.savetxt(path, numbers, delimiter=mark, newline=end, encoding="utf-8", **options)
         if draw.maybe("byte order mark", 0.1):
             path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-        if len(numbers) > 1 and comments == "#" and draw.past("words in the first row", 0.05):
+        if len(numbers) > 1 and comments == "#" and draw.maybe("words in the first row", 0.05):
             words = mark.join([draw.pick("word", WORDS)] * numbers.shape[1]) + end
             path.write_bytes(words.encode() + path.read_bytes().split(b"\n", 1 + skipped)[-1])
             return Made(path.name, refused, separated(mark, separator))
