@@ -174,17 +174,7 @@ void BlockReflector::apply(double* c, std::int64_t stride, std::int64_t width) {
     tell<double>({4 * of_v * n + k * k * n, of_v + 2 * static_cast<double>(rows_) * n});
     double* memory = w_.grow(2 * stride_ * width);
     const double *v = v_.data(), *t = t_.data();
-#if defined(TILEWISE_VERSIONS)
-    if (backend().versions == Instructions::avx512) {
-        in_avx512<apply_block<8, 8>>(s, v, t, c, stride, width, memory);
-        return;
-    }
-    if (backend().versions == Instructions::avx2) {
-        in_avx2<apply_block<4, 4>>(s, v, t, c, stride, width, memory);
-        return;
-    }
-#endif
-    apply_block<2, 4>(s, v, t, c, stride, width, memory);
+    in_widths<apply_block<2, 4>, apply_block<4, 4>, apply_block<8, 8>>(s, v, t, c, stride, width, memory);
 }
 
 }  // namespace tilewise::kernel

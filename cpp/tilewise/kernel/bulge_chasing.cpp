@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -15,11 +16,21 @@
 namespace tilewise::kernel {
 namespace {
 
-typedef double Vector __attribute__((vector_size(64), aligned(sizeof(double)), may_alias));
-constexpr std::int64_t lanes = 8;
+/// A register of so many numbers.
+template <std::int64_t lanes> struct Lanes {
+    typedef double type __attribute__((vector_size(lanes * sizeof(double)), aligned(sizeof(double)), may_alias));
+};
 
-TILEWISE_INLINE double sum_of(const Vector& v) {
-    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+template <std::int64_t lanes> TILEWISE_INLINE double sum_of(const typename Lanes<lanes>::type& v) {
+    double sum[lanes];
+    std::memcpy(sum, &v, sizeof(v));
+#pragma GCC unroll 3
+    for (std::int64_t half = lanes / 2; half > 0; half /= 2) {
+        for (std::int64_t i = 0; i < half; ++i) {
+            sum[i] += sum[i + half];
+        }
+    }
+    return sum[0];
 }
 
 /// Some rows and columns of the band, column by column.
@@ -57,7 +68,8 @@ TILEWISE_INLINE double reflector(std::int64_t n, const double* x, std::int64_t s
 }
 
 /// C ← (I − τ·v·vᵀ)·C.
-TILEWISE_INLINE void from_left(const Block& c, const double* v, double tau) {
+template <std::int64_t lanes> TILEWISE_INLINE void from_left(const Block& c, const double* v, double tau) {
+    using Vector = typename Lanes<lanes>::type;
     std::int64_t j = 0;
     for (; j + 4 <= c.columns; j += 4) {
         double* column[4] = {c.data + j * c.step, c.data + (j + 1) * c.step, c.data + (j + 2) * c.step,
@@ -77,7 +89,7 @@ TILEWISE_INLINE void from_left(const Block& c, const double* v, double tau) {
             }
         }
         for (int q = 0; q < 4; ++q) {
-            dot[q] = -tau * (dot[q] + sum_of(part[q]));
+            dot[q] = -tau * (dot[q] + sum_of<lanes>(part[q]));
         }
         for (i = 0; i + lanes <= c.rows; i += lanes) {
             const Vector x = *reinterpret_cast<const Vector*>(v + i);
@@ -104,8 +116,10 @@ TILEWISE_INLINE void from_left(const Block& c, const double* v, double tau) {
 }
 
 /// So many vectors of rows of C ← C·(I − τ·v·vᵀ).
-template <std::size_t vectors> TILEWISE_INLINE void strip_from_right(const Block& c, std::int64_t row, const double* v,
-                                                                     double tau) {
+template <std::int64_t lanes, std::size_t vectors> TILEWISE_INLINE void strip_from_right(const Block& c,
+                                                                                         std::int64_t row,
+                                                                                         const double* v, double tau) {
+    using Vector = typename Lanes<lanes>::type;
     Vector sum[vectors] = {};
     const double* from = c.data + row;
     for (std::int64_t j = 0; j < c.columns; ++j, from += c.step) {
@@ -125,16 +139,16 @@ template <std::size_t vectors> TILEWISE_INLINE void strip_from_right(const Block
 }
 
 /// C ← C·(I − τ·v·vᵀ).
-TILEWISE_INLINE void from_right(const Block& c, const double* v, double tau) {
+template <std::int64_t lanes> TILEWISE_INLINE void from_right(const Block& c, const double* v, double tau) {
     std::int64_t i = 0;
     for (; i + 8 * lanes <= c.rows; i += 8 * lanes) {
-        strip_from_right<8>(c, i, v, tau);
+        strip_from_right<lanes, 8>(c, i, v, tau);
     }
     for (; i + 4 * lanes <= c.rows; i += 4 * lanes) {
-        strip_from_right<4>(c, i, v, tau);
+        strip_from_right<lanes, 4>(c, i, v, tau);
     }
     for (; i + lanes <= c.rows; i += lanes) {
-        strip_from_right<1>(c, i, v, tau);
+        strip_from_right<lanes, 1>(c, i, v, tau);
     }
     for (; i < c.rows; ++i) {
         double sum = 0;
@@ -149,23 +163,24 @@ TILEWISE_INLINE void from_right(const Block& c, const double* v, double tau) {
 
 /// One hop: V(s,t) is applied to D, then D's first column and E's first row are taken away. `v` becomes V(s,t+1), whose
 /// τ is returned; u becomes U(s,t).
-TILEWISE_INLINE double hop(Block d, Block e, double* v, double tau, double* u, double* u_tau) {
-    from_right(d, v, tau);
+template <std::int64_t lanes> TILEWISE_INLINE double hop(Block d, Block e, double* v, double tau, double* u,
+                                                         double* u_tau) {
+    from_right<lanes>(d, v, tau);
     double beta = 0;
     *u_tau = reflector(d.rows, d.data, 1, u, beta);
     d.data[0] = beta;
     std::fill_n(d.data + 1, d.rows - 1, 0.0);
-    from_left({d.data + d.step, d.rows, d.columns - 1, d.step}, u, *u_tau);
+    from_left<lanes>({d.data + d.step, d.rows, d.columns - 1, d.step}, u, *u_tau);
     if (e.columns == 0) {
         return 0;
     }
-    from_left(e, u, *u_tau);
+    from_left<lanes>(e, u, *u_tau);
     const double next = reflector(e.columns, e.data, e.step, v, beta);
     e.data[0] = beta;
     for (std::int64_t j = 1; j < e.columns; ++j) {
         e.data[j * e.step] = 0;
     }
-    from_right({e.data + 1, e.rows - 1, e.columns, e.step}, v, next);
+    from_right<lanes>({e.data + 1, e.rows - 1, e.columns, e.step}, v, next);
     return next;
 }
 
@@ -214,8 +229,9 @@ void chase_bulges(const BandMatrix& band, double* d, double* e, const ChasedRefl
                 keep(reflectors.right(s, row), v, length, tau);
             }
             double u_tau = 0;
-            tau = in_versions<hop>(Block{&band.at(row, row), length, length, step},
-                                   Block{&band.at(row, row + length), length, next, step}, v, tau, u, &u_tau);
+            tau = in_widths<hop<2>, hop<4>, hop<8>>(Block{&band.at(row, row), length, length, step},
+                                                    Block{&band.at(row, row + length), length, next, step}, v, tau, u,
+                                                    &u_tau);
             if (reflectors.kept()) {
                 keep(reflectors.left(s, row), u, length, u_tau);
             }

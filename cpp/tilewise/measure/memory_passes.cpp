@@ -1,4 +1,4 @@
-// Loops over whole cache lines as vectors; what is left at the end goes number by number.
+// Loops over whole registers, several in turn; what is left at the end goes number by number.
 #include "tilewise/measure/memory_passes.hpp"
 
 #include <bit>
@@ -16,12 +16,17 @@
 namespace tilewise::measure {
 namespace {
 
-constexpr std::int64_t per_line = 8, lines_in_turn = 4;
-// A cache line; the compiler cuts it into the registers that there are.
-using Line [[gnu::vector_size(64), gnu::may_alias]] = double;
-using Words [[gnu::vector_size(64), gnu::may_alias]] = std::uint64_t;
+constexpr std::int64_t per_line = 8, in_turn = 4;
 
-std::int64_t in_turns(std::int64_t count) { return count / (per_line * lines_in_turn) * lines_in_turn; }
+/// A register of so many bytes.
+template <int bytes> struct Register {
+    static constexpr std::int64_t lanes = bytes / 8;
+    typedef double numbers __attribute__((vector_size(bytes), may_alias));
+    typedef std::uint64_t words __attribute__((vector_size(bytes), may_alias));
+    /// How many there are in turns in so many numbers.
+    static constexpr std::int64_t turns(std::int64_t count) { return count / (lanes * in_turn) * in_turn; }
+};
+
 std::int64_t in_lines(std::int64_t count) { return count / per_line; }
 
 std::uint64_t finish_copy(const Arrays& x, std::int64_t from) {
@@ -53,64 +58,72 @@ std::uint64_t finish_read(const Arrays& x, std::int64_t from) {
     return sum;
 }
 
-TILEWISE_INLINE std::uint64_t copy_plain(const Arrays& x) {
-    auto* to = reinterpret_cast<Line*>(x.to);
-    const auto* a = reinterpret_cast<const Line*>(x.a);
-    const std::int64_t lines = in_turns(x.count);
-    for (std::int64_t i = 0; i < lines; i += lines_in_turn) {
-        const Line p = a[i], q = a[i + 1], r = a[i + 2], s = a[i + 3];
+template <int bytes> TILEWISE_INLINE std::uint64_t copy_plain(const Arrays& x) {
+    using R = Register<bytes>;
+    using V = typename R::numbers;
+    auto* to = reinterpret_cast<V*>(x.to);
+    const auto* a = reinterpret_cast<const V*>(x.a);
+    const std::int64_t registers = R::turns(x.count);
+    for (std::int64_t i = 0; i < registers; i += in_turn) {
+        const V p = a[i], q = a[i + 1], r = a[i + 2], s = a[i + 3];
         to[i] = p;
         to[i + 1] = q;
         to[i + 2] = r;
         to[i + 3] = s;
     }
-    return finish_copy(x, lines * per_line);
+    return finish_copy(x, registers * R::lanes);
 }
 
-TILEWISE_INLINE std::uint64_t triad_plain(const Arrays& x) {
-    auto* to = reinterpret_cast<Line*>(x.to);
-    const auto* a = reinterpret_cast<const Line*>(x.a);
-    const auto* b = reinterpret_cast<const Line*>(x.b);
-    const std::int64_t lines = in_turns(x.count);
-    for (std::int64_t i = 0; i < lines; i += 2) {
-        const Line p = a[i] + triad_factor * b[i], q = a[i + 1] + triad_factor * b[i + 1];
+template <int bytes> TILEWISE_INLINE std::uint64_t triad_plain(const Arrays& x) {
+    using R = Register<bytes>;
+    using V = typename R::numbers;
+    auto* to = reinterpret_cast<V*>(x.to);
+    const auto* a = reinterpret_cast<const V*>(x.a);
+    const auto* b = reinterpret_cast<const V*>(x.b);
+    const std::int64_t registers = R::turns(x.count);
+    for (std::int64_t i = 0; i < registers; i += 2) {
+        const V p = a[i] + triad_factor * b[i], q = a[i + 1] + triad_factor * b[i + 1];
         to[i] = p;
         to[i + 1] = q;
     }
-    return finish_triad(x, lines * per_line);
+    return finish_triad(x, registers * R::lanes);
 }
 
 // Integers, as their addition takes one cycle: floating-point sums would need twice the registers to keep up with a
 // first-level cache.
-TILEWISE_INLINE std::uint64_t read_plain(const Arrays& x) {
-    const auto* a = reinterpret_cast<const Words*>(x.a);
-    const std::int64_t lines = in_turns(x.count);
-    Words p{}, q{}, r{}, s{};
-    for (std::int64_t i = 0; i < lines; i += lines_in_turn) {
+template <int bytes> TILEWISE_INLINE std::uint64_t read_plain(const Arrays& x) {
+    using R = Register<bytes>;
+    using V = typename R::words;
+    const auto* a = reinterpret_cast<const V*>(x.a);
+    const std::int64_t registers = R::turns(x.count);
+    V p{}, q{}, r{}, s{};
+    for (std::int64_t i = 0; i < registers; i += in_turn) {
         p += a[i];
         q += a[i + 1];
         r += a[i + 2];
         s += a[i + 3];
     }
     p += q + r + s;
-    std::uint64_t sum = finish_read(x, lines * per_line);
-    for (std::int64_t k = 0; k < per_line; ++k) {
+    std::uint64_t sum = finish_read(x, registers * R::lanes);
+    for (std::int64_t k = 0; k < R::lanes; ++k) {
         sum += p[k];
     }
     return sum;
 }
 
-TILEWISE_INLINE std::uint64_t write_plain(const Arrays& x) {
-    auto* to = reinterpret_cast<Line*>(x.to);
-    const Line value = Line{} + written_value;
-    const std::int64_t lines = in_turns(x.count);
-    for (std::int64_t i = 0; i < lines; i += lines_in_turn) {
+template <int bytes> TILEWISE_INLINE std::uint64_t write_plain(const Arrays& x) {
+    using R = Register<bytes>;
+    using V = typename R::numbers;
+    auto* to = reinterpret_cast<V*>(x.to);
+    const V value = V{} + written_value;
+    const std::int64_t registers = R::turns(x.count);
+    for (std::int64_t i = 0; i < registers; i += in_turn) {
         to[i] = value;
         to[i + 1] = value;
         to[i + 2] = value;
         to[i + 3] = value;
     }
-    return finish_write(x, lines * per_line);
+    return finish_write(x, registers * R::lanes);
 }
 
 std::uint64_t copy_library(const Arrays& x) {
@@ -181,13 +194,15 @@ std::uint64_t write_streaming(const Arrays& x) {
 std::vector<PassVariant> pass_variants(std::string_view operation, [[maybe_unused]] bool narrow) {
     std::vector<PassVariant> variants;
     if (operation == "copy") {
-        variants = {{"plain", kernel::in_versions<copy_plain>}, {"library", copy_library}};
+        variants = {{"plain", kernel::in_widths<copy_plain<16>, copy_plain<32>, copy_plain<64>>},
+                    {"library", copy_library}};
     } else if (operation == "triad") {
-        variants = {{"plain", kernel::in_versions<triad_plain>}};
+        variants = {{"plain", kernel::in_widths<triad_plain<16>, triad_plain<32>, triad_plain<64>>}};
     } else if (operation == "read") {
-        variants = {{"plain", kernel::in_versions<read_plain>}};
+        variants = {{"plain", kernel::in_widths<read_plain<16>, read_plain<32>, read_plain<64>>}};
     } else if (operation == "write") {
-        variants = {{"plain", kernel::in_versions<write_plain>}, {"library", write_library}};
+        variants = {{"plain", kernel::in_widths<write_plain<16>, write_plain<32>, write_plain<64>>},
+                    {"library", write_library}};
     }
 #if defined(__x86_64__)
     const bool wide = kernel::backend().versions == kernel::Instructions::avx512;
