@@ -10,7 +10,6 @@
 namespace tilewise::io {
 namespace {
 
-enum class UnpackingFault { none, bit, shift, forgotten };
 UnpackingFault unpacking_fault = UnpackingFault::none;
 
 template <class T> void gather(const std::byte* from, std::int64_t count, std::int64_t step, std::byte* to) {
@@ -43,12 +42,7 @@ std::string text_of(grid::Range range) { return std::to_string(range.begin) + ":
 
 }  // namespace
 
-void break_unpacking(const std::string& fault) {
-    unpacking_fault = fault == "unpack-bit"         ? UnpackingFault::bit
-                      : fault == "unpack-shift"     ? UnpackingFault::shift
-                      : fault == "unpack-forgotten" ? UnpackingFault::forgotten
-                                                    : UnpackingFault::none;
-}
+void break_unpacking(UnpackingFault fault) { unpacking_fault = fault; }
 
 ChunkUnpacker::ChunkUnpacker(const Region& region)
     : region_(region),

@@ -19,10 +19,16 @@
 
 namespace tilewise::io {
 
-/// From here on this process unpacks wrongly, for tests of what notices it: with `unpack-bit` the lowest bit of each
-/// chunk's first byte is another, with `unpack-shift` its numbers begin one number late, with `unpack-forgotten` it is
-/// taken for one that is not stored. Any other `fault` ends that.
-void break_unpacking(const std::string& fault);
+/// Ways in which unpacking goes wrong on purpose, for tests of what notices it.
+enum class UnpackingFault {
+    none,
+    bit,       ///< the lowest bit of a chunk's first byte is another
+    shift,     ///< each chunk's numbers begin one number late
+    forgotten  ///< stored chunks are taken for ones that are not
+};
+
+/// From here on this process unpacks wrongly, or no longer does so.
+void break_unpacking(UnpackingFault fault);
 
 /// The chunks of one region; calls of several threads may overlap where each has its own memory.
 class ChunkUnpacker {

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "tilewise/base/names.hpp"
-#include "tilewise/worker/region_fields.hpp"
+#include "tilewise/worker/job.hpp"
 
 namespace tilewise::worker {
 namespace {

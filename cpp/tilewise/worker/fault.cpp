@@ -42,8 +42,16 @@ Ledger::Hook fault_hook(const std::string& fault, int rank) {
     };
 }
 
+void break_unpacking_if_told(const std::string& fault) {
+    using io::UnpackingFault;
+    io::break_unpacking(fault == "unpack-bit"         ? UnpackingFault::bit
+                        : fault == "unpack-shift"     ? UnpackingFault::shift
+                        : fault == "unpack-forgotten" ? UnpackingFault::forgotten
+                                                      : UnpackingFault::none);
+}
+
 void fail_if_told(const std::string& fault, int rank) {
-    io::break_unpacking(fault);
+    break_unpacking_if_told(fault);
     io::corrupt_results(fault == "element");
     if (fault == "fail:" + std::to_string(rank)) {
         throw IoError("told to fail in preparation");

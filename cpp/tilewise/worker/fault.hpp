@@ -12,8 +12,10 @@ namespace tilewise::worker {
 /// What to do on entering a phase; empty where this rank has nothing to break.
 Ledger::Hook fault_hook(const std::string& fault, int rank);
 
-/// Throws on the rank of `fail:RANK`; sees to it that results are made wrong where the fault is `element`, and
-/// that chunks are unpacked wrongly where it is one of `unpack-…`.
+/// Sees to it that chunks are unpacked wrongly where the fault is one of `unpack-…`.
+void break_unpacking_if_told(const std::string& fault);
+
+/// Throws on the rank of `fail:RANK`; sees to it that results are made wrong where the fault is `element`.
 void fail_if_told(const std::string& fault, int rank);
 
 }  // namespace tilewise::worker

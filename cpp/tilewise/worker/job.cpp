@@ -3,8 +3,9 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "tilewise/base/names.hpp"
-#include "tilewise/base/work.hpp"
 #include "tilewise/kernel/backend.hpp"
 #include "tilewise/kernel/gemm.hpp"
 #include "tilewise/kernel/number.hpp"
@@ -18,7 +19,15 @@
 #include "tilewise/transpose/redistribute.hpp"
 #include "tilewise/worker/build.hpp"
 #include "tilewise/worker/constants.hpp"
-#include "tilewise/worker/region_json.hpp"
+
+namespace nlohmann {
+template <class T> struct adl_serializer<std::optional<T>> {
+    static void to_json(json& to, const std::optional<T>& value) { to = value ? json(*value) : json(nullptr); }
+    static void from_json(const json& from, std::optional<T>& value) {
+        value = from.is_null() ? std::nullopt : std::optional<T>(from.get<T>());
+    }
+};
+}  // namespace nlohmann
 
 namespace tilewise::measure {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Stop, least, most, warmup, relative, seconds)
@@ -34,6 +43,13 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Site, host, view, made, seen, memory, percent
 
 namespace tilewise::worker {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TileFields, path, offset, rows, columns, strides)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FilterFields, name, byte_order, item)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ChunksFields, shape, steps, start, numbers, clipped, filters, paths, offsets, bytes,
+                                   skipped, fill)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RegionFields, path, name, offset, rows, columns, dtype, byte_order, order, encoding,
+                                   separator, line_numbers, pairs, decimal, missing, text_end, hash_comments, tiles,
+                                   fill, chunks, file_bytes, transposed, generator, seed, steps)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(VariantFields, algorithm, exchange, between_nodes, read, write, grid, copies, ranks,
                                    threads, kernel, remainder, root_write, tile, streaming, decomposition, depth, halo,
                                    reorder, blocks, start, inner)
@@ -180,21 +196,12 @@ Job parse_job(const std::string& text) {
     }
 }
 
-OneToOne one_to_one(const Job& job) {
-    if (job.inputs.size() == 1 && without_numbers()) {  // and so without an output
-        const io::Region from = region_of(job.inputs[0]);
-        const bool turned = job.command == "transpose";
-        io::Region to;
-        to.name = "nothing";
-        to.dtype = from.dtype;
-        to.rows = turned ? from.logical_columns() : from.logical_rows();
-        to.columns = turned ? from.logical_rows() : from.logical_columns();
-        return {from, to};
+Dtype dtype_of(const std::string& name) {
+    const auto dtype = dtype_named(name);
+    if (!dtype) {
+        throw UsageError("unknown dtype '" + name + "'");
     }
-    if (job.inputs.size() != 1 || !job.output) {
-        throw UsageError(job.command + " takes one input and an output");
-    }
-    return {region_of(job.inputs[0]), region_of(*job.output)};
+    return *dtype;
 }
 
 multiply::Options options_of(const Job& job) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tilewise/convert/convert.hpp"
+#include "tilewise/io/region.hpp"
 #include "tilewise/io/site.hpp"
 #include "tilewise/measure/point.hpp"
 #include "tilewise/multiply/multiply.hpp"
@@ -16,7 +17,6 @@
 #include "tilewise/stencil/stencil.hpp"
 #include "tilewise/svd/svd.hpp"
 #include "tilewise/transpose/transpose.hpp"
-#include "tilewise/worker/region_fields.hpp"
 
 namespace tilewise::worker {
 
@@ -24,6 +24,48 @@ inline constexpr int protocol = 13;
 
 /// Bytes of a job that the front sends ahead of what it hears to have been read: half of what a pipe holds.
 inline constexpr std::size_t job_window = 32768;
+
+struct TileFields {
+    std::string path;
+    std::int64_t offset = 0;
+    std::array<std::int64_t, 2> rows{}, columns{}, strides{};
+};
+
+struct FilterFields {
+    std::string name, byte_order;
+    std::int64_t item = 1;
+};
+
+struct ChunksFields {
+    std::array<std::int64_t, 2> shape{}, steps{};
+    std::int64_t start = 0, numbers = 0;
+    bool clipped = false;
+    std::vector<FilterFields> filters;
+    std::vector<std::string> paths;
+    std::vector<std::int64_t> offsets, bytes;
+    std::vector<std::uint32_t> skipped;
+    std::string fill;  ///< in hexadecimal digits
+};
+
+struct RegionFields {
+    std::string path, name;
+    std::int64_t offset = 0, rows = 0, columns = 0;
+    std::string dtype, byte_order, order, encoding, separator;
+    std::int64_t line_numbers = 0;
+    bool pairs = false;
+    std::string decimal;
+    std::vector<std::string> missing;
+    std::int64_t text_end = -1;
+    bool hash_comments = true;
+    std::vector<TileFields> tiles;
+    std::string fill;
+    std::optional<ChunksFields> chunks;
+    std::int64_t file_bytes = -1;
+    bool transposed = false;
+    std::string generator;
+    std::uint64_t seed = 0;
+    std::vector<std::int64_t> steps;  ///< bytes from a slice of a stack to the next, along each of its axes
+};
 
 struct VariantFields {
     std::string algorithm, exchange;
@@ -145,6 +187,12 @@ struct Job {
 /// Throws UsageError for text that is not a job of this protocol, or that was planned by other constants.
 Job parse_job(const std::string& text);
 
+io::Region region_of(const RegionFields& fields);
+/// Throws UsageError where they do not fit `region`, or each other.
+io::Chunks chunks_of(const ChunksFields& fields, const io::Region& region);
+
+/// The bytes that `text` is in hexadecimal digits, two each. Throws UsageError for anything else.
+std::string bytes_of_hex(const std::string& text);
 struct OneToOne {
     io::Region from, to;
 };
@@ -161,6 +209,7 @@ transpose::Options transpose_options_of(const Job& job);
 stencil::Options stencil_options_of(const Job& job);
 svd::Options svd_options_of(const Job& job);
 svd::Files svd_files_of(const Job& job);
+Dtype dtype_of(const std::string& name);
 
 /// As JSON: field names of every struct of the seam, the tables of variants, and facts about this build, for the
 /// front's test.

@@ -26,6 +26,7 @@
 #include "tilewise/worker/run.hpp"
 #include "tilewise/worker/segments.hpp"
 #include "tilewise/worker/survive.hpp"
+#include "tilewise/worker/unpack.hpp"
 
 namespace tilewise::worker {
 namespace {
@@ -34,6 +35,7 @@ struct Arguments {
     bool describe = false;
     bool version = false;
     bool devices = false;             ///< say what graphics processors there are
+    bool unpack = false;              ///< unpack the chunks that the job on standard input names, and nothing else
     std::size_t transposed_item = 0;  ///< bytes; above 0: find the best tile for it, and do nothing else
     int threads = 1;
     int expect = 0;       ///< ranks that a foreign launcher has started, or 0
@@ -50,6 +52,8 @@ Arguments parse_arguments(int argc, char** argv) {
             arguments.devices = true;
         } else if (word == "--version") {
             arguments.version = true;
+        } else if (word == "--unpack") {
+            arguments.unpack = true;
         } else if (word == "--transpose-tile" && i + 2 < argc) {
             arguments.transposed_item = std::strtoul(argv[++i], nullptr, 10);
             arguments.threads = std::max(std::atoi(argv[++i]), 1);
@@ -192,6 +196,15 @@ int main(int argc, char** argv) {
     if (arguments.version) {
         std::cout << worker::build_version() << '\n';
         return 0;
+    }
+    if (arguments.unpack) {
+        try {
+            worker::unpack_samples(worker::read_job_text(), std::cout);
+            return std::cout.flush() ? 0 : 1;
+        } catch (const std::exception& error) {
+            std::cerr << error.what() << '\n';
+            return 2;
+        }
     }
     if (arguments.transposed_item > 0) {
         const measure::MeasuredTile best = measure::transpose_tile(arguments.transposed_item, arguments.threads);

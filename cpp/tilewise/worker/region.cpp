@@ -4,7 +4,8 @@
 #include <charconv>
 
 #include "tilewise/base/names.hpp"
-#include "tilewise/worker/region_fields.hpp"
+#include "tilewise/base/work.hpp"
+#include "tilewise/worker/job.hpp"
 
 namespace tilewise::worker {
 namespace {
@@ -40,14 +41,6 @@ std::string bytes_of_hex(const std::string& text) {
         bytes[i] = static_cast<char>(value);
     }
     return bytes;
-}
-
-Dtype dtype_of(const std::string& name) {
-    const auto dtype = dtype_named(name);
-    if (!dtype) {
-        throw UsageError("unknown dtype '" + name + "'");
-    }
-    return *dtype;
 }
 
 io::Region region_of(const RegionFields& f) {
@@ -91,6 +84,23 @@ io::Region region_of(const RegionFields& f) {
         throw UsageError(f.name + ": unknown encoding '" + f.encoding + "'");
     }
     return region;
+}
+
+OneToOne one_to_one(const Job& job) {
+    if (job.inputs.size() == 1 && without_numbers()) {  // and so without an output
+        const io::Region from = region_of(job.inputs[0]);
+        const bool turned = job.command == "transpose";
+        io::Region to;
+        to.name = "nothing";
+        to.dtype = from.dtype;
+        to.rows = turned ? from.logical_columns() : from.logical_rows();
+        to.columns = turned ? from.logical_rows() : from.logical_columns();
+        return {from, to};
+    }
+    if (job.inputs.size() != 1 || !job.output) {
+        throw UsageError(job.command + " takes one input and an output");
+    }
+    return {region_of(job.inputs[0]), region_of(*job.output)};
 }
 
 }  // namespace tilewise::worker

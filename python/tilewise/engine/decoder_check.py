@@ -4,7 +4,7 @@
     ─ ? ─ ─      one that is stored, one that is not, one without all filters, two at random
     ● ─ ? ●      the first of the last row, and the last
 
-A program unpacks these as ranks would, while the library reads the same blocks here.
+A worker unpacks these in a process of its own and without MPI, while the library reads the same blocks here.
 Where they differ, the library reads the whole input, and a warning says so.
 """
 
@@ -17,13 +17,14 @@ from typing import IO
 
 import msgspec
 
-from tilewise.base import programs
 from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import format_module
 from tilewise.files.guard import guarded
 from tilewise.files.region import Chunks, Rectangle, Region, Source
+from tilewise.launch import launcher
+from tilewise.launch.job import encode, quit_job
 
 OFF = "TILEWISE_NO_DECODING_CHECK"
 _LEAST_BYTES = 1 << 20  # of unpacked numbers that are compared
@@ -81,7 +82,7 @@ def _checked(source: Source) -> Region:
     wrong = [mine != theirs for mine, theirs in zip(ours, expected, strict=True)].count(True)
     if not wrong:
         return msgspec.structs.replace(source, compared=len(samples))
-    # The program's words are about a chunk by itself, so they name the wrong place.
+    # Words of the worker are about a chunk by itself, so they name the wrong place.
     said = "it cannot unpack a chunk" if why else f"{wrong} of {plural(len(samples), 'chunk')} differed"
     warning = f"read by its format's library, which is slower, since tilewise reads it differently: {said}"
     return msgspec.structs.replace(
@@ -95,7 +96,7 @@ def _checked(source: Source) -> Region:
 
 
 class _Unpacking:
-    """A program that unpacks `blocks`, those of the chunks `samples`, named in one file, into another."""
+    """A worker that unpacks `blocks`, those of the chunks `samples`, by a job in one file into another."""
 
     def __init__(
         self,
@@ -105,36 +106,33 @@ class _Unpacking:
         told: IO[bytes],
         out: IO[bytes],
     ) -> None:
-        program = programs.first(programs.places("tilewise-unpack"))
-        if program is None:
-            raise UsageError(
-                "the program tilewise-unpack is missing", "tilewise doctor, or install tilewise again"
-            )
         fault = os.environ.get("TILEWISE_FAULT", "")
-        regions = [_alone(source, *each) for each in zip(samples, blocks, strict=True)]
+        regions: list[Region] = [_alone(source, *each) for each in zip(samples, blocks, strict=True)]
+        job = msgspec.structs.replace(quit_job(), command="unpack", inputs=regions, fault=fault)
         self._bytes = [
             (bottom - top) * (right - left) * ITEMSIZE[source.dtype]
             for (top, bottom), (left, right) in blocks
         ]
         self._out = out
-        told.write(msgspec.json.encode({"regions": regions, "fault": fault}))
-        told.seek(0)  # a file, since a pipe breaks where the program ends before it reads
-        self._program = subprocess.Popen([program], stdin=told, stdout=out, stderr=subprocess.PIPE)
+        told.write(encode(job))
+        told.seek(0)  # a file, since a pipe breaks where the worker ends before it reads
+        command = [launcher.find_worker().path, "--unpack"]
+        self._worker = subprocess.Popen(command, stdin=told, stdout=out, stderr=subprocess.PIPE)
 
     def __enter__(self) -> _Unpacking:
         return self
 
     def __exit__(self, *what: object) -> None:
-        self._program.kill()
-        self._program.communicate()
+        self._worker.kill()
+        self._worker.communicate()
 
     def done(self) -> tuple[list[bytes], str]:
-        """The bytes of each block, and what the program could not do, in words."""
+        """The bytes of each block, and what the worker could not do, in words."""
         try:
-            _, errors = self._program.communicate(timeout=_PATIENCE)
+            _, errors = self._worker.communicate(timeout=_PATIENCE)
         except subprocess.TimeoutExpired:
             return [b""] * len(self._bytes), f"no end within {_PATIENCE:.0f} s"
-        code = self._program.returncode
+        code = self._worker.returncode
         why = " ".join(errors.decode("utf-8", "replace").split()) or f"exit code {code}" if code else ""
         self._out.seek(0)
         return [self._out.read(count) for count in self._bytes], why
