@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 OPENMPI := $(if $(shell command -v mpicxx.openmpi),openmpi)
 # One of the builds is the oldest GCC's, where there is one beside the default.
 OLDEST_GXX := $(firstword $(foreach version,10 11 12,$(shell command -v g++-$(version))))
-COMPILER_openmpi := $(if $(OLDEST_GXX),-DCMAKE_CXX_COMPILER=$(OLDEST_GXX))
+COMPILER_openmpi := -DCMAKE_CXX_FLAGS_RELEASE=-O1 $(if $(OLDEST_GXX),-DCMAKE_CXX_COMPILER=$(OLDEST_GXX))
 COMPILERS := $(foreach version,14 15 16 17 18 19 20 21 22,$(shell command -v clang++-$(version)))
 # After `make develop` the package is these Python sources, which need no building.
 EDITABLE := $(wildcard $(VENV)/.editable)

@@ -29,7 +29,7 @@ def memory(measurement: Measurement, brief: bool = False) -> Table | None:
     table.columns += [Column(name, f"{threads} thr.") for name, threads in sides]
     for size in _thinned(sizes) if brief else sizes:
         measured = [ask.first(lines, name=name, threads=threads, bytes=size) for name, threads in sides]
-        where = [fits(lines, size, caches)] if caches else []
+        where = [_levels(lines, size, caches)] if caches else []
         table.add(ask.size_cell(size), *where, *[_rate(line, marks) for line in measured])
     table.notes = marks.notes() + ask.certainty(lines)
     return table
@@ -43,10 +43,24 @@ def cache_sizes(measurement: Measurement) -> list[tuple[str, float]]:
     return sorted(sizes, key=lambda pair: pair[1])
 
 
-def fits(lines: list[Line], size: int, caches: list[tuple[str, float]]) -> str:
-    """The smallest cache that holds what one operation on arrays of `size` bytes touches."""
-    touched = max((line.amount for line in lines if line.bytes == size), default=0.0) or size
-    return next((name for name, room in caches if touched <= room), "memory")
+def level_of(line: Line, caches: list[tuple[str, float]]) -> str:
+    """The smallest cache that holds all arrays of the line's operation, or memory.
+
+    Threads share the last cache; each has the others to itself.
+    """
+    touched = line.amount or float(line.bytes)
+    for name, room in caches:
+        owners = 1 if name == caches[-1][0] else max(1, line.threads)
+        if touched <= owners * room:
+            return name
+    return "memory"
+
+
+def _levels(lines: list[Line], size: int, caches: list[tuple[str, float]]) -> str:
+    """The levels of all operations on arrays of `size` bytes, which have one to three arrays."""
+    found = {level_of(line, caches) for line in lines if line.bytes == size}
+    ordered = [name for name in [*(name for name, _ in caches), "memory"] if name in found]
+    return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
 
 
 def compute(measurement: Measurement) -> Table | None:

@@ -206,8 +206,13 @@ def test_memory_names_the_cache_that_holds_what_is_touched() -> None:
             strict=True,
         )
     )
-    # Three arrays of 16 KiB do not fit 32 KiB; three of 4 KiB do.
-    assert (held["4 KiB"], held["16 KiB"], held["64 MiB"]) == ("L1", "L2", "memory")
+    # One array of 16 KiB fits 32 KiB, as two and three do on two threads, which have a first-level cache each.
+    assert (held["4 KiB"], held["16 KiB"], held["64 MiB"]) == ("L1", "L1 to L2", "memory")
+    copies = [one for one in node() if one.name == "copy" and one.bytes == 1 << 24]
+    caches = [("L1", 32768.0), ("L2", 1048576.0), ("L3", 34603008.0)]
+    assert [measure_node.level_of(one, caches) for one in copies] == ["L3", "L3"]  # which threads share
+    small = [one for one in node() if one.name == "copy" and one.bytes == 1 << 14]
+    assert [measure_node.level_of(one, caches) for one in [*small, copies[0]]] == ["L1", "L1", "L3"]
     bare = measure_node.memory(wrap(node(), environment={}))
     assert bare is not None and [one.title for one in bare.columns][:2] == ["array", "copy"]
 
