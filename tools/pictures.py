@@ -19,6 +19,7 @@ import matplotlib as mpl
 import numpy
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
+from tilewise.base import programs
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -38,7 +39,7 @@ Matrix = NDArray[numpy.float64]
 
 def tilewise(folder: Path, *words: object) -> None:
     """Runs a command in `folder`, quietly; its own message is the last line where it fails."""
-    subprocess.run([sys.executable, "-m", "tilewise", *map(str, words)], cwd=folder, check=True)
+    subprocess.run(programs.command([*map(str, words)]), cwd=folder, check=True)
 
 
 def hills() -> Matrix:

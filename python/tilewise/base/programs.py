@@ -1,10 +1,16 @@
-"""Finds the programs that are built with the package."""
+"""Finds the programs that are built with the package, and says how its command is started."""
 
 from __future__ import annotations
 
 import os
 import sys
 import sysconfig
+from collections.abc import Sequence
+
+
+def command(words: Sequence[str]) -> list[str]:
+    """`tilewise words…` by this Python, which takes no module from the folder that it is started in."""
+    return [sys.executable, "-P", "-m", "tilewise", *words]
 
 
 def places(name: str) -> list[str]:

@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from typing import NoReturn
 
 import msgspec
 
+from tilewise.base import programs
 from tilewise.base.errors import (
     WARNING,
     Interrupted,
@@ -80,7 +80,7 @@ def run_words(words: list[str], folder: str, timeout: float | None = None, hear:
 def _run(words: list[str], folder: str, timeout: float | None, told: dict[str, str]) -> Ended:
     begin = time.perf_counter()
     child = subprocess.Popen(
-        worker.tied([sys.executable, "-m", "tilewise", *words]),
+        worker.tied(programs.command(words)),
         cwd=folder,
         env={**_environment(), **told},
         stdin=subprocess.DEVNULL,
@@ -148,9 +148,13 @@ def _end(child: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, but for what makes us a rank of a job, with this very package found first by the child."""
+    """Ours, but for what makes us a rank of a job, with this very package found first by the child.
+
+    Where it looks for modules does not depend on the folder that it is started in.
+    """
     import tilewise
 
     ours = os.path.dirname(os.path.abspath(next(iter(tilewise.__path__))))
-    paths = [ours, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    others = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    paths = [ours, *map(os.path.abspath, others)]
     return {**environment.alone(os.environ), "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}

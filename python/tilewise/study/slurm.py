@@ -7,12 +7,12 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from tilewise.base import programs
 from tilewise.base.errors import RunError, UsageError
 from tilewise.study.points import Point
 from tilewise.study.schema import Slurm
@@ -89,7 +89,7 @@ def _text(name: str, size: tuple[int, int, int], words: list[str], settings: Slu
             *(f"module load {shlex.quote(module)}" for module in settings.modules),
             *settings.setup,
             f"cd {shlex.quote(os.getcwd())}",
-            f"exec {shlex.join([sys.executable, '-m', 'tilewise', *words])}",
+            f"exec {shlex.join(programs.command(words))}",
             "",
         ]
     )

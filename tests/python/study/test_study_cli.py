@@ -102,7 +102,7 @@ def test_one_script_for_all(written: InProcess) -> None:
     ):  # fmt: skip
         assert line in text.splitlines()
     assert subprocess.run(["bash", "-n", path], check=False).returncode == 0
-    assert f"exec {sys.executable} -m tilewise study run" in text
+    assert f"exec {sys.executable} -P -m tilewise study run" in text
     assert not Path("r/points.jsonl").exists()
 
 
