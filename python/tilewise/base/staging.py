@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from tilewise.base import renaming
+from tilewise.base import renaming, rights
 from tilewise.base.claim import Claim
 from tilewise.base.errors import RunError, disk_failure, one_line
 from tilewise.base.owner import new_owner, part_path
@@ -47,13 +46,19 @@ class Staged(msgspec.Struct, kw_only=True):
     def make(self, mode: int = 0o666) -> int:
         """Makes the hidden file, which must not be there yet; its descriptor. Raises OSError."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        return os.open(self.part, flags, mode)
+        descriptor = os.open(self.part, flags, mode)
+        self.claim.inode = os.fstat(descriptor).st_ino
+        return descriptor
 
     def take_name(self, new: bool = False) -> None:
-        """Gives a file its name. Raises OSError; FileExistsError for a `new` one where there is something."""
+        """Gives a file its name, and what the old one has. Raises OSError.
+
+        FileExistsError for a `new` one where there is something.
+        """
         if new:
             renaming.name_new_file(self.part, self.claim.path)
         else:
+            rights.hand_on(self.claim.path, self.part, self.claim.inode)
             os.replace(self.part, self.claim.path)
 
     def release(self) -> None:
@@ -91,7 +96,11 @@ def name_folder(staged: Staged, new: bool, force: bool, old: Callable[[], None])
             if not force:
                 raise
     old()
-    os.chmod(staged.part, stat.S_IMODE(os.stat(path).st_mode))
+    entries = sorted(os.listdir(path))
+    for entry in os.listdir(staged.part):
+        like = entry if entry in entries else entries[0]
+        rights.hand_on(os.path.join(path, like), os.path.join(staged.part, entry))
+    rights.hand_on(path, staged.part, staged.claim.inode)
     renaming.exchange(staged.part, path)
 
 

@@ -120,9 +120,14 @@ class SideFile:
                 import shutil
 
                 packed = self.part + ".gz"
-                with open(self.part, "rb") as plain, gzip.open(packed, "wb", compresslevel=5) as out:
+                with (
+                    open(self.part, "rb") as plain,
+                    open(packed, "xb") as file,
+                    gzip.open(file, "wb", compresslevel=5) as out,
+                ):
                     shutil.copyfileobj(plain, out, 1 << 20)
                 os.replace(packed, self.part)
+                self.claim.inode = os.stat(self.part).st_ino
             os.stat(self.part)
         except OSError as error:
             raise self._lost(error) from None

@@ -14,6 +14,7 @@ import errno
 import os
 from collections.abc import Callable
 
+from tilewise.base import rights
 from tilewise.base.claim import Claim
 from tilewise.base.errors import (
     DISK_ERRORS,
@@ -116,6 +117,8 @@ class Output(Staged, kw_only=True):
                 if self.whole:
                     name_folder(self, new, force, self._expect_old)
                 else:
+                    for tile in self.region.tiles:
+                        rights.hand_on(self.claim.beside[0], tile.path)  # an old one, if there is any
                     self.take_name(new)
         except UsageError as error:  # it became foreign while the ranks worked
             raise RunError(error.message, error.advice) from None
@@ -229,14 +232,12 @@ def create(
     staged = _staged(target, identity)
     part, seals = staged.part, staged.seals
     try:
-        descriptor = staged.make()
+        descriptor = staged.make(0o666 if target.mode is None else 0o600)
     except OSError as error:
         raise cannot_make(error, target, folder) from None
     try:
         version = None
         with os.fdopen(descriptor, "r+b") as file:
-            if target.mode is not None:
-                os.fchmod(descriptor, target.mode)
             if target.container:
                 container.require_alone(target)
             if target.keep:
