@@ -11,6 +11,9 @@
 A line of a log names a rectangle as its file stores it, with two checksums: of its numbers, and of the line
 itself. The worker writes them (`io/pieces.hpp`), and compares the numbers before it trusts them. A part file
 stays with pieces; states need none.
+
+Others may have planted what lies there. It is opened below a descriptor of the folder, by names that are
+known, and no link is followed; nobody goes on with what belongs to another user.
 """
 
 from __future__ import annotations
@@ -19,16 +22,21 @@ import contextlib
 import fcntl
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from tilewise.base import safely
 from tilewise.base.owner import hidden, part_path
 
 HEADER, STOP, ENDING = "job.json", "stop", "journal"
-_LOG = re.compile(r"(\d+)-(\d+)\.log")
-_STATE_LOG = re.compile(r"(\d+)-(\d+)\.state\.log")
-_WHOLE = b"whole"
+_LOG = re.compile(r"([0-9]{1,8})-([0-9]{1,8})\.log")
+_STATE_LOG = re.compile(r"([0-9]{1,8})-([0-9]{1,8})\.state\.log")
+_ENTRY = re.compile(rf"{re.escape(HEADER)}|{STOP}|[01]\.state|[0-9]+-[0-9]+(\.state)?\.log")
+_PIECE = re.compile(rb"(\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15}) ([0-9a-f]{1,16})")
+_STATE = re.compile(rb"([01]) (\d{1,15}) (?:whole((?: [0-9a-f]{1,16})*)|(.*))")
+_HEADER_MAX, _LINE_MAX = 64 << 20, 1 << 20  # bytes
 _SEED, _PRIME, _MASK = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1  # FNV-1a
 
 
@@ -62,6 +70,18 @@ class Saved(msgspec.Struct, frozen=True):
     pieces: list[Piece]
 
 
+def open_file(folder: str, name: str, flags: int = os.O_RDONLY) -> int:
+    """A descriptor of a file of the journal. Raises OSError for what is none."""
+    with safely.opened(folder) as at:
+        return safely.open_file(name, flags, at)
+
+
+def header(folder: str) -> bytes:
+    """What says which job it is. Raises OSError."""
+    with os.fdopen(open_file(folder, HEADER), "rb") as file:
+        return file.read(_HEADER_MAX)
+
+
 def slot_of(folder: str, slot: int) -> str:
     """The file that states of this number are kept in."""
     return os.path.join(folder, f"{slot}.state")
@@ -89,18 +109,17 @@ def beside(path: str) -> list[str]:
         for entry in os.listdir(folder):
             each, name = os.path.join(folder, entry), hidden(entry)
             if name is not None and each == folder_of(part_path(path, name.owner.identity)) and is_kept(each):
-                found.append((os.stat(os.path.join(each, HEADER)).st_mtime_ns, each))
+                found.append((os.lstat(os.path.join(each, HEADER)).st_mtime_ns, each))
     return [each for _, each in sorted(found)]
 
 
 def has_pieces(folder: str) -> bool:
     """Whether a rank has written anything down, so that the part is worth keeping. Raises nothing."""
-    with contextlib.suppress(OSError):
-        names = os.listdir(folder)
+    with contextlib.suppress(OSError), safely.opened(folder) as at:
+        names = os.listdir(at)
         if HEADER in names and os.path.exists(part_of(folder)):
-            return any(
-                os.path.getsize(os.path.join(folder, name)) > 0 for name in names if _LOG.fullmatch(name)
-            )
+            logs = (os.stat(name, dir_fd=at, follow_symlinks=False) for name in names if _LOG.fullmatch(name))
+            return any(stat.S_ISREG(log.st_mode) and log.st_size > 0 for log in logs)
     return False
 
 
@@ -115,7 +134,8 @@ def is_kept(folder: str) -> bool:
 
 def starts(folder: str) -> int:
     """How often the job has begun."""
-    names = os.listdir(folder)
+    with safely.opened(folder) as at:
+        names = os.listdir(at)
     found = [
         int(match[1]) for each in (_LOG, _STATE_LOG) for name in names if (match := each.fullmatch(name))
     ]
@@ -124,7 +144,7 @@ def starts(folder: str) -> int:
 
 def pieces(folder: str) -> list[Piece]:
     """All that the logs name, first start first, without lines that are torn or spoilt. Raises OSError."""
-    found = [_piece(start, words) for start, words in _lines(folder, _LOG) if len(words) == 5]
+    found = [piece for start, words in _lines(folder, _LOG) if (piece := _piece(start, words))]
     return _apart({(piece.start, piece.block): piece for piece in found}.values())
 
 
@@ -144,31 +164,39 @@ def saved(folder: str) -> list[Saved]:
     """The last whole state of each file, the newest first. Raises OSError."""
     whole: dict[int, Saved] = {}
     pieces: dict[tuple[int, int, int], list[Piece]] = {}
-    for start, words in _lines(folder, _STATE_LOG):
-        slot, version = int(words[0]), int(words[1])
+    for start, line in _lines(folder, _STATE_LOG):
+        if (words := _STATE.fullmatch(line)) is None:
+            continue
+        slot, version = int(words[1]), int(words[2])
         at = pieces.setdefault((start, slot, version), [])
-        if words[2] != _WHOLE:
-            at.append(_piece(start, words[2:]))
+        if words[3] is None:
+            at += filter(None, [_piece(start, words[4])])
         elif slot not in whole or (whole[slot].start, whole[slot].version) < (start, version):
-            whole[slot] = Saved(start, slot, version, [word.decode() for word in words[3:]], at)
+            whole[slot] = Saved(start, slot, version, words[3].decode().split(), at)
     newest = sorted(whole.values(), key=lambda each: (each.start, each.version), reverse=True)
     return [msgspec.structs.replace(each, pieces=_apart(each.pieces)) for each in newest]
 
 
-def _lines(folder: str, kind: re.Pattern[str]) -> Iterator[tuple[int, list[bytes]]]:
-    """The words of each whole line, with the number of the start, first start first."""
-    logs = (match for name in os.listdir(folder) if (match := kind.fullmatch(name)))
-    for match in sorted(logs, key=lambda each: (int(each[1]), int(each[2]))):
-        with open(os.path.join(folder, match[0]), "rb") as file:
-            for line in file:
-                body, _, told = line.rstrip(b"\n").rpartition(b" ")
-                if line.endswith(b"\n") and told == b"%016x" % _check(body + b" "):
-                    yield int(match[1]), body.split()
+def _lines(folder: str, kind: re.Pattern[str]) -> Iterator[tuple[int, bytes]]:
+    """Each whole line without its checksum, with the number of the start, first start first."""
+    with safely.opened(folder) as at:
+        logs = (match for name in os.listdir(at) if (match := kind.fullmatch(name)))
+        for match in sorted(logs, key=lambda each: (int(each[1]), int(each[2]))):
+            with os.fdopen(safely.open_file(match[0], at=at), "rb") as file:
+                while line := file.readline(_LINE_MAX):
+                    body, _, told = line.rstrip(b"\n").rpartition(b" ")
+                    if line.endswith(b"\n") and told == b"%016x" % _check(body + b" "):
+                        yield int(match[1]), body
 
 
-def _piece(start: int, words: list[bytes]) -> Piece:
-    top, bottom, left, right = map(int, words[:4])
-    return Piece(start, (top, bottom, left, right), words[4].decode())
+def _piece(start: int, line: bytes) -> Piece | None:
+    words = _PIECE.fullmatch(line)
+    if words is None:
+        return None
+    top, bottom, first, last = map(int, words.groups()[:4])
+    return (
+        Piece(start, (top, bottom, first, last), words[5].decode()) if top < bottom and first < last else None
+    )
 
 
 def covered(found: list[Piece]) -> int:
@@ -177,23 +205,28 @@ def covered(found: list[Piece]) -> int:
 
 
 def remove(folder: str) -> bool:
-    """Removes a journal, and whether it is gone. Raises nothing."""
+    """Removes a journal, and nothing else, and whether it is gone. Raises nothing."""
     with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            os.unlink(os.path.join(folder, name))
+        with safely.opened(folder) as at:
+            for name in filter(_ENTRY.fullmatch, os.listdir(at)):
+                os.unlink(name, dir_fd=at)
         os.rmdir(folder)
     return not os.path.lexists(folder)
 
 
 def ask_to_stop(folder: str) -> None:
     """Asks the ranks of the job to end with what they have. Raises OSError."""
-    with open(os.path.join(folder, STOP), "wb"):
-        pass
+    os.close(open_file(folder, STOP, os.O_WRONLY | os.O_CREAT))
 
 
 def hold(folder: str) -> int | None:
-    """A descriptor that keeps others from going on with this job; None where somebody does already."""
-    descriptor = os.open(os.path.join(folder, HEADER), os.O_RDWR | os.O_CLOEXEC)
+    """A descriptor that keeps others from going on with this job; None where somebody does already.
+
+    From now on nobody else may write into the folder. Raises OSError for a journal that is not ours.
+    """
+    descriptor = open_file(folder, HEADER, os.O_RDWR)
+    with contextlib.suppress(OSError), safely.opened(folder) as at:
+        os.chmod(at, stat.S_IMODE(os.fstat(at).st_mode) & ~0o022)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

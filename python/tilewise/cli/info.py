@@ -242,6 +242,8 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
 def _rows_of_part(facts: dict[str, Any]) -> list[tuple[str, str]]:
     state = "a run is writing to it now" if facts["running"] else "no run is writing to it"
     goes_on = facts["goes_on"] or "the call that began it, with resume=True"
+    if facts["owner"] is not None:
+        state, goes_on = f"it belongs to {facts['owner']}", "nothing but a command of its owner"
     done = f"in {plural(facts['pieces'], 'piece')}" if facts["pieces"] is not None else ""
     if facts["sweeps"] is not None:
         done = f"up to sweep {facts['sweeps']}"

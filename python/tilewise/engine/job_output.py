@@ -15,7 +15,7 @@ import msgspec
 from tilewise.base.claim import Claim
 from tilewise.base.units import plural
 from tilewise.engine import journal
-from tilewise.engine.journal import Begun
+from tilewise.engine.begun import Begun
 from tilewise.files import folder, output, sweep
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.folder import Folder
@@ -119,7 +119,8 @@ class JobOutput(Generic[Made]):
         claim.journal = self.begun.folder
         claim.states = self.begun.states
         claim.goes_on = f"{line} --resume" if line else "the same call with resume=True goes on"
-        return msgspec.structs.replace(job, journal=journal.told(self.begun, self.plan.checkpoint or 0.0))
+        told = journal.told(self.begun, self.plan.state, self.plan.checkpoint or 0.0)
+        return msgspec.structs.replace(job, journal=told)
 
     def name_snapshot(self, index: int, force: bool) -> None:
         """Gives a snapshot that is complete its name. Raises RunError."""

@@ -9,6 +9,7 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.engine import decoder_check, journal, side_files
+from tilewise.engine.begun import Begun
 from tilewise.engine.folder_output import output_of
 from tilewise.engine.job_output import JobOutput, find_place
 from tilewise.engine.limit import in_batch
@@ -60,7 +61,7 @@ def prepare(request: Request, joined: Join | None = None, machine: Machine | Non
     target = find_place(operation)
     begun = None
     if target is not None and not nowhere:
-        begun = journal.find(target, operation.command, request.resume, request.force)
+        begun = journal.find(target, operation, request.resume, request.force)
     if begun is not None:
         operation = msgspec.structs.replace(operation, resumed=begun.header.job)
     try:
@@ -76,7 +77,7 @@ def _prepared(
     operation: Operation,
     inputs: list[Region],
     target: Target | None,
-    begun: journal.Begun | None,
+    begun: Begun | None,
     joined: Join | None,
     machine: Machine | None,
 ) -> JobOutput[Any]:
@@ -106,7 +107,7 @@ def _prepared(
         target, plan = None, msgspec.structs.replace(plan, state=None, checkpoint=None)
     plan = _with_checkpoints(plan, request, begun)
     if begun is not None:
-        begun.require_same(plan.job, plan.job.inputs, plan.order, plan.dtype)
+        begun.require_same(plan)
     elif request.resume:
         anew = "--resume: no earlier run left anything, so this starts from the beginning"
         plan = msgspec.structs.replace(plan, reasons=[*plan.reasons, anew])
@@ -134,7 +135,7 @@ def _of_no_machine(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, job=job, peak=None, keeps_peak=False, measure_tile=None)
 
 
-def _with_checkpoints(plan: Plan, request: Request, begun: journal.Begun | None) -> Plan:
+def _with_checkpoints(plan: Plan, request: Request, begun: Begun | None) -> Plan:
     """`plan` as states are kept; UsageError where that was asked for, and cannot be.
 
     Where the job may be asked to end, one is kept then, whatever else was said.

@@ -375,8 +375,8 @@ def _clean(
     for one in staying:
         error.message += f"; {journal.done_text(one.journal)} of {one.name} is kept"
         goes_on = one.goes_on
-        if isinstance(error, UsageError) and output.begun is not None and output.begun.header.line:
-            goes_on = f"{output.begun.header.line} --resume"  # this one does not
+        if isinstance(error, UsageError) and output.begun is not None and output.begun.header.goes_on:
+            goes_on = output.begun.header.goes_on  # this one does not
         error.advice = f"{error.advice}; then {goes_on}" if error.advice else goes_on
     if left:
         error.message += f"; {', '.join(left)} could not be removed"

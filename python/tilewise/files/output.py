@@ -14,7 +14,7 @@ import errno
 import os
 from collections.abc import Callable
 
-from tilewise.base import rights
+from tilewise.base import rights, safely
 from tilewise.base.claim import Claim
 from tilewise.base.errors import (
     DISK_ERRORS,
@@ -288,7 +288,7 @@ def reopen(target: Target, part: str, region: Region, head: bytes) -> Output:
     """
     size = region.file_bytes if region.file_bytes >= 0 else region.offset + region.bytes
     try:
-        with open(part, "r+b") as file:
+        with os.fdopen(safely.open_file(part, os.O_RDWR), "r+b") as file:
             file.write(head)
             file.truncate(size)
         seal = Seal(part, target.name, region.offset)

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 
-from tilewise.base import journal
+from tilewise.base import journal, safely
 from tilewise.base.owner import hidden, part_path
 from tilewise.base.renaming import ASIDE
 
@@ -68,13 +68,17 @@ def foreign(path: str, own_disk: bool) -> list[str]:
     return said
 
 
-def _remove(path: str) -> None:
-    """A file, or a folder with nothing in it but what we make; OSError."""
-    if not stat.S_ISDIR(os.lstat(path).st_mode):
-        os.unlink(path)
+def _remove(path: str, at: int | None = None) -> None:
+    """A file, or a folder with nothing in it but what we make, in the open folder `at`; OSError."""
+    if not _is_folder(path, at):
+        os.unlink(path, dir_fd=at)
         return
-    for entry in os.listdir(path):
-        inner = os.path.join(path, entry)
-        if _MADE.fullmatch(entry) or stat.S_ISDIR(os.lstat(inner).st_mode):
-            _remove(inner)
-    os.rmdir(path)
+    with safely.opened(path, at) as inside:
+        for entry in os.listdir(inside):
+            if _MADE.fullmatch(entry) or _is_folder(entry, inside):
+                _remove(entry, inside)
+    os.rmdir(path, dir_fd=at)
+
+
+def _is_folder(path: str, at: int | None) -> bool:
+    return stat.S_ISDIR(os.stat(path, dir_fd=at, follow_symlinks=False).st_mode)

@@ -255,7 +255,7 @@ def _stage(
     """
     limit = _limit(options, facts)
     if options.resumed is not None:  # its tiles, in whatever memory: the need is compared with that as always
-        return Stage(*options.resumed.stage)
+        return Stage(*options.resumed.stage) if all(options.resumed.stage) else None
     (m, k), n = left.shape, right.shape[1]
     dtype = of_product(left.dtype, right.dtype)
     item = ITEMSIZE[dtype]
