@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy
 import pytest
-from conftest import Tilewise, one_message
+from conftest import Tilewise, mpiexec, one_message
+from launchers import program
 from tilewise.base import journal
 from tilewise.base.owner import new_owner
 from tilewise.files.sweep import sweep
@@ -133,6 +134,32 @@ def test_a_link_is_not_followed(
     held = victim.read_bytes()
     ended(tilewise(*words, "--resume", "-q"))
     assert victim.read_bytes() == held
+
+
+def swapping(tilewise: Tilewise, pattern: str, victim: Path) -> str:
+    """A launcher that puts a link to `victim` in the place of what the front has made."""
+    swap = f'for made in {tilewise.folder}/{pattern}; do mv "$made" kept; ln -s {victim} "$made"; done'
+    return str(program(tilewise.folder, "swap", f'{swap}\nexec {mpiexec()} "$@"'))
+
+
+@pytest.mark.parametrize("io", ["positioned", "mapped", "uncached", "two_phase", "root", "root_collective"])
+def test_ranks_write_through_no_link(tilewise: Tilewise, victim: Path, io: str) -> None:
+    numpy.save(tilewise.folder / "A.npy", numpy.ones((300, 200)))
+    victim.write_bytes(bytes(600_000))
+    words = ("transpose", "A.npy", "-o", "C.npy", "-n", 2, "--io", f"positioned:{io}")
+    said = one_message(tilewise(*words, "--launcher", swapping(tilewise, ".C*.part", victim)), 1)
+    assert "could not be opened" in said and victim.read_bytes() == bytes(600_000)
+
+
+def test_ranks_keep_no_state_through_a_link(
+    tilewise: Tilewise, left: Callable[[Words], Path], victim: Path
+) -> None:
+    folder = left(STATES)
+    shutil.copytree(folder, victim)
+    held = {path: path.read_bytes() for path in victim.iterdir()}
+    launcher = swapping(tilewise, ".C*.journal", victim)
+    assert "could not be opened" in one_message(tilewise(*STATES, "--resume", "--launcher", launcher), 1)
+    assert {path: path.read_bytes() for path in victim.iterdir()} == held
 
 
 @pytest.mark.parametrize("words", [PIECES, STATES])

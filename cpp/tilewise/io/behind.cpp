@@ -13,7 +13,7 @@ Behind::Behind(const Region& region) : region_(region) {
     if (!region.is_one_file()) {
         return;
     }
-    descriptor_ = uninterrupted([&] { return open(region.path.c_str(), O_WRONLY | O_CLOEXEC); });
+    descriptor_ = open_made(region.path, O_WRONLY);
     if (descriptor_ >= 0) {
         thread_ = std::thread([this] { run(); });
     }

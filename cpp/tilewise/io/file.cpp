@@ -35,6 +35,25 @@ int open_scratch(const std::string& folder) {
 
 }  // namespace
 
+int open_made(const std::string& path, int flags) {
+    flags |= O_NOFOLLOW | O_CLOEXEC;
+    const std::size_t slash = path.rfind('/');
+    const std::string folder = path.substr(0, slash == std::string::npos ? 0 : slash);
+    if (!folder.ends_with(".journal") && !folder.ends_with(".part")) {
+        return uninterrupted([&] { return open(path.c_str(), flags, 0666); });
+    }
+    const int below =
+        uninterrupted([&] { return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); });
+    if (below < 0) {
+        return below;
+    }
+    const int descriptor = uninterrupted([&] { return openat(below, path.c_str() + slash + 1, flags, 0666); });
+    const int reason = errno;
+    close(below);
+    errno = reason;
+    return descriptor;
+}
+
 PosixFile::PosixFile(const std::string& path, std::string name, Mode mode, Cache cache)
     : name_(std::move(name)),
       writes_(mode != Mode::read),
@@ -43,8 +62,9 @@ PosixFile::PosixFile(const std::string& path, std::string name, Mode mode, Cache
               return open_scratch(path);
           }
           // O_NONBLOCK means nothing to regular files, and keeps a pipe that took a file's place from being waited for.
-          return open(path.c_str(), (mode == Mode::read ? O_RDONLY : O_RDWR) |
-                                        (cache == Cache::bypassed ? O_DIRECT : 0) | O_CLOEXEC | O_NONBLOCK);
+          const int flags = (cache == Cache::bypassed ? O_DIRECT : 0) | O_NONBLOCK;
+          return mode == Mode::read ? open(path.c_str(), flags | O_RDONLY | O_CLOEXEC)
+                                    : open_made(path, flags | O_RDWR);
       })) {
     if (descriptor_ < 0) {
         throw system_error(name_ +

@@ -54,6 +54,10 @@ private:
     int descriptor_;
 };
 
+/// Opens what the front made, for what `flags` say, and follows no link: neither in its place nor, where the front made
+/// its folder too, in that of the folder. Below zero where it cannot; errno says why.
+int open_made(const std::string& path, int flags);
+
 /// Calls f() again as long as a signal interrupts it; returns what it returned at last.
 template <class F> auto uninterrupted(const F& f) {
     auto result = f();

@@ -116,8 +116,8 @@ private:
 
 Mapping::Mapping(const Region& region, Access access) : name_(region.name) {
     const bool writing = access == Access::write;
-    descriptor_ = uninterrupted(
-        [&] { return open(region.path.c_str(), (writing ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK); });
+    descriptor_ = writing ? open_made(region.path, O_RDWR | O_NONBLOCK)
+                          : uninterrupted([&] { return open(region.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
     if (descriptor_ < 0) {
         throw system_error(name_ + ": could not be opened", errno);
     }

@@ -24,12 +24,8 @@ std::uint64_t sum_of(const Region& region, const grid::Block& block, const std::
                             static_cast<std::uint64_t>(place));
 }
 
-grid::Block common(const grid::Block& a, const grid::Block& b) {
-    return {grid::common(a.rows, b.rows), grid::common(a.columns, b.columns)};
-}
-
 int open_or_throw(const std::string& path, int flags) {
-    const int descriptor = uninterrupted([&] { return open(path.c_str(), flags | O_CLOEXEC, 0666); });
+    const int descriptor = open_made(path, flags | O_NONBLOCK);
     if (descriptor < 0) {
         throw system_error(path + ": could not be opened", errno);
     }
@@ -92,8 +88,10 @@ std::vector<bool> PieceFile::right(Context& context, const std::vector<Standing>
 }
 
 bool PieceFile::is_right(const Standing& piece, Counters& count, std::vector<std::byte>& buffer) const {
-    const grid::Block whole{{0, region_.stored_rows()}, {0, region_.stored_columns()}};
-    if (piece.block.size() == 0 || common(piece.block, whole).size() != piece.block.size()) {
+    const auto within = [](const grid::Range& range, std::int64_t end) {
+        return range.begin >= 0 && range.begin < range.end && range.end <= end;
+    };
+    if (!within(piece.block.rows, region_.stored_rows()) || !within(piece.block.columns, region_.stored_columns())) {
         return false;
     }
     const std::int64_t item = item_of(region_), width = piece.block.columns.size() * item;

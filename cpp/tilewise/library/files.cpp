@@ -116,7 +116,8 @@ template <class Find> std::shared_ptr<Matrix::State> shared_state(MPI_Comm paren
 }
 
 void make_file(const std::string& path, const std::string& header, std::int64_t bytes) {
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    unlink(path.c_str());  // what an earlier run has left, or somebody's link to a file that is not ours
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor < 0) {
         throw system_error(path + ": could not be created", errno);
     }
