@@ -54,7 +54,8 @@ class Start(msgspec.Struct, frozen=True):
     `ranks` may take to start; None: as long as they like, since a launcher such as srun may queue.
     `kind` is whose launcher it is (`alone`, `joined`, `hydra`, `openmpi`, `srun`, `unknown`), `chosen` the
     user's words for it, `family` the worker's MPI; for messages. `elsewhere`: ranks may be on other hosts
-    than this. `survives`: ranks go on without one that has died. `kept` is what must be there until they end.
+    than this; `hosts`: on which, where that is known. `survives`: ranks go on without one that has died.
+    `kept` is what must be there until they end.
     """
 
     command: list[str]
@@ -67,6 +68,7 @@ class Start(msgspec.Struct, frozen=True):
     chosen: str = ""
     family: str = "unknown"
     elsewhere: bool = False
+    hosts: tuple[str, ...] = ()
     survives: bool = False
     kept: Any = None
 
@@ -133,6 +135,7 @@ def join_start(worker: Worker, variant: Variant, oversubscribed: bool, elsewhere
     """Our rank's own worker, in a job that somebody else's launcher started."""
     told = environment.for_ranks(os.environ, variant.threads, oversubscribed, own_launcher=False)
     words = [worker.path, "--expect", str(variant.ranks), "--joined"]
+    granted = allocation.granted(os.environ)
     return Start(
         words,
         told,
@@ -142,6 +145,7 @@ def join_start(worker: Worker, variant: Variant, oversubscribed: bool, elsewhere
         kind="joined",
         family=worker.family,
         elsewhere=elsewhere,
+        hosts=tuple(node.name for node in granted.nodes) if granted else (),
     )
 
 
@@ -209,6 +213,8 @@ def own_start(
         options = [*options, *_crowding(kind, oversubscribed)]
     if worker.mpi == "wheel" and options == _FORK:
         environment.for_one_node(told)
+    told_elsewhere = dealt or hosts.named_in(kind, words) or _in_batch() or "HYDRA_HOST_FILE" in os.environ
+    stays = kind == "hydra" and not told_elsewhere
     survives = survives and kind == "openmpi"
     if survives:
         options = ["--with-ft", "ulfm", *options]
@@ -223,6 +229,7 @@ def own_start(
         chosen=launcher,
         family=worker.family,
         elsewhere=options != _FORK and (bool(launcher) or placing or kind != "openmpi" or _in_batch()),
+        hosts=(os.uname().nodename,) if stays else tuple(dealt) if placing else (),
         survives=survives,
     )
 

@@ -24,16 +24,24 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
 from tilewise.launch import constants
 
 _HERE, _ELSEWHERE = 256, 4096  # ranks that are let in
+_STRANGERS = 256  # of these, callers at a time that have yet to say who they are
+_GREETING, _GREETED_IN = 512, 5.0  # bytes and seconds in which they say it
+_ATTEMPTS = 8  # to find a port that is free on several addresses
 _SPARED = 64  # descriptors that the front needs for other things
 _LOST, _LEAVE = b"L", b"E"
 _UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
+_INTERNAL = (
+    "127.",
+    "::1",
+    "fe80:",
+)  # addresses that only this host, or only this cable, knows by that number
 RUN = "TILEWISE_RUN"  # the variable by which ranks on this host find the front, and we all that was started
 FRONT = "TILEWISE_FRONT"  # the variable by which ranks on other hosts find it
 
@@ -46,24 +54,50 @@ class End(msgspec.Struct, frozen=True):
     unreachable: bool
 
 
+class Pieces:
+    """Lines out of what comes in pieces, at a cost that grows as their length does."""
+
+    def __init__(self) -> None:
+        self.rest = bytearray()  # of a line that has not ended
+
+    def lines(self, data: bytes) -> list[bytes]:
+        """Those that end with `data`."""
+        *ended, rest = data.split(b"\n")
+        if ended:
+            ended[0] = bytes(self.rest) + ended[0]
+            self.rest.clear()
+        self.rest += rest
+        return ended
+
+
 class _Line(msgspec.Struct):
     socket: _socket.socket
-    host: str
-    pid: int  # 0: it has yet to say who it is
-    rest: bytes = b""
+    elsewhere: bool
+    host: str = ""
+    pid: int = 0  # 0: it has yet to say who it is
+    pieces: Pieces = msgspec.field(default_factory=Pieces)
     done: bool = False  # it said that its end will mean nothing
 
 
 class Lines:
-    """Both doors, and the connections of those who came in. `elsewhere`: ranks may be on other hosts.
+    """All doors, and the connections of those who came in. `elsewhere`: ranks may be on other hosts.
 
-    `on_line` hears each line that a rank sends: beats, and what a launcher's terminal is not to show.
+    `on_line` hears each line that a rank sends: beats, and what a launcher's terminal is not to show. `hosts`
+    are where ranks are, empty where nobody knows.
     """
 
-    def __init__(self, run: str, ranks: int, elsewhere: bool, on_line: Callable[[bytes], None]) -> None:
+    def __init__(
+        self,
+        run: str,
+        ranks: int,
+        elsewhere: bool,
+        on_line: Callable[[bytes], None],
+        hosts: Sequence[str] = (),
+    ) -> None:
         self._on_line = on_line
         self._selector: selectors.BaseSelector | None = None
         self._held: dict[int, _Line] = {}
+        self._strangers: dict[int, float] = {}  # when each called, the first one first
         self._token = os.urandom(16).hex()
         self._doors: dict[int, tuple[_socket.socket, bool]] = {}
         self._room = {False: _HERE, True: _ELSEWHERE}
@@ -72,16 +106,18 @@ class Lines:
         self.environment: dict[str, str] = {}
         if (here := _abstract(run)) is not None:
             self._doors[here.fileno()] = here, False
-        if elsewhere and (tcp := _tcp()) is not None:
-            self._doors[tcp.fileno()] = tcp, True
+        ways = _ways(hosts) if elsewhere else ()
+        if elsewhere and (doors := _tcp(ways)):
+            self._doors |= {door.fileno(): (door, True) for door in doors}
             self._room[True] = min(_ELSEWHERE, _descriptors() - _HERE - _SPARED)
-            self.environment[FRONT] = " ".join([self._token, str(tcp.getsockname()[1]), *_addresses()])
+            port = str(doors[0].getsockname()[1])
+            self.environment[FRONT] = " ".join([self._token, port, *(ways or _addresses())])
 
     def listen(self, selector: selectors.BaseSelector) -> None:
         """From now on the selector wakes for what comes."""
         self._selector = selector
         for descriptor in self._doors:
-            selector.register(descriptor, selectors.EVENT_READ)
+            self._listen_to(descriptor)
 
     def close(self) -> None:
         """Ends all connections, and with them the ranks on other hosts."""
@@ -128,7 +164,7 @@ class Lines:
 
     def here(self) -> set[int]:
         """The processes on this host that hold a connection."""
-        return {line.pid for line in self._held.values() if not line.host}
+        return {line.pid for line in self._held.values() if line.pid and not line.host}
 
     def end_here(self) -> None:
         """Asks those to end."""
@@ -156,8 +192,9 @@ class Lines:
             self._let_in(*self._doors[descriptor])
             return None
         line = self._held[descriptor]
+        most = 1 << 16 if line.pid else _GREETING - len(line.pieces.rest)
         try:
-            data, trouble = line.socket.recv(1 << 16), 0
+            data, trouble = line.socket.recv(most), 0
         except BlockingIOError:
             return None
         except OSError as error:
@@ -180,47 +217,75 @@ class Lines:
         return End(line.host or os.uname().nodename, line.pid, trouble in _UNREACHABLE)
 
     def _take(self, descriptor: int, line: _Line, data: bytes) -> None:
-        lines = (line.rest + data).split(b"\n")
-        line.rest = lines.pop()
-        for text in lines:
+        for text in line.pieces.lines(data):
             if not line.pid:
-                words = text.decode(errors="replace").split()
-                if len(words) != 3 or words[0] != self._token or not words[2].isdigit():
+                words = text.split()
+                if len(words) != 3 or words[0] != self._token.encode() or not words[2].lstrip(b"0").isdigit():
                     self._drop(descriptor)
                     return
-                line.host, line.pid = words[1], int(words[2])
+                line.host, line.pid = words[1].decode(errors="replace"), int(words[2])
+                del self._strangers[descriptor]
                 with contextlib.suppress(OSError):  # its end will be heard
                     line.socket.send(b"." + (_LOST if self._lost else b""))
             elif text == b"bye":
                 line.done = True
             else:
                 self._on_line(text)
+        if not line.pid and len(line.pieces.rest) >= _GREETING:
+            self._drop(descriptor)
 
     def _let_in(self, door: _socket.socket, elsewhere: bool) -> None:
-        """Who calls; beyond the room there is, who calls gets no answer and does without."""
-        with contextlib.suppress(OSError):
-            while self._room[elsewhere] > 0:
+        """Who calls, so many at a time; where there is no room, who calls waits until there is."""
+        for _ in range(_STRANGERS):
+            if self._room[elsewhere] < 1:
+                self._deaf(door.fileno())
+                return
+            try:
                 held = _socket.socket(fileno=door._accept()[0])  # type: ignore[attr-defined]
-                held.setblocking(False)
-                line = _Line(held, "", 0)
-                if elsewhere:
-                    keep_asking(held)
-                else:
-                    line.pid, uid, _ = struct.unpack(
-                        "3i", held.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-                    )
-                    if uid != os.geteuid():
-                        held.close()
-                        continue
-                self._room[elsewhere] -= 1
-                self._held[held.fileno()] = line
-                assert self._selector is not None
-                self._selector.register(held.fileno(), selectors.EVENT_READ)
-            self._deaf(door.fileno())
+            except OSError:
+                return
+            held.setblocking(False)
+            line = _Line(held, elsewhere)
+            if elsewhere:
+                keep_asking(held)
+                self._strangers[held.fileno()] = time.monotonic()
+            else:
+                line.pid, uid, _ = struct.unpack(
+                    "3i", held.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+                )
+                if uid != os.geteuid():
+                    held.close()
+                    continue
+            self._room[elsewhere] -= 1
+            self._held[held.fileno()] = line
+            self._listen_to(held.fileno())
+            if len(self._strangers) > _STRANGERS:
+                first = next(iter(self._strangers))
+                self.hear(first)  # it may have said who it is
+                if first in self._strangers:
+                    self._drop(first)
+
+    def forget_strangers(self) -> None:
+        """Ends the connections of those who have not said in time who they are."""
+        late = time.monotonic() - _GREETED_IN
+        for descriptor in [each for each, called in self._strangers.items() if called < late]:
+            self._drop(descriptor)
 
     def _drop(self, descriptor: int) -> None:
         self._deaf(descriptor)
-        self._held.pop(descriptor).socket.close()
+        self._strangers.pop(descriptor, None)
+        line = self._held.pop(descriptor)
+        line.socket.close()
+        self._room[line.elsewhere] += 1
+        for door, (_, elsewhere) in self._doors.items():
+            if elsewhere == line.elsewhere:
+                self._listen_to(door)
+
+    def _listen_to(self, descriptor: int) -> None:
+        """What comes from there is heard; it may be already, and the selector may be closed."""
+        if self._selector is not None:
+            with contextlib.suppress(KeyError, ValueError, RuntimeError):
+                self._selector.register(descriptor, selectors.EVENT_READ)
 
     def _deaf(self, descriptor: int) -> None:
         """Nothing more is heard from there; the selector may be closed already."""
@@ -259,23 +324,44 @@ def _abstract(run: str) -> _socket.socket | None:
     return door
 
 
-def _tcp() -> _socket.socket | None:
-    """Where ranks on other hosts connect to, on a port that the system chooses; None where that cannot be."""
-    for family, anywhere in ((_socket.AF_INET6, "::"), (_socket.AF_INET, "0.0.0.0")):
-        door: _socket.socket | None = None
+def _ways(hosts: Sequence[str]) -> list[str]:
+    """This host's addresses on the ways to `hosts`; none where it is not known where ranks are."""
+    ways: dict[str, None] = {}
+    for host in dict.fromkeys(hosts):
         try:
-            door = _socket.socket(family, _socket.SOCK_STREAM)
-            if family == _socket.AF_INET6:
-                door.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 0)
-            door.bind((anywhere, 0))
-            door.listen(_ELSEWHERE)
-            door.setblocking(False)
+            for family, _, _, _, address in (
+                _socket.getaddrinfo(host, 9, 0, _socket.SOCK_DGRAM) if host != os.uname().nodename else ()
+            ):
+                with contextlib.closing(_socket.socket(family, _socket.SOCK_DGRAM)) as asked:
+                    asked.connect(address)  # which sends nothing
+                    ways[asked.getsockname()[0]] = None
         except OSError:
-            if door is not None:
-                door.close()
-            continue
-        return door
-    return None
+            return []
+    return [way for way in ways if not way.startswith(_INTERNAL)] or ["127.0.0.1"] * bool(hosts)
+
+
+def _tcp(ways: Sequence[str]) -> list[_socket.socket]:
+    """Where ranks on other hosts connect to: doors on one port that the system chooses.
+
+    On these addresses only; without any, on all that there are.
+    """
+    for anywhere in ("::", "0.0.0.0"):
+        for _ in range(_ATTEMPTS):
+            doors: list[_socket.socket] = []
+            try:
+                for address in ways or [anywhere]:
+                    family = _socket.AF_INET6 if ":" in address else _socket.AF_INET
+                    doors.append(_socket.socket(family, _socket.SOCK_STREAM))
+                    if address == "::":
+                        doors[0].setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 0)
+                    doors[-1].bind((address, doors[0].getsockname()[1] if len(doors) > 1 else 0))
+                    doors[-1].listen(_ELSEWHERE)
+                    doors[-1].setblocking(False)
+                return doors
+            except OSError:
+                for door in doors:
+                    door.close()
+    return []
 
 
 def _addresses() -> Iterator[str]:
@@ -285,8 +371,7 @@ def _addresses() -> Iterator[str]:
     for addresses in psutil.net_if_addrs().values():
         for each in addresses:
             internet = each.family in (_socket.AF_INET, _socket.AF_INET6)
-            # Not those that only this host, or only this cable, knows by that number.
-            if internet and not each.address.startswith(("127.", "::1", "fe80:")):
+            if internet and not each.address.startswith(_INTERNAL):
                 yield each.address
     yield os.uname().nodename
 

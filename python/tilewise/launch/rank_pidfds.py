@@ -105,12 +105,13 @@ class RankPidfds:
                     self._line_gone(end)
                 elif self._lines.over:  # what they had to say is late, or the launcher has lost it
                     self._lose("", PATIENCE)
-                continue
-            self._selector.unregister(bell)
-            if bell in self._ranks:
+            elif bell in self._ranks:
+                self._selector.unregister(bell)
                 self._rank_gone(self._ranks[bell], here, PATIENCE)
-            else:
+            elif bell in self._children:  # else a caller whose line was ended meanwhile
+                self._selector.unregister(bell)
                 self._lose(self._children[bell], PATIENCE)
+        self._lines.forget_strangers()
         if undecided:
             places = ((end.host, end.pid) for end in self._ended[before:] if end.host == here)
             tied = {self._known[place] for place in places if place in self._known}

@@ -30,7 +30,7 @@ from tilewise.launch.events import (
 )
 from tilewise.launch.feed import Feed
 from tilewise.launch.launcher import Start, spawn
-from tilewise.launch.lines import RUN, Lines
+from tilewise.launch.lines import RUN, Lines, Pieces
 from tilewise.launch.outcome import Outcome
 from tilewise.launch.rank_pidfds import RankPidfds
 from tilewise.launch.signals import Signals
@@ -72,7 +72,7 @@ class Supervisor:
         # No two runs have the same: one child is started by this process at a time.
         self._mark = f"{RUN}={os.getpid()}-{time.monotonic_ns()}"
         name, _, value = self._mark.partition("=")
-        self._lines = Lines(value, start.ranks, start.elsewhere, self._line)
+        self._lines = Lines(value, start.ranks, start.elsewhere, self._line, start.hosts)
         phase = {shown_phase.VARIABLE: shown_phase.NONE}
         told = {**start.environment, **phase, name: value, **self._lines.environment}
         self._start = msgspec.structs.replace(start, environment=told)
@@ -87,7 +87,7 @@ class Supervisor:
         self._on_survived = on_survived
         self._beats = Beats(deadline)
         self._outcome = Outcome(ranks=start.ranks)
-        self._rest: dict[int, bytes] = {}
+        self._pieces: dict[int, Pieces] = {}
         self._deadline: float | None = None
         self._feed = Feed()
         self._start_by: float | None = None
@@ -209,9 +209,9 @@ class Supervisor:
                 pidfds.close()
                 if bell is not None:
                     os.close(bell)
-        for rest in self._rest.values():
-            if rest:
-                self._line(rest)
+        for pieces in self._pieces.values():
+            if pieces.rest:
+                self._line(bytes(pieces.rest))
 
     def _explained(self, selector: selectors.BaseSelector, pidfds: RankPidfds) -> bool:
         """Whether a rank's loss made somebody else's launcher interrupt us; then it has not."""
@@ -296,9 +296,7 @@ class Supervisor:
             return
         if not data:
             selector.unregister(key.fileobj)
-        lines = (self._rest.pop(key.fd, b"") + data).split(b"\n")
-        self._rest[key.fd] = lines.pop()
-        for line in lines:
+        for line in self._pieces.setdefault(key.fd, Pieces()).lines(data):
             self._line(line)
 
     def _line(self, line: bytes) -> None:
