@@ -23,7 +23,7 @@ from tilewise import files
 from tilewise.base.errors import TilewiseError
 from tilewise.files import folder as folders
 from tilewise.files.contents import contents
-from tilewise.files.decoded import decoded
+from tilewise.files.decoded import unpack
 from tilewise.launch import events
 from tilewise.launch.hosts import read_hosts
 from tilewise.machine import profile
@@ -68,8 +68,8 @@ def _matrix(name: str, folder: Path) -> None:
     for text in (*source.notes, *source.warnings):
         check_terminal(text)
     if source.packed and source.bytes <= LARGEST:
-        os.mkdir(folder / "temporary")
-        decoded(source, str(folder / "temporary"), "id")
+        with open(folder / "decoded.raw", "w+b") as out:
+            unpack(source, out)
 
 
 def _file(name: str) -> Callable[[bytes, Path], object]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tilewise import __version__
 from tilewise.base.errors import TilewiseError
+from tilewise.base.memory import total_memory
 from tilewise.base.units import bytes_text, plural
 from tilewise.cli import doctor_devices, doctor_start
 from tilewise.cli.doctor_start import Finding
@@ -21,7 +22,6 @@ from tilewise.launch.describe import describe
 from tilewise.launch.join import Join
 from tilewise.machine import facts as machine
 from tilewise.machine import profile
-from tilewise.machine.memory import total_memory
 from tilewise.report.render.terminal import Screen, show
 
 _LABEL = len("BLAS kernel")

@@ -19,6 +19,7 @@ import msgspec
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
+from tilewise.files.decoded import apart
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import format_module
 from tilewise.files.guard import guarded
@@ -34,7 +35,7 @@ _RANDOM = 2
 _PATIENCE = 60.0  # seconds
 
 
-def checked(regions: Sequence[Region]) -> list[Region]:
+def checked(regions: Sequence[Region], memory: int | None = None) -> list[Region]:
     """The `regions`, each packed one compared; where ranks read it wrongly, `encoded` for the library.
 
     Costs the unpacking of 1 MiB, or 1/512 of the numbers, twice. Raises what the format's library raises of a
@@ -43,7 +44,7 @@ def checked(regions: Sequence[Region]) -> list[Region]:
     if os.environ.get(OFF):
         return list(regions)
     return [
-        _checked(region) if isinstance(region, Source) and region.chunks is not None else region
+        _checked(region, memory) if isinstance(region, Source) and region.chunks is not None else region
         for region in regions
     ]
 
@@ -56,7 +57,7 @@ def unchecked(regions: Sequence[Region]) -> bool:
     )
 
 
-def _checked(source: Source) -> Region:
+def _checked(source: Source, memory: int | None) -> Region:
     import tempfile
 
     assert source.chunks is not None
@@ -70,7 +71,7 @@ def _checked(source: Source) -> Region:
         _Unpacking(source, samples, blocks, told, out) as unpacking,
     ):
         try:
-            expected = _read(source, blocks)  # meanwhile
+            expected = _read(source, blocks, memory)  # meanwhile
         except UsageError:
             if unpacking.done()[1]:
                 return source  # both find it broken, and a rank will say where
@@ -109,10 +110,7 @@ class _Unpacking:
         fault = os.environ.get("TILEWISE_FAULT", "")
         regions: list[Region] = [_alone(source, *each) for each in zip(samples, blocks, strict=True)]
         job = msgspec.structs.replace(quit_job(), command="unpack", inputs=regions, fault=fault)
-        self._bytes = [
-            (bottom - top) * (right - left) * ITEMSIZE[source.dtype]
-            for (top, bottom), (left, right) in blocks
-        ]
+        self._bytes = [_bytes(block, source) for block in blocks]
         self._out = out
         told.write(encode(job))
         told.seek(0)  # a file, since a pipe breaks where the worker ends before it reads
@@ -140,16 +138,31 @@ class _Unpacking:
         return [self._out.read(count) for count in self._bytes], why
 
 
-def _read(source: Source, blocks: Sequence[Rectangle]) -> list[bytes] | None:
+def _read(source: Source, blocks: Sequence[Rectangle], memory: int | None) -> list[bytes] | None:
     """The bytes of each block by the format's library; None where it lacks what that takes."""
+    import tempfile
+
     import numpy
 
     stored = numpy.dtype(source.dtype).newbyteorder(">" if source.byte_order == "big" else "<")
-    with guarded(f"{source.name} is not a readable .{source.format} file"):
-        read = format_module(source.path).blocks(source, blocks)
-        if read is None:
-            return None
-        return [numpy.ascontiguousarray(numbers, stored).tobytes() for numbers in read]
+    sizes = [_bytes(block, source) for block in blocks]
+    with tempfile.TemporaryFile() as out:
+
+        def work() -> None:
+            with guarded(f"{source.name} is not a readable .{source.format} file"):
+                for numbers in format_module(source.path).blocks(source, blocks) or ():
+                    out.write(numpy.ascontiguousarray(numbers, stored).data)
+                out.flush()
+
+        apart(work, source, sum(sizes), memory)
+        out.seek(0)
+        found = [out.read(size) for size in sizes]
+    return found if found[0] else None
+
+
+def _bytes(block: Rectangle, source: Source) -> int:
+    (top, bottom), (left, right) = block
+    return (bottom - top) * (right - left) * ITEMSIZE[source.dtype]
 
 
 def _samples(chunks: Chunks, rows: int, columns: int, item: int) -> list[int]:

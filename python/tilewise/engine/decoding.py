@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -35,15 +36,15 @@ class Decoding:
         ]
         return Claim("", "", undo=paths)
 
-    def decode(self) -> list[Region]:
-        """The inputs, each encoded one replaced by its raw file. Raises what decoding raises."""
+    def decode(self, memory: int | None, check: Callable[[], None]) -> list[Region]:
+        """The inputs, each encoded one replaced by its raw file, as `decoded` makes and raises it."""
         begin = time.perf_counter()
         regions = []
         for source in self._inputs:
             if isinstance(source, Source) and source.encoded:
                 from tilewise.files.decoded import decoded
 
-                raw: Region = decoded(source, self._folder, self._identity)
+                raw: Region = decoded(source, self._folder, self._identity, memory, check)
                 self._made.append(raw.path)
                 raw = msgspec.structs.replace(raw, transposed=source.transposed)
             else:

@@ -55,7 +55,7 @@ def prepare(request: Request, joined: Join | None = None, machine: Machine | Non
         if request.resume or operation.checkpoint:
             raise UsageError("-o none writes nothing, so that there is nothing to keep or to go on from")
         operation = _without_numbers(operation)
-    inputs = decoder_check.checked(operation.inspect())
+    inputs = decoder_check.checked(operation.inspect(), operation.memory)
     if nowhere and any(region.path for region in inputs):
         raise UsageError("-o none simulates without numbers, so no file is read", "random:… as input")
     target = find_place(operation)

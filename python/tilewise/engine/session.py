@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tilewise.base import claim
+from tilewise.base import claim, forked
 from tilewise.base.errors import (
     Interrupted,
     RunError,
@@ -35,7 +35,7 @@ from tilewise.engine.side_files import SideFile
 from tilewise.engine.site import site_of
 from tilewise.engine.teaching import remember, teach
 from tilewise.files.unchanged import Inputs
-from tilewise.launch import diagnose, elsewhere, exit_hooks, forked, hung, job, launcher, signals, worker
+from tilewise.launch import diagnose, elsewhere, exit_hooks, hung, job, launcher, signals, worker
 from tilewise.launch.events import Done
 from tilewise.launch.guardian import Guardian
 from tilewise.launch.join import Join, end_all, foreign
@@ -157,7 +157,7 @@ class Session:
                 guardian.tell([*output.claims, *beside])
             sent = msgspec.structs.replace(
                 kept_on,
-                inputs=decoding.decode(),
+                inputs=decoding.decode(plan.choices.memory, caught.check),
                 trace=trace.part,
                 progress=listener.progress,
                 survive=start.survives,

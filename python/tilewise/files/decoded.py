@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
+import errno
+import math
 import os
+from collections.abc import Callable
+from typing import BinaryIO
 
+from tilewise.base import forked
 from tilewise.base.claim import Claim
 from tilewise.base.errors import RunError, UsageError
+from tilewise.base.memory import available_memory
 from tilewise.base.owner import part_path
 from tilewise.base.staging import Staged
+from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import FORMATS, format_module
 from tilewise.files.guard import guarded
 from tilewise.files.region import Region, Source
 from tilewise.files.room import require_free
 
 _ATTEMPTS = 100
+_LEAST = 256 << 20  # bytes that a library may take in any case
+_TIMES = 32  # a picture's colours as wide numbers, twice, and what they are computed from
 
 
-def decoded(source: Source, folder: str, identity: str) -> Region:
+def decoded(
+    source: Source,
+    folder: str,
+    identity: str,
+    memory: int | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> Region:
     """The numbers of `source`, little-endian, in a new file `.{base}.{identity}.raw` in `folder`.
 
-    The caller removes that file. Raises RunError when the disk is too full, UsageError when the input
-    turns out to be broken; no file is left behind then.
+    The caller removes that file. The format's library works in a child, which takes `memory` bytes at most
+    (None: 32 times what the file has and promises), but may have 256 MiB. Meanwhile `check` is called, and
+    may raise. Raises RunError when the disk is too full, UsageError when the input turns out to be broken;
+    no file is left behind then.
     """
     require_free(folder, source.all_bytes, f"the decoded {source.name}")
     staged, descriptor = _new_file(folder, os.path.basename(source.path), identity, source.name)
-    with (
-        staged.or_none(),
-        guarded(f"{source.name} is not a readable {_kind(source)} file"),
-        os.fdopen(descriptor, "w+b") as out,
-    ):
-        format_module(source.path).decode(source, out)
-        out.flush()
-        size = os.fstat(out.fileno()).st_size
-        if size != source.all_bytes:
-            raise UsageError(
-                f"{source.name} holds {size} bytes of numbers, but its header promises {source.all_bytes}"
-            )
+    with staged.or_none(), os.fdopen(descriptor, "w+b") as out:
+        apart(lambda: unpack(source, out), source, source.all_bytes, memory, check)
     return Region(
         path=staged.part,
         name=source.name,
@@ -46,6 +53,45 @@ def decoded(source: Source, folder: str, identity: str) -> Region:
         file_bytes=source.all_bytes,
         steps=source.steps,
     )
+
+
+def unpack(source: Source, out: BinaryIO) -> None:
+    """Writes the numbers of `source` to `out`; UsageError where they are fewer or more than was said."""
+    with guarded(_unreadable(source)):
+        try:
+            format_module(source.path).decode(source, out)
+            out.flush()
+            size = os.fstat(out.fileno()).st_size
+        except OSError as error:
+            if error.errno != errno.EFBIG:
+                raise
+            size = source.all_bytes + 1  # at least
+        if size != source.all_bytes:
+            what = "more" if size > source.all_bytes else f"{size}"
+            raise UsageError(
+                f"{source.name} holds {what} bytes of numbers, but its header promises {source.all_bytes}"
+            )
+
+
+def apart(
+    work: Callable[[], None],
+    source: Source,
+    size: int,
+    memory: int | None,
+    check: Callable[[], None] = lambda: None,
+) -> None:
+    """Has a child do `work` with `source`, which writes `size` bytes to a file; see `decoded`."""
+    if memory is None:
+        whole = math.prod(source.part.shape) * ITEMSIZE[source.dtype] if source.part else source.all_bytes
+        memory = min(available_memory(), _TIMES * (whole + max(0, source.file_bytes)))
+    try:
+        forked.run(work, check, bounds=forked.Bounds(max(_LEAST, memory), size))
+    except forked.DiedError as error:
+        raise UsageError(f"{_unreadable(source)}: {error.message}", error.advice) from None
+
+
+def _unreadable(source: Source) -> str:
+    return f"{source.name} is not a readable {_kind(source)} file"
 
 
 def _kind(source: Source) -> str:

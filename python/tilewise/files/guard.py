@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import warnings
 from collections.abc import Iterator
+from typing import TypeVar
 
 from tilewise.base.errors import DISK_ERRORS, Interrupted, TilewiseError, UsageError, disk_failure, one_line
+
+_Kind = TypeVar("_Kind", bound=BaseException)
 
 
 @contextlib.contextmanager
@@ -23,16 +27,21 @@ def guarded(what: str) -> Iterator[None]:
     except TilewiseError:
         raise
     except Exception as error:  # a hostile file makes a library raise nearly anything
-        interruption = _interruption(error)
-        if interruption is not None:
+        if (interruption := _found(error, Interrupted)) is not None:
             raise interruption from None
         reason = one_line(error)
+        if _found(error, MemoryError) or re.search("alloc", reason, re.IGNORECASE):  # libraries of C say that
+            raise UsageError(
+                f"{what}, or it takes more memory to unpack than there may be: {reason}",
+                "a larger --memory, where you trust the file",
+            ) from None
         if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             raise disk_failure(what, error) from None
         raise UsageError(f"{what}: {reason}") from None
 
 
-def _interruption(error: BaseException | None) -> Interrupted | None:
-    while error is not None and not isinstance(error, Interrupted):
+def _found(error: BaseException | None, kind: type[_Kind]) -> _Kind | None:
+    """The first of that kind among an error and those that it hides."""
+    while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
     return error

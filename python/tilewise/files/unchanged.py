@@ -91,7 +91,7 @@ def _pieces(region: Region) -> list[tuple[str, int, int]]:
     from tilewise.files.dtypes import ITEMSIZE
 
     item = ITEMSIZE[region.dtype]
-    if region.tiles:
+    if any(tile.path for tile in region.tiles):
         return [
             (tile.path, tile.offset, tile.offset + tile.extent(region.order) * item)
             for tile in region.tiles
@@ -102,7 +102,7 @@ def _pieces(region: Region) -> list[tuple[str, int, int]]:
     if os.path.isdir(region.path):
         walk = sorted((folder, name) for folder, _, names in os.walk(region.path) for name in names)
         return [(os.path.join(*each), 0, 1 << 62) for each in walk]
-    whole = region.encoding != "binary" or getattr(region, "encoded", False)
+    whole = region.encoding != "binary" or bool(region.tiles) or getattr(region, "encoded", False)
     span = region.span if isinstance(region, Source) else region.bytes
     others: list[str] = []
     if isinstance(region, Source) and region.encoded:

@@ -7,11 +7,11 @@ import re
 import resource
 
 from tilewise.base.errors import RunError, TilewiseError, UsageError
+from tilewise.base.memory import SHARED_OF_RANK
 from tilewise.base.units import bytes_text, plural
 from tilewise.launch import advice, causes, slurm
 from tilewise.launch.launcher import NAMES, Start
 from tilewise.launch.outcome import Outcome
-from tilewise.machine.memory import SHARED_OF_RANK
 
 _NO_MPI = re.compile(r"Abort\(\d+\) on node (\d+).*?: Fatal error in (?:internal|PMPI|MPI)_Init")
 _SHARED = "/dev/shm"

@@ -6,7 +6,8 @@ import os
 
 import msgspec
 
-from tilewise.machine import allocation, cpu, memory
+from tilewise.base import memory
+from tilewise.machine import allocation, cpu
 from tilewise.machine.allocation import Allocation
 
 # Memory to count on for each processor where Slurm says nothing and no node can be looked at.

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+from tilewise.base import memory
 from tilewise.launch.environment import blas_warnings, for_ranks
-from tilewise.machine import cpu, facts, memory, profile, storage
+from tilewise.machine import cpu, facts, profile, storage
 
 
 def write(folder: Path, files: dict[str, str]) -> None:

@@ -17,13 +17,14 @@ from tilewise.files.checks import (
     printable,
     require_room,
 )
+from tilewise.files.chunks import MOST_BYTES
 from tilewise.files.dtypes import ALL, ITEMSIZE
 from tilewise.files.formats import Format, h5_elsewhere, nc_variables
-from tilewise.files.formats.h5_chunks import chunks_of, packed_by
+from tilewise.files.formats.h5_chunks import chunks_of, fill_of, packed_by
 from tilewise.files.formats.h5_elsewhere import require_readable
 from tilewise.files.formats.h5_names import choose, datasets, find
 from tilewise.files.guard import guarded
-from tilewise.files.region import New, Rectangle, Region, Source
+from tilewise.files.region import New, Rectangle, Region, Source, Tile
 from tilewise.files.regular import open_regular
 from tilewise.files.slices import Part, part_of, where, write_blocks
 from tilewise.files.stacks import Selection
@@ -66,11 +67,16 @@ def decode(source: Source, out: BinaryIO) -> None:
 
 
 def write_part(dataset: h5py.Dataset, part: Part, dtype: str, out: BinaryIO, kind: str = "h5") -> None:
-    """Writes the part row by row, or one slice behind the other; each chunk is unpacked once."""
+    """Writes the part row by row, or one slice behind the other; each chunk is unpacked once.
+
+    One that is large and not packed is read in parts.
+    """
     read = reader(dataset, dtype)
     if kind == "nc" and part.shape != dataset.shape:
         read = nc_variables.filled(read, dataset, part.shape)
     chunks = dataset.chunks or (1,) * len(part.shape)
+    if math.prod(chunks) * dataset.dtype.itemsize > MOST_BYTES and not packed_by(dataset, also_moved=True):
+        chunks = (1,) * len(part.shape)
     write_blocks(part, chunks, dtype, out, read)
 
 
@@ -230,7 +236,9 @@ def _source(
         )
     ranked = reason and whole and part.slices is None
     unpacked = chunks_of(dataset, part, name, size) if ranked else None
-    if unpacked is not None:
+    if ranked and (filled := unwritten(dataset, part)):
+        place |= filled
+    elif unpacked is not None:
         own = part.notes if part.is_list else ()
         place |= {
             "encoded": False,
@@ -249,6 +257,24 @@ def _source(
         warnings=warnings,
         **place,
     )
+
+
+def unwritten(dataset: h5py.Dataset, part: Part) -> dict[str, Any]:
+    """Fields of the Source where nothing of the dataset was written, so that all of it is the fill value."""
+    import h5py
+
+    properties = dataset.id.get_create_plist()
+    stored = dataset.is_virtual or properties.get_layout() == h5py.h5d.COMPACT
+    if stored or properties.get_external_count() or dataset.id.get_storage_size():
+        return {}
+    own = part.notes if part.is_list else ()
+    return {
+        "encoded": False,
+        "byte_order": byte_order(dataset.dtype),
+        "tiles": [Tile(path="", offset=0, rows=(0, part.rows), columns=(0, part.columns))],
+        "fill": fill_of(dataset),
+        "notes": (*own, f"{printable(dataset.name)} was never written, and holds the fill value"),
+    }
 
 
 def why_encoded(dataset: h5py.Dataset, numbers: int) -> str:

@@ -80,7 +80,7 @@ def chunks_of(dataset: h5py.Dataset, part: Part, name: str, size: int) -> Chunks
         offsets=offsets,
         bytes=bytes_,
         skipped=skipped if any(skipped) else [],
-        fill=_fill(dataset),
+        fill=fill_of(dataset),
     )
 
 
@@ -97,9 +97,9 @@ def stored_chunks(dataset: h5py.Dataset) -> list[h5py.h5d.StoreInfo] | None:
     return [each for each in found if each.byte_offset is not None]
 
 
-def packed_by(dataset: h5py.Dataset) -> str:
-    """Names of the filters that have packed the chunks; none where they only move bytes or add a checksum."""
-    return " and ".join(_packer(*each) for each in _applied(dataset) if each[0] not in (2, 3))
+def packed_by(dataset: h5py.Dataset, also_moved: bool = False) -> str:
+    """Names of the filters that packed the chunks; `also_moved`: or moved bytes, or added a checksum."""
+    return " and ".join(_packer(*each) for each in _applied(dataset) if also_moved or each[0] not in (2, 3))
 
 
 def require_filters(dataset: h5py.Dataset, name: str) -> None:
@@ -229,8 +229,11 @@ def _as_undone(masks: Array, filters: int) -> Array:
     return sum(((masks >> bit & 1) << (filters - 1 - bit) for bit in range(filters)), numpy.zeros_like(masks))
 
 
-def _fill(dataset: h5py.Dataset) -> str:
-    """The number of what is not stored; h5py has zeros where the library is not to write any."""
+def fill_of(dataset: h5py.Dataset) -> str:
+    """The number of what is not stored, as hexadecimal digits of the file's bytes.
+
+    h5py has zeros where the library is not to write any.
+    """
     import h5py
 
     never = dataset.id.get_create_plist().get_fill_time() == h5py.h5d.FILL_TIME_NEVER

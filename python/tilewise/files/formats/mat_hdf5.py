@@ -49,6 +49,9 @@ def inspect(path: str, name: str, member: str, size: int, selection: Selection |
                 require_room(name, size, offset, 1, count, found.dtype)
         why = reason and f"{printable(found.name)} is {reason}"
         order = "big" if _number(dataset.dtype).str[0] == ">" else "little"
+        place = where(part, offset, found.dtype, order, why)
+        if why and part.slices is None:
+            place |= h5.unwritten(dataset, part)
         return Source(
             path=path,
             name=name,
@@ -56,7 +59,7 @@ def inspect(path: str, name: str, member: str, size: int, selection: Selection |
             file_bytes=size,
             format="mat",
             member=found.name,
-            **where(part, offset, found.dtype, order, why),
+            **place,
         )
 
 
