@@ -15,6 +15,10 @@ from measurements import hostile, whole
 from reports import STUDY, record
 from reports import results as study_results
 from studies import FLAGS, MACHINE
+from tilewise.base.owner import new_owner
+from tilewise.engine.journal import Header
+from tilewise.files.region import Region
+from tilewise.launch.job import quit_job
 from tilewise.machine.model import Model
 from tilewise.machine.profile import Measured, Peak, Profile, Tile
 from tilewise.measurement.stored import encode
@@ -24,6 +28,8 @@ from timelines import made_up
 __all__ = ["FLAGS", "MACHINE", "RESULTS_STUDY"]
 
 WHOLE_STUDY = 'title = "T"\n' + STUDY.format(sizes="64, 128", launches=1)
+TOKEN = "0123456789abcdef" * 2  # of a job
+IDENTITY = new_owner().identity
 # Without plots, each of which takes a while to be drawn.
 RESULTS_STUDY = "\n[[".join(part for part in WHOLE_STUDY.split("\n[[") if not part.startswith("plots"))
 
@@ -153,3 +159,25 @@ def events() -> Iterator[bytes]:
 def hosts() -> Iterator[bytes]:
     """Hosts files."""
     yield b"node1:4\nnode2 slots=8 # the big one\n\nnode3\n"
+
+
+def journals() -> Iterator[bytes]:
+    """The header of a product and of a stencil with states, and lines of a log of either kind."""
+    region = Region(path="/C.npy", name="C.npy", rows=9, columns=8, dtype="float64", offset=128)
+    job = msgspec.structs.replace(quit_job(), command="multiply", inputs=[region, region], output=region)
+    made = Header(
+        **{"tilewise": "0.1.0", "line": "tilewise multiply A B", "name": "C.npy", "base": "C.npy"},
+        **{"member": "", "extension": ".npy", "began": 1.0, "job": job, "inputs": [None], "head": b"x"},
+    )
+    pieces = b"\n0 4 0 8 00000000000000ff\n4 9 0 8 0123456789abcdef"
+    yield msgspec.json.encode(made) + pieces
+    states = b"\n0 3 0 9 0 8 00000000000000ff\n0 3 whole 5 ff"
+    yield msgspec.json.encode(msgspec.structs.replace(made, slots=[region, region])) + states
+
+
+def greetings() -> Iterator[bytes]:
+    """A rank's first words and what follows, and a stranger's."""
+    beat = b'\x1e{"event": "beat", "rank": 0, "pid": 7, "host": "far", "phase": "c", "ticks": 3}\n'
+    yield f"{TOKEN} far 7\n".encode() + beat + b"bye\n"
+    yield b"guessed far 7\n"
+    yield b"x" * 600

@@ -10,6 +10,7 @@ import dataclasses
 import io
 import os
 import shutil
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,12 +21,17 @@ from malformed_files import WHOLE
 from pages import check_page, check_terminal
 from rich.console import Console, RenderableType
 from tilewise import files
+from tilewise.base import journal
 from tilewise.base.errors import TilewiseError
+from tilewise.base.owner import part_path
+from tilewise.engine import journal as going_on
 from tilewise.files import folder as folders
 from tilewise.files.contents import contents
 from tilewise.files.decoded import unpack
+from tilewise.files.target import find_target
 from tilewise.launch import events
 from tilewise.launch.hosts import read_hosts
+from tilewise.launch.lines import Lines
 from tilewise.machine import profile
 from tilewise.report import load_results as results
 from tilewise.report.explain import explain
@@ -165,6 +171,66 @@ def _hosts(data: bytes, folder: Path) -> None:
             raise BrokenPromise(f"a host called {host!r}")
 
 
+def _journal(data: bytes, folder: Path) -> None:
+    """What somebody left for us to go on with, with checksums that hold."""
+    path = str(folder / "C.npy")
+    part = part_path(path, seeds.IDENTITY)
+    beside = Path(journal.folder_of(part))
+    beside.mkdir()
+    header, *lines = data.split(b"\n")
+    (beside / journal.HEADER).write_bytes(header + b"\n" + going_on._check(header))
+    log = b"".join(b"%s %016x\n" % (line, journal._check(line + b" ")) for line in lines)
+    for name in ("0-0.log", "0-0.state.log"):
+        (beside / name).write_bytes(log)
+    Path(part).write_bytes(bytes(4096))
+    journal.beside(path)
+    going_on.facts_of(part)
+    begun = going_on.find(find_target(path), "multiply", resume=True, force=False)
+    if begun is not None:
+        journal.saved(begun.folder), journal.pieces(begun.folder)
+        begun.let_go()
+
+
+class _Door:
+    """Where one caller waits, who has said all that he will say."""
+
+    def __init__(self, data: bytes) -> None:
+        self.ours, theirs = socket.socketpair()
+        self.theirs = theirs
+        theirs.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            theirs.send(data)
+
+    def _accept(self) -> tuple[int, object]:
+        if self.ours.fileno() < 0:
+            raise BlockingIOError
+        return self.ours.detach(), None
+
+    def fileno(self) -> int:
+        return -1
+
+
+def _greeting(data: bytes, folder: Path) -> None:
+    """What anybody says at the door for ranks elsewhere, and what is heard of it."""
+    heard: list[bytes] = []
+    lines = Lines("fuzz", 4, False, heard.append)
+    lines._token = seeds.TOKEN
+    lines._room[True] = 1
+    door = _Door(data)
+    lines._let_in(door, True)  # type: ignore[arg-type]
+    for _ in range(200):
+        for descriptor in list(lines._held):
+            lines.hear(descriptor)
+    if (heard or lines.hosts()) and seeds.TOKEN.encode() not in data:
+        raise BrokenPromise("a stranger is heard")
+    if 0 in lines.here():
+        raise BrokenPromise("a stranger's end would be ours")
+    for line in heard:
+        events.split_line(line)
+    door.theirs.close()
+    lines.close()
+
+
 def _whole(*kinds: str) -> Callable[[], Iterator[bytes]]:
     """Seeds of a format: what its own writer makes, and the headers that lie."""
 
@@ -211,6 +277,8 @@ TARGETS: dict[str, Target] = {
     "profile": Target(_profile, seeds.profiles, structured=True),
     "events": Target(_events, seeds.events),
     "hosts": Target(_hosts, seeds.hosts),
+    "journal": Target(_journal, seeds.journals, structured=True),
+    "greeting": Target(_greeting, seeds.greetings),
 }
 if "parquet" in WHOLE:
     TARGETS |= {

@@ -9,6 +9,7 @@ import shlex
 import sys
 import time
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -187,6 +188,18 @@ def run(words: list[str]) -> int:
         return _run(study, points, name, wanted, folder, work, environment, whole, caught)
 
 
+def _tell_programs(study: Study, points: list[Point], setup: list[str]) -> None:
+    """Says what a study of somebody's, as ours have none, has run that is not tilewise."""
+    words = (pair for point in points if not point.reason for pair in pairwise([*point.words, ""]))
+    lines = [
+        value if flag == "--launcher" else flag.partition("=")[2]
+        for flag, value in words
+        if flag.partition("=")[0] == "--launcher"
+    ]
+    for line in dict.fromkeys([*setup, *lines]):
+        tell_notes([f"{study.path} runs {line}"])
+
+
 def _tell_people(said: str) -> None:
     """A note for who waits in front of a terminal; programs did not ask."""
     if sys.stderr.isatty():
@@ -243,6 +256,7 @@ def _run(
         raise
     tell_notes(kept.notes)
     if not wanted.quiet:
+        _tell_programs(study, points, [])
         left = running.left_of(study, points, kept.entries, environment, wanted.retry)
         there = sum(not point.reason for point in points)
         _tell_people(foretold(left, whole, there, study.minutes, os.getloadavg()[0]))
@@ -330,6 +344,8 @@ def _submit(
     given = {key: getattr(wanted, key) for key in ("account", "partition", "time") if getattr(wanted, key)}
     settings = msgspec.structs.replace(study.file.slurm, **given)
     folder = os.path.abspath(folder)
+    if not wanted.quiet:
+        _tell_programs(study, points, settings.setup)
     if wanted.machine:  # else nobody knows which host will be asked
         left = running.unfinished(study, points, folder, environment, wanted.retry)
         if all(point.reason for point in left):

@@ -247,7 +247,8 @@ class Lines:
             held.setblocking(False)
             line = _Line(held, elsewhere)
             if elsewhere:
-                keep_asking(held)
+                with contextlib.suppress(OSError):  # who has gone already is heard of later
+                    keep_asking(held)
                 self._strangers[held.fileno()] = time.monotonic()
             else:
                 line.pid, uid, _ = struct.unpack(
