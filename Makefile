@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test test-python check slow test-slow test-processors quick compilers scaling reports-simulated simulator lint format tidy wheel notebook torture fuzz fuzz-formats bench bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: docs help install develop demo test test-python check slow test-slow test-processors quick compilers scaling reports-simulated simulator lint format tidy wheel notebook torture fuzz fuzz-formats fuzz-mutations bench bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -187,6 +187,9 @@ torture: $(VENV)/.installed $(VENV)/.testers  ## each I/O call fails in turn, th
 fuzz: $(VENV)/.installed $(VENV)/.testers  ## fuzz all targets, SECONDS=60 each; TARGETS="text npy" names some (clang, libclang-rt-dev)
 	@$(PIP_INSTALL) atheris
 	$(BIN)/python tests/fuzz/run.py --seconds $(or $(SECONDS),60) $(TARGETS)
+
+fuzz-mutations: $(VENV)/.installed $(VENV)/.testers  ## 20000 inputs changed at random, under strace; COUNT=400 TARGETS="journal seam"
+	$(BIN)/python tests/fuzz/mutations.py --count $(or $(COUNT),20000) $(TARGETS)
 
 fuzz-formats: $(VENV)/.installed $(VENV)/.testers  ## 5000 files by other libraries with all their options, read to the bit (an hour); FILES=300 ARGS="--only h5,tif"
 	$(BIN)/python tests/torture/formats.py --files $(or $(FILES),5000) $(ARGS)
