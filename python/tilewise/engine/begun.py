@@ -174,7 +174,7 @@ def header_of(folder: str) -> Header:
                 "--force to start anew",
             )
         header = msgspec.json.decode(text, type=Header)
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{folder} is no journal of this version of tilewise: {error}", "--force to start anew"
         ) from None

@@ -62,7 +62,7 @@ def devices(path: str) -> Devices:
         if said.returncode == 0:
             return msgspec.json.decode(said.stdout, type=Devices)
         why = f"the worker ended with {said.returncode} when it looked"
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         why = f"the worker cannot be asked: {error}"
     except subprocess.TimeoutExpired:
         why = f"the driver did not answer within {_PATIENCE:g} s"

@@ -179,5 +179,5 @@ def split_line(line: bytes) -> tuple[bytes, Event | None]:
         return line, None
     try:
         return chatter, _decoder.decode(ours)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return line, None  # torn by somebody else's output: worth showing, not worth dying for
