@@ -206,7 +206,7 @@ def test_memory_names_the_cache_that_holds_what_is_touched() -> None:
             strict=True,
         )
     )
-    # One array of 16 KiB fits 32 KiB, as two and three do on two threads, which have a first-level cache each.
+    # One array of 16 KiB fits 32 KiB, as two and three do on two threads, each with a first-level cache.
     assert (held["4 KiB"], held["16 KiB"], held["64 MiB"]) == ("L1", "L1 to L2", "memory")
     copies = [one for one in node() if one.name == "copy" and one.bytes == 1 << 24]
     caches = [("L1", 32768.0), ("L2", 1048576.0), ("L3", 34603008.0)]
