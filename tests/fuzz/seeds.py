@@ -172,7 +172,7 @@ def journals() -> Iterator[bytes]:
     pieces = b"\n0 4 0 8 00000000000000ff\n4 9 0 8 0123456789abcdef"
     yield msgspec.json.encode(made) + pieces
     states = b"\n0 3 0 9 0 8 00000000000000ff\n0 3 whole 5 ff"
-    yield msgspec.json.encode(msgspec.structs.replace(made, slots=[region, region])) + states
+    yield msgspec.json.encode(msgspec.structs.replace(made, states=True)) + states
 
 
 def greetings() -> Iterator[bytes]:
