@@ -25,6 +25,7 @@ from tilewise.base import journal
 from tilewise.base.errors import TilewiseError
 from tilewise.base.owner import part_path
 from tilewise.engine import journal as going_on
+from tilewise.engine.begun import check_of
 from tilewise.files import folder as folders
 from tilewise.files.contents import contents
 from tilewise.files.decoded import unpack
@@ -33,6 +34,7 @@ from tilewise.launch import events
 from tilewise.launch.hosts import read_hosts
 from tilewise.launch.lines import Lines
 from tilewise.machine import profile
+from tilewise.operations.multiply.options import Multiply
 from tilewise.report import load_results as results
 from tilewise.report.explain import explain
 from tilewise.report.render.html import html
@@ -178,14 +180,16 @@ def _journal(data: bytes, folder: Path) -> None:
     beside = Path(journal.folder_of(part))
     beside.mkdir()
     header, *lines = data.split(b"\n")
-    (beside / journal.HEADER).write_bytes(header + b"\n" + going_on._check(header))
+    (beside / journal.HEADER).write_bytes(header + b"\n" + check_of(header))
     log = b"".join(b"%s %016x\n" % (line, journal._check(line + b" ")) for line in lines)
     for name in ("0-0.log", "0-0.state.log"):
         (beside / name).write_bytes(log)
     Path(part).write_bytes(bytes(4096))
     journal.beside(path)
     going_on.facts_of(part)
-    begun = going_on.find(find_target(path), "multiply", resume=True, force=False)
+    begun = going_on.find(
+        find_target(path), Multiply(a="A.npy", b="B.npy", output=path), resume=True, force=False
+    )
     if begun is not None:
         journal.saved(begun.folder), journal.pieces(begun.folder)
         begun.let_go()

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from resumed import forget, held, inputs, words_of
 from tilewise.base import journal
+from tilewise.engine.begun import header_of
 from tilewise.files.dtypes import ITEMSIZE
 
 JOBS = {
@@ -36,8 +37,9 @@ def journal_of(folder: Path) -> Path:
 def in_pieces(folder: Path, pick: random.Random) -> tuple[Path, int]:
     """A byte of a piece of the result that the log names, and the file that it is in."""
     beside = journal_of(folder)
-    output = json.loads((beside / journal.HEADER).read_text())["job"]["output"]
-    rows, columns, item = output["rows"], output["columns"], ITEMSIZE[output["dtype"]]
+    output = header_of(str(beside)).job.output
+    assert output is not None
+    rows, columns, item = output.rows, output.columns, ITEMSIZE[output.dtype]
     part = Path(journal.part_of(str(beside)))
     top, bottom, left, right = pick.choice(journal.pieces(str(beside))).block
     number = pick.randrange(top, bottom) * columns + pick.randrange(left, right)
@@ -75,17 +77,18 @@ def main() -> int:
             folder, dead = Path(kept, "folder"), Path(kept, "dead")
             folder.mkdir()
             inputs(folder)
+            untouched = set(os.listdir(folder))  # copies would have been touched since
             words = words_of(tilewise, name, 1)
             run: Callable[..., subprocess.CompletedProcess[str]] = subprocess.run
             run(words, cwd=folder, check=True, capture_output=True)
             wanted = held(folder)
             forget(folder)
             run(words, cwd=folder, env={**os.environ, "TILEWISE_FAULT": JOBS[name]}, capture_output=True)
-            shutil.copytree(folder, dead)
+            shutil.copytree(folder, dead, ignore=shutil.ignore_patterns(*untouched))
             found = 0
             for _ in range(given.count):
-                shutil.rmtree(folder)
-                shutil.copytree(dead, folder)
+                forget(folder)
+                shutil.copytree(dead, folder, dirs_exist_ok=True)
                 place = in_state if name.startswith("stencil") else in_pieces
                 flip(*place(folder, pick), pick.randrange(8))
                 done = run([*words, "--resume", "--json", "-"], cwd=folder, capture_output=True, text=True)
