@@ -37,11 +37,7 @@ _ATTEMPTS = 8  # to find a port that is free on several addresses
 _SPARED = 64  # descriptors that the front needs for other things
 _LOST, _LEAVE = b"L", b"E"
 _UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
-_INTERNAL = (
-    "127.",
-    "::1",
-    "fe80:",
-)  # addresses that only this host, or only this cable, knows by that number
+_INTERNAL = ("127.", "::1", "fe80:")  # addresses that only this host or cable knows by that number
 RUN = "TILEWISE_RUN"  # the variable by which ranks on this host find the front, and we all that was started
 FRONT = "TILEWISE_FRONT"  # the variable by which ranks on other hosts find it
 
