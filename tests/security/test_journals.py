@@ -151,6 +151,14 @@ def test_ranks_write_through_no_link(tilewise: Tilewise, victim: Path, io: str) 
     assert "could not be opened" in said and victim.read_bytes() == bytes(600_000)
 
 
+def test_a_timeline_is_written_through_no_link(tilewise: Tilewise, victim: Path) -> None:
+    numpy.save(tilewise.folder / "A.npy", numpy.ones((30, 20)))
+    victim.write_bytes(b"mine")
+    words = ("transpose", "A.npy", "-o", "C.npy", "-n", 2, "--trace", "t.json")
+    said = one_message(tilewise(*words, "--launcher", swapping(tilewise, ".t.json.*", victim)), 1)
+    assert "the timeline could not be written" in said and victim.read_bytes() == b"mine"
+
+
 def test_ranks_keep_no_state_through_a_link(
     tilewise: Tilewise, left: Callable[[Words], Path], victim: Path
 ) -> None:

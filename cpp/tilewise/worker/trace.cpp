@@ -5,12 +5,14 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
+#include <fcntl.h>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "tilewise/base/clock.hpp"
+#include "tilewise/io/file.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/worker/json.hpp"
 #include "tilewise/worker/match.hpp"
@@ -185,23 +187,34 @@ void write_trace(const Context& context, const MessageTrace& messages, const std
                                            messages.dropped_calls()};
     std::array<std::int64_t, 5> sums{};
     check(PMPI_Reduce(mine.data(), sums.data(), 5, MPI_INT64_T, MPI_SUM, 0, comm.get()), "MPI_Reduce");
-    std::ofstream out;
-    if (comm.rank() == 0) {
-        out.open(path);
-        out << "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
-    }
-    in_turn(comm, make, [&](const std::string& text) { out << text; });
+    const auto close = [](std::FILE* file) { std::fclose(file); };
+    std::unique_ptr<std::FILE, decltype(close)> out(nullptr, close);
+    const auto fail = [&] {
+        throw system_error(path + ": the timeline could not be written", errno != 0 ? errno : EIO);
+    };
+    const auto put = [&](const std::string& text) { std::fwrite(text.data(), 1, text.size(), out.get()); };
+    mpi::together(comm, [&] {
+        if (comm.rank() == 0) {
+            const int descriptor = io::open_made(path, O_WRONLY | O_CREAT | O_TRUNC);
+            if (descriptor < 0) {
+                fail();
+            }
+            out.reset(fdopen(descriptor, "w"));
+            put("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
+        }
+    });
+    in_turn(comm, make, put);
     mpi::together(comm, [&] {
         if (comm.rank() == 0) {
             const Json about{{"command", command},       {"ranks", comm.size()},
                              {"messages", sums[0]},      {"unmatched", sums[1]},
                              {"dropped", sums[2]},       {"hasty", sums[3]},
                              {"dropped_calls", sums[4]}, {"most_per_rank", most_messages}};
-            out << "\n], \"otherData\": " << about.text() << "}\n";
+            put("\n], \"otherData\": " + about.text() + "}\n");
             errno = 0;
-            out.close();
-            if (!out) {
-                throw system_error(path + ": the timeline could not be written", errno != 0 ? errno : EIO);
+            const bool written = std::ferror(out.get()) == 0;
+            if (std::fclose(out.release()) != 0 || !written) {
+                fail();
             }
         }
     });
