@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 
 from tilewise.base import journal
-from tilewise.base.errors import UsageError
+from tilewise.base.errors import UNDECODABLE, UsageError
 from tilewise.files.formats import extension
 from tilewise.files.region import Region, Source
 from tilewise.files.target import Target, base_of
@@ -174,7 +174,7 @@ def header_of(folder: str) -> Header:
                 "--force to start anew",
             )
         header = msgspec.json.decode(text, type=Header)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (OSError, *UNDECODABLE) as error:
         raise UsageError(
             f"{folder} is no journal of this version of tilewise: {error}", "--force to start anew"
         ) from None

@@ -15,11 +15,17 @@ if TYPE_CHECKING:
 
 LARGEST = 1 << 62  # bytes; the seam carries signed 64-bit integers
 HEADER_MAX = 8 << 20  # bytes; a longer header of a matrix is a lie
+MANIFEST = "manifest.json"
 PAGE = 4096
 PAGE_ALIGNED_FROM = 1 << 20  # bytes of numbers; below, a page of padding would be most of the file
 _MEANT = ("scale_factor", "add_offset", "_Unsigned", "valid_range", "valid_min", "valid_max")
 _NO_NUMBERS = ("_FillValue", "missing_value")
 _SHOWN = 20  # names in a message
+
+
+def is_plain(name: str) -> bool:
+    """Whether a file called so in a manifest lies in the manifest's own folder, and is not the manifest."""
+    return name not in ("", ".", "..", MANIFEST) and not set(name) & set("/\\\0")
 
 
 def number_type(dtype: numpy.dtype[Any], name: str) -> str:

@@ -12,11 +12,11 @@ import msgspec
 
 from tilewise.base import renaming
 from tilewise.base.claim import Claim
-from tilewise.base.errors import RunError, UsageError, disk_failure
+from tilewise.base.errors import UNDECODABLE, RunError, UsageError, disk_failure
 from tilewise.base.owner import part_path
 from tilewise.base.seal import Seal
 from tilewise.base.staging import Staged, expect_old, name_folder, naming, sync_path, synced, within
-from tilewise.files.checks import printable
+from tilewise.files.checks import MANIFEST, is_plain, printable
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import FORMATS, npy
 from tilewise.files.generated import parse_name
@@ -27,7 +27,6 @@ from tilewise.files.regular import open_regular, require_utf8
 from tilewise.files.room import require_free
 from tilewise.files.target import Target, check_folder, look_at
 
-MANIFEST = "manifest.json"
 VERSION = 1
 _BYTES_MAX = 1 << 20
 
@@ -250,7 +249,9 @@ def read_listing(path: str, name: str) -> Listing:
         listing = msgspec.json.decode(text, type=Listing)
         if listing.tilewise != VERSION:
             raise msgspec.ValidationError(f"it is of version {listing.tilewise}, but {VERSION} was expected")
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        if strange := [piece.file for piece in listing.files if not is_plain(piece.file)]:
+            raise msgspec.ValidationError(f"it names {strange[0]!r}, which is not a file of its folder")
+    except UNDECODABLE as error:
         raise UsageError(
             f"{name}/{MANIFEST} is not a manifest by tilewise, so nothing is replaced: "
             f"{printable(str(error))}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import zlib
 from collections.abc import Iterable
 
@@ -119,8 +120,10 @@ def look(path: str, begin: int, end: int, pages: int = PAGES) -> Look | None:
     with contextlib.suppress(OSError):
         if pages == 0:
             return _look(os.stat(path), begin, end, 0, 0)
-        with open(path, "rb", buffering=0) as file:
+        with open(path, "rb", buffering=0, opener=_without_waiting) as file:
             status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return None
             with contextlib.suppress(OSError, AttributeError):
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
             end = min(end, status.st_size)
@@ -131,6 +134,10 @@ def look(path: str, begin: int, end: int, pages: int = PAGES) -> Look | None:
                 digest = zlib.crc32(os.pread(file.fileno(), _PAGE, place), digest)
             return _look(status, begin, end, pages, digest)
     return None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # for the other end of a pipe
 
 
 def _look(status: os.stat_result, begin: int, end: int, pages: int, digest: int) -> Look:

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from tilewise.base.errors import UNDECODABLE
+
 _PATIENCE = 60.0  # seconds for one process to start and to leave
 
 
@@ -62,7 +64,7 @@ def devices(path: str) -> Devices:
         if said.returncode == 0:
             return msgspec.json.decode(said.stdout, type=Devices)
         why = f"the worker ended with {said.returncode} when it looked"
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (OSError, *UNDECODABLE) as error:
         why = f"the worker cannot be asked: {error}"
     except subprocess.TimeoutExpired:
         why = f"the driver did not answer within {_PATIENCE:g} s"

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from tilewise.base.errors import UNDECODABLE
 from tilewise.base.units import share_text
 
 MARK = b"\x1e"  # begins every line that is ours; all else is a library's chatter
@@ -179,5 +180,5 @@ def split_line(line: bytes) -> tuple[bytes, Event | None]:
         return line, None
     try:
         return chatter, _decoder.decode(ours)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNDECODABLE:
         return line, None  # torn by somebody else's output: worth showing, not worth dying for

@@ -14,6 +14,7 @@ plain one in a word:
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -225,8 +226,10 @@ def _described(name: str, xml: str) -> Cluster:
             continue
         if element.tag == "cluster":
             network = _network(name, element)
-        hosts.extend(_hosts(name, element))
-        if not (core := element.get("core", "1")).isdigit() or int(core) < 1:
+        hosts.extend(itertools.islice(_hosts(name, element), _MOST + 1 - len(hosts)))
+        if len(hosts) > _MOST:
+            raise UsageError(f"{FLAG} {name}: more than {_MOST} hosts")
+        if not (core := element.get("core", "1")).isdecimal() or int(core) < 1:
             raise UsageError(f"{FLAG} {name}: a number of cores was expected, not {core!r}")
         cores.add(int(core))
         speeds.add(_speed(name, element.get("speed", "1Gf")))
@@ -264,7 +267,7 @@ def _hosts(name: str, element: Element) -> Iterator[str]:
         return
     for stretch in element.get("radical", "").split(","):
         first, _, last = stretch.partition("-")
-        if not first.isdigit() or not (last or first).isdigit() or int(last or first) > _MOST:
+        if not first.isdecimal() or not (last or first).isdecimal() or int(last or first) > _MOST:
             raise UsageError(f"{FLAG} {name}: radical {stretch!r} is no range of numbers")
         for index in range(int(first), int(last or first) + 1):
             yield f"{element.get('prefix', '')}{index}{element.get('suffix', '')}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tilewise.base.errors import UsageError, clean
+from tilewise.base.errors import UNDECODABLE, UsageError, clean
 from tilewise.machine.allocation import Allocation, Node
 from tilewise.machine.facts import Facts
 from tilewise.machine.terms import Machine, checked
@@ -19,7 +19,7 @@ def read_machine(path: str) -> Machine:
             machine = msgspec.json.decode(file.read(), type=_Written)
     except OSError as error:
         raise UsageError(f"{_FLAG} {path}: cannot be read: {error.strerror}") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise UsageError(
             f"{_FLAG} {path}: does not describe a machine: {error}", "docs/how-to/plan-for-another-machine.md"
         ) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tilewise.base.errors import UsageError
+from tilewise.base.errors import UNDECODABLE, UsageError
 
 HOW = "tilewise measure ping --hosts FILE --levels core,node --json RESULT.json"
 _WITHIN = ("core", "cache", "socket", "sibling")  # the first of them that was measured
@@ -48,7 +48,7 @@ def measured_network(path: str, hosts: int) -> Network:
             result = msgspec.json.decode(file.read(), type=_Result)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise UsageError(f"{path} is not a result of tilewise measure: {error}", HOW) from None
     ways = {level: way for level in ("node", *_WITHIN) if (way := _way(result.lines, level)) is not None}
     within = next((ways[level] for level in _WITHIN if level in ways), None)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from tilewise.base.errors import RunError
+from tilewise.base.errors import UNDECODABLE, RunError
 from tilewise.base.staging import replace
 from tilewise.machine.model import Model
 from tilewise.machine.terms import Term, wrong_term
@@ -116,7 +116,7 @@ def load() -> Profile:
             return Profile()
         with open(os.path.join(folder(), "profile.json"), "rb") as file:
             profile = msgspec.json.decode(file.read(), type=Profile)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+    except (OSError, *UNDECODABLE):
         return Profile()
     if profile.version != 1:
         return Profile()

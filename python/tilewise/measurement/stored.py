@@ -6,7 +6,7 @@ import os
 
 import msgspec
 
-from tilewise.base.errors import RunError, UsageError
+from tilewise.base.errors import UNDECODABLE, RunError, UsageError
 from tilewise.base.staging import replace
 from tilewise.base.units import plural
 from tilewise.machine import profile
@@ -39,7 +39,7 @@ def read(path: str) -> Measurement:
             measurement = msgspec.json.decode(file.read(), type=Measurement)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise UsageError(
             f"{path} is not a measurement: {error}", "tilewise measure --json FILE makes one"
         ) from None

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tilewise.base.errors import UsageError
+from tilewise.base.errors import UNDECODABLE, UsageError
 from tilewise.launch.record import Record
 from tilewise.measurement import stored
 from tilewise.measurement.result import Measurement
@@ -76,7 +76,7 @@ def _file(path: str, results: Found) -> None:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", _ADVICE) from None
     try:
         glance = msgspec.json.decode(text, type=_Glance)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         raise UsageError(f"{path} is not a result that a report can be made of", _ADVICE) from None
     if bytes(glance.traceEvents):
         results.traces.append(path)
@@ -91,7 +91,7 @@ def _file(path: str, results: Found) -> None:
 def _record(path: str, text: bytes) -> Record:
     try:
         return msgspec.json.decode(text, type=Record)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise UsageError(f"{path} is not a record of this version: {error}") from None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewise.base.errors import UsageError
 from tilewise.base.units import plural
+from tilewise.files.checks import printable
 from tilewise.launch.record import Record
 from tilewise.measurement.result import Measurement
 from tilewise.report.data_path import Way, data_path, way_of
@@ -105,7 +106,7 @@ def timelines(studies: Sequence[Evaluated]) -> Section | None:
         for one in alike:
             if len(lines) < ABREAST:
                 try:
-                    lines.append(read_timeline(os.path.join(one[0].results.folder, one[2].trace)))
+                    lines.append(read_timeline(_within(one[0].results.folder, one[2].trace)))
                     shown.append(one)
                 except UsageError as error:
                     unread.append(f"Omitted: {error.message}.")
@@ -142,6 +143,13 @@ def _untypical(each: Evaluated, entry: Entry) -> str:
 def _size(entry: Entry) -> tuple[float, float]:
     """Ranks, then seconds: a timeline of one rank shows little."""
     return figure_of("variant.ranks", entry) or 0.0, figure_of("seconds.total.max", entry) or entry.seconds
+
+
+def _within(folder: str, name: str) -> str:
+    """The path of a file of the results; UsageError where `name` leads out of their `folder`."""
+    if os.path.isabs(name) or ".." in name.split("/"):
+        raise UsageError(f"{printable(name)} is not a file of these results")
+    return os.path.join(folder, name)
 
 
 def _traced(each: Evaluated) -> list[Entry]:

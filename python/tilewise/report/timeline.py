@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
 import numpy
 
-from tilewise.base.errors import UsageError
+from tilewise.base.errors import UNDECODABLE, UsageError
 from tilewise.report.figures.style import PHASES
 
 KINDS = (*PHASES, "mpi")  # "mpi": a call of MPI, within a span
 MPI = len(PHASES)
+_LARGEST = 1 << 30  # bytes
 Array: TypeAlias = "numpy.ndarray[Any, numpy.dtype[Any]]"
 _SPAN = numpy.dtype([("start", "f8"), ("end", "f8"), ("name", "i4"), ("kind", "i4")])
 _MESSAGE = numpy.dtype(
@@ -87,12 +88,16 @@ class Timeline:
 def read_timeline(path: str | os.PathLike[str], title: str = "") -> Timeline:
     """Reads a file of `--trace`, `.gz` or not. Raises UsageError where it is none."""
     try:
-        data = Path(path).read_bytes()
-        data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        with open(path, "rb") as packed:
+            data = packed.read(_LARGEST + 1)
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise UsageError(f"{os.fspath(path)} is larger than 1 GiB, too large for a timeline")
         file = msgspec.json.decode(data, type=_File)
         return timeline_of(file.traceEvents, file.otherData, title)
     except (  # ValueError, TypeError: a text where a number is to be, such as a message's bytes
-        *(msgspec.MsgspecError, ValueError, TypeError, OverflowError),
+        *(*UNDECODABLE, ValueError, TypeError, OverflowError),
         *(EOFError, zlib.error, gzip.BadGzipFile),
     ) as error:
         raise UsageError(f"{os.fspath(path)}: no timeline of --trace ({error})") from None

@@ -16,6 +16,7 @@ import shutil
 
 import msgspec
 
+from tilewise.base.errors import UNDECODABLE
 from tilewise.base.staging import replace
 
 
@@ -37,7 +38,7 @@ def read(path: str) -> Stamp | None:
     try:
         with open(name_of(path), "rb") as file:
             return msgspec.json.decode(file.read(), type=Stamp)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+    except (OSError, *UNDECODABLE):
         return None
 
 

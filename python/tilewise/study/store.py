@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tilewise.base.errors import RunError, UsageError
+from tilewise.base.errors import UNDECODABLE, RunError, UsageError
 from tilewise.base.staging import replace_or_fail
 from tilewise.base.units import plural
 from tilewise.study.locks import Locks, lock
@@ -373,7 +373,7 @@ def _sessions(path: str) -> list[Session]:
         return []
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
 
 
@@ -385,12 +385,12 @@ def _title(text: bytes) -> str:
     """The title in the text of a study; empty where it is none."""
     try:
         return msgspec.toml.decode(text, type=_Titled).title
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNDECODABLE:
         return ""
 
 
 def _entry(line: bytes) -> Entry | None:
     try:
         return msgspec.json.decode(line, type=Entry)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNDECODABLE:
         return None

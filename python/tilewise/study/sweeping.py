@@ -10,7 +10,10 @@ import fcntl
 import os
 import shutil
 
+from tilewise.base import safely
+
 OWNER = ".owner"
+_LONGEST = 4096  # bytes of a path
 
 
 def own(folder: str, points: str) -> None:
@@ -45,8 +48,8 @@ def _taken(path: str) -> str:
     if os.path.islink(path):
         return ""
     try:
-        with open(os.path.join(path, OWNER), encoding="utf-8") as file:
-            points = os.open(file.read(), os.O_RDONLY | os.O_CLOEXEC)
+        with os.fdopen(safely.open_file(os.path.join(path, OWNER)), encoding="utf-8") as file:
+            points = os.open(file.read(_LONGEST), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return ""
     try:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _DEEPEST = 8  # virtual datasets that are made of virtual datasets
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_NUMBER = re.compile("%%|%[0-9]*b")
 _HEAD = 4096  # bytes; a MATLAB file has 512 before the signature
 
 
@@ -33,17 +34,15 @@ def require_readable(dataset: h5py.Dataset, path: str, name: str, depth: int = 0
     require_filters(dataset, name)
     _require_raw_files(dataset, path, folder, name)
     for file, member in _sources(dataset):
-        there = path if file == "." else os.path.join(os.path.dirname(path), file)
-        _require_in(folder, there, file, name)
-        if "%" in file + member:
-            continue  # it stands for a number: a file for each, of which some may be missing
-        if not os.path.isfile(there):
-            raise UsageError(
-                f"{name} is composed of parts of other files, and {printable(file)} does not exist"
-            )
-        if depth == _DEEPEST:
-            raise UsageError(f"{name} nests virtual datasets more than {_DEEPEST} deep")
-        _require_source(there, member, name, depth)
+        for there in _files(path, file):
+            _require_in(folder, there, file, name)
+            if not os.path.isfile(there):
+                raise UsageError(
+                    f"{name} is composed of parts of other files, and {printable(file)} does not exist"
+                )
+            if depth == _DEEPEST:
+                raise UsageError(f"{name} nests virtual datasets more than {_DEEPEST} deep")
+            _require_source(there, member, name, depth)
 
 
 def others(source: Source) -> list[str]:
@@ -65,21 +64,41 @@ def _others(path: str, member: str, depth: int) -> set[str]:
         dataset = book[member]
         found.update(os.path.abspath(os.fsdecode(raw)) for raw, _, _ in dataset.external or ())
         for file, inner in _sources(dataset):
-            name = glob.escape(os.path.join(os.path.dirname(path), file))
-            numbered = glob.glob(re.sub("%[0-9]*b", "*", name))
-            for there in [path] if file == "." else numbered:
+            for there in _files(path, file):
                 found.add(there)
                 found |= _others(there, inner, depth + 1) if depth < _DEEPEST else set()
     return found
+
+
+def _files(path: str, file: str) -> list[str]:
+    """Paths of a source's `file`. One with `%b` stands for a number: those that are there."""
+    there = os.path.join(os.path.dirname(path), file)
+    if "%" not in file:
+        return [path if file == "." else there]
+    return glob.glob(_NUMBER.sub(lambda found: _numbered(found, "*"), glob.escape(there)))
+
+
+def _members(book: h5py.File, member: str) -> list[str]:
+    """Names of a source's datasets. One with `%b` stands for a number: those that are there."""
+    if "%" not in member:
+        return [member]
+    above, _, last = member.rpartition("/")
+    wanted = _NUMBER.sub(lambda found: _numbered(found, "-?[0-9]+"), re.escape(last))
+    return [f"{above}/{each}" for each in book[above or "/"] if re.fullmatch(wanted, each)]
+
+
+def _numbered(found: re.Match[str], number: str) -> str:
+    return "%" if found[0] == "%%" else number
 
 
 def _require_source(path: str, member: str, name: str, depth: int) -> None:
     import h5py
 
     with h5py.File(path, "r", locking="best-effort") as book:
-        part = find(book, f"{name}, made of {printable(path)},", member)
-        if isinstance(part, h5py.Dataset):
-            require_readable(part, path, name, depth + 1)
+        for each in _members(book, member):
+            part = find(book, f"{name}, made of {printable(path)},", each)
+            if isinstance(part, h5py.Dataset):
+                require_readable(part, path, name, depth + 1)
 
 
 def _require_raw_files(dataset: h5py.Dataset, path: str, folder: str, name: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from tilewise.base.errors import UsageError
+from tilewise.base.errors import UNDECODABLE, UsageError
 from tilewise.files.checks import (
     LARGEST,
     PAGE,
@@ -155,7 +155,7 @@ def _tensors(head: bytes, name: str) -> dict[str, _Tensor]:
         raw = msgspec.json.decode(head, type=dict[str, msgspec.Raw])
         raw.pop("__metadata__", None)
         return {key: msgspec.json.decode(value, type=_Tensor) for key, value in raw.items()}
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise UsageError(f"{name} is not a readable .safetensors file: {printable(str(error))}") from None
 
 

@@ -7,15 +7,15 @@ import os
 
 import msgspec
 
-from tilewise.base.errors import UsageError
+from tilewise.base.errors import UNDECODABLE, UsageError
 from tilewise.base.owner import part_path
 from tilewise.base.units import shape_text
-from tilewise.files.checks import numbers_bytes, printable
+from tilewise.files.checks import MANIFEST, is_plain, numbers_bytes, printable
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.headed import put_head
 from tilewise.files.regular import open_regular
 
-FILE = "manifest.json"
+FILE = MANIFEST
 VERSION = 1
 _BYTES_MAX = 64 << 20
 
@@ -49,7 +49,7 @@ def read(folder: str, name: str) -> Manifest:
         text = file.read(size)
     try:
         manifest = msgspec.json.decode(text, type=Manifest)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise UsageError(f"{name}/{FILE} is not a manifest of tiles: {printable(str(error))}") from None
     if manifest.tilewise != VERSION:
         raise UsageError(f"{name}/{FILE} is of version {manifest.tilewise}, but {VERSION} was expected")
@@ -119,10 +119,9 @@ def write(folder: str, manifest: Manifest, identity: str) -> None:
 
 def _require_plain(piece: Piece, name: str) -> None:
     """Raises UsageError for a name that would lead out of the folder, or is the manifest's own."""
-    file = piece.file
-    if not file or file in (".", "..", FILE) or set(file) & set("/\\\0"):
+    if not is_plain(piece.file):
         raise UsageError(
-            f"{name}/{FILE} names {printable(repr(file))}, but a file in its own folder was expected"
+            f"{name}/{FILE} names {printable(repr(piece.file))}, but a file in its own folder was expected"
         )
 
 
