@@ -138,7 +138,12 @@ template <class T> void check_half(Dtype dtype, std::int64_t n, std::int64_t k, 
 }  // namespace
 
 TEST_CASE("half of a product and its mirror image are the product") {
-    for (const std::int64_t n : {1, 70, 193, 301, 700}) {
+#ifdef TILEWISE_SANITIZED
+    const std::vector<std::int64_t> sizes{1, 70, 193, 301};  // plain products take their squares
+#else
+    const std::vector<std::int64_t> sizes{1, 70, 193, 301, 700};
+#endif
+    for (const std::int64_t n : sizes) {
         for (const bool transposed : {false, true}) {
             for (const auto kernel : {kernel::Kernel::fast, kernel::Kernel::blas, kernel::Kernel::plain}) {
                 check_half<double>(Dtype::float64, n, 230, transposed, kernel);

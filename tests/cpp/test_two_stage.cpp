@@ -118,7 +118,12 @@ TEST_CASE("a block of reflectors is what they are one after the other, whatever 
 }
 
 TEST_CASE("a bidiagonal matrix by divide and conquer, also where it falls apart or has equal values") {
-    for (const std::int64_t n : {1, 2, 30, 257, 520, 700}) {
+#ifdef TILEWISE_SANITIZED
+    const std::vector<std::int64_t> sizes{1, 2, 30, 257};  // the check takes their cubes
+#else
+    const std::vector<std::int64_t> sizes{1, 2, 30, 257, 520, 700};
+#endif
+    for (const std::int64_t n : sizes) {
         for (const std::string kind : {"random", "zeros", "equal", "graded", "identity", "nothing"}) {
             CAPTURE(n);
             CAPTURE(kind);

@@ -25,7 +25,7 @@ LARGE = 48 << 20  # bytes a rank from which the matrix is most of what there is
         ((1300, 1200), (*JACOBI, "-n", 1, "--start", "qr")),
         ((1300, 1200), (*JACOBI, "-n", 1, "--values-only")),
         ((1200, 1300), (*JACOBI, "-n", 1, "--scaled", "--repeat", 2)),
-        ((1200, 1200), (*JACOBI, "-n", 1, "-t", 2, "--inner", "rotations")),
+        ((800, 800), (*JACOBI, "-n", 1, "-t", 2, "--inner", "rotations")),
         ((1200, 1300), (*JACOBI, "-n", 2)),
         ((1200, 1200), (*JACOBI, "-n", 2, "--start", "qr", "--remainder", "last", "--block-columns", 400)),
         ((1300, 1200), (*JACOBI, "-n", 2, "--values-only", "--start", "qr")),
