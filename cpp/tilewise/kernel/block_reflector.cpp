@@ -21,17 +21,6 @@ struct Shape {
     std::int64_t rows, count, reach, stride;
 };
 
-template <int lanes> struct Lanes;
-template <> struct Lanes<2> {
-    typedef double type __attribute__((vector_size(16), aligned(sizeof(double)), may_alias));
-};
-template <> struct Lanes<4> {
-    typedef double type __attribute__((vector_size(32), aligned(sizeof(double)), may_alias));
-};
-template <> struct Lanes<8> {
-    typedef double type __attribute__((vector_size(64), aligned(sizeof(double)), may_alias));
-};
-
 /// A tile of `height` rows and three vectors: c ± Σ a(r, p)·b(p) over p in [begin, end). C takes part once, at the end,
 /// so that it is rounded once.
 template <int lanes, std::size_t height, bool subtract>

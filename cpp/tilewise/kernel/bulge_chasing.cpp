@@ -16,11 +16,6 @@
 namespace tilewise::kernel {
 namespace {
 
-/// A register of so many numbers.
-template <std::int64_t lanes> struct Lanes {
-    typedef double type __attribute__((vector_size(lanes * sizeof(double)), aligned(sizeof(double)), may_alias));
-};
-
 template <std::int64_t lanes> TILEWISE_INLINE double sum_of(const typename Lanes<lanes>::type& v) {
     double sum[lanes];
     std::memcpy(sum, &v, sizeof(v));
