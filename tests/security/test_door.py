@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import socket
 import time
 from collections.abc import Iterator
 
 import pytest
+from fronts import ListeningFront
 from tilewise.launch import launcher, lines
 from tilewise.launch.job import quit_job
-from tilewise.launch.lines import FRONT, Lines, Pieces
+from tilewise.launch.lines import Pieces
 from tilewise.launch.rank_pidfds import RankPidfds
 
 HERE = os.uname().nodename
 
 
-class Front:
+class Front(ListeningFront):
     """The front's side of a door that strangers find."""
 
     def __init__(self, hosts: tuple[str, ...] = (HERE,)) -> None:
-        self.selector = selectors.DefaultSelector()
-        self.lines = Lines(f"test-{os.getpid()}-{time.monotonic_ns()}", 4, True, lambda line: None, hosts)
-        self.lines.listen(self.selector)
+        super().__init__(hosts)
         self.pidfds = RankPidfds(self.selector, self.lines)
-        self.token, self.port, *self.addresses = self.lines.environment[FRONT].split()
 
     def listen(self, seconds: float = 0.05) -> None:
         """Hears all that is there to be heard."""
@@ -56,8 +53,7 @@ def front() -> Iterator[Front]:
     try:
         yield made
     finally:
-        made.lines.close()
-        made.selector.close()
+        made.close()
 
 
 def ended(caller: socket.socket) -> bool:

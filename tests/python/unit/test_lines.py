@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import os
-import selectors
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
+from fronts import ListeningFront
 from tilewise.launch import constants
 from tilewise.launch.events import RankPlace
-from tilewise.launch.lines import FRONT, End, Lines
+from tilewise.launch.lines import End
 from tilewise.launch.rank_pidfds import RankPidfds
 
 HERE = os.uname().nodename
 
 
-class Front:
+class Front(ListeningFront):
     """The front's side, for a test that is its own ranks."""
-
-    def __init__(self) -> None:
-        self.heard: list[bytes] = []
-        self.selector = selectors.DefaultSelector()
-        self.run = f"test-{os.getpid()}-{time.monotonic_ns()}"
-        self.lines = Lines(self.run, 4, True, self.heard.append)
-        self.lines.listen(self.selector)
-        self.token, self.port, *self.addresses = self.lines.environment[FRONT].split()
 
     def listen(self) -> list[End]:
         """All ends that are there to be heard."""
@@ -52,8 +43,7 @@ def front() -> Iterator[Front]:
     try:
         yield made
     finally:
-        made.lines.close()
-        made.selector.close()
+        made.close()
 
 
 def test_the_end_of_a_rank_is_heard_and_told_to_the_others(front: Front) -> None:
