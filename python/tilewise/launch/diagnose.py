@@ -171,7 +171,7 @@ def _lost(outcome: Outcome, host: str) -> RunError:
     if (number := _srun_signal("\n".join(outcome.chatter), seen)) is not None:
         return _killed(outcome, who, number, "")
     return RunError(
-        f"{who} ended before the job was done, and the launcher did not end the others",
+        f"{who} ended before the job was done",
         "look for 'out of memory' in that host's kernel log, or run again with -v",
     )
 

@@ -41,6 +41,7 @@ _GRACE = 2.0  # of these, whatever --timeout says
 _AFTER_RECORD = 30.0  # seconds it may take to leave MPI once it said that it is done
 _LEAVING = 3.0  # seconds in which ranks may end after the first has, when the job has failed
 _DRAIN = 0.3  # seconds for what is still in the pipes once the child has gone
+_CAUSE = 0.3  # seconds in which we hear of the rank for whose loss a launcher ends the others
 _ANSWER = 0.3  # seconds in which ranks say where they are, before a job that takes too long is ended
 _LOOK = 1.0  # from one look for ranks that cannot speak to the next, while the job starts
 _KEPT = 400  # lines of chatter that are kept
@@ -93,6 +94,7 @@ class Supervisor:
         self._start_by: float | None = None
         self._look_by = time.monotonic() + _LOOK
         self._left_at: float | None = None  # when all ranks had left in peace
+        self._ended_by: float | None = None  # when a rank's SIGTERM is no longer taken for the launcher's
 
     def run(self, job: bytes) -> Outcome:
         """Starts the child, hands it `job`, and returns when it and all below it have gone.
@@ -231,6 +233,9 @@ class Supervisor:
         """Whether nothing good can come any more; the outcome says why."""
         outcome = self._outcome
         said = outcome.record is not None or outcome.failed is not None or outcome.signalled is not None
+        if self._ended_by is not None and pidfds.lost is not None:
+            outcome.lost = pidfds.lost  # ranks that a signal ends wait for us: this one ended by itself
+            return True
         if outcome.record is not None and self._lines.all_left:
             # A launcher whose own process on some host was killed waits on, with nothing left to wait for.
             self._left_at = self._left_at or now
@@ -336,7 +341,9 @@ class Supervisor:
                     self._outcome.failed = event
                 else:
                     self._outcome.signalled = event
-            self._tighten(now if self._waited_for() else now + _AFTER_ERROR)
+                    if self._start.joined and event.number == signal.SIGTERM:
+                        self._ended_by = now + _CAUSE
+            self._tighten(self._ended_by or (now if self._waited_for() else now + _AFTER_ERROR))
         else:
             self._outcome.record = event
             self._outcome.timed_out = False  # it was done while the ranks were asked
@@ -350,7 +357,7 @@ class Supervisor:
         """Whether a rank of somebody else's launcher waits until we have said why the job failed."""
         outcome = self._outcome
         aborts = outcome.failed is not None and outcome.failed.aborts
-        told = aborts or outcome.signalled is not None
+        told = aborts or (outcome.signalled is not None and time.monotonic() >= (self._ended_by or 0))
         return self._start.joined and (told or outcome.lost is not None or outcome.hang is not None)
 
     def _agreed(self) -> bool:
