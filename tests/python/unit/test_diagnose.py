@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,33 @@ def test_the_launcher_that_ends_us_has_not_the_last_word() -> None:
     exit_hooks.run()
     error = diagnose.error_of(outcome, None)
     assert error is not None and "rank 5 was killed by signal 9" in error.message
+
+
+@pytest.mark.parametrize("dies", ["pass", "os.kill(os.getpid(), 9)"])
+def test_a_launcher_that_ends_the_others_is_not_the_cause(dies: str) -> None:
+    # Rank 1 dies, srun -K ends rank 0, and what that one says comes first.
+    rank = """
+import json, os, socket, sys, time
+from tilewise.launch.lines import RUN
+own, child = os.getpid(), os.fork()
+held = socket.socket(socket.AF_UNIX)
+held.connect("\\0tilewise-" + os.environ[RUN])
+if child:
+    held.send(b"\\n")
+    ranks = [{"rank": rank, "host": os.uname().nodename, "pid": pid} for rank, pid in enumerate((own, child))]
+    for event in ({"event": "started", "ranks": ranks}, {"event": "signal", "rank": 0, "number": 15}):
+        print("\\x1e" + json.dumps(event), flush=True)
+    held.recv(1)
+else:
+    time.sleep(0.2)
+    DIES
+""".replace("DIES", dies)
+    with watched(ending=False) as signals:
+        start = launcher.Start([sys.executable, "-c", rank], dict(os.environ), joined=True, ranks=2)
+        outcome = Supervisor(start, "/no/worker", signals, timeout=20).run(b"{}")
+    exit_hooks.run()
+    error = diagnose.error_of(outcome, None)
+    assert error is not None and re.search(r"rank 1 \(pid \d+ on \S+\) ended before", error.message)
 
 
 def test_what_a_killed_launcher_leaves_is_ended(tmp_path: Path) -> None:
