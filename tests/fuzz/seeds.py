@@ -20,7 +20,7 @@ from tilewise.engine.journal import Header
 from tilewise.files.region import Region
 from tilewise.launch.job import quit_job
 from tilewise.machine.model import Model
-from tilewise.machine.profile import Measured, Peak, Profile, Tile
+from tilewise.machine.profile import Measured, Profile, Tile
 from tilewise.measurement.stored import encode
 from tilewise.study import shipped
 from timelines import made_up
@@ -135,8 +135,8 @@ def results() -> Iterator[bytes]:
 
 def profiles() -> Iterator[bytes]:
     """What a machine was measured as."""
-    peaks, tiles = {"h|c|float64|1|": Peak(1e9, "Haswell")}, {"h|c|8|1": Tile(8, 8, False, 1e9)}
-    yield msgspec.json.encode(Profile(peaks=peaks, tiles=tiles, measured={"h|c": Measured(Model())}))
+    tiles = {"h|c|8|1": Tile(8, 8, False, 1e9)}
+    yield msgspec.json.encode(Profile(tiles=tiles, measured={"h|c": Measured(Model())}))
 
 
 def events() -> Iterator[bytes]:

@@ -80,7 +80,7 @@ def record(job, passed=True):
         "messages": each(3),
         "io_calls": each(2),
         "flops": 1e9,
-        "peak_flops": 2e11 if job["calibrate"] else None,
+        "peak_flops": 2e11,
         "verification": verification,
         "result": {},
         "warnings": [],
@@ -109,7 +109,7 @@ def play(job, how):
     if how == "":
         emit(record(job))
     elif how == "disturbed":
-        emit(record(job) | ({"peak_flops": 5e10} if job["calibrate"] else {}))
+        emit(record(job) | {"peak_flops": 5e10})
     elif how == "chatter":
         print("a library says hello")
         print("and complains", file=sys.stderr)

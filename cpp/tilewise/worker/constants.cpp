@@ -19,7 +19,6 @@
 #include "tilewise/kernel/sweep.hpp"
 #include "tilewise/kernel/text.hpp"
 #include "tilewise/kernel/two_stage.hpp"
-#include "tilewise/measure/gemm_rate.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/multiply/algorithms.hpp"
 #include "tilewise/multiply/early_output.hpp"
@@ -110,7 +109,6 @@ constexpr Constant constants[] = {
     {"svd.tall_lane_factor", svd::TallSteps::lane_factor},
     {"svd.probes", svd::probes},
     {"norm.summed_numbers", mpi::summed_numbers},
-    {"measure.gemm_rate_bytes", measure::gemm_rate_bytes},
     {"seam.job_window", job_window},
     {"seam.line_patience", line_patience},
     {"seam.line_asked_after", line_asked_after},

@@ -67,7 +67,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JournalFields, folder, start, standing, every
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Job, protocol, constants, id, command, inputs, output, variant, stencil, svd, stack,
                                    convert, measure, journal, dtype, verify, overflow, symmetric, repeat, warmup, sync,
                                    bind, read_back, survive, queue, band_bytes, stage, tolerance, place, hints, trace,
-                                   site, calibrate, progress, fault)
+                                   site, progress, fault)
 
 namespace {
 

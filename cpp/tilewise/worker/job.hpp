@@ -20,7 +20,7 @@
 
 namespace tilewise::worker {
 
-inline constexpr int protocol = 13;
+inline constexpr int protocol = 14;
 
 /// Bytes of a job that the front sends ahead of what it hears to have been read: half of what a pipe holds.
 inline constexpr std::size_t job_window = 32768;
@@ -180,7 +180,7 @@ struct Job {
     std::map<std::string, std::string> hints;
     std::string trace;
     std::optional<io::Site> site;  ///< what other hosts must see as the front does; nothing where there are none
-    bool calibrate = false, progress = false;
+    bool progress = false;
     std::string fault;
 };
 

@@ -9,9 +9,10 @@
 #include <utility>
 
 #include "tilewise/base/names.hpp"
+#include "tilewise/base/work.hpp"
 #include "tilewise/io/text.hpp"
 #include "tilewise/kernel/backend.hpp"
-#include "tilewise/measure/gemm_rate.hpp"
+#include "tilewise/measure/peak.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/multiply.hpp"
 #include "tilewise/transpose/transpose.hpp"
@@ -289,7 +290,8 @@ void run(const mpi::Communicator& comm, const Job& asked, const std::vector<int>
     if (outcome.afterwards) {
         std::exchange(outcome.afterwards, {})(outcome);
     }
-    const double peak = job.calibrate ? measure::gemm_rate(context, dtype_of(job.dtype)) : 0;
+    const bool computes = job.command == "multiply" || job.command == "stencil" || job.command == "svd";
+    const double peak = computes && !is_simulated ? measure::peak(context, dtype_of(job.dtype)) : 0;
     if (!job.trace.empty()) {
         write_trace(context, message_trace(), job.command, job.trace);
     }

@@ -105,11 +105,10 @@ def _cache() -> Finding:
     above = folder
     while not os.path.exists(above):
         above = os.path.dirname(above)
-    peaks = plural(len(profile.load().peaks), "stored peak")
     if os.access(above, os.W_OK):
-        return Finding("cache", f"{folder}, {peaks}")
+        return Finding("cache", folder)
     return Finding(
-        "cache", f"{folder} cannot be written, so measured peaks are not stored", "note", "XDG_CACHE_HOME"
+        "cache", f"{folder} cannot be written, so nothing measured is stored", "note", "XDG_CACHE_HOME"
     )
 
 

@@ -23,6 +23,7 @@ from tilewise.launch.job import Job, Stack, Variant
 from tilewise.launch.launcher import Start
 from tilewise.launch.record import (
     Bytes,
+    Environment,
     InputSeconds,
     Matrix,
     OutputSeconds,
@@ -69,9 +70,6 @@ def record_of(
     plan, cluster = output.plan, output.plan.choices.simulate
     seconds = _seconds(done, wall)
     compute_rate = _rate(done.flops, seconds.compute.max)
-    measured = done.peak_flops or _known_peak(done, plan)
-    # What a job reached is no more than the machine can: a measurement that was disturbed is raised by it.
-    peak = max(measured, compute_rate or 0.0) if measured else None
     need, variant = _as_done(plan, sent.variant, done)
     environment = environment_of(
         done,
@@ -82,6 +80,7 @@ def record_of(
         oversubscribed=plan.oversubscribed and plan.spread.sure,
         simulated=_simulated(plan, bool(output.matrices())),
     )
+    peak = _peak(done, compute_rate, environment)
     disturbance.oversubscribed = environment.oversubscribed
     return Record(
         tilewise=tilewise.__version__,
@@ -153,10 +152,11 @@ def _count_front(done: Done, decoding: float, packing: float) -> None:
         done.seconds[name] = [value + seconds for value in done.seconds.get(name, [])]
 
 
-def _known_peak(done: Done, plan: Plan) -> float | None:
-    """The stored rate of gemm, where the ranks had the kernel that it was measured with."""
-    fits = plan.peak is not None and plan.peak.kernel == done.environment.get("blas_kernel", "")
-    return plan.peak.flops_per_second if plan.peak is not None and fits else None
+def _peak(done: Done, reached: float | None, environment: Environment) -> float | None:
+    """What the processors' units can do; None where threads shared a core, or where the loops that tell were
+    disturbed so much that the job itself was faster."""
+    peak = done.peak_flops
+    return None if peak is None or environment.oversubscribed or peak < (reached or 0.0) else peak
 
 
 def _as_done(plan: Plan, variant: Variant, done: Done) -> tuple[Need, Variant]:

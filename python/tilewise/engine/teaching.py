@@ -1,4 +1,4 @@
-"""What a job that has ended teaches about its machine: peaks, the best tile, and the terms that plans use."""
+"""What a job that has ended teaches about its machine: the best tile, and the terms that plans use."""
 
 from __future__ import annotations
 
@@ -21,12 +21,9 @@ _FORCING = ("OPENBLAS_CORETYPE", "TILEWISE_KERNELS")  # another processor's kern
 
 
 def remember(request: Request, record: Record, plan: Plan) -> None:
-    """Keeps a peak that this run measured or passed, and measures what the next one can use."""
+    """Keeps what was found of the output's device, and measures what the next job can use."""
     if request.no_learn:
         return
-    if plan.keeps_peak and record.peak_flops:
-        peak = profile.Peak(record.peak_flops, record.environment.blas_kernel, record.labels)
-        profile.store_peak(plan.peak_key, peak)
     if plan.probed is not None:
         profile.store_device(*plan.probed)
     if plan.measure_tile is not None:
@@ -54,9 +51,9 @@ def teach(
     cost = cost_after(plan, target, cost, record.result)
     if not cost.sure:
         return
-    seconds, job = record.seconds, plan.job
+    seconds = record.seconds
     took = {phase: float(getattr(seconds, phase).max) for phase in PHASES}
-    if plain and not (plan.choices.again or job.calibrate or request.trace):
+    if plain and not (plan.choices.again or request.trace):
         took["start"] = seconds.wall - seconds.total.max
     profile.store_terms(
         machine_name(plan.facts),

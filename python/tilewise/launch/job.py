@@ -7,7 +7,7 @@ import msgspec
 from tilewise.files.region import Region, Source
 from tilewise.launch import constants
 
-PROTOCOL = 13
+PROTOCOL = 14
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -303,7 +303,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     hints: dict[str, str] = {}
     trace: str = ""
     site: Site | None = None
-    calibrate: bool = False
     progress: bool = False
     fault: str = ""
 

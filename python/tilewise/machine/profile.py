@@ -16,16 +16,7 @@ from tilewise.base.staging import replace
 from tilewise.machine.model import Model
 from tilewise.machine.terms import Term, wrong_term
 
-
-class Peak(msgspec.Struct, frozen=True):
-    """Gemm's measured rate in floating-point operations a second, and the BLAS kernel that reached it.
-
-    `labels` say what disturbed the measurement.
-    """
-
-    flops_per_second: float
-    kernel: str
-    labels: list[str] = []
+VERSION = 2
 
 
 class Tile(msgspec.Struct, frozen=True):
@@ -52,20 +43,18 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct):
-    """Everything that is kept; `peaks` has keys of `peak_key`, `tiles` of `tile_key`, `measured` of
-    `host_key`, `devices` of `device_key`, `terms` of `machine_key`."""
+    """Everything that is kept; `tiles` has keys of `tile_key`, `measured` of `host_key`, `devices` of
+    `device_key`, `terms` of `machine_key`.
 
-    version: int = 1
-    peaks: dict[str, Peak] = {}
+    Version 1 had rates of memory that were wrong where registers are narrower than 64 bytes, and rates of
+    products from busy runs: all of it is measured anew.
+    """
+
+    version: int = VERSION
     tiles: dict[str, Tile] = {}
     measured: dict[str, Measured] = {}
     devices: dict[str, Device] = {}
     terms: dict[str, dict[str, Term]] = {}
-
-
-def peak_key(host: str, cpu: str, dtype: str, cores: int, forced: str) -> str:
-    """Names a measurement: `forced` is the BLAS core type that the environment asks for, or empty."""
-    return "|".join((host, cpu, dtype, str(cores), forced))
 
 
 def tile_key(host: str, cpu: str, item_bytes: int, threads: int) -> str:
@@ -118,7 +107,7 @@ def load() -> Profile:
             profile = msgspec.json.decode(file.read(), type=Profile)
     except (OSError, *UNDECODABLE):
         return Profile()
-    if profile.version != 1:
+    if profile.version != VERSION:
         return Profile()
     for terms in profile.terms.values():  # a damaged one must not fail a job
         for name in [name for name, term in terms.items() if wrong_term(name, term)]:
@@ -126,16 +115,8 @@ def load() -> Profile:
     return profile
 
 
-def store_peak(key: str, peak: Peak) -> None:
-    """Keeps a rate that was reached, replacing the file at once, where the cache can be written."""
-    with _locked():
-        profile = load()
-        if _raise(profile, key, peak):
-            _store(profile)
-
-
 def store_tile(key: str, tile: Tile) -> None:
-    """The same for a tile."""
+    """Keeps a tile, replacing the file at once, where the cache can be written."""
     with _locked():
         profile = load()
         profile.tiles[key] = tile
@@ -150,16 +131,14 @@ def store_device(key: str, device: Device) -> None:
         _store(profile)
 
 
-def store_measured(key: str, measured: Callable[[Measured | None], Measured], peaks: dict[str, Peak]) -> str:
-    """The same for what `tilewise measure` found, with `peaks`; returns the file, empty where that failed.
+def store_measured(key: str, measured: Callable[[Measured | None], Measured]) -> str:
+    """The same for what `tilewise measure` found; returns the file, empty where that failed.
 
     `measured` makes what is stored of what was.
     """
     with _locked():
         profile = load()
         profile.measured[key] = measured(profile.measured.get(key))
-        for name, peak in peaks.items():
-            _raise(profile, name, peak)
         return _store(profile)
 
 
@@ -192,28 +171,6 @@ def forget_terms() -> int:
         if count and not _store(profile):
             raise RunError(f"the profile in {folder()} cannot be written")
     return count
-
-
-def replaces(peak: Peak, old: Peak | None) -> bool:
-    """Whether `peak` takes the place of `old`.
-
-    Of one kernel the higher one stays: what a run has reached, the machine can do, however busy it was. One
-    of another kernel gives way to the newer, but a quiet one never to one of a disturbed run, which may show
-    less than the machine can do.
-    """
-    if old is None:
-        return True
-    if old.kernel == peak.kernel:
-        return peak.flops_per_second > old.flops_per_second
-    return bool(old.labels) or not peak.labels
-
-
-def _raise(profile: Profile, key: str, peak: Peak) -> bool:
-    """Keeps `peak` where it replaces what there was; returns whether it did."""
-    better = replaces(peak, profile.peaks.get(key))
-    if better:
-        profile.peaks[key] = peak
-    return better
 
 
 def measurement_path(host: str, what: str) -> str:

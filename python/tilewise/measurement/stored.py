@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import msgspec
 
 from tilewise.base.errors import UNDECODABLE, RunError, UsageError
@@ -12,8 +10,8 @@ from tilewise.base.units import plural
 from tilewise.machine import profile
 from tilewise.machine.facts import Facts
 from tilewise.machine.model import Cost, Model
-from tilewise.machine.profile import Measured, Peak
-from tilewise.machine.terms import Term
+from tilewise.machine.profile import Measured
+from tilewise.machine.terms import GEMM, Term
 from tilewise.measurement.result import VERSION, Measurement
 from tilewise.measurement.terms import DISTURBED, terms_of
 from tilewise.operations.predicted import machine_name
@@ -73,16 +71,16 @@ def keep(measurement: Measurement, facts: Facts) -> list[str]:
         return Measured(model, times)
 
     key = profile.host_key(facts.host, facts.cpu)
-    highest = peaks(measurement, facts)
-    before = profile.load().peaks
-    paths = [profile.store_measured(key, joined, highest)]
+    paths = [profile.store_measured(key, joined)]
     found = terms_of(measurement.lines, facts.cores)
-    profile.store_terms(machine_name(facts), lambda old: _kept(old, found))
-    held += [
-        name
-        for name, peak in highest.items()
-        if peak.labels and (old := before.get(name)) and not old.labels and not profile.replaces(peak, old)
-    ]
+
+    def kept(old: dict[str, Term]) -> dict[str, Term]:
+        busy = {name for name, term in found.items() if term.error >= DISTURBED}
+        stay = {name for name in busy if name in old and old[name].error < DISTURBED}
+        held.extend(name for name in found if name.startswith(GEMM) and name in stay)
+        return old | {name: term for name, term in found.items() if name not in stay}
+
+    profile.store_terms(machine_name(facts), kept)
     if held:
         measurement.warnings.append(
             f"{plural(len(held), 'figure')} measured on a disturbed machine are not stored: the profile has"
@@ -92,11 +90,6 @@ def keep(measurement: Measurement, facts: Facts) -> list[str]:
     path = profile.measurement_path(facts.host, "all" if whole else "-".join(measurement.kinds))
     paths += [path] if profile.write(path, encode(measurement)) else []
     return [path for path in paths if path]
-
-
-def _kept(old: dict[str, Term], new: dict[str, Term]) -> dict[str, Term]:
-    """`old` with what is `new`; a disturbed term takes no other's place."""
-    return old | {name: term for name, term in new.items() if name not in old or term.error < DISTURBED}
 
 
 def merged(old: Model, new: Model, kinds: list[str]) -> tuple[Model, list[str]]:
@@ -122,18 +115,3 @@ def _figures(model: Model) -> dict[str, Cost | float]:
     """All that `model` has, by what its labels call it."""
     rest = {name: value for name in _KIND_OF if (value := getattr(model, name)) is not None}
     return {**{cost.key: cost for cost in model.costs}, **rest}
-
-
-def peaks(measurement: Measurement, facts: Facts) -> dict[str, Peak]:
-    """The fastest product of each type and thread count, under the keys that jobs look for."""
-    kernel = str(measurement.environment.get("blas_kernel", ""))
-    forced = os.environ.get("OPENBLAS_CORETYPE", "")
-    highest: dict[str, Peak] = {}
-    for line in measurement.lines:
-        rate = line.rate()
-        if line.kind != "compute" or rate is None or line.threads > facts.cpus:
-            continue
-        name = profile.peak_key(facts.host, facts.cpu, line.dtype, line.threads, forced)
-        if name not in highest or highest[name].flops_per_second < rate:
-            highest[name] = Peak(rate, kernel, line.labels)
-    return highest

@@ -45,8 +45,9 @@ def _of_threads(lines: Sequence[Line], wanted: Callable[[Line], bool], cores: in
 
 
 def _products(lines: Sequence[Line], dtype: str, cores: int) -> Term | None:
-    """The best rate of a core, with all cores at work where that was measured."""
+    """The best rate of a core by the kernel of jobs, with all cores at work where that was measured."""
     some = [line for line in lines if line.kind == "compute" and line.dtype == dtype and line.rate()]
+    some = [line for line in some if line.kernel in ("", line.chosen)]
     all_ = [line for line in some if line.threads == cores] or some
     best = max(all_, key=lambda line: (line.rate() or 0.0) / line.threads, default=None)
     if best is None:

@@ -51,10 +51,9 @@ def plan_slices(
     stack = Stack(extents=list(each.extents), apart=apart)
     return msgspec.structs.replace(
         plan,
-        job=msgspec.structs.replace(plan.job, stack=stack, calibrate=False),
+        job=msgspec.structs.replace(plan.job, stack=stack),
         each=each,
         reasons=[*plan.reasons, *(why if spread.ranks > 1 else [])],
-        keeps_peak=False,
     )
 
 

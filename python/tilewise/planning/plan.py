@@ -15,9 +15,7 @@ from tilewise.files.folder import Piece
 from tilewise.files.region import Region
 from tilewise.files.stacks import whole_shape
 from tilewise.launch import environment
-from tilewise.launch.constants import constants
 from tilewise.launch.job import Job, Variant
-from tilewise.machine import profile
 from tilewise.machine.facts import Facts
 from tilewise.machine.probe import Probed
 from tilewise.planning import io
@@ -26,21 +24,6 @@ from tilewise.planning.need import Need, Refusal, misfit, with_unpacking
 from tilewise.planning.where import Spread
 
 UNPACKED = "chunks are unpacked by all ranks, each once, and sent to who wants them"
-CALIBRATE_FROM = 1e11  # operations from which a measurement of gemm's peak is lost in the noise of the run
-_MEASURED = ("float32", "float64", "complex64", "complex128")
-
-
-class Calibration(msgspec.Struct, frozen=True):
-    """The worker's measurement of the peak."""
-
-    gemm_rate_bytes: int  # of the matrices that one thread multiplies
-
-
-def _may_calibrate(variant: Variant, choices: Choices, facts: Facts, on_node: int) -> bool:
-    """Whether the measurement, whose size grows with the threads, keeps to the cap or the free memory."""
-    room = choices.memory if choices.memory is not None else facts.memory_available
-    one = constants("measure", Calibration).gemm_rate_bytes
-    return bool(on_node * one * variant.threads ** (2 / 3) <= room)
 
 
 class Fallback(msgspec.Struct, frozen=True):
@@ -85,8 +68,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     never. With `each` shapes and needs are those of one slice.
 
     `refusal` says why there is no room for it. `fixed` are the flags that were given; `oversubscribed` may be
-    wrong where `spread` is not sure; `peak` is what is stored under `peak_key`, and `keeps_peak` marks a
-    product long enough for its rate to be kept, where it passes that.
+    wrong where `spread` is not sure.
     """
 
     job: Job
@@ -117,9 +99,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     fixed: list[str]
     chosen_by: str
     oversubscribed: bool
-    peak: profile.Peak | None
-    peak_key: str
-    keeps_peak: bool
 
     def required(self, advise: Callable[[], str] = str) -> Plan:
         """Itself; UsageError where it is refused. `advise` is asked where the refusal has no advice."""
@@ -171,10 +150,10 @@ def plan_of(
     job: Mapping[str, Any] = {},
     **more: Any,
 ) -> Plan:
-    """The plan of a `variant`, with what follows from it: binding, peak, warnings, who chose, if it fits.
+    """The plan of a `variant`, with what follows from it: binding, warnings, who chose, if it fits.
 
     `choosable` are the flags that decide everything, `also_fixed` those of one operation that were given.
-    `gemm`: the job multiplies, so that BLAS matters and its peak can be measured. `job` and `more` are fields
+    `gemm`: the job multiplies, so that BLAS matters. `job` and `more` are fields
     of the job and of the plan that not every operation has. The result's shape and type are those of the
     first input unless `more` has others.
     """
@@ -186,10 +165,6 @@ def plan_of(
         fallback = msgspec.structs.replace(fallback, need=other)
     if flops > 0 and gemm:
         notes.extend(environment.blas_warnings(os.environ, facts))
-    key = peak_key(facts, variant, compute_type)
-    peak = profile.load().peaks.get(key) if flops > 0 and not over else None
-    telling = flops >= CALIBRATE_FROM and not over and compute_type in _MEASURED and variant.kernel == "fast"
-    calibrates = gemm and telling and _may_calibrate(variant, choices, facts, spread.on_node)
     fixed = [*choices.fixed(), *also_fixed]
     refusals = (
         misfit(each, choices.memory, facts, spread.on_node, sure=spread.sure, exchange=variant.exchange)
@@ -212,7 +187,6 @@ def plan_of(
             repeat=choices.repeat,
             warmup=choices.warmup,
             sync=choices.sync,
-            calibrate=peak is None and calibrates,
             fault=os.environ.get("TILEWISE_FAULT", ""),
             **job,
         ),
@@ -227,9 +201,6 @@ def plan_of(
         fixed=fixed,
         chosen_by="user" if set(choosable) <= set(fixed) else "plan",
         oversubscribed=over,
-        peak=peak,
-        peak_key=key,
-        keeps_peak=gemm and telling,
         **{"shape": (source.rows, source.columns), "dtype": source.dtype, **more},
     )
 
@@ -245,9 +216,3 @@ def crowding(spread: Spread) -> list[str]:
     if spread.beyond:
         notes.append(f"more ranks than slots: {spread.beyond}")
     return notes
-
-
-def peak_key(facts: Facts, variant: Variant, dtype: str) -> str:
-    """Where the stored profile keeps the peak of as many cores as `variant` uses."""
-    cores = min(variant.ranks * variant.threads, facts.cpus)
-    return profile.peak_key(facts.host, facts.cpu, dtype, cores, os.environ.get("OPENBLAS_CORETYPE", ""))

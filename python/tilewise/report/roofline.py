@@ -28,13 +28,14 @@ _POINT, _ROOF = 7.5, 7.0  # the size of words beside them
 class Work:
     """One job: operations for each byte, operations a second, and the roofs where the record knows them.
 
-    `copy` is the rate of copying `copied` bytes.
+    `copy` is the rate of copying `copied` bytes, `peak` what units can do with numbers of type `dtype`.
     """
 
     name: str
     words: str
     intensity: float
     rate: float
+    dtype: str
     peak: float | None
     copy: float | None
     copied: float = 0.0
@@ -53,13 +54,17 @@ def work_of(record: Record) -> Work | None:
     name = f"{record.command} {variant.algorithm or variant.decomposition or ''}".strip()
     words = f"{name}, {shape}, {variant.ranks} ranks × {variant.threads} threads"
     intensity = record.flops / traffic.bytes
-    return Work(name, words, intensity, rate, record.peak_flops, traffic.copy_rate, traffic.copied)
+    dtype = record.inputs[0].dtype if record.inputs else ""
+    return Work(name, words, intensity, rate, dtype, record.peak_flops, traffic.copy_rate, traffic.copied)
 
 
 def roofline(key: str, records: Iterable[Record]) -> Plot | None:
     """The arithmetic of `records` under the highest roofs that any of them knows; None where none does."""
     works = [work for record in records if (work := work_of(record)) is not None]
-    peaks = [work.peak for work in works if work.peak]
+    peaks: dict[str, float] = {}
+    for work in works:
+        if work.peak:
+            peaks[work.dtype] = max(work.peak, peaks.get(work.dtype, 0.0))
     # What was copied by a small job may have lain in a cache: the largest speaks for memory.
     largest = max((work.copied for work in works if work.copy), default=0.0)
     copies = [work.copy for work in works if work.copy and work.copied == largest]
@@ -77,11 +82,11 @@ def roofline(key: str, records: Iterable[Record]) -> Plot | None:
     roofs = []
     if copies:
         roofs.append(Bound(label=f"memory (copying {bytes_text(int(largest))})", slope=max(copies) / 1e9))
-    if peaks:
-        roofs.append(Bound(label="arithmetic", height=max(peaks) / 1e9))
+    for dtype, peak in peaks.items():
+        roofs.append(Bound(label=f"arithmetic, {dtype}", height=peak / 1e9))
     caption = (
         "Operations per second while computing, against operations per byte that must move through memory. "
-        "The roof is what was measured here for copying and for products."
+        "The roofs are what was measured here for copying and for arithmetic units."
     )
     return _under(key, "Roofline", caption, series, roofs, Axis("operations per byte"), Axis("GFLOP/s"))
 

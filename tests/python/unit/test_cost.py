@@ -365,10 +365,9 @@ def test_what_would_save_most() -> None:
 def test_what_was_learned_can_be_forgotten(here: InProcess) -> None:
     taught, measured = Term(rate=1.0, runs=1), Term(rate=1.0, source="measured")
     profile.store_terms("some|cpu|build", lambda old: old | {"copy": taught, "read": measured})
-    profile.store_peak("kept", profile.Peak(1.0, "k"))
     assert here("plan", "--forget").stdout == "forgot what runs taught of 1 figure\n"
     kept = profile.load().terms["some|cpu|build"]
-    assert set(kept) == {"read"} and "kept" in profile.load().peaks
+    assert set(kept) == {"read"}
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", kept["read"].date)
     assert here("plan", "--forget").stdout == "there was nothing to forget\n"
     assert "--machine expects a file" in one_message(here("plan", "multiply", "A.npy", "--machine"), 2)

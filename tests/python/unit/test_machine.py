@@ -10,6 +10,8 @@ from tilewise.base import memory
 from tilewise.launch.environment import blas_warnings, for_ranks
 from tilewise.machine import cpu, facts, profile, storage
 
+TILE = profile.Tile(32, 64, True, 1.5e9)
+
 
 def write(folder: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
@@ -111,15 +113,15 @@ def test_a_profile_that_cannot_be_read_or_written_is_no_fault(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert profile.load() == profile.Profile()
-    profile.store_peak("a", profile.Peak(1.5, "k"))
-    profile.store_peak("b", profile.Peak(2.5, "k"))
-    assert profile.load().peaks == {"a": profile.Peak(1.5, "k"), "b": profile.Peak(2.5, "k")}
+    profile.store_tile("a", TILE)
+    profile.store_tile("b", TILE)
+    assert profile.load().tiles == {"a": TILE, "b": TILE}
     assert os.listdir(tmp_path / "tilewise") == ["profile.json"]
-    for broken in ("{", '{"version": 1, "peaks": 3}', '{"version": 99}', "\xff"):
+    for broken in ("{", '{"version": 2, "tiles": 3}', '{"version": 99}', "\xff"):
         (tmp_path / "tilewise" / "profile.json").write_text(broken, encoding="latin1")
-        assert profile.load().peaks == {}
+        assert profile.load().tiles == {}
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
-    profile.store_peak("a", profile.Peak(1.5, "k"))
+    profile.store_tile("a", TILE)
 
 
 def test_the_cache_is_ours_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +130,7 @@ def test_the_cache_is_ours_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for before in (None, 0o777):  # new, and left open by somebody
         if before is not None:
             folder.chmod(before)
-        profile.store_peak("a", profile.Peak(1.5, "k"))
+        profile.store_tile("a", TILE)
         assert folder.stat().st_mode & 0o777 == 0o700
     monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)  # somebody else's
     assert profile.load() == profile.Profile()

@@ -11,6 +11,8 @@ from tilewise.machine import profile
 from tilewise.measurement import stored
 from tilewise.measurement.fit import fit
 from tilewise.measurement.result import Measurement
+from tilewise.measurement.terms import DISTURBED
+from tilewise.operations.predicted import machine_name
 
 
 def test_a_disturbed_figure_never_replaces_a_quiet_one(
@@ -36,42 +38,33 @@ def test_a_disturbed_figure_never_replaces_a_quiet_one(
     for what, copy, reached, marks, said in (
         (told(2, "a", "memory", "compute"), 2, 2, disturbed, 0),
         (told(3, "a", "memory", "compute"), 3, 3, disturbed, 0),
-        (told(1), 1, 3, {"compute"}, 0),
+        (told(1), 1, 1, set(), 0),
         (told(4), 4, 4, set(), 0),
         (told(3.5, "ping", "memory", "compute"), 4, 4, set(), 4),
-        (told(5, "ping", "memory", "compute"), 4, 5, {"compute"}, 3),
+        (told(5, "ping", "memory", "compute"), 4, 4, set(), 4),
         (told(6), 6, 6, set(), 0),
     ):
         stored.keep(what, FACTS)
         found = profile.load()
-        (peak,) = found.peaks.values()
         model = found.measured["h|c"].model
-        assert {*model.labels, *({"compute"} if peak.labels else ())} == marks
-        assert (model.copy_rate, peak.flops_per_second) == (copy, reached * 1e9)
+        (products,) = [found.terms[key]["gemm/float64"] for key in found.terms]
+        assert {*model.labels, *({"compute"} if products.error == DISTURBED else ())} == marks
+        assert (model.copy_rate, products.rate) == (copy, reached * 1e9 / 2)
         assert [one.key for one in model.costs] == ["ping/core/a", "ping/core/b"]
         assert len(what.warnings) == bool(said)
         if said:
             assert f"{said} figures measured on a disturbed machine are not stored" in what.warnings[0]
 
 
-def test_a_peak_of_another_kernel_gives_way_but_no_quiet_one_to_a_disturbed_one() -> None:
-    quiet, other = profile.Peak(5.0, "K"), profile.Peak(3.0, "L")
-    busy = profile.Peak(9.0, "L", ["other programs busy (0.9 cores)"])
-    assert profile.replaces(other, quiet) and profile.replaces(busy, None) and profile.replaces(quiet, busy)
-    assert not profile.replaces(busy, quiet)
-    assert profile.replaces(busy, other) and not profile.replaces(other, busy)
-
-
-def test_an_older_profile_still_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it holds counts as quiet."""
+def test_what_an_older_version_measured_is_measured_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "tilewise").mkdir()
     (tmp_path / "tilewise/profile.json").write_text(
-        '{"version": 1, "peaks": {"k": {"flops_per_second": 5e9, "kernel": "K"}}, "measured":'
-        ' {"h|c": {"model": {"costs": [], "copy_rate": 4.0}, "times": {"memory": "then"}}}}'
+        '{"version": 1, "measured": {"h|c": {"model": {"costs": [], "copy_rate": 4.0}, "times": {}}},'
+        ' "terms": {"h|c|b": {"copy": {"rate": 15e9, "runs": 3}}}}'
     )
-    copy = line("memory", "copy", 9, bytes=64)
-    copy.labels = ["oversubscribed"]
-    stored.keep(measurement(["memory"], [copy], fit([copy])), FACTS)
-    assert profile.load().measured["h|c"].model.copy_rate == 4.0
-    assert profile.load().peaks["k"] == profile.Peak(5e9, "K")
+    assert profile.load() == profile.Profile()
+    stored.keep(measurement(["memory"], [copy := line("memory", "copy", 9, bytes=64)], fit([copy])), FACTS)
+    assert profile.load().version == 2 and set(profile.load().terms) == {machine_name(FACTS)}

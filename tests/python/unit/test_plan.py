@@ -316,18 +316,6 @@ def test_io_and_hints() -> None:
     assert parse_hints(("a=1", "b=x=y")) == {"a": "1", "b": "x=y"}
 
 
-def test_calibration_is_asked_for_once_and_for_large_products_only() -> None:
-    from tilewise.machine import profile
-
-    plan = planned(4096, 4096, 4096)
-    assert plan.job.calibrate and not planned(1000, 1000, 1000).job.calibrate
-    assert not planned(4096, 4096, 4096, ranks=9).job.calibrate
-    assert not planned(4096, 4096, 4096, kernel="plain").job.calibrate
-    profile.store_peak(plan.peak_key, profile.Peak(1e11, "Some"))
-    again = planned(4096, 4096, 4096)
-    assert not again.job.calibrate and again.peak == profile.Peak(1e11, "Some")
-
-
 def test_every_variant_is_planned(here: InProcess) -> None:
     """Each of the tables' algorithms and exchanges that go together, on one rank or more; none twice."""
     words = ("plan", "multiply", "A.npy", "B.npy", "-o", "C.npy", "-n", 4, "--json", "-")

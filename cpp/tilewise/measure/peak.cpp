@@ -1,0 +1,91 @@
+// Runs loops that wait for nothing but the arithmetic units, on every thread of every rank.
+//
+//      sum₀ = sum₀·b + c    sum₁ = sum₁·b + c    …    sum₁₁ = sum₁₁·b + c      registers of the set in use
+//      └─ each waits for itself alone, so that every unit begins one in every cycle ─┘
+//
+// A loop takes tens of microseconds: on a busy machine some still run undisturbed, and the best one counts.
+#include "tilewise/measure/peak.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <numeric>
+
+#include "tilewise/kernel/versions.hpp"
+#include "tilewise/measure/clock.hpp"
+#include "tilewise/measure/memory_team.hpp"
+#include "tilewise/measure/shared_start.hpp"
+#include "tilewise/mpi/together.hpp"
+
+namespace tilewise::measure {
+namespace {
+
+constexpr int sums = 12;  // 2 units of 5 cycles need 10; with b and c they fit into 16 registers
+constexpr int turns = 4096, loops = 40;
+
+struct Worked {
+    double operations, sum;  // the sum has the compiler keep what it is made of
+};
+
+template <class Number, int bytes> struct Register {
+    typedef Number Numbers __attribute__((vector_size(bytes)));
+    Numbers numbers;
+};
+
+template <class Number, int bytes> TILEWISE_INLINE Worked work(int count) {
+    using V = typename Register<Number, bytes>::Numbers;
+    constexpr int lanes = bytes / static_cast<int>(sizeof(Number));
+    const V b = V{} + Number(0.5), c = V{} + Number(1);
+    std::array<Register<Number, bytes>, sums> all;
+    for (int i = 0; i < sums; ++i) {
+        all[i].numbers = V{} + Number(i);
+    }
+    for (int turn = 0; turn < count; ++turn) {
+        for (auto& sum : all) {
+            sum.numbers = sum.numbers * b + c;
+        }
+    }
+    Worked worked{2.0 * lanes * sums * count, 0};
+    for (const auto& sum : all) {
+        worked.sum += static_cast<double>(sum.numbers[0]);
+    }
+    return worked;
+}
+
+template <class Number> double best_rate() {
+    double best = 0;
+    volatile double kept = 0;
+    for (int loop = 0; loop < loops; ++loop) {
+        const double begin = now();
+        const Worked worked = kernel::in_widths<work<Number, 16>, work<Number, 32>, work<Number, 64>>(turns);
+        const double seconds = now() - begin;
+        kept = kept + worked.sum;
+        best = std::max(best, seconds > 0 ? worked.operations / seconds : 0);
+    }
+    return best;
+}
+
+}  // namespace
+
+double peak(Context& context, Dtype dtype) {
+    if (is_integer(dtype)) {
+        return 0;
+    }
+    const bool wide = dtype == Dtype::float64 || dtype == Dtype::complex128;
+    std::unique_ptr<Team> team;
+    std::vector<double> rates;
+    mpi::together(context.comm, [&] {
+        team = std::make_unique<Team>(context.threads);
+        rates.resize(static_cast<std::size_t>(context.threads));
+    });
+    team->run(
+        [&](int thread) {
+            rates[static_cast<std::size_t>(thread)] = wide ? best_rate<double>() : best_rate<float>();
+        },
+        [&] { meet_all(context.comm); });
+    double rate = std::accumulate(rates.begin(), rates.end(), 0.0);
+    mpi::check(MPI_Allreduce(MPI_IN_PLACE, &rate, 1, MPI_DOUBLE, MPI_SUM, context.comm.get()), "MPI_Allreduce");
+    return rate;
+}
+
+}  // namespace tilewise::measure
