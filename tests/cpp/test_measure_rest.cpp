@@ -18,10 +18,10 @@
 #include "tilewise/kernel/gemm.hpp"
 #include "tilewise/measure/compute.hpp"
 #include "tilewise/measure/copy_rate.hpp"
-#include "tilewise/measure/peak.hpp"
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/measure/memory_passes.hpp"
 #include "tilewise/measure/memory_team.hpp"
+#include "tilewise/measure/peak.hpp"
 #include "tilewise/mpi/together.hpp"
 
 using namespace tilewise;

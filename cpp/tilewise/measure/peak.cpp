@@ -79,9 +79,7 @@ double peak(Context& context, Dtype dtype) {
         rates.resize(static_cast<std::size_t>(context.threads));
     });
     team->run(
-        [&](int thread) {
-            rates[static_cast<std::size_t>(thread)] = wide ? best_rate<double>() : best_rate<float>();
-        },
+        [&](int thread) { rates[static_cast<std::size_t>(thread)] = wide ? best_rate<double>() : best_rate<float>(); },
         [&] { meet_all(context.comm); });
     double rate = std::accumulate(rates.begin(), rates.end(), 0.0);
     mpi::check(MPI_Allreduce(MPI_IN_PLACE, &rate, 1, MPI_DOUBLE, MPI_SUM, context.comm.get()), "MPI_Allreduce");
