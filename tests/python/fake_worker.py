@@ -41,6 +41,9 @@ def leave_mpi():
         os.read(descriptor, 4096)
 
 
+BYTES = ("read", "useful", "written", "exchanged", "copied_in_node", "read_in_input", "written_in_output")
+
+
 def record(job, passed=True):
     ranks = job["variant"]["ranks"]
 
@@ -76,7 +79,7 @@ def record(job, passed=True):
         ],
         "seconds": seconds,
         "samples": [{"compute": 0.02, "exchange": 0.01}] * job["repeat"],
-        "bytes": {name: each(1000) for name in ("read", "useful", "written", "exchanged", "copied_in_node")},
+        "bytes": {name: each(1000) for name in BYTES},
         "messages": each(3),
         "io_calls": each(2),
         "flops": 1e9,

@@ -25,11 +25,17 @@ inline constexpr std::size_t step_count = 4;
 struct Counters {
     std::int64_t read = 0;       ///< bytes asked of files
     std::int64_t useful = 0;     ///< of those, bytes that this job wanted
+    std::int64_t meanwhile = 0;  ///< of those, bytes that came while the rank did something else, or are used where they lie
     std::int64_t written = 0;    ///< bytes given to files
     std::int64_t exchanged = 0;  ///< bytes received from other ranks while computing
     std::int64_t copied_in_node = 0;
     std::int64_t messages = 0;
     std::int64_t io_calls = 0;
+};
+
+/// What of the counted bytes moved in the seconds of one phase.
+struct Moved {
+    std::int64_t read = 0, written = 0;
 };
 
 struct Span {
@@ -47,6 +53,7 @@ public:
     struct Books {
         std::array<double, phase_count> phases{};
         std::array<std::array<double, step_count>, phase_count> steps{};
+        std::array<Moved, phase_count> moved{};
         Counters counters;
     };
 
@@ -63,6 +70,8 @@ public:
     double seconds(Phase phase, Step step) const {
         return books_.steps[static_cast<std::size_t>(phase)][static_cast<std::size_t>(step)];
     }
+    /// As far as it is settled: all of it once the ledger was stopped.
+    const Moved& moved(Phase phase) const { return books_.moved[static_cast<std::size_t>(phase)]; }
     /// What stands there now, to go back to.
     Books books();
     /// As if nothing had happened since `then`: for repetitions that are not the one reported.
@@ -86,6 +95,7 @@ private:
     Step step_ = Step::none;
     double started_ = 0, since_ = 0, stopped_ = 0, forgotten_ = 0;
     Books books_;
+    Moved settled_;
     bool met_loss_ = false;
     bool trace_ = false;
     Hook on_enter_;

@@ -31,6 +31,7 @@ void serve_own_share(Context& context, const Transfer& transfer, bool reading, c
         if (const auto read =
                 reading && transfer.ahead != nullptr ? transfer.ahead->take(share, transfer.data) : std::nullopt) {
             calls += *read;
+            context.ledger.count().meanwhile += bytes;
             return;
         }
         const auto file = open();

@@ -216,6 +216,7 @@ private:
         Counters& count = context_.ledger.count();
         count.read += region.bytes();
         count.useful += region.bytes();
+        count.meanwhile += region.bytes();
         count.io_calls += 1;
         return true;
     }

@@ -121,12 +121,15 @@ Json gather_record(const Context& context, const Binding& binding, std::vector<J
     const auto seconds_of = gather_numbers(comm, mine);
     const auto counts = gather_numbers<std::int64_t>(
         comm, {count.read, count.useful, count.written, count.exchanged, count.copied_in_node, count.messages,
-               count.io_calls, peak_rss_bytes(), outcome.working ? 1 : 0});
+               count.io_calls, peak_rss_bytes(), outcome.working ? 1 : 0, ledger.moved(Phase::input).read,
+               ledger.moved(Phase::output).written});
     const Json bytes{{"read", counts[0]},
                      {"useful", counts[1]},
                      {"written", counts[2]},
                      {"exchanged", counts[3]},
-                     {"copied_in_node", counts[4]}};
+                     {"copied_in_node", counts[4]},
+                     {"read_in_input", counts[9]},
+                     {"written_in_output", counts[10]}};
     const Json messages = counts[5], io_calls = counts[6];
     const std::vector<std::int64_t>&rss = counts[7], &working = counts[8];
     if (comm.rank() != 0) {

@@ -285,13 +285,17 @@ def _bytes(done: Done) -> Bytes:
 
 
 def _rates(done: Done, seconds: Seconds, early: bool) -> Rates:
-    moved = _bytes(done)
+    """Rates of what moved in the seconds of its phase: not of what the check read again, or a thread ahead."""
+
+    def total(name: str) -> int:
+        return sum(done.bytes.get(name, []))
+
     # What was written `early` was written while the rest was computed: the seconds of `output` are not all.
     return Rates(
         flops_per_second=_rate(done.flops, seconds.compute.max),
-        read_bytes_per_second=_rate(moved.read, seconds.input.max),
-        written_bytes_per_second=None if early else _rate(moved.written, seconds.output.max),
-        exchanged_bytes_per_second=_rate(moved.exchanged, seconds.exchange.max),
+        read_bytes_per_second=_rate(total("read_in_input"), seconds.input.max),
+        written_bytes_per_second=None if early else _rate(total("written_in_output"), seconds.output.max),
+        exchanged_bytes_per_second=_rate(total("exchanged"), seconds.exchange.max),
         whole_flops_per_second=_rate(done.flops, seconds.total.max),
     )
 

@@ -121,6 +121,21 @@ def test_no_rank_is_no_fault() -> None:
 LARGE = ("multiply", "random:4000x4000", "random:4000x4000", "-o", "L.npy", "--force", "--json", "-")
 
 
+def test_a_rate_is_of_what_moved_in_these_seconds(tilewise: Tilewise) -> None:
+    """Not of a mapped file that is read while its transpose is written, nor of what the check reads again."""
+
+    def rates(*words: str) -> dict[str, float | None]:
+        done = tilewise(*words, "-o", "O.npy", "--force", "--json", "-", "-n", "1")
+        return json.loads(done.stdout)["rates"]
+
+    numpy.save(tilewise.folder / "A.npy", numpy.random.default_rng(1).random((300, 300)))
+    turned, made = rates("transpose", "A.npy"), rates("multiply", "random:200x200", "random:200x200")
+    copied = rates("convert", "A.npy")
+    assert turned["read_bytes_per_second"] is None and turned["written_bytes_per_second"]
+    assert made["read_bytes_per_second"] is None and made["written_bytes_per_second"]
+    assert copied["read_bytes_per_second"] and copied["written_bytes_per_second"]
+
+
 def test_the_share_of_the_peak(fake: Tilewise) -> None:
     """Of what the units can do; of a job that was faster than the loops that tell, nobody knows it."""
     known = json.loads(fake(*LARGE).stdout)
