@@ -285,7 +285,7 @@ def _bytes(done: Done) -> Bytes:
 
 
 def _rates(done: Done, seconds: Seconds, early: bool) -> Rates:
-    """Rates of what moved in the seconds of its phase: not of what the check read again, or a thread ahead."""
+    """Rates of what moved in the seconds of its phase, not of what was read again by the check or ahead."""
 
     def total(name: str) -> int:
         return sum(done.bytes.get(name, []))
