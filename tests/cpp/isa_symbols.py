@@ -1,7 +1,7 @@
 """Fails where code compiled for one instruction set defines what another object may define, too.
 
-Of functions that several objects have (inline ones, templates) the linker keeps any. One compiled for AVX-512 would
-then be called on every processor.
+Of functions that several objects have (inline ones, templates) the linker keeps any. One compiled for AVX-512
+would then be called on every processor.
 """
 
 from __future__ import annotations
