@@ -375,7 +375,13 @@ TEST_CASE("the product with few vectors is that of three loops, in any order and
             }
             std::vector<T> wanted(c.numbers.begin(), c.numbers.end());
             const std::vector<T> before = wanted;
-            svd::multiply_few_plain(m, k, vectors, Strided<T>{by_rows.data(), k, 1}, right.data(), wanted.data());
+            for (std::int64_t i = 0; i < m; ++i) {
+                for (std::int64_t p = 0; p < k; ++p) {
+                    for (std::int64_t j = 0; j < vectors; ++j) {
+                        wanted[at(i * vectors + j)] += by_rows[at(i * k + p)] * right[at(p * vectors + j)];
+                    }
+                }
+            }
             for (const auto& operand : {Strided<T>{by_rows.data(), k, 1}, Strided<T>{by_columns.data(), 1, m}}) {
                 std::vector<T> found = before;
                 svd::multiply_few(m, k, vectors, operand, right.data(), found.data());

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "text_plain.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/text.hpp"
-#include "tilewise/kernel/text_plain.hpp"
 #include "tilewise/kernel/text_quick.hpp"
 
 using namespace tilewise;

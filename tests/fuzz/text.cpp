@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "require.hpp"
+#include "text_plain.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/kernel/file_type.hpp"
-#include "tilewise/kernel/text_plain.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;

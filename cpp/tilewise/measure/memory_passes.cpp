@@ -6,7 +6,6 @@
 #include <cstring>
 #include <string>
 
-#include "tilewise/base/error.hpp"
 #include "tilewise/kernel/versions.hpp"
 
 #if defined(__x86_64__)
@@ -223,21 +222,5 @@ std::vector<PassVariant> pass_variants(std::string_view operation, [[maybe_unuse
 }
 
 int arrays_of(std::string_view operation) { return operation == "triad" ? 3 : operation == "copy" ? 2 : 1; }
-
-std::uint64_t reference_pass(std::string_view operation, const Arrays& arrays) {
-    if (operation == "copy") {
-        return finish_copy(arrays, 0);
-    }
-    if (operation == "triad") {
-        return finish_triad(arrays, 0);
-    }
-    if (operation == "read") {
-        return finish_read(arrays, 0);
-    }
-    if (operation == "write") {
-        return finish_write(arrays, 0);
-    }
-    throw UsageError("memory has no operation '" + std::string(operation) + "': copy, triad, read or write");
-}
 
 }  // namespace tilewise::measure

@@ -39,7 +39,4 @@ std::vector<PassVariant> pass_variants(std::string_view operation, bool narrow =
 /// Arrays that `operation` goes over: 1, 2 or 3.
 int arrays_of(std::string_view operation);
 
-/// The same, one number after the other, for tests. Throws UsageError where there is no such operation.
-std::uint64_t reference_pass(std::string_view operation, const Arrays& arrays);
-
 }  // namespace tilewise::measure

@@ -112,17 +112,6 @@ void by_blas(std::int64_t m, std::int64_t k, std::int64_t vectors, const Strided
 }  // namespace
 
 template <class T>
-void multiply_few_plain(std::int64_t m, std::int64_t k, std::int64_t vectors, const Strided<T>& a, const T* b, T* c) {
-    for (std::int64_t i = 0; i < m; ++i) {
-        for (std::int64_t p = 0; p < k; ++p) {
-            for (std::int64_t j = 0; j < vectors; ++j) {
-                c[i * vectors + j] += a.data[i * a.row_step + p * a.column_step] * b[p * vectors + j];
-            }
-        }
-    }
-}
-
-template <class T>
 void multiply_few(std::int64_t m, std::int64_t k, std::int64_t vectors, const Strided<T>& a, const T* b, T* c) {
 #if defined(__x86_64__)
     if (able_to()) {
@@ -149,8 +138,5 @@ void multiply_few(std::int64_t m, std::int64_t k, std::int64_t vectors, const St
 
 template void multiply_few(std::int64_t, std::int64_t, std::int64_t, const Strided<float>&, const float*, float*);
 template void multiply_few(std::int64_t, std::int64_t, std::int64_t, const Strided<double>&, const double*, double*);
-template void multiply_few_plain(std::int64_t, std::int64_t, std::int64_t, const Strided<float>&, const float*, float*);
-template void multiply_few_plain(std::int64_t, std::int64_t, std::int64_t, const Strided<double>&, const double*,
-                                 double*);
 
 }  // namespace tilewise::svd

@@ -22,19 +22,13 @@ template <class T> constexpr std::int64_t padded(std::int64_t vectors) {
 }
 
 /// C (m×vectors) += A (m×k) · B (k×vectors), B and C row by row without gaps, `vectors` as `padded` has it. One thread;
-/// 2·m·k·vectors operations. Without AVX-512 it is BLAS. `plain` is three loops, for comparison.
+/// 2·m·k·vectors operations. Without AVX-512 it is BLAS.
 template <class T>
 void multiply_few(std::int64_t m, std::int64_t k, std::int64_t vectors, const Strided<T>& a, const T* b, T* c);
-template <class T>
-void multiply_few_plain(std::int64_t m, std::int64_t k, std::int64_t vectors, const Strided<T>& a, const T* b, T* c);
 
 extern template void multiply_few(std::int64_t, std::int64_t, std::int64_t, const Strided<float>&, const float*,
                                   float*);
 extern template void multiply_few(std::int64_t, std::int64_t, std::int64_t, const Strided<double>&, const double*,
                                   double*);
-extern template void multiply_few_plain(std::int64_t, std::int64_t, std::int64_t, const Strided<float>&, const float*,
-                                        float*);
-extern template void multiply_few_plain(std::int64_t, std::int64_t, std::int64_t, const Strided<double>&, const double*,
-                                        double*);
 
 }  // namespace tilewise::svd

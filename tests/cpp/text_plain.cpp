@@ -1,5 +1,5 @@
 // Lines and fields cut into strings, strtod and snprintf: slow, and simple enough to be believed.
-#include "tilewise/kernel/text_plain.hpp"
+#include "text_plain.hpp"
 
 #include <algorithm>
 #include <charconv>
