@@ -25,7 +25,7 @@ inline constexpr std::size_t step_count = 4;
 struct Counters {
     std::int64_t read = 0;       ///< bytes asked of files
     std::int64_t useful = 0;     ///< of those, bytes that this job wanted
-    std::int64_t meanwhile = 0;  ///< of those, bytes that came while the rank did something else, or are used where they lie
+    std::int64_t meanwhile = 0;  ///< of those, bytes that came while the rank did something else, or stay mapped
     std::int64_t written = 0;    ///< bytes given to files
     std::int64_t exchanged = 0;  ///< bytes received from other ranks while computing
     std::int64_t copied_in_node = 0;

@@ -41,7 +41,6 @@ _GRACE = 2.0  # of these, whatever --timeout says
 _AFTER_RECORD = 30.0  # seconds it may take to leave MPI once it said that it is done
 _LEAVING = 3.0  # seconds in which ranks may end after the first has, when the job has failed
 _DRAIN = 0.3  # seconds for what is still in the pipes once the child has gone
-_CAUSE = 0.3  # seconds in which we hear of the rank for whose loss a launcher ends the others
 _ANSWER = 0.3  # seconds in which ranks say where they are, before a job that takes too long is ended
 _LOOK = 1.0  # from one look for ranks that cannot speak to the next, while the job starts
 _KEPT = 400  # lines of chatter that are kept
@@ -342,7 +341,7 @@ class Supervisor:
                 else:
                     self._outcome.signalled = event
                     if self._start.joined and event.number == signal.SIGTERM:
-                        self._ended_by = now + _CAUSE
+                        self._ended_by = now + _DRAIN
             self._tighten(self._ended_by or (now if self._waited_for() else now + _AFTER_ERROR))
         else:
             self._outcome.record = event
