@@ -10,8 +10,8 @@
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/dtype.hpp"
-#include "tilewise/kernel/gemm.hpp"
-#include "tilewise/kernel/strassen.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
+#include "tilewise/kernel/product/strassen.hpp"
 
 namespace {
 

@@ -20,7 +20,7 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/sweep.hpp"
+#include "tilewise/kernel/sweep/sweep.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

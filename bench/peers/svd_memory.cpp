@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/lapack.hpp"
-#include "tilewise/kernel/svd_local.hpp"
-#include "tilewise/kernel/two_stage.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
+#include "tilewise/kernel/factor/svd_local.hpp"
+#include "tilewise/kernel/factor/two_stage.hpp"
 
 namespace {
 

@@ -18,7 +18,7 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/measure/transpose_tile.hpp"
 
 #if defined(TILEWISE_HPTT)

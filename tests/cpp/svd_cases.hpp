@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "io_cases.hpp"
-#include "tilewise/kernel/svd_local.hpp"
+#include "tilewise/kernel/factor/svd_local.hpp"
 #include "tilewise/svd/svd.hpp"
 #include "tilewise/svd/sweeps.hpp"
 

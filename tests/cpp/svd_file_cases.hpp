@@ -11,8 +11,8 @@
 
 #include "io_cases.hpp"
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/convert.hpp"
-#include "tilewise/kernel/svd_local.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
+#include "tilewise/kernel/factor/svd_local.hpp"
 #include "tilewise/svd/proof.hpp"
 
 namespace tilewise::test::svd_files {

@@ -14,9 +14,9 @@
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/half.hpp"
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/byte_order.hpp"
-#include "tilewise/kernel/checksum.hpp"
-#include "tilewise/kernel/convert.hpp"
+#include "tilewise/kernel/codec/byte_order.hpp"
+#include "tilewise/kernel/codec/checksum.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/kernel/file_type.hpp"
 
 using namespace tilewise;

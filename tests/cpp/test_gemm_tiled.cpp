@@ -9,8 +9,8 @@
 
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/backend.hpp"
-#include "tilewise/kernel/gemm_loops.hpp"
-#include "tilewise/kernel/gemm_tiled.hpp"
+#include "tilewise/kernel/product/gemm_loops.hpp"
+#include "tilewise/kernel/product/gemm_tiled.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;

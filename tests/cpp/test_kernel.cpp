@@ -11,11 +11,11 @@
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/half.hpp"
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/apply.hpp"
-#include "tilewise/kernel/convert.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/kernel/fill.hpp"
-#include "tilewise/kernel/gemm.hpp"
-#include "tilewise/kernel/gemm_tiled.hpp"
+#include "tilewise/kernel/product/apply.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
+#include "tilewise/kernel/product/gemm_tiled.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;

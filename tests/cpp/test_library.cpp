@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "library_cases.hpp"
-#include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;

@@ -13,7 +13,7 @@
 
 #include "library_cases.hpp"
 #include "tilewise/io/mapped.hpp"
-#include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;

@@ -16,7 +16,7 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/kernel/fill.hpp"
-#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/measure/compute.hpp"
 #include "tilewise/measure/copy_rate.hpp"
 #include "tilewise/measure/measure.hpp"

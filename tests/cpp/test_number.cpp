@@ -11,7 +11,7 @@
 #include <string>
 
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/number.hpp"
+#include "tilewise/kernel/text/number.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;

@@ -8,9 +8,9 @@
 #include "svd_cases.hpp"
 #include "tilewise/dist/rank_team.hpp"
 #include "tilewise/dist/redistribute_columns.hpp"
-#include "tilewise/kernel/lapack_number.hpp"
-#include "tilewise/kernel/spread_divide.hpp"
-#include "tilewise/kernel/spread_eigen.hpp"
+#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/factor/spread_divide.hpp"
+#include "tilewise/kernel/factor/spread_eigen.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;

@@ -5,7 +5,7 @@
 
 #include "svd_cases.hpp"
 #include "tilewise/dist/rank_team.hpp"
-#include "tilewise/kernel/spread_qr.hpp"
+#include "tilewise/kernel/factor/spread_qr.hpp"
 
 using namespace tilewise;
 using namespace tilewise::test;

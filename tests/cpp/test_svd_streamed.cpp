@@ -5,7 +5,7 @@
 #include <mpi.h>
 
 #include "svd_file_cases.hpp"
-#include "tilewise/kernel/stacked_qr.hpp"
+#include "tilewise/kernel/factor/stacked_qr.hpp"
 #include "tilewise/svd/tall_steps.hpp"
 
 using namespace tilewise;

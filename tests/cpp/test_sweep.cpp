@@ -10,7 +10,7 @@
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/backend.hpp"
-#include "tilewise/kernel/sweep.hpp"
+#include "tilewise/kernel/sweep/sweep.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tilewise/grid/symmetric.hpp"
-#include "tilewise/kernel/gemm_loops.hpp"
-#include "tilewise/kernel/symmetric.hpp"
+#include "tilewise/kernel/product/gemm_loops.hpp"
+#include "tilewise/kernel/product/symmetric.hpp"
 
 using namespace tilewise;
 using grid::Block;

@@ -11,8 +11,8 @@
 #include "text_plain.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/line_counter.hpp"
-#include "tilewise/kernel/text.hpp"
+#include "tilewise/kernel/text/line_counter.hpp"
+#include "tilewise/kernel/text/text.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;

@@ -9,8 +9,8 @@
 #include "text_plain.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/text.hpp"
-#include "tilewise/kernel/text_quick.hpp"
+#include "tilewise/kernel/text/text.hpp"
+#include "tilewise/kernel/text/text_quick.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;

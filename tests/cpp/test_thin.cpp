@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "tilewise/kernel/gemm.hpp"
-#include "tilewise/kernel/gemm_cuts.hpp"
-#include "tilewise/kernel/thin.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
+#include "tilewise/kernel/product/gemm_cuts.hpp"
+#include "tilewise/kernel/product/thin.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;

@@ -13,8 +13,8 @@
 #include "tilewise/base/error.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/kernel/backend.hpp"
-#include "tilewise/kernel/fingerprint.hpp"
-#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/kernel/codec/fingerprint.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;

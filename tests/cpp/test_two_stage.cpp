@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "svd_kernel_cases.hpp"
-#include "tilewise/kernel/bidiagonal_svd.hpp"
-#include "tilewise/kernel/chased_back.hpp"
-#include "tilewise/kernel/two_stage.hpp"
+#include "tilewise/kernel/factor/bidiagonal_svd.hpp"
+#include "tilewise/kernel/factor/chased_back.hpp"
+#include "tilewise/kernel/factor/two_stage.hpp"
 
 using namespace svd_cases;
 

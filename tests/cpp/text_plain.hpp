@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tilewise/kernel/text.hpp"
+#include "tilewise/kernel/text/text.hpp"
 
 namespace tilewise::kernel {
 

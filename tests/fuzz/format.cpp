@@ -10,7 +10,7 @@
 
 #include "require.hpp"
 #include "tilewise/kernel/file_type.hpp"
-#include "tilewise/kernel/text.hpp"
+#include "tilewise/kernel/text/text.hpp"
 
 using namespace tilewise;
 using namespace tilewise::kernel;

@@ -1,6 +1,6 @@
 // Fuzzes the parser of texts: the fast one takes what the plain one takes, to the last bit, and reads nothing beyond
 // the end.
-#include "tilewise/kernel/text.hpp"
+#include "tilewise/kernel/text/text.hpp"
 
 #include <algorithm>
 #include <cmath>

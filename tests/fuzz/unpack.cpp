@@ -1,6 +1,6 @@
 // Fuzzes what unpacks chunks: any bytes through any chain of filters are refused or unpacked, and nothing is read or
 // written outside what there is.
-#include "tilewise/kernel/unpack.hpp"
+#include "tilewise/kernel/codec/unpack.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -7,8 +7,8 @@
 #include "tilewise/base/array.hpp"
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/bands.hpp"
-#include "tilewise/kernel/convert.hpp"
-#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::convert {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tilewise/dist/root_task.hpp"
-#include "tilewise/kernel/team.hpp"
+#include "tilewise/kernel/factor/team.hpp"
 
 namespace tilewise::dist {
 

@@ -12,7 +12,7 @@
 #include "tilewise/base/array.hpp"
 #include "tilewise/grid/grid.hpp"
 #include "tilewise/grid/partition.hpp"
-#include "tilewise/kernel/team.hpp"
+#include "tilewise/kernel/factor/team.hpp"
 #include "tilewise/mpi/context.hpp"
 
 namespace tilewise::dist {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tilewise/io/file.hpp"
-#include "tilewise/kernel/checksum.hpp"
+#include "tilewise/kernel/codec/checksum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::io {

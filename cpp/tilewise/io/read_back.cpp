@@ -5,7 +5,7 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/io/samples.hpp"
-#include "tilewise/kernel/checksum.hpp"
+#include "tilewise/kernel/codec/checksum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::io {

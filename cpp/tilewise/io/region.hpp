@@ -11,7 +11,7 @@
 #include "tilewise/base/dtype.hpp"
 #include "tilewise/base/error.hpp"
 #include "tilewise/grid/share.hpp"
-#include "tilewise/kernel/unpack.hpp"
+#include "tilewise/kernel/codec/unpack.hpp"
 
 namespace tilewise::io {
 

@@ -9,7 +9,7 @@
 #include "tilewise/base/ledger.hpp"
 #include "tilewise/io/elements.hpp"
 #include "tilewise/io/read_back.hpp"
-#include "tilewise/kernel/text.hpp"
+#include "tilewise/kernel/text/text.hpp"
 
 namespace tilewise::io {
 

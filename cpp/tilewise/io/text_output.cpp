@@ -21,7 +21,7 @@
 #include "tilewise/base/threads.hpp"
 #include "tilewise/io/gather.hpp"
 #include "tilewise/io/text.hpp"
-#include "tilewise/kernel/text.hpp"
+#include "tilewise/kernel/text/text.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::io {

@@ -10,7 +10,7 @@
 #include "tilewise/io/chunked.hpp"
 #include "tilewise/io/file.hpp"
 #include "tilewise/io/in_memory.hpp"
-#include "tilewise/kernel/convert.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/kernel/fill.hpp"
 #include "tilewise/mpi/together.hpp"
 

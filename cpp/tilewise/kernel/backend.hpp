@@ -11,10 +11,10 @@
 #include <span>
 #include <string_view>
 
-#include "tilewise/kernel/gemm_set.hpp"
-#include "tilewise/kernel/sweep_strip.hpp"
-#include "tilewise/kernel/thin_strip.hpp"
-#include "tilewise/kernel/transpose_strip.hpp"
+#include "tilewise/kernel/product/gemm_set.hpp"
+#include "tilewise/kernel/product/thin_strip.hpp"
+#include "tilewise/kernel/sweep/sweep_strip.hpp"
+#include "tilewise/kernel/transpose/transpose_strip.hpp"
 
 namespace tilewise::kernel {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/library/matrix_state.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/multiply.hpp"

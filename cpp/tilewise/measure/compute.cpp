@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "tilewise/kernel/fill.hpp"
-#include "tilewise/kernel/gemm_tiled.hpp"
+#include "tilewise/kernel/product/gemm_tiled.hpp"
 #include "tilewise/measure/agreed.hpp"
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/measure/memory_budget.hpp"

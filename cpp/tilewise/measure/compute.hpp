@@ -3,7 +3,7 @@
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/dtype.hpp"
-#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/mpi/context.hpp"
 
 namespace tilewise::measure {

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 
 namespace tilewise::measure {
 

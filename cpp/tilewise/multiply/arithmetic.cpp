@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "tilewise/kernel/strassen.hpp"
-#include "tilewise/kernel/symmetric.hpp"
+#include "tilewise/kernel/product/strassen.hpp"
+#include "tilewise/kernel/product/symmetric.hpp"
 #include "tilewise/multiply/swap_halves.hpp"
 
 namespace tilewise::multiply {

@@ -5,7 +5,7 @@
 
 #include "tilewise/grid/layout.hpp"
 #include "tilewise/grid/symmetric.hpp"
-#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/mpi/context.hpp"
 #include "tilewise/mpi/window.hpp"
 #include "tilewise/multiply/halving.hpp"

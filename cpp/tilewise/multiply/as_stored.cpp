@@ -1,8 +1,8 @@
 // Turns and swaps; nothing to do for most files.
 #include "tilewise/multiply/as_stored.hpp"
 
-#include "tilewise/kernel/convert.hpp"
-#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::multiply {

@@ -9,7 +9,7 @@
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/grid/layout.hpp"
-#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/mpi/context.hpp"
 #include "tilewise/mpi/exchange/kinds.hpp"
 #include "tilewise/mpi/window.hpp"

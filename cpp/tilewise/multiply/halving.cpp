@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "tilewise/base/error.hpp"
-#include "tilewise/kernel/apply.hpp"
-#include "tilewise/kernel/strassen.hpp"
+#include "tilewise/kernel/product/apply.hpp"
+#include "tilewise/kernel/product/strassen.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/proof.hpp"

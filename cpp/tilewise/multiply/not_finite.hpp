@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdint>
 
-#include "tilewise/kernel/convert.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/mpi/context.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/multiply/part.hpp"

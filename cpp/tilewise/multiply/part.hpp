@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tilewise/grid/layout.hpp"
-#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 
 namespace tilewise::multiply {
 

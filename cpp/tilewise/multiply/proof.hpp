@@ -8,7 +8,7 @@
 #include "tilewise/base/outcome.hpp"
 #include "tilewise/grid/layout.hpp"
 #include "tilewise/io/region.hpp"
-#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/mpi/context.hpp"
 #include "tilewise/multiply/part.hpp"
 

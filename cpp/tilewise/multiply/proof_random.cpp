@@ -16,7 +16,7 @@
 #include <optional>
 
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/apply.hpp"
+#include "tilewise/kernel/product/apply.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/multiply/proof.hpp"

@@ -8,7 +8,7 @@
 #include "tilewise/io/behind.hpp"
 #include "tilewise/io/corrupt_for_test.hpp"
 #include "tilewise/io/transfer.hpp"
-#include "tilewise/kernel/convert.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/multiply/as_stored.hpp"

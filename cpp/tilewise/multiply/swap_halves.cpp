@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "tilewise/base/buffer.hpp"
-#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"
 

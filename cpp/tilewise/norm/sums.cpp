@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tilewise/kernel/convert.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/kernel/versions.hpp"
 
 namespace tilewise::norm {

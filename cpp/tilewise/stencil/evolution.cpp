@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/convert.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/numbers.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/page.hpp"
-#include "tilewise/kernel/sweep.hpp"
+#include "tilewise/kernel/sweep/sweep.hpp"
 #include "tilewise/mpi/context.hpp"
 #include "tilewise/mpi/window.hpp"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/convert.hpp"
-#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::stencil {

@@ -17,8 +17,8 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/base/random.hpp"
-#include "tilewise/kernel/byte_order.hpp"
-#include "tilewise/kernel/fingerprint.hpp"
+#include "tilewise/kernel/codec/byte_order.hpp"
+#include "tilewise/kernel/codec/fingerprint.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/margins.hpp"
 #include "tilewise/stencil/numbers.hpp"

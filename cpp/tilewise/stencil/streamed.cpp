@@ -8,7 +8,7 @@
 
 #include "tilewise/base/threads.hpp"
 #include "tilewise/io/journal.hpp"
-#include "tilewise/kernel/convert.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/stencil/tile_source.hpp"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tilewise/grid/share.hpp"
-#include "tilewise/kernel/sweep.hpp"
+#include "tilewise/kernel/sweep/sweep.hpp"
 
 namespace tilewise::stencil {
 

@@ -8,7 +8,7 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/grid/ring.hpp"
-#include "tilewise/kernel/jacobi.hpp"
+#include "tilewise/kernel/factor/jacobi.hpp"
 
 namespace tilewise::svd {
 

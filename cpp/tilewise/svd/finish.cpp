@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "tilewise/dist/redistribute_columns.hpp"
-#include "tilewise/kernel/jacobi_pair.hpp"
-#include "tilewise/kernel/lapack_work.hpp"
-#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/kernel/factor/jacobi_pair.hpp"
+#include "tilewise/kernel/factor/lapack_work.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/energy.hpp"
 #include "tilewise/svd/signs.hpp"

@@ -13,8 +13,8 @@ Outcome jacobi(Context& context, const io::Region& a, const Files& files, Dtype 
 
 /// `local`: LAPACK's gesdd in float64 on one rank, the only one that there may be. Memory: m·n for the matrix, n·m + n²
 /// for the vectors, 4·n² for LAPACK, in float64 numbers, m ≥ n. `flops` are those of the usual estimate,
-/// 4·m·n² + 22·n³. `two_stage`: see kernel/two_stage.hpp; on rank 0, with the cores of all ranks of its node. With
-/// `keep_small` it may be jacobi that does it, after another reading. @note Collective.
+/// 4·m·n² + 22·n³. `two_stage`: see kernel/factor/two_stage.hpp; on rank 0, with the cores of all ranks of its node.
+/// With `keep_small` it may be jacobi that does it, after another reading. @note Collective.
 Outcome local(Context& context, const io::Region& a, const Files& files, Dtype dtype, const Options& options);
 
 }  // namespace tilewise::svd

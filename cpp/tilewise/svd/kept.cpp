@@ -5,7 +5,7 @@
 
 #include "tilewise/io/file.hpp"
 #include "tilewise/io/journal.hpp"
-#include "tilewise/kernel/checksum.hpp"
+#include "tilewise/kernel/codec/checksum.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::svd {

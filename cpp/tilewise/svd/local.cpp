@@ -15,9 +15,9 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/dist/root_task.hpp"
-#include "tilewise/kernel/svd_local.hpp"
-#include "tilewise/kernel/transpose.hpp"
-#include "tilewise/kernel/two_stage.hpp"
+#include "tilewise/kernel/factor/svd_local.hpp"
+#include "tilewise/kernel/factor/two_stage.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/energy.hpp"

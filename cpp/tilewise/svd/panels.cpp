@@ -8,7 +8,7 @@
 
 #include "tilewise/base/array.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/convert.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/svd.hpp"
 

@@ -17,7 +17,7 @@
 #include "tilewise/io/file.hpp"
 #include "tilewise/io/mapped.hpp"
 #include "tilewise/io/transfer.hpp"
-#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 
 namespace tilewise::svd {
 

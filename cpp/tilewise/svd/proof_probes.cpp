@@ -16,7 +16,7 @@
 #include "tilewise/base/buffer.hpp"
 #include "tilewise/base/random.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/product.hpp"
+#include "tilewise/kernel/product/product.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/proof_files.hpp"

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tilewise/kernel/product.hpp"
-#include "tilewise/kernel/svd_local.hpp"
+#include "tilewise/kernel/factor/svd_local.hpp"
+#include "tilewise/kernel/product/product.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/proof_measures.hpp"
 

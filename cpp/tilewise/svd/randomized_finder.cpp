@@ -6,7 +6,7 @@
 
 #include "tilewise/base/random.hpp"
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/svd_local.hpp"
+#include "tilewise/kernel/factor/svd_local.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/energy.hpp"

@@ -11,8 +11,8 @@
 #include <type_traits>
 
 #include "tilewise/kernel/backend.hpp"
-#include "tilewise/kernel/gemm.hpp"
-#include "tilewise/kernel/lapack_work.hpp"
+#include "tilewise/kernel/factor/lapack_work.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 
 namespace tilewise::svd {
 namespace {

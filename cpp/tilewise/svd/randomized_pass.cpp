@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 #include "tilewise/mpi/sum.hpp"
 #include "tilewise/mpi/together.hpp"
 

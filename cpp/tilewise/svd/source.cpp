@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "tilewise/dist/redistribute_columns.hpp"
-#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/not_finite.hpp"

@@ -6,8 +6,8 @@
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/redistribute_columns.hpp"
 #include "tilewise/kernel/backend.hpp"
-#include "tilewise/kernel/gemm.hpp"
-#include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/mpi/same.hpp"
 #include "tilewise/mpi/together.hpp"
 

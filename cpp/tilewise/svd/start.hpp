@@ -5,7 +5,7 @@
 //     else                     all ranks    columns of W, from rows where the file has these
 //
 //     else                     A = W or R:  A·P = Q1·L·Q2, X = L, V = I,  or  X = A·V of AᵀA's eigenvectors V
-//                              (see kernel/svd_start.hpp)
+//                              (see kernel/factor/svd_start.hpp)
 //
 // With `none`, X = W of any shape and V = I: columns only go where they are swept.
 #pragma once
@@ -15,7 +15,7 @@
 
 #include "tilewise/dist/rank_team.hpp"
 #include "tilewise/dist/tall_qr.hpp"
-#include "tilewise/kernel/svd_start.hpp"
+#include "tilewise/kernel/factor/svd_start.hpp"
 #include "tilewise/svd/source.hpp"
 #include "tilewise/svd/svd.hpp"
 

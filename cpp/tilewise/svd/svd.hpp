@@ -11,7 +11,7 @@
 #include "tilewise/base/outcome.hpp"
 #include "tilewise/io/checkpoints.hpp"
 #include "tilewise/io/transfer.hpp"
-#include "tilewise/kernel/jacobi.hpp"
+#include "tilewise/kernel/factor/jacobi.hpp"
 #include "tilewise/mpi/exchange/kinds.hpp"
 
 namespace tilewise::svd {

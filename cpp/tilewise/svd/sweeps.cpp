@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/jacobi_plain.hpp"
-#include "tilewise/kernel/lapack.hpp"
+#include "tilewise/kernel/factor/jacobi_plain.hpp"
+#include "tilewise/kernel/factor/lapack.hpp"
 
 namespace tilewise::svd {
 namespace {

@@ -10,7 +10,7 @@
 #include "tilewise/base/threads.hpp"
 #include "tilewise/dist/root_task.hpp"
 #include "tilewise/dist/tall_qr.hpp"
-#include "tilewise/kernel/lapack_number.hpp"
+#include "tilewise/kernel/factor/lapack_number.hpp"
 #include "tilewise/mpi/datatype.hpp"
 #include "tilewise/mpi/repeat.hpp"
 #include "tilewise/mpi/together.hpp"

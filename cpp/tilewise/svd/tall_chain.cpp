@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "tilewise/kernel/lapack_number.hpp"
-#include "tilewise/kernel/stacked_qr.hpp"
+#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/factor/stacked_qr.hpp"
 
 namespace tilewise::svd {
 namespace {

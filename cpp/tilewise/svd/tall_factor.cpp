@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/convert.hpp"
+#include "tilewise/kernel/codec/convert.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::svd {

@@ -6,8 +6,8 @@
 #include <mutex>
 
 #include "tilewise/base/threads.hpp"
-#include "tilewise/kernel/lapack_number.hpp"
-#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/kernel/factor/lapack_number.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/svd/tall.hpp"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "tilewise/kernel/svd_local.hpp"
-#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/kernel/factor/svd_local.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 
 namespace tilewise::svd {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "tilewise/kernel/byte_order.hpp"
+#include "tilewise/kernel/codec/byte_order.hpp"
 #include "tilewise/mpi/together.hpp"
 
 namespace tilewise::transpose {

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "tilewise/base/array.hpp"
-#include "tilewise/kernel/byte_order.hpp"
-#include "tilewise/kernel/fingerprint.hpp"
-#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/kernel/codec/byte_order.hpp"
+#include "tilewise/kernel/codec/fingerprint.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/together.hpp"
 #include "tilewise/transpose/local.hpp"
 

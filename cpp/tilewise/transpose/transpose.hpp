@@ -10,7 +10,7 @@
 
 #include "tilewise/io/journal.hpp"
 #include "tilewise/io/transfer.hpp"
-#include "tilewise/kernel/transpose.hpp"
+#include "tilewise/kernel/transpose/transpose.hpp"
 #include "tilewise/mpi/exchange/kinds.hpp"
 #include "tilewise/transpose/proof.hpp"
 

@@ -7,8 +7,8 @@
 
 #include "tilewise/base/names.hpp"
 #include "tilewise/kernel/backend.hpp"
-#include "tilewise/kernel/gemm.hpp"
-#include "tilewise/kernel/number.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
+#include "tilewise/kernel/text/number.hpp"
 #include "tilewise/measure/measure.hpp"
 #include "tilewise/mpi/library.hpp"
 #include "tilewise/mpi/mpi.hpp"

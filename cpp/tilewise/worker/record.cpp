@@ -10,7 +10,7 @@
 
 #include "tilewise/base/host.hpp"
 #include "tilewise/base/work.hpp"
-#include "tilewise/kernel/gemm.hpp"
+#include "tilewise/kernel/product/gemm.hpp"
 #include "tilewise/worker/build.hpp"
 
 namespace tilewise::worker {

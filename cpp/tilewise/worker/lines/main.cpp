@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "tilewise/kernel/line_counter.hpp"
+#include "tilewise/kernel/text/line_counter.hpp"
 
 namespace {
 

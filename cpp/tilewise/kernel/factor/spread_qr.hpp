@@ -1,0 +1,60 @@
+// QR of a matrix whose columns are spread over ranks, each of which keeps its own: what travels is a panel of
+// reflectors at a time.
+//
+//      panel     on its way to all         every rank, its columns of what is left
+//     [ R R |                             [ . . ]
+//     [ Y R |    Y, the reflectors        [ c c ]   C ← C − Y·(T'·(Y'·C))
+//     [ Y Y |                             [ c c ]
+//
+// Memory of a rank beside its columns: a panel, 128 numbers for each of its columns, and with pivots a sketch of 72
+// rows; rank 0 then has the sketch of all columns.
+#pragma once
+
+#include <vector>
+
+#include "tilewise/kernel/factor/team.hpp"
+
+namespace tilewise::kernel {
+
+/// Columns of a panel that is factored, and of one whose reflectors are applied: a wide one makes products that threads
+/// can share.
+inline constexpr std::int64_t factored_columns = 64, applied_reflectors = 128;
+/// Rows of a sketch beyond the number of pivots that are chosen by it.
+inline constexpr std::int64_t sketch_oversampling = 8;
+
+/// A = Q·R: R in the upper triangle, the reflectors of Q below it, each column on the rank that has it.
+template <class T> struct SpreadQrOf {
+    SpreadColumnsOf<T> columns;
+    std::vector<T> tau;  ///< the same on all ranks
+};
+using SpreadQr = SpreadQrOf<double>;
+
+/// Factors the columns one after the other, in place. The panels are factored by every rank, with the same
+/// result.
+template <class T> SpreadQrOf<T> spread_qr(const SpreadColumnsOf<T>& a, const Team& team, int threads);
+
+/// A·P = Q·R in place, long columns first: each diagonal element of R is about as large as what is left of any later
+/// column. A rank's columns are rearranged to follow their places, and none of them leaves it. `permutation`: column j
+/// of A·P is column permutation[j] of A. For at least as many rows as columns; O(rows·columns²), half of it for the
+/// sketches by which columns are chosen.
+template <class T> SpreadQrOf<T> pivoted_spread_qr(const SpreadColumnsOf<T>& a, std::vector<int>& permutation,
+                                                   const Team& team, int threads);
+
+/// C ← Q·C, of each rank's columns of C.
+template <class T> void apply_q(const SpreadQrOf<T>& qr, const ColumnsOf<T>& c, const Team& team, int threads);
+
+/// Rᵀ, of complex numbers Rᴴ (columns×columns, lower triangle), of which each rank gets the columns `wanted`.
+template <class T> MatrixOf<T> transposed_triangle(const SpreadQrOf<T>& qr,
+                                                   const std::function<grid::Range(int rank)>& wanted, const Team& team,
+                                                   int threads);
+
+#define TILEWISE_SPREAD_QR(form, T)                                                                                  \
+    form template SpreadQrOf<T> spread_qr(const SpreadColumnsOf<T>&, const Team&, int);                              \
+    form template SpreadQrOf<T> pivoted_spread_qr(const SpreadColumnsOf<T>&, std::vector<int>&, const Team&, int);   \
+    form template void apply_q(const SpreadQrOf<T>&, const ColumnsOf<T>&, const Team&, int);                         \
+    form template MatrixOf<T> transposed_triangle(const SpreadQrOf<T>&, const std::function<grid::Range(int rank)>&, \
+                                                  const Team&, int);
+TILEWISE_SPREAD_QR(extern, double)
+TILEWISE_SPREAD_QR(extern, Complex)
+
+}  // namespace tilewise::kernel

@@ -1,0 +1,15 @@
+// Thin products in registers of 32 bytes, of AVX2 (x86-64-v3).
+// CMakeLists.txt has this file compiled for them; nothing that another file could share may be instantiated here.
+#if defined(__x86_64__)
+#include "tilewise/kernel/product/thin_walk.hpp"
+
+namespace tilewise::kernel {
+
+#if defined(__FMA__)
+const ThinSet thin_set_32 = thin_set<32>();
+#else  // a build that does not give this file its flags
+const ThinSet thin_set_32 = thin_set<16>();
+#endif
+
+}  // namespace tilewise::kernel
+#endif
