@@ -1,7 +1,7 @@
 """The product kernel alone beside numpy's matmul, on squares and random shapes; what the table should say.
 
-The table is `cpp/tilewise/kernel/product/processors.cpp`. Where it takes our own tiles, rows named "tiles over
-BLAS" say whether that is right on this machine: above one, it is.
+The table is `cpp/tilewise/kernel/product/processors.cpp`. Where it takes our own tiles, rows named "tiles
+over BLAS" say whether that is right on this machine: above one, it is.
 """
 
 from __future__ import annotations
