@@ -168,7 +168,7 @@ def wrong_term(name: str, term: Term) -> str:
     """What is wrong with a term; empty where nothing is."""
     base, at, where = name.partition(AT)
     known = base in OF_FILES and where.startswith("/")
-    known = known or (base.startswith(_OF_OPERATIONS) and where in OF_SVD)
+    known = known or (base.startswith(_OF_OPERATIONS) and where in (*OF_SVD, "freivalds"))
     if base not in KINDS or (at and not known):
         return f"terms has {name!r}, but they are {', '.join(KINDS)}"
     numbers = (term.rate, term.node, term.seconds, term.error, float(term.runs))

@@ -1,10 +1,10 @@
 """Learning: what a run took, beside what was predicted, corrects the terms of the machine.
 
-A phase that took r times what was predicted makes each of its terms slower by r to the power of its share,
-and of a part of that: a half at first, a tenth after many runs. So one run moves a term little that many have
-made, a term that hardly counted hardly moves, and no run moves one by more than a factor of two. Late runs
-count for the side on which they are more than for how far: terms follow the median. The error of a term
-follows how far predictions with it were off.
+A phase that took r times what was predicted makes each of its terms slower by a power of r that grows with
+its share, so that the phase as a whole moves by a part of r: a half at first, a tenth after many runs. So one
+run moves a term little that many have made, a term that hardly counted hardly moves, and no run moves one by
+more than a factor of two. Late runs count for the side on which they are more than for how far: terms follow
+the median. The error of a term follows how far predictions with it were off.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ def _of_phase(parts: list[Part], machine: Machine, took: float) -> dict[str, Ter
     if took < LEAST or whole <= 0:
         return {}
     ratio = took / whole
+    counted = {name: seconds / whole for name, seconds in shares.items() if seconds >= _COUNTS * whole}
+    together = sum(share * share for share in counted.values())  # how far the phase moves by shares alone
     return {
-        name: _corrected(machine.term(name), machine.terms.get(name), ratio, min(1.0, seconds / whole))
-        for name, seconds in shares.items()
-        if seconds >= _COUNTS * whole
+        name: _corrected(machine.term(name), machine.terms.get(name), ratio, share / max(share, together))
+        for name, share in counted.items()
     }
 
 

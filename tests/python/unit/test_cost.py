@@ -167,6 +167,17 @@ def test_learning_is_bounded() -> None:
     assert one_slow_run.rate == pytest.approx(old.rate / math.exp(0.1 * 0.3))
 
 
+def test_a_phase_of_several_terms_is_corrected_as_far_as_one_of_a_single_term() -> None:
+    known = Machine(name="m", cores=1)
+    one = Cost(phases={"compute": [Take("lapack", 15e9)]})
+    two = Cost(phases={"compute": [Take("lapack", 7.5e9), Take("copy", 5e9)]})
+    after = [
+        predict(cost, msgspec.structs.replace(known, terms=learned(cost, known, {"compute": 2.0}))).total
+        for cost in (one, two)
+    ]
+    assert after == pytest.approx([math.sqrt(2.0)] * 2)
+
+
 def test_what_is_slow_once_in_a_while_does_not_count_as_usual() -> None:
     """Every fifth run is eight times slower; terms stay near what the others show."""
     known = Machine(name="m", cores=1)

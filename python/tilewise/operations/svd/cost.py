@@ -81,7 +81,7 @@ def _cost(plan: Plan, target: Target | None, course: Course) -> Cost:
     m, n = max(source.shape), min(source.shape)
     k = wanted.components or n
     item = ITEMSIZE[plan.job.dtype]
-    inputs = reading(source, variant.read, use, times=course.readings)
+    inputs = reading(source, variant.read, use, times=course.readings, fresh=not _by_panels(variant))
     files = 0 if wanted.values_only else k * (source.rows + source.columns)
     exchange = _exchange(plan, use, m, n, course.sweeps)
     hidden = variant.exchange == "overlap"
@@ -99,6 +99,11 @@ def _cost(plan: Plan, target: Target | None, course: Course) -> Cost:
         messages=None,
         exchanged=None,
     )
+
+
+def _by_panels(variant: job.Variant) -> bool:
+    """Whether the matrix is read through a few buffers, again and again."""
+    return variant.algorithm in ("randomized", "tall")
 
 
 def _named(parts: Iterable[Part], what: str) -> list[Part]:
@@ -206,6 +211,6 @@ def _verify(plan: Plan, wanted: job.Svd, use: Use, k: int) -> list[Part]:
         return []
     factors = 0 if wanted.values_only else 2 * k * (source.rows + source.columns)
     numbers = float(m) * n + factors
-    again = reading(source, plan.job.variant.read, use)
+    again = reading(source, plan.job.variant.read, use, fresh=False)  # by panels
     probed = use.shared_out("lapack", 2 * _PROBES * numbers), use.shared_out("copy", 8 * numbers)
     return [*again, *_named(probed, "proof")]
