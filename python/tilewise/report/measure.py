@@ -33,7 +33,6 @@ def everything(measurement: Measurement, brief: bool = False) -> list[Table]:
         measure_messages.collectives(measurement),
         *measure_messages.matrices(measurement),
         *measure_files.rank_block(measurement),
-        *measure_files.per_rank(measurement),
         *measure_files.strategies(measurement),
         measure_node.memory(measurement),
         measure_node.compute(measurement),

@@ -16,20 +16,47 @@ def setting(line: Line) -> tuple[str, str, str, str, bool]:
     return line.name, line.layout, line.buffer, line.cache, line.sync
 
 
-def setting_text(line: Line) -> str:
-    """`collective, interleaved, malloc, warm cache, flushed`."""
-    words = [
-        line.name,
-        line.layout if line.layout != line.name else "",
-        line.buffer,
-        f"{line.cache} cache" if line.cache else "",
-    ]
-    return ", ".join(filter(None, [*words, "flushed" if line.sync else ""]))
+def setting_text(lines: list[Line]) -> str:
+    """`collective, interleaved, malloc, cache warm, writes not flushed`."""
+    line = lines[0]
+    words = [line.name, line.layout if line.layout != line.name else "", line.buffer, ask.states(lines)]
+    return ", ".join(filter(None, [*words, flushed_text(line)]))
 
 
-def strategy_text(name: str, layout: str) -> str:
+def flushed_text(line: Line) -> str:
+    """Whether the time of a write includes the disk's."""
+    return "writes flushed" if line.sync else "writes not flushed"
+
+
+def strategy_text(line: Line) -> str:
     """`positioned`, or `positioned, contiguous` where the layout is not the usual one."""
-    return name if layout in ("", "interleaved", name) else f"{name}, {layout}"
+    return line.name if line.layout in ("", "interleaved", line.name) else f"{line.name}, {line.layout}"
+
+
+def answer(measurement: Measurement) -> Table | None:
+    """The fastest way to write and to read, for each state of the cache and number of ranks."""
+    lines = ask.pick(measurement.lines, kind="file")
+    if not lines:
+        return None
+    several = len({(line.buffer, line.sync) for line in lines}) > 1
+    title = f"Files: the fastest way, GB/s of all ranks; {flushed_text(lines[0])}"
+    table = Table("files", "Files: the fastest way, GB/s of all ranks" if several else title, [])
+    table.columns = [*text_columns("cache"), *number_columns("ranks")]
+    for series in ("write_new", "read"):
+        table.columns += [Column(WORDS[series], "GB/s"), *text_columns("by")]
+    marks = ask.marks(measurement)
+    groups = ask.grouped(lines, lambda line: (ask.state(line), line.ranks, line.buffer, line.sync))
+    for (state, ranks, buffer, _), group in groups.items():
+        cells = []
+        for series in ("write_new", "read"):
+            rated = [line for line in ask.pick(group, series=series) if line.rate()]
+            best = max(rated, key=lambda line: line.rate() or 0.0, default=None)
+            way = f"{best.name}, {size_text(best.bytes)}" if best else ""
+            cells += [_rate(best or group[0], marks), Cell(way)]
+        words = [state, *([buffer, flushed_text(group[0])] if several else [])]
+        table.add(", ".join(words), ranks, *cells)
+    table.notes = marks.notes()
+    return table
 
 
 def settings(measurement: Measurement) -> list[list[Line]]:
@@ -44,20 +71,19 @@ def settings(measurement: Measurement) -> list[list[Line]]:
 
 def rank_block(measurement: Measurement) -> list[Table]:
     """Report 4's table of each setting: seconds and GB/s of all ranks together, read over write."""
-    return [_rank_block(number, group) for number, group in enumerate(settings(measurement), 1)]
+    groups = enumerate(settings(measurement), 1)
+    return [_rank_block(number, group, ask.marks(measurement)) for number, group in groups]
 
 
-def _rank_block(number: int, lines: list[Line]) -> Table:
+def _rank_block(number: int, lines: list[Line], marks: Marks) -> Table:
     counts = {line.blocks for line in lines}
     amount = f", {max(counts)} blocks per rank" if len(counts) == 1 else ""
-    table = Table(
-        f"files-{number}", f"Files: {setting_text(lines[0])}{amount}", number_columns("ranks", "block")
-    )
+    title = f"Files: {setting_text(lines)}{amount}"
+    table = Table(f"files-{number}", title, number_columns("ranks", "block"))
     shown = _shown(lines)
     names = [WORDS[series] for series in shown]
     table.columns += number_columns(*names, unit="time") + number_columns(*names, unit="GB/s")
     table.columns.append(Column("read/write"))
-    marks = Marks()
     for ranks, size in _places(lines):
         place = ask.pick(lines, ranks=ranks, bytes=size)
         of_series = {series: ask.first(place, series=series) for series in shown}
@@ -65,7 +91,8 @@ def _rank_block(number: int, lines: list[Line]) -> Table:
         cells = [_seconds(line, place, marks) for line in of_series.values()] + [
             _rate(line) for line in of_series.values()
         ]
-        table.add(ranks, Cell(block, float(size)), *cells, _read_over_write(of_series))
+        head = Cell(block, float(size), mark=_remarked(place, marks))
+        table.add(ranks, head, *cells, _read_over_write(of_series))
     table.notes = [
         *marks.notes(),
         "read / write: GB/s of reading over GB/s of the first write, as in report 4",
@@ -79,50 +106,42 @@ def _shown(lines: list[Line]) -> list[str]:
     return [series for series in WORDS if ask.first(lines, series=series)]
 
 
-def per_rank(measurement: Measurement) -> list[Table]:
-    """The same tables as GB/s of one rank, as in report 4's figure 5."""
-    tables = []
-    for number, lines in enumerate(settings(measurement), 1):
-        title = f"Files, GB/s per rank: {setting_text(lines[0])}"
-        table = Table(f"files-per-rank-{number}", title, number_columns("ranks", "block"))
-        table.columns += number_columns(*(WORDS[series] for series in _shown(lines)), unit="GB/s per rank")
-        for ranks, size in _places(lines):
-            measured = [ask.first(lines, ranks=ranks, bytes=size, series=series) for series in _shown(lines)]
-            table.add(ranks, ask.size_cell(size), *[_rate(line, ranks) for line in measured])
-        tables.append(table)
-    return tables
+def beside(measurement: Measurement) -> list[list[Line]]:
+    """Lines of several strategies at the same ranks and block, and those that no other table has."""
+    lines = ask.pick(measurement.lines, kind="file")
+    groups = ask.grouped(lines, lambda line: (line.ranks, line.bytes, line.buffer, line.cache, line.sync))
+    several = [group for group in groups.values() if len({(line.name, line.layout) for line in group}) > 1]
+    lone = {setting(line) for line in lines} - {setting(group[0]) for group in settings(measurement)}
+    return several + [
+        group for group in groups.values() if group not in several and setting(group[0]) in lone
+    ]
+
+
+def beside_text(lines: list[Line]) -> str:
+    """`Strategies: 2 ranks, 64 blocks of 128 kB, malloc, writes not flushed`."""
+    line = lines[0]
+    what = f"{plural(line.ranks, 'rank')}, {plural(line.blocks, 'block')} of {size_text(line.bytes)}"
+    return f"Strategies: {', '.join(filter(None, (what, line.buffer, flushed_text(line))))}"
 
 
 def strategies(measurement: Measurement) -> list[Table]:
-    """Strategies beside each other, where several were measured at the same ranks, block and setting."""
-    lines = ask.pick(measurement.lines, kind="file")
-    groups = ask.grouped(lines, lambda line: (line.ranks, line.bytes, line.buffer, line.cache, line.sync))
-    wanted = [group for group in groups.values() if len({(line.name, line.layout) for line in group}) > 1]
-    lone = {setting(line) for line in lines} - {setting(group[0]) for group in settings(measurement)}
-    wanted += [group for group in groups.values() if group not in wanted and setting(group[0]) in lone]
-    return [_strategies(number, group) for number, group in enumerate(wanted, 1)]
+    """Strategies beside each other: the rates of each, and what the page cache had for its reads."""
+    groups = enumerate(beside(measurement), 1)
+    return [_strategies(number, group, ask.marks(measurement)) for number, group in groups]
 
 
-def _strategies(number: int, lines: list[Line]) -> Table:
-    line = lines[0]
-    cache = f"{line.cache} cache" if line.cache else ""
-    what = f"{plural(line.ranks, 'rank')}, {plural(line.blocks, 'block')} of {size_text(line.bytes)}"
-    title = f"Strategies: {', '.join(filter(None, (what, line.buffer, cache)))}"
-    table = Table(f"strategies-{number}", title, text_columns("strategy"))
+def _strategies(number: int, lines: list[Line], marks: Marks) -> Table:
+    table = Table(f"strategies-{number}", beside_text(lines), text_columns("strategy", "cache"))
     shown = _shown(lines)
-    for series in shown:
-        table.columns += [Column(WORDS[series], "time"), Column("", "GB/s")]
+    table.columns += number_columns(*(WORDS[series] for series in shown), unit="GB/s")
     copied = any("copy" in each.carrier for each in lines)
     table.columns.append(Column("read", "of copy" if copied else "share"))
-    marks = Marks()
-    for (name, layout), group in ask.grouped(lines, lambda line: (line.name, line.layout)).items():
-        row = []
-        for series in shown:
-            measured = ask.first(group, series=series)
-            row += [_seconds(measured, group, marks), _rate(measured)]
+    for group in ask.grouped(lines, lambda line: (line.name, line.layout)).values():
         read = ask.first(group, series="read")
         share = quantity(read.share, percent, read.carrier) if read else Cell("")
-        table.add(strategy_text(name, layout), *row, share)
+        head = Cell(strategy_text(group[0]), mark=_remarked(group, marks))
+        rates = [_rate(ask.first(group, series=series) or group[0], marks) for series in shown]
+        table.add(head, ask.state(read or group[0]), *rates, share)
     carriers = dict.fromkeys(each.carrier for each in lines if each.carrier)
     table.notes = [f"share of: {carrier}" for carrier in carriers]
     table.notes += marks.notes() + _shifts(lines) + ask.certainty(lines)
@@ -133,19 +152,23 @@ def _places(lines: list[Line]) -> list[tuple[int, int]]:
     return sorted({(line.ranks, line.bytes) for line in lines})
 
 
+def _remarked(lines: list[Line], marks: Marks) -> str:
+    return marks.sign(*(remark for line in lines for remark in ask.remarks(line)))
+
+
 def _seconds(line: Line | None, place: list[Line], marks: Marks) -> Cell:
     """The time of `line`, or the reason of whatever was not run at its place."""
     return ask.cell_of(line or next((other for other in place if other.skipped), None), marks)
 
 
-def _rate(line: Line | None, ranks: int = 1) -> Cell:
-    if line is None or ask.median(line) is None:
+def _rate(line: Line | None, marks: Marks | None = None) -> Cell:
+    if marks is None and (line is None or ask.median(line) is None):
         return Cell("")
-    return ask.cell_of(line, None, giga, lambda line: ask.rate(line, ranks))
+    return ask.cell_of(line, marks, giga, Line.rate)
 
 
 def _read_over_write(of_series: dict[str, Line | None]) -> Cell:
-    rates = {series: ask.rate(line) for series, line in of_series.items() if line is not None}
+    rates = {series: line.rate() for series, line in of_series.items() if line is not None}
     write, read = rates.get("write_new") or rates.get("write"), rates.get("read")
     return quantity(read / write if write and read else None, times)
 

@@ -25,16 +25,26 @@ def per_byte(measurement: Measurement, brief: bool = False) -> list[Table]:
         if len(levels) == 1 and len(by_name) > 1:
             sides = list(by_name.items())
             tables.append(
-                _per_byte(f"{levels[0]}-{pairs}", f"level {levels[0]}, {ask.pairs_text(pairs)}", sides, brief)
+                _per_byte(
+                    measurement,
+                    f"{levels[0]}-{pairs}",
+                    f"level {levels[0]}, {ask.pairs_text(pairs)}",
+                    sides,
+                    brief,
+                )
             )
             continue
         for name, same in by_name.items():
             sides = [(level, ask.pick(same, level=level)) for level in levels]
-            tables.append(_per_byte(f"{name}-{pairs}", f"{name}, {ask.pairs_text(pairs)}", sides, brief))
+            tables.append(
+                _per_byte(measurement, f"{name}-{pairs}", f"{name}, {ask.pairs_text(pairs)}", sides, brief)
+            )
     return tables
 
 
-def _per_byte(key: str, what: str, sides: list[tuple[str, list[Line]]], brief: bool) -> Table:
+def _per_byte(
+    measurement: Measurement, key: str, what: str, sides: list[tuple[str, list[Line]]], brief: bool
+) -> Table:
     lines = [line for _, side in sides for line in side]
     means = not brief or len(sides) <= _SIDES_WITH_MEANS
     crossings = {ask.ways(line) for line in lines}
@@ -45,7 +55,7 @@ def _per_byte(key: str, what: str, sides: list[tuple[str, list[Line]]], brief: b
         table.columns.append(Column(name, "ns/B"))
         if means:
             table.columns.append(Column("mean", "ns/B"))
-    marks = Marks()
+    marks = ask.marks(measurement)
     for size in sorted({line.bytes for line in lines}):
         row = [ask.size_cell(size)]
         for _, side in sides:
@@ -84,7 +94,7 @@ def ends(measurement: Measurement) -> Table | None:
             Column("share", "of all pairs"),
         ],
     )
-    marks = Marks()
+    marks = ask.marks(measurement)
     groups = ask.grouped(lines, lambda line: (line.level, ask.exchange(line), line.pattern, line.pairs))
     order = {level: place for place, level in enumerate(ask.by_level(line.level for line in lines))}
     carriers, sizes = [], set()
@@ -137,7 +147,7 @@ def collectives(measurement: Measurement, brief: bool = False) -> Table | None:
             *number_columns("ranks", "size", "library", "95 %", "loop", "95 %", "loop/library"),
         ],
     )
-    marks = Marks()
+    marks = ask.marks(measurement)
     several = len({line.level for line in lines}) > 1
     groups = ask.grouped(lines, lambda line: (line.name, line.level, line.ranks))
     for (name, level, ranks), group in groups.items():

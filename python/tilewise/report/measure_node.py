@@ -24,7 +24,11 @@ def memory(measurement: Measurement, brief: bool = False) -> Table | None:
         return None
     sides = list(ask.grouped(lines, lambda line: (line.name, line.threads)))
     table = Table("memory", "Memory: GB/s read and written, by size of one array", [Column("array")])
-    marks, caches, sizes = Marks(), cache_sizes(measurement), sorted({line.bytes for line in lines})
+    marks, caches, sizes = (
+        ask.marks(measurement),
+        cache_sizes(measurement),
+        sorted({line.bytes for line in lines}),
+    )
     table.columns += text_columns("in") if caches else []
     table.columns += [Column(name, f"{threads} thr.") for name, threads in sides]
     for size in _thinned(sizes) if brief else sizes:
@@ -74,7 +78,7 @@ def compute(measurement: Measurement) -> Table | None:
     for name, dtype, threads in sides:
         columns.append(Column(f"{name} {dtype}" if several else dtype, ask.threads_text(threads)))
     table = Table("compute", "Arithmetic: GFLOP/s of products of square matrices", columns)
-    marks = Marks()
+    marks = ask.marks(measurement)
     for size in sorted({line.size for line in lines}):
         measured = [
             ask.first(lines, name=name, dtype=dtype, threads=threads, size=size)
@@ -86,7 +90,7 @@ def compute(measurement: Measurement) -> Table | None:
 
 
 def _rate(line: Line | None, marks: Marks) -> Cell:
-    return ask.cell_of(line, marks, giga, ask.rate)
+    return ask.cell_of(line, marks, giga, Line.rate)
 
 
 def _thinned(sizes: list[int]) -> list[int]:
@@ -145,7 +149,7 @@ def every_line(measurement: Measurement, brief: bool = False) -> Table:
         )
         table.columns += number_columns("launches", "spread", "inner", "warm-up") + text_columns("cache")
         table.columns += number_columns("share") + text_columns("labels")
-    marks = Marks()
+    marks = ask.marks(measurement)
     for line in measurement.lines:
         cells = _short(line, marks if brief else None)
         if not brief:

@@ -51,7 +51,7 @@ def _sections(measurement: Measurement) -> Iterator[Section]:
     matrices = measure_messages.matrices(of)
     yield section("pairs", "Every pair of ranks", [], *matrices, *matrix_plots(of))
     yield section("collectives", "Collectives", [], measure_messages.collectives(of))
-    files = [*measure_files.rank_block(of), *measure_files.per_rank(of), *measure_files.strategies(of)]
+    files = [*measure_files.rank_block(of), *measure_files.strategies(of)]
     yield section("files", "Files", _cache_words(of), *files, *file_plots(of))
     memory, compute = measure_node.memory(of), measure_node.compute(of)
     yield section("node", "Memory and arithmetic", [], memory, compute, *node_plots(of))

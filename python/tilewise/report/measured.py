@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
-from tilewise.base.units import plural
+from tilewise.base.units import listing, plural
 from tilewise.measurement.request import LEVELS
-from tilewise.measurement.result import Line
+from tilewise.measurement.result import Line, Measurement
 from tilewise.report import numbers
 from tilewise.report.numbers import finite, interval_text, size_text, time_text
 from tilewise.report.table import Cell, Marks, quantity
 
 NOT_RUN = "not run"
+_READS = re.compile(r"(?:its|these) reads are (.+)")  # how notes on the page cache end
+_AS_ASKED = "before a read at most"  # how a note begins on a cold reading that was one
 SMALL = 4096  # bytes: smaller messages are told as latency, larger ones as bandwidth
 
 Key = TypeVar("Key", bound=Hashable)
@@ -82,6 +85,41 @@ def bounds(line: Line) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
+def state(line: Line) -> str:
+    """What reading a file found in the page cache: `warm`, `cold`, `not cold` or, past it, `bypassed`."""
+    if line.name == "uncached" or line.cache == "direct":
+        return "bypassed"
+    told = [match[1] for note in line.notes if (match := _READS.search(note))]
+    return (told or [line.cache])[0]
+
+
+def states(lines: Iterable[Line]) -> str:
+    """What the page cache held, of lines that a heading joins: `cache warm`, `cache warm or bypassed`."""
+    of = list(lines)
+    found = dict.fromkeys(map(state, [line for line in of if line.series == "read"] or of))
+    return f"cache {listing(list(found), 'or')}" if any(found) else ""
+
+
+def remarks(line: Line) -> list[str]:
+    """The notes on a line as footnotes: without what other lines' notes do not share."""
+    notes = [note.removeprefix(f"{line.name} ") for note in line.notes if not note.startswith(_AS_ASKED)]
+    return [match[0] if (match := _READS.search(note)) else note for note in notes]
+
+
+def kind_of(label: str) -> str:
+    """A label without its figures: `other programs busy`."""
+    return label.partition(" (")[0]
+
+
+def marks(measurement: Measurement) -> Marks:
+    """Footnotes that have the same signs in every table: labels first."""
+    lines = measurement.lines
+    labels = [kind_of(label) for line in lines for label in line.labels]
+    return Marks(
+        [*labels, *(line.skipped for line in lines), *(note for line in lines for note in remarks(line))]
+    )
+
+
 def within(line: Line) -> str:
     """How far the interval reaches from the median: `±1.3 %`, `> ±100 %`."""
     part = _reach(line)
@@ -107,12 +145,12 @@ def certainty(lines: Iterable[Line]) -> list[str]:
     return [f"medians; {most}; 95 % intervals {middle} in the middle, {numbers.within(reach[-1])} at most"]
 
 
-def rates(line: Line, share: int = 1) -> tuple[float, float, float]:
-    """The rate at the median and the ends of its interval, in units of 10⁹; one of `share` equal parts."""
+def rates(line: Line) -> tuple[float, float, float]:
+    """The rate at the median and the ends of its interval, in units of 10⁹."""
     middle, interval = median(line), bounds(line)
     low, high = interval if interval else (middle, middle)
     told = [
-        line.amount / share / seconds / 1e9 if seconds is not None and seconds > 0 else float("nan")
+        line.amount / seconds / 1e9 if seconds is not None and seconds > 0 else float("nan")
         for seconds in (middle, high, low)
     ]
     return told[0], told[1], told[2]
@@ -128,13 +166,8 @@ def cell_of(
     there = None if line is None or median(line) is None else value(line)
     if line is None or there is None:
         return not_run(line, marks)
-    return Cell(show(there), there, hint(line), marks.sign(*line.labels) if marks else "")
-
-
-def rate(line: Line, share: int = 1) -> float | None:
-    """Amount a second at the median; of one of `share` equal parts."""
-    whole = line.rate()
-    return None if whole is None else whole / share
+    told = [*map(kind_of, line.labels), *(remarks(line) if line.kind != "file" else [])]
+    return Cell(show(there), there, hint(line), marks.sign(*told) if marks else "")
 
 
 def hint(line: Line) -> str:
@@ -151,7 +184,7 @@ def hint(line: Line) -> str:
         f"outliers {summary.outliers}, warm-up {line.warmup}",
     ]
     if line.cache:
-        parts.append(f"cache {line.cache}")
+        parts.append(states([line]))
     return "; ".join([*parts, *line.labels, *line.notes])
 
 

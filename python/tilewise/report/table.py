@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tilewise.report.numbers import finite, significant
 
@@ -90,21 +90,26 @@ def quantity(
 
 
 class Marks:
-    """Footnotes of one table: each text once, with a sign of its own."""
+    """Footnotes of one table: each text once, with a sign of its own; those of `known` are told beforehand.
 
-    def __init__(self) -> None:
+    Tables that know the same texts have the same signs for them.
+    """
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
         self._signs: dict[str, str] = {}
+        self._used: set[str] = set()
+        self.sign(*known)
+        self._used.clear()
 
     def sign(self, *texts: str) -> str:
         """The signs of `texts`, joined in the order of the notes."""
-        signs = []
-        for text in dict.fromkeys(filter(None, texts)):
+        used = list(dict.fromkeys(filter(None, texts)))
+        for text in used:
             number = len(self._signs)
-            fresh = _MARKS[number] if number < len(_MARKS) else f"({number + 1})"
-            signs.append(self._signs.setdefault(text, fresh))
-        order = list(self._signs.values())
-        return "".join(sorted(signs, key=order.index))
+            self._signs.setdefault(text, _MARKS[number] if number < len(_MARKS) else f"({number + 1})")
+        self._used.update(used)
+        return "".join(sign for text, sign in self._signs.items() if text in used)
 
     def notes(self) -> list[str]:
-        """Each sign with its text."""
-        return [f"{sign} {text}" for text, sign in self._signs.items()]
+        """Each sign that was used, with its text."""
+        return [f"{sign} {text}" for text, sign in self._signs.items() if text in self._used]

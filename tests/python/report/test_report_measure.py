@@ -184,8 +184,6 @@ def test_report_four() -> None:
         ratio = median(series[0]) / median(series[2])
         assert close(number(column(table, "read/write")[place]), ratio)
     assert write[8].text == "not run" and "needs 4.1 GB" in " ".join(table.notes)
-    (each,) = measure_files.per_rank(wrap(lines))
-    assert close(number(column(each, "read")[7]), 64 * 1000000 / median(lines[23]) / 1e9)
 
 
 def test_strategies_stand_beside_each_other() -> None:
@@ -194,6 +192,30 @@ def test_strategies_stand_beside_each_other() -> None:
     assert [row[0].text for row in table.rows] == ["positioned", "mapped"]
     assert close(number(table.rows[1][2]), lines[3].amount / median(lines[3]) / 1e9)
     assert measure_files.rank_block(wrap(lines)) == []
+
+
+def test_files_name_the_cache_that_they_met_and_whether_writes_were_flushed() -> None:
+    """Whatever cache was asked for: a strategy may go past it, and a file may have left it."""
+    lines = files("root", (2,), (1000000,)) + files("uncached", (2,), (1000000,))
+    lines += files("positioned", (2,), (1000000,)) + files("mapped", (2,), (1000000,), cache="direct")
+    for one in lines[:6]:
+        one.notes = [f"{one.name} moves all blocks of a rank in one call, which opens the file too"]
+    for one in lines[3:6]:
+        one.notes.append("uncached bypasses the page cache: its reads are neither warm nor cold")
+    left = "before a read only 12 % of a file was in the page cache: these reads are not warm"
+    lines[8].notes = [left]
+    table = measure_files.strategies(wrap(lines))[0]
+    assert [row[1].text for row in table.rows] == ["warm", "bypassed", "not warm"]
+    signs = dict(note.split(" ", 1)[::-1] for note in table.notes if note.split(" ")[0] in "*†‡")
+    assert list(signs) == [
+        "moves all blocks of a rank in one call, which opens the file too",
+        "its reads are neither warm nor cold",
+        "these reads are not warm",
+    ]
+    assert [row[0].mark for row in table.rows] == ["*", "*†", "‡"]
+    assert "warm" not in table.title and table.title.endswith("writes not flushed")
+    flushed = measure_files.rank_block(wrap(files("uncached", sync=True)))
+    assert "cache bypassed, writes flushed" in flushed[0].title
 
 
 def test_memory_names_the_cache_that_holds_what_is_touched() -> None:
@@ -238,7 +260,7 @@ def test_one_screen_fits_eighty_columns() -> None:
     text = printed(measure_tables(whole()))
     assert max(map(len, text.splitlines())) <= 80
     assert len(text.splitlines()) <= 90
-    for words in ("Messages, one way", "Collectives", "64 blocks per rank", "Memory", "Arithmetic"):
+    for words in ("Messages, one way", "Collectives", "64 blocks", "Memory", "Arithmetic"):
         assert words in text
     for note in ("this node has one socket", "disk has 2.0 GB free", "busy", "overhead subtracted"):
         assert note in text

@@ -45,10 +45,8 @@ def test_every_part_has_its_figures() -> None:
     wanted += ["memory-curve", "compute-curve", "model-ping-core-blocking"]
     wanted += [
         "files-1-write-new",
-        "files-1-write-new-rank",
         "files-1-write",
         "files-1-read",
-        "files-1-read-rank",
     ]
     assert sorted(keys) == sorted(wanted)
     assert len(set(keys)) == len(keys)
@@ -84,8 +82,6 @@ def test_files_have_a_line_for_each_block() -> None:
     one = next(one for one in lines if (one.series, one.ranks, one.bytes) == ("read", 2, 1000000))
     assert one.summary is not None
     assert middle[1, 1] == pytest.approx(128e6 / one.summary.median / 1e9)
-    each = next(plot for plot in plots_of(wrap(lines)) if plot.key == "files-1-read-rank")
-    assert curve_points(each)[1][1, 1] == pytest.approx(64e6 / one.summary.median / 1e9)
 
 
 def test_one_rank_count_is_drawn_over_blocks() -> None:
@@ -212,6 +208,22 @@ def test_bars_reach_their_values() -> None:
     rows = [Bar("a", {"read": (2.0, 1.9, 2.2, "r")}), Bar("b", {"write": (1.0, 1.0, 1.0, "w")})]
     plot = bars("k", "t", "", rows, "GB/s")
     assert [patch.get_width() for patch in plot.figure.axes[0].patches] == [2.0, 1.0]
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_bars_set_their_axis_and_whiskers_are_cut(log: bool) -> None:
+    """An interval whose low end is near 0 s has a high end of thousands of GB/s."""
+    rows = [Bar("a", {"read": (2.0, 0.1, 22000.0, "r")}), Bar("b", {"read": (1.0, 0.9, 1.1, "w")})]
+    axes = bars("k", "t", "", rows, "GB/s", log=log).figure.axes[0]
+    assert axes.get_xlim()[1] < 10
+    assert [one.get_marker() for one in axes.get_lines()] == [">", ""]
+
+
+def test_an_interval_that_is_cut_has_an_arrow() -> None:
+    series = [Curve("c", [(1.0, 5.0, 4.0, 900.0, ""), (2.0, 6.0, 5.0, 7.0, "")])]
+    axes = curves("k", "t", "c", series, Axis("x"), Axis("y", log=False)).figure.axes[0]
+    (arrow,) = [one for one in axes.get_lines() if one.get_marker() == "^"]
+    assert arrow.get_xydata().tolist() == [[1.0, axes.get_ylim()[1]]]
 
 
 def test_inline_belongs_to_the_page() -> None:

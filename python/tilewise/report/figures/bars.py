@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from tilewise.report.figures.curves import LEGEND, Axis, set_ticks
 from tilewise.report.figures.style import INK, SERIES, WIDTH, Plot, Spot, house, sheet, short, wrapped_name
@@ -14,6 +15,7 @@ _ROW = 0.15  # inches a bar
 _TWO_LINES = 0.3  # inches of a name on two lines
 _FRAME = 1.2
 _BELOW = 2.0  # how far below the least bar a logarithmic axis begins
+_REACH, _REACH_LOG = 1.4, 4.0  # how far beyond the longest bar a whisker is shown
 _LEGEND = 82  # characters abreast under a diagram
 
 
@@ -36,13 +38,17 @@ def bars(
 ) -> Plot:
     """One group of bars for each row, from top to bottom; `tones` are colours of kinds.
 
-    On a logarithmic axis bars begin below the least of them, and what is not above zero has none.
+    On a logarithmic axis bars begin below the least of them, and what is not above zero has none. Bars set
+    the axis: a whisker that reaches far beyond them is cut, with an arrow at its end.
     """
     values = [bar[0] for row in rows for bar in row.values.values() if finite(bar[0]) is not None]
     least = min((value for value in values if value > 0), default=1.0)
     start = least / _BELOW if log else 0.0
+    most = max(values, default=0.0)
+    edge = most * (_REACH_LOG if log else _REACH) if most > 0 else float("inf")
     kinds = list(dict.fromkeys(kind for row in rows for kind in row.values))
     thick = 0.82 / max(len(kinds), 1)
+    ends = [bar[2] for row in rows for bar in row.values.values() if finite(bar[2]) is not None]
     names = [wrapped_name(row.name) for row in rows]
     high = max(_ROW * (len(kinds) + 0.8), _TWO_LINES if any("\n" in name for name in names) else 0.0)
     with house():
@@ -59,12 +65,14 @@ def bars(
                 axes.barh(top + thick / 2, value - start, thick * 0.9, left=start, color=colour, label=label)
                 label = "_"
                 if low < value < high:
+                    reach = [max(low, start) if log else low, min(high, edge)]
+                    style: dict[str, Any] = {"color": INK[0], "linewidth": 0.9, "markersize": 2.5}
                     axes.plot(
-                        [max(low, start) if log else low, high],
+                        reach,
                         [top + thick / 2] * 2,
-                        color=INK[0],
-                        linewidth=0.9,
-                        marker="",
+                        marker=">" if high > edge else "",
+                        markevery=[1],
+                        **style,
                     )
                 text = f"{row.name}, {kind}: {words}"
                 plot.spots.append(Spot(axes, start, top, text, value - start, thick))
@@ -73,7 +81,7 @@ def bars(
         if log:
             axes.set_xscale("log")
         if log or min(values, default=0.0) >= 0:
-            axes.set_xlim(left=start)
+            axes.set_xlim(left=start, right=edge if edge < max(ends, default=0.0) else None)
         set_ticks(axes.xaxis, Axis(unit, log=log))
         axes.set_xlabel(short(unit, LEGEND))
         axes.grid(False, axis="y")

@@ -10,7 +10,7 @@ from tilewise.report import measured as ask
 from tilewise.report.figures.bars import Bar, bars
 from tilewise.report.figures.curves import Axis, Curve, curves
 from tilewise.report.figures.style import Plot, ordered
-from tilewise.report.measure_files import WORDS, setting_text, settings, strategy_text
+from tilewise.report.measure_files import WORDS, beside, beside_text, setting_text, settings, strategy_text
 from tilewise.report.numbers import significant, size_text
 
 _MOST = 4  # settings drawn: more are in the tables
@@ -29,33 +29,31 @@ def file_plots(measurement: Measurement) -> Iterator[Plot]:
             if not of_series:
                 continue
             key = f"files-{number}-{series.replace('_', '-')}"
-            if len(counts) > 1:
-                yield _over_ranks(key, word, of_series, counts, each=False)
-                if series != "write":
-                    yield _over_ranks(f"{key}-rank", word, of_series, counts, each=True)
-            else:
-                yield _over_blocks(key, word, of_series)
+            yield (
+                _over_ranks(key, word, of_series, counts)
+                if len(counts) > 1
+                else _over_blocks(key, word, of_series)
+            )
     yield from _strategies(measurement)
 
 
-def _over_ranks(key: str, word: str, lines: list[Line], counts: list[int], each: bool) -> Plot:
+def _over_ranks(key: str, word: str, lines: list[Line], counts: list[int]) -> Plot:
     series = []
     by_size = sorted(ask.grouped(lines, lambda line: line.bytes).items())
     for (size, group), tone in zip(by_size, ordered(len(by_size)), strict=True):
-        points = [(float(line.ranks), *_rates(line, line.ranks if each else 1)) for line in group]
+        points = [(float(line.ranks), *_rates(line)) for line in group]
         series.append(Curve(size_text(size), points, tone=tone))
-    whose = " a rank" if each else ""
-    title = f"{word} bandwidth{whose}: {setting_text(lines[0])}"
+    title = f"{word} bandwidth: {setting_text(lines)}"
     caption = f"Median; {_blocks(lines)} per rank; one line per block size; vertical bars: 95 % interval."
     across = Axis("ranks", ticks=[float(count) for count in counts])
-    return curves(key, title, caption, series, across, Axis(f"GB/s{whose}", log=False))
+    return curves(key, title, caption, series, across, Axis("GB/s", log=False))
 
 
 def _over_blocks(key: str, word: str, lines: list[Line]) -> Plot:
     count = lines[0].ranks
-    points = [(float(line.bytes), *_rates(line, 1)) for line in lines]
+    points = [(float(line.bytes), *_rates(line)) for line in lines]
     across = Axis("block size", "bytes", ticks=sorted({float(line.bytes) for line in lines})[:10])
-    title = f"{word} bandwidth, {plural(count, 'rank')}: {setting_text(lines[0])}"
+    title = f"{word} bandwidth, {plural(count, 'rank')}: {setting_text(lines)}"
     caption = f"Median; {_blocks(lines)} per rank, all ranks together; vertical bars: 95 % interval."
     return curves(key, title, caption, [Curve(word.lower(), points)], across, Axis("GB/s", log=False))
 
@@ -65,30 +63,26 @@ def _blocks(lines: list[Line]) -> str:
     return plural(counts[0], "block") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} blocks"
 
 
-def _rates(line: Line, share: int) -> tuple[float, float, float, str]:
-    middle, low, high = ask.rates(line, share)
+def _rates(line: Line) -> tuple[float, float, float, str]:
+    middle, low, high = ask.rates(line)
     where = f"{plural(line.ranks, 'rank')}, {size_text(line.bytes)}"
     return middle, low, high, f"{where}: {significant(middle)} GB/s; {ask.hint(line)}"
 
 
 def _strategies(measurement: Measurement) -> Iterator[Plot]:
-    lines = ask.ran(ask.pick(measurement.lines, kind="file"))
-    groups = ask.grouped(lines, lambda line: (line.ranks, line.bytes, line.buffer, line.cache, line.sync))
-    beside = {
-        place: ask.grouped(group, lambda line: (line.name, line.layout)) for place, group in groups.items()
-    }
-    wanted = sorted(
-        (place for place in beside if len(beside[place]) > 1), key=lambda place: -len(beside[place])
-    )
-    for number, place in enumerate(wanted[:_BESIDE], 1):
-        ranks, size, buffer, cache, _ = place
-        names = beside[place]
+    groups = [_by_strategy(ask.ran(group)) for group in beside(measurement)]
+    wanted = sorted((names for names in groups if len(names) > 1), key=lambda names: -len(names))
+    for number, names in enumerate(wanted[:_BESIDE], 1):
         rows = []
-        for (name, layout), told in list(names.items())[:_BARS]:
-            word = strategy_text(name, layout)
-            values = {line.series: _rates(line, 1) for line in told if line.series in WORDS}
-            rows.append(Bar(word, {WORDS[series]: value for series, value in values.items()}))
-        where = ", ".join(filter(None, [buffer, f"{cache} cache" if cache else ""]))
-        title = f"Strategies, {plural(ranks, 'rank')}, blocks of {size_text(size)}, {where}"
-        caption = "All ranks together; whiskers: 95 % interval of the median."
-        yield bars(f"strategies-{number}-bars", title, caption, rows, "GB/s")
+        for told in list(names.values())[:_BARS]:
+            values = {WORDS[line.series]: _rates(line) for line in told if line.series in WORDS}
+            other = ask.state(told[0]) != told[0].cache
+            rows.append(Bar(strategy_text(told[0]) + f" ({ask.states(told)})" * other, values))
+        lines = next(iter(names.values()))
+        cache = f" Cache {lines[0].cache} unless a row says otherwise." if lines[0].cache else ""
+        caption = f"All ranks together; whiskers: 95 % interval of the median.{cache}"
+        yield bars(f"strategies-{number}-bars", beside_text(lines), caption, rows, "GB/s")
+
+
+def _by_strategy(lines: list[Line]) -> dict[tuple[str, str], list[Line]]:
+    return ask.grouped(lines, lambda line: (line.name, line.layout))
