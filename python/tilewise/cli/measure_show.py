@@ -89,10 +89,7 @@ def _tell(measured: Measured, flags: MeasureFlags, stored_text: str) -> None:
 
 def _stored_text(request: Request, measured: Measured, store: bool) -> str:
     if measured.kept:
-        lines = measured.measurement.lines
-        disturbed = sum(bool(line.labels) for line in lines)
-        much = f" (disturbed: {disturbed} of {len(lines)} lines)" if 2 * disturbed > len(lines) else ""
-        return ", ".join(measured.kept) + much
+        return ", ".join(measured.kept)
     if measured.error is not None:
         return "no, because a launch failed"
     if store or request.whole:

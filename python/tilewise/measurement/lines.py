@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from tilewise.base.units import plural, rate_text
+from tilewise.base.units import bytes_text, plural, rate_text
 from tilewise.measurement.points import ON_DEVICE, SIMULATED, Launch, PlannedPoint, key, line_of
 from tilewise.measurement.result import Line, Matrix, once
 from tilewise.measurement.run import Found, RunResult
@@ -153,7 +153,7 @@ def _by_copy(line: Line, rate: float, copies: Sequence[Line], streams: int, size
     )
     disturbed = f", disturbed ({', '.join(near.labels)})" if near.labels else ""
     copied = (near.rate() or 0.0) / 2  # the rate counts what is read and what is written
-    whose = f"memory copy by {plural(threads, 'thread')}, {near.bytes} B"
+    whose = f"memory copy by {plural(threads, 'thread')}, {bytes_text(near.bytes)}"
     _set(line, rate, copied, f"{whose}: {rate_text(copied, 'B/s')}{disturbed}")
 
 

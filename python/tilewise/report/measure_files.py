@@ -33,7 +33,7 @@ def strategy_text(line: Line) -> str:
     return line.name if line.layout in ("", "interleaved", line.name) else f"{line.name}, {line.layout}"
 
 
-def answer(measurement: Measurement) -> Table | None:
+def fastest(measurement: Measurement) -> Table | None:
     """The fastest way to write and to read, for each state of the cache and number of ranks."""
     lines = ask.pick(measurement.lines, kind="file")
     if not lines:

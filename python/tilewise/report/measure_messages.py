@@ -7,8 +7,8 @@ from tilewise.report import measured as ask
 from tilewise.report.numbers import giga, interval_text, percent, significant, size_text, time_text, times
 from tilewise.report.table import Cell, Column, Marks, Table, number_columns, quantity, text_columns
 
-_WIDEST = 8  # ranks: more do not fit 80 columns
 _SIDES_WITH_MEANS = 3
+_PRIMARY = "blocking"  # the exchange of report 1
 
 
 def per_byte(measurement: Measurement, brief: bool = False) -> list[Table]:
@@ -78,20 +78,29 @@ def _nanoseconds(seconds: float) -> str:
     return significant(seconds * 1e9, 4 if seconds > 1e-10 else 3)
 
 
-def ends(measurement: Measurement) -> Table | None:
-    """Latency at the smallest size, bandwidth at the largest: one row for each level, exchange, pairs."""
+def ends(measurement: Measurement, brief: bool = False) -> Table | None:
+    """Latency at the smallest size, bandwidth at the largest: one row for each level, exchange, pairs.
+
+    `brief` leaves streams out, and where there are several levels all exchanges but one.
+    """
     lines = ask.pick(measurement.lines, kind="ping")
+    if brief:
+        lines = [line for line in lines if line.pattern != "stream"] or lines
+        names = list(map(ask.exchange, lines))
+        if len({line.level for line in lines}) > 1:
+            wanted = _PRIMARY if _PRIMARY in names else names[0]
+            lines = [line for line, name in zip(lines, names, strict=True) if name == wanted]
     if not lines:
         return None
     table = Table(
         "latency-bandwidth",
-        "Messages, one way: latency of the smallest, bandwidth of the largest",
+        "Messages, one way, per pair: latency of the smallest, bandwidth of the largest",
         [
             *text_columns("level", "exchange"),
             *number_columns("pairs", "n", "latency"),
             Column("95 %", "interval"),
-            Column("bandwidth", "GB/s per pair"),
-            Column("share", "of all pairs"),
+            Column("bandwidth", "GB/s"),
+            Column("share"),
         ],
     )
     marks = ask.marks(measurement)
@@ -134,8 +143,8 @@ def _interval(line: Line) -> str:
     )
 
 
-def collectives(measurement: Measurement, brief: bool = False) -> Table | None:
-    """Each collective beside its plain loop; `brief` keeps the smallest and the largest size."""
+def collectives(measurement: Measurement) -> Table | None:
+    """Each collective beside its plain loop."""
     lines = ask.pick(measurement.lines, kind="collective")
     if not lines:
         return None
@@ -151,8 +160,7 @@ def collectives(measurement: Measurement, brief: bool = False) -> Table | None:
     several = len({line.level for line in lines}) > 1
     groups = ask.grouped(lines, lambda line: (line.name, line.level, line.ranks))
     for (name, level, ranks), group in groups.items():
-        sizes = sorted({line.bytes for line in group})
-        for size in sorted({sizes[0], sizes[-1]}) if brief else sizes:
+        for size in sorted({line.bytes for line in group}):
             sides = [ask.first(group, bytes=size, pattern=pattern) for pattern in ("library", "loop")]
             cells = []
             for line in sides:
@@ -175,13 +183,13 @@ def _ratio(library: float | None, loop: float | None) -> Cell:
     return quantity(ratio, times, tone=tone)
 
 
-def matrices(measurement: Measurement, brief: bool = False) -> list[Table]:
+def matrices(measurement: Measurement) -> list[Table]:
     """Every pair of ranks: latency of small messages, bandwidth of large ones."""
-    return [matrix_table(matrix, brief) for matrix in measurement.matrices if matrix.seconds]
+    return [matrix_table(matrix) for matrix in measurement.matrices if matrix.seconds]
 
 
-def matrix_table(matrix: Matrix, brief: bool = False) -> Table:
-    """A row for each rank that sends; `brief` tells many ranks by their extremes."""
+def matrix_table(matrix: Matrix) -> Table:
+    """A row for each rank that sends."""
     small = matrix.bytes < ask.SMALL
     what = "Latency" if small else "Bandwidth"
     pair = "hosts" if matrix.level == "node" else "ranks"
@@ -189,8 +197,6 @@ def matrix_table(matrix: Matrix, brief: bool = False) -> Table:
     unit = "µs" if small else "GB/s"
     key = "-".join(filter(None, ["pairs", matrix.level, str(matrix.bytes)]))
     names = matrix.ranks
-    if brief and len(names) > _WIDEST:
-        return _extremes(matrix, key, title, small)
     table = Table(key, title, text_columns("from") + number_columns(*names, unit=unit))
     for own, (name, row) in enumerate(zip(names, matrix.seconds, strict=False)):
         cells = enumerate(row[: len(names)])
@@ -204,19 +210,3 @@ def _pair(seconds: float | None, size: int, small: bool, own: bool) -> Cell:
     if small:
         return Cell(significant(seconds * 1e6), seconds, time_text(seconds))
     return Cell(giga(size / seconds), size / seconds, time_text(seconds))
-
-
-def _extremes(matrix: Matrix, key: str, title: str, small: bool) -> Table:
-    pairs = sorted(
-        (seconds, matrix.ranks[a], matrix.ranks[b])
-        for a, row in enumerate(matrix.seconds)
-        for b, seconds in enumerate(row)
-        if a != b and seconds is not None and seconds > 0
-    )
-    columns = [*text_columns("", "from", "to"), Column("one way"), Column("bandwidth", "GB/s")]
-    table = Table(key, title, columns)
-    for word, place in (("fastest", 0), ("middle", len(pairs) // 2), ("slowest", -1)) if pairs else ():
-        seconds, source, target = pairs[place]
-        rate = Cell("") if small else quantity(matrix.bytes / seconds, giga)
-        table.add(word, source, target, quantity(seconds, time_text), rate)
-    return table

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-from tilewise.base.units import plural
 from tilewise.measurement.kernels import choices, sentences
 from tilewise.measurement.result import Line, Measurement
 from tilewise.report import measured as ask
-from tilewise.report.numbers import giga, interval_text, percent, significant, time_text
+from tilewise.report.numbers import giga, interval_text, percent, significant, size_text, time_text
 from tilewise.report.table import Cell, Column, Marks, Table, number_columns, quantity, text_columns
 
-_BRIEF_ROWS = 5
-_BRIEF_NAMES = ("copy", "triad")
 
-
-def memory(measurement: Measurement, brief: bool = False) -> Table | None:
-    """Streaming rates: array size × (operation, threads). `brief` keeps copy and triad, and some sizes."""
+def memory(measurement: Measurement) -> Table | None:
+    """Streaming rates: array size × (operation, threads)."""
     lines = ask.pick(measurement.lines, kind="memory")
-    if brief:
-        lines = [line for line in lines if line.name in _BRIEF_NAMES] or lines
     if not lines:
         return None
     sides = list(ask.grouped(lines, lambda line: (line.name, line.threads)))
     table = Table("memory", "Memory: GB/s read and written, by size of one array", [Column("array")])
-    marks, caches, sizes = (
-        ask.marks(measurement),
-        cache_sizes(measurement),
-        sorted({line.bytes for line in lines}),
-    )
+    marks, caches = ask.marks(measurement), cache_sizes(measurement)
     table.columns += text_columns("in") if caches else []
     table.columns += [Column(name, f"{threads} thr.") for name, threads in sides]
-    for size in _thinned(sizes) if brief else sizes:
+    for size in sorted({line.bytes for line in lines}):
         measured = [ask.first(lines, name=name, threads=threads, bytes=size) for name, threads in sides]
         where = [_levels(lines, size, caches)] if caches else []
         table.add(ask.size_cell(size), *where, *[_rate(line, marks) for line in measured])
@@ -89,15 +77,51 @@ def compute(measurement: Measurement) -> Table | None:
     return table
 
 
+def memory_by_level(measurement: Measurement) -> Table | None:
+    """The rate of copying for each level and number of threads."""
+    lines, caches = ask.ran(ask.pick(measurement.lines, kind="memory")), cache_sizes(measurement)
+    names = [line.name for line in lines]
+    name = "copy" if "copy" in names else "".join(names[:1])
+    rows = ask.grouped(ask.pick(lines, name=name), lambda line: level_of(line, caches))
+    rooms = {level: f"{level}, {size_text(room)}" for level, room in caches}
+    named = {rooms.get(level, level): rows[level] for level in [*rooms, "memory"] if level in rows}
+    table = Table(
+        "memory-by-level", f"Memory: GB/s of {name}, read and written, by level", text_columns("level")
+    )
+    table.notes = ["caches: the array that suits them best; memory: the largest"]
+    return _by_threads(table, measurement, named)
+
+
+def compute_by_type(measurement: Measurement) -> Table | None:
+    """The best rate of each type and number of threads."""
+    lines = ask.ran(ask.pick(measurement.lines, kind="compute", series="seconds"))
+    title = "Arithmetic: GFLOP/s of matrix products, by type, at the best size"
+    table = Table("compute-by-type", title, text_columns("type"))
+    table.notes = sentences(choices(measurement.lines))
+    return _by_threads(table, measurement, ask.grouped(lines, lambda line: line.dtype))
+
+
+def _by_threads(table: Table, measurement: Measurement, rows: dict[str, list[Line]]) -> Table | None:
+    if not rows:
+        return None
+    counts = sorted({line.threads for lines in rows.values() for line in lines})
+    table.columns += number_columns(*map(ask.threads_text, counts))
+    marks = ask.marks(measurement)
+    for name, lines in rows.items():
+        cells: list[Cell | str] = []
+        for count in counts:
+            there = ask.pick(lines, threads=count)
+            best = max(
+                there, key=lambda line: (line.bytes * (name == "memory"), line.rate() or 0.0), default=None
+            )
+            cells.append(_rate(best, marks) if best else "")
+        table.add(name, *cells)
+    table.notes = [*marks.notes(), *table.notes]
+    return table
+
+
 def _rate(line: Line | None, marks: Marks) -> Cell:
     return ask.cell_of(line, marks, giga, Line.rate)
-
-
-def _thinned(sizes: list[int]) -> list[int]:
-    if len(sizes) <= _BRIEF_ROWS:
-        return sizes
-    last = len(sizes) - 1
-    return [sizes[round(place * last / (_BRIEF_ROWS - 1))] for place in range(_BRIEF_ROWS)]
 
 
 def levels(measurement: Measurement) -> Table | None:
@@ -191,10 +215,3 @@ def clock_text(measurement: Measurement) -> str:
     """The clock's resolution and what reading it costs, subtracted from every sample."""
     told = [f"{name} {time_text(value)}" for name, value in measurement.clock.items()]
     return f"clock: {', '.join(told)} (overhead subtracted)" if told else ""
-
-
-def disturbed_text(measurement: Measurement) -> list[str]:
-    """One sentence for each label: on how many lines and launches it stands."""
-    counts = Counter(label for line in measurement.lines for label in dict.fromkeys(line.labels))
-    every = len(measurement.lines)
-    return [f"{label}: {plural(count, 'line')} of {every}" for label, count in counts.items()]

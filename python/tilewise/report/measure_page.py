@@ -31,7 +31,7 @@ def page_of(measurement: Measurement) -> Page:
         title=f"Measured: {host}",
         subtitle=" · ".join(filter(None, words)),
         facts=_facts(measurement.lines)[:_FACTS],
-        warnings=[*measurement.warnings, *measure_node.disturbed_text(measurement)],
+        warnings=[*measurement.warnings, *ask.disturbed(measurement)],
         sections=list(_sections(measurement)),
     )
 

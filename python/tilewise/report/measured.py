@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
 from tilewise.base.units import listing, plural
+from tilewise.machine import disturbance
 from tilewise.measurement.request import LEVELS
 from tilewise.measurement.result import Line, Measurement
 from tilewise.report import numbers
@@ -16,6 +18,13 @@ from tilewise.report.table import Cell, Marks, quantity
 NOT_RUN = "not run"
 _READS = re.compile(r"(?:its|these) reads are (.+)")  # how notes on the page cache end
 _AS_ASKED = "before a read at most"  # how a note begins on a cold reading that was one
+_ADVICE = {
+    "busy": "end the other programs",
+    "stolen": "wait until the host of this virtual machine is quieter",
+    "oversubscribed": "take no more ranks than cores",
+    "frequency": "let the processor cool down or fix its clock",
+    "slow": "wait until the cores are as fast as before",
+}
 SMALL = 4096  # bytes: smaller messages are told as latency, larger ones as bandwidth
 
 Key = TypeVar("Key", bound=Hashable)
@@ -111,6 +120,26 @@ def kind_of(label: str) -> str:
     return label.partition(" (")[0]
 
 
+def alert(measurement: Measurement) -> str:
+    """What it means that over a quarter of the lines were disturbed, and what to do; else nothing."""
+    there = ran(measurement.lines)
+    labels = [line.labels for line in there if disturbance.words(line.labels)]
+    if 4 * len(labels) <= len(there):
+        return ""
+    kinds = dict.fromkeys(kind_of(label) for each in labels for label in each)
+    advice = [_ADVICE[word] for word in disturbance.words(label for each in labels for label in each)]
+    what = f"{', '.join(kinds)} ({len(labels)} of {plural(len(there), 'line')})"
+    meaning = "rates below are lower bounds, times are upper bounds"
+    return f"{what.capitalize()}: {meaning}. {listing([*advice, 'measure again']).capitalize()}."
+
+
+def disturbed(measurement: Measurement) -> list[str]:
+    """One sentence for each kind of label: on how many lines it stands, behind its sign in all tables."""
+    counts = Counter(kind for line in measurement.lines for kind in dict.fromkeys(map(kind_of, line.labels)))
+    sign, every = marks(measurement).sign, plural(len(measurement.lines), "line")
+    return [f"{sign(kind)} {kind}: {count} of {every}" for kind, count in counts.items()]
+
+
 def marks(measurement: Measurement) -> Marks:
     """Footnotes that have the same signs in every table: labels first."""
     lines = measurement.lines
@@ -166,7 +195,7 @@ def cell_of(
     there = None if line is None or median(line) is None else value(line)
     if line is None or there is None:
         return not_run(line, marks)
-    told = [*map(kind_of, line.labels), *(remarks(line) if line.kind != "file" else [])]
+    told = [*map(kind_of, line.labels), *(remarks(line) if line.kind == "ping" else [])]
     return Cell(show(there), there, hint(line), marks.sign(*told) if marks else "")
 
 

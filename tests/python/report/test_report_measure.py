@@ -144,8 +144,6 @@ def test_every_collective_ratio_has_both_times_beside_it() -> None:
         true = median(lines[2 * place]), median(lines[2 * place + 1])
         assert (library.value, loop.value) == pytest.approx(true)
         assert close(number(ratio), true[1] / true[0])
-    brief = measure_messages.collectives(wrap(lines), brief=True)
-    assert brief is not None and len(brief.rows) == 10
 
 
 def test_pairs_are_latency_or_bandwidth_by_size() -> None:
@@ -155,17 +153,6 @@ def test_pairs_are_latency_or_bandwidth_by_size() -> None:
     assert small.rows[0][2].text == "0.400" and small.columns[1].unit == "µs"
     assert close(number(large.rows[1][1]), 2**20 / 5e-7 / 1e9) and large.columns[1].unit == "GB/s"
     assert small.rows[0][1].text == "·"
-
-
-def test_many_ranks_are_told_by_their_extremes() -> None:
-    random = numpy.random.default_rng(1).uniform(1e-6, 2e-6, (12, 12))
-    numpy.fill_diagonal(random, 0)
-    names = [f"core {core}" for core in range(12)]
-    (table,) = measure_messages.matrices(
-        wrap([], matrices=[Matrix(bytes=8, ranks=names, seconds=random.tolist())]), brief=True
-    )
-    slowest = numpy.unravel_index(random.argmax(), random.shape)
-    assert [cell.text for cell in table.rows[2][:3]] == ["slowest", *(names[place] for place in slowest)]
 
 
 def test_report_four() -> None:
@@ -256,14 +243,66 @@ def test_model_shows_each_piece() -> None:
     assert model_table(Model()) is None
 
 
-def test_one_screen_fits_eighty_columns() -> None:
+def test_one_screen_has_the_answers() -> None:
     text = printed(measure_tables(whole()))
     assert max(map(len, text.splitlines())) <= 80
-    assert len(text.splitlines()) <= 90
-    for words in ("Messages, one way", "Collectives", "64 blocks", "Memory", "Arithmetic"):
+    assert len(text.splitlines()) <= 50
+    for words in ("Messages, one way", "Files: the fastest", "Memory", "Arithmetic", "not here: socket"):
         assert words in text
-    for note in ("this node has one socket", "disk has 2.0 GB free", "busy", "overhead subtracted"):
+    for note in ("disk has 2.0 GB free", "busy", "every table: -v; a page with figures: --html FILE"):
         assert note in text
+
+
+@pytest.mark.parametrize("kind", ["ping", "file", "memory", "compute"])
+def test_one_kind_is_answered_in_fifteen_lines(kind: str) -> None:
+    """Latency and bandwidth by level; caches by ranks; levels and types by threads; nothing besides."""
+    few = whole(("core", "socket", "node"), (1, 3))
+    few.kinds, few.warnings = [kind], []
+    few.lines = [one for one in few.lines if one.kind in (kind, "memory", "collective")]
+    text = printed(measure_tables(few))
+    assert len(text.splitlines()) <= 18 and "Collectives" not in text
+    assert ("Memory" in text) == (kind == "memory")  # others are compared with it
+    told = printed(measure_tables(few, verbose=True))
+    assert "Every line" in told and len(told.splitlines()) > len(few.lines)
+
+
+def test_answers_are_the_best_of_their_rows() -> None:
+    lines = node() + files() + files("uncached", (2,), (1000000,))
+    memory, compute = (
+        ask(wrap(lines)) for ask in (measure_node.memory_by_level, measure_node.compute_by_type)
+    )
+    assert memory is not None and compute is not None
+    assert [row[0].text for row in memory.rows] == ["L1, 32 KiB", "L2, 1 MiB", "L3, 33 MiB", "memory"]
+    copies = [one for one in lines if (one.kind, one.name, one.threads) == ("memory", "copy", 1)]
+    assert memory.rows[0][1].value == max(one.rate() or 0 for one in copies[:2])
+    assert memory.rows[3][1].value == copies[-1].rate()
+    assert [row[0].text for row in compute.rows] == ["float32", "float64"]
+    fastest = measure_files.fastest(wrap(lines))
+    assert fastest is not None and "writes not flushed" in fastest.title
+    assert [row[0].text for row in fastest.rows] == ["warm"] * 3 + ["bypassed"]
+    read = [one for one in lines if (one.kind, one.series, one.ranks) == ("file", "read", 1)]
+    assert fastest.rows[0][4].value == max(one.rate() or 0 for one in read)
+
+
+def test_a_footnote_is_printed_once_and_means_the_same_everywhere() -> None:
+    measurement = whole()
+    for one in measurement.lines:
+        one.labels = ["other programs busy (1.3 cores)" if one.bytes % 3 else "other programs busy (2 cores)"]
+    for verbose in (False, True):
+        rows = printed(measure_tables(measurement, verbose)).splitlines()
+        assert sum(row.strip() == "* other programs busy" for row in rows) == 1
+
+
+@pytest.mark.parametrize(("disturbed", "said"), [(5, False), (6, True), (23, True)])
+def test_a_busy_machine_is_the_first_thing_said(disturbed: int, said: bool) -> None:
+    lines = ping()
+    for one in lines[:disturbed]:
+        one.labels = ["other programs busy (1.2 cores)"]
+    rows = printed(measure_tables(wrap(lines))).splitlines()
+    first = " ".join(rows[:2])
+    assert first.startswith(f"Other programs busy ({disturbed} of 23 lines): ") == said
+    assert ("lower bounds" in first and "End the other programs and measure again." in first) == said
+    assert any("ns*" in row for row in rows)
 
 
 def test_everything_fits_too() -> None:
@@ -281,11 +320,6 @@ def test_a_pipe_gets_each_row_on_a_line(capsys: pytest.CaptureFixture[str]) -> N
     assert all(row == row.rstrip() for row in rows)
 
 
-def test_one_kind_alone_is_told_in_full() -> None:
-    assert "per byte" in printed(measure_tables(wrap(ping(), kinds=["ping"])))
-    assert "per byte" not in printed(measure_tables(whole()))
-
-
 def test_disturbed_figures_carry_a_sign() -> None:
     lines = ping()
     lines[0].labels = ["busy"]
@@ -295,7 +329,8 @@ def test_disturbed_figures_carry_a_sign() -> None:
 
 def test_missing_levels_are_said() -> None:
     level = Level(name="node", missing="one host only")
-    assert "node: one host only" in printed(measure_tables(wrap([], levels=[level])))
+    assert "not here: node" in printed(measure_tables(wrap([], levels=[level])))
+    assert "one host only" in printed(measure_tables(wrap([], levels=[level]), verbose=True))
 
 
 def test_hostile_words_are_words() -> None:
