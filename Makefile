@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-build
 IN_DEV := --config-settings=build-dir=build/dev --config-settings=cmake.define.TILEWISE_TESTS=ON
 
 .DELETE_ON_ERROR:
-.PHONY: docs help install develop demo test test-python check slow test-slow test-processors quick compilers scaling reports-simulated simulator lint format tidy wheel notebook torture fuzz fuzz-formats fuzz-mutations bench bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose clean dist-clean
+.PHONY: docs help install develop demo test test-python check slow test-slow test-processors quick compilers scaling reports-simulated simulator lint format tidy wheel notebook torture fuzz fuzz-formats fuzz-mutations bench bench-builds bench-cluster bench-measure bench-multiply bench-plan bench-products bench-io bench-limited bench-simulated bench-stencil bench-svd bench-transpose bench-truth clean dist-clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -171,6 +171,9 @@ bench-simulated: simulator $(VENV)/.testers  ## simulated ranks beside real ones
 
 bench-measure: $(VENV)/.installed  ## messages beside OSU's, files, the cost model, and whether a second measurement agrees
 	$(BIN)/python bench/run.py measure $(ARGS)
+
+bench-truth: $(VENV)/.installed  ## what measure says beside small independent programs, for each instruction set
+	$(BIN)/python bench/run.py truth $(ARGS)
 
 bench-plan: $(VENV)/.installed  ## predictions beside what jobs take, and what the plan's choice costs
 	$(BIN)/python bench/run.py plan $(ARGS)

@@ -44,6 +44,7 @@ from cases import (
     transpose_files,
     transpose_memory,
     transpose_schemes,
+    truth,
 )
 from harness import ROOT, NotRun, Row, Setting, environment, say, table
 
@@ -96,6 +97,12 @@ SUITES: dict[str, dict[str, Callable[[Setting], list[Row]]]] = {
         "repeat": measure_repeat.repeat,
         "model": measure_repeat.model,
         "files": measure_files.files,
+    },
+    "truth": {
+        "memory": truth.memory,
+        "arithmetic": truth.arithmetic,
+        "files": truth.files,
+        "messages": truth.messages,
     },
     "plan": {
         "simulated": plan_simulated.simulated,

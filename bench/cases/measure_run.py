@@ -26,17 +26,17 @@ def settings(mpi: str) -> dict[str, str]:
     return {"TILEWISE_WORKER": str(built)}
 
 
-def measure(result: Path, *words: Any, mpi: str = "mpich") -> tuple[Measured, float]:
+def measure(result: Path, *words: Any, mpi: str = "mpich", **more: str) -> tuple[Measured, float]:
     """`tilewise measure words…`: what it wrote to `result`, and the seconds that the command took.
 
-    It has a cache of its own beside `result`, so that no profile of this machine is replaced.
+    It has a cache of its own beside `result`, so that no profile of this machine is replaced. `more` are variables.
     """
     command = [BIN / "tilewise", "measure", *words, "--json", result, "-q"]
     places = {"XDG_CACHE_HOME": str(result.parent / ".cache")}
     start = time.perf_counter()
     done = subprocess.run(
         [str(word) for word in command],
-        env=clean_environment(**settings(mpi), **places),
+        env=clean_environment(**settings(mpi), **places, **more),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

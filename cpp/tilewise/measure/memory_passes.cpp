@@ -218,6 +218,11 @@ std::vector<PassVariant> pass_variants(std::string_view operation, [[maybe_unuse
         variants.push_back({"streaming", triad_streaming_64});
     }
 #endif
+#if defined(TILEWISE_VERSIONS)
+    if (operation == "triad" && wide) {  // from a third-level cache, narrower loads may bring a tenth more
+        variants.push_back({"plain", kernel::in_avx2<triad_plain<32>, const Arrays&>});
+    }
+#endif
     return variants;
 }
 
