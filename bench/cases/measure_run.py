@@ -29,7 +29,8 @@ def settings(mpi: str) -> dict[str, str]:
 def measure(result: Path, *words: Any, mpi: str = "mpich", **more: str) -> tuple[Measured, float]:
     """`tilewise measure words…`: what it wrote to `result`, and the seconds that the command took.
 
-    It has a cache of its own beside `result`, so that no profile of this machine is replaced. `more` are variables.
+    It has a cache of its own beside `result`, so that no profile of this machine is replaced. `more` are
+    variables.
     """
     command = [BIN / "tilewise", "measure", *words, "--json", result, "-q"]
     places = {"XDG_CACHE_HOME": str(result.parent / ".cache")}

@@ -81,7 +81,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     take longer than that.
 
     Where the course of a job depends on its numbers, and is not known yet, it is not `sure`: then this is
-    what may be expected.
+    what may be expected, and it may take from `course[0]` to `course[1]` times as long.
     `messages` and `exchanged` bytes, received by all ranks, and `flops`: those of one repetition; None where
     they depend on the numbers. `ranks` are those of a node, and nodes. `apart`: what is done outside of all
     phases.
@@ -92,6 +92,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     apart: Sequence[Part] = ()
     ranks: tuple[int, int] = (1, 1)
     sure: bool = True
+    course: tuple[float, float] = (1.0, 1.0)
     messages: int | None = None
     exchanged: int | None = None
     flops: float | None = None
@@ -148,8 +149,8 @@ def predict(cost: Cost, machine: Machine) -> Prediction:
         phases={phase: span.seconds for phase, span in spans.items()},
         total=total,
         wall=total + start,
-        low=max(0.0, total - error),
-        high=total + error,
+        low=max(0.0, total * cost.course[0] - error),
+        high=total * cost.course[1] + error,
     )
 
 

@@ -50,6 +50,18 @@ def test_readings_count_as_they_were() -> None:
     assert many.sure and ratio == pytest.approx(2)
 
 
+def test_a_course_that_nobody_knows_widens_the_band() -> None:
+    """How often randomized reads depends on the singular values; with --power it is said."""
+    free, said = (
+        cost_of(planned(900, 300, algorithm="randomized", components=5, **more), None)
+        for more in ({}, {"power": 2})
+    )
+    on = Machine(name="m", cores=2, terms={})
+    assert said.course == (1.0, 1.0) and free.course[0] < 0.2 and free.course[1] == 2.0
+    band = predict(free, on)
+    assert band.high > 2 * band.total > 10 * band.low
+
+
 def test_where_another_algorithm_took_over_nothing_is_sure() -> None:
     assert not cost_after(planned(300, 300), None, {**DONE, "fallback": "jacobi"}).sure
     plan = planned(300, 300, start="eigen")

@@ -29,7 +29,7 @@ LOCAL_MAX = 512
 HIGH_LEAST = 64  # columns of a matrix that is much longer one way, from which two stages are faster, too
 LONG = 5e9  # M·N·min(M, N) from which a full decomposition for a few components is a waste: seconds
 FULL = 20  # operations of a full decomposition, over M·N·min(M, N)
-READINGS = 20  # of the file, that `randomized` is expected to take
+FEWEST, READINGS, MOST = 3, 20, 40  # of the file, that `randomized` may take; READINGS it is expected to
 READ = 30  # operations that could be done while a number is read
 
 

@@ -27,7 +27,7 @@ from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.target import Target
 from tilewise.launch import job
 from tilewise.machine.terms import AT, gemm
-from tilewise.operations.svd.chosen import READINGS, is_high
+from tilewise.operations.svd.chosen import FEWEST, MOST, READINGS, is_high
 from tilewise.operations.svd.jacobi import is_tall
 from tilewise.planning.cost import Cost, Longest, Part, Take
 from tilewise.planning.file_cost import Use, at, reading
@@ -47,6 +47,7 @@ class Course(msgspec.Struct, frozen=True):
     sweeps: float
     readings: int
     sure: bool
+    between: tuple[float, float] = (1.0, 1.0)
 
 
 def cost_of(plan: Plan, target: Target | None) -> Cost:
@@ -71,7 +72,10 @@ def _expected(plan: Plan) -> Course:
     by_blocks = {"eigen": 1.0, "qr": 3 + depth, "none": 1 + 2 * depth if depth > 1 else 2.0}
     sweeps = _ROTATIONS if variant.inner == "rotations" else by_blocks
     fixed = variant.algorithm in ("local", "two_stage", "tall")
-    return Course(sweeps.get(variant.start, 0.0), readings, sure=fixed)
+    # As singular values fall fast, or hardly do.
+    free = variant.algorithm == "randomized" and wanted.power < 0
+    between = (FEWEST / READINGS, MOST / READINGS) if free else (1.0, 1.0)
+    return Course(sweeps.get(variant.start, 0.0), readings, sure=fixed, between=between)
 
 
 def _cost(plan: Plan, target: Target | None, course: Course) -> Cost:
@@ -96,6 +100,7 @@ def _cost(plan: Plan, target: Target | None, course: Course) -> Cost:
         behind={"exchange": exchange} if hidden else {},
         ranks=use.ranks_and_nodes,
         sure=course.sure,
+        course=course.between,
         messages=None,
         exchanged=None,
     )
