@@ -10,10 +10,6 @@ import errno
 from types import TracebackType
 from typing import Any
 
-import msgspec
-
-# What a text that others wrote may raise where it is decoded: another type, no UTF-8, nested too deep.
-UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 # What to do next, by what the system said.
 BY_ERRNO = {
     errno.ENOSPC: "free space on that disk (see df), or write to another disk",

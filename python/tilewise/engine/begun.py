@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import msgspec
 
 from tilewise.base import journal
-from tilewise.base.errors import UNDECODABLE, UsageError
+from tilewise.base.errors import UsageError
+from tilewise.base.undecodable import UNDECODABLE
 from tilewise.files.formats import extension
 from tilewise.files.region import Region, Source
 from tilewise.files.target import Target, base_of

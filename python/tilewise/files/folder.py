@@ -12,10 +12,11 @@ import msgspec
 
 from tilewise.base import renaming
 from tilewise.base.claim import Claim
-from tilewise.base.errors import UNDECODABLE, RunError, UsageError, disk_failure
+from tilewise.base.errors import RunError, UsageError, disk_failure
 from tilewise.base.owner import part_path
 from tilewise.base.seal import Seal
 from tilewise.base.staging import Staged, expect_old, name_folder, naming, sync_path, synced, within
+from tilewise.base.undecodable import UNDECODABLE
 from tilewise.files.checks import MANIFEST, is_plain, printable
 from tilewise.files.dtypes import ITEMSIZE
 from tilewise.files.formats import FORMATS, npy

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tilewise.base.errors import UNDECODABLE
+from tilewise.base.undecodable import UNDECODABLE
 
 _PATIENCE = 60.0  # seconds for one process to start and to leave
 

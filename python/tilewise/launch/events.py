@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tilewise.base.errors import UNDECODABLE
+from tilewise.base.undecodable import UNDECODABLE
 from tilewise.base.units import share_text
 
 MARK = b"\x1e"  # begins every line that is ours; all else is a library's chatter

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from tilewise.base.errors import UNDECODABLE, UsageError, clean
+from tilewise.base.errors import UsageError, clean
+from tilewise.base.undecodable import UNDECODABLE
 from tilewise.machine.allocation import Allocation, Node
 from tilewise.machine.facts import Facts
 from tilewise.machine.terms import Machine, checked

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from tilewise.base.errors import UNDECODABLE, UsageError
+from tilewise.base.errors import UsageError
+from tilewise.base.undecodable import UNDECODABLE
 
 HOW = "tilewise measure ping --hosts FILE --levels core,node --json RESULT.json"
 _WITHIN = ("core", "cache", "socket", "sibling")  # the first of them that was measured

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from tilewise.base.errors import UNDECODABLE, RunError
+from tilewise.base.errors import RunError
 from tilewise.base.staging import replace
+from tilewise.base.undecodable import UNDECODABLE
 from tilewise.machine.model import Model
 from tilewise.machine.terms import Term, wrong_term
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from tilewise.base.errors import UNDECODABLE, RunError, UsageError
+from tilewise.base.errors import RunError, UsageError
 from tilewise.base.staging import replace
+from tilewise.base.undecodable import UNDECODABLE
 from tilewise.base.units import plural
 from tilewise.machine import profile
 from tilewise.machine.facts import Facts

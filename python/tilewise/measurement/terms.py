@@ -47,7 +47,7 @@ def _of_threads(lines: Sequence[Line], wanted: Callable[[Line], bool], cores: in
 def _products(lines: Sequence[Line], dtype: str, cores: int) -> Term | None:
     """The best rate of a core by the kernel of jobs, with all cores at work where that was measured."""
     some = [line for line in lines if line.kind == "compute" and line.dtype == dtype and line.rate()]
-    some = [line for line in some if line.kernel in ("", line.chosen)]
+    some = [line for line in some if not line.chosen or line.kernel == line.chosen]
     all_ = [line for line in some if line.threads == cores] or some
     best = max(all_, key=lambda line: (line.rate() or 0.0) / line.threads, default=None)
     if best is None:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tilewise.base.errors import UNDECODABLE, UsageError
+from tilewise.base.errors import UsageError
+from tilewise.base.undecodable import UNDECODABLE
 from tilewise.launch.record import Record
 from tilewise.measurement import stored
 from tilewise.measurement.result import Measurement

@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy
 
-from tilewise.base.errors import UNDECODABLE, UsageError
+from tilewise.base.errors import UsageError
+from tilewise.base.undecodable import UNDECODABLE
 from tilewise.report.figures.style import PHASES
 
 KINDS = (*PHASES, "mpi")  # "mpi": a call of MPI, within a span

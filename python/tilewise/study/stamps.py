@@ -16,8 +16,8 @@ import shutil
 
 import msgspec
 
-from tilewise.base.errors import UNDECODABLE
 from tilewise.base.staging import replace
+from tilewise.base.undecodable import UNDECODABLE
 
 
 class Stamp(msgspec.Struct, frozen=True):

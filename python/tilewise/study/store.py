@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tilewise.base.errors import UNDECODABLE, RunError, UsageError
+from tilewise.base.errors import RunError, UsageError
 from tilewise.base.staging import replace_or_fail
+from tilewise.base.undecodable import UNDECODABLE
 from tilewise.base.units import plural
 from tilewise.study.locks import Locks, lock
 from tilewise.study.points import digest

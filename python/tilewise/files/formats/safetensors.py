@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from tilewise.base.errors import UNDECODABLE, UsageError
+from tilewise.base.errors import UsageError
+from tilewise.base.undecodable import UNDECODABLE
 from tilewise.files.checks import (
     LARGEST,
     PAGE,

@@ -7,8 +7,9 @@ import os
 
 import msgspec
 
-from tilewise.base.errors import UNDECODABLE, UsageError
+from tilewise.base.errors import UsageError
 from tilewise.base.owner import part_path
+from tilewise.base.undecodable import UNDECODABLE
 from tilewise.base.units import shape_text
 from tilewise.files.checks import MANIFEST, is_plain, numbers_bytes, printable
 from tilewise.files.dtypes import ITEMSIZE
