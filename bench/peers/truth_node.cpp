@@ -1,8 +1,8 @@
 // Rates of this node by the plainest loops: memory, multiplications and additions, a file in the page cache.
 //
-//     truth_node memory THREADS[,…] BYTES…     "read 16384 1 1.7e+11": operation, bytes of an array, threads, bytes a second
-//     truth_node arithmetic THREADS[,…]        "float64 0 1 6.4e+10": type, operations a second
-//     truth_node file PATH BYTES BLOCK         "write 268435456 1 3.1e+09"
+//     truth_node memory THREADS[,…] BYTES…     "read 16384 1 1.7e+11": operation, bytes of an array, threads, bytes/s
+//     truth_node arithmetic THREADS[,…]        "float64 0 1 6.4e+10": type, threads, operations/s
+//     truth_node file PATH BYTES BLOCK         "write 1048576 1 3.1e+09": bytes of a call, bytes/s
 //
 // Nothing of tilewise is in it. The compiler's options choose the instruction set, and the best of a loop that it made
 // vectors of, the C library's call and stores past the caches counts, as a median of five samples.

@@ -1,4 +1,4 @@
-"""What decoding may raise; apart from `errors`, which every command imports, as msgspec takes a while to load."""
+"""What decoding may raise; apart from `errors`, which all commands import: msgspec takes a while to load."""
 
 import msgspec
 
