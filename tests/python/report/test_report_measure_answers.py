@@ -8,6 +8,12 @@ from shown import printed
 from tilewise.measurement.result import Level
 from tilewise.report import measure_files, measure_messages, measure_node
 from tilewise.report.measure import measure_tables
+from tilewise.report.table import Cell, Table
+
+
+def column(table: Table, title: str) -> list[Cell]:
+    place = next(place for place, one in enumerate(table.columns) if one.title == title)
+    return [row[place] for row in table.rows]
 
 
 def test_files_name_the_cache_that_they_met_and_whether_writes_were_flushed() -> None:
