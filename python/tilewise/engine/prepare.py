@@ -131,7 +131,7 @@ def _without_numbers(operation: Operation) -> Operation:
 
 def _of_no_machine(plan: Plan) -> Plan:
     """`plan` of a simulation: nothing of it tells about this machine, or comes from what is known of it."""
-    job = msgspec.structs.replace(plan.job, calibrate=False, bind=False)
+    job = msgspec.structs.replace(plan.job, bind=False)
     return msgspec.structs.replace(plan, job=job, measure_tile=None)
 
 
