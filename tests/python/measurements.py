@@ -165,7 +165,7 @@ def whole(levels: tuple[str, ...] = ("core",), pairs: tuple[int, ...] = (1,)) ->
             for count in pairs:
                 lines += ping(level, name, count)
     for found in lines[3:5]:
-        found.labels = ["busy: another process took 20 % of the cores"]
+        found.labels = ["other programs busy (0.4 cores)"]
     lines += collectives() + files()
     for name in STRATEGIES:
         lines += files(name, (2,), (1000000,))

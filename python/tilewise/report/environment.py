@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tilewise.report.numbers import significant
+from tilewise.report.numbers import significant, size_text
 from tilewise.report.table import Table, text_columns
 
 
@@ -21,14 +21,17 @@ def flat(told: Any, before: str = "") -> Iterator[tuple[str, str]]:
     """What is inside of dictionaries and of lists of them, by names that lead there."""
     items = told.items() if isinstance(told, dict) else enumerate(told, 1)
     for name, value in items:
-        whole = f"{before} {name}".strip()
+        plain = str(name) if before == "variables" else str(name).replace("_", " ")
+        whole = f"{before} {plain}".strip()
         if isinstance(value, dict) or (
             isinstance(value, list) and any(isinstance(part, dict) for part in value)
         ):
             yield from flat(value, whole)
         else:
             parts = value if isinstance(value, list) else [value]
-            yield whole.replace("_", " "), " ".join(", ".join(map(_said, parts)).split())
+            sizes = before == "caches" and all(isinstance(part, int | float) for part in parts)
+            shown = map(size_text if sizes else _said, parts)
+            yield whole, " ".join(", ".join(shown).split())
 
 
 def _said(value: Any) -> str:

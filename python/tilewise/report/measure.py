@@ -16,8 +16,8 @@ from tilewise.report.table import Table
 def measure_tables(measurement: Measurement, verbose: bool = False) -> Screen:
     """What was found, for a terminal of 80 columns: what disturbed it first, each footnote once."""
     screen, told = Screen(), set[str]()
-    if alert := ask.alert(measurement):
-        screen.line(alert, "warning")
+    for line in ask.disturbed(measurement):
+        screen.line(line, "warning")
     _heading(screen, measurement, verbose)
     for table in everything(measurement, brief=True) if verbose else answers(measurement):
         screen.line()
@@ -44,7 +44,7 @@ def everything(measurement: Measurement, brief: bool = False) -> list[Table]:
     """All tables, in the order of a page; `brief` leaves columns out that a terminal has no room for."""
     single = [
         measure_messages.ends(measurement),
-        *measure_messages.per_byte(measurement, brief),
+        *measure_messages.per_byte(measurement),
         measure_messages.collectives(measurement),
         *measure_messages.matrices(measurement),
         *measure_files.rank_block(measurement),
@@ -82,8 +82,7 @@ def _notes(screen: Screen, measurement: Measurement, verbose: bool, told: set[st
         for reason, lines in skipped.items()
         if not any(note.endswith(reason) for note in told)
     )
-    fresh = [note for note in ask.disturbed(measurement) if verbose or not ask.alert(measurement)]
-    screen.notes([*fresh, *measurement.warnings], "warning")
+    screen.notes(measurement.warnings, "warning")
     whole = f"{plural(len(measurement.lines), 'line')} in {measurement.seconds:.0f} s"
     rest = measurement.time if verbose else "every table: -v; a page with figures: --html FILE"
     screen.notes([f"{whole}; {rest}"])

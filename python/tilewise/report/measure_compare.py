@@ -72,7 +72,7 @@ def surroundings(comparison: Comparison) -> Table | None:
             "unknown" if side is None else " ".join(str(side).split())
             for side in (difference.before, difference.after)
         ]
-        table.add(difference.name.replace("_", " "), *sides)
+        table.add(difference.name, *sides)
     return table
 
 

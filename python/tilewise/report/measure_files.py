@@ -38,24 +38,20 @@ def fastest(measurement: Measurement) -> Table | None:
     lines = ask.pick(measurement.lines, kind="file")
     if not lines:
         return None
-    several = len({(line.buffer, line.sync) for line in lines}) > 1
     title = f"Files: the fastest way, GB/s of all ranks; {flushed_text(lines[0])}"
-    table = Table("files", "Files: the fastest way, GB/s of all ranks" if several else title, [])
-    table.columns = [*text_columns("cache"), *number_columns("ranks")]
+    table = Table("files", title, [*text_columns("cache"), *number_columns("ranks")])
     for series in ("write_new", "read"):
         table.columns += [Column(WORDS[series], "GB/s"), *text_columns("by")]
     marks = ask.marks(measurement)
-    groups = ask.grouped(lines, lambda line: (ask.state(line), line.ranks, line.buffer, line.sync))
-    for (state, ranks, buffer, _), group in groups.items():
+    groups = ask.grouped(lines, lambda line: (ask.state(line), line.buffer.replace("malloc", ""), line.ranks))
+    for (state, buffer, ranks), group in groups.items():
         cells = []
         for series in ("write_new", "read"):
             rated = [line for line in ask.pick(group, series=series) if line.rate()]
-            best = max(rated, key=lambda line: line.rate() or 0.0, default=None)
-            way = f"{best.name}, {size_text(best.bytes)}" if best else ""
-            cells += [_rate(best or group[0], marks), Cell(way)]
-        words = [state, *([buffer, flushed_text(group[0])] if several else [])]
-        table.add(", ".join(words), ranks, *cells)
-    table.notes = marks.notes()
+            best = max(rated, key=lambda line: line.rate() or 0.0, default=group[0])
+            cells += [_rate(best, marks), Cell(f"{best.name}, {size_text(best.bytes)}" if rated else "")]
+        table.add(", ".join(filter(None, (state, buffer))), ranks, *cells)
+    table.notes = marks.notes() + _devices(lines)
     return table
 
 

@@ -7,59 +7,44 @@ from tilewise.report import measured as ask
 from tilewise.report.numbers import giga, interval_text, percent, significant, size_text, time_text, times
 from tilewise.report.table import Cell, Column, Marks, Table, number_columns, quantity, text_columns
 
-_SIDES_WITH_MEANS = 3
 _PRIMARY = "blocking"  # the exchange of report 1
 
 
-def per_byte(measurement: Measurement, brief: bool = False) -> list[Table]:
+def per_byte(measurement: Measurement) -> list[Table]:
     """Report 1's table, payload × levels, for each exchange and number of pairs.
 
-    Where there is one level only, the exchanges take the place of the levels. The plain mean stands beside
-    the median, but not (`brief`) where 80 columns have no room for it.
+    Where there is one level only, the exchanges take the place of the levels.
     """
     lines = [line for line in ask.pick(measurement.lines, kind="ping") if line.pattern != "stream"]
     tables = []
     for pairs, group in ask.grouped(lines, lambda line: line.pairs).items():
         levels = ask.by_level(line.level for line in group)
         by_name = ask.grouped(group, ask.exchange)
+        views = [
+            (name, name, [(level, ask.pick(same, level=level)) for level in levels])
+            for name, same in by_name.items()
+        ]
         if len(levels) == 1 and len(by_name) > 1:
-            sides = list(by_name.items())
-            tables.append(
-                _per_byte(
-                    measurement,
-                    f"{levels[0]}-{pairs}",
-                    f"level {levels[0]}, {ask.pairs_text(pairs)}",
-                    sides,
-                    brief,
-                )
-            )
-            continue
-        for name, same in by_name.items():
-            sides = [(level, ask.pick(same, level=level)) for level in levels]
-            tables.append(
-                _per_byte(measurement, f"{name}-{pairs}", f"{name}, {ask.pairs_text(pairs)}", sides, brief)
-            )
+            views = [(levels[0], f"level {levels[0]}", list(by_name.items()))]
+        for key, what, sides in views:
+            title = f"{what}, {ask.pairs_text(pairs)}"
+            tables.append(_per_byte(measurement, f"{key}-{pairs}", title, sides))
     return tables
 
 
-def _per_byte(
-    measurement: Measurement, key: str, what: str, sides: list[tuple[str, list[Line]]], brief: bool
-) -> Table:
+def _per_byte(measurement: Measurement, key: str, what: str, sides: list[tuple[str, list[Line]]]) -> Table:
     lines = [line for _, side in sides for line in side]
-    means = not brief or len(sides) <= _SIDES_WITH_MEANS
     crossings = {ask.ways(line) for line in lines}
     words = {1: "One operation", 2: "Round trip"}.get(min(crossings) if len(crossings) == 1 else 0)
     words = words or "Round trip (put, get: one operation)"
     table = Table(f"per-byte-{key}", f"{words} per byte of payload: {what}", [Column("payload")])
     for name, _ in sides:
-        table.columns.append(Column(name, "ns/B"))
-        if means:
-            table.columns.append(Column("mean", "ns/B"))
+        table.columns += [Column(name, "ns/B"), Column("mean", "ns/B")]
     marks = ask.marks(measurement)
     for size in sorted({line.bytes for line in lines}):
         row = [ask.size_cell(size)]
         for _, side in sides:
-            row += _per_byte_cells(ask.first(side, bytes=size), marks)[: 1 + means]
+            row += _per_byte_cells(ask.first(side, bytes=size), marks)
         table.add(*row)
     table.notes = marks.notes()
     return table

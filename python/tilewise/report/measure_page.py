@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
-from tilewise.base.units import plural
-from tilewise.measurement.result import Line, Measurement
+from tilewise.measurement.result import Measurement
 from tilewise.report import measure_files, measure_messages, measure_node
 from tilewise.report import measured as ask
 from tilewise.report.environment import environment_table
@@ -13,12 +13,27 @@ from tilewise.report.figures.files import file_plots
 from tilewise.report.figures.messages import matrix_plots, message_plots, model_plots
 from tilewise.report.figures.node import node_plots
 from tilewise.report.figures.style import Plot
+from tilewise.report.measure import answers
 from tilewise.report.measure_model import model_table
-from tilewise.report.numbers import giga, significant, size_text, time_text
+from tilewise.report.numbers import significant
 from tilewise.report.page import Fact, Page, Section, section
 from tilewise.report.table import Table, number_columns, text_columns
 
-_FACTS = 8
+# Of the answers: table, row (None: the best), column, what it is called, its unit, columns of circumstances.
+_FACTS = (
+    ("latency-bandwidth", 0, 4, "Latency", "", (0, 1)),
+    ("latency-bandwidth", 0, 6, "Bandwidth", "GB/s", (0, 1)),
+    ("files", None, 2, "First write", "GB/s", (0, 1, 3)),
+    ("files", None, 4, "Read", "GB/s", (0, 1, 5)),
+    ("memory-by-level", -1, -1, "Memory copy", "GB/s", (0,)),
+    ("compute-by-type", -1, -1, "Arithmetic", "GFLOP/s", (0,)),
+)
+_CACHES = {
+    "warm": "Warm: the file was just written, so reads may be served from memory.",
+    "cold": "Cold: the file's pages were dropped from memory before each reading.",
+    "bypassed": "Bypassed: reading and writing past the page cache.",
+}
+_LOW = 2.7  # inches: four figures and the facts fit a screen
 
 
 def page_of(measurement: Measurement) -> Page:
@@ -30,8 +45,8 @@ def page_of(measurement: Measurement) -> Page:
     return Page(
         title=f"Measured: {host}",
         subtitle=" · ".join(filter(None, words)),
-        facts=_facts(measurement.lines)[:_FACTS],
-        warnings=[*measurement.warnings, *ask.disturbed(measurement)],
+        facts=list(_facts(measurement)),
+        warnings=[*ask.disturbed(measurement), *measurement.warnings],
         sections=list(_sections(measurement)),
     )
 
@@ -43,63 +58,48 @@ def plots_of(measurement: Measurement) -> Iterator[Plot]:
 
 
 def _sections(measurement: Measurement) -> Iterator[Section]:
+    """The answers as pictures, then everything, folded."""
     of = measurement
-    told = "Times are one way unless a title says otherwise: half a round trip of Send and Recv."
-    words = [told] if ask.first(of.lines, kind="ping") else []
+    messages, node, files = list(message_plots(of)), list(node_plots(of)), list(file_plots(of))
+    first = messages[:2] + node[:2]
+    for plot in first:
+        plot.figure.set_figheight(_LOW)
+    first = files[-2:] if of.kinds == ["file"] else first  # the last ones have all strategies
+    messages, node, files = (
+        [plot for plot in plots if plot not in first] for plots in (messages, node, files)
+    )
+    words = ["Times are one way unless a title says otherwise: half a round trip of Send and Recv."]
+    caches = {ask.state(line) for line in ask.pick(of.lines, kind="file")}
     ends, per_byte = measure_messages.ends(of), measure_messages.per_byte(of)
-    yield section("messages", "Messages", words, ends, *per_byte, *message_plots(of))
-    matrices = measure_messages.matrices(of)
-    yield section("pairs", "Every pair of ranks", [], *matrices, *matrix_plots(of))
-    yield section("collectives", "Collectives", [], measure_messages.collectives(of))
-    files = [*measure_files.rank_block(of), *measure_files.strategies(of)]
-    yield section("files", "Files", _cache_words(of), *files, *file_plots(of))
-    memory, compute = measure_node.memory(of), measure_node.compute(of)
-    yield section("node", "Memory and arithmetic", [], memory, compute, *node_plots(of))
-    yield section("model", "Cost model", [], model_table(of.model), *model_plots(of))
-    yield section("how", "How it was measured", _how(of), *_circumstances(of))
-    yield section("lines", "All lines", [], measure_node.every_line(of) if of.lines else None)
+    told: list[Table | Plot] = [*measure_files.rank_block(of), *measure_files.strategies(of), *files]
+    yield section("glance", "At a glance", [], *first)
+    folded = [
+        section("messages", "Messages", words if ends else [], ends, *per_byte, *messages),
+        section("pairs", "Every pair of ranks", [], *measure_messages.matrices(of), *matrix_plots(of)),
+        section("collectives", "Collectives", [], measure_messages.collectives(of)),
+        section("files", "Files", [text for name, text in _CACHES.items() if name in caches], *told),
+        section(
+            "node", "Memory and arithmetic", [], measure_node.memory(of), measure_node.compute(of), *node
+        ),
+        section("model", "Cost model", [], model_table(of.model), *model_plots(of)),
+        section("how", "How it was measured", _how(of), *_circumstances(of)),
+        section("lines", "All lines", [], measure_node.every_line(of) if of.lines else None),
+    ]
+    yield from (dataclasses.replace(each, folded=True) for each in folded)
 
 
-def _facts(lines: list[Line]) -> list[Fact]:
-    facts = []
-    pings = [line for line in ask.ran(ask.pick(lines, kind="ping")) if line.pattern != "stream"]
-    for level in ask.by_level(line.level for line in pings)[:2]:
-        there = ask.pick(pings, level=level, pairs=min(line.pairs for line in ask.pick(pings, level=level)))
-        there = ask.pick(there, name=there[0].name, buffer=there[0].buffer)
-        small, large = min(there, key=lambda line: line.bytes), max(there, key=lambda line: line.bytes)
-        where = f"{level}, {ask.exchange(small)}"
-        facts.append(Fact("Latency", time_text(ask.one_way(small)), f"{where}, {size_text(small.bytes)}"))
-        facts.append(
-            Fact("Bandwidth", f"{giga(ask.pair_rate(large))} GB/s", f"{where}, {size_text(large.bytes)}")
-        )
-    for series, name in (("write_new", "First write"), ("read", "Read")):
-        rated = [line for line in ask.ran(ask.pick(lines, kind="file", series=series)) if line.rate()]
-        if rated:
-            best = max(rated, key=lambda line: line.rate() or 0.0)
-            note = f"{best.name}, {plural(best.ranks, 'rank')}, {size_text(best.bytes)} blocks"
-            note += f", {best.cache} cache" if best.cache else ""
-            facts.append(Fact(f"{name}, best", f"{giga(best.rate())} GB/s", note))
-    copies = [line for line in ask.ran(ask.pick(lines, kind="memory", name="copy")) if line.rate()]
-    if copies:
-        far = max(copies, key=lambda line: (line.bytes, line.threads))
-        note = f"{size_text(far.bytes)} arrays, {ask.threads_text(far.threads)}, read and written"
-        facts.append(Fact("Memory copy", f"{giga(far.rate())} GB/s", note))
-    products = [line for line in ask.ran(ask.pick(lines, kind="compute", series="seconds")) if line.rate()]
-    if products:
-        best = max(products, key=lambda line: (line.dtype == "float64", line.rate() or 0.0))
-        note = f"{best.dtype}, {best.size}², {ask.threads_text(best.threads)}"
-        facts.append(Fact("Arithmetic", f"{giga(best.rate())} GFLOP/s", note))
-    return facts
-
-
-def _cache_words(measurement: Measurement) -> list[str]:
-    caches = {line.cache for line in ask.pick(measurement.lines, kind="file")}
-    words = {
-        "warm": "Warm: the file was just written, so reads may be served from memory.",
-        "cold": "Cold: the file's pages were dropped from memory before each reading.",
-        "direct": "Direct: reading and writing past the page cache.",
-    }
-    return [" ".join(text for name, text in words.items() if name in caches)] if caches & set(words) else []
+def _facts(measurement: Measurement) -> Iterator[Fact]:
+    tables = {table.key: table for table in answers(measurement)}
+    for key, row, column, name, unit, around in _FACTS:
+        if key not in tables:
+            continue
+        rows, columns = tables[key].rows, tables[key].columns
+        there = rows[row] if row is not None else max(rows, key=lambda cells: cells[column].value or 0.0)
+        words = [f"{columns[place].title} " * columns[place].numbers + there[place].text for place in around]
+        words += [columns[column].title if column == -1 else tables[key].title.partition("; ")[2]]
+        if there[column].value is not None:
+            text = f"{there[column].text} {unit}".rstrip()
+            yield Fact(name, text + there[column].mark, ", ".join(filter(None, words)))
 
 
 def _how(measurement: Measurement) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
@@ -120,24 +119,18 @@ def kind_of(label: str) -> str:
     return label.partition(" (")[0]
 
 
-def alert(measurement: Measurement) -> str:
-    """What it means that over a quarter of the lines were disturbed, and what to do; else nothing."""
-    there = ran(measurement.lines)
-    labels = [line.labels for line in there if disturbance.words(line.labels)]
-    if 4 * len(labels) <= len(there):
-        return ""
-    kinds = dict.fromkeys(kind_of(label) for each in labels for label in each)
-    advice = [_ADVICE[word] for word in disturbance.words(label for each in labels for label in each)]
-    what = f"{', '.join(kinds)} ({len(labels)} of {plural(len(there), 'line')})"
-    meaning = "rates below are lower bounds, times are upper bounds"
-    return f"{what.capitalize()}: {meaning}. {listing([*advice, 'measure again']).capitalize()}."
-
-
 def disturbed(measurement: Measurement) -> list[str]:
-    """One sentence for each kind of label: on how many lines it stands, behind its sign in all tables."""
-    counts = Counter(kind for line in measurement.lines for kind in dict.fromkeys(map(kind_of, line.labels)))
-    sign, every = marks(measurement).sign, plural(len(measurement.lines), "line")
-    return [f"{sign(kind)} {kind}: {count} of {every}" for kind, count in counts.items()]
+    """What disturbed how many lines, behind its signs; for more than a quarter also what that means."""
+    there = ran(measurement.lines)
+    found = [line.labels for line in there if disturbance.words(line.labels)]
+    kinds = dict.fromkeys(kind_of(label) for labels in found for label in labels)
+    what = f"{', '.join(kinds)}: {len(found)} of {plural(len(there), 'line')}."
+    said = f"{marks(measurement).sign(*kinds)} {what.capitalize()}"
+    if 4 * len(found) > len(there):
+        advice = [_ADVICE[word] for word in disturbance.words(label for labels in found for label in labels)]
+        said += " Rates here are lower bounds, times are upper bounds. "
+        said += f"{listing([*advice, 'measure again']).capitalize()}."
+    return [said] if found else []
 
 
 def marks(measurement: Measurement) -> Marks:

@@ -42,7 +42,7 @@ class Drawing:
 
 @dataclasses.dataclass
 class Section:
-    """A part of a page: words first, then figures and tables."""
+    """A part of a page: words first, then figures and tables; a folded one shows its title alone."""
 
     key: str
     title: str
@@ -50,6 +50,7 @@ class Section:
     tables: list[Table] = dataclasses.field(default_factory=list)
     plots: list[Plot] = dataclasses.field(default_factory=list)
     drawings: list[Drawing] = dataclasses.field(default_factory=list)
+    folded: bool = False
 
     @property
     def figures(self) -> list[Plot | Drawing]:

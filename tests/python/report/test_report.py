@@ -44,7 +44,7 @@ def test_a_record_is_told_in_full(tmp_path: Path) -> None:
         "cannon: the grid is square",
         "1.00 MiB on the largest rank",
         "A Processor 9000",
-        "OMP NUM THREADS",
+        "OMP_NUM_THREADS",
         "Repetitions",
         "beware of",
         "3.00 GFLOP/s",

@@ -103,8 +103,11 @@ def test_report_one_has_a_table_for_each_number_of_pairs() -> None:
 
 def test_one_level_puts_exchanges_beside_each_other() -> None:
     lines = [one for name in EXCHANGES for one in ping(name=name, sizes=4)]
-    (table,) = measure_messages.per_byte(wrap(lines), brief=True)
-    assert [one.title for one in table.columns] == ["payload", *EXCHANGES]
+    (table,) = measure_messages.per_byte(wrap(lines))
+    assert [one.title for one in table.columns] == [
+        "payload",
+        *(title for name in EXCHANGES for title in (name, "mean")),
+    ]
     assert "put, get: one operation" in table.title
 
 

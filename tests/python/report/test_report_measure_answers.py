@@ -1,4 +1,4 @@
-"""The first screen of a measurement: the answers, what disturbed them, and each footnote once."""
+"""What `tilewise measure` prints first: the answers, marked with what disturbed them, each footnote once."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ from shown import printed
 from tilewise.measurement.result import Level
 from tilewise.report import measure_files, measure_messages, measure_node
 from tilewise.report.measure import measure_tables
-from tilewise.report.table import Cell, Table
-
-
-def column(table: Table, title: str) -> list[Cell]:
-    place = next(place for place, one in enumerate(table.columns) if one.title == title)
-    return [row[place] for row in table.rows]
 
 
 def test_files_name_the_cache_that_they_met_and_whether_writes_were_flushed() -> None:
@@ -97,7 +91,7 @@ def test_a_busy_machine_is_the_first_thing_said(disturbed: int, said: bool) -> N
         one.labels = ["other programs busy (1.2 cores)"]
     rows = printed(measure_tables(wrap(lines))).splitlines()
     first = " ".join(rows[:2])
-    assert first.startswith(f"Other programs busy ({disturbed} of 23 lines): ") == said
+    assert first.startswith(f"* Other programs busy: {disturbed} of 23 lines.")
     assert ("lower bounds" in first and "End the other programs and measure again." in first) == said
     assert any("ns*" in row for row in rows)
 
@@ -106,7 +100,7 @@ def test_disturbed_figures_carry_a_sign() -> None:
     lines = ping()
     lines[0].labels = ["busy"]
     table = measure_messages.ends(wrap(lines))
-    assert table is not None and column(table, "latency")[0].mark == "*" and "* busy" in table.notes
+    assert table is not None and table.rows[0][4].mark == "*" and "* busy" in table.notes
 
 
 def test_missing_levels_are_said() -> None:

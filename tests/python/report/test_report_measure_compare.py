@@ -74,7 +74,7 @@ def test_what_else_is_different_is_said() -> None:
             )
         )
     )
-    assert "mpi library   MPICH   unknown" in text and "one of them was disturbed" in text
+    assert "mpi_library   MPICH   unknown" in text and "one of them was disturbed" in text
     assert "and 17 more" in text and "not compared: 2 lines: not run before" in text
 
 

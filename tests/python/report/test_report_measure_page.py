@@ -32,8 +32,7 @@ def test_it_is_one_whole_page(text: str) -> None:
         assert len(tree.named(tag)) == 1 or tag == "title"
     names = [attributes["id"] for _, attributes in tree.tags if "id" in attributes]
     assert len(set(names)) == len(names)
-    targets = {str(link["href"]).removeprefix("#") for link in tree.named("a")}
-    assert targets and targets <= set(names)
+    assert {str(link["href"]).removeprefix("#") for link in tree.named("a")} <= set(names)
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
     assert used <= set(names)
 
@@ -41,7 +40,7 @@ def test_it_is_one_whole_page(text: str) -> None:
 def test_every_table_and_figure_is_there(text: str) -> None:
     tree, measurement = Tree(text), whole()
     figures = [str(one["id"]) for one in tree.named("figure")]
-    assert figures == [f"figure-{plot.key}" for plot in plots_of(measurement)]
+    assert sorted(figures) == sorted(f"figure-{plot.key}" for plot in plots_of(measurement))
     assert len(tree.named("svg")) == len(figures)
     shown = tree.text()
     for table in everything(measurement):
@@ -57,6 +56,45 @@ def test_every_table_and_figure_is_there(text: str) -> None:
         assert words in shown
     for place, line in enumerate(measurement.lines):
         assert place % 40 or line.key in shown
+
+
+def test_answers_stand_first_and_all_else_is_folded(text: str) -> None:
+    tree = Tree(text)
+    assert len([one for one in tree.named("details") if one.get("class") == "part"]) == 8
+    before, _, after = text.partition('<details class="part"')
+    shown = re.findall(r'<figure id="figure-([^"]+)"', before)
+    assert shown == ["latency-core-1", "bandwidth-core-1", "memory-copy", "compute-curve"]
+    assert "<table" not in before and 'id="figure-memory-curve"' in after
+    names = ["Latency", "Bandwidth", "First write", "Read", "Memory copy", "Arithmetic"]
+    assert [fact.name for fact in page_of(whole()).facts] == names
+    bare = page_of(wrap(ping(sizes=3), environment={"caches": {"L1": 32768}, "variables": {"OMP_PLACES": 1}}))
+    (around,) = [table for table in bare.tables() if table.key == "environment"]
+    shown = [[cell.text for cell in row] for row in around.rows]
+    assert shown == [["caches L1", "32 KiB"], ["variables OMP_PLACES", "1"]]
+
+
+def test_headline_figures_are_marked_and_the_top_says_what_disturbed_them() -> None:
+    measurement = whole()
+    for one in measurement.lines:
+        one.labels = ["other programs busy (1.2 cores)"]
+    page = page_of(measurement)
+    assert page.facts and all(fact.value.endswith("*") for fact in page.facts)
+    assert page.warnings[0].startswith("* Other programs busy: 231 of 231 lines. Rates here are lower bounds")
+    shown = html(page)
+    assert shown.index("* Other programs busy") < shown.index('<dl class="facts">') < shown.index("<figure")
+
+
+@needs_browser
+def test_a_whole_measurement_is_one_screen_and_a_few_sheets(tmp_path: Path) -> None:
+    path = tmp_path / "m.html"
+    write(page_of(whole(("core", "socket", "node"), (1, 3))), path)
+    with browser() as seen:
+        for width, most in ((1280, 1800), (400, 3000)):
+            assert seen.open(path, width) == []
+            assert seen.run("document.documentElement.scrollHeight") < most
+            assert seen.run("document.querySelector('.facts').getBoundingClientRect().bottom") < 700
+        sheets = re.findall(rb"/Type\s*/Page\b", seen.printed(tmp_path / "m.pdf"))
+        assert len(sheets) <= 3
 
 
 def test_every_cell_is_under_its_heading(text: str) -> None:
@@ -80,7 +118,7 @@ def test_it_asks_the_network_for_nothing(text: str) -> None:
 def test_it_is_readable_without_scripts(text: str) -> None:
     bare = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
     tree = Tree(bare)
-    assert "4 MiB" in tree.text() and len(tree.named("svg")) == 11
+    assert "4 MiB" in tree.text() and len(tree.named("svg")) == 12
     assert (
         len(re.findall(r"<title>[^<]*GB/s[^<]*</title>", bare)) > 50
     )  # values by pointing, from the browser itself

@@ -42,7 +42,7 @@ def curve_points(plot: Plot) -> list[numpy.ndarray]:
 def test_every_part_has_its_figures() -> None:
     keys = [plot.key for plot in plots_of(whole())]
     wanted = ["latency-core-1", "bandwidth-core-1", "pairs-8-map", "pairs-1048576-map", "strategies-1-bars"]
-    wanted += ["memory-curve", "compute-curve", "model-ping-core-blocking"]
+    wanted += ["memory-copy", "memory-curve", "compute-curve", "model-ping-core-blocking"]
     wanted += [
         "files-1-write-new",
         "files-1-write",
@@ -90,7 +90,7 @@ def test_one_rank_count_is_drawn_over_blocks() -> None:
 
 
 def test_memory_marks_the_caches() -> None:
-    (plot,) = [plot for plot in plots_of(wrap(node())) if plot.key == "memory-curve"]
+    (plot,) = [plot for plot in plots_of(wrap(node())) if plot.key == "memory-copy"]
     assert "L1 32 KiB" in words(plot) and "L2 1 MiB" in words(plot)
 
 
@@ -216,7 +216,7 @@ def test_bars_set_their_axis_and_whiskers_are_cut(log: bool) -> None:
     rows = [Bar("a", {"read": (2.0, 0.1, 22000.0, "r")}), Bar("b", {"read": (1.0, 0.9, 1.1, "w")})]
     axes = bars("k", "t", "", rows, "GB/s", log=log).figure.axes[0]
     assert axes.get_xlim()[1] < 10
-    assert [one.get_marker() for one in axes.get_lines()] == [">", ""]
+    assert [one.get_marker() for one in axes.get_lines()] == [">"]
 
 
 def test_an_interval_that_is_cut_has_an_arrow() -> None:

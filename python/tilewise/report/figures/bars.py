@@ -5,14 +5,25 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 from tilewise.report.figures.curves import LEGEND, Axis, set_ticks
-from tilewise.report.figures.style import INK, SERIES, WIDTH, Plot, Spot, house, sheet, short, wrapped_name
+from tilewise.report.figures.style import (
+    INK,
+    SERIES,
+    WIDTH,
+    Plot,
+    Spot,
+    house,
+    sheet,
+    short,
+    wrapped,
+    wrapped_name,
+)
 from tilewise.report.numbers import finite
 
 _ROW = 0.15  # inches a bar
 _TWO_LINES = 0.3  # inches of a name on two lines
+_LETTER = 0.07  # inches of a name's letter: the title begins where names end
 _FRAME = 1.2
 _BELOW = 2.0  # how far below the least bar a logarithmic axis begins
 _REACH, _REACH_LOG = 1.4, 4.0  # how far beyond the longest bar a whisker is shown
@@ -48,11 +59,12 @@ def bars(
     edge = most * (_REACH_LOG if log else _REACH) if most > 0 else float("inf")
     kinds = list(dict.fromkeys(kind for row in rows for kind in row.values))
     thick = 0.82 / max(len(kinds), 1)
-    ends = [bar[2] for row in rows for bar in row.values.values() if finite(bar[2]) is not None]
+    ends = [0.0]
     names = [wrapped_name(row.name) for row in rows]
     high = max(_ROW * (len(kinds) + 0.8), _TWO_LINES if any("\n" in name for name in names) else 0.0)
     with house():
-        figure, axes = sheet(title, WIDTH, _FRAME + high * len(rows))
+        figure, axes = sheet("", WIDTH, _FRAME + high * len(rows))
+        axes.set_title(wrapped(title, WIDTH - _LETTER * max(map(len, "\n".join(names).split("\n")))))
         plot = Plot(key, title, caption, figure)
         for place, kind in enumerate(kinds):
             colour = tones.get(kind) or SERIES[place % len(SERIES)][0]
@@ -65,15 +77,16 @@ def bars(
                 axes.barh(top + thick / 2, value - start, thick * 0.9, left=start, color=colour, label=label)
                 label = "_"
                 if low < value < high:
-                    reach = [max(low, start) if log else low, min(high, edge)]
-                    style: dict[str, Any] = {"color": INK[0], "linewidth": 0.9, "markersize": 2.5}
-                    axes.plot(
-                        reach,
-                        [top + thick / 2] * 2,
-                        marker=">" if high > edge else "",
-                        markevery=[1],
-                        **style,
+                    ends.append(high)
+                    axes.hlines(
+                        top + thick / 2,
+                        max(low, start) if log else low,
+                        min(high, edge),
+                        color=INK[0],
+                        lw=0.9,
                     )
+                    if high > edge:
+                        axes.plot(edge, top + thick / 2, ">", color=INK[0], markersize=3, clip_on=False)
                 text = f"{row.name}, {kind}: {words}"
                 plot.spots.append(Spot(axes, start, top, text, value - start, thick))
         axes.set_yticks(range(len(rows)), names, linespacing=1.0)
@@ -81,7 +94,7 @@ def bars(
         if log:
             axes.set_xscale("log")
         if log or min(values, default=0.0) >= 0:
-            axes.set_xlim(left=start, right=edge if edge < max(ends, default=0.0) else None)
+            axes.set_xlim(left=start, right=edge if edge < max(ends) else None)
         set_ticks(axes.xaxis, Axis(unit, log=log))
         axes.set_xlabel(short(unit, LEGEND))
         axes.grid(False, axis="y")

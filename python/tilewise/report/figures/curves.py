@@ -109,18 +109,10 @@ def curves(
             _within_a_power(side, axis)
         for guide in guides:
             _guide(axes, guide)
-        top = axes.get_ylim()[1]  # an arrow where an interval is cut
-        cut = [
-            point[0]
-            for curve in shown
-            if len(curve.points) <= _FEW
-            for point in curve.points
-            if point[3] > top
-        ]
-        if cut:
-            axes.plot(
-                cut, [top] * len(cut), color=MUTED[0], marker="^", linestyle="", clip_on=False, label="_cut"
-            )
+        top = axes.get_ylim()[1]
+        points = [point for curve in shown if len(curve.points) <= _FEW for point in curve.points]
+        if cut := [point[0] for point in points if point[3] > top]:  # an arrow where an interval is
+            axes.plot(cut, [top] * len(cut), "^", color=MUTED[0], clip_on=False)
         if shown:
             named = alone if len(paired) > _NAMED else shown
             figure.legend(loc="outside lower center", ncols=_abreast(named))

@@ -21,41 +21,28 @@ _BARS = 14
 def file_plots(measurement: Measurement) -> Iterator[Plot]:
     """For each setting: write, rewrite and read of all ranks together and of one, as in report 4."""
     for number, group in enumerate(settings(measurement)[:_MOST], 1):
-        lines = ask.ran(group)
-        counts = sorted({line.ranks for line in lines})
         for series, words in WORDS.items():
-            word = words.capitalize()
-            of_series = ask.pick(lines, series=series)
-            if not of_series:
-                continue
-            key = f"files-{number}-{series.replace('_', '-')}"
-            yield (
-                _over_ranks(key, word, of_series, counts)
-                if len(counts) > 1
-                else _over_blocks(key, word, of_series)
-            )
+            if lines := ask.pick(ask.ran(group), series=series):
+                yield _bandwidth(f"files-{number}-{series.replace('_', '-')}", words.capitalize(), lines)
     yield from _strategies(measurement)
 
 
-def _over_ranks(key: str, word: str, lines: list[Line], counts: list[int]) -> Plot:
+def _bandwidth(key: str, word: str, lines: list[Line]) -> Plot:
+    """Over ranks, a curve for each block size, or over block sizes where there is one number of ranks."""
+    counts, sizes = (sorted({getattr(line, name) for line in lines}) for name in ("ranks", "bytes"))
+    if len(counts) > 1:
+        across = Axis("ranks", ticks=counts)
+        groups = [(size_text(size), ask.pick(lines, bytes=size)) for size in sizes]
+    else:
+        across = Axis("block size", "bytes", ticks=sizes[:10])
+        groups = [(plural(counts[0], "rank"), lines)]
     series = []
-    by_size = sorted(ask.grouped(lines, lambda line: line.bytes).items())
-    for (size, group), tone in zip(by_size, ordered(len(by_size)), strict=True):
-        points = [(float(line.ranks), *_rates(line)) for line in group]
-        series.append(Curve(size_text(size), points, tone=tone))
+    for (name, group), tone in zip(groups, ordered(len(groups)) if len(groups) > 1 else [""], strict=True):
+        points = [(float(line.ranks if len(counts) > 1 else line.bytes), *_rates(line)) for line in group]
+        series.append(Curve(name, points, tone=tone))
     title = f"{word} bandwidth: {setting_text(lines)}"
-    caption = f"Median; {_blocks(lines)} per rank; one line per block size; vertical bars: 95 % interval."
-    across = Axis("ranks", ticks=[float(count) for count in counts])
+    caption = f"Median; all ranks together, {_blocks(lines)} per rank; vertical bars: 95 % interval."
     return curves(key, title, caption, series, across, Axis("GB/s", log=False))
-
-
-def _over_blocks(key: str, word: str, lines: list[Line]) -> Plot:
-    count = lines[0].ranks
-    points = [(float(line.bytes), *_rates(line)) for line in lines]
-    across = Axis("block size", "bytes", ticks=sorted({float(line.bytes) for line in lines})[:10])
-    title = f"{word} bandwidth, {plural(count, 'rank')}: {setting_text(lines)}"
-    caption = f"Median; {_blocks(lines)} per rank, all ranks together; vertical bars: 95 % interval."
-    return curves(key, title, caption, [Curve(word.lower(), points)], across, Axis("GB/s", log=False))
 
 
 def _blocks(lines: list[Line]) -> str:
@@ -77,7 +64,7 @@ def _strategies(measurement: Measurement) -> Iterator[Plot]:
         for told in list(names.values())[:_BARS]:
             values = {WORDS[line.series]: _rates(line) for line in told if line.series in WORDS}
             other = ask.state(told[0]) != told[0].cache
-            rows.append(Bar(strategy_text(told[0]) + f" ({ask.states(told)})" * other, values))
+            rows.append(Bar(strategy_text(told[0]) + f" ({ask.state(told[0])})" * other, values))
         lines = next(iter(names.values()))
         cache = f" Cache {lines[0].cache} unless a row says otherwise." if lines[0].cache else ""
         caption = f"All ranks together; whiskers: 95 % interval of the median.{cache}"

@@ -103,7 +103,7 @@ def _bandwidth(key: str, title: str, name: Callable[[Line], str], lines: list[Li
     caption = (
         "Bytes per second of one pair in one direction; dashed: the limit of the link (shared by all pairs)."
     )
-    across, up = Axis("message size", "bytes"), Axis("bandwidth of a pair, one way", "rate")
+    across, up = Axis("message size", "bytes"), Axis("bandwidth of a pair", "rate")
     return curves(f"bandwidth-{key}", f"Bandwidth {title}", caption, series, across, up, guides)
 
 

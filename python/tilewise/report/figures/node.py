@@ -15,16 +15,19 @@ _NAMES = ("copy", "triad", "read", "write")  # one colour each; threads are told
 
 
 def node_plots(measurement: Measurement) -> Iterator[Plot]:
-    """Memory, then arithmetic, where they were measured."""
+    """Copying in memory, arithmetic, and every operation in memory, where they were measured."""
     memory = ask.ran(ask.pick(measurement.lines, kind="memory"))
-    if memory:
-        yield _memory(measurement, memory)
+    copies = ask.pick(memory, name="copy")
+    if copies:
+        yield _memory(measurement, copies, "Memory rate of copying by size and threads")
     compute = ask.ran(ask.pick(measurement.lines, kind="compute", series="seconds"))
     if compute:
         yield _compute(compute)
+    if len(copies) < len(memory):
+        yield _memory(measurement, memory, "Memory rate by size, operation and threads")
 
 
-def _memory(measurement: Measurement, lines: list[Line]) -> Plot:
+def _memory(measurement: Measurement, lines: list[Line], title: str) -> Plot:
     threads = sorted({line.threads for line in lines})
     series = []
     for (name, count), group in ask.grouped(lines, lambda line: (line.name, line.threads)).items():
@@ -40,8 +43,8 @@ def _memory(measurement: Measurement, lines: list[Line]) -> Plot:
         "Bytes read and written per second, against bytes touched in a pass; vertical lines: cache sizes."
     )
     return curves(
-        "memory-curve",
-        "Memory rate by size and threads",
+        "memory-copy" if {line.name for line in lines} == {"copy"} else "memory-curve",
+        title,
         caption,
         series,
         Axis("bytes touched", "bytes"),

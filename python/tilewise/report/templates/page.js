@@ -103,6 +103,6 @@
     head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
   }
   addEventListener("beforeprint", () => {
-    for (const fold of document.querySelectorAll("details")) fold.open = true;
+    for (const fold of document.querySelectorAll("details:not(.part)")) fold.open = true;
   });
 })();
