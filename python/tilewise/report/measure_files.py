@@ -48,8 +48,9 @@ def fastest(measurement: Measurement) -> Table | None:
         cells = []
         for series in ("write_new", "read"):
             rated = [line for line in ask.pick(group, series=series) if line.rate()]
-            best = max(rated, key=lambda line: line.rate() or 0.0, default=group[0])
-            cells += [_rate(best, marks), Cell(f"{best.name}, {size_text(best.bytes)}" if rated else "")]
+            best = max(rated, key=lambda line: line.rate() or 0.0, default=None)
+            way = f"{best.name}, {size_text(best.bytes)}" if best else ""
+            cells += [_rate(best or _skipped(group), marks), Cell(way)]
         table.add(", ".join(filter(None, (state, buffer))), ranks, *cells)
     table.notes = marks.notes() + _devices(lines)
     return table
@@ -136,7 +137,7 @@ def _strategies(number: int, lines: list[Line], marks: Marks) -> Table:
         read = ask.first(group, series="read")
         share = quantity(read.share, percent, read.carrier) if read else Cell("")
         head = Cell(strategy_text(group[0]), mark=_remarked(group, marks))
-        rates = [_rate(ask.first(group, series=series) or group[0], marks) for series in shown]
+        rates = [_rate(ask.first(group, series=series) or _skipped(group), marks) for series in shown]
         table.add(head, ask.state(read or group[0]), *rates, share)
     carriers = dict.fromkeys(each.carrier for each in lines if each.carrier)
     table.notes = [f"share of: {carrier}" for carrier in carriers]
@@ -154,11 +155,15 @@ def _remarked(lines: list[Line], marks: Marks) -> str:
 
 def _seconds(line: Line | None, place: list[Line], marks: Marks) -> Cell:
     """The time of `line`, or the reason of whatever was not run at its place."""
-    return ask.cell_of(line or next((other for other in place if other.skipped), None), marks)
+    return ask.cell_of(line or _skipped(place), marks)
+
+
+def _skipped(lines: list[Line]) -> Line | None:
+    return next((line for line in lines if line.skipped), None)
 
 
 def _rate(line: Line | None, marks: Marks | None = None) -> Cell:
-    if marks is None and (line is None or ask.median(line) is None):
+    if line is None or (marks is None and ask.median(line) is None):
         return Cell("")
     return ask.cell_of(line, marks, giga, Line.rate)
 

@@ -10,6 +10,19 @@ from tilewise.report import measure_files, measure_messages, measure_node
 from tilewise.report.measure import measure_tables
 
 
+def test_no_rate_of_reading_stands_for_one_of_writing() -> None:
+    """Writes are the same whatever a reading finds, and are measured with a warm cache alone."""
+    cold = [one for one in files("mapped", (2,), (128000, 1000000), cache="cold") if one.series == "read"]
+    lines = files("mapped", (2,), (128000, 1000000)) + cold
+    skipped = files("root", (2,), (16000000,), cache="direct")[2]
+    skipped.summary, skipped.skipped = None, "no O_DIRECT"
+    fastest = measure_files.fastest(wrap([*lines, skipped]))
+    assert fastest is not None and [row[0].text for row in fastest.rows] == ["warm", "cold", "bypassed"]
+    assert [cell.text for cell in fastest.rows[1][2:4]] == ["", ""] and fastest.rows[1][4].value
+    assert [fastest.rows[2][place].text for place in (2, 4)] == ["not run", "not run"]
+    assert any(note.endswith("no O_DIRECT") for note in fastest.notes)
+
+
 def test_files_name_the_cache_that_they_met_and_whether_writes_were_flushed() -> None:
     """Whatever cache was asked for: a strategy may go past it, and a file may have left it."""
     lines = files("root", (2,), (1000000,)) + files("uncached", (2,), (1000000,))
